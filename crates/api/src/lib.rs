@@ -1,0 +1,1 @@
+//! Wire types of coordinated leader election, their validation and their conversion to protocol types.

@@ -1,0 +1,1 @@
+//! The client of coordinated leader election that components link.

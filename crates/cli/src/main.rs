@@ -1,0 +1,3 @@
+//! The binary elector.
+
+fn main() {}

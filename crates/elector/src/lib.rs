@@ -1,0 +1,1 @@
+//! The server-side elector of coordinated leader election, as a library.

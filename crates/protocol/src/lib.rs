@@ -1,0 +1,1 @@
+//! Every decision of Elector, sans-IO: records, versions, strategies, the elector's and the candidate's steps.

@@ -1,0 +1,1 @@
+//! A sans-IO rate-limited workqueue with client-go semantics.

@@ -1,0 +1,1 @@
+//! Model check, scenarios and interop of Elector.

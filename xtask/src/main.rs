@@ -1,0 +1,3 @@
+//! Elector's development tasks.
+
+fn main() {}
