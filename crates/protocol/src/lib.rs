@@ -1,1 +1,34 @@
-//! Every decision of Elector, sans-IO: records, versions, strategies, the elector's and the candidate's steps.
+//! Every decision of Elector, sans-IO.
+//!
+//! This crate holds what must be right: when a Lease may change hands, who is asked, who is chosen, how long a holder
+//! may believe that it leads. It performs no I/O, reads no clock, draws no random number and keeps no hash map; the
+//! model checker, the simulation, `elector explain` and production run these same functions.
+//!
+//! ```text
+//!   Lease, LeaseCandidate revisions ──> elector::Election ──step(now)──> Decision { effects, wake_at, reason }
+//!   Lease revisions, replies, work  ──> candidate::…      ──step(now)──> effects
+//! ```
+//!
+//! Rule ids (R1–R17) are those of ARCHITECTURE.md, which states each rule and its source.
+
+mod candidacy;
+mod lease;
+mod names;
+mod order;
+mod renumber;
+mod strategy;
+mod time;
+mod timing;
+mod version;
+
+pub use candidacy::{Candidate, CandidateSpec, Rejection};
+pub use lease::{LeaseRecord, LeaseSnapshot, LeaseWrite, Occupancy};
+pub use names::{Identity, LeaseKey, ResourceVersion, Term, Token, Uid};
+pub use order::{Contender, best_first};
+pub use renumber::{Renumber, Renumbering};
+pub use strategy::{
+    Conflict, OldestEmulationVersion, Ranking, Resolution, Strategy, StrategyError,
+};
+pub use time::{Instant, Timestamp};
+pub use timing::{CandidateTiming, ElectorTiming, LONGEST_LEASE, TimingError};
+pub use version::{Version, VersionError};

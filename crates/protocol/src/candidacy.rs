@@ -1,0 +1,174 @@
+//! A LeaseCandidate as the protocol sees it: parsed once at the edge, never checked again.
+
+use std::time::Duration;
+
+use crate::names::{Identity, ResourceVersion, Uid};
+use crate::renumber::{Renumber, Renumbering};
+use crate::strategy::{Strategy, StrategyError};
+use crate::time::Timestamp;
+use crate::version::{Version, VersionError};
+
+/// One revision of a LeaseCandidate.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Candidate {
+    /// `metadata.name`, the identity that it would hold the Lease under (R1).
+    pub name: Identity,
+    /// `metadata.uid`.
+    pub uid: Uid,
+    /// `metadata.resourceVersion`.
+    pub version: ResourceVersion,
+    /// `metadata.creationTimestamp`: the older object wins a tie (R16). Written by the API server.
+    pub created: Timestamp,
+    /// `spec.pingTime`: the elector's question, "are you alive?".
+    pub ping: Option<Timestamp>,
+    /// `spec.renewTime`: changes with every answer.
+    pub renew: Option<Timestamp>,
+    /// Whether it carries `elector.dev/protocol: "1"`: it watches, yields at once and hands over.
+    pub marked: bool,
+    /// The lease duration that it announces, annotation `elector.dev/lease-duration` (R6).
+    pub announced: Option<Duration>,
+    /// What it offers, or why that cannot be used.
+    pub spec: Result<CandidateSpec, Rejection>,
+}
+
+/// What a valid candidate offers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CandidateSpec {
+    /// The version of its binary.
+    pub binary: Version,
+    /// The version that it behaves as; the built-in strategy asks for it.
+    pub emulation: Option<Version>,
+    /// The strategy that it wishes the lease to be elected under.
+    pub strategy: Strategy,
+}
+
+/// Why a candidate cannot be elected.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Rejection {
+    /// `spec.binaryVersion` is missing or no version.
+    #[error("spec.binaryVersion {0}")]
+    BinaryVersion(VersionError),
+    /// `spec.emulationVersion` is given and no version.
+    #[error("spec.emulationVersion {0}")]
+    EmulationVersion(VersionError),
+    /// `spec.emulationVersion` is missing or 0.0.0, which `OldestEmulationVersion` cannot rank.
+    #[error("spec.emulationVersion is missing, OldestEmulationVersion needs it")]
+    NoEmulationVersion,
+    /// The emulation version is above the binary version.
+    #[error("spec.emulationVersion {emulation} is above spec.binaryVersion {binary}")]
+    EmulationAboveBinary {
+        /// The emulation version.
+        emulation: Version,
+        /// The binary version.
+        binary: Version,
+    },
+    /// `spec.strategy` is missing or malformed.
+    #[error("spec.strategy {0}")]
+    Strategy(StrategyError),
+    /// `spec.renewTime` is missing: the candidate has not registered itself yet.
+    #[error("spec.renewTime is missing, so it never answered")]
+    NoRenewTime,
+    /// A field could not be read at all.
+    #[error("{0}")]
+    Malformed(String),
+}
+
+// === impl Candidate ===
+
+impl Candidate {
+    /// Whether a question is pending: asked, and not answered by the candidate's own clock.
+    ///
+    /// Later Kubernetes keeps `pingTime` for ever, the first form cleared it; both read correctly here.
+    pub fn is_asked(&self) -> bool {
+        match (self.ping, self.renew) {
+            (Some(ping), Some(renew)) => renew < ping,
+            (Some(_), None) => true,
+            (None, _) => false,
+        }
+    }
+
+    /// The ping to write for a new question: the candidate's own time and one microsecond (R15).
+    ///
+    /// `None` where it has no time of its own or cannot be asked any more (year 9999).
+    pub fn question(&self) -> Option<Timestamp> {
+        self.renew?.next()
+    }
+}
+
+impl Renumber for Candidate {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        self.version.renumber(by);
+        for time in [&mut self.ping, &mut self.renew].into_iter().flatten() {
+            by.candidate_time(time);
+        }
+    }
+}
+
+// === impl CandidateSpec ===
+
+impl CandidateSpec {
+    /// Parses what the API holds, in the API's own order of checks.
+    ///
+    /// # Errors
+    ///
+    /// Names the first field that makes the candidate unfit.
+    pub fn parse(binary: &str, emulation: &str, strategy: &str) -> Result<Self, Rejection> {
+        let emulation = match emulation {
+            "" => None,
+            text => Some(Version::parse(text).map_err(Rejection::EmulationVersion)?),
+        };
+        let binary = Version::parse(binary).map_err(Rejection::BinaryVersion)?;
+        if let Some(emulation) = emulation.as_ref().filter(|emulation| **emulation > binary) {
+            return Err(Rejection::EmulationAboveBinary {
+                emulation: emulation.clone(),
+                binary,
+            });
+        }
+        let strategy = Strategy::parse(strategy).map_err(Rejection::Strategy)?;
+        Ok(Self {
+            binary,
+            emulation,
+            strategy,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spec_is_parsed_once() {
+        let good = CandidateSpec::parse("1.2.0", "1.1.0", "OldestEmulationVersion").unwrap();
+        assert_eq!(good.emulation, Some(Version::parse("1.1.0").unwrap()));
+        for (binary, emulation, strategy, text) in [
+            ("", "1.0.0", "a/b", "spec.binaryVersion is empty"),
+            (
+                "1.0",
+                "",
+                "a/b",
+                "spec.binaryVersion is not a semantic version MAJOR.MINOR.PATCH",
+            ),
+            (
+                "1.0.0",
+                "x",
+                "a/b",
+                "spec.emulationVersion is not a semantic version MAJOR.MINOR.PATCH",
+            ),
+            (
+                "1.30.0-alpha.1",
+                "1.30.0",
+                "a/b",
+                "spec.emulationVersion 1.30.0 is above spec.binaryVersion 1.30.0-alpha.1",
+            ),
+            ("1.0.0", "", "", "spec.strategy is empty"),
+        ] {
+            assert_eq!(
+                CandidateSpec::parse(binary, emulation, strategy)
+                    .unwrap_err()
+                    .to_string(),
+                text
+            );
+        }
+    }
+}

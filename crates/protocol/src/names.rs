@@ -1,0 +1,131 @@
+//! The names and numbers that tell leases, candidates, revisions and terms apart.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Namespace and name of a Lease: the key of one election.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LeaseKey {
+    /// Namespace of the Lease and of its candidates.
+    pub namespace: Arc<str>,
+    /// Name of the Lease; candidates name it in `spec.leaseName`.
+    pub name: Arc<str>,
+}
+
+/// Who leads or wants to: `holderIdentity`, which is also the name of the LeaseCandidate (R1).
+///
+/// Never empty: "nobody" is `None`, written to the wire as an empty string.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity(Arc<str>);
+
+/// `metadata.uid`: tells an object from a later one of the same name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Uid(Arc<str>);
+
+/// `metadata.resourceVersion`, comparable as an integer (KEP-5504) and growing across deletions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceVersion(pub u64);
+
+/// `spec.leaseTransitions`: the number of the term. Every grant raises it, also one to the same holder (R5).
+///
+/// It restarts at zero when a Lease is deleted, so it does not fence: that is what [`Token`] is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Term(pub i32);
+
+/// The fencing token of a term: the resourceVersion that the accept replaced (R14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub ResourceVersion);
+
+// === impl LeaseKey ===
+
+impl LeaseKey {
+    /// A key from its two parts.
+    pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+impl fmt::Display for LeaseKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+// === impl Identity ===
+
+impl Identity {
+    /// `None` for the empty string, which stands for "nobody" wherever an identity is expected.
+    pub fn new(text: impl Into<Arc<str>>) -> Option<Self> {
+        let text = text.into();
+        (!text.is_empty()).then_some(Self(text))
+    }
+
+    /// The identity as it stands in the API.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+// === impl Uid ===
+
+impl Uid {
+    /// A uid as the server gave it.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// The uid as it stands in the API.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+// === impl ResourceVersion ===
+
+impl fmt::Display for ResourceVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+// === impl Term ===
+
+impl Term {
+    /// The term that a grant on this record starts.
+    ///
+    /// A stranger may have written the largest number that the API holds; counting then restarts at zero.
+    /// Nothing depends on the order of terms except the reader's comfort: holders compare for equality (R10).
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0.checked_add(1).unwrap_or(0))
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+// === impl Token ===
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

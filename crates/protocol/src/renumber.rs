@@ -1,0 +1,69 @@
+//! Access to every clock reading and counter inside a state, for a checker that must tell states apart by what they
+//! mean rather than by how far their numbers have grown.
+//!
+//! A model check explores states until it meets no new one. States of ours carry instants, wire times, revisions and
+//! terms, which grow for ever; what a step does depends on their differences and order only. A checker therefore
+//! shifts instants and renumbers the rest after each move, through this one trait, and production code never does.
+
+use crate::names::{ResourceVersion, Term, Token};
+use crate::time::{Instant, Timestamp};
+
+/// What to do with each number of a state. Every method defaults to leaving the number alone.
+pub trait Renumbering {
+    /// A reading of the process's own clock.
+    fn instant(&mut self, _: &mut Instant) {}
+    /// A wire time of a Lease.
+    fn lease_time(&mut self, _: &mut Timestamp) {}
+    /// A wire time of a LeaseCandidate.
+    fn candidate_time(&mut self, _: &mut Timestamp) {}
+    /// A resource version, also one used as a token.
+    fn version(&mut self, _: &mut ResourceVersion) {}
+    /// A term.
+    fn term(&mut self, _: &mut Term) {}
+}
+
+/// A state whose numbers can be visited, each exactly once.
+pub trait Renumber {
+    /// Hands every number of this state to `by`.
+    fn renumber(&mut self, by: &mut dyn Renumbering);
+}
+
+impl<T: Renumber> Renumber for Option<T> {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        if let Some(inner) = self {
+            inner.renumber(by);
+        }
+    }
+}
+
+impl<T: Renumber> Renumber for Vec<T> {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        for inner in self {
+            inner.renumber(by);
+        }
+    }
+}
+
+impl Renumber for Instant {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        by.instant(self);
+    }
+}
+
+impl Renumber for ResourceVersion {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        by.version(self);
+    }
+}
+
+impl Renumber for Token {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        by.version(&mut self.0);
+    }
+}
+
+impl Renumber for Term {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        by.term(self);
+    }
+}

@@ -1,0 +1,340 @@
+//! Strategies: how the best candidate of a lease is chosen, and whose wish counts.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::candidacy::{CandidateSpec, Rejection};
+use crate::names::Identity;
+use crate::version::Version;
+
+/// The name of a strategy, valid under the API's syntax.
+///
+/// Either the built-in `OldestEmulationVersion` or a qualified name `domain/name` that belongs to somebody else.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Strategy(Arc<str>);
+
+/// Why a text is not a strategy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum StrategyError {
+    /// The text is empty.
+    #[error("is empty")]
+    Empty,
+    /// The text has no `/` and is not the built-in strategy.
+    #[error("is neither OldestEmulationVersion nor a name of the form domain/name")]
+    Unknown,
+    /// The part before the `/` is not a DNS subdomain.
+    #[error("has a prefix that is not a lower-case DNS subdomain of at most 253 characters")]
+    Prefix,
+    /// The part after the `/` is not a qualified name.
+    #[error(
+        "has a name part that is not 1 to 63 of A-Z a-z 0-9 - _ . beginning and ending alphanumeric"
+    )]
+    Name,
+}
+
+/// A way to choose among candidates; one value for each strategy that Elector decides itself.
+pub trait Ranking: fmt::Debug + Sync {
+    /// The strategy's name.
+    fn strategy(&self) -> &Strategy;
+
+    /// Whether a valid candidate can be chosen under this strategy.
+    ///
+    /// # Errors
+    ///
+    /// Names what the candidate lacks.
+    fn eligible(&self, candidate: &CandidateSpec) -> Result<(), Rejection>;
+
+    /// Compares two eligible candidates by the strategy's own keys, the better one first.
+    fn compare(&self, left: &CandidateSpec, right: &CandidateSpec) -> Ordering;
+
+    /// Says by which key `better` precedes `other`, as a fragment that follows the candidate's name.
+    fn because(&self, better: &CandidateSpec, other: &CandidateSpec) -> String;
+}
+
+/// The built-in strategy: lower emulation version first, then lower binary version (KEP-4355).
+#[derive(Debug)]
+pub struct OldestEmulationVersion {
+    strategy: Strategy,
+}
+
+/// Which strategy a lease is elected under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// No candidate has a valid wish.
+    NoWish,
+    /// The wish of the candidates with the highest binary version.
+    One(Strategy),
+    /// The candidates with the highest binary version wish for different things.
+    Conflict(Conflict),
+}
+
+/// A disagreement between candidates of the same, highest binary version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The binary version that they share.
+    pub binary: Version,
+    /// Each strategy wished for, with the first candidate by name that wishes for it.
+    pub wishes: BTreeMap<Strategy, Identity>,
+}
+
+// === impl Strategy ===
+
+impl Strategy {
+    /// The name of the built-in strategy.
+    pub const OLDEST_EMULATION_VERSION: &'static str = "OldestEmulationVersion";
+
+    /// The built-in strategy.
+    pub fn oldest_emulation_version() -> Self {
+        Self(Self::OLDEST_EMULATION_VERSION.into())
+    }
+
+    /// Parses a strategy as the API validates it.
+    ///
+    /// # Errors
+    ///
+    /// Says which part breaks the syntax.
+    pub fn parse(text: &str) -> Result<Self, StrategyError> {
+        if text.is_empty() {
+            return Err(StrategyError::Empty);
+        }
+        let Some((prefix, name)) = text.split_once('/') else {
+            if text != Self::OLDEST_EMULATION_VERSION {
+                return Err(StrategyError::Unknown);
+            }
+            return Ok(Self(text.into()));
+        };
+        if !is_dns_subdomain(prefix) {
+            return Err(StrategyError::Prefix);
+        }
+        if !is_qualified_name(name) {
+            return Err(StrategyError::Name);
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The strategy as it stands in the API.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// How to choose under this strategy, `None` where that is somebody else's affair.
+    pub fn ranking(&self) -> Option<&'static dyn Ranking> {
+        static OLDEST: std::sync::LazyLock<OldestEmulationVersion> =
+            std::sync::LazyLock::new(OldestEmulationVersion::default);
+        let known: [&'static dyn Ranking; 1] = [&*OLDEST];
+        known.into_iter().find(|ranking| ranking.strategy() == self)
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+// === impl OldestEmulationVersion ===
+
+impl Default for OldestEmulationVersion {
+    fn default() -> Self {
+        Self {
+            strategy: Strategy::oldest_emulation_version(),
+        }
+    }
+}
+
+impl Ranking for OldestEmulationVersion {
+    fn strategy(&self) -> &Strategy {
+        &self.strategy
+    }
+
+    fn eligible(&self, candidate: &CandidateSpec) -> Result<(), Rejection> {
+        match &candidate.emulation {
+            Some(version) if !version.is_zero() => Ok(()),
+            _ => Err(Rejection::NoEmulationVersion),
+        }
+    }
+
+    fn compare(&self, left: &CandidateSpec, right: &CandidateSpec) -> Ordering {
+        left.emulation
+            .cmp(&right.emulation)
+            .then_with(|| left.binary.cmp(&right.binary))
+    }
+
+    fn because(&self, better: &CandidateSpec, other: &CandidateSpec) -> String {
+        let show = |version: &Option<Version>| {
+            version
+                .as_ref()
+                .map_or_else(|| "none".into(), ToString::to_string)
+        };
+        if better.emulation == other.emulation {
+            return format!(
+                "has the older binary version {} (not {})",
+                better.binary, other.binary
+            );
+        }
+        format!(
+            "has the older emulation version {} (not {})",
+            show(&better.emulation),
+            show(&other.emulation)
+        )
+    }
+}
+
+// === impl Resolution ===
+
+impl Resolution {
+    /// Resolves the candidates' wishes, in whatever order they come.
+    pub fn of<'a>(candidates: impl IntoIterator<Item = (&'a Identity, &'a CandidateSpec)>) -> Self {
+        let mut highest: Option<Conflict> = None;
+        for (name, spec) in candidates {
+            let above = highest.as_ref().map(|found| spec.binary.cmp(&found.binary));
+            match (&mut highest, above) {
+                (Some(_), Some(Ordering::Less)) => {}
+                (Some(found), Some(Ordering::Equal)) => {
+                    let first = found
+                        .wishes
+                        .entry(spec.strategy.clone())
+                        .or_insert_with(|| name.clone());
+                    if name < first {
+                        *first = name.clone();
+                    }
+                }
+                _ => {
+                    highest = Some(Conflict {
+                        binary: spec.binary.clone(),
+                        wishes: BTreeMap::from([(spec.strategy.clone(), name.clone())]),
+                    });
+                }
+            }
+        }
+        match highest {
+            None => Self::NoWish,
+            Some(found) if found.wishes.len() > 1 => Self::Conflict(found),
+            Some(found) => found
+                .wishes
+                .into_keys()
+                .next()
+                .map_or(Self::NoWish, Self::One),
+        }
+    }
+}
+
+// === impl Conflict ===
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "candidates of binary version {} disagree on the strategy:",
+            self.binary
+        )?;
+        for (index, (strategy, name)) in self.wishes.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            write!(f, "{comma} {name} wants {strategy}")?;
+        }
+        Ok(())
+    }
+}
+
+/// DNS-1123 subdomain: labels of lower-case letters, digits and inner dashes, joined by dots, at most 253 characters.
+fn is_dns_subdomain(text: &str) -> bool {
+    let label = |label: &str| {
+        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let bytes = label.as_bytes();
+        !bytes.is_empty()
+            && inner(bytes[0])
+            && inner(bytes[bytes.len() - 1])
+            && bytes.iter().all(|byte| inner(*byte) || *byte == b'-')
+    };
+    text.len() <= 253 && text.split('.').all(label)
+}
+
+fn is_qualified_name(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    !bytes.is_empty()
+        && bytes.len() <= 63
+        && bytes[0].is_ascii_alphanumeric()
+        && bytes[bytes.len() - 1].is_ascii_alphanumeric()
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(binary: &str, strategy: &str) -> CandidateSpec {
+        CandidateSpec {
+            binary: Version::parse(binary).unwrap(),
+            emulation: Some(Version::parse("1.0.0").unwrap()),
+            strategy: Strategy::parse(strategy).unwrap(),
+        }
+    }
+
+    #[test]
+    fn syntax_is_that_of_the_api() {
+        for good in [
+            "OldestEmulationVersion",
+            "example.com/x",
+            "a/B_c.d",
+            "a-b.c/1",
+        ] {
+            assert_eq!(Strategy::parse(good).unwrap().as_str(), good);
+        }
+        let long = format!("a/{}", "x".repeat(64));
+        for (bad, error) in [
+            ("", StrategyError::Empty),
+            ("oldestEmulationVersion", StrategyError::Unknown),
+            ("/x", StrategyError::Prefix),
+            ("A.com/x", StrategyError::Prefix),
+            ("a..b/x", StrategyError::Prefix),
+            ("-a/x", StrategyError::Prefix),
+            ("a/", StrategyError::Name),
+            ("a/b/c", StrategyError::Name),
+            ("a/-b", StrategyError::Name),
+            (long.as_str(), StrategyError::Name),
+        ] {
+            assert_eq!(Strategy::parse(bad), Err(error), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_highest_binary_version_decides() {
+        let (low, high) = (spec("1.1.0", "a/low"), spec("1.2.0", "a/high"));
+        let (first, second) = (Identity::new("a").unwrap(), Identity::new("b").unwrap());
+        for list in [
+            [(&first, &low), (&second, &high)],
+            [(&second, &high), (&first, &low)],
+        ] {
+            assert_eq!(
+                Resolution::of(list),
+                Resolution::One(Strategy::parse("a/high").unwrap())
+            );
+        }
+        assert_eq!(Resolution::of([]), Resolution::NoWish);
+    }
+
+    #[test]
+    fn a_conflict_at_the_top_is_named_whatever_the_order() {
+        let names = ["a", "b", "c", "d"].map(|name| Identity::new(name).unwrap());
+        let specs = [
+            spec("1.1.0", "a/low"),
+            spec("1.2.0+x", "a/one"),
+            spec("1.2.0", "a/two"),
+            spec("1.2.0", "a/one"),
+        ];
+        let text = "candidates of binary version 1.2.0 disagree on the strategy: b wants a/one, c wants a/two";
+        for start in 0..4 {
+            let list = (0..4)
+                .map(|i| (i + start) % 4)
+                .map(|i| (&names[i], &specs[i]));
+            let Resolution::Conflict(conflict) = Resolution::of(list) else {
+                panic!("no conflict");
+            };
+            assert_eq!(conflict.to_string().replace("+x", ""), text);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Two notions of time, kept apart.
+//!
+//! [`Instant`] is one process's own clock, for waiting and for stop-watches. [`Timestamp`] is what stands in an
+//! object, written by some other machine: it is compared for equality and, within one object, for order, but never
+//! with a clock (R4).
+
+use std::fmt;
+use std::time::Duration;
+
+/// A reading of the calling process's own clock: the time since an epoch that only this process knows.
+///
+/// The elector reads CLOCK_MONOTONIC, the holder the larger elapsed time of CLOCK_BOOTTIME and CLOCK_REALTIME (R9);
+/// both are the shell's affair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(Duration);
+
+/// A wire time in microseconds since the Unix epoch, the resolution of MicroTime.
+///
+/// Always within the years 1 to 9999, the range that the API server reads and writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+// === impl Instant ===
+
+impl Instant {
+    /// The reading `elapsed` after the process's epoch.
+    pub const fn from_epoch(elapsed: Duration) -> Self {
+        Self(elapsed)
+    }
+
+    /// The time since the process's epoch.
+    pub const fn since_epoch(self) -> Duration {
+        self.0
+    }
+
+    /// The time since `earlier`, zero when `earlier` is later.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// This instant moved into the future; it stays at the end of time rather than overflow.
+    #[must_use]
+    pub const fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration))
+    }
+}
+
+// === impl Timestamp ===
+
+impl Timestamp {
+    /// 0001-01-01T00:00:00Z.
+    pub const MIN: Self = Self(-62_135_596_800_000_000);
+    /// 9999-12-31T23:59:59.999999Z.
+    pub const MAX: Self = Self(253_402_300_799_999_999);
+
+    /// A time from microseconds since the Unix epoch, `None` outside of the years 1 to 9999.
+    pub const fn from_micros(micros: i64) -> Option<Self> {
+        if micros < Self::MIN.0 || micros > Self::MAX.0 {
+            return None;
+        }
+        Some(Self(micros))
+    }
+
+    /// Microseconds since the Unix epoch.
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// One microsecond later, the smallest step that the wire shows; `None` at the end of year 9999.
+    #[must_use]
+    pub const fn next(self) -> Option<Self> {
+        Self::from_micros(self.0 + 1)
+    }
+
+    /// `now`, or one microsecond beside `previous` where the two are equal (R11): it must differ, it need not grow.
+    #[must_use]
+    pub fn differing_from(self, previous: Option<Self>) -> Self {
+        if previous != Some(self) {
+            return self;
+        }
+        self.next().unwrap_or(Self(self.0 - 1))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    /// Microseconds since the epoch; the API crate knows the calendar.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}µs", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_renewal_differs_even_at_the_end_of_time() {
+        let end = Timestamp::MAX;
+        assert_ne!(end.differing_from(Some(end)), end);
+        let now = Timestamp::from_micros(5).unwrap();
+        assert_eq!(now.differing_from(Timestamp::from_micros(9)), now);
+        assert_eq!(now.differing_from(Some(now)), now.next().unwrap());
+    }
+
+    #[test]
+    fn stop_watches_never_run_backwards() {
+        let early = Instant::from_epoch(Duration::from_secs(1));
+        let late = early.after(Duration::MAX);
+        assert_eq!(early.since(late), Duration::ZERO);
+        assert_eq!(late.since(early), Duration::MAX - Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,293 @@
+//! The constants of the protocol, their defaults and their bounds.
+
+use std::time::Duration;
+
+/// How long an elector waits for what. Every field is a flag of `elector run`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ElectorTiming {
+    /// A: how long a grant lasts before it must be accepted. 5 s, doubling to [`Self::accept_window_max`] (R5).
+    pub accept_window: Duration,
+    /// The longest accept window. 60 s.
+    pub accept_window_max: Duration,
+    /// How long a marked candidate may take to answer before the next are asked. 2 s (R15).
+    pub ack_window: Duration,
+    /// The same for other candidates. 5 s, as upstream.
+    pub ack_window_unmarked: Duration,
+    /// How long an answer counts without a question. 5 s, as upstream (R15).
+    pub fresh: Duration,
+    /// `W_max`: the longest lease duration that any client of the cluster uses. 15 s (R6).
+    pub max_lease_duration: Duration,
+    /// Overrides the wait for names whose Lease is missing or unproven. Unset: `W_max`. Zero is upstream's behaviour,
+    /// safe only where the elector owns the whole store (R6).
+    pub absent_lease_grace: Option<Duration>,
+    /// How long a candidate that did not accept is passed over. 1 min, doubling to [`Self::passed_over_max`] (R5).
+    pub passed_over: Duration,
+    /// The longest time a candidate is passed over. 15 min.
+    pub passed_over_max: Duration,
+    /// How long nobody may answer before the pending questions are raised by a microsecond. 30 s (R15).
+    pub raise_after: Duration,
+    /// How often a silent candidate is asked whether it lives at all. 15 min, as upstream.
+    pub ping_interval: Duration,
+    /// How long a candidate may stay without a write before it is collected. 30 min, as upstream.
+    pub candidate_validity: Duration,
+}
+
+/// How long a candidate waits for what (safety margins: R8, R12).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CandidateTiming {
+    /// W: the duration written into the Lease, whole seconds. 15 s.
+    pub lease_duration: Duration,
+    /// H: how long belief lasts after the send of the newest successful write. 10 s.
+    pub renew_deadline: Duration,
+    /// R: how often the lease is renewed. A third of H.
+    pub renew_interval: Duration,
+    /// The longest pause between failed attempts, which start at [`Self::RETRY_MIN`]. 2 s.
+    pub retry_period: Duration,
+    /// How long one request may take. Below R.
+    pub request_timeout: Duration,
+    /// A: what this holder grants its successor at a hand-over. 5 s (R12).
+    pub accept_window: Duration,
+}
+
+/// A constant outside of its bounds.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name} is {value:?}: {rule}")]
+pub struct TimingError {
+    /// The field, as the flag is named.
+    pub name: &'static str,
+    /// What it was set to.
+    pub value: Duration,
+    /// The rule that this breaks, with the numbers.
+    pub rule: String,
+}
+
+/// A duration in an object above this is reported and counts as this much (R6).
+pub const LONGEST_LEASE: Duration = Duration::from_secs(3600);
+
+// === impl ElectorTiming ===
+
+impl Default for ElectorTiming {
+    fn default() -> Self {
+        Self {
+            accept_window: Duration::from_secs(5),
+            accept_window_max: Duration::from_secs(60),
+            ack_window: Duration::from_secs(2),
+            ack_window_unmarked: Duration::from_secs(5),
+            fresh: Duration::from_secs(5),
+            max_lease_duration: Duration::from_secs(15),
+            absent_lease_grace: None,
+            passed_over: Duration::from_secs(60),
+            passed_over_max: Duration::from_secs(15 * 60),
+            raise_after: Duration::from_secs(30),
+            ping_interval: Duration::from_secs(15 * 60),
+            candidate_validity: Duration::from_secs(30 * 60),
+        }
+    }
+}
+
+impl ElectorTiming {
+    /// Checks each constant against its bounds.
+    ///
+    /// # Errors
+    ///
+    /// Names the first constant that breaks a rule, with the rule.
+    pub fn validate(&self) -> Result<(), TimingError> {
+        let second = Duration::from_secs(1);
+        let hour = LONGEST_LEASE;
+        within(
+            "accept-window",
+            self.accept_window,
+            second,
+            self.accept_window_max,
+        )?;
+        whole_seconds("accept-window", self.accept_window)?;
+        within("accept-window-max", self.accept_window_max, second, hour)?;
+        within(
+            "ack-window",
+            self.ack_window,
+            Duration::from_millis(100),
+            hour,
+        )?;
+        within(
+            "ack-window-unmarked",
+            self.ack_window_unmarked,
+            Duration::from_millis(100),
+            hour,
+        )?;
+        within("fresh", self.fresh, Duration::from_millis(100), hour)?;
+        within("max-lease-duration", self.max_lease_duration, second, hour)?;
+        if let Some(grace) = self.absent_lease_grace {
+            within("absent-lease-grace", grace, Duration::ZERO, hour)?;
+        }
+        within(
+            "passed-over",
+            self.passed_over,
+            second,
+            self.passed_over_max,
+        )?;
+        within("passed-over-max", self.passed_over_max, second, hour * 24)?;
+        within(
+            "raise-after",
+            self.raise_after,
+            self.ack_window.max(self.ack_window_unmarked),
+            hour,
+        )?;
+        within(
+            "ping-interval",
+            self.ping_interval,
+            self.raise_after,
+            hour * 24,
+        )?;
+        within(
+            "candidate-validity",
+            self.candidate_validity,
+            self.ping_interval,
+            hour * 24,
+        )
+    }
+
+    /// How long the `failures`-th grant in a row to the same candidate lasts.
+    pub(crate) fn accept_window_after(&self, failures: u8) -> Duration {
+        doubled(self.accept_window, failures, self.accept_window_max)
+    }
+
+    /// How long a candidate is passed over after so many grants that it did not accept.
+    pub(crate) fn passed_over_after(&self, failures: u8) -> Duration {
+        match failures.checked_sub(1) {
+            Some(doublings) => doubled(self.passed_over, doublings, self.passed_over_max),
+            None => Duration::ZERO,
+        }
+    }
+}
+
+// === impl CandidateTiming ===
+
+impl Default for CandidateTiming {
+    fn default() -> Self {
+        Self::of(Duration::from_secs(15), Duration::from_secs(10))
+    }
+}
+
+impl CandidateTiming {
+    /// The first pause after a failed attempt. 250 ms.
+    pub const RETRY_MIN: Duration = Duration::from_millis(250);
+
+    /// The usual timing for a lease duration and a renew deadline: renewals every third of the deadline.
+    pub fn of(lease_duration: Duration, renew_deadline: Duration) -> Self {
+        let renew_interval = renew_deadline / 3;
+        Self {
+            lease_duration,
+            renew_deadline,
+            renew_interval,
+            retry_period: Duration::from_secs(2).min(renew_interval),
+            request_timeout: Duration::from_secs(2).min(renew_interval),
+            accept_window: Duration::from_secs(5),
+        }
+    }
+
+    /// Checks the safety sum: W ≥ 1.25·H, W − H ≥ 1 s, H ≥ 3·R, attempt timeout ≤ R.
+    ///
+    /// # Errors
+    ///
+    /// Names the first constant that breaks a rule, with the rule.
+    pub fn validate(&self) -> Result<(), TimingError> {
+        let (w, h, r) = (
+            self.lease_duration,
+            self.renew_deadline,
+            self.renew_interval,
+        );
+        within("lease-duration", w, Duration::from_secs(2), LONGEST_LEASE)?;
+        whole_seconds("lease-duration", w)?;
+        if w * 4 < h * 5 || w < h + Duration::from_secs(1) {
+            let rule = format!(
+                "must be at most 4/5 of lease-duration and one second below it, so at most {:?}",
+                (w * 4 / 5).min(w.saturating_sub(Duration::from_secs(1)))
+            );
+            return Err(TimingError {
+                name: "renew-deadline",
+                value: h,
+                rule,
+            });
+        }
+        within("renew-interval", r, Duration::from_millis(100), h / 3)?;
+        within(
+            "retry-period",
+            self.retry_period,
+            Self::RETRY_MIN,
+            r.max(Self::RETRY_MIN),
+        )?;
+        within(
+            "request-timeout",
+            self.request_timeout,
+            Duration::from_millis(50),
+            r,
+        )?;
+        within(
+            "accept-window",
+            self.accept_window,
+            Duration::from_secs(1),
+            LONGEST_LEASE,
+        )?;
+        whole_seconds("accept-window", self.accept_window)
+    }
+}
+
+fn within(
+    name: &'static str,
+    value: Duration,
+    low: Duration,
+    high: Duration,
+) -> Result<(), TimingError> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    let rule = format!("must be from {low:?} to {high:?}");
+    Err(TimingError { name, value, rule })
+}
+
+fn whole_seconds(name: &'static str, value: Duration) -> Result<(), TimingError> {
+    if value.subsec_nanos() == 0 {
+        return Ok(());
+    }
+    let rule = "must be whole seconds, the resolution of leaseDurationSeconds".to_owned();
+    Err(TimingError { name, value, rule })
+}
+
+fn doubled(base: Duration, doublings: u8, cap: Duration) -> Duration {
+    let factor = 1u32.checked_shl(u32::from(doublings)).unwrap_or(u32::MAX);
+    base.saturating_mul(factor).min(cap)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_within_their_bounds() {
+        ElectorTiming::default().validate().unwrap();
+        CandidateTiming::default().validate().unwrap();
+        CandidateTiming::of(Duration::from_secs(6), Duration::from_secs(4))
+            .validate()
+            .unwrap();
+    }
+
+    #[test]
+    fn windows_double_to_their_caps() {
+        let timing = ElectorTiming::default();
+        let windows =
+            [0, 1, 2, 3, 4, 200].map(|failures| timing.accept_window_after(failures).as_secs());
+        assert_eq!(windows, [5, 10, 20, 40, 60, 60]);
+        let passed =
+            [0, 1, 2, 3, 4, 5, 200].map(|failures| timing.passed_over_after(failures).as_secs());
+        assert_eq!(passed, [0, 60, 120, 240, 480, 900, 900]);
+    }
+
+    #[test]
+    fn a_deadline_too_near_to_the_duration_is_refused_with_the_numbers() {
+        let timing = CandidateTiming::of(Duration::from_secs(15), Duration::from_secs(13));
+        assert_eq!(
+            timing.validate().unwrap_err().to_string(),
+            "renew-deadline is 13s: must be at most 4/5 of lease-duration and one second below it, so at most 12s"
+        );
+    }
+}
