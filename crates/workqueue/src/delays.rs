@@ -1,0 +1,141 @@
+//! Keys that wait for a time: one deadline per key, the earliest wins.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// When a key is due, and the number of the call that said so, which breaks ties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Slot {
+    deadline: Duration,
+    call: u64,
+}
+
+/// A table of deadlines, at most one per key.
+#[derive(Clone, Debug)]
+pub(crate) struct Delays<K> {
+    by_time: BTreeMap<Slot, K>,
+    by_key: BTreeMap<K, Slot>,
+    calls: u64,
+}
+
+// === impl Delays ===
+
+impl<K: Ord + Clone> Delays<K> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            by_time: BTreeMap::new(),
+            by_key: BTreeMap::new(),
+            calls: 0,
+        }
+    }
+
+    /// Lets `key` wait for `deadline`, unless it already waits for that time or an earlier one.
+    pub(crate) fn insert(&mut self, key: K, deadline: Duration) {
+        if let Some(slot) = self.by_key.get(&key) {
+            if slot.deadline <= deadline {
+                return;
+            }
+            self.by_time.remove(slot);
+        }
+
+        let slot = Slot {
+            deadline,
+            call: self.calls,
+        };
+        self.calls += 1;
+        self.by_time.insert(slot, key.clone());
+        self.by_key.insert(key, slot);
+    }
+
+    /// Takes the key that is due first and its deadline, if that has come at `now`.
+    pub(crate) fn pop_due(&mut self, now: Duration) -> Option<(Duration, K)> {
+        let entry = self.by_time.first_entry()?;
+        if entry.key().deadline > now {
+            return None;
+        }
+
+        let (slot, key) = entry.remove_entry();
+        self.by_key.remove(&key);
+        Some((slot.deadline, key))
+    }
+
+    /// The earliest deadline.
+    pub(crate) fn next(&self) -> Option<Duration> {
+        self.by_time
+            .first_key_value()
+            .map(|(slot, _)| slot.deadline)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.by_time.clear();
+        self.by_key.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn drain(delays: &mut Delays<&'static str>, now: Duration) -> Vec<&'static str> {
+        std::iter::from_fn(|| delays.pop_due(now))
+            .map(|(_, key)| key)
+            .collect()
+    }
+
+    #[test]
+    fn due_keys_leave_in_order_of_deadline_then_of_call() {
+        let mut delays = Delays::new();
+        delays.insert("late", at(3));
+        delays.insert("z-first-call", at(2));
+        delays.insert("a-second-call", at(2));
+        delays.insert("not-yet", at(4));
+
+        assert_eq!(delays.next(), Some(at(2)));
+        assert_eq!(
+            drain(&mut delays, at(3)),
+            ["z-first-call", "a-second-call", "late"]
+        );
+        assert_eq!(delays.next(), Some(at(4)));
+        assert_eq!(delays.len(), 1);
+    }
+
+    #[test]
+    fn earliest_deadline_wins_whatever_the_order_of_the_calls() {
+        for calls in [[9, 2, 5], [2, 9, 5], [5, 9, 2]] {
+            let mut delays = Delays::new();
+            for deadline in calls {
+                delays.insert("key", at(deadline));
+            }
+            assert_eq!(delays.len(), 1);
+            assert_eq!(delays.next(), Some(at(2)));
+            assert_eq!(drain(&mut delays, at(2)), ["key"]);
+            assert_eq!(drain(&mut delays, at(100)), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn a_repeated_deadline_keeps_its_place() {
+        let mut delays = Delays::new();
+        delays.insert("first", at(1));
+        delays.insert("second", at(1));
+        delays.insert("first", at(1));
+        assert_eq!(drain(&mut delays, at(1)), ["first", "second"]);
+    }
+
+    #[test]
+    fn clear_forgets_everything() {
+        let mut delays = Delays::new();
+        delays.insert("key", at(1));
+        delays.clear();
+        assert_eq!(delays.next(), None);
+        assert_eq!(drain(&mut delays, at(9)), [""; 0]);
+    }
+}

@@ -1,0 +1,356 @@
+//! The queue against a reference model, and against what a bystander can see.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use elector_workqueue::{Backoff, Poll, RateLimiter, WorkQueue};
+use proptest::prelude::{Just, Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest};
+
+type Key = u8;
+
+const BASE: u64 = 5;
+const CAP: u64 = 40;
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Add(Key),
+    AddAfter(Key, u64),
+    AddRateLimited(Key),
+    Forget(Key),
+    Poll,
+    Done(Key),
+    Pass(u64),
+    ShutDown,
+    Drain,
+}
+
+fn key() -> impl Strategy<Value = Key> {
+    0..5_u8
+}
+
+/// What happens before the end of the queue's life. Times are in milliseconds and small, so that
+/// deadlines collide.
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        4 => key().prop_map(Op::Add),
+        3 => (key(), 0..12_u64).prop_map(|(key, delay)| Op::AddAfter(key, delay)),
+        2 => key().prop_map(Op::AddRateLimited),
+        1 => key().prop_map(Op::Forget),
+        6 => Just(Op::Poll),
+        5 => key().prop_map(Op::Done),
+        3 => (0..8_u64).prop_map(Op::Pass),
+    ]
+}
+
+fn op_or_end() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        40 => op(),
+        1 => Just(Op::ShutDown),
+        1 => Just(Op::Drain),
+    ]
+}
+
+fn limiter() -> RateLimiter<Key> {
+    RateLimiter::new(Backoff::new(ms(BASE), ms(CAP)))
+}
+
+const fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// The semantics by brute force: lists that are searched from end to end, time in milliseconds.
+#[derive(Default)]
+struct Model {
+    now: u64,
+    /// Requests for a look in order of arrival, those of keys in work included.
+    wanted: Vec<Key>,
+    busy: Vec<Key>,
+    /// Every delay ever asked for and not yet over: (deadline, key), in order of arrival.
+    delayed: Vec<(u64, Key)>,
+    failures: BTreeMap<Key, u32>,
+    closed: bool,
+    drain: bool,
+    adds: u64,
+    retries: u64,
+}
+
+// === impl Model ===
+
+impl Model {
+    fn add(&mut self, key: Key) {
+        if !self.closed && !self.wanted.contains(&key) {
+            self.wanted.push(key);
+            self.adds += 1;
+        }
+    }
+
+    fn add_after(&mut self, key: Key, delay: u64) {
+        if self.closed {
+        } else if delay == 0 {
+            self.add(key);
+        } else {
+            self.delayed.push((self.now + delay, key));
+        }
+    }
+
+    fn add_rate_limited(&mut self, key: Key) {
+        if self.closed {
+            return;
+        }
+        self.retries += 1;
+        let failures = self.failures.entry(key).or_insert(0);
+        let delay = (BASE << *failures).min(CAP);
+        *failures = (*failures + 1).min(20);
+        self.add_after(key, delay);
+    }
+
+    fn pass(&mut self, time: u64) {
+        for _ in 0..time {
+            self.now += 1;
+            let due = self.first_of_each_key();
+            for key in due {
+                self.delayed.retain(|entry| entry.1 != key);
+                self.add(key);
+            }
+        }
+    }
+
+    /// Keys whose earliest delay is over now, in the order in which those delays were asked for.
+    fn first_of_each_key(&self) -> Vec<Key> {
+        let mut due = Vec::new();
+        for &(deadline, key) in &self.delayed {
+            if deadline == self.now && !due.contains(&key) {
+                due.push(key);
+            }
+        }
+        due
+    }
+
+    fn poll(&mut self) -> Poll<Key> {
+        let free = self.wanted.iter().position(|key| !self.busy.contains(key));
+        if let Some(place) = free {
+            let key = self.wanted.remove(place);
+            self.busy.push(key);
+            return Poll::Ready(key);
+        }
+        let over = !self.drain || self.busy.is_empty();
+        if self.closed && over {
+            return Poll::ShutDown;
+        }
+        let deadlines = self.delayed.iter().map(|entry| entry.0);
+        Poll::Wait(deadlines.min().map(ms))
+    }
+
+    /// A key that was wanted while busy counts from here on, behind all others.
+    fn done(&mut self, key: Key) -> bool {
+        let Some(place) = self.busy.iter().position(|busy| *busy == key) else {
+            return false;
+        };
+        self.busy.remove(place);
+        if let Some(place) = self.wanted.iter().position(|wanted| *wanted == key) {
+            self.wanted.remove(place);
+            self.wanted.push(key);
+        }
+        true
+    }
+
+    fn close(&mut self, drain: bool) {
+        self.closed = true;
+        self.drain = drain;
+        self.delayed.clear();
+    }
+
+    fn depth(&self) -> usize {
+        let free = self.wanted.iter().filter(|key| !self.busy.contains(key));
+        free.count()
+    }
+
+    fn waiting(&self) -> usize {
+        let keys: BTreeSet<_> = self.delayed.iter().map(|entry| entry.1).collect();
+        keys.len()
+    }
+}
+
+/// What a bystander knows the queue to owe.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Owed {
+    /// Keys to be looked at now.
+    looks: BTreeSet<Key>,
+    /// The earliest delay of a key, until it is answered.
+    delays: BTreeMap<Key, u64>,
+}
+
+// === impl Owed ===
+
+impl Owed {
+    fn later(&mut self, key: Key, now: u64, delay: u64) {
+        // A delay that is over is a look like any other; the next one stands for itself.
+        self.looks.extend(self.due(now));
+        self.delays.retain(|_, deadline| *deadline > now);
+        if delay == 0 {
+            self.looks.insert(key);
+            return;
+        }
+        let deadline = self.delays.entry(key).or_insert(u64::MAX);
+        *deadline = (*deadline).min(now + delay);
+    }
+
+    fn due(&self, now: u64) -> BTreeSet<Key> {
+        let over = self.delays.iter().filter(|entry| *entry.1 <= now);
+        let mut due = self.looks.clone();
+        due.extend(over.map(|entry| *entry.0));
+        due
+    }
+
+    /// Whether handing out `key` answers anything.
+    fn answer(&mut self, key: Key, now: u64) -> bool {
+        let asked = self.looks.remove(&key);
+        let over = self
+            .delays
+            .get(&key)
+            .is_some_and(|deadline| *deadline <= now);
+        if over {
+            self.delays.remove(&key);
+        }
+        asked || over
+    }
+}
+
+proptest! {
+    /// Every output and every counter is the model's, whatever the inputs.
+    #[test]
+    fn queue_does_as_the_model(ops in proptest::collection::vec(op_or_end(), 0..120)) {
+        let mut model = Model::default();
+        let mut queue = WorkQueue::new(limiter());
+        for op in ops {
+            let now = ms(model.now);
+            match op {
+                Op::Add(key) => {
+                    model.add(key);
+                    queue.add(key, now);
+                }
+                Op::AddAfter(key, delay) => {
+                    model.add_after(key, delay);
+                    queue.add_after(key, ms(delay), now);
+                }
+                Op::AddRateLimited(key) => {
+                    model.add_rate_limited(key);
+                    queue.add_rate_limited(key, now);
+                }
+                Op::Forget(key) => {
+                    // It is not told the time, so the counters below may still be those of before.
+                    model.failures.remove(&key);
+                    queue.forget(&key);
+                    continue;
+                }
+                Op::Poll => prop_assert_eq!(queue.poll(now), model.poll()),
+                Op::Done(key) => {
+                    prop_assert_eq!(queue.done(&key, now).is_some(), model.done(key));
+                }
+                Op::Pass(time) => {
+                    // Half of the time nobody looks at the queue while time passes.
+                    model.pass(time);
+                    if time % 2 == 0 {
+                        queue.add(0, ms(model.now));
+                        model.add(0);
+                    }
+                    continue;
+                }
+                Op::ShutDown => {
+                    model.close(false);
+                    queue.shut_down(now);
+                }
+                Op::Drain => {
+                    model.close(true);
+                    queue.shut_down_with_drain(now);
+                }
+            }
+            prop_assert_eq!(queue.depth(), model.depth());
+            prop_assert_eq!(queue.waiting(), model.waiting());
+            prop_assert_eq!(queue.processing(), model.busy.len());
+            prop_assert_eq!(queue.adds(), model.adds);
+            prop_assert_eq!(queue.retries(), model.retries);
+            for key in 0..5 {
+                let failures = model.failures.get(&key).copied().unwrap_or(0);
+                prop_assert_eq!(queue.num_requeues(&key).min(20), failures);
+            }
+        }
+    }
+
+    /// No key is with two workers at once, and none that was asked for is lost, drained at the end or not.
+    #[test]
+    fn nothing_is_doubled_and_nothing_is_lost(
+        ops in proptest::collection::vec(op(), 0..120),
+        drain in proptest::bool::ANY,
+    ) {
+        let mut queue = WorkQueue::new(limiter());
+        let mut now = 0_u64;
+        let mut out = BTreeSet::new();
+        let mut owed = Owed::default();
+
+        for op in ops {
+            let time = ms(now);
+            match op {
+                Op::Add(key) => {
+                    queue.add(key, time);
+                    owed.looks.insert(key);
+                }
+                Op::AddAfter(key, delay) => {
+                    queue.add_after(key, ms(delay), time);
+                    owed.later(key, now, delay);
+                }
+                Op::AddRateLimited(key) => {
+                    let delay = (BASE << queue.num_requeues(&key).min(20)).min(CAP);
+                    queue.add_rate_limited(key, time);
+                    owed.later(key, now, delay);
+                }
+                Op::Forget(key) => queue.forget(&key),
+                Op::Poll => match queue.poll(time) {
+                    Poll::Ready(key) => {
+                        prop_assert!(out.insert(key), "key {key} is with two workers");
+                        prop_assert!(owed.answer(key, now), "nobody asked for key {key}");
+                    }
+                    Poll::Wait(_) => {
+                        let late = owed.due(now).into_iter().find(|key| !out.contains(key));
+                        prop_assert_eq!(late, None, "asked for and not handed out");
+                    }
+                    Poll::ShutDown => prop_assert!(false, "nobody shut it down"),
+                },
+                Op::Done(key) => {
+                    prop_assert_eq!(queue.done(&key, time).is_some(), out.remove(&key));
+                }
+                Op::Pass(time) => now += time,
+                Op::ShutDown | Op::Drain => {}
+            }
+        }
+
+        // The end: wait for every delay, or drain and lose exactly what is not due.
+        if drain {
+            owed.delays.retain(|_, deadline| *deadline <= now);
+            queue.shut_down_with_drain(ms(now));
+        }
+        let mut ended = false;
+        for _ in 0..100 {
+            match queue.poll(ms(now)) {
+                Poll::Ready(key) => {
+                    prop_assert!(out.insert(key), "key {key} is with two workers");
+                    prop_assert!(owed.answer(key, now), "nobody asked for key {key}");
+                }
+                Poll::Wait(_) if !out.is_empty() => {
+                    let key = out.pop_first().unwrap();
+                    prop_assert!(queue.done(&key, ms(now)).is_some());
+                }
+                Poll::Wait(Some(deadline)) => {
+                    now = u64::try_from(deadline.as_millis()).unwrap();
+                }
+                Poll::Wait(None) | Poll::ShutDown => {
+                    ended = true;
+                    break;
+                }
+            }
+        }
+        prop_assert!(ended, "the queue never came to rest");
+        prop_assert_eq!(out, BTreeSet::new());
+        prop_assert_eq!(owed, Owed::default());
+    }
+}
