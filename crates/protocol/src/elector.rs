@@ -1,0 +1,25 @@
+//! The elector's side: what one election remembers, and what it decides next.
+//!
+//! ```text
+//!   handle_lease, handle_candidate, … ──> Election ──step(now, wall, settings)──> Decision
+//!         (revisions, each with when *we* saw it)            { effects, wake_at, reason }
+//! ```
+//!
+//! [`Election`] holds one lease and its candidates. Its inputs are the `handle_*` methods; time passed in must not go
+//! backwards. [`Election::step`] changes nothing and may be called at any time: it says what to do now and when to ask
+//! again. Effects are compare-and-swap writes on the very revisions that were judged, so a step that is repeated, or
+//! taken by a second elector, ends in a conflict and never in a second leader (R2, R17).
+
+mod audit;
+mod decision;
+mod election;
+mod observation;
+mod poll;
+mod standing;
+mod step;
+
+pub use audit::{Actor, Move, Violation, audit};
+pub use decision::{Action, Decision, Effect, Reason, Vacancy};
+pub use election::{Election, PreferenceField, Settings};
+pub use observation::News;
+pub use standing::{Standing, StandingReport};

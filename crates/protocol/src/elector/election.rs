@@ -1,0 +1,304 @@
+//! The memory of one election: its Lease, its candidates, and who did not take up a grant.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::candidacy::{Candidate, CandidateSpec};
+use crate::elector::observation::{News, Presence, Seen, Watched};
+use crate::lease::LeaseSnapshot;
+use crate::names::{Identity, ResourceVersion, Uid};
+use crate::renumber::{Renumber, Renumbering};
+use crate::time::Instant;
+use crate::timing::{ElectorTiming, LONGEST_LEASE};
+
+/// One lease and its candidates, as one elector saw them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Election {
+    pub(super) presence: Presence,
+    pub(super) candidates: BTreeMap<Identity, Seen>,
+    pub(super) passed_over: BTreeMap<Identity, PassedOver>,
+    /// Who held the record before it became unheld: not waited for, and not believed alive by what it said before.
+    pub(super) last_holder: Option<Identity>,
+    /// The longest duration seen in a record of this lease (R6).
+    pub(super) longest: Duration,
+    /// When a POST of ours was answered; the watch brings the object.
+    pub(super) posted: Option<Instant>,
+}
+
+/// A candidate that was granted the lease and did not accept (R5).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PassedOver {
+    pub(super) failures: u8,
+    pub(super) since: Instant,
+    uid: Uid,
+    spec: Option<CandidateSpec>,
+}
+
+/// What a step needs besides the election itself.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The constants.
+    pub timing: ElectorTiming,
+    /// Whether unmodified client-go holders can be asked to yield here.
+    pub preference_field: PreferenceField,
+}
+
+/// Whether the server keeps `spec.preferredHolder`, the only signal that unmodified client-go holders obey.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PreferenceField {
+    /// No answer to a write has shown it yet.
+    #[default]
+    Unknown,
+    /// It is kept.
+    Kept,
+    /// It is dropped: the gate is off. Marked holders read the annotation instead.
+    Dropped,
+}
+
+/// More failures change neither the window nor the penalty.
+const FAILURES_MAX: u8 = 6;
+/// How long the watch may take to bring what a POST created before the POST is tried again.
+pub(super) const POST_SETTLES: Duration = Duration::from_secs(2);
+
+// === impl Election ===
+
+impl Election {
+    /// An election about which nothing is known yet; it decides nothing.
+    pub fn unknown() -> Self {
+        Self {
+            presence: Presence::Unknown,
+            candidates: BTreeMap::new(),
+            passed_over: BTreeMap::new(),
+            last_holder: None,
+            longest: Duration::ZERO,
+            posted: None,
+        }
+    }
+
+    /// An election whose Lease does not exist, without a gap since `since`: the first complete list for a name never
+    /// seen before (R6).
+    pub fn absent(since: Instant) -> Self {
+        Self {
+            presence: Presence::Absent { since },
+            ..Self::unknown()
+        }
+    }
+
+    /// The newest revision of the Lease that is known.
+    pub fn lease(&self) -> Option<&LeaseSnapshot> {
+        match &self.presence {
+            Presence::Present(watched) => Some(&watched.snapshot),
+            Presence::Unknown | Presence::Absent { .. } => None,
+        }
+    }
+
+    /// The candidates that name this lease, by name.
+    pub fn candidates(&self) -> impl Iterator<Item = &Candidate> {
+        self.candidates.values().map(|seen| &seen.candidate)
+    }
+
+    /// Whether nothing here is worth remembering at `now`: no Lease, no candidate, and absent for so long that no
+    /// holder of any duration can be left.
+    pub fn is_forgettable(&self, now: Instant) -> bool {
+        match &self.presence {
+            Presence::Absent { since } => {
+                self.candidates.is_empty() && now.since(*since) >= LONGEST_LEASE
+            }
+            Presence::Unknown | Presence::Present(_) => false,
+        }
+    }
+
+    /// A revision of the Lease was seen.
+    ///
+    /// Older revisions than the newest known are ignored, except in a list: then the store was restored from a
+    /// backup, and this election starts as a new process would (R4).
+    pub fn handle_lease(&mut self, now: Instant, snapshot: LeaseSnapshot, news: News) {
+        let held = snapshot.record.holder.is_some();
+        self.posted = None;
+        let (since, absent_before) = match &self.presence {
+            Presence::Unknown => (now, None),
+            Presence::Absent { since } => {
+                let proven = news == News::Event && !held;
+                (now, proven.then(|| now.since(*since).min(LONGEST_LEASE)))
+            }
+            Presence::Present(known) if snapshot.version < known.snapshot.version => {
+                if news != News::List {
+                    return;
+                }
+                *self = Self::unknown();
+                (now, None)
+            }
+            Presence::Present(known) if snapshot.version == known.snapshot.version => return,
+            Presence::Present(known) => {
+                let same_object = snapshot.uid == known.snapshot.uid;
+                let same_record =
+                    same_object && snapshot.record.same_record(&known.snapshot.record);
+                let proven = same_object && !held && news != News::List;
+                (
+                    if same_record { known.since } else { now },
+                    known.absent_before.filter(|_| proven),
+                )
+            }
+        };
+        if let Presence::Present(known) = &self.presence {
+            let before = known.snapshot.clone();
+            self.note_succession(now, &before, &snapshot);
+        }
+        if let Some(duration) = snapshot.record.duration() {
+            self.longest = self.longest.max(duration.min(LONGEST_LEASE));
+        }
+        self.presence = Presence::Present(Watched {
+            snapshot,
+            since,
+            absent_before,
+        });
+    }
+
+    /// The Lease was seen deleted, or is missing in a complete list.
+    ///
+    /// `version` is the revision of the deletion where the watch gave one; a deletion older than what is known is
+    /// ignored.
+    pub fn handle_lease_gone(
+        &mut self,
+        now: Instant,
+        version: Option<ResourceVersion>,
+        news: News,
+    ) {
+        match (&self.presence, version) {
+            (Presence::Present(known), Some(version)) if version < known.snapshot.version => return,
+            // An uninterrupted watch that repeats itself must not restart the proof of absence.
+            (Presence::Absent { .. }, _) if news != News::List => return,
+            _ => {}
+        }
+        self.presence = Presence::Absent { since: now };
+        self.last_holder = None;
+        self.posted = None;
+    }
+
+    /// A POST of ours was answered. The object itself is taken from the watch, which alone proves what came before.
+    pub fn handle_created(&mut self, now: Instant) {
+        if let Presence::Absent { .. } = self.presence {
+            self.posted = Some(now);
+        }
+    }
+
+    /// A revision of a candidate was seen.
+    pub fn handle_candidate(&mut self, now: Instant, candidate: Candidate, news: News) {
+        if let Some(failed) = self.passed_over.get(&candidate.name)
+            && (failed.uid != candidate.uid || failed.spec.as_ref() != candidate.spec.as_ref().ok())
+        {
+            self.passed_over.remove(&candidate.name);
+        }
+        match self.candidates.get_mut(&candidate.name) {
+            Some(seen) if candidate.version < seen.candidate.version && news != News::List => {}
+            Some(seen) if candidate.version == seen.candidate.version => {}
+            Some(seen)
+                if candidate.uid == seen.candidate.uid
+                    && candidate.version > seen.candidate.version =>
+            {
+                seen.update(now, candidate, news);
+            }
+            _ => {
+                let name = candidate.name.clone();
+                self.candidates
+                    .insert(name, Seen::new(now, candidate, news));
+            }
+        }
+    }
+
+    /// A candidate was seen deleted, or is missing in a complete list, or now names another lease.
+    pub fn handle_candidate_gone(&mut self, name: &Identity, version: Option<ResourceVersion>) {
+        let newer = |seen: &Seen| version.is_some_and(|version| version < seen.candidate.version);
+        if self.candidates.get(name).is_some_and(newer) {
+            return;
+        }
+        self.candidates.remove(name);
+        self.passed_over.remove(name);
+    }
+
+    /// How often in a row a candidate did not accept.
+    pub(super) fn failures(&self, name: &Identity) -> u8 {
+        self.passed_over
+            .get(name)
+            .map_or(0, |failed| failed.failures)
+    }
+
+    /// Whether a candidate that did not accept is passed over at `now` (R5).
+    pub(super) fn passes_over(
+        &self,
+        name: &Identity,
+        now: Instant,
+        timing: &ElectorTiming,
+    ) -> bool {
+        self.passed_over.get(name).is_some_and(|failed| {
+            now < failed
+                .since
+                .after(timing.passed_over_after(failed.failures))
+        })
+    }
+
+    /// `W_max` for this lease: the configured maximum, what was seen, and what its candidates announce (R6).
+    pub(super) fn longest_lease(&self, timing: &ElectorTiming) -> Duration {
+        let announced = self
+            .candidates()
+            .filter_map(|candidate| candidate.announced)
+            .max();
+        announced
+            .unwrap_or_default()
+            .max(self.longest)
+            .max(timing.max_lease_duration)
+            .min(LONGEST_LEASE)
+    }
+
+    /// Learns from one record following another: who accepted, who did not, who let go.
+    fn note_succession(&mut self, now: Instant, before: &LeaseSnapshot, after: &LeaseSnapshot) {
+        let (old, new) = (&before.record, &after.record);
+        let Some(holder) = &old.holder else {
+            if new.holder.is_some() {
+                self.last_holder = None;
+            }
+            return;
+        };
+        let same_term = before.uid == after.uid && old.holder == new.holder && old.term == new.term;
+        if same_term {
+            if old.is_unaccepted_grant() && !new.is_unaccepted_grant() {
+                self.passed_over.remove(holder);
+            }
+            return;
+        }
+        if old.is_unaccepted_grant() {
+            self.note_failure(now, holder);
+        }
+        self.last_holder = match &new.holder {
+            None => Some(holder.clone()),
+            Some(_) => None,
+        };
+    }
+
+    fn note_failure(&mut self, now: Instant, electee: &Identity) {
+        let Some(seen) = self.candidates.get(electee) else {
+            return;
+        };
+        let failures = self.failures(electee).saturating_add(1).min(FAILURES_MAX);
+        let failed = PassedOver {
+            failures,
+            since: now,
+            uid: seen.candidate.uid.clone(),
+            spec: seen.candidate.spec.as_ref().ok().cloned(),
+        };
+        self.passed_over.insert(electee.clone(), failed);
+    }
+}
+
+impl Renumber for Election {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        self.presence.renumber(by);
+        for seen in self.candidates.values_mut() {
+            seen.renumber(by);
+        }
+        for failed in self.passed_over.values_mut() {
+            by.instant(&mut failed.since);
+        }
+        self.posted.renumber(by);
+    }
+}

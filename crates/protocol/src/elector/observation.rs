@@ -1,0 +1,212 @@
+//! What an elector saw of each object, and when it saw it on its own clock.
+
+use std::time::Duration;
+
+use crate::candidacy::Candidate;
+use crate::lease::LeaseSnapshot;
+use crate::names::ResourceVersion;
+use crate::renumber::{Renumber, Renumbering};
+use crate::time::Instant;
+use crate::timing::ElectorTiming;
+
+/// How a revision became known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// By an uninterrupted watch: nothing was missed since the revision before.
+    Event,
+    /// By a list after a gap: anything may have happened since the revision before.
+    List,
+    /// As the answer to a write of our own.
+    Reply,
+}
+
+/// What is known of the Lease.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Presence {
+    /// No complete list has been seen.
+    Unknown,
+    /// It does not exist, without a gap since then.
+    Absent { since: Instant },
+    /// It exists.
+    Present(Watched),
+}
+
+/// A Lease under a stop-watch (R4).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Watched {
+    pub(super) snapshot: LeaseSnapshot,
+    /// When this elector first saw this record.
+    pub(super) since: Instant,
+    /// How long the name was absent before this uid was added, as long as no revision of it was ever held (R6 a).
+    pub(super) absent_before: Option<Duration>,
+}
+
+/// A candidate, with what was heard of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Seen {
+    pub(super) candidate: Candidate,
+    /// When its renewal time was last seen new, or it was first seen at all.
+    pub(super) heard: Instant,
+    /// When it was seen created, or seen to change its renewal time.
+    pub(super) answered: Option<Sighting>,
+    /// When a question to it was first seen.
+    pub(super) asked: Option<Sighting>,
+}
+
+/// A change and the revision that carried it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Sighting {
+    pub(super) at: Instant,
+    pub(super) version: ResourceVersion,
+}
+
+/// Whether a candidate is known to be alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Liveness {
+    /// It answered (R15).
+    Answered,
+    /// It has been asked and still has time to answer.
+    Asked { until: Instant },
+    /// It has not been asked.
+    Unasked,
+    /// It was asked and did not answer in time, or cannot be asked at all.
+    Silent,
+}
+
+// === impl Seen ===
+
+impl Seen {
+    /// A candidate not seen before. Only a creation that the watch delivered is a sign of life.
+    pub(super) fn new(now: Instant, candidate: Candidate, news: News) -> Self {
+        let sighting = Sighting {
+            at: now,
+            version: candidate.version,
+        };
+        Self {
+            heard: now,
+            answered: (news == News::Event && candidate.renew.is_some()).then_some(sighting),
+            asked: candidate.is_asked().then_some(sighting),
+            candidate,
+        }
+    }
+
+    /// Takes in a later revision of the same object.
+    pub(super) fn update(&mut self, now: Instant, candidate: Candidate, news: News) {
+        let sighting = Sighting {
+            at: now,
+            version: candidate.version,
+        };
+        if candidate.renew != self.candidate.renew {
+            self.heard = now;
+            // After a gap the answer may be as old as the gap.
+            if candidate.renew.is_some() && news != News::List {
+                self.answered = Some(sighting);
+            }
+        }
+        if candidate.ping != self.candidate.ping && candidate.is_asked() {
+            self.asked = Some(sighting);
+        }
+        self.candidate = candidate;
+    }
+
+    /// Whether a question is open: asked, and no answer seen in a later revision.
+    pub(super) fn is_pending(&self) -> bool {
+        self.candidate.is_asked() && !self.answered_after_question()
+    }
+
+    /// Whether it answered, with a clock that is still below the question (R15): the question must be settled, or it
+    /// goes on answering.
+    pub(super) fn is_unsettled(&self) -> bool {
+        self.candidate.is_asked() && self.answered_after_question()
+    }
+
+    fn answered_after_question(&self) -> bool {
+        match (self.answered, self.asked) {
+            (Some(answered), Some(asked)) => answered.version > asked.version,
+            _ => false,
+        }
+    }
+
+    /// How long it may take to answer.
+    pub(super) fn ack_window(&self, timing: &ElectorTiming) -> Duration {
+        if self.candidate.marked {
+            timing.ack_window
+        } else {
+            timing.ack_window_unmarked
+        }
+    }
+
+    /// Whether it is alive, judged for a round that began at `round` (R15); without a round only a fresh answer counts.
+    pub(super) fn liveness(
+        &self,
+        now: Instant,
+        round: Option<Instant>,
+        timing: &ElectorTiming,
+    ) -> Liveness {
+        if self.is_pending()
+            && let Some(asked) = self.asked
+        {
+            let until = asked.at.after(self.ack_window(timing));
+            if now >= until {
+                return Liveness::Silent;
+            }
+            if self.is_fresh(now, timing) {
+                return Liveness::Answered;
+            }
+            return Liveness::Asked { until };
+        }
+        if self.is_fresh(now, timing) || self.answered_in(round) {
+            return Liveness::Answered;
+        }
+        if self.candidate.question().is_none() {
+            return Liveness::Silent;
+        }
+        Liveness::Unasked
+    }
+
+    /// Whether its newest answer came at or after `instant`.
+    pub(super) fn answered_since(&self, instant: Instant) -> bool {
+        self.answered.is_some_and(|answered| answered.at >= instant)
+    }
+
+    fn is_fresh(&self, now: Instant, timing: &ElectorTiming) -> bool {
+        self.answered
+            .is_some_and(|answered| now.since(answered.at) < timing.fresh)
+    }
+
+    fn answered_in(&self, round: Option<Instant>) -> bool {
+        let in_round = |asked: Sighting| round.is_some_and(|round| asked.at >= round);
+        self.answered_after_question() && self.asked.is_some_and(in_round)
+    }
+}
+
+impl Renumber for Seen {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        self.candidate.renumber(by);
+        by.instant(&mut self.heard);
+        self.answered.renumber(by);
+        self.asked.renumber(by);
+    }
+}
+
+impl Renumber for Sighting {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        by.instant(&mut self.at);
+        self.version.renumber(by);
+    }
+}
+
+// === impl Presence ===
+
+impl Renumber for Presence {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        match self {
+            Self::Unknown => {}
+            Self::Absent { since } => by.instant(since),
+            Self::Present(watched) => {
+                watched.snapshot.renumber(by);
+                by.instant(&mut watched.since);
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! How the candidates of a lease stand: who is eligible, in which order, and why.
+
+use crate::candidacy::{Candidate, Rejection};
+use crate::elector::election::{Election, Settings};
+use crate::names::Identity;
+use crate::order::because;
+use crate::strategy::{Ranking, Resolution, Strategy};
+use crate::time::Instant;
+
+/// All candidates of one lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandingReport {
+    /// The strategy, `None` when the candidates disagree or none has a valid wish.
+    pub strategy: Option<Strategy>,
+    /// Every candidate: the eligible ones by rank, then the others by name.
+    pub candidates: Vec<Standing>,
+}
+
+/// One candidate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The candidate.
+    pub name: Identity,
+    /// Whether it is valid under the strategy; says nothing about being alive.
+    pub eligible: bool,
+    /// From 1 among the eligible.
+    pub rank: Option<usize>,
+    /// Why it stands there, in one line.
+    pub reason: String,
+}
+
+// === impl Election ===
+
+impl Election {
+    /// How the candidates stand at `now`.
+    pub fn standings(&self, now: Instant, settings: &Settings) -> StandingReport {
+        let strategy = match self.resolve(now, settings) {
+            Resolution::One(strategy) => Some(strategy),
+            Resolution::NoWish | Resolution::Conflict(_) => None,
+        };
+        let ranking = strategy.as_ref().and_then(Strategy::ranking);
+        let incumbent = self.lease().and_then(|lease| lease.record.holder.as_ref());
+        let contenders =
+            ranking.map_or_else(Vec::new, |ranking| self.contenders(ranking, incumbent));
+        let mut candidates = Vec::with_capacity(self.candidates.len());
+        for (index, contender) in contenders.iter().enumerate() {
+            let because =
+                |better, other| ranking.map(|ranking| because(ranking, incumbent, better, other));
+            let reason = match (index, contenders.get(1)) {
+                (0, None) => "is the only eligible candidate".to_owned(),
+                (0, Some(next)) => because(contender, next).unwrap_or_default(),
+                _ => {
+                    let best = &contenders[0];
+                    format!(
+                        "{} {}",
+                        best.candidate.name,
+                        because(best, contender).unwrap_or_default()
+                    )
+                }
+            };
+            candidates.push(Standing {
+                name: contender.candidate.name.clone(),
+                eligible: true,
+                rank: Some(index + 1),
+                reason,
+            });
+        }
+        for candidate in self.candidates() {
+            if candidates
+                .iter()
+                .any(|ranked| ranked.name == candidate.name)
+            {
+                continue;
+            }
+            let rejection = rejection(candidate, ranking);
+            let foreign = strategy.is_some() && ranking.is_none();
+            candidates.push(Standing {
+                name: candidate.name.clone(),
+                eligible: rejection.is_none() && foreign,
+                rank: None,
+                reason: match (&rejection, &strategy) {
+                    (Some(rejection), _) => rejection.to_string(),
+                    (None, Some(strategy)) => {
+                        format!("strategy {strategy} is decided by its own elector")
+                    }
+                    (None, None) => "the candidates disagree on the strategy".to_owned(),
+                },
+            });
+        }
+        StandingReport {
+            strategy,
+            candidates,
+        }
+    }
+}
+
+/// Why a candidate cannot be elected under `ranking`; without one, why it is invalid.
+pub(super) fn rejection(candidate: &Candidate, ranking: Option<&dyn Ranking>) -> Option<Rejection> {
+    match (&candidate.spec, ranking) {
+        (Err(rejection), _) => Some(rejection.clone()),
+        (Ok(spec), Some(ranking)) => ranking
+            .eligible(spec)
+            .err()
+            .or_else(|| candidate.renew.is_none().then_some(Rejection::NoRenewTime)),
+        (Ok(_), None) => candidate.renew.is_none().then_some(Rejection::NoRenewTime),
+    }
+}
