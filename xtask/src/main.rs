@@ -1,3 +1,7 @@
-//! Elector's development tasks.
+//! `cargo xtask`: see the library.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    xtask::run()
+}

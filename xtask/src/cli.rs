@@ -1,0 +1,209 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::binaries::{Binary, Toolbox};
+use crate::cluster::{self, Options};
+use crate::release::Release;
+
+/// Elector's development tasks.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// A real etcd and kube-apiserver on loopback
+    #[command(subcommand)]
+    Cluster(ClusterVerb),
+
+    /// Becomes a command in a session of its own
+    #[command(name = cluster::EXEC_DETACHED, hide = true)]
+    ExecDetached {
+        #[arg(last = true)]
+        command: Vec<OsString>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum ClusterVerb {
+    /// Start one that runs until `down`
+    Up(UpArgs),
+    /// Stop it and remove its data
+    Down(DirArgs),
+    /// Say what runs; exit status 1 if it does not
+    Status(DirArgs),
+    /// Print the path of a program, building it if need be
+    Binary(BinaryArgs),
+}
+
+#[derive(Debug, Args)]
+struct DirArgs {
+    /// The folder of data, keys, kubeconfigs and logs [default: `cluster` in Elector's cache folder]
+    #[arg(long, value_name = "PATH")]
+    dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct UpArgs {
+    #[command(flatten)]
+    dir: DirArgs,
+
+    /// Feature gate CoordinatedLeaderElection: `on`, and Kubernetes' own controller elects
+    #[arg(
+        long,
+        value_enum,
+        default_value = "off",
+        value_name = "on|off",
+        hide_possible_values = true
+    )]
+    gate: Switch,
+
+    /// Serve LeaseCandidates: coordination.k8s.io/v1beta1, in older releases v1alpha2 or v1alpha1
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "true|false",
+          hide_possible_values = true)]
+    serve_v1beta1: bool,
+
+    /// Release of Kubernetes [default: what KUBEBUILDER_ASSETS holds, otherwise 1.36]
+    #[arg(long, value_name = "1.N")]
+    kubernetes: Option<Release>,
+
+    /// Port of the API server on 127.0.0.1 [default: a free one]
+    #[arg(long)]
+    port: Option<u16>,
+
+    /// Let etcd wait for the disk, as in production
+    #[arg(long)]
+    fsync: bool,
+
+    /// A further flag for kube-apiserver, such as --apiserver-flag=--v=4; repeatable
+    #[arg(
+        long = "apiserver-flag",
+        value_name = "FLAG",
+        allow_hyphen_values = true
+    )]
+    apiserver_flags: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct BinaryArgs {
+    /// The program
+    #[arg(value_enum)]
+    binary: Binary,
+
+    /// Release of Kubernetes [default: what KUBEBUILDER_ASSETS holds, otherwise 1.36]
+    #[arg(long, value_name = "1.N")]
+    kubernetes: Option<Release>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+/// Runs the verb on the command line; errors go to stderr as one line.
+#[must_use]
+pub fn run() -> ExitCode {
+    match dispatch(Cli::parse().verb) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// False when the verb ran and its answer is no.
+fn dispatch(verb: Verb) -> Result<bool> {
+    match verb {
+        Verb::Cluster(verb) => cluster(verb),
+        Verb::ExecDetached { command } => cluster::exec_detached(&command).map(|()| true),
+    }
+}
+
+fn cluster(verb: ClusterVerb) -> Result<bool> {
+    match verb {
+        ClusterVerb::Up(args) => {
+            let dir = args.dir.path()?;
+            cluster::up(&dir, &args.options()).map(|()| true)
+        }
+        ClusterVerb::Down(args) => cluster::down(&args.path()?).map(|()| true),
+        ClusterVerb::Status(args) => cluster::status(&args.path()?),
+        ClusterVerb::Binary(args) => {
+            println!(
+                "{}",
+                Toolbox::new(args.kubernetes)?.path(args.binary)?.display()
+            );
+            Ok(true)
+        }
+    }
+}
+
+// === impl DirArgs ===
+
+impl DirArgs {
+    fn path(&self) -> Result<PathBuf> {
+        self.dir.clone().map_or_else(cluster::default_dir, Ok)
+    }
+}
+
+// === impl UpArgs ===
+
+impl UpArgs {
+    fn options(self) -> Options {
+        Options {
+            gate: self.gate == Switch::On,
+            serve_candidates: self.serve_v1beta1,
+            kubernetes: self.kubernetes,
+            port: self.port,
+            dir: self.dir.dir,
+            fsync: self.fsync,
+            apiserver_flags: self.apiserver_flags,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn up_reads_every_option() {
+        let line = "xtask cluster up --gate on --serve-v1beta1 false --kubernetes 1.34 --port 6443 --dir /c --fsync \
+                    --apiserver-flag=--v=4";
+        let Verb::Cluster(ClusterVerb::Up(args)) =
+            Cli::try_parse_from(line.split(' ').filter(|word| !word.is_empty()))
+                .unwrap()
+                .verb
+        else {
+            panic!("not up");
+        };
+        let expected = Options {
+            gate: true,
+            serve_candidates: false,
+            kubernetes: Some("1.34".parse().unwrap()),
+            port: Some(6443),
+            dir: Some("/c".into()),
+            fsync: true,
+            apiserver_flags: vec!["--v=4".to_owned()],
+        };
+        assert_eq!(args.options(), expected);
+    }
+}

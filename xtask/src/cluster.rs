@@ -1,0 +1,345 @@
+//! A real etcd and kube-apiserver on loopback.
+//!
+//! ```no_run
+//! use xtask::cluster::{Cluster, Options};
+//!
+//! # fn main() -> anyhow::Result<()> {
+//! let cluster = Cluster::start(&Options { gate: true, ..Options::default() })?;
+//! println!("KUBECONFIG={}", cluster.kubeconfig().display());
+//! cluster.stop()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! There is no kubelet and no controller manager: Pods stay pending, owner references are not collected, and
+//! namespaces do not finish deleting.
+
+mod detached;
+mod flags;
+mod layout;
+mod probe;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::binaries::{Binary, Toolbox};
+use crate::release::Release;
+use crate::tied::Tied;
+
+pub(crate) use detached::{EXEC_DETACHED, default_dir, down, exec_detached, status, up};
+
+use flags::Ports;
+use layout::Layout;
+use probe::Probe;
+
+/// What kind of cluster to start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Options {
+    /// The feature gate CoordinatedLeaderElection: on, Kubernetes' own controller elects. Default: off.
+    pub gate: bool,
+    /// Whether LeaseCandidates are served in `coordination.k8s.io`: as v1beta1, before 1.33 as v1alpha2, in 1.31 as
+    /// v1alpha1. The gate needs it. Default: true.
+    pub serve_candidates: bool,
+    /// The release; `None`, the default, takes what `KUBEBUILDER_ASSETS` holds, otherwise [`Release::DEFAULT`].
+    pub kubernetes: Option<Release>,
+    /// The port of the API server on 127.0.0.1. Default: a free one.
+    pub port: Option<u16>,
+    /// Where data, keys, kubeconfigs and logs lie. Default: a temporary folder that is removed at the end.
+    pub dir: Option<PathBuf>,
+    /// Whether etcd waits for the disk, as it does in production and must for benchmarks. Default: false.
+    pub fsync: bool,
+    /// Further flags for kube-apiserver, as they are. Default: none.
+    pub apiserver_flags: Vec<String>,
+}
+
+/// A running cluster that ends with its owner: when it is dropped, and also when the process is killed.
+#[derive(Debug)]
+pub struct Cluster {
+    // Dropped in this order: the API server goes before its store.
+    apiserver: Tied,
+    etcd: Tied,
+    servers: Servers,
+    temporary: Option<tempfile::TempDir>,
+}
+
+/// How long a cluster may take to become ready; it takes 3 s on an idle machine.
+const READY_DEADLINE: Duration = Duration::from_secs(120);
+
+/// How long a server may take to end after SIGTERM, before SIGKILL.
+const STOP_DEADLINE: Duration = Duration::from_secs(20);
+
+/// How often a start is tried again with other ports when somebody else took one in between.
+const PORT_ATTEMPTS: u32 = 3;
+
+// === impl Options ===
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            gate: false,
+            serve_candidates: true,
+            kubernetes: None,
+            port: None,
+            dir: None,
+            fsync: false,
+            apiserver_flags: Vec::new(),
+        }
+    }
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// Starts the servers and waits until they are ready; blocks for about 3 s, and for minutes when the programs
+    /// have to be built first.
+    ///
+    /// # Errors
+    /// When a program is not to be had, or a server ends or does not become ready; the end of its log is in the
+    /// message.
+    pub fn start(options: &Options) -> Result<Self> {
+        let temporary = match options.dir {
+            Some(_) => None,
+            None => Some(tempfile::tempdir().context("failed to create a temporary folder")?),
+        };
+        let folder = match (&options.dir, &temporary) {
+            (Some(dir), _) => dir.as_path(),
+            (None, Some(temporary)) => temporary.path(),
+            (None, None) => unreachable!("a temporary folder is made when no other is given"),
+        };
+        let toolbox = Toolbox::new(options.kubernetes)?;
+        for attempt in 1.. {
+            let layout = Layout::create(folder)?;
+            let servers = Servers::prepare(layout, &toolbox, options)?;
+            let removable = temporary.as_ref().map(tempfile::TempDir::path);
+            let mut etcd = Tied::spawn_with_folder(&mut servers.etcd.command()?, removable)
+                .context("failed to start etcd")?;
+            let mut apiserver = Tied::spawn(&mut servers.apiserver.command()?)
+                .context("failed to start kube-apiserver")?;
+            let ready = servers.wait_until_ready(|| {
+                Ok((etcd.try_wait()?.is_none(), apiserver.try_wait()?.is_none()))
+            });
+            match ready {
+                Ok(()) => {
+                    return Ok(Self {
+                        apiserver,
+                        etcd,
+                        servers,
+                        temporary,
+                    });
+                }
+                Err(_)
+                    if attempt < PORT_ATTEMPTS
+                        && options.port.is_none()
+                        && servers.port_was_taken() =>
+                {
+                    drop((apiserver, etcd));
+                    servers.layout.remove()?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        unreachable!("the last attempt returns")
+    }
+
+    /// The administrator's kubeconfig.
+    #[must_use]
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.servers.layout.kubeconfig()
+    }
+
+    /// The kubeconfig of a user who may do nothing but look at what is served.
+    #[must_use]
+    pub fn user_kubeconfig(&self) -> PathBuf {
+        self.servers.layout.user_kubeconfig()
+    }
+
+    /// The address of the API server.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.servers.url
+    }
+
+    /// The release that runs.
+    #[must_use]
+    pub fn release(&self) -> Release {
+        self.servers.release
+    }
+
+    /// The folder of the servers' log files.
+    #[must_use]
+    pub fn logs(&self) -> PathBuf {
+        self.servers.layout.logs()
+    }
+
+    /// Ends both servers in good order and removes the data; takes a second or two. Dropping the cluster is quicker
+    /// and loses nothing but the servers' farewell.
+    ///
+    /// # Errors
+    /// When a server cannot be signalled or the data cannot be removed.
+    pub fn stop(mut self) -> Result<()> {
+        // Stopped together with its store, the API server hangs for more than a minute.
+        self.apiserver
+            .terminate(STOP_DEADLINE)
+            .context("failed to stop kube-apiserver")?;
+        self.etcd
+            .terminate(STOP_DEADLINE)
+            .context("failed to stop etcd")?;
+        self.servers.layout.remove()?;
+        // Everything in it is gone; so is the folder, and an error about that is none.
+        drop(self.temporary.take());
+        Ok(())
+    }
+}
+
+/// What is needed to start the two servers and to know that they are ready.
+#[derive(Debug)]
+struct Servers {
+    layout: Layout,
+    release: Release,
+    version: String,
+    url: String,
+    etcd: Program,
+    apiserver: Program,
+    probe: Probe,
+}
+
+/// A server that can be started.
+#[derive(Debug)]
+struct Program {
+    path: PathBuf,
+    flags: Vec<String>,
+    log: PathBuf,
+}
+
+// === impl Servers ===
+
+impl Servers {
+    fn prepare(layout: Layout, toolbox: &Toolbox, options: &Options) -> Result<Self> {
+        let ports = Ports::free(options.port)?;
+        let release = toolbox.release();
+        let apiserver_flags = flags::apiserver(&layout, ports, release, options)?;
+        let url = format!("https://127.0.0.1:{}", ports.apiserver);
+        let credentials = layout.write_credentials(&url)?;
+        let program = |binary: Binary, flags: Vec<String>| -> Result<Program> {
+            Ok(Program {
+                path: toolbox.path(binary)?,
+                flags,
+                log: layout.log(&binary.to_string()),
+            })
+        };
+        Ok(Self {
+            etcd: program(Binary::Etcd, flags::etcd(&layout, ports, options.fsync))?,
+            apiserver: program(Binary::KubeApiserver, apiserver_flags)?,
+            probe: Probe::new(ports.apiserver, &credentials)?,
+            layout,
+            release,
+            version: toolbox.version().to_owned(),
+            url,
+        })
+    }
+
+    /// Waits for the servers; `alive` tells whether etcd and kube-apiserver still run.
+    fn wait_until_ready(&self, mut alive: impl FnMut() -> Result<(bool, bool)>) -> Result<()> {
+        let deadline = Instant::now() + READY_DEADLINE;
+        // The system namespaces come a moment after readiness, and clients count on them.
+        let mut checks = [
+            "/readyz",
+            "/api/v1/namespaces/kube-system",
+            "/api/v1/namespaces/default",
+        ]
+        .iter();
+        let mut check = checks.next();
+        while let Some(path) = check {
+            // Looked at before the answer, so that no other server on a stolen port is taken for ours.
+            let (etcd, apiserver) = alive()?;
+            for (name, lives) in [("etcd", etcd), ("kube-apiserver", apiserver)] {
+                if !lives {
+                    bail!(
+                        "{name} ended while starting; its last words:\n{}",
+                        self.last_words(name)
+                    );
+                }
+            }
+            match self.probe.get(path) {
+                Ok(200) => check = checks.next(),
+                _ if Instant::now() < deadline => thread::sleep(Duration::from_millis(50)),
+                answer => bail!(
+                    "kube-apiserver was not ready after {} s ({path}: {}); its last words:\n{}",
+                    READY_DEADLINE.as_secs(),
+                    answer.map_or_else(|error| error.to_string(), |status| status.to_string()),
+                    self.last_words("kube-apiserver")
+                ),
+            }
+        }
+        Ok(())
+    }
+
+    fn port_was_taken(&self) -> bool {
+        ["etcd", "kube-apiserver"]
+            .iter()
+            .any(|name| self.last_words(name).contains("address already in use"))
+    }
+
+    fn last_words(&self, program: &str) -> String {
+        let path = self.layout.log(program);
+        let text = fs::read(&path)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default();
+        tail(&text, 12).map_or_else(|| format!("(nothing in {})", path.display()), str::to_owned)
+    }
+}
+
+// === impl Program ===
+
+impl Program {
+    fn command(&self) -> Result<Command> {
+        let mut command = Command::new(&self.path);
+        command.args(&self.flags);
+        self.redirect(&mut command)?;
+        Ok(command)
+    }
+
+    /// Nothing to read, and all that is said goes to the log.
+    fn redirect(&self, command: &mut Command) -> Result<()> {
+        let log = File::create(&self.log)
+            .with_context(|| format!("failed to create {}", self.log.display()))?;
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        Ok(())
+    }
+}
+
+/// The last lines of a text, none if it is empty.
+fn tail(text: &str, lines: usize) -> Option<&str> {
+    let text = text.trim_end();
+    let start = text
+        .rmatch_indices('\n')
+        .nth(lines - 1)
+        .map_or(0, |(index, _)| index + 1);
+    Some(&text[start..]).filter(|text| !text.is_empty())
+}
+
+/// The path as an absolute one; relative ones would change their meaning with the folder they are read in.
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("failed to make {} absolute", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_is_at_most_so_many_lines() {
+        assert_eq!(tail("a\nb\nc\n", 2), Some("b\nc"));
+        assert_eq!(tail("a\nb\nc\n", 9), Some("a\nb\nc"));
+        assert_eq!(tail("\n", 2), None);
+    }
+}
