@@ -164,9 +164,9 @@ impl Seen {
         Liveness::Unasked
     }
 
-    /// Whether its newest answer came at or after `instant`.
+    /// Whether its newest answer came after `instant`.
     pub(super) fn answered_since(&self, instant: Instant) -> bool {
-        self.answered.is_some_and(|answered| answered.at >= instant)
+        self.answered.is_some_and(|answered| answered.at > instant)
     }
 
     fn is_fresh(&self, now: Instant, timing: &ElectorTiming) -> bool {

@@ -433,6 +433,9 @@ impl<'a> Step<'a> {
         let poll = self.poll(contenders, Some(opening.round), opening.aside, failed, true);
         if self.now < opening.ready_at {
             self.wake(opening.ready_at);
+            if let Some(elected) = &poll.elected {
+                self.renew_answer(&elected.candidate.name);
+            }
             let reason = match &opening.vacancy {
                 Vacancy::Expired { holder, .. } | Vacancy::NotAccepted { holder, .. } => {
                     Reason::HolderLate {
@@ -464,6 +467,21 @@ impl<'a> Step<'a> {
         )
     }
 
+    /// Wakes when the answer of the next leader goes stale, so that a newer one is in when the lease may be granted.
+    fn renew_answer(&mut self, elected: &Identity) {
+        let answered = self
+            .election
+            .candidates
+            .get(elected)
+            .and_then(|seen| seen.answered);
+        if let Some(stale_at) =
+            answered.map(|answered| answered.at.after(self.settings.timing.fresh))
+            && stale_at > self.now
+        {
+            self.wake(stale_at);
+        }
+    }
+
     fn grant(
         &mut self,
         opening: &Opening<'a>,
@@ -491,7 +509,8 @@ impl<'a> Step<'a> {
         });
         let incumbent = snapshot.record.holder.as_ref();
         let because = match runner_up {
-            None => "is the only candidate".to_owned(),
+            None if silent.is_empty() => "is the only candidate".to_owned(),
+            None => "is the only one that answers".to_owned(),
             Some(other)
                 if position(contenders, name) < position(contenders, &other.candidate.name) =>
             {

@@ -1,0 +1,203 @@
+//! Builders and a small world for the elector's tests: one election, one clock, writes applied by hand.
+
+#![allow(
+    dead_code,
+    reason = "each test target uses its own part of this module"
+)]
+
+use std::time::Duration;
+
+use elector_protocol::elector::{Decision, Effect, Election, News, Settings};
+use elector_protocol::{
+    Candidate, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
+    ResourceVersion, Strategy, Timestamp, Token, Uid,
+};
+
+/// An election whose store is the test itself.
+pub(crate) struct World {
+    pub(crate) election: Election,
+    pub(crate) settings: Settings,
+    pub(crate) now: Instant,
+    pub(crate) version: u64,
+}
+
+impl World {
+    /// A world whose elector has been up for an hour and saw no Lease.
+    pub(crate) fn new() -> Self {
+        Self {
+            election: Election::absent(Instant::default()),
+            settings: Settings::default(),
+            now: Instant::from_epoch(Duration::from_secs(3600)),
+            version: 100,
+        }
+    }
+
+    /// A world whose elector has just started and listed nothing.
+    pub(crate) fn fresh() -> Self {
+        let now = Instant::from_epoch(Duration::from_secs(3600));
+        Self {
+            election: Election::absent(now),
+            ..Self::new()
+        }
+    }
+
+    pub(crate) fn pass(&mut self, seconds: f64) {
+        self.now = self.now.after(Duration::from_secs_f64(seconds));
+    }
+
+    pub(crate) fn wall(&self) -> Timestamp {
+        Timestamp::from_micros(
+            1_700_000_000_000_000 + i64::try_from(self.now.since_epoch().as_micros()).unwrap(),
+        )
+        .unwrap()
+    }
+
+    pub(crate) fn step(&self) -> Decision {
+        self.election.step(self.now, self.wall(), &self.settings)
+    }
+
+    pub(crate) fn next_version(&mut self) -> ResourceVersion {
+        self.version += 1;
+        ResourceVersion(self.version)
+    }
+
+    /// A candidate appears, seen being created.
+    pub(crate) fn register(&mut self, name: &str, emulation: &str) {
+        let candidate = self.mk_candidate(name, emulation);
+        self.election
+            .handle_candidate(self.now, candidate, News::Event);
+    }
+
+    /// A candidate that was there before the elector.
+    pub(crate) fn list(&mut self, name: &str, emulation: &str) {
+        let candidate = self.mk_candidate(name, emulation);
+        self.election
+            .handle_candidate(self.now, candidate, News::List);
+    }
+
+    pub(crate) fn mk_candidate(&mut self, name: &str, emulation: &str) -> Candidate {
+        Candidate {
+            name: id(name),
+            uid: Uid::new(format!("uid-{name}")),
+            version: self.next_version(),
+            created: Timestamp::from_micros(1_000_000).unwrap(),
+            ping: None,
+            renew: Some(self.wall()),
+            marked: true,
+            announced: None,
+            spec: CandidateSpec::parse("1.40.0", emulation, Strategy::OLDEST_EMULATION_VERSION),
+        }
+    }
+
+    pub(crate) fn change(&mut self, name: &str, change: impl FnOnce(&mut Candidate)) {
+        let mut candidate = self
+            .election
+            .candidates()
+            .find(|c| c.name == id(name))
+            .unwrap()
+            .clone();
+        change(&mut candidate);
+        candidate.version = self.next_version();
+        self.election
+            .handle_candidate(self.now, candidate, News::Event);
+    }
+
+    /// The candidate answers.
+    pub(crate) fn answer(&mut self, name: &str) {
+        let wall = self.wall();
+        self.change(name, |candidate| {
+            candidate.renew = Some(candidate.ping.map_or(wall, |ping| ping.max(wall)))
+        });
+    }
+
+    /// Applies the pings of a decision; returns who was asked.
+    pub(crate) fn ask(&mut self, decision: &Decision) -> Vec<String> {
+        let mut asked = Vec::new();
+        for effect in &decision.effects {
+            if let Effect::Ping { name, ping, .. } = effect {
+                self.change(name.as_str(), |candidate| candidate.ping = Some(*ping));
+                asked.push(name.to_string());
+            }
+        }
+        asked
+    }
+
+    /// Applies the Lease write of a decision.
+    pub(crate) fn apply(&mut self, decision: &Decision) -> LeaseRecord {
+        let write = lease_write(decision)
+            .expect("the decision writes the lease")
+            .clone();
+        let snapshot = LeaseSnapshot {
+            uid: write.uid,
+            version: self.next_version(),
+            record: write.record,
+        };
+        self.election
+            .handle_lease(self.now, snapshot.clone(), News::Reply);
+        snapshot.record
+    }
+
+    /// A revision of the Lease arrives by the watch.
+    pub(crate) fn lease(&mut self, record: LeaseRecord) {
+        let snapshot = LeaseSnapshot {
+            uid: Uid::new("lease-1"),
+            version: self.next_version(),
+            record,
+        };
+        self.election.handle_lease(self.now, snapshot, News::Event);
+    }
+
+    pub(crate) fn record(&self) -> LeaseRecord {
+        self.election.lease().unwrap().record.clone()
+    }
+
+    /// The electee accepts, as a marked candidate does.
+    pub(crate) fn accept(&mut self) {
+        let snapshot = self.election.lease().unwrap().clone();
+        let record = LeaseRecord {
+            duration_seconds: Some(15),
+            renew_time: Some(self.wall().differing_from(snapshot.record.renew_time)),
+            token: Some(Token(snapshot.version)),
+            token_term: Some(snapshot.record.term),
+            ..snapshot.record
+        };
+        self.lease(record);
+    }
+
+    pub(crate) fn renew(&mut self) {
+        let record = self.record();
+        let renew_time = Some(self.wall().differing_from(record.renew_time));
+        self.lease(LeaseRecord {
+            renew_time,
+            ..record
+        });
+    }
+
+    /// Registers a leader of this version and lets it accept.
+    pub(crate) fn lead(&mut self, name: &str, emulation: &str) {
+        self.register(name, emulation);
+        self.lease(LeaseRecord::born(None));
+        let decision = self.step();
+        assert_eq!(self.apply(&decision).holder, Some(id(name)), "{decision:?}");
+        self.accept();
+    }
+}
+
+pub(crate) fn id(name: &str) -> Identity {
+    Identity::new(name).unwrap()
+}
+
+pub(crate) fn lease_write(decision: &Decision) -> Option<&LeaseWrite> {
+    decision.effects.iter().find_map(|effect| match effect {
+        Effect::Write(write) => Some(write),
+        _ => None,
+    })
+}
+
+pub(crate) fn pinged(decision: &Decision) -> Vec<String> {
+    let name = |effect: &Effect| match effect {
+        Effect::Ping { name, .. } => Some(name.to_string()),
+        _ => None,
+    };
+    decision.effects.iter().filter_map(name).collect()
+}

@@ -1,0 +1,522 @@
+//! Properties of the elector's step on arbitrary histories: nothing panics, and every write is one that the rules
+//! allow (S3–S6), judged by an oracle that shares no code with the step.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use elector_protocol::elector::{
+    Action, Actor, Decision, Effect, Election, Move, News, PreferenceField, Settings, audit,
+};
+use elector_protocol::{
+    Candidate, CandidateSpec, Contender, Identity, Instant, LeaseRecord, LeaseSnapshot,
+    ResourceVersion, Strategy, Term, Timestamp, Token, Uid, best_first,
+};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::{
+    Just, ProptestConfig, Strategy as Arbitrary, any, prop_assert, prop_assert_eq, prop_oneof,
+    proptest,
+};
+use proptest::test_runner::TestCaseError;
+
+/// One thing that can happen to an election.
+#[derive(Clone, Debug)]
+enum Happening {
+    Pass(Duration),
+    Lease {
+        uid: u8,
+        record: LeaseRecord,
+        news: News,
+    },
+    LeaseGone(News),
+    Candidate {
+        candidate: Candidate,
+        news: News,
+    },
+    CandidateGone(Identity),
+    Created,
+    /// The write of the last decision is applied and its answer arrives.
+    Applied,
+    /// The record changes in a way that its holder would: the same but for the renewal time.
+    Renewed,
+}
+
+fn identities() -> impl Arbitrary<Value = Identity> {
+    prop_oneof!["[abc]", "[abc]", ".{1,8}"].prop_filter_map("never empty", Identity::new)
+}
+
+fn timestamps() -> impl Arbitrary<Value = Timestamp> {
+    prop_oneof![
+        (0..20i64).prop_filter_map("in range", Timestamp::from_micros),
+        any::<i64>().prop_map(|micros| Timestamp::from_micros(micros).unwrap_or(Timestamp::MAX)),
+        Just(Timestamp::MIN),
+        Just(Timestamp::MAX),
+    ]
+}
+
+fn durations() -> impl Arbitrary<Value = Duration> {
+    prop_oneof![
+        (0..20_000u64).prop_map(Duration::from_millis),
+        (0..4_000u64).prop_map(Duration::from_secs),
+        Just(Duration::MAX),
+    ]
+}
+
+fn strategies() -> impl Arbitrary<Value = Strategy> {
+    prop_oneof![
+        4 => Just(Strategy::oldest_emulation_version()),
+        1 => Just(Strategy::parse("example.com/x").unwrap()),
+    ]
+}
+
+fn records() -> impl Arbitrary<Value = LeaseRecord> {
+    let numbers = (
+        option::of(prop_oneof![0..20i32, any::<i32>()]),
+        prop_oneof![0..4i32, any::<i32>(), Just(i32::MAX)],
+    );
+    let times = (
+        option::of(timestamps()),
+        option::of(timestamps()),
+        any::<bool>(),
+    );
+    let signals = (option::of(strategies()), option::of(identities()));
+    let token = (option::of(0..9u64), option::of(0..4i32));
+    (option::of(identities()), numbers, times, signals, token).prop_map(
+        |(
+            holder,
+            (duration, term),
+            (acquire, renew, equal),
+            (strategy, preferred),
+            (token, token_term),
+        )| LeaseRecord {
+            holder,
+            duration_seconds: duration,
+            acquire_time: acquire,
+            renew_time: if equal { acquire } else { renew },
+            term: Term(term),
+            strategy,
+            preferred_holder: preferred,
+            token: token.map(|token| Token(ResourceVersion(token))),
+            token_term: token_term.map(Term),
+        },
+    )
+}
+
+fn candidates() -> impl Arbitrary<Value = Candidate> {
+    let versions = (
+        prop_oneof!["1\\.[0-2]\\.0", "1\\.[0-2]\\.0", ".{0,12}"],
+        prop_oneof!["1\\.[0-2]\\.0", "1\\.[0-2]\\.0", ".{0,12}"],
+        prop_oneof![
+            Just("OldestEmulationVersion"),
+            Just("OldestEmulationVersion"),
+            Just("a/b"),
+            Just("")
+        ],
+    );
+    let times = (
+        option::of(timestamps()),
+        option::weighted(0.9, timestamps()),
+        timestamps(),
+    );
+    (
+        identities(),
+        0..2u8,
+        versions,
+        times,
+        any::<bool>(),
+        option::of(durations()),
+    )
+        .prop_map(
+            |(
+                name,
+                uid,
+                (binary, emulation, strategy),
+                (ping, renew, created),
+                marked,
+                announced,
+            )| Candidate {
+                name,
+                uid: Uid::new(uid.to_string()),
+                version: ResourceVersion(0),
+                created,
+                ping,
+                renew,
+                marked,
+                announced,
+                spec: CandidateSpec::parse(&binary, &emulation, strategy),
+            },
+        )
+}
+
+fn news() -> impl Arbitrary<Value = News> {
+    prop_oneof![4 => Just(News::Event), 1 => Just(News::List), 1 => Just(News::Reply)]
+}
+
+fn happenings() -> impl Arbitrary<Value = Happening> {
+    prop_oneof![
+        4 => durations().prop_map(Happening::Pass),
+        3 => (0..2u8, records(), news()).prop_map(|(uid, record, news)| Happening::Lease { uid, record, news }),
+        1 => news().prop_map(Happening::LeaseGone),
+        4 => (candidates(), news()).prop_map(|(candidate, news)| Happening::Candidate { candidate, news }),
+        1 => identities().prop_map(Happening::CandidateGone),
+        1 => Just(Happening::Created),
+        6 => Just(Happening::Applied),
+        2 => Just(Happening::Renewed),
+    ]
+}
+
+/// What the oracle remembers: when each fact that a write depends on was first seen.
+#[derive(Default)]
+struct Oracle {
+    lease: Option<(LeaseSnapshot, Instant)>,
+    /// When the name became absent, or how long it had been when the present object was added and stayed unheld.
+    absent_since: Option<Instant>,
+    absent_before: Option<Duration>,
+    /// The newest change of each candidate's renewal time, and whether it has ever been seen to change.
+    answers: BTreeMap<Identity, Instant>,
+}
+
+fn drive(history: Vec<Happening>, settings: &Settings) -> Result<(), TestCaseError> {
+    let start = Instant::from_epoch(Duration::from_secs(10));
+    let mut election = Election::absent(start);
+    let mut oracle = Oracle {
+        absent_since: Some(start),
+        ..Oracle::default()
+    };
+    let mut now = start;
+    let mut version = 10;
+    let wall = Timestamp::from_micros(1_000).unwrap();
+    for happening in history {
+        version += 1;
+        match happening {
+            // A process does not live until its clock overflows.
+            Happening::Pass(duration) => {
+                now = now.after(duration.min(Duration::from_secs(100_000)))
+            }
+            Happening::Lease { uid, record, news } => {
+                let snapshot = LeaseSnapshot {
+                    uid: Uid::new(uid.to_string()),
+                    version: ResourceVersion(version),
+                    record,
+                };
+                oracle.lease(now, &snapshot, news);
+                election.handle_lease(now, snapshot, news);
+            }
+            Happening::LeaseGone(news) => {
+                if oracle.lease.take().is_some() || news == News::List {
+                    oracle.absent_since = Some(now);
+                }
+                election.handle_lease_gone(now, Some(ResourceVersion(version)), news);
+            }
+            Happening::Candidate {
+                mut candidate,
+                news,
+            } => {
+                candidate.version = ResourceVersion(version);
+                oracle.candidate(now, &candidate, news, &election);
+                election.handle_candidate(now, candidate, news);
+            }
+            Happening::CandidateGone(name) => election.handle_candidate_gone(&name, None),
+            Happening::Created => election.handle_created(now),
+            Happening::Applied => apply(
+                &mut election,
+                &mut oracle,
+                now,
+                wall,
+                &mut version,
+                settings,
+            ),
+            Happening::Renewed => {
+                if let Some(mut snapshot) = election.lease().cloned() {
+                    snapshot.version = ResourceVersion(version);
+                    snapshot.record.renew_time =
+                        Some(wall.differing_from(snapshot.record.renew_time));
+                    oracle.lease(now, &snapshot, News::Event);
+                    election.handle_lease(now, snapshot, News::Event);
+                }
+            }
+        }
+        let decision = election.step(now, wall, settings);
+        prop_assert_eq!(
+            &decision,
+            &election.step(now, wall, settings),
+            "a step repeats itself"
+        );
+        let _ = decision.reason.to_string();
+        let _ = election.standings(now, settings);
+        oracle.check(now, &decision, settings, &election)?;
+    }
+    Ok(())
+}
+
+/// The write of the present decision is applied by the server.
+fn apply(
+    election: &mut Election,
+    oracle: &mut Oracle,
+    now: Instant,
+    wall: Timestamp,
+    version: &mut u64,
+    settings: &Settings,
+) {
+    for effect in election.step(now, wall, settings).effects {
+        *version += 1;
+        match effect {
+            Effect::Write(write) => {
+                let snapshot = LeaseSnapshot {
+                    uid: write.uid,
+                    version: ResourceVersion(*version),
+                    record: write.record,
+                };
+                oracle.lease(now, &snapshot, News::Reply);
+                election.handle_lease(now, snapshot, News::Reply);
+            }
+            Effect::Create(record) => {
+                let snapshot = LeaseSnapshot {
+                    uid: Uid::new("new"),
+                    version: ResourceVersion(*version),
+                    record,
+                };
+                oracle.lease(now, &snapshot, News::Event);
+                election.handle_lease(now, snapshot, News::Event);
+            }
+            Effect::Ping { name, ping, .. } => {
+                let found = election
+                    .candidates()
+                    .find(|candidate| candidate.name == name)
+                    .cloned();
+                if let Some(mut candidate) = found {
+                    candidate.ping = Some(ping);
+                    candidate.version = ResourceVersion(*version);
+                    election.handle_candidate(now, candidate, News::Reply);
+                }
+            }
+            Effect::Collect { name, .. } => election.handle_candidate_gone(&name, None),
+        }
+    }
+}
+
+impl Oracle {
+    fn lease(&mut self, now: Instant, snapshot: &LeaseSnapshot, news: News) {
+        let held = snapshot.record.holder.is_some();
+        let key = |s: &LeaseSnapshot| {
+            let r = &s.record;
+            (
+                s.uid.clone(),
+                r.holder.clone(),
+                r.term,
+                r.renew_time,
+                r.duration_seconds,
+            )
+        };
+        let since = match &self.lease {
+            Some((known, since)) if key(known) == key(snapshot) => *since,
+            _ => now,
+        };
+        self.absent_before = match (&self.lease, self.absent_before) {
+            (None, _) => self
+                .absent_since
+                .filter(|_| news == News::Event && !held)
+                .map(|since| now.since(since)),
+            (Some((known, _)), Some(before))
+                if known.uid == snapshot.uid && !held && news != News::List =>
+            {
+                Some(before)
+            }
+            _ => None,
+        };
+        self.absent_since = None;
+        self.lease = Some((snapshot.clone(), since));
+    }
+
+    fn candidate(&mut self, now: Instant, candidate: &Candidate, news: News, election: &Election) {
+        let known = election
+            .candidates()
+            .find(|known| known.name == candidate.name);
+        let created = known.is_none_or(|known| known.uid != candidate.uid);
+        let changed = known.is_some_and(|known| known.renew != candidate.renew);
+        let alive = if created {
+            news == News::Event
+        } else {
+            changed && news != News::List
+        };
+        if alive && candidate.renew.is_some() {
+            self.answers.insert(candidate.name.clone(), now);
+        } else if created {
+            self.answers.remove(&candidate.name);
+        }
+    }
+
+    fn check(
+        &self,
+        now: Instant,
+        decision: &Decision,
+        settings: &Settings,
+        election: &Election,
+    ) -> Result<(), TestCaseError> {
+        let writes = |effect: &&Effect| matches!(effect, Effect::Create(_) | Effect::Write(_));
+        prop_assert!(
+            decision.effects.iter().filter(writes).count() <= 1,
+            "one lease write at most: {decision:?}"
+        );
+        if let Some(at) = decision.wake_at {
+            prop_assert!(at > now, "a deadline in the past would spin: {decision:?}");
+        }
+        for effect in &decision.effects {
+            match effect {
+                Effect::Create(record) => {
+                    prop_assert!(self.lease.is_none());
+                    prop_assert_eq!(record, &LeaseRecord::born(record.strategy.clone()));
+                }
+                Effect::Write(write) => {
+                    let Some((known, since)) = &self.lease else {
+                        return Err(TestCaseError::fail("a write without a lease"));
+                    };
+                    prop_assert_eq!(
+                        (&write.uid, write.version),
+                        (&known.uid, known.version),
+                        "R2"
+                    );
+                    self.check_write(
+                        now,
+                        &known.record,
+                        &write.record,
+                        now.since(*since),
+                        settings,
+                        election,
+                    )?;
+                }
+                Effect::Ping { name, ping, .. } => {
+                    let candidate = election
+                        .candidates()
+                        .find(|candidate| &candidate.name == name)
+                        .unwrap();
+                    let renew = candidate.renew.unwrap();
+                    let raised = candidate.ping.and_then(Timestamp::next) == Some(*ping);
+                    prop_assert!(
+                        Some(*ping) == renew.next() || *ping == renew || raised,
+                        "R15: {effect:?}"
+                    );
+                }
+                Effect::Collect { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check_write(
+        &self,
+        now: Instant,
+        before: &LeaseRecord,
+        after: &LeaseRecord,
+        unchanged: Duration,
+        settings: &Settings,
+        election: &Election,
+    ) -> Result<(), TestCaseError> {
+        let longest = settings.timing.max_lease_duration;
+        let granted = match audit(before, after, &Actor::Elector) {
+            Ok(Move::Signal) => {
+                if after.preferred_holder != before.preferred_holder
+                    && let Some(preferred) = &after.preferred_holder
+                {
+                    prop_assert!(before.holder.is_some() && after.strategy.is_some());
+                    self.check_answered(now, preferred, Duration::from_secs(5))?;
+                }
+                return Ok(());
+            }
+            Ok(Move::GrantExpired) => {
+                let least = before.duration().unwrap_or(longest);
+                prop_assert!(
+                    unchanged >= least,
+                    "R4: granted after {unchanged:?} of {least:?}"
+                );
+                &after.holder
+            }
+            Ok(Move::GrantUnheld) => {
+                let released = before.duration_seconds.is_some_and(|seconds| seconds <= 1)
+                    && before.token.is_none();
+                let proven = self.absent_before.is_some_and(|absent| absent >= longest);
+                prop_assert!(released || proven || unchanged >= longest, "R6: {before:?}");
+                &after.holder
+            }
+            other => {
+                return Err(TestCaseError::fail(format!(
+                    "{other:?}: {before:?} -> {after:?}"
+                )));
+            }
+        };
+        let electee = granted.as_ref().unwrap();
+        prop_assert!(
+            election
+                .candidates()
+                .any(|candidate| &candidate.name == electee && candidate.spec.is_ok())
+        );
+        self.check_answered(now, electee, Duration::MAX)
+    }
+
+    fn check_answered(
+        &self,
+        now: Instant,
+        name: &Identity,
+        within: Duration,
+    ) -> Result<(), TestCaseError> {
+        let Some(answered) = self.answers.get(name) else {
+            return Err(TestCaseError::fail(format!("{name} has never answered")));
+        };
+        prop_assert!(
+            now.since(*answered) < within,
+            "R15: the answer of {name} is stale"
+        );
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_write_is_one_that_the_rules_allow(history in vec(happenings(), 1..40), dropped in any::<bool>()) {
+        let preference_field = if dropped { PreferenceField::Dropped } else { PreferenceField::Kept };
+        drive(history, &Settings { preference_field, ..Settings::default() })?;
+    }
+
+    #[test]
+    fn the_order_is_total_and_permutation_proof(
+        list in vec(candidates(), 1..6),
+        incumbent in option::of(identities()),
+        shift in 0..6usize,
+    ) {
+        let strategy = Strategy::oldest_emulation_version();
+        let ranking = strategy.ranking().unwrap();
+        let mut unique: BTreeMap<Identity, &Candidate> = BTreeMap::new();
+        for candidate in &list {
+            unique.insert(candidate.name.clone(), candidate);
+        }
+        let mut contenders: Vec<Contender<'_>> = unique
+            .values()
+            .filter_map(|candidate| Some(Contender { candidate, spec: candidate.spec.as_ref().ok()? }))
+            .filter(|contender| ranking.eligible(contender.spec).is_ok())
+            .collect();
+        let names = |sorted: &[Contender<'_>]| -> Vec<Identity> {
+            sorted.iter().map(|contender| contender.candidate.name.clone()).collect()
+        };
+        let sorted = best_first(ranking, incumbent.as_ref(), contenders.iter().copied());
+        let length = contenders.len().max(1);
+        if !contenders.is_empty() {
+            contenders.rotate_left(shift % length);
+        }
+        contenders.reverse();
+        let again = best_first(ranking, incumbent.as_ref(), contenders.iter().copied());
+        prop_assert_eq!(names(&sorted), names(&again));
+        for pair in sorted.windows(2) {
+            let reversed = best_first(ranking, incumbent.as_ref(), [pair[1], pair[0]]);
+            prop_assert_eq!(&reversed[0].candidate.name, &pair[0].candidate.name, "any two agree with the whole");
+        }
+    }
+}
+
+#[test]
+fn an_action_without_effects_does_not_spin() {
+    let election = Election::unknown();
+    let decision = election.step(Instant::default(), Timestamp::MIN, &Settings::default());
+    assert_eq!((decision.action, decision.wake_at), (Action::Wait, None));
+}
