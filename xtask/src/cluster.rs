@@ -68,6 +68,10 @@ pub struct Cluster {
     temporary: Option<tempfile::TempDir>,
 }
 
+/// The names of the servers, and of their logs.
+const ETCD: &str = "etcd";
+const APISERVER: &str = "kube-apiserver";
+
 /// How long a cluster may take to become ready; it takes 3 s on an idle machine.
 const READY_DEADLINE: Duration = Duration::from_secs(120);
 
@@ -114,8 +118,7 @@ impl Cluster {
         };
         let toolbox = Toolbox::new(options.kubernetes)?;
         for attempt in 1.. {
-            let layout = Layout::create(folder)?;
-            let servers = Servers::prepare(layout, &toolbox, options)?;
+            let servers = Servers::prepare(Layout::at(folder)?, &toolbox, options)?;
             let removable = temporary.as_ref().map(tempfile::TempDir::path);
             let mut etcd = Tied::spawn_with_folder(&mut servers.etcd.command()?, removable)
                 .context("failed to start etcd")?;
@@ -221,21 +224,28 @@ struct Program {
 
 impl Servers {
     fn prepare(layout: Layout, toolbox: &Toolbox, options: &Options) -> Result<Self> {
-        let ports = Ports::free(options.port)?;
         let release = toolbox.release();
-        let apiserver_flags = flags::apiserver(&layout, ports, release, options)?;
+        flags::check(release, options)?;
+        // May take minutes; the ports that are free now need not be free then.
+        let (etcd, apiserver) = (
+            toolbox.path(Binary::Etcd)?,
+            toolbox.path(Binary::KubeApiserver)?,
+        );
+        let ports = Ports::free(options.port)?;
         let url = format!("https://127.0.0.1:{}", ports.apiserver);
+        layout.create()?;
         let credentials = layout.write_credentials(&url)?;
-        let program = |binary: Binary, flags: Vec<String>| -> Result<Program> {
-            Ok(Program {
-                path: toolbox.path(binary)?,
-                flags,
-                log: layout.log(&binary.to_string()),
-            })
-        };
         Ok(Self {
-            etcd: program(Binary::Etcd, flags::etcd(&layout, ports, options.fsync))?,
-            apiserver: program(Binary::KubeApiserver, apiserver_flags)?,
+            etcd: Program {
+                path: etcd,
+                flags: flags::etcd(&layout, ports, options.fsync),
+                log: layout.log(ETCD),
+            },
+            apiserver: Program {
+                path: apiserver,
+                flags: flags::apiserver(&layout, ports, release, options),
+                log: layout.log(APISERVER),
+            },
             probe: Probe::new(ports.apiserver, &credentials)?,
             layout,
             release,
@@ -258,7 +268,7 @@ impl Servers {
         while let Some(path) = check {
             // Looked at before the answer, so that no other server on a stolen port is taken for ours.
             let (etcd, apiserver) = alive()?;
-            for (name, lives) in [("etcd", etcd), ("kube-apiserver", apiserver)] {
+            for (name, lives) in [(ETCD, etcd), (APISERVER, apiserver)] {
                 if !lives {
                     bail!(
                         "{name} ended while starting; its last words:\n{}",
@@ -273,7 +283,7 @@ impl Servers {
                     "kube-apiserver was not ready after {} s ({path}: {}); its last words:\n{}",
                     READY_DEADLINE.as_secs(),
                     answer.map_or_else(|error| error.to_string(), |status| status.to_string()),
-                    self.last_words("kube-apiserver")
+                    self.last_words(APISERVER)
                 ),
             }
         }
@@ -281,7 +291,7 @@ impl Servers {
     }
 
     fn port_was_taken(&self) -> bool {
-        ["etcd", "kube-apiserver"]
+        [ETCD, APISERVER]
             .iter()
             .any(|name| self.last_words(name).contains("address already in use"))
     }

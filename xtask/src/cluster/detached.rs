@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
-use super::{Options, PORT_ATTEMPTS, Program, STOP_DEADLINE, Servers, absolute};
+use super::{APISERVER, ETCD, Options, PORT_ATTEMPTS, Program, STOP_DEADLINE, Servers, absolute};
 use crate::binaries::Toolbox;
 use crate::paths;
 use crate::release::Release;
@@ -74,7 +74,6 @@ pub(crate) fn up(dir: &Path, options: &Options) -> Result<()> {
     let toolbox = Toolbox::new(options.kubernetes)?;
     let started = Instant::now();
     for attempt in 1.. {
-        let layout = Layout::create(dir)?;
         let servers = Servers::prepare(layout.clone(), &toolbox, &options)?;
         let etcd = spawn_detached(&servers.etcd)?;
         let apiserver = spawn_detached(&servers.apiserver)?;
@@ -230,7 +229,7 @@ impl Record {
 
     fn end(&self, layout: &Layout) -> Result<()> {
         // Stopped together with its store, the API server hangs for more than a minute.
-        for (name, process) in [("kube-apiserver", &self.apiserver), ("etcd", &self.etcd)] {
+        for (name, process) in [(APISERVER, &self.apiserver), (ETCD, &self.etcd)] {
             process
                 .end(layout)
                 .with_context(|| format!("failed to stop {name}"))?;

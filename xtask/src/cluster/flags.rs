@@ -34,6 +34,19 @@ impl Ports {
     }
 }
 
+/// Whether the release can do what the options ask for.
+pub(super) fn check(release: Release, options: &Options) -> Result<()> {
+    if options.gate && release.candidate_api().is_none() {
+        bail!("Kubernetes {release} has no feature gate CoordinatedLeaderElection");
+    }
+    if options.gate && !options.serve_candidates {
+        bail!(
+            "the gate needs the LeaseCandidate API: with the gate on and the API off, kube-apiserver never becomes ready"
+        );
+    }
+    Ok(())
+}
+
 pub(super) fn etcd(layout: &Layout, ports: Ports, fsync: bool) -> Vec<String> {
     let client = format!("http://127.0.0.1:{}", ports.etcd_client);
     let peer = format!("http://127.0.0.1:{}", ports.etcd_peer);
@@ -58,7 +71,7 @@ pub(super) fn apiserver(
     ports: Ports,
     release: Release,
     options: &Options,
-) -> Result<Vec<String>> {
+) -> Vec<String> {
     let mut flags = vec![
         format!("--etcd-servers=http://127.0.0.1:{}", ports.etcd_client),
         format!("--secure-port={}", ports.apiserver),
@@ -70,10 +83,9 @@ pub(super) fn apiserver(
             "--tls-private-key-file={}",
             layout.pki("server.key").display()
         ),
-        // The key file serves for checking too: the server takes the public half out of it.
         format!(
             "--service-account-key-file={}",
-            layout.pki("service-accounts.key").display()
+            layout.pki("service-accounts.pub").display()
         ),
         format!(
             "--service-account-signing-key-file={}",
@@ -88,25 +100,16 @@ pub(super) fn apiserver(
         "--disable-admission-plugins=ServiceAccount".to_owned(),
         "--endpoint-reconciler-type=none".to_owned(),
     ];
-    if options.gate && !options.serve_candidates {
-        bail!(
-            "the gate needs the LeaseCandidate API: with the gate on and the API off, kube-apiserver never becomes ready"
-        );
-    }
-    let api = release.candidate_api();
     if options.serve_candidates
-        && let Some(api) = api
+        && let Some(api) = release.candidate_api()
     {
         flags.push(format!("--runtime-config=coordination.k8s.io/{api}=true"));
     }
     if options.gate {
-        if api.is_none() {
-            bail!("Kubernetes {release} has no feature gate CoordinatedLeaderElection");
-        }
         flags.push("--feature-gates=CoordinatedLeaderElection=true".to_owned());
     }
     flags.extend(options.apiserver_flags.iter().cloned());
-    Ok(flags)
+    flags
 }
 
 #[cfg(test)]
@@ -120,8 +123,9 @@ mod tests {
     };
 
     fn flags(release: &str, options: &Options) -> Result<Vec<String>> {
-        let layout = Layout::at("/cluster".as_ref()).unwrap();
-        apiserver(&layout, PORTS, release.parse().unwrap(), options)
+        let (layout, release) = (Layout::at("/cluster".as_ref())?, release.parse()?);
+        check(release, options)?;
+        Ok(apiserver(&layout, PORTS, release, options))
     }
 
     #[test]

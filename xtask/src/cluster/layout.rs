@@ -23,22 +23,20 @@ pub(super) struct Layout {
 // === impl Layout ===
 
 impl Layout {
-    /// A cluster in this folder, which is created when missing and open to nobody else.
-    pub(super) fn create(folder: &Path) -> Result<Self> {
-        let layout = Self::at(folder)?;
-        for path in [layout.folder.clone(), layout.pki(""), layout.logs()] {
-            fs::create_dir_all(&path)
-                .with_context(|| format!("failed to create {}", path.display()))?;
-        }
-        restrict(&layout.folder)?;
-        Ok(layout)
-    }
-
-    /// The same without creating anything.
+    /// A cluster in this folder, which may not exist yet.
     pub(super) fn at(folder: &Path) -> Result<Self> {
         let folder = std::path::absolute(folder)
             .with_context(|| format!("failed to make {} absolute", folder.display()))?;
         Ok(Self { folder })
+    }
+
+    /// Creates the folders; they are open to nobody else.
+    pub(super) fn create(&self) -> Result<()> {
+        for path in [self.folder.clone(), self.pki(""), self.logs()] {
+            fs::create_dir_all(&path)
+                .with_context(|| format!("failed to create {}", path.display()))?;
+        }
+        restrict(&self.folder)
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -110,8 +108,12 @@ impl Layout {
             &service_accounts.serialize_pem(),
         )?;
         private(
+            &self.pki("service-accounts.pub"),
+            &service_accounts.public_key_pem(),
+        )?;
+        private(
             &self.tokens(),
-            &format!("{admin},admin,admin,\"system:masters\"\n{user},{USER},{USER},\"\"\n"),
+            &format!("{admin},admin,admin,\"system:masters\"\n{user},{USER},{USER}\n"),
         )?;
         let kubeconfig =
             |user: &str, token: &str| kubeconfig(url, &self.pki("ca.crt"), user, token);
@@ -226,7 +228,8 @@ mod tests {
     #[test]
     fn credentials_are_private_and_name_each_user_once() {
         let folder = tempfile::tempdir().unwrap();
-        let layout = Layout::create(&folder.path().join("cluster")).unwrap();
+        let layout = Layout::at(&folder.path().join("cluster")).unwrap();
+        layout.create().unwrap();
         let credentials = layout.write_credentials("https://127.0.0.1:1").unwrap();
 
         for file in [
@@ -251,7 +254,8 @@ mod tests {
     #[test]
     fn removing_leaves_what_others_put_there() {
         let folder = tempfile::tempdir().unwrap();
-        let layout = Layout::create(folder.path()).unwrap();
+        let layout = Layout::at(folder.path()).unwrap();
+        layout.create().unwrap();
         layout.write_credentials("https://127.0.0.1:1").unwrap();
         fs::create_dir(layout.etcd_data()).unwrap();
         let foreign = folder.path().join("notes.txt");
