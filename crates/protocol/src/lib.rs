@@ -12,6 +12,7 @@
 //! Rule ids (R1–R17) are those of ARCHITECTURE.md, which states each rule and its source.
 
 mod candidacy;
+pub mod candidate;
 pub mod elector;
 mod lease;
 mod names;

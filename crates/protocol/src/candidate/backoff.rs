@@ -1,0 +1,105 @@
+//! The pause between failed attempts: doubling, capped, forgotten on success.
+
+use std::time::Duration;
+
+use crate::renumber::{Renumber, Renumbering};
+use crate::time::Instant;
+
+/// How many attempts in a row failed, and when the next may start.
+///
+/// Failures stop counting where the pause stops growing, so that equal behaviour is an equal state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Backoff {
+    failures: u8,
+    /// Whether the last failure was a conflict.
+    conflict: bool,
+    until: Option<Instant>,
+}
+
+// === impl Backoff ===
+
+impl Backoff {
+    /// Counts a failure and pauses: `first` after the first one, doubling up to `longest`.
+    pub(super) fn fail(&mut self, now: Instant, first: Duration, longest: Duration) {
+        let pause = first
+            .saturating_mul(1 << self.failures.min(30))
+            .min(longest);
+        if pause < longest {
+            self.failures += 1;
+        }
+        self.conflict = false;
+        self.until = Some(now.after(pause));
+    }
+
+    /// Counts a conflict, which says "look again": it costs no pause, unless it follows another one.
+    pub(super) fn conflict(&mut self, now: Instant, first: Duration, longest: Duration) {
+        if self.conflict {
+            self.fail(now, first, longest);
+        } else {
+            self.failures = self.failures.max(1);
+            self.until = None;
+        }
+        self.conflict = true;
+    }
+
+    /// Forgets every failure.
+    pub(super) fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// When the next attempt may start, `None` for at once.
+    pub(super) fn pause(&mut self, now: Instant) -> Option<Instant> {
+        self.until = self.until.filter(|until| *until > now);
+        self.until
+    }
+
+    /// Whether the last attempt failed.
+    pub(super) fn is_failing(&self) -> bool {
+        self.failures > 0
+    }
+}
+
+impl Renumber for Backoff {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        self.until.renumber(by);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_to_their_cap_and_equal_pauses_are_equal_states() {
+        let (first, longest) = (Duration::from_millis(250), Duration::from_secs(2));
+        let now = Instant::default();
+        let mut backoff = Backoff::default();
+        let mut pauses = Vec::new();
+        for _ in 0..5 {
+            backoff.fail(now, first, longest);
+            pauses.push(backoff.pause(now).unwrap().since(now).as_millis());
+        }
+        assert_eq!(pauses, [250, 500, 1000, 2000, 2000]);
+        let before = backoff.clone();
+        backoff.fail(now, first, longest);
+        assert_eq!(backoff, before);
+        assert_eq!(backoff.pause(now.after(longest)), None);
+        backoff.reset();
+        assert_eq!(backoff, Backoff::default());
+    }
+
+    #[test]
+    fn one_conflict_is_free_and_the_next_is_not() {
+        let (first, longest) = (Duration::from_millis(250), Duration::from_secs(2));
+        let now = Instant::default();
+        let mut backoff = Backoff::default();
+        backoff.conflict(now, first, longest);
+        assert_eq!(backoff.pause(now), None);
+        assert!(backoff.is_failing());
+        backoff.conflict(now, first, longest);
+        assert_eq!(backoff.pause(now), Some(now.after(first * 2)));
+        backoff.fail(now, first, longest);
+        backoff.conflict(now, first, longest);
+        assert_eq!(backoff.pause(now), None);
+    }
+}

@@ -1,0 +1,174 @@
+//! What a step of a tenure decides, as data.
+
+use std::fmt;
+
+use crate::lease::LeaseWrite;
+use crate::names::{Identity, Term, Token};
+use crate::renumber::{Renumber, Renumbering};
+use crate::time::Instant;
+
+/// The outcome of one step.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Decision {
+    /// What to do now, in this order.
+    pub effects: Vec<Effect>,
+    /// When to step again if nothing happens before.
+    pub wake_at: Option<Instant>,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// GET the Lease, as a quorum read, and report by [`super::Tenure::handle_read`].
+    Read,
+    /// PUT the Lease with the uid and resourceVersion named, and report by [`super::Tenure::handle_outcome`].
+    Write {
+        /// What the write is for.
+        kind: WriteKind,
+        /// The write.
+        write: LeaseWrite,
+    },
+    /// The term has begun: start the work. The belief is [`super::Tenure::belief`].
+    Start {
+        /// The term.
+        term: Term,
+        /// Its fencing token.
+        token: Token,
+    },
+    /// Stop the work, and report by [`super::Tenure::handle_work_stopped`] when nothing of it runs any more.
+    ///
+    /// A stop for a hand-over or a shutdown may be followed by one for a loss: the belief is gone then, and what is
+    /// left of the work must end now.
+    Stop(StopReason),
+    /// A term that was started is over: its work has stopped, and the lease is no longer ours to touch.
+    Ended(Ending),
+}
+
+/// What a write of the Lease is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum WriteKind {
+    /// The electee's first own write, which begins the term (R5, R8).
+    Accept,
+    /// The holder's sign of life (R11).
+    Renew,
+    /// The holder lets go, its work having stopped (R12).
+    Release,
+    /// The holder grants the lease to its successor, its work having stopped (R12).
+    HandOff(Identity),
+}
+
+/// Why the work is to stop.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum StopReason {
+    /// Somebody else is preferred; the lease goes to it once the work has stopped.
+    HandOver {
+        /// The successor.
+        to: Identity,
+    },
+    /// The process shuts down; the lease is released once the work has stopped.
+    ShutDown,
+    /// The belief has ended, and the lease will not be touched again.
+    Lost(Loss),
+}
+
+/// How a term ended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// This holder granted the lease to its successor.
+    HandedOver {
+        /// The successor.
+        to: Identity,
+    },
+    /// This holder let go.
+    Released,
+    /// The belief ended before the lease was given up.
+    Lost(Loss),
+}
+
+/// Why the belief ended before the lease was given up (R10).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Loss {
+    /// No write was proven for the whole renew deadline.
+    DeadlinePassed,
+    /// The Lease names somebody else, or nobody.
+    Taken {
+        /// Who holds it now.
+        by: Option<Identity>,
+    },
+    /// The Lease was deleted, or another of its name was created.
+    Deleted,
+    /// A new term was granted to this very identity.
+    NewTerm,
+    /// Somebody else renewed this term under this identity: two processes share a name (R8).
+    NameShared,
+    /// The store shows an older revision than was seen before: a backup was restored (R4).
+    StoreRestored,
+}
+
+// === impl Effect ===
+
+impl Renumber for Effect {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        match self {
+            Self::Write { write, .. } => write.renumber(by),
+            Self::Start { term, token } => {
+                term.renumber(by);
+                token.renumber(by);
+            }
+            Self::Read | Self::Stop(_) | Self::Ended(_) => {}
+        }
+    }
+}
+
+// === impl WriteKind ===
+
+impl fmt::Display for WriteKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Accept => "accept",
+            Self::Renew => "renew",
+            Self::Release => "release",
+            Self::HandOff(_) => "hand-off",
+        })
+    }
+}
+
+// === impl StopReason ===
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HandOver { to } => write!(f, "{to} is preferred"),
+            Self::ShutDown => f.write_str("shutting down"),
+            Self::Lost(loss) => loss.fmt(f),
+        }
+    }
+}
+
+// === impl Ending ===
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HandedOver { to } => write!(f, "handed over to {to}"),
+            Self::Released => f.write_str("released"),
+            Self::Lost(loss) => write!(f, "lost: {loss}"),
+        }
+    }
+}
+
+// === impl Loss ===
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DeadlinePassed => f.write_str("no renewal succeeded within the renew deadline"),
+            Self::Taken { by: Some(holder) } => write!(f, "{holder} holds the lease"),
+            Self::Taken { by: None } => f.write_str("the lease was emptied by somebody else"),
+            Self::Deleted => f.write_str("the lease was deleted"),
+            Self::NewTerm => f.write_str("a new term was granted to this identity"),
+            Self::NameShared => f.write_str("another process renews the lease under this identity"),
+            Self::StoreRestored => f.write_str("the store was restored from an older state"),
+        }
+    }
+}

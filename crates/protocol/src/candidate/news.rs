@@ -1,0 +1,195 @@
+//! What a newer revision of the Lease means: whose it is, which write of ours it proves, and whether the term is over.
+
+use super::decision::{Ending, Loss, WriteKind};
+use super::tenure::{Attempt, Holding, InFlight, Phase, Reading, Tenure, Work};
+use crate::lease::{LeaseRecord, LeaseSnapshot};
+use crate::names::Token;
+use crate::time::Instant;
+
+// === impl Tenure ===
+
+impl Tenure {
+    /// Ends a belief whose deadline has passed. Every input and every step begins with this, so that a late success
+    /// cannot revive a term, however late the caller is.
+    pub(super) fn lapse(&mut self, now: Instant) {
+        if let Phase::Holding(holding) = &self.phase
+            && self.deadline(holding) <= now
+        {
+            self.lose(Loss::DeadlinePassed);
+        }
+    }
+
+    /// Takes in a revision that is newer than any seen before.
+    pub(super) fn adopt(&mut self, now: Instant, snapshot: LeaseSnapshot) {
+        match &self.phase {
+            Phase::Holding(holding) => match self.verdict(holding, &snapshot) {
+                Ok(proven) => self.prove(proven),
+                Err(ending) => self.end(ending),
+            },
+            Phase::Waiting { .. } => {
+                self.backoff.reset();
+                if let Some(holding) = self.accepted(now, &snapshot) {
+                    self.phase = Phase::Holding(holding);
+                }
+            }
+            Phase::Lost { .. } => {}
+        }
+        self.newest = Some(snapshot.version);
+        self.known = Some(snapshot);
+        self.overtake();
+    }
+
+    /// Takes in that the Lease is missing.
+    pub(super) fn adopt_absence(&mut self) {
+        self.lose(Loss::Deleted);
+        self.known = None;
+        self.overtake();
+    }
+
+    /// Takes in a revision that proves that the store went back in time (R4): nothing known before counts.
+    pub(super) fn restart_from(&mut self, snapshot: LeaseSnapshot) {
+        self.lose(Loss::StoreRestored);
+        self.newest = Some(snapshot.version);
+        self.known = Some(snapshot);
+        self.overtake();
+    }
+
+    /// Whether a revision that is not news speaks against the own term.
+    pub(super) fn contradicts(&self, snapshot: &LeaseSnapshot) -> bool {
+        let (Phase::Holding(_), Some(known)) = (&self.phase, &self.known) else {
+            return false;
+        };
+        known.uid != snapshot.uid
+            || known.record.holder != snapshot.record.holder
+            || known.record.term != snapshot.record.term
+    }
+
+    /// Whether the known revision is a grant to this process that nobody has accepted (R8).
+    pub(super) fn grant(&self) -> Option<&LeaseSnapshot> {
+        self.known
+            .as_ref()
+            .filter(|known| self.is_mine(&known.record) && !known.record.has_token())
+    }
+
+    /// Attempts on the known revision are settled by a newer one: recognised, or never to be applied. A read under way
+    /// may now bring something older.
+    fn overtake(&mut self) {
+        self.unresolved.clear();
+        self.reading = match self.reading {
+            Reading::No | Reading::Wanted => Reading::No,
+            Reading::Sent | Reading::Overtaken => Reading::Overtaken,
+        };
+    }
+
+    /// Whether a newer revision still is the own term, and when the write of ours that it shows was sent.
+    fn verdict(
+        &self,
+        holding: &Holding,
+        snapshot: &LeaseSnapshot,
+    ) -> Result<Option<Instant>, Ending> {
+        let Some(known) = &self.known else {
+            return Err(Ending::Lost(Loss::Deleted));
+        };
+        let record = &snapshot.record;
+        if known.uid != snapshot.uid {
+            return Err(Ending::Lost(Loss::Deleted));
+        }
+        if !self.is_mine(record) {
+            return Err(self.given_up(holding, &known.record, record));
+        }
+        if record.term != known.record.term {
+            return Err(Ending::Lost(Loss::NewTerm));
+        }
+        if let Some(attempt) = self.attempt_of(record) {
+            return Ok(Some(attempt.sent_at));
+        }
+        if record.renew_time != known.record.renew_time {
+            return Err(Ending::Lost(Loss::NameShared));
+        }
+        Ok(None)
+    }
+
+    /// How the term ended, given that the Lease does not name this process any more.
+    fn given_up(&self, holding: &Holding, known: &LeaseRecord, new: &LeaseRecord) -> Ending {
+        let stopped = matches!(holding.work, Work::Stopped { .. });
+        match &new.holder {
+            None if stopped && new.term == known.term => Ending::Released,
+            Some(to)
+                if stopped
+                    && known.preferred_holder.as_ref() == Some(to)
+                    && new.term == known.term.next() =>
+            {
+                Ending::HandedOver { to: to.clone() }
+            }
+            by => Ending::Lost(Loss::Taken { by: by.clone() }),
+        }
+    }
+
+    /// The term that begins with a revision which shows an accept of ours, unless its belief would be over already.
+    fn accepted(&self, now: Instant, snapshot: &LeaseSnapshot) -> Option<Holding> {
+        let record = &snapshot.record;
+        let attempt = self.attempt_of(record)?;
+        let token = Token(attempt.base);
+        if !self.is_mine(record) || !record.has_token() || record.token != Some(token) {
+            return None;
+        }
+        let holding = Holding {
+            token,
+            proven: attempt.sent_at,
+            work: Work::Due,
+        };
+        (now < self.deadline(&holding)).then_some(holding)
+    }
+
+    /// The attempt of ours that a record shows, told by its exact renewTime (R8).
+    fn attempt_of(&self, record: &LeaseRecord) -> Option<&Attempt> {
+        let renew_time = record.renew_time?;
+        let waiting = matches!(self.phase, Phase::Waiting { .. });
+        let in_flight = self.in_flight.as_ref().filter(|in_flight| {
+            // A renewal of a term that has ended proves nothing any more.
+            in_flight.kind
+                == if waiting {
+                    WriteKind::Accept
+                } else {
+                    WriteKind::Renew
+                }
+        });
+        in_flight
+            .map(|InFlight { attempt, .. }| attempt)
+            .into_iter()
+            .chain(&self.unresolved)
+            .find(|attempt| attempt.renew_time == renew_time)
+    }
+
+    fn is_mine(&self, record: &LeaseRecord) -> bool {
+        record.holder.as_ref() == Some(&self.config.identity)
+    }
+
+    fn prove(&mut self, sent_at: Option<Instant>) {
+        let (Phase::Holding(holding), Some(sent_at)) = (&mut self.phase, sent_at) else {
+            return;
+        };
+        holding.proven = holding.proven.max(sent_at);
+        self.backoff.reset();
+    }
+
+    fn lose(&mut self, why: Loss) {
+        self.end(Ending::Lost(why));
+    }
+
+    /// Ends the belief, and the term too where its work does not run.
+    fn end(&mut self, ending: Ending) {
+        let Phase::Holding(holding) = &self.phase else {
+            return;
+        };
+        self.unresolved.clear();
+        self.phase = match (holding.work, ending) {
+            (Work::Running | Work::Draining, Ending::Lost(why)) => Phase::Lost { why, told: false },
+            (Work::Stopped { started: true }, ending) => Phase::Waiting {
+                ended: Some(ending),
+            },
+            // Never started; and no other end than a loss is possible while the work runs.
+            _ => Phase::Waiting { ended: None },
+        };
+    }
+}

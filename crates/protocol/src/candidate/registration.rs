@@ -1,0 +1,528 @@
+//! A candidate's own object: created, kept, answered for, and deleted at a clean end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::backoff::Backoff;
+use super::tenure::ReadFailed;
+use crate::names::{ResourceVersion, Uid};
+use crate::renumber::{Renumber, Renumbering};
+use crate::time::{Instant, Timestamp};
+
+/// One process's own LeaseCandidate.
+///
+/// It is created with the versions and the strategy of this process, or taken over from an earlier life of the same
+/// name; every question (`pingTime` later than `renewTime`) is answered by a write of renewTime; an object that
+/// disappears is created again. It is not refreshed unasked: electors ask before they collect.
+///
+/// Nothing here bears on safety. A stale view costs a conflict.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Registration {
+    lease: Arc<str>,
+    newest: Option<ResourceVersion>,
+    seen: Option<CandidateSnapshot>,
+    standing: Standing,
+    request: Request,
+    backoff: Backoff,
+    answers: bool,
+    goal: Goal,
+}
+
+/// What a registration needs to know of one revision of its object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CandidateSnapshot {
+    /// `metadata.uid`.
+    pub uid: Uid,
+    /// `metadata.resourceVersion`.
+    pub version: ResourceVersion,
+    /// `spec.leaseName`, which the API server does not let change.
+    pub lease: Arc<str>,
+    /// `spec.pingTime`.
+    pub ping: Option<Timestamp>,
+    /// `spec.renewTime`.
+    pub renew: Option<Timestamp>,
+}
+
+/// What a watch of the own LeaseCandidate tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CandidateEvent {
+    /// A revision, from an event or a list.
+    Seen(CandidateSnapshot),
+    /// It was deleted, at this version.
+    Deleted(ResourceVersion),
+    /// A list did not contain it.
+    Absent,
+}
+
+/// The outcome of one step.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RegistrationDecision {
+    /// The request to send now.
+    pub effect: Option<RegistrationEffect>,
+    /// When to step again if nothing happens before.
+    pub wake_at: Option<Instant>,
+}
+
+/// A request for the own LeaseCandidate. The caller knows the spec: versions, strategy, annotations.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RegistrationEffect {
+    /// GET it, and report by [`Registration::handle_read`].
+    Read,
+    /// POST it, and report by [`Registration::handle_outcome`].
+    Create {
+        /// `spec.renewTime`.
+        renew: Timestamp,
+    },
+    /// PUT it with our spec on this revision, and report by [`Registration::handle_outcome`].
+    Replace {
+        /// The uid of the revision.
+        uid: Uid,
+        /// The revision.
+        version: ResourceVersion,
+        /// `spec.pingTime`, carried over.
+        ping: Option<Timestamp>,
+        /// `spec.renewTime`: the answer.
+        renew: Timestamp,
+    },
+    /// DELETE it under this uid, and report by [`Registration::handle_outcome`].
+    Delete {
+        /// The uid.
+        uid: Uid,
+    },
+}
+
+/// How a write of the own LeaseCandidate ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RegistrationOutcome {
+    /// It was applied; the reply of a create or a replace.
+    Done(Option<CandidateSnapshot>),
+    /// An object of the name exists, or has another version or uid.
+    Conflict,
+    /// There is no such object.
+    Gone,
+    /// The server refused it for another reason.
+    Refused,
+    /// Its outcome is unknown.
+    Unknown,
+}
+
+/// What this process has to do with the object that bears its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Standing {
+    /// This process has sent nothing yet.
+    Stranger,
+    /// A write of this process may have been applied.
+    Tried,
+    /// This process wrote the object seen.
+    Registered,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Request {
+    None,
+    /// A read is to be sent before anything else.
+    ReadWanted,
+    Reading,
+    Writing,
+    Deleting,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Goal {
+    Registered,
+    Withdrawn,
+    Done,
+}
+
+// === impl Registration ===
+
+impl Registration {
+    /// The longest pause between failed attempts. 5 s.
+    pub const RETRY_MAX: Duration = Duration::from_secs(5);
+    /// The first pause after a failed attempt. 250 ms.
+    pub const RETRY_MIN: Duration = Duration::from_millis(250);
+
+    /// A registration for the Lease of this name, in the candidate's own namespace.
+    pub fn new(lease: impl Into<Arc<str>>) -> Self {
+        Self {
+            lease: lease.into(),
+            newest: None,
+            seen: None,
+            standing: Standing::Stranger,
+            request: Request::None,
+            backoff: Backoff::default(),
+            answers: true,
+            goal: Goal::Registered,
+        }
+    }
+
+    /// Whether the object that was seen last was written by this process.
+    pub fn is_registered(&self) -> bool {
+        self.standing == Standing::Registered && self.seen.is_some()
+    }
+
+    /// Whether a withdrawal has been asked for and is over: the object is gone, or may not be deleted.
+    pub fn is_withdrawn(&self) -> bool {
+        self.goal == Goal::Done
+    }
+
+    /// The name of another Lease that the object of our name is bound to. While there is one, nothing can be done:
+    /// `spec.leaseName` does not change, and the object may belong to somebody who lives.
+    pub fn bound_elsewhere(&self) -> Option<&str> {
+        let seen = self.seen.as_ref()?;
+        (seen.lease != self.lease).then(|| &*seen.lease)
+    }
+
+    /// Whether questions are answered. A candidate that could not accept a grant keeps silent, so that it is not asked
+    /// to lead; on by default.
+    pub fn answer(&mut self, answers: bool) {
+        self.answers = answers;
+    }
+
+    /// Deletes the object, once and for all.
+    pub fn withdraw(&mut self) {
+        if self.goal == Goal::Registered {
+            self.goal = Goal::Withdrawn;
+            // A pause was for the sake of another request.
+            self.backoff.reset();
+        }
+    }
+
+    /// What a watch of the own object tells. Revisions older than the newest one known are ignored.
+    pub fn handle_event(&mut self, event: CandidateEvent) {
+        match event {
+            CandidateEvent::Seen(snapshot) => self.see(snapshot),
+            CandidateEvent::Deleted(version) if self.is_news(version) => {
+                self.newest = Some(version);
+                self.seen = None;
+            }
+            CandidateEvent::Deleted(_) => {}
+            CandidateEvent::Absent => {
+                if self.seen.is_some() {
+                    self.want_read();
+                }
+            }
+        }
+    }
+
+    /// The answer to [`RegistrationEffect::Read`]; `Ok(None)` says that there is no such object.
+    pub fn handle_read(
+        &mut self,
+        now: Instant,
+        answer: Result<Option<CandidateSnapshot>, ReadFailed>,
+    ) {
+        if self.request == Request::Reading {
+            self.request = Request::None;
+        }
+        match answer {
+            Ok(Some(snapshot)) => {
+                // A read is believed even where it is older than what was seen: the store may have been restored.
+                self.newest = None;
+                self.see(snapshot);
+            }
+            Ok(None) => self.seen = None,
+            Err(ReadFailed) => {
+                self.fail(now);
+                self.want_read();
+            }
+        }
+    }
+
+    /// How the write under way ended.
+    pub fn handle_outcome(&mut self, now: Instant, outcome: RegistrationOutcome) {
+        let deleting = match std::mem::replace(&mut self.request, Request::None) {
+            Request::Writing => false,
+            Request::Deleting => true,
+            other => {
+                self.request = other;
+                return;
+            }
+        };
+        match outcome {
+            RegistrationOutcome::Done(_) | RegistrationOutcome::Refused if deleting => {
+                self.goal = Goal::Done;
+            }
+            RegistrationOutcome::Done(snapshot) => {
+                self.backoff.reset();
+                if let Some(snapshot) = snapshot {
+                    self.see(snapshot);
+                }
+                self.standing = Standing::Registered;
+            }
+            RegistrationOutcome::Gone => self.seen = None,
+            RegistrationOutcome::Conflict => {
+                self.backoff.conflict(now, Self::RETRY_MIN, Self::RETRY_MAX);
+                self.want_read();
+            }
+            RegistrationOutcome::Refused => self.fail(now),
+            RegistrationOutcome::Unknown => {
+                self.fail(now);
+                self.want_read();
+            }
+        }
+    }
+
+    /// What to do now, and when to ask again.
+    pub fn step(&mut self, now: Instant, wall: Timestamp) -> RegistrationDecision {
+        let idle = matches!(self.request, Request::None | Request::ReadWanted);
+        if !idle || self.goal == Goal::Done {
+            return RegistrationDecision::default();
+        }
+        let (request, effect) = if self.request == Request::ReadWanted {
+            (Request::Reading, RegistrationEffect::Read)
+        } else {
+            match self.wanted(wall) {
+                Some(wanted) => wanted,
+                None => return RegistrationDecision::default(),
+            }
+        };
+        if let Some(pause) = self.backoff.pause(now) {
+            return RegistrationDecision {
+                effect: None,
+                wake_at: Some(pause),
+            };
+        }
+        if request == Request::Writing && self.standing == Standing::Stranger {
+            self.standing = Standing::Tried;
+        }
+        self.request = request;
+        RegistrationDecision {
+            effect: Some(effect),
+            wake_at: None,
+        }
+    }
+
+    fn wanted(&mut self, wall: Timestamp) -> Option<(Request, RegistrationEffect)> {
+        if self.goal == Goal::Withdrawn {
+            let seen = self.seen.as_ref();
+            let Some(ours) = seen.filter(|_| self.standing != Standing::Stranger) else {
+                self.goal = Goal::Done;
+                return None;
+            };
+            let uid = ours.uid.clone();
+            return Some((Request::Deleting, RegistrationEffect::Delete { uid }));
+        }
+        let Some(seen) = &self.seen else {
+            return Some((Request::Writing, RegistrationEffect::Create { renew: wall }));
+        };
+        let asked = seen.ping.is_some() && seen.ping > seen.renew;
+        let due = self.standing != Standing::Registered || (asked && self.answers);
+        if !due || seen.lease != self.lease {
+            return None;
+        }
+        let answer = seen.ping.map_or(wall, |ping| ping.max(wall));
+        let effect = RegistrationEffect::Replace {
+            uid: seen.uid.clone(),
+            version: seen.version,
+            ping: seen.ping,
+            renew: answer.differing_from(seen.renew),
+        };
+        Some((Request::Writing, effect))
+    }
+
+    /// Takes in a revision, unless it is older than the newest one known.
+    fn see(&mut self, snapshot: CandidateSnapshot) {
+        if !self.is_news(snapshot.version) {
+            return;
+        }
+        let same = self.seen.as_ref().map(|seen| &seen.uid) == Some(&snapshot.uid);
+        if !same && self.standing == Standing::Registered {
+            self.standing = Standing::Tried;
+        }
+        self.newest = Some(snapshot.version);
+        self.seen = Some(snapshot);
+    }
+
+    fn is_news(&self, version: ResourceVersion) -> bool {
+        self.newest.is_none_or(|newest| newest < version)
+    }
+
+    fn want_read(&mut self) {
+        if self.request == Request::None {
+            self.request = Request::ReadWanted;
+        }
+    }
+
+    fn fail(&mut self, now: Instant) {
+        self.backoff.fail(now, Self::RETRY_MIN, Self::RETRY_MAX);
+    }
+}
+
+impl Renumber for Registration {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        self.newest.renumber(by);
+        self.seen.renumber(by);
+        self.backoff.renumber(by);
+    }
+}
+
+// === impl CandidateSnapshot ===
+
+impl Renumber for CandidateSnapshot {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        self.version.renumber(by);
+        for time in [&mut self.ping, &mut self.renew].into_iter().flatten() {
+            by.candidate_time(time);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::from_epoch(Duration::from_secs(100));
+
+    fn at(micros: i64) -> Timestamp {
+        Timestamp::from_micros(micros).unwrap()
+    }
+
+    fn object(version: u64, ping: Option<i64>, renew: Option<i64>) -> CandidateSnapshot {
+        CandidateSnapshot {
+            uid: Uid::new("u1"),
+            version: ResourceVersion(version),
+            lease: "web".into(),
+            ping: ping.map(at),
+            renew: renew.map(at),
+        }
+    }
+
+    /// A registration that has created its object at version 1, time 10.
+    fn registered() -> Registration {
+        let mut registration = Registration::new("web");
+        assert_eq!(
+            registration.step(NOW, at(10)).effect,
+            Some(RegistrationEffect::Create { renew: at(10) })
+        );
+        assert_eq!(
+            registration.step(NOW, at(10)),
+            RegistrationDecision::default()
+        );
+        registration.handle_outcome(
+            NOW,
+            RegistrationOutcome::Done(Some(object(1, None, Some(10)))),
+        );
+        assert!(registration.is_registered());
+        assert_eq!(registration.step(NOW, at(11)).effect, None);
+        registration
+    }
+
+    #[test]
+    fn a_question_is_answered_once_and_never_below_it() {
+        let mut registration = registered();
+        registration.handle_event(CandidateEvent::Seen(object(2, Some(5000), Some(10))));
+        let answer = RegistrationEffect::Replace {
+            uid: Uid::new("u1"),
+            version: ResourceVersion(2),
+            ping: Some(at(5000)),
+            renew: at(5000),
+        };
+        assert_eq!(registration.step(NOW, at(20)).effect, Some(answer));
+        let reply = object(3, Some(5000), Some(5000));
+        registration.handle_outcome(NOW, RegistrationOutcome::Done(Some(reply)));
+        // The watch shows the question again, late.
+        registration.handle_event(CandidateEvent::Seen(object(2, Some(5000), Some(10))));
+        assert_eq!(
+            registration.step(NOW, at(30)),
+            RegistrationDecision::default()
+        );
+    }
+
+    #[test]
+    fn a_candidate_that_cannot_lead_keeps_silent() {
+        let mut registration = registered();
+        registration.answer(false);
+        registration.handle_event(CandidateEvent::Seen(object(2, Some(11), Some(10))));
+        assert_eq!(registration.step(NOW, at(20)).effect, None);
+        registration.answer(true);
+        assert!(registration.step(NOW, at(20)).effect.is_some());
+    }
+
+    #[test]
+    fn an_object_of_an_earlier_life_is_taken_over() {
+        let mut registration = Registration::new("web");
+        let _ = registration.step(NOW, at(10));
+        registration.handle_outcome(NOW, RegistrationOutcome::Conflict);
+        assert_eq!(
+            registration.step(NOW, at(10)).effect,
+            Some(RegistrationEffect::Read)
+        );
+        registration.handle_read(NOW, Ok(Some(object(7, None, Some(10)))));
+        let Some(RegistrationEffect::Replace { version, renew, .. }) =
+            registration.step(NOW, at(10)).effect
+        else {
+            panic!("the object is not written");
+        };
+        assert_eq!((version, renew), (ResourceVersion(7), at(11)));
+    }
+
+    #[test]
+    fn an_object_of_another_lease_is_reported_and_left_alone() {
+        let mut registration = Registration::new("web");
+        let foreign = CandidateSnapshot {
+            lease: "db".into(),
+            ..object(7, None, Some(1))
+        };
+        registration.handle_event(CandidateEvent::Seen(foreign));
+        assert_eq!(registration.bound_elsewhere(), Some("db"));
+        assert_eq!(
+            registration.step(NOW, at(10)),
+            RegistrationDecision::default()
+        );
+        registration.withdraw();
+        assert_eq!(registration.step(NOW, at(10)).effect, None);
+        assert!(registration.is_withdrawn());
+    }
+
+    #[test]
+    fn a_deleted_object_is_created_again() {
+        let mut registration = registered();
+        registration.handle_event(CandidateEvent::Deleted(ResourceVersion(2)));
+        assert!(!registration.is_registered());
+        assert_eq!(
+            registration.step(NOW, at(20)).effect,
+            Some(RegistrationEffect::Create { renew: at(20) })
+        );
+    }
+
+    #[test]
+    fn a_withdrawal_waits_for_a_write_of_unknown_outcome() {
+        let mut registration = Registration::new("web");
+        let _ = registration.step(NOW, at(10));
+        registration.withdraw();
+        assert_eq!(
+            registration.step(NOW, at(10)),
+            RegistrationDecision::default()
+        );
+        registration.handle_outcome(NOW, RegistrationOutcome::Unknown);
+        let later = registration.step(NOW, at(10)).wake_at.unwrap();
+        assert_eq!(later, NOW.after(Registration::RETRY_MIN));
+        assert_eq!(
+            registration.step(later, at(10)).effect,
+            Some(RegistrationEffect::Read)
+        );
+        registration.handle_read(later, Ok(Some(object(1, None, Some(10)))));
+        let delete = RegistrationEffect::Delete {
+            uid: Uid::new("u1"),
+        };
+        assert_eq!(registration.step(later, at(10)).effect, Some(delete));
+        registration.handle_outcome(later, RegistrationOutcome::Gone);
+        assert_eq!(registration.step(later, at(10)).effect, None);
+        assert!(registration.is_withdrawn());
+    }
+
+    #[test]
+    fn failures_pause_and_double_up_to_five_seconds() {
+        let mut registration = Registration::new("web");
+        let mut now = NOW;
+        let mut pauses = Vec::new();
+        for _ in 0..7 {
+            assert!(registration.step(now, at(10)).effect.is_some());
+            registration.handle_outcome(now, RegistrationOutcome::Refused);
+            let wake_at = registration.step(now, at(10)).wake_at.unwrap();
+            pauses.push(wake_at.since(now).as_millis());
+            now = wake_at;
+        }
+        assert_eq!(pauses, [250, 500, 1000, 2000, 4000, 5000, 5000]);
+    }
+}

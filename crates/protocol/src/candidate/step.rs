@@ -1,0 +1,188 @@
+//! What to do next: start or stop the work, and the one request that is due.
+
+use super::decision::{Decision, Effect, StopReason, WriteKind};
+use super::tenure::{Attempt, Closing, Holding, InFlight, Phase, Reading, Tenure, Work};
+use crate::lease::{LeaseRecord, LeaseSnapshot, wire_seconds};
+use crate::names::{Identity, Token};
+use crate::time::{Instant, Timestamp};
+
+// === impl Tenure ===
+
+impl Tenure {
+    /// What to do now, and when to ask again.
+    pub fn step(&mut self, now: Instant, wall: Timestamp) -> Decision {
+        self.lapse(now);
+        self.forget(now);
+        let mut effects = Vec::new();
+        effects.extend(self.steer());
+        let request = self.request(now, wall, &mut effects);
+        let lapse = match &self.phase {
+            Phase::Holding(holding) => Some(self.deadline(holding)),
+            Phase::Waiting { .. } | Phase::Lost { .. } => None,
+        };
+        Decision {
+            effects,
+            wake_at: [request, lapse].into_iter().flatten().min(),
+        }
+    }
+
+    /// Forgets attempts that could no longer carry a belief if they were proven.
+    fn forget(&mut self, now: Instant) {
+        let carries = self.config.timing.renew_deadline;
+        self.unresolved
+            .retain(|attempt| now < attempt.sent_at.after(carries));
+    }
+
+    /// Starts or stops the work, or tells how the term ended.
+    fn steer(&mut self) -> Option<Effect> {
+        let stop = self.reason_to_stop();
+        match (&mut self.phase, stop) {
+            (Phase::Waiting { ended }, _) => ended.take().map(Effect::Ended),
+            (Phase::Lost { why, told }, _) => {
+                let first = !std::mem::replace(told, true);
+                first.then(|| Effect::Stop(StopReason::Lost(why.clone())))
+            }
+            (Phase::Holding(Holding { work, token, .. }), stop) => match (*work, stop) {
+                (Work::Due, None) => {
+                    *work = Work::Running;
+                    let term = self.known.as_ref()?.record.term;
+                    Some(Effect::Start {
+                        term,
+                        token: *token,
+                    })
+                }
+                (Work::Due, Some(_)) => {
+                    *work = Work::Stopped { started: false };
+                    None
+                }
+                (Work::Running, Some(why)) => {
+                    *work = Work::Draining;
+                    Some(Effect::Stop(why))
+                }
+                (Work::Running | Work::Draining | Work::Stopped { .. }, _) => None,
+            },
+        }
+    }
+
+    fn reason_to_stop(&self) -> Option<StopReason> {
+        if self.is_closing() {
+            return Some(StopReason::ShutDown);
+        }
+        let to = self.successor()?.clone();
+        Some(StopReason::HandOver { to })
+    }
+
+    /// Whom the known record prefers to this process.
+    fn successor(&self) -> Option<&Identity> {
+        let preferred = self.known.as_ref()?.record.preferred_holder.as_ref();
+        preferred.filter(|preferred| **preferred != self.config.identity)
+    }
+
+    /// Sends the request that is due, or says when one will be.
+    fn request(
+        &mut self,
+        now: Instant,
+        wall: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Instant> {
+        if self.in_flight.is_some() || matches!(self.reading, Reading::Sent | Reading::Overtaken) {
+            return None;
+        }
+        let pause = self.backoff.pause(now);
+        if self.reading == Reading::Wanted {
+            if pause.is_none() {
+                self.reading = Reading::Sent;
+                effects.push(Effect::Read);
+            }
+            return pause;
+        }
+        let (kind, due) = self.wanted(now)?;
+        let due = pause.map_or(due, |pause| pause.max(due));
+        if now < due {
+            return Some(due);
+        }
+        effects.extend(self.write(kind, now, wall));
+        None
+    }
+
+    /// The write that is due next, and when.
+    fn wanted(&self, now: Instant) -> Option<(WriteKind, Instant)> {
+        match &self.phase {
+            Phase::Waiting { .. } if !self.is_closing() && self.grant().is_some() => {
+                Some((WriteKind::Accept, now))
+            }
+            Phase::Waiting { .. } | Phase::Lost { .. } => None,
+            Phase::Holding(holding) => match holding.work {
+                Work::Due | Work::Running | Work::Draining if self.backoff.is_failing() => {
+                    Some((WriteKind::Renew, now))
+                }
+                Work::Due | Work::Running | Work::Draining => {
+                    let due = holding.proven.after(self.config.timing.renew_interval);
+                    Some((WriteKind::Renew, due))
+                }
+                Work::Stopped { .. } => match self.successor() {
+                    Some(to) => Some((WriteKind::HandOff(to.clone()), now)),
+                    None if self.closing == Closing::Candidate => None,
+                    None => Some((WriteKind::Release, now)),
+                },
+            },
+        }
+    }
+
+    /// Sends a write on the known revision (R2).
+    fn write(&mut self, kind: WriteKind, now: Instant, wall: Timestamp) -> Option<Effect> {
+        let known = self.known.as_ref()?;
+        let at = self.distinct(known, wall);
+        let record = match (&kind, &self.phase) {
+            (WriteKind::Accept, _) => self.renewed(&known.record, Token(known.version), at),
+            (WriteKind::Renew, Phase::Holding(holding)) => {
+                self.renewed(&known.record, holding.token, at)
+            }
+            (WriteKind::HandOff(to), _) => {
+                let window = self.config.timing.accept_window;
+                known.record.granted(to.clone(), window, at)
+            }
+            (WriteKind::Release, _) => known.record.released(at),
+            (WriteKind::Renew, _) => return None,
+        };
+        let write = known.replace(record);
+        self.in_flight = Some(InFlight {
+            kind: kind.clone(),
+            attempt: Attempt {
+                base: known.version,
+                renew_time: at,
+                sent_at: now,
+            },
+        });
+        Some(Effect::Write { kind, write })
+    }
+
+    /// The record of this holder's term: everything that is not the holder's own is carried over.
+    fn renewed(&self, record: &LeaseRecord, token: Token, at: Timestamp) -> LeaseRecord {
+        LeaseRecord {
+            duration_seconds: Some(wire_seconds(self.config.timing.lease_duration)),
+            renew_time: Some(at),
+            token: Some(token),
+            token_term: Some(record.term),
+            ..record.clone()
+        }
+    }
+
+    /// A renewTime that differs from the known one (R11) and from every open attempt, so that a record tells which
+    /// attempt wrote it.
+    fn distinct(&self, known: &LeaseSnapshot, wall: Timestamp) -> Timestamp {
+        let taken = |at: Timestamp| {
+            known.record.renew_time == Some(at)
+                || self
+                    .unresolved
+                    .iter()
+                    .any(|attempt| attempt.renew_time == at)
+        };
+        let mut at = wall;
+        while taken(at) {
+            // At the end of year 9999 the search goes on from the year 1: any time that differs will do.
+            at = at.next().unwrap_or(Timestamp::MIN);
+        }
+        at
+    }
+}

@@ -1,0 +1,261 @@
+//! A tiny world for tests: one register with compare-and-swap, an elector's hand, and one tenure with its work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{
+    Decision, Effect, Ending, LeaseEvent, Outcome, StopReason, Tenure, TenureConfig, WriteKind,
+};
+use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
+use crate::names::{Identity, ResourceVersion, Term, Token, Uid};
+use crate::time::{Instant, Timestamp};
+use crate::timing::CandidateTiming;
+
+/// The Lease as a store keeps it: every version counts up, also over a deletion.
+#[derive(Clone, Debug)]
+pub(super) struct Store {
+    pub(super) lease: Option<LeaseSnapshot>,
+    pub(super) version: u64,
+    pub(super) uid: u64,
+}
+
+/// One process in its world.
+pub(super) struct World {
+    pub(super) store: Store,
+    pub(super) tenure: Tenure,
+    pub(super) now: Instant,
+    /// What happened to the work.
+    pub(super) told: Vec<Told>,
+    /// Kinds of the writes sent, in order.
+    pub(super) sent: Vec<WriteKind>,
+    /// Where writes go; the default is straight to the store.
+    pub(super) network: Network,
+    /// The write that the network keeps.
+    pub(super) kept: Option<LeaseWrite>,
+    /// When the last decision asked to be stepped again.
+    pub(super) wake_at: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Network {
+    /// Writes are applied and answered at once.
+    Up,
+    /// Writes are applied, and the answer is lost.
+    AnswersLost,
+    /// Writes are kept in `kept`, and time out.
+    Delayed,
+    /// Writes are lost.
+    Down,
+    /// Nothing is reported at all.
+    Silent,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Start(Term, Token),
+    Stop(StopReason),
+    Ended(Ending),
+}
+
+pub(super) fn identity(name: &str) -> Identity {
+    Identity::new(name).unwrap()
+}
+
+pub(super) fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds)
+}
+
+pub(super) fn wall_at(now: Instant) -> Timestamp {
+    let micros = i64::try_from(now.since_epoch().as_micros()).unwrap();
+    Timestamp::from_micros(1_700_000_000_000_000 + micros).unwrap()
+}
+
+pub(super) fn config() -> Arc<TenureConfig> {
+    Arc::new(TenureConfig {
+        identity: identity("me"),
+        timing: CandidateTiming::default(),
+    })
+}
+
+// === impl Store ===
+
+impl Store {
+    pub(super) fn born() -> Self {
+        let mut store = Self {
+            lease: None,
+            version: 10,
+            uid: 0,
+        };
+        store.create(LeaseRecord::born(None));
+        store
+    }
+
+    pub(super) fn create(&mut self, record: LeaseRecord) {
+        self.version += 1;
+        self.uid += 1;
+        self.lease = Some(LeaseSnapshot {
+            uid: Uid::new(self.uid.to_string()),
+            version: ResourceVersion(self.version),
+            record,
+        });
+    }
+
+    pub(super) fn delete(&mut self) -> ResourceVersion {
+        self.version += 1;
+        self.lease = None;
+        ResourceVersion(self.version)
+    }
+
+    /// Compare-and-swap.
+    pub(super) fn put(&mut self, write: &LeaseWrite) -> Outcome {
+        let Some(lease) = &mut self.lease else {
+            return Outcome::Gone;
+        };
+        if (&lease.uid, lease.version) != (&write.uid, write.version) {
+            return Outcome::Conflict;
+        }
+        self.version += 1;
+        lease.version = ResourceVersion(self.version);
+        lease.record = write.record.clone();
+        Outcome::Done(lease.clone())
+    }
+
+    /// A write of somebody else, on whatever is there.
+    pub(super) fn edit(&mut self, change: impl FnOnce(&LeaseRecord) -> LeaseRecord) {
+        let lease = self.lease.clone().unwrap();
+        let write = lease.replace(change(&lease.record));
+        assert!(matches!(self.put(&write), Outcome::Done(_)));
+    }
+}
+
+// === impl World ===
+
+impl World {
+    pub(super) fn new() -> Self {
+        Self {
+            store: Store::born(),
+            tenure: Tenure::new(config()),
+            now: Instant::from_epoch(seconds(1000.0)),
+            told: Vec::new(),
+            sent: Vec::new(),
+            network: Network::Up,
+            kept: None,
+            wake_at: None,
+        }
+    }
+
+    /// A process that has just been granted the lease, has accepted it and works.
+    pub(super) fn leading() -> Self {
+        let mut world = Self::new();
+        world.grant("me");
+        world.watch();
+        assert_eq!(world.sent, [WriteKind::Accept]);
+        assert!(world.tenure.believes(world.now));
+        world.sent.clear();
+        world.told.clear();
+        world
+    }
+
+    pub(super) fn record(&self) -> &LeaseRecord {
+        &self.store.lease.as_ref().unwrap().record
+    }
+
+    pub(super) fn grant(&mut self, to: &str) {
+        let at = wall_at(self.now);
+        let window = CandidateTiming::default().accept_window;
+        self.store
+            .edit(|record| record.granted(identity(to), window, at));
+    }
+
+    pub(super) fn prefer(&mut self, whom: Option<&str>) {
+        self.store
+            .edit(|record| record.preferring(whom.map(identity), None));
+    }
+
+    /// The watch brings what the store holds.
+    pub(super) fn watch(&mut self) {
+        let event = match &self.store.lease {
+            Some(lease) => LeaseEvent::Seen(lease.clone()),
+            None => LeaseEvent::Deleted(ResourceVersion(self.store.version)),
+        };
+        self.event(event);
+    }
+
+    pub(super) fn event(&mut self, event: LeaseEvent) {
+        self.tenure.handle_event(self.now, event);
+        self.run();
+    }
+
+    pub(super) fn work_stops(&mut self) {
+        self.tenure.handle_work_stopped(self.now);
+        self.run();
+    }
+
+    /// Steps until nothing is left to do now.
+    pub(super) fn run(&mut self) {
+        for _ in 0..100 {
+            let Decision { effects, wake_at } = self.tenure.step(self.now, wall_at(self.now));
+            self.wake_at = wake_at;
+            if effects.is_empty() {
+                return;
+            }
+            for effect in effects {
+                self.perform(effect);
+            }
+        }
+        panic!("the tenure does not come to rest: {:?}", self.tenure);
+    }
+
+    /// Lets time pass, stepping whenever the tenure asked to be woken.
+    pub(super) fn pass(&mut self, duration: Duration) {
+        let end = self.now.after(duration);
+        for _ in 0..1000 {
+            self.run();
+            match self.wake_at.filter(|wake_at| *wake_at <= end) {
+                Some(wake_at) => self.now = self.now.max(wake_at),
+                None => {
+                    self.now = end;
+                    self.run();
+                    return;
+                }
+            }
+        }
+        panic!("the tenure wakes too often: {:?}", self.tenure);
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Start { term, token } => self.told.push(Told::Start(term, token)),
+            Effect::Stop(why) => self.told.push(Told::Stop(why)),
+            Effect::Ended(ending) => self.told.push(Told::Ended(ending)),
+            Effect::Read => match self.network {
+                Network::Up => {
+                    let answer = self.store.lease.clone();
+                    self.tenure.handle_read(self.now, Ok(answer));
+                }
+                Network::Silent => {}
+                _ => self.tenure.handle_read(self.now, Err(super::ReadFailed)),
+            },
+            Effect::Write { kind, write } => {
+                self.sent.push(kind);
+                let outcome = match self.network {
+                    Network::Up => self.store.put(&write),
+                    Network::AnswersLost => {
+                        let _ = self.store.put(&write);
+                        Outcome::Unknown
+                    }
+                    Network::Delayed => {
+                        self.kept = Some(write);
+                        Outcome::Unknown
+                    }
+                    Network::Down => Outcome::Unknown,
+                    Network::Silent => {
+                        self.kept = Some(write);
+                        return;
+                    }
+                };
+                self.tenure.handle_outcome(self.now, outcome);
+            }
+        }
+    }
+}
