@@ -13,6 +13,7 @@
 mod audit;
 mod decision;
 mod election;
+mod explain;
 mod observation;
 mod poll;
 mod standing;
@@ -21,5 +22,6 @@ mod step;
 pub use audit::{Actor, Move, Violation, audit};
 pub use decision::{Action, Decision, Effect, Reason, Vacancy};
 pub use election::{Election, PreferenceField, Settings};
+pub use explain::{Explanation, Objects};
 pub use observation::News;
 pub use standing::{Standing, StandingReport};

@@ -1,0 +1,178 @@
+//! What an elector would do next, judged from the objects alone.
+//!
+//! An elector decides by what it saw happen on its own clock. Where only the objects are at hand, their own times
+//! stand for what was observed: a record is as old as its renewal time, a question as its ping time, an answer as its
+//! renewal time. A missing Lease counts as long absent. The objects are replayed into a fresh [`Election`], and the
+//! production step decides.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::candidacy::Candidate;
+use crate::elector::decision::{Action, Effect, Reason};
+use crate::elector::election::{Election, Settings};
+use crate::elector::observation::News;
+use crate::elector::standing::{Standing, StandingReport};
+use crate::lease::{LeaseRecord, LeaseSnapshot};
+use crate::names::{Identity, ResourceVersion, Uid};
+use crate::strategy::Strategy;
+use crate::time::{Instant, Timestamp};
+
+/// The objects of one election.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
+    /// The Lease, with its creation time, where it exists.
+    pub lease: Option<(LeaseSnapshot, Timestamp)>,
+    /// The candidates that name it.
+    pub candidates: Vec<Candidate>,
+}
+
+/// What an elector would do next, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// In one word.
+    pub action: Action,
+    /// Who holds the Lease after the action.
+    pub holder: Option<Identity>,
+    /// Whom the holder is asked to make room for after the action.
+    pub preferred_holder: Option<Identity>,
+    /// The strategy, `None` when the candidates disagree or none has a valid wish.
+    pub strategy: Option<Strategy>,
+    /// Who is asked whether it is alive.
+    pub ping: Vec<Identity>,
+    /// Why.
+    pub reason: Reason,
+    /// How the candidates stand.
+    pub candidates: Vec<Standing>,
+}
+
+/// `now` in the replay. Longer than the years 1 to 9999, so that every wire time has an instant.
+const NOW: Instant = Instant::from_epoch(Duration::from_secs(400_000_000_000));
+
+// === impl Explanation ===
+
+impl Explanation {
+    /// Explains one election at `now`.
+    pub fn of(objects: &Objects, now: Timestamp, settings: &Settings) -> Self {
+        let mut election = replay(objects, now);
+        let mut decision = election.step(NOW, now, settings);
+        if let [Effect::Create(born), ..] = &decision.effects[..]
+            && born
+                .strategy
+                .as_ref()
+                .is_some_and(|strategy| strategy.ranking().is_some())
+        {
+            // The action is the grant that follows the creation.
+            let record = born.clone();
+            election.handle_lease(NOW, snapshot(record), News::Event);
+            decision = election.step(NOW, now, settings);
+        }
+        let record = decision
+            .effects
+            .iter()
+            .find_map(|effect| match effect {
+                Effect::Write(write) => Some(&write.record),
+                Effect::Create(record) => Some(record),
+                Effect::Ping { .. } | Effect::Collect { .. } => None,
+            })
+            .or_else(|| election.lease().map(|lease| &lease.record));
+        let StandingReport {
+            strategy,
+            candidates,
+        } = election.standings(NOW, settings);
+        Self {
+            action: decision.action,
+            holder: record.and_then(|record| record.holder.clone()),
+            preferred_holder: record.and_then(|record| record.preferred_holder.clone()),
+            strategy,
+            ping: decision
+                .effects
+                .iter()
+                .filter_map(pinged)
+                .cloned()
+                .collect(),
+            reason: decision.reason,
+            candidates,
+        }
+    }
+}
+
+fn pinged(effect: &Effect) -> Option<&Identity> {
+    match effect {
+        Effect::Ping { name, .. } => Some(name),
+        _ => None,
+    }
+}
+
+fn replay(objects: &Objects, now: Timestamp) -> Election {
+    let mut election = Election::absent(Instant::default());
+    // One revision for each candidate; a name that stands twice in the input is taken in its newest revision.
+    let mut newest: BTreeMap<&Identity, &Candidate> = BTreeMap::new();
+    for candidate in &objects.candidates {
+        let known = newest.entry(&candidate.name).or_insert(candidate);
+        if known.version < candidate.version {
+            *known = candidate;
+        }
+    }
+    for candidate in newest.into_values() {
+        replay_candidate(&mut election, candidate, now);
+    }
+    if let Some((lease, created)) = &objects.lease {
+        let since = lease.record.renew_time.unwrap_or(*created);
+        election.handle_lease(instant(since, now), lease.clone(), News::List);
+    }
+    election
+}
+
+/// Replays the one question and the one answer that an object tells of, in their order.
+fn replay_candidate(election: &mut Election, candidate: &Candidate, now: Timestamp) {
+    let revision = |number: u64, ping: Option<Timestamp>, renew: Option<Timestamp>| Candidate {
+        version: ResourceVersion(number),
+        ping,
+        renew,
+        ..candidate.clone()
+    };
+    let (ping, Some(renew)) = (candidate.ping, candidate.renew) else {
+        election.handle_candidate(
+            instant(candidate.created, now),
+            revision(1, candidate.ping, None),
+            News::List,
+        );
+        return;
+    };
+    let answered_at = instant(renew, now);
+    match ping {
+        Some(question) if question <= renew => {
+            let asked_at = instant(question, now);
+            let before = Some(Timestamp::MIN);
+            election.handle_candidate(asked_at, revision(1, None, before), News::List);
+            election.handle_candidate(asked_at, revision(2, ping, before), News::Event);
+            election.handle_candidate(answered_at, revision(3, ping, Some(renew)), News::Event);
+        }
+        _ => {
+            election.handle_candidate(answered_at, revision(1, None, Some(renew)), News::Event);
+            if let Some(question) = ping {
+                election.handle_candidate(
+                    instant(question, now),
+                    revision(2, ping, Some(renew)),
+                    News::Event,
+                );
+            }
+        }
+    }
+}
+
+/// Where a wire time lies on the clock of the replay; a time that is still to come counts as now.
+fn instant(time: Timestamp, now: Timestamp) -> Instant {
+    let age = now.as_micros().saturating_sub(time.as_micros());
+    let age = Duration::from_micros(u64::try_from(age).unwrap_or(0));
+    Instant::from_epoch(NOW.since_epoch().saturating_sub(age))
+}
+
+fn snapshot(record: LeaseRecord) -> LeaseSnapshot {
+    LeaseSnapshot {
+        uid: Uid::new("new"),
+        version: ResourceVersion(0),
+        record,
+    }
+}

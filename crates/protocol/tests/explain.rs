@@ -1,0 +1,177 @@
+//! What an elector would do, judged from the objects alone.
+
+mod common;
+
+use common::{World, id};
+use elector_protocol::elector::{Action, Explanation, Objects, Settings};
+use elector_protocol::{Candidate, LeaseRecord, LeaseSnapshot, ResourceVersion, Timestamp, Uid};
+
+const SECOND: i64 = 1_000_000;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(1_800_000_000 * SECOND + seconds * SECOND).unwrap()
+}
+
+fn candidate(name: &str, emulation: &str, ping: Option<i64>, renew: i64) -> Candidate {
+    Candidate {
+        ping: ping.map(at),
+        renew: Some(at(renew)),
+        created: at(-60),
+        ..World::new().mk_candidate(name, emulation)
+    }
+}
+
+fn held(holder: &str, renewed: i64) -> Option<(LeaseSnapshot, Timestamp)> {
+    let record = LeaseRecord {
+        holder: Some(id(holder)),
+        duration_seconds: Some(15),
+        acquire_time: Some(at(-60)),
+        renew_time: Some(at(renewed)),
+        ..LeaseRecord::default()
+    };
+    Some((mk_lease(record), at(-60)))
+}
+
+fn mk_lease(record: LeaseRecord) -> LeaseSnapshot {
+    LeaseSnapshot {
+        uid: Uid::new("1"),
+        version: ResourceVersion(7),
+        record,
+    }
+}
+
+fn explain(lease: Option<(LeaseSnapshot, Timestamp)>, candidates: Vec<Candidate>) -> Explanation {
+    Explanation::of(&Objects { lease, candidates }, at(0), &Settings::default())
+}
+
+#[test]
+fn a_missing_lease_is_explained_by_the_grant_that_follows_its_creation() {
+    let told = explain(
+        None,
+        vec![
+            candidate("b", "1.2.0", None, -1),
+            candidate("a", "1.1.0", None, -1),
+        ],
+    );
+    assert_eq!((told.action, told.holder), (Action::Grant, Some(id("a"))));
+    let ranks: Vec<_> = told
+        .candidates
+        .iter()
+        .map(|c| (c.name.as_str(), c.rank))
+        .collect();
+    assert_eq!(ranks, [("a", Some(1)), ("b", Some(2))]);
+    assert_eq!(
+        told.candidates[0].reason,
+        "has the older emulation version 1.1.0 (not 1.2.0)"
+    );
+    assert_eq!(
+        told.candidates[1].reason,
+        "a has the older emulation version 1.1.0 (not 1.2.0)"
+    );
+}
+
+#[test]
+fn candidates_that_have_not_answered_lately_are_asked() {
+    let told = explain(
+        None,
+        vec![
+            candidate("a", "1.1.0", None, -100),
+            candidate("b", "1.2.0", None, -100),
+        ],
+    );
+    assert_eq!(
+        (told.action, told.holder, told.ping),
+        (Action::Ping, None, vec![id("a")])
+    );
+}
+
+#[test]
+fn an_unanswered_question_is_as_old_as_it_says() {
+    let told = explain(None, vec![candidate("a", "1.1.0", Some(-1), -100)]);
+    assert_eq!(
+        (told.action, told.reason.to_string()),
+        (Action::Wait, "waiting for the answer of a".to_owned())
+    );
+    let told = explain(
+        None,
+        vec![
+            candidate("a", "1.1.0", Some(-3), -100),
+            candidate("b", "1.2.0", None, -1),
+        ],
+    );
+    assert_eq!((told.action, told.holder), (Action::Grant, Some(id("b"))));
+}
+
+#[test]
+fn a_live_holder_is_as_old_as_its_renewal() {
+    let two = || {
+        vec![
+            candidate("a", "1.1.0", None, -100),
+            candidate("b", "1.2.0", None, -1),
+        ]
+    };
+    assert_eq!(explain(held("a", -3), two()).action, Action::None);
+    let late = explain(held("a", -12), two());
+    assert_eq!(
+        late.reason.to_string(),
+        "a is late with its renewal; b is next"
+    );
+    // The late holder is asked as well, and not waited for.
+    assert_eq!((late.action, late.ping), (Action::Ping, vec![id("a")]));
+    let expired = explain(held("a", -15), two());
+    assert_eq!(
+        (expired.action, expired.holder),
+        (Action::Grant, Some(id("b")))
+    );
+}
+
+#[test]
+fn a_better_candidate_is_preferred_when_it_answers() {
+    let told = explain(
+        held("b", -3),
+        vec![
+            candidate("a", "1.1.0", Some(-2), -1),
+            candidate("b", "1.2.0", None, -50),
+        ],
+    );
+    assert_eq!(
+        (told.action, told.holder, told.preferred_holder),
+        (Action::Prefer, Some(id("b")), Some(id("a")))
+    );
+}
+
+#[test]
+fn an_unheld_record_is_as_old_as_its_creation() {
+    let born = |age: i64| Some((mk_lease(LeaseRecord::born(None)), at(-age)));
+    let one = || vec![candidate("a", "1.1.0", None, -1)];
+    assert_eq!(explain(born(14), one()).action, Action::Wait);
+    assert_eq!(explain(born(15), one()).action, Action::Grant);
+}
+
+#[test]
+fn a_candidate_that_cannot_be_elected_is_told_why() {
+    let told = explain(None, vec![candidate("a", "", None, -1)]);
+    assert_eq!(
+        (
+            told.action,
+            told.candidates[0].eligible,
+            told.candidates[0].rank
+        ),
+        (Action::None, false, None)
+    );
+    assert_eq!(
+        told.candidates[0].reason,
+        "spec.emulationVersion is missing, OldestEmulationVersion needs it"
+    );
+}
+
+#[test]
+fn times_at_both_ends_of_the_calendar_are_no_trouble() {
+    let mut ancient = candidate("a", "1.1.0", None, 0);
+    ancient.renew = Some(Timestamp::MIN);
+    let mut future = candidate("b", "1.2.0", None, 0);
+    (future.renew, future.ping) = (Some(Timestamp::MAX), Some(Timestamp::MAX));
+    let mut lease = held("a", 0);
+    lease.as_mut().unwrap().0.record.renew_time = Some(Timestamp::MIN);
+    assert_eq!(explain(lease, vec![ancient, future]).holder, Some(id("b")));
+}
