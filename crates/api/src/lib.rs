@@ -1,1 +1,61 @@
-//! Wire types of coordinated leader election, their validation and their conversion to protocol types.
+//! Wire types of coordinated leader election: what stands in the API, and how it becomes what the protocol judges.
+//!
+//! ```text
+//!   JSON ──decode (never fails)──> Lease, LeaseCandidate ──> LeaseSnapshot, Candidate ──> elector_protocol
+//!                                     │ validate_*                                            │
+//!                                     v                                                       v
+//!                             [FieldError, …]          JSON <── Lease::with_record <── LeaseRecord
+//! ```
+//!
+//! * [`Lease`] and [`LeaseCandidate`] carry whatever a PUT must not lose. A bad field makes one bad object, described
+//!   by a [`FieldError`], and never an unreadable list.
+//! * [`CandidateApi`] says which LeaseCandidate a cluster serves, [`Carrier`] how a strategy and a preferred holder
+//!   travel there.
+//! * [`validate_lease`] and its relatives are the API server's own rules, for whoever plays one.
+//!
+//! It performs no I/O; [`kube::Resource`] is implemented so that others can. Like every library it chooses no version
+//! of k8s-openapi, which is the affair of the binary.
+//!
+//! ```
+//! use elector_api::{Carrier, Lease};
+//! use elector_protocol::{Identity, LeaseKey, Timestamp};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut stored = Lease::born(&LeaseKey::new("default", "app"), None, Carrier::Unknown);
+//! stored.metadata.uid = Some("u".into());
+//! stored.metadata.resource_version = Some("1".into());
+//!
+//! let judged = stored.snapshot()?;
+//! let electee = Identity::new("app-1").ok_or("empty")?;
+//! let now = Timestamp::from_micros(1).ok_or("too far")?;
+//! let grant = judged.record.granted(electee, std::time::Duration::from_secs(5), now);
+//! let put = stored.with_record(&grant, Carrier::Unknown);
+//! assert_eq!(put.spec.holder_identity.as_deref(), Some("app-1"));
+//! assert_eq!(put.metadata.resource_version, stored.metadata.resource_version);
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod annotation;
+mod candidate;
+mod candidate_api;
+mod carrier;
+mod convert_candidate;
+mod convert_lease;
+mod duration;
+mod field;
+mod lease;
+mod object;
+mod time;
+mod validate;
+
+pub use candidate::{LeaseCandidate, LeaseCandidateSpec};
+pub use candidate_api::{CandidateApi, NotServed};
+pub use carrier::Carrier;
+pub use duration::{DurationError, parse_duration};
+pub use field::{FieldError, Malformed, Problem};
+pub use lease::{Lease, LeaseSpec};
+pub use time::{Rfc3339, TimeError, parse_time};
+pub use validate::{
+    validate_candidate, validate_candidate_update, validate_lease, validate_lease_update,
+};

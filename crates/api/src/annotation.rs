@@ -1,0 +1,22 @@
+//! The names of the annotations that Elector reads and writes. There are no others.
+
+/// On a LeaseCandidate: the version of Elector's protocol that it speaks. [`PROTOCOL_VERSION`] marks it as ours.
+pub const PROTOCOL: &str = "elector.dev/protocol";
+
+/// The value of [`PROTOCOL`] that this version of Elector writes, and the only one that counts as marked.
+pub const PROTOCOL_VERSION: &str = "1";
+
+/// On a LeaseCandidate: the lease duration that it will use, as a Go duration (`15s`) or in seconds (R6).
+pub const LEASE_DURATION: &str = "elector.dev/lease-duration";
+
+/// On a Lease: the fencing token of the term, written by the accept (R14). A resourceVersion.
+pub const TOKEN: &str = "elector.dev/token";
+
+/// On a Lease: the term that [`TOKEN`] belongs to, `spec.leaseTransitions` at the accept (R14).
+pub const TOKEN_TERM: &str = "elector.dev/token-term";
+
+/// On a Lease: the strategy, where the server drops `spec.strategy`.
+pub const STRATEGY: &str = "elector.dev/strategy";
+
+/// On a Lease: whom the holder is asked to make room for, where the server drops `spec.preferredHolder`.
+pub const PREFERRED_HOLDER: &str = "elector.dev/preferred-holder";

@@ -1,0 +1,299 @@
+//! The LeaseCandidate as it travels, in whichever group the cluster serves it.
+
+use std::borrow::Cow;
+
+use elector_protocol::{Identity, LeaseKey, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use kube::core::NamespaceResourceScope;
+use serde::de::{Deserialize, Deserializer};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value};
+
+use crate::candidate_api::CandidateApi;
+use crate::field::{FieldError, Malformed};
+use crate::object::Object;
+use crate::time::Rfc3339;
+
+/// A LeaseCandidate, with everything that a PUT must carry and nothing more: managedFields are dropped.
+///
+/// Decoding never fails. A field that cannot be read is a [fault](Self::faults) of this object; a list or a watch
+/// that holds it stays readable.
+///
+/// ```
+/// use elector_api::LeaseCandidate;
+///
+/// let candidate: LeaseCandidate =
+///     serde_json::from_str(r#"{"metadata": {"name": "a"}, "spec": {"leaseName": "l", "pingTime": 7}}"#).unwrap();
+/// assert_eq!(candidate.spec.lease_name, "l");
+/// assert_eq!(candidate.faults()[0].field, "spec.pingTime");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LeaseCandidate {
+    /// Which API it came from and is written to. Objects in a list do not say, so whoever lists sets it.
+    pub api: CandidateApi,
+    /// Name, version, labels, annotations and owners.
+    pub metadata: ObjectMeta,
+    /// What it offers, and how it answers.
+    pub spec: LeaseCandidateSpec,
+    faults: Vec<FieldError>,
+}
+
+/// The spec of a LeaseCandidate, field by field as the wire has it. Texts are empty where they are absent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LeaseCandidateSpec {
+    /// The name of the Lease that it wants, in its own namespace.
+    pub lease_name: String,
+    /// The elector's question.
+    pub ping_time: Option<Timestamp>,
+    /// The candidate's answer.
+    pub renew_time: Option<Timestamp>,
+    /// The version of its binary.
+    pub binary_version: String,
+    /// The version that it behaves as.
+    pub emulation_version: String,
+    /// The strategy that it wishes for.
+    pub strategy: String,
+    /// Fields that this version does not know, or could not read.
+    pub other: Map<String, Value>,
+}
+
+// === impl LeaseCandidate ===
+
+impl LeaseCandidate {
+    /// Its kind, in every group.
+    pub const KIND: &str = "LeaseCandidate";
+
+    /// A candidate of that name for the lease `key`, in the namespace of the lease, to be created.
+    pub fn named(api: CandidateApi, key: &LeaseKey, name: &Identity) -> Self {
+        let metadata = ObjectMeta {
+            namespace: Some(key.namespace.as_ref().to_owned()),
+            name: Some(name.as_str().to_owned()),
+            ..ObjectMeta::default()
+        };
+        let spec = LeaseCandidateSpec {
+            lease_name: key.name.as_ref().to_owned(),
+            ..LeaseCandidateSpec::default()
+        };
+        Self {
+            api,
+            metadata,
+            spec,
+            faults: Vec::new(),
+        }
+    }
+
+    /// The lease that it names.
+    pub fn lease_key(&self) -> LeaseKey {
+        let namespace = self.metadata.namespace.as_deref().unwrap_or_default();
+        LeaseKey::new(namespace, self.spec.lease_name.as_str())
+    }
+
+    /// Fields that could not be read. A candidate with faults is not elected.
+    pub fn faults(&self) -> &[FieldError] {
+        &self.faults
+    }
+
+    /// This revision with another question.
+    #[must_use]
+    pub fn with_ping(&self, ping: Timestamp) -> Self {
+        let mut asked = self.clone();
+        asked.spec.ping_time = Some(ping);
+        asked
+    }
+
+    /// This revision with another answer.
+    #[must_use]
+    pub fn with_renewal(&self, renewal: Timestamp) -> Self {
+        let mut renewed = self.clone();
+        renewed.spec.renew_time = Some(renewal);
+        renewed
+    }
+
+    /// Reads a decoded JSON or YAML object.
+    pub fn from_value(value: Value) -> Self {
+        let mut object = Object::read(value);
+        let spec = &mut object.spec;
+        let lease_name = spec.text("leaseName").unwrap_or_default();
+        let (ping_time, renew_time) = (spec.time("pingTime"), spec.time("renewTime"));
+        let binary_version = spec.text("binaryVersion").unwrap_or_default();
+        let emulation_version = spec.text("emulationVersion").unwrap_or_default();
+        let strategy = spec.text("strategy").unwrap_or_default();
+        let (other, mut faults) = object.spec.rest();
+        faults.splice(0..0, object.faults);
+        let spec = LeaseCandidateSpec {
+            lease_name,
+            ping_time,
+            renew_time,
+            binary_version,
+            emulation_version,
+            strategy,
+            other,
+        };
+        Self {
+            api: CandidateApi::of_api_version(&object.api_version).unwrap_or_default(),
+            metadata: object.metadata,
+            spec,
+            faults,
+        }
+    }
+
+    /// An error that names this candidate.
+    pub(crate) fn malformed(&self, error: FieldError) -> Malformed {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        Malformed {
+            kind: Self::KIND,
+            namespace: text(&self.metadata.namespace),
+            name: text(&self.metadata.name),
+            error: Box::new(error),
+        }
+    }
+}
+
+impl Resource for LeaseCandidate {
+    type DynamicType = CandidateApi;
+    type Scope = NamespaceResourceScope;
+
+    fn kind(_: &CandidateApi) -> Cow<'_, str> {
+        Self::KIND.into()
+    }
+
+    fn group(api: &CandidateApi) -> Cow<'_, str> {
+        api.group().into()
+    }
+
+    fn version(api: &CandidateApi) -> Cow<'_, str> {
+        api.version().into()
+    }
+
+    fn plural(_: &CandidateApi) -> Cow<'_, str> {
+        CandidateApi::PLURAL.into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+impl<'de> Deserialize<'de> for LeaseCandidate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Self::from_value)
+    }
+}
+
+impl Serialize for LeaseCandidate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(Some(4))?;
+        object.serialize_entry("apiVersion", self.api.api_version())?;
+        object.serialize_entry("kind", Self::KIND)?;
+        object.serialize_entry("metadata", &self.metadata)?;
+        object.serialize_entry("spec", &self.spec)?;
+        object.end()
+    }
+}
+
+// === impl LeaseCandidateSpec ===
+
+impl Serialize for LeaseCandidateSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut spec = self.other.clone();
+        let texts = [
+            ("leaseName", &self.lease_name),
+            ("binaryVersion", &self.binary_version),
+            ("emulationVersion", &self.emulation_version),
+            ("strategy", &self.strategy),
+        ];
+        for (name, text) in texts {
+            if !text.is_empty() {
+                spec.insert(name.to_owned(), text.as_str().into());
+            }
+        }
+        for (name, time) in [("pingTime", self.ping_time), ("renewTime", self.renew_time)] {
+            if let Some(time) = time {
+                spec.insert(name.to_owned(), Rfc3339(time).to_string().into());
+            }
+        }
+        spec.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn everything_survives_and_names_its_api() {
+        for api in CandidateApi::ALL {
+            let wire = json!({
+                "apiVersion": api.api_version(),
+                "kind": "LeaseCandidate",
+                "metadata": {"name": "A.b_c-", "namespace": "ns", "annotations": {"elector.dev/protocol": "1"}},
+                "spec": {
+                    "leaseName": "l", "pingTime": "2026-01-02T03:04:05.000001Z",
+                    "renewTime": "2026-01-02T03:04:05.000000Z", "binaryVersion": "1.2.0",
+                    "emulationVersion": "1.1.0", "strategy": "OldestEmulationVersion", "new": 1,
+                },
+            });
+            let read: LeaseCandidate = serde_json::from_value(wire.clone()).unwrap();
+            assert_eq!(read.faults(), []);
+            assert_eq!(
+                (read.api, read.lease_key()),
+                (api, LeaseKey::new("ns", "l"))
+            );
+            assert_eq!(serde_json::to_value(&read).unwrap(), wire);
+        }
+    }
+
+    #[test]
+    fn a_list_with_one_bad_item_stays_readable() {
+        let items = json!([
+            {"metadata": {"name": "good"}, "spec": {"leaseName": "l"}},
+            {"metadata": {"name": "bad"}, "spec": {"leaseName": 3, "renewTime": "10000-01-01T00:00:00Z"}},
+            null,
+        ]);
+        let list: Vec<LeaseCandidate> = serde_json::from_value(items).unwrap();
+        assert_eq!(list[0].faults(), []);
+        let fields: Vec<_> = list[1]
+            .faults()
+            .iter()
+            .map(|fault| fault.field.as_str())
+            .collect();
+        assert_eq!(fields, ["spec.leaseName", "spec.renewTime"]);
+        assert_eq!(list[2], LeaseCandidate::default());
+    }
+
+    #[test]
+    fn a_question_and_an_answer_change_nothing_else() {
+        let key = LeaseKey::new("ns", "l");
+        let name = Identity::new("a").unwrap();
+        let before = LeaseCandidate::named(CandidateApi::Elector, &key, &name);
+        let time = Timestamp::from_micros(1).unwrap();
+        let mut after = before.with_ping(time).with_renewal(time);
+        assert_eq!(
+            (after.spec.ping_time, after.spec.renew_time),
+            (Some(time), Some(time))
+        );
+        after.spec.ping_time = None;
+        after.spec.renew_time = None;
+        assert_eq!(after, before);
+    }
+
+    #[test]
+    fn its_path_is_that_of_the_api() {
+        let path = |api| LeaseCandidate::url_path(&api, Some("ns"));
+        assert_eq!(
+            path(CandidateApi::V1Beta1),
+            "/apis/coordination.k8s.io/v1beta1/namespaces/ns/leasecandidates"
+        );
+        assert_eq!(
+            path(CandidateApi::Elector),
+            "/apis/elector.dev/v1alpha1/namespaces/ns/leasecandidates"
+        );
+    }
+}

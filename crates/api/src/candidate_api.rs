@@ -1,0 +1,149 @@
+//! Which LeaseCandidate a cluster serves.
+
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
+
+/// The group and version that LeaseCandidates are read from and written to, found out at run time.
+///
+/// All of these have the same spec; one type, [`LeaseCandidate`](crate::LeaseCandidate), serves them all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum CandidateApi {
+    /// `coordination.k8s.io/v1beta1`: Kubernetes 1.33 and later, where kube-apiserver is told to serve it.
+    #[default]
+    V1Beta1,
+    /// `elector.dev/v1alpha1`: a CRD with the same spec, for every other cluster.
+    Elector,
+}
+
+/// A cluster that serves no LeaseCandidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "neither coordination.k8s.io/v1beta1 LeaseCandidate nor elector.dev/v1alpha1 LeaseCandidate is served; \
+     enable the first with --runtime-config=coordination.k8s.io/v1beta1=true on kube-apiserver, \
+     or install the CRD leasecandidates.elector.dev"
+)]
+pub struct NotServed;
+
+// === impl CandidateApi ===
+
+impl CandidateApi {
+    /// Every variant, the one to prefer first.
+    pub const ALL: [Self; 2] = [Self::V1Beta1, Self::Elector];
+    /// The plural of the kind, in every group.
+    pub const PLURAL: &str = "leasecandidates";
+
+    /// The API group.
+    pub const fn group(self) -> &'static str {
+        match self {
+            Self::V1Beta1 => "coordination.k8s.io",
+            Self::Elector => "elector.dev",
+        }
+    }
+
+    /// The version in the group.
+    pub const fn version(self) -> &'static str {
+        match self {
+            Self::V1Beta1 => "v1beta1",
+            Self::Elector => "v1alpha1",
+        }
+    }
+
+    /// `group/version`, as objects name it.
+    pub const fn api_version(self) -> &'static str {
+        match self {
+            Self::V1Beta1 => "coordination.k8s.io/v1beta1",
+            Self::Elector => "elector.dev/v1alpha1",
+        }
+    }
+
+    /// The variant that an object's `apiVersion` names.
+    pub fn of_api_version(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|api| api.api_version() == text)
+    }
+
+    /// Whether the resources of this group version, `GET /apis/{group}/{version}`, include LeaseCandidates.
+    pub fn is_served_by(self, document: &APIResourceList) -> bool {
+        document.group_version == self.api_version()
+            && document
+                .resources
+                .iter()
+                .any(|resource| resource.name == Self::PLURAL)
+    }
+
+    /// The one to use, among what a cluster answers to `GET /apis/{group}/{version}` for each of [`Self::ALL`].
+    ///
+    /// # Errors
+    ///
+    /// When none is served; the text says how to change that.
+    pub fn served(documents: &[APIResourceList]) -> Result<Self, NotServed> {
+        Self::ALL
+            .into_iter()
+            .find(|api| documents.iter().any(|document| api.is_served_by(document)))
+            .ok_or(NotServed)
+    }
+}
+
+impl fmt::Display for CandidateApi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.api_version())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn document(group_version: &str, plurals: &[&str]) -> APIResourceList {
+        let resources: Vec<_> = plurals
+            .iter()
+            .map(|name| json!({"name": name, "kind": "X", "namespaced": true, "singularName": "", "verbs": []}))
+            .collect();
+        let document = json!({
+            "apiVersion": "v1", "kind": "APIResourceList",
+            "groupVersion": group_version, "resources": resources,
+        });
+        serde_json::from_value(document).unwrap()
+    }
+
+    #[test]
+    fn the_built_in_one_is_preferred_to_the_crd() {
+        let leases = document("coordination.k8s.io/v1", &["leases"]);
+        let built_in = document(
+            "coordination.k8s.io/v1beta1",
+            &["leasecandidates", "leasecandidates/status"],
+        );
+        let crd = document("elector.dev/v1alpha1", &["leasecandidates"]);
+        for (documents, expected) in [
+            (
+                vec![leases.clone(), crd.clone(), built_in],
+                Ok(CandidateApi::V1Beta1),
+            ),
+            (vec![leases.clone(), crd], Ok(CandidateApi::Elector)),
+            (vec![leases], Err(NotServed)),
+            // The group version may be served for another resource.
+            (
+                vec![document("coordination.k8s.io/v1beta1", &["leases"])],
+                Err(NotServed),
+            ),
+            (vec![], Err(NotServed)),
+        ] {
+            assert_eq!(CandidateApi::served(&documents), expected);
+        }
+    }
+
+    #[test]
+    fn each_api_is_found_by_its_name() {
+        for api in CandidateApi::ALL {
+            assert_eq!(
+                api.api_version(),
+                format!("{}/{}", api.group(), api.version())
+            );
+            assert_eq!(CandidateApi::of_api_version(&api.to_string()), Some(api));
+        }
+        assert_eq!(CandidateApi::of_api_version("coordination.k8s.io/v1"), None);
+    }
+}

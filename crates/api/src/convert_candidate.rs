@@ -1,0 +1,288 @@
+//! From a LeaseCandidate on the wire to the protocol's candidate.
+
+use std::time::Duration;
+
+use elector_protocol::{Candidate, CandidateSpec, Identity, LONGEST_LEASE, Rejection, Timestamp};
+
+use crate::annotation;
+use crate::candidate::LeaseCandidate;
+use crate::convert_lease::{nonsense, revision};
+use crate::duration::parse_duration_or_seconds;
+use crate::field::{FieldError, Malformed};
+
+// === impl LeaseCandidate ===
+
+impl LeaseCandidate {
+    /// This revision, for the protocol to judge. A candidate with an unreadable field is one, with the field as the
+    /// reason why it cannot be elected.
+    ///
+    /// # Errors
+    ///
+    /// Where it belongs to no election or could not be written: name, leaseName, uid or resourceVersion is missing,
+    /// or the last is no integer.
+    pub fn candidate(&self) -> Result<Candidate, Malformed> {
+        let spec = &self.spec;
+        let metadata = &self.metadata;
+        let missing = |path: &str| {
+            let fault = self.faults().iter().find(|fault| fault.field == path);
+            self.malformed(
+                fault
+                    .cloned()
+                    .unwrap_or_else(|| FieldError::required(path, "")),
+            )
+        };
+        let name = metadata.name.as_deref().and_then(Identity::new);
+        let name = name.ok_or_else(|| missing("metadata.name"))?;
+        if spec.lease_name.is_empty() {
+            return Err(missing("spec.leaseName"));
+        }
+        let (uid, version) = revision(metadata).map_err(|error| self.malformed(error))?;
+        let created = metadata
+            .creation_timestamp
+            .as_ref()
+            .and_then(|time| Timestamp::from_micros(time.0.as_microsecond()));
+        Ok(Candidate {
+            name,
+            uid,
+            version,
+            // Go's zero time, as the server has it for an object that says nothing.
+            created: created.unwrap_or(Timestamp::MIN),
+            ping: spec.ping_time,
+            renew: spec.renew_time,
+            marked: self.annotation(annotation::PROTOCOL) == Some(annotation::PROTOCOL_VERSION),
+            announced: self
+                .announced()
+                .ok()
+                .flatten()
+                .map(|duration| duration.min(LONGEST_LEASE)),
+            spec: self.offer(),
+        })
+    }
+
+    /// Nonsense in Elector's own annotations, for the log: it is ignored, or counts as the nearest bound.
+    pub fn notes(&self) -> Vec<FieldError> {
+        let announced = self.announced();
+        let too_long = matches!(announced, Ok(Some(duration)) if duration > LONGEST_LEASE);
+        let note = announced.err().or_else(|| {
+            let text = self
+                .annotation(annotation::LEASE_DURATION)
+                .filter(|_| too_long)?;
+            Some(nonsense(
+                annotation::LEASE_DURATION,
+                text,
+                "is above one hour and counts as one hour",
+            ))
+        });
+        note.into_iter().collect()
+    }
+
+    /// Marks this candidate as one that speaks Elector's protocol, and announces the lease duration that it will use.
+    #[must_use]
+    pub fn marked(mut self, lease_duration: Duration) -> Self {
+        let seconds = lease_duration.as_secs() + u64::from(lease_duration.subsec_nanos() > 0);
+        let map = self.metadata.annotations.get_or_insert_default();
+        map.insert(
+            annotation::PROTOCOL.to_owned(),
+            annotation::PROTOCOL_VERSION.to_owned(),
+        );
+        map.insert(annotation::LEASE_DURATION.to_owned(), format!("{seconds}s"));
+        self
+    }
+
+    fn offer(&self) -> Result<CandidateSpec, Rejection> {
+        if let Some(fault) = self.faults().first() {
+            return Err(Rejection::Malformed(fault.to_string()));
+        }
+        let spec = &self.spec;
+        let offer = CandidateSpec::parse(
+            &spec.binary_version,
+            &spec.emulation_version,
+            &spec.strategy,
+        )?;
+        if spec.renew_time.is_none() {
+            return Err(Rejection::NoRenewTime);
+        }
+        Ok(offer)
+    }
+
+    /// The announced lease duration as written, above the bound too.
+    fn announced(&self) -> Result<Option<Duration>, FieldError> {
+        let Some(text) = self.annotation(annotation::LEASE_DURATION) else {
+            return Ok(None);
+        };
+        let name = annotation::LEASE_DURATION;
+        match parse_duration_or_seconds(text) {
+            Ok(Duration::ZERO) => Err(nonsense(name, text, "must be greater than 0")),
+            Ok(duration) => Ok(Some(duration)),
+            Err(why) => Err(nonsense(name, text, why)),
+        }
+    }
+
+    fn annotation(&self, name: &str) -> Option<&str> {
+        let map = self.metadata.annotations.as_ref()?;
+        map.get(name).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use elector_protocol::{ResourceVersion, StrategyError, VersionError};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn good() -> Value {
+        json!({
+            "metadata": {
+                "namespace": "ns", "name": "a", "uid": "u", "resourceVersion": "9",
+                "creationTimestamp": "1970-01-01T00:00:01Z",
+            },
+            "spec": {
+                "leaseName": "l", "binaryVersion": "1.2.0", "emulationVersion": "1.1.0", "strategy": "a/b",
+                "pingTime": "1970-01-01T00:00:00.000001Z", "renewTime": "1970-01-01T00:00:00Z",
+            },
+        })
+    }
+
+    fn with(pointer: &str, value: Value) -> LeaseCandidate {
+        let mut wire = good();
+        let (parent, name) = pointer.rsplit_once('/').unwrap();
+        wire.pointer_mut(parent).unwrap()[name] = value;
+        LeaseCandidate::from_value(wire)
+    }
+
+    #[test]
+    fn a_candidate_is_read_whole() {
+        let candidate = LeaseCandidate::from_value(good()).candidate().unwrap();
+        assert_eq!(
+            candidate,
+            Candidate {
+                name: Identity::new("a").unwrap(),
+                uid: elector_protocol::Uid::new("u"),
+                version: ResourceVersion(9),
+                created: Timestamp::from_micros(1_000_000).unwrap(),
+                ping: Timestamp::from_micros(1),
+                renew: Timestamp::from_micros(0),
+                marked: false,
+                announced: None,
+                spec: Ok(CandidateSpec::parse("1.2.0", "1.1.0", "a/b").unwrap()),
+            }
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_elected_says_why() {
+        for (pointer, value, expected) in [
+            ("/spec/binaryVersion", json!(null), Rejection::BinaryVersion(VersionError::Empty)),
+            ("/spec/strategy", json!("x"), Rejection::Strategy(StrategyError::Unknown)),
+            ("/spec/renewTime", json!(null), Rejection::NoRenewTime),
+            (
+                "/spec/renewTime",
+                json!("x"),
+                Rejection::Malformed(
+                    "spec.renewTime: Invalid value: \"x\": must be an RFC 3339 time of the years 1 to 9999".into(),
+                ),
+            ),
+            (
+                "/metadata/labels",
+                json!([]),
+                Rejection::Malformed("metadata.labels: Invalid value: []: must be a map of strings".into()),
+            ),
+        ] {
+            assert_eq!(with(pointer, value).candidate().unwrap().spec, Err(expected), "{pointer}");
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_no_election_is_an_error() {
+        for (pointer, value, text) in [
+            ("/metadata/name", json!(""), "metadata.name: Required value"),
+            ("/metadata/uid", json!(null), "metadata.uid: Required value"),
+            (
+                "/spec/leaseName",
+                json!(""),
+                "spec.leaseName: Required value",
+            ),
+            (
+                "/spec/leaseName",
+                json!(3),
+                "spec.leaseName: Invalid value: 3: must be a string",
+            ),
+            (
+                "/metadata/resourceVersion",
+                json!(null),
+                "metadata.resourceVersion: Required value",
+            ),
+            (
+                "/metadata/resourceVersion",
+                json!("1x"),
+                "metadata.resourceVersion: Invalid value: \"1x\": must be an integer",
+            ),
+        ] {
+            let error = with(pointer, value).candidate().unwrap_err();
+            assert_eq!(error.error.to_string(), text);
+            assert_eq!(
+                (error.kind, error.namespace.as_str()),
+                ("LeaseCandidate", "ns")
+            );
+        }
+    }
+
+    #[test]
+    fn only_this_protocol_version_is_marked() {
+        for (version, marked) in [("1", true), ("2", false), ("", false), ("true", false)] {
+            let candidate = with(
+                "/metadata/annotations",
+                json!({ "elector.dev/protocol": version }),
+            );
+            assert_eq!(candidate.candidate().unwrap().marked, marked, "{version}");
+        }
+    }
+
+    #[test]
+    fn an_announced_duration_is_bounded_and_nonsense_is_noted() {
+        let seconds = Duration::from_secs;
+        for (text, announced, note) in [
+            ("15s", Some(seconds(15)), None),
+            ("15", Some(seconds(15)), None),
+            ("1h", Some(seconds(3600)), None),
+            (
+                "2h",
+                Some(seconds(3600)),
+                Some("is above one hour and counts as one hour"),
+            ),
+            ("0s", None, Some("must be greater than 0")),
+            ("-5s", None, Some("must not be negative")),
+            (
+                "soon",
+                None,
+                Some("must be a duration such as 15s, 1m30s or 250ms"),
+            ),
+        ] {
+            let candidate = with(
+                "/metadata/annotations",
+                json!({ "elector.dev/lease-duration": text }),
+            );
+            assert_eq!(
+                candidate.candidate().unwrap().announced,
+                announced,
+                "{text}"
+            );
+            let notes: Vec<_> = candidate.notes().iter().map(ToString::to_string).collect();
+            let expected = note.map(|rule| {
+                format!("metadata.annotations[elector.dev/lease-duration]: Invalid value: {text:?}: {rule}")
+            });
+            assert_eq!(notes, Vec::from_iter(expected));
+        }
+    }
+
+    #[test]
+    fn marking_reads_back() {
+        let wire = LeaseCandidate::from_value(good()).marked(Duration::from_millis(14_001));
+        let candidate = wire.candidate().unwrap();
+        assert_eq!(
+            (candidate.marked, candidate.announced),
+            (true, Some(Duration::from_secs(15)))
+        );
+    }
+}

@@ -1,0 +1,372 @@
+//! From a Lease on the wire to the protocol's record, and back onto the very object that was judged.
+
+use std::fmt::Display;
+
+use elector_protocol::{
+    Identity, LeaseKey, LeaseRecord, LeaseSnapshot, ResourceVersion, Strategy, Term, Token, Uid,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::annotation;
+use crate::carrier::{Carrier, given, put};
+use crate::field::{FieldError, Malformed};
+use crate::lease::Lease;
+
+/// What an annotation says that cannot be read: never accepted by anybody, and never equal to a real one.
+///
+/// A record with a token nobody can read is still a record with a token, so it counts as unproven rather than released
+/// and nobody takes it for a grant (R6, R8). The next grant clears it.
+const UNREADABLE_TOKEN: Token = Token(ResourceVersion(0));
+
+// === impl Lease ===
+
+impl Lease {
+    /// What leader election reads of this Lease.
+    ///
+    /// # Errors
+    ///
+    /// Names the first field that cannot be read. Nonsense in Elector's own annotations is no error, see
+    /// [`Self::notes`].
+    pub fn record(&self) -> Result<LeaseRecord, Malformed> {
+        if let Some(fault) = self.faults().first() {
+            return Err(self.malformed(fault.clone()));
+        }
+        let spec = &self.spec;
+        let (annotations, _) = Annotations::read(&self.metadata);
+        let strategy = match given(&spec.strategy) {
+            Some(text) => {
+                let parsed = Strategy::parse(text);
+                let error = |why| FieldError::invalid("spec.strategy", text, format!("{why}"));
+                Some(parsed.map_err(|why| self.malformed(error(why)))?)
+            }
+            None => annotations.strategy,
+        };
+        Ok(LeaseRecord {
+            holder: spec.holder_identity.as_deref().and_then(Identity::new),
+            duration_seconds: spec.lease_duration_seconds,
+            acquire_time: spec.acquire_time,
+            renew_time: spec.renew_time,
+            term: Term(spec.lease_transitions.unwrap_or(0)),
+            strategy,
+            preferred_holder: given(&spec.preferred_holder)
+                .and_then(Identity::new)
+                .or(annotations.preferred_holder),
+            token: annotations.token,
+            token_term: annotations.token_term,
+        })
+    }
+
+    /// This revision, for the protocol to judge.
+    ///
+    /// # Errors
+    ///
+    /// Names the first field that cannot be read, or a missing uid, or a resourceVersion that is missing or no integer.
+    pub fn snapshot(&self) -> Result<LeaseSnapshot, Malformed> {
+        let (uid, version) = revision(&self.metadata).map_err(|error| self.malformed(error))?;
+        Ok(LeaseSnapshot {
+            uid,
+            version,
+            record: self.record()?,
+        })
+    }
+
+    /// Nonsense in Elector's own annotations, for the log: it is ignored, the Lease stays usable.
+    pub fn notes(&self) -> Vec<FieldError> {
+        Annotations::read(&self.metadata).1
+    }
+
+    /// This object with another record, for a PUT. uid, resourceVersion and everything unknown stay as they were
+    /// judged; `holderIdentity` is always written, as an empty text for nobody.
+    #[must_use]
+    pub fn with_record(&self, record: &LeaseRecord, carrier: Carrier) -> Self {
+        let mut next = self.clone();
+        let judged = Annotations::read(&self.metadata).0;
+        let spec = &mut next.spec;
+        spec.holder_identity = Some(text(record.holder.as_ref()).unwrap_or_default());
+        spec.lease_duration_seconds = record.duration_seconds;
+        spec.acquire_time = record.acquire_time;
+        spec.renew_time = record.renew_time;
+        if spec.lease_transitions.is_some() || record.term != Term::default() {
+            spec.lease_transitions = Some(record.term.0);
+        }
+        let map = next.metadata.annotations.get_or_insert_default();
+        // An unchanged one is carried over letter by letter, readable or not (R7).
+        if record.token.is_none() || record.token != judged.token {
+            put(map, annotation::TOKEN, text(record.token).as_deref());
+        }
+        if record.token_term.is_none() || record.token_term != judged.token_term {
+            put(
+                map,
+                annotation::TOKEN_TERM,
+                text(record.token_term).as_deref(),
+            );
+        }
+        carrier.write(
+            &mut next,
+            record.strategy.as_ref(),
+            record.preferred_holder.as_ref(),
+        );
+        next.metadata.annotations = next.metadata.annotations.filter(|map| !map.is_empty());
+        next
+    }
+
+    /// The Lease that a POST may create, the only one: unheld, without duration and times (R2).
+    pub fn born(key: &LeaseKey, strategy: Option<&Strategy>, carrier: Carrier) -> Self {
+        Self::named(key).with_record(&LeaseRecord::born(strategy.cloned()), carrier)
+    }
+}
+
+/// uid and resourceVersion, which every compare-and-swap needs.
+pub(crate) fn revision(metadata: &ObjectMeta) -> Result<(Uid, ResourceVersion), FieldError> {
+    let uid = given(&metadata.uid).ok_or_else(|| FieldError::required("metadata.uid", ""))?;
+    let path = "metadata.resourceVersion";
+    let version =
+        given(&metadata.resource_version).ok_or_else(|| FieldError::required(path, ""))?;
+    let version = version
+        .parse()
+        .map_err(|_| FieldError::invalid(path, version, "must be an integer"))?;
+    Ok((Uid::new(uid), ResourceVersion(version)))
+}
+
+/// Elector's own annotations on a Lease.
+struct Annotations {
+    strategy: Option<Strategy>,
+    preferred_holder: Option<Identity>,
+    token: Option<Token>,
+    token_term: Option<Term>,
+}
+
+// === impl Annotations ===
+
+impl Annotations {
+    /// What the annotations say, and which of them say nonsense.
+    fn read(metadata: &ObjectMeta) -> (Self, Vec<FieldError>) {
+        let mut notes = Vec::new();
+        let value = |name: &str| {
+            let map = metadata.annotations.as_ref()?;
+            map.get(name)
+                .map(String::as_str)
+                .filter(|text| !text.is_empty())
+        };
+        let strategy = value(annotation::STRATEGY).and_then(|text| {
+            let note = |why| notes.push(nonsense(annotation::STRATEGY, text, why));
+            Strategy::parse(text).map_err(note).ok()
+        });
+        let token = value(annotation::TOKEN).map(|text| {
+            text.parse().map_or_else(
+                |_| {
+                    notes.push(nonsense(annotation::TOKEN, text, "must be an integer"));
+                    UNREADABLE_TOKEN
+                },
+                |number| Token(ResourceVersion(number)),
+            )
+        });
+        let token_term = value(annotation::TOKEN_TERM).and_then(|text| {
+            let rule = "must be a 32-bit integer";
+            let note = |_| notes.push(nonsense(annotation::TOKEN_TERM, text, rule));
+            text.parse().map(Term).map_err(note).ok()
+        });
+        let annotations = Self {
+            strategy,
+            preferred_holder: value(annotation::PREFERRED_HOLDER).and_then(Identity::new),
+            token,
+            token_term,
+        };
+        (annotations, notes)
+    }
+}
+
+/// An annotation that says nothing usable.
+pub(crate) fn nonsense(name: &str, text: &str, rule: impl Display) -> FieldError {
+    FieldError::invalid(
+        format!("metadata.annotations[{name}]"),
+        text,
+        rule.to_string(),
+    )
+}
+
+fn text(value: Option<impl Display>) -> Option<String> {
+    value.map(|value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use elector_protocol::{Occupancy, Timestamp};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "reads better with json! literals"
+    )]
+    fn lease(spec: Value, annotations: Value) -> Lease {
+        Lease::from_value(json!({
+            "metadata": {
+                "namespace": "ns", "name": "l", "uid": "u", "resourceVersion": "9",
+                "labels": {"keep": "me"}, "annotations": annotations,
+            },
+            "spec": spec,
+        }))
+    }
+
+    #[test]
+    fn a_record_travels_there_and_back_by_every_carrier() {
+        let record = LeaseRecord {
+            holder: Identity::new("a"),
+            duration_seconds: Some(15),
+            acquire_time: Some(Timestamp::MIN),
+            renew_time: Some(Timestamp::MAX),
+            term: Term(7),
+            strategy: Some(Strategy::parse("a/b").unwrap()),
+            preferred_holder: Identity::new("b"),
+            token: Some(Token(ResourceVersion(u64::MAX))),
+            token_term: Some(Term(7)),
+        };
+        let judged = lease(json!({"unknown": true}), json!({"keep": "me"}));
+        for carrier in [Carrier::Unknown, Carrier::Fields, Carrier::Annotations] {
+            let wire = serde_json::to_value(judged.with_record(&record, carrier)).unwrap();
+            let read = Lease::from_value(wire);
+            assert_eq!(read.snapshot().unwrap().record, record, "{carrier:?}");
+            assert_eq!(read.metadata.resource_version.as_deref(), Some("9"));
+            assert_eq!(read.metadata.uid.as_deref(), Some("u"));
+            assert_eq!(
+                read.spec.other,
+                *json!({"unknown": true}).as_object().unwrap()
+            );
+            assert_eq!(read.metadata.labels, judged.metadata.labels);
+            assert_eq!(read.metadata.annotations.as_ref().unwrap()["keep"], "me");
+            // And cleared again, both ways at once.
+            let mut cleared = LeaseRecord::born(None);
+            cleared.term = Term(8);
+            let read = read.with_record(&cleared, carrier);
+            assert_eq!(read.record().unwrap(), cleared);
+            assert_eq!(read.metadata.annotations, judged.metadata.annotations);
+            assert_eq!(read.spec.holder_identity.as_deref(), Some(""));
+        }
+    }
+
+    #[test]
+    fn the_born_lease_holds_nothing() {
+        let key = LeaseKey::new("ns", "l");
+        let strategy = Strategy::parse("a/b").unwrap();
+        let born = Lease::born(&key, Some(&strategy), Carrier::Fields);
+        assert_eq!(
+            serde_json::to_value(&born).unwrap(),
+            json!({
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"namespace": "ns", "name": "l"},
+                "spec": {"holderIdentity": "", "strategy": "a/b"},
+            })
+        );
+        assert_eq!(born.record().unwrap().occupancy(), Occupancy::Unproven);
+    }
+
+    #[test]
+    fn the_field_wins_over_the_annotation_where_both_say_something() {
+        let annotations = json!({"elector.dev/strategy": "an/notation", "elector.dev/preferred-holder": "annotation"});
+        let strategy = |text| Some(Strategy::parse(text).unwrap());
+        for (spec, wish, preferred) in [
+            (
+                json!({"strategy": "f/ield", "preferredHolder": "field"}),
+                "f/ield",
+                "field",
+            ),
+            (
+                json!({"strategy": "f/ield", "preferredHolder": ""}),
+                "f/ield",
+                "annotation",
+            ),
+            (
+                json!({"strategy": "", "preferredHolder": ""}),
+                "an/notation",
+                "annotation",
+            ),
+            (json!({}), "an/notation", "annotation"),
+        ] {
+            let record = lease(spec, annotations.clone()).record().unwrap();
+            assert_eq!(record.strategy, strategy(wish));
+            assert_eq!(record.preferred_holder, Identity::new(preferred));
+        }
+    }
+
+    #[test]
+    fn empty_and_absent_both_mean_nobody() {
+        for spec in [
+            json!({}),
+            json!({"holderIdentity": ""}),
+            json!({"holderIdentity": null}),
+        ] {
+            assert_eq!(
+                lease(spec, json!({})).record().unwrap(),
+                LeaseRecord::default()
+            );
+        }
+    }
+
+    #[test]
+    fn a_malformed_lease_names_itself_the_path_and_the_rule() {
+        let mut unnamed = lease(json!({}), json!({}));
+        unnamed.metadata.resource_version = Some("abc".into());
+        let mut without_uid = lease(json!({}), json!({}));
+        without_uid.metadata.uid = None;
+        for (lease, text) in [
+            (
+                lease(json!({"renewTime": "x"}), json!({})),
+                "Lease ns/l: spec.renewTime: Invalid value: \"x\": must be an RFC 3339 time of the years 1 to 9999",
+            ),
+            (
+                lease(json!({"strategy": "x"}), json!({})),
+                "Lease ns/l: spec.strategy: Invalid value: \"x\": \
+                 is neither OldestEmulationVersion nor a name of the form domain/name",
+            ),
+            (
+                unnamed,
+                "Lease ns/l: metadata.resourceVersion: Invalid value: \"abc\": must be an integer",
+            ),
+            (without_uid, "Lease ns/l: metadata.uid: Required value"),
+        ] {
+            assert_eq!(lease.snapshot().unwrap_err().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn nonsense_in_annotations_is_noted_and_errs_to_the_safe_side() {
+        let nonsense = json!({
+            "elector.dev/strategy": "x", "elector.dev/token": "-1", "elector.dev/token-term": "99999999999",
+        });
+        let lease = lease(
+            json!({"holderIdentity": "", "leaseDurationSeconds": 1}),
+            nonsense,
+        );
+        let notes: Vec<_> = lease.notes().into_iter().map(|note| note.field).collect();
+        assert_eq!(
+            notes,
+            [
+                "metadata.annotations[elector.dev/strategy]",
+                "metadata.annotations[elector.dev/token]",
+                "metadata.annotations[elector.dev/token-term]",
+            ]
+        );
+        let record = lease.record().unwrap();
+        assert_eq!(record.strategy, None);
+        assert_eq!(record.occupancy(), Occupancy::Unproven);
+        let annotations = |lease: &Lease| lease.metadata.annotations.clone().unwrap_or_default();
+        // A preference carries the token over as it is, a grant clears it.
+        let kept = lease.with_record(
+            &record.preferring(Identity::new("b"), None),
+            Carrier::Fields,
+        );
+        assert_eq!(annotations(&kept)["elector.dev/token"], "-1");
+        let granted = record.granted(
+            Identity::new("b").unwrap(),
+            std::time::Duration::from_secs(5),
+            Timestamp::MIN,
+        );
+        assert_eq!(
+            annotations(&lease.with_record(&granted, Carrier::Fields)),
+            [].into()
+        );
+    }
+}

@@ -1,0 +1,411 @@
+//! The API server's validation of Leases and LeaseCandidates: every error at once, with its paths and words.
+//!
+//! It runs on create and on update, whatever the feature gate says, and changes nothing. What it does not check is as
+//! deliberate: a holder may be any text, times may stand in any relation, transitions may go down.
+
+mod metadata;
+mod names;
+
+use elector_protocol::{Strategy, Version};
+use serde_json::Value;
+
+use crate::candidate::{LeaseCandidate, LeaseCandidateSpec};
+use crate::candidate_api::CandidateApi;
+use crate::field::FieldError;
+use crate::lease::{Lease, LeaseSpec};
+use metadata::{validate_metadata, validate_metadata_update};
+use names::{config_key, dns_subdomain, qualified_name};
+
+/// Checks a Lease that is to be created. Empty where the API server would take it.
+///
+/// ```
+/// use elector_api::{Lease, validate_lease};
+///
+/// let lease: Lease = serde_json::from_str(
+///     r#"{"metadata": {"namespace": "ns", "name": "l"}, "spec": {"leaseDurationSeconds": 0}}"#,
+/// )
+/// .unwrap();
+/// assert_eq!(
+///     validate_lease(&lease)[0].to_string(),
+///     "spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"
+/// );
+/// ```
+pub fn validate_lease(lease: &Lease) -> Vec<FieldError> {
+    let mut errors = lease.faults().to_vec();
+    validate_metadata(&lease.metadata, dns_subdomain, &mut errors);
+    lease_spec(&lease.spec, &mut errors);
+    errors
+}
+
+/// Checks a Lease that is to replace `old`. Empty where the API server would take it.
+pub fn validate_lease_update(lease: &Lease, old: &Lease) -> Vec<FieldError> {
+    let mut errors = lease.faults().to_vec();
+    validate_metadata_update(&lease.metadata, &old.metadata, &mut errors);
+    lease_spec(&lease.spec, &mut errors);
+    errors
+}
+
+/// Checks a LeaseCandidate that is to be created. Empty where the API server would take it.
+pub fn validate_candidate(candidate: &LeaseCandidate) -> Vec<FieldError> {
+    let mut errors = candidate.faults().to_vec();
+    let name = match candidate.api {
+        // So that identities of the form hostname_uuid fit.
+        CandidateApi::V1Beta1 => config_key,
+        // A custom resource has no say in this.
+        CandidateApi::Elector => dns_subdomain,
+    };
+    validate_metadata(&candidate.metadata, name, &mut errors);
+    candidate_spec(&candidate.spec, &mut errors);
+    errors
+}
+
+/// Checks a LeaseCandidate that is to replace `old`. Empty where the API server would take it.
+pub fn validate_candidate_update(
+    candidate: &LeaseCandidate,
+    old: &LeaseCandidate,
+) -> Vec<FieldError> {
+    let mut errors = candidate.faults().to_vec();
+    validate_metadata_update(&candidate.metadata, &old.metadata, &mut errors);
+    candidate_spec(&candidate.spec, &mut errors);
+    let name = &candidate.spec.lease_name;
+    if *name != old.spec.lease_name {
+        errors.push(FieldError::invalid(
+            "spec.leaseName",
+            name.as_str(),
+            IMMUTABLE,
+        ));
+    }
+    errors
+}
+
+/// What is said of a field that only a new object may have otherwise.
+const IMMUTABLE: &str = "field is immutable";
+
+fn lease_spec(spec: &LeaseSpec, errors: &mut Vec<FieldError>) {
+    if let Some(seconds) = spec.lease_duration_seconds.filter(|seconds| *seconds <= 0) {
+        let rule = "must be greater than 0";
+        errors.push(FieldError::invalid(
+            "spec.leaseDurationSeconds",
+            seconds,
+            rule,
+        ));
+    }
+    if let Some(transitions) = spec
+        .lease_transitions
+        .filter(|transitions| *transitions < 0)
+    {
+        let rule = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid(
+            "spec.leaseTransitions",
+            transitions,
+            rule,
+        ));
+    }
+    if let Some(text) = &spec.strategy {
+        strategy(text, errors);
+    }
+    let preferred = spec
+        .preferred_holder
+        .as_ref()
+        .is_some_and(|text| !text.is_empty());
+    if preferred && spec.strategy.as_ref().is_none_or(String::is_empty) {
+        let why = "may only be specified if `strategy` is defined";
+        errors.push(FieldError::forbidden("spec.preferredHolder", why));
+    }
+}
+
+fn candidate_spec(spec: &LeaseCandidateSpec, errors: &mut Vec<FieldError>) {
+    // A field that is there but unreadable has had its error.
+    let missing = |name: &str, text: &str| text.is_empty() && !spec.other.contains_key(name);
+    if missing("leaseName", &spec.lease_name) {
+        errors.push(FieldError::required("spec.leaseName", ""));
+    }
+    let emulation = version("spec.emulationVersion", &spec.emulation_version, errors);
+    if missing("binaryVersion", &spec.binary_version) {
+        errors.push(FieldError::required("spec.binaryVersion", ""));
+    }
+    let binary = version("spec.binaryVersion", &spec.binary_version, errors);
+    let both = !spec.binary_version.is_empty() && !spec.emulation_version.is_empty();
+    if both && binary < emulation {
+        let rule = "must be greater than or equal to `emulationVersion`";
+        errors.push(FieldError::invalid(
+            "spec.binaryVersion",
+            spec.binary_version.as_str(),
+            rule,
+        ));
+    }
+    if missing("strategy", &spec.strategy) {
+        errors.push(FieldError::required("spec.strategy", ""));
+        return;
+    }
+    if spec.strategy == Strategy::OLDEST_EMULATION_VERSION
+        && emulation.is_none_or(|version| version.is_zero())
+    {
+        let when = "must be specified when `strategy` is 'OldestEmulationVersion'";
+        errors.push(FieldError::required("spec.emulationVersion", when));
+    }
+    if !spec.strategy.is_empty() {
+        strategy(&spec.strategy, errors);
+    }
+}
+
+/// A version where the text is one; an unreadable one counts as 0.0.0 in the rules that follow, as an absent one does.
+fn version(path: &str, text: &str, errors: &mut Vec<FieldError>) -> Option<Version> {
+    let parsed = Version::parse(text).ok();
+    if parsed.is_none() && !text.is_empty() {
+        errors.push(FieldError::invalid(
+            path,
+            text,
+            "must be a valid semantic version",
+        ));
+    }
+    parsed.or_else(|| Version::parse("0.0.0").ok())
+}
+
+/// The path ends in the same word twice; that is how the API server reports it.
+fn strategy(text: &str, errors: &mut Vec<FieldError>) {
+    let path = "spec.strategy.strategy";
+    if text.contains('/') {
+        let rules = qualified_name(text);
+        errors.extend(
+            rules
+                .into_iter()
+                .map(|rule| FieldError::invalid(path, text, rule)),
+        );
+    } else if text != Strategy::OLDEST_EMULATION_VERSION {
+        let supported = [Strategy::OLDEST_EMULATION_VERSION];
+        errors.push(FieldError::not_supported(path, text, &supported));
+    }
+}
+
+/// A text or `null` as a value of an error.
+fn text_value(text: Option<&String>) -> Value {
+    text.map_or(Value::Null, |text| Value::from(text.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
+         with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+         '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+
+    fn texts(errors: &[FieldError]) -> Vec<String> {
+        errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "reads better with json! literals"
+    )]
+    fn lease(spec: Value) -> Lease {
+        let metadata = json!({"namespace": "ns", "name": "l", "uid": "u", "resourceVersion": "1"});
+        Lease::from_value(json!({"metadata": metadata, "spec": spec}))
+    }
+
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "reads better with json! literals"
+    )]
+    fn candidate(spec: Value) -> LeaseCandidate {
+        let mut wire = json!({
+            "metadata": {"namespace": "ns", "name": "c", "uid": "u", "resourceVersion": "1"},
+            "spec": {
+                "leaseName": "l", "binaryVersion": "1.2.0", "emulationVersion": "1.1.0",
+                "strategy": "OldestEmulationVersion",
+            },
+        });
+        for (name, value) in spec.as_object().unwrap() {
+            wire["spec"][name] = value.clone();
+        }
+        LeaseCandidate::from_value(wire)
+    }
+
+    #[test]
+    fn every_rule_of_a_lease() {
+        let two_slashes = format!(
+            "spec.strategy.strategy: Invalid value: \"a/b/c\": a qualified name {} with an optional DNS subdomain \
+             prefix and '/' (e.g. 'example.com/MyName')",
+            NAME_PART.trim_start_matches("name part ")
+        );
+        let name_part = format!("spec.strategy.strategy: Invalid value: \"a/\": {NAME_PART}");
+        let cases: [(Value, &[&str]); 14] = [
+            (json!({}), &[]),
+            (
+                json!({"holderIdentity": " any\ntext ", "leaseDurationSeconds": 1, "leaseTransitions": 0}),
+                &[],
+            ),
+            (json!({"preferredHolder": ""}), &[]),
+            (
+                json!({"preferredHolder": "anything", "strategy": "a.b/C_d"}),
+                &[],
+            ),
+            (
+                json!({"leaseDurationSeconds": 0}),
+                &["spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"],
+            ),
+            (
+                json!({"leaseDurationSeconds": -5, "leaseTransitions": -1}),
+                &[
+                    "spec.leaseDurationSeconds: Invalid value: -5: must be greater than 0",
+                    "spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0",
+                ],
+            ),
+            (
+                json!({"strategy": ""}),
+                &[
+                    "spec.strategy.strategy: Unsupported value: \"\": supported values: \"OldestEmulationVersion\"",
+                ],
+            ),
+            (
+                json!({"strategy": "oldestemulationversion"}),
+                &[
+                    "spec.strategy.strategy: Unsupported value: \"oldestemulationversion\": \
+                   supported values: \"OldestEmulationVersion\"",
+                ],
+            ),
+            (json!({"strategy": "a/b/c"}), &[&two_slashes]),
+            (
+                json!({"strategy": "a/"}),
+                &[
+                    "spec.strategy.strategy: Invalid value: \"a/\": name part must be non-empty",
+                    &name_part,
+                ],
+            ),
+            (
+                json!({"strategy": "/b"}),
+                &["spec.strategy.strategy: Invalid value: \"/b\": prefix part must be non-empty"],
+            ),
+            (
+                json!({"preferredHolder": "x"}),
+                &[
+                    "spec.preferredHolder: Forbidden: may only be specified if `strategy` is defined",
+                ],
+            ),
+            (
+                json!({"preferredHolder": "x", "strategy": ""}),
+                &[
+                    "spec.strategy.strategy: Unsupported value: \"\": supported values: \"OldestEmulationVersion\"",
+                    "spec.preferredHolder: Forbidden: may only be specified if `strategy` is defined",
+                ],
+            ),
+            (
+                json!({"renewTime": "x"}),
+                &[
+                    "spec.renewTime: Invalid value: \"x\": must be an RFC 3339 time of the years 1 to 9999",
+                ],
+            ),
+        ];
+        for (spec, expected) in cases {
+            let new = lease(spec);
+            assert_eq!(texts(&validate_lease(&new)), expected, "{:?}", new.spec);
+            assert_eq!(
+                texts(&validate_lease_update(
+                    &new,
+                    &lease(json!({"leaseTransitions": 9}))
+                )),
+                expected
+            );
+        }
+    }
+
+    #[test]
+    fn every_rule_of_a_candidate() {
+        let needed = "spec.emulationVersion: Required value: \
+                      must be specified when `strategy` is 'OldestEmulationVersion'";
+        let cases: [(Value, &[&str]); 17] = [
+            (json!({}), &[]),
+            (json!({"emulationVersion": "1.2.0"}), &[]),
+            (json!({"emulationVersion": "", "strategy": "a/b"}), &[]),
+            (
+                json!({"emulationVersion": "1.2.0", "binaryVersion": "1.2.0+build"}),
+                &[],
+            ),
+            // Longer than any name of a Lease may be: not checked.
+            (json!({"leaseName": "Not/A.Name "}), &[]),
+            (
+                json!({"leaseName": ""}),
+                &["spec.leaseName: Required value"],
+            ),
+            (
+                json!({"binaryVersion": null}),
+                &["spec.binaryVersion: Required value"],
+            ),
+            (
+                json!({"binaryVersion": "1.2"}),
+                &[
+                    "spec.binaryVersion: Invalid value: \"1.2\": must be a valid semantic version",
+                    // It counts as 0.0.0 here.
+                    "spec.binaryVersion: Invalid value: \"1.2\": must be greater than or equal to `emulationVersion`",
+                ],
+            ),
+            (
+                json!({"emulationVersion": "v1.2.0", "strategy": "a/b"}),
+                &[
+                    "spec.emulationVersion: Invalid value: \"v1.2.0\": must be a valid semantic version",
+                ],
+            ),
+            (
+                json!({"emulationVersion": "01.2.0"}),
+                &[
+                    "spec.emulationVersion: Invalid value: \"01.2.0\": must be a valid semantic version",
+                    needed,
+                ],
+            ),
+            (
+                json!({"emulationVersion": "1.30.0", "binaryVersion": "1.30.0-alpha.1"}),
+                &["spec.binaryVersion: Invalid value: \"1.30.0-alpha.1\": \
+                   must be greater than or equal to `emulationVersion`"],
+            ),
+            (json!({"strategy": ""}), &["spec.strategy: Required value"]),
+            (
+                json!({"strategy": "Newest"}),
+                &[
+                    "spec.strategy.strategy: Unsupported value: \"Newest\": supported values: \"OldestEmulationVersion\"",
+                ],
+            ),
+            (json!({"emulationVersion": ""}), &[needed]),
+            (json!({"emulationVersion": "0.0.0+x"}), &[needed]),
+            (json!({"emulationVersion": "0.0.0-x"}), &[]),
+            (
+                json!({"strategy": 3}),
+                &["spec.strategy: Invalid value: 3: must be a string"],
+            ),
+        ];
+        for (spec, expected) in cases {
+            let new = candidate(spec);
+            assert_eq!(texts(&validate_candidate(&new)), expected, "{:?}", new.spec);
+        }
+    }
+
+    #[test]
+    fn only_the_lease_name_of_a_candidate_is_immutable() {
+        let old = candidate(json!({"renewTime": "2026-01-01T00:00:00Z"}));
+        let changed = json!({
+            "binaryVersion": "1.0.0", "emulationVersion": "0.9.0", "strategy": "a/b",
+            "renewTime": "2000-01-01T00:00:00Z", "pingTime": "1999-01-01T00:00:00Z",
+        });
+        assert_eq!(validate_candidate_update(&candidate(changed), &old), []);
+        assert_eq!(
+            texts(&validate_candidate_update(
+                &candidate(json!({"leaseName": "other"})),
+                &old
+            )),
+            ["spec.leaseName: Invalid value: \"other\": field is immutable"]
+        );
+    }
+
+    #[test]
+    fn a_candidate_is_named_like_a_config_key_unless_it_is_a_custom_resource() {
+        let mut named = candidate(json!({}));
+        named.metadata.name = Some("Host_0.uid-".into());
+        assert_eq!(validate_candidate(&named), []);
+        named.api = CandidateApi::Elector;
+        assert_eq!(validate_candidate(&named).len(), 1);
+        named.metadata.name = Some("host-0".into());
+        assert_eq!(validate_candidate(&named), []);
+    }
+}
