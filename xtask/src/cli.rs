@@ -2,14 +2,17 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::binaries::{Binary, Toolbox};
-use crate::cluster::{self, Options};
+use crate::cluster::{self, Cluster, Options};
+use crate::codegen;
+use crate::manifests;
 use crate::release::Release;
+use crate::test;
 
 /// Elector's development tasks.
 #[derive(Debug, Parser)]
@@ -25,6 +28,23 @@ enum Verb {
     #[command(subcommand)]
     Cluster(ClusterVerb),
 
+    /// Run the tests, also on a real kube-apiserver if one is to be had
+    Test {
+        /// Fail if one is not to be had
+        #[arg(long)]
+        require_real: bool,
+    },
+
+    /// Write the files that are generated
+    Codegen {
+        /// Only check that they are up to date; exit status 1 if not
+        #[arg(long)]
+        check: bool,
+    },
+
+    /// Try the manifests on a real kube-apiserver
+    Manifests(OptionArgs),
+
     /// Becomes a command in a session of its own
     #[command(name = cluster::EXEC_DETACHED, hide = true)]
     ExecDetached {
@@ -36,7 +56,9 @@ enum Verb {
 #[derive(Debug, Subcommand)]
 enum ClusterVerb {
     /// Start one that runs until `down`
-    Up(UpArgs),
+    Up(OptionArgs),
+    /// Start one for the time that a command runs
+    Run(RunArgs),
     /// Stop it and remove its data
     Down(DirArgs),
     /// Say what runs; exit status 1 if it does not
@@ -53,7 +75,17 @@ struct DirArgs {
 }
 
 #[derive(Debug, Args)]
-struct UpArgs {
+struct RunArgs {
+    #[command(flatten)]
+    options: OptionArgs,
+
+    /// The command, with KUBECONFIG set to the administrator's
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+struct OptionArgs {
     #[command(flatten)]
     dir: DirArgs,
 
@@ -127,6 +159,10 @@ pub fn run() -> ExitCode {
 fn dispatch(verb: Verb) -> Result<bool> {
     match verb {
         Verb::Cluster(verb) => cluster(verb),
+        Verb::Test { require_real } => test::run(require_real).map(|()| true),
+        Verb::Codegen { check: true } => codegen::check(),
+        Verb::Codegen { check: false } => codegen::write().map(|()| true),
+        Verb::Manifests(args) => manifests::try_on_a_cluster(&args.options()).map(|()| true),
         Verb::ExecDetached { command } => cluster::exec_detached(&command).map(|()| true),
     }
 }
@@ -137,6 +173,7 @@ fn cluster(verb: ClusterVerb) -> Result<bool> {
             let dir = args.dir.path()?;
             cluster::up(&dir, &args.options()).map(|()| true)
         }
+        ClusterVerb::Run(args) => run_in_cluster(&args.options.options(), &args.command),
         ClusterVerb::Down(args) => cluster::down(&args.path()?).map(|()| true),
         ClusterVerb::Status(args) => cluster::status(&args.path()?),
         ClusterVerb::Binary(args) => {
@@ -149,6 +186,20 @@ fn cluster(verb: ClusterVerb) -> Result<bool> {
     }
 }
 
+fn run_in_cluster(options: &Options, command: &[OsString]) -> Result<bool> {
+    let (program, arguments) = command
+        .split_first()
+        .context("there is no command to run")?;
+    let cluster = Cluster::start(options)?;
+    let status = Command::new(program)
+        .args(arguments)
+        .env("KUBECONFIG", cluster.kubeconfig())
+        .status()
+        .with_context(|| format!("failed to run {}", program.display()))?;
+    cluster.stop()?;
+    Ok(status.success())
+}
+
 // === impl DirArgs ===
 
 impl DirArgs {
@@ -157,9 +208,9 @@ impl DirArgs {
     }
 }
 
-// === impl UpArgs ===
+// === impl OptionArgs ===
 
-impl UpArgs {
+impl OptionArgs {
     fn options(self) -> Options {
         Options {
             gate: self.gate == Switch::On,

@@ -1,12 +1,16 @@
 //! Elector's development tasks (`cargo xtask …`), and as a library the real cluster that the tests start.
 
 mod cli;
+mod codegen;
+mod commands;
 mod golang;
-pub mod paths;
 mod progress;
+mod test;
 
 pub mod binaries;
 pub mod cluster;
+pub mod manifests;
+pub mod paths;
 pub mod release;
 pub mod tied;
 

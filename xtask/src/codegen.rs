@@ -1,0 +1,102 @@
+//! Files that are written by code, and the check that they are up to date.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+
+use crate::manifests;
+use crate::paths;
+
+/// One generated file.
+struct Generator {
+    /// The file, from the root of the workspace.
+    path: &'static str,
+    /// Its whole content, made from the workspace at the given root.
+    render: fn(&Path) -> Result<String>,
+}
+
+/// Every generated file of the repository.
+const GENERATORS: &[Generator] = &[Generator {
+    path: "manifests/install.yaml",
+    render: manifests::install,
+}];
+
+/// Writes the generated files.
+pub(crate) fn write() -> Result<()> {
+    let stale = stale(paths::workspace(), GENERATORS)?;
+    for (generator, text) in &stale {
+        let path = paths::workspace().join(generator.path);
+        fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;
+        println!("wrote {}", generator.path);
+    }
+    println!(
+        "{} generated files, {} changed",
+        GENERATORS.len(),
+        stale.len()
+    );
+    Ok(())
+}
+
+/// Whether all generated files are as they would be written; names those that are not.
+pub(crate) fn check() -> Result<bool> {
+    let stale = stale(paths::workspace(), GENERATORS)?;
+    for (generator, _) in &stale {
+        println!(
+            "{} is out of date: run `cargo xtask codegen`",
+            generator.path
+        );
+    }
+    println!(
+        "{} generated files, {} out of date",
+        GENERATORS.len(),
+        stale.len()
+    );
+    Ok(stale.is_empty())
+}
+
+/// The files that differ from what they should be, with what that is.
+fn stale<'a>(
+    workspace: &Path,
+    generators: &'a [Generator],
+) -> Result<Vec<(&'a Generator, String)>> {
+    let mut stale = Vec::new();
+    for generator in generators {
+        let text = (generator.render)(workspace)
+            .with_context(|| format!("failed to render {}", generator.path))?;
+        // A file that cannot be read is one that has to be written.
+        if fs::read_to_string(workspace.join(generator.path))
+            .ok()
+            .as_deref()
+            != Some(text.as_str())
+        {
+            stale.push((generator, text));
+        }
+    }
+    Ok(stale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_and_differing_files_are_stale() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("right"), "text").unwrap();
+        fs::write(folder.path().join("wrong"), "other").unwrap();
+        let generators = ["right", "wrong", "missing"].map(|path| Generator {
+            path,
+            render: |_| Ok("text".to_owned()),
+        });
+        let stale: Vec<_> = stale(folder.path(), &generators)
+            .unwrap()
+            .into_iter()
+            .map(|(generator, text)| (generator.path, text))
+            .collect();
+        assert_eq!(
+            stale,
+            [("wrong", "text".to_owned()), ("missing", "text".to_owned())]
+        );
+    }
+}

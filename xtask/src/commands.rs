@@ -1,0 +1,84 @@
+//! Running other programs.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+
+/// Shows and runs a command; its output goes where ours goes.
+pub(crate) fn show_and_run(command: &mut Command) -> Result<()> {
+    let line = line(command);
+    eprintln!("$ {line}");
+    let status = command
+        .status()
+        .with_context(|| format!("failed to run {line}"))?;
+    if !status.success() {
+        bail!("`{line}` failed ({status})");
+    }
+    Ok(())
+}
+
+/// What a command said, if it succeeded.
+pub(crate) struct Output {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs a command and keeps what it says.
+pub(crate) fn read(command: &mut Command) -> Result<Output> {
+    let line = line(command);
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("failed to run {line}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if !output.status.success() {
+        bail!(
+            "`{line}` failed ({}): {}",
+            output.status,
+            text(&output.stderr).trim()
+        );
+    }
+    Ok(Output {
+        stdout: text(&output.stdout),
+        stderr: text(&output.stderr),
+    })
+}
+
+/// The command as one would type it; only for people to read.
+fn line(command: &Command) -> String {
+    let mut line = command.get_program().to_string_lossy().into_owned();
+    for argument in command.get_args() {
+        line.push(' ');
+        line.push_str(&argument.to_string_lossy());
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn both_outputs_are_kept_and_a_failure_repeats_what_was_said() {
+        let output = read(&mut shell("echo out; echo err >&2")).unwrap();
+        assert_eq!(
+            (output.stdout.as_str(), output.stderr.as_str()),
+            ("out\n", "err\n")
+        );
+        let error = read(&mut shell("echo alas >&2; exit 3"))
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            error.contains("exit status: 3") && error.ends_with(": alas"),
+            "{error}"
+        );
+        assert!(show_and_run(&mut shell("exit 3")).is_err());
+    }
+}

@@ -1,0 +1,205 @@
+//! The manifests, tried on a real API server.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::binaries::{Binary, Toolbox};
+use crate::cluster::{Cluster, Options};
+use crate::commands;
+use crate::paths;
+
+/// The service account of the elector, as the API server names it.
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:elector-system:elector";
+
+/// All that the elector may do with resources, as `kubectl auth can-i --list` shows it: no more, no less.
+const RIGHTS: [&str; 2] = [
+    "leasecandidates.coordination.k8s.io [get list watch update delete]",
+    "leases.coordination.k8s.io [get list watch create update]",
+];
+
+/// Starts a cluster and tries everything in `manifests/` on it.
+pub(crate) fn try_on_a_cluster(options: &Options) -> Result<()> {
+    let toolbox = Toolbox::new(options.kubernetes)?;
+    let kubectl = toolbox.path(Binary::Kubectl)?;
+    let cluster = Cluster::start(options)?;
+    print!("{}", apply(&kubectl, &cluster.kubeconfig())?);
+    check_rights(&kubectl, &cluster.kubeconfig())?;
+    println!("rights of {SERVICE_ACCOUNT}:");
+    RIGHTS.iter().for_each(|right| println!("  {right}"));
+    cluster.stop()
+}
+
+/// `kubectl apply -k manifests/base`, twice, and the single file `manifests/install.yaml` after it: the first must
+/// be accepted without a warning, and neither of the others may change a thing. Returns what the first said.
+///
+/// # Errors
+/// When the API server refuses an object or warns about one, or a repetition changes something.
+pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
+    let base = paths::workspace().join("manifests/base");
+    let install = paths::workspace().join("manifests/install.yaml");
+    let run = |flag: &str, path: &Path| {
+        let mut command = Command::new(kubectl);
+        command
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .arg("apply")
+            .arg(flag)
+            .arg(path);
+        commands::read(&mut command)
+    };
+    let first = run("-k", &base)?;
+    if !first.stderr.trim().is_empty() {
+        bail!(
+            "the API server warns about {}: {}",
+            base.display(),
+            first.stderr.trim()
+        );
+    }
+    for (flag, path) in [("-k", &base), ("-f", &install)] {
+        let again = run(flag, path)?;
+        if let Some(line) = again
+            .stdout
+            .lines()
+            .find(|line| !line.ends_with(" unchanged"))
+        {
+            bail!(
+                "applying {} again changes something: {line}",
+                path.display()
+            );
+        }
+    }
+    Ok(first.stdout)
+}
+
+/// Compares what the elector's service account may do with what it needs.
+///
+/// # Errors
+/// Names every right that is missing or too much.
+pub fn check_rights(kubectl: &Path, kubeconfig: &Path) -> Result<()> {
+    // A namespace of no importance: the elector's rights are the same everywhere.
+    let output = commands::read(
+        Command::new(kubectl)
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .args([
+                "auth",
+                "can-i",
+                "--list",
+                "--namespace=default",
+                "--as",
+                SERVICE_ACCOUNT,
+            ]),
+    )?;
+    let found = resource_rights(&output.stdout);
+    let expected: BTreeSet<String> = RIGHTS.iter().map(ToString::to_string).collect();
+    if found != expected {
+        let list = |rights: Vec<&String>| {
+            rights
+                .into_iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        bail!(
+            "{SERVICE_ACCOUNT} lacks: {}; may but should not: {}",
+            list(expected.difference(&found).collect()),
+            list(found.difference(&expected).collect())
+        );
+    }
+    Ok(())
+}
+
+/// The rows of `kubectl auth can-i --list` about resources, as `RESOURCE [VERBS]`, without what every
+/// authenticated user may do: ask about itself.
+fn resource_rights(table: &str) -> BTreeSet<String> {
+    table
+        .lines()
+        .skip(1)
+        // A row about a URL begins with blanks where the resource would be.
+        .filter(|row| !row.starts_with(' ') && !row.starts_with("selfsubject"))
+        .filter_map(|row| {
+            let resource = row.split_whitespace().next()?;
+            let verbs = &row[row.rfind('[')?..];
+            Some(format!("{resource} {verbs}"))
+        })
+        .collect()
+}
+
+/// `manifests/base` as one file, for `kubectl apply -f`: the resources in the order in which kustomization.yaml
+/// lists them. There is nothing else in it that would have to be rendered.
+pub(crate) fn install(workspace: &Path) -> Result<String> {
+    let base = workspace.join("manifests/base");
+    let read = |name: &str| {
+        let path = base.join(name);
+        fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))
+    };
+    let mut text =
+        "# Elector in one file. Generated by `cargo xtask codegen` from manifests/base.\n"
+            .to_owned();
+    for name in resources(&read("kustomization.yaml")?)? {
+        text.push_str("---\n");
+        text.push_str(&read(name)?);
+    }
+    Ok(text)
+}
+
+/// The files that a kustomization lists; anything but a list of files is refused, since it would be lost.
+fn resources(kustomization: &str) -> Result<Vec<&str>> {
+    let mut files = Vec::new();
+    let mut listing = false;
+    for line in kustomization
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty())
+    {
+        if let Some(file) = line.trim_start().strip_prefix("- ").filter(|_| listing) {
+            files.push(file);
+        } else if line == "resources:" {
+            listing = true;
+        } else if line.starts_with("apiVersion: ") || line.starts_with("kind: ") {
+            listing = false;
+        } else {
+            bail!(
+                "manifests/base/kustomization.yaml says {line:?}, which this generator does not know"
+            );
+        }
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_read_from_the_table() {
+        let table = "\
+Resources                                  Non-Resource URLs   Resource Names   Verbs
+leases.coordination.k8s.io                 []                  []               [get list]
+selfsubjectreviews.authentication.k8s.io   []                  []               [create]
+                                           [/api/*]            []               [get]
+*.*                                        []                  []               [*]
+secrets                                    []                  [one]            [get]
+";
+        let rights: Vec<_> = resource_rights(table).into_iter().collect();
+        assert_eq!(
+            rights,
+            [
+                "*.* [*]",
+                "leases.coordination.k8s.io [get list]",
+                "secrets [get]"
+            ]
+        );
+    }
+
+    #[test]
+    fn only_a_plain_list_of_resources_is_understood() {
+        let plain = "# c\napiVersion: x/v1\nkind: K\nresources:\n  - a.yaml\n  # why\n  - b.yaml\n";
+        assert_eq!(resources(plain).unwrap(), ["a.yaml", "b.yaml"]);
+        assert!(resources("resources:\n- a.yaml\nnamePrefix: x-\n").is_err());
+        assert!(resources("patches:\n- a.yaml\n").is_err());
+    }
+}

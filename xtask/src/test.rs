@@ -1,0 +1,101 @@
+//! `cargo xtask test`: every test there is, and a plain word about those that had to be left out.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::binaries::{self, Binary, Toolbox};
+use crate::commands::show_and_run;
+
+/// What the real suite needs beyond a kube-apiserver.
+struct Prepared {
+    /// Why there is no client-go candidate or kube-scheduler, if so.
+    without_interop: Option<String>,
+}
+
+/// Runs the tests that need nothing but Rust, then those on a real kube-apiserver if one is to be had.
+pub(crate) fn run(require_real: bool) -> Result<()> {
+    let started = Instant::now();
+    // Said and, if need be, failed before anything takes long.
+    let prepared = match prepare(require_real) {
+        Ok(prepared) => Some(prepared),
+        Err(error) if require_real => {
+            return Err(error.context("the tests on a real kube-apiserver cannot run"));
+        }
+        Err(error) => {
+            eprintln!("without a real kube-apiserver: {error:#}");
+            None
+        }
+    };
+    // All commands build the same packages with the same features, so that nothing is compiled twice.
+    show_and_run(cargo().args(["build", "--workspace", "--all-features", "--bins"]))?;
+    show_and_run(
+        cargo()
+            .args(["test", "--workspace", "--all-features"])
+            .env_remove("ELECTOR_REAL"),
+    )?;
+    let rust = started.elapsed();
+    eprintln!("the tests without a cluster took {} s", rust.as_secs());
+
+    let Some(prepared) = prepared else {
+        eprintln!("left out: every test on a real kube-apiserver, for the reason given above");
+        return Ok(());
+    };
+    if let Some(reason) = &prepared.without_interop {
+        eprintln!("left out: interop with client-go and kube-scheduler, because {reason}");
+    }
+    let mut real = cargo();
+    real.args(["test", "--workspace", "--all-features", "--test", "real"])
+        .env("ELECTOR_REAL", "1")
+        .env(
+            "ELECTOR_INTEROP",
+            if prepared.without_interop.is_none() {
+                "1"
+            } else {
+                "0"
+            },
+        )
+        .env("ELECTOR_BIN", elector()?);
+    show_and_run(&mut real)
+}
+
+/// Has every program ready before the tests start, so that none of them waits minutes for a build.
+fn prepare(require_interop: bool) -> Result<Prepared> {
+    let toolbox = Toolbox::new(None)?;
+    for binary in [Binary::Etcd, Binary::KubeApiserver, Binary::Kubectl] {
+        toolbox.path(binary)?;
+    }
+    let interop = toolbox
+        .path(Binary::KubeScheduler)
+        .and_then(|_| binaries::client_go_candidate());
+    match interop {
+        Ok(_) => Ok(Prepared {
+            without_interop: None,
+        }),
+        Err(error) if require_interop => Err(error),
+        Err(error) => Ok(Prepared {
+            without_interop: Some(format!("{error:#}")),
+        }),
+    }
+}
+
+/// The binary `elector`, which cargo puts beside this one.
+fn elector() -> Result<PathBuf> {
+    let path = env::current_exe()
+        .context("failed to find this program")?
+        .with_file_name("elector");
+    if !path.is_file() {
+        bail!("{} is missing, though it was just built", path.display());
+    }
+    Ok(path)
+}
+
+fn cargo() -> Command {
+    // Set by cargo for what it runs: the same toolchain, whatever is on the PATH.
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(crate::paths::workspace());
+    command
+}

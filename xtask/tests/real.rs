@@ -1,0 +1,181 @@
+//! The test cluster itself, and the manifests, on a real kube-apiserver.
+//!
+//! `cargo xtask test` runs these with `ELECTOR_REAL=1` when a kube-apiserver is to be had; without that they are
+//! left out.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+use std::env;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use xtask::binaries::{Binary, Toolbox};
+use xtask::cluster::{Cluster, Options};
+use xtask::manifests;
+
+/// Says so when the test is left out.
+fn left_out(test: &str) -> bool {
+    let real = env::var_os("ELECTOR_REAL").is_some_and(|value| value == "1");
+    if !real {
+        eprintln!("{test} is left out: ELECTOR_REAL=1 is not set");
+    }
+    !real
+}
+
+fn kubectl() -> PathBuf {
+    Toolbox::new(None).unwrap().path(Binary::Kubectl).unwrap()
+}
+
+fn ask(kubeconfig: &Path, arguments: &[&str]) -> Output {
+    Command::new(kubectl())
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// Waits for what must come about within 30 s.
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !condition() {
+        assert!(Instant::now() < deadline, "not within 30 s: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_gate_and_the_users_are_as_asked_for() {
+    if left_out("the_gate_and_the_users_are_as_asked_for") {
+        return;
+    }
+    let cluster = Cluster::start(&Options {
+        gate: true,
+        ..Options::default()
+    })
+    .unwrap();
+    let groups = ask(
+        &cluster.kubeconfig(),
+        &["get", "--raw", "/apis/coordination.k8s.io"],
+    );
+    assert!(
+        said(&groups).contains("coordination.k8s.io/v1beta1"),
+        "{}",
+        said(&groups)
+    );
+
+    // Only the built-in controller takes this lock, and only with the gate on.
+    let lock = [
+        "get",
+        "leases",
+        "leader-election-controller",
+        "--namespace=kube-system",
+    ];
+    eventually("the built-in controller's lock", || {
+        ask(&cluster.kubeconfig(), &lock).status.success()
+    });
+
+    let refused = ask(&cluster.user_kubeconfig(), &lock);
+    assert!(!refused.status.success());
+    assert!(
+        said(&refused).contains("User \"unprivileged\" cannot get resource \"leases\""),
+        "{}",
+        said(&refused)
+    );
+
+    let folder = cluster.kubeconfig().parent().unwrap().to_owned();
+    cluster.stop().unwrap();
+    assert!(!folder.exists());
+}
+
+#[test]
+fn without_the_api_no_candidates_are_served() {
+    if left_out("without_the_api_no_candidates_are_served") {
+        return;
+    }
+    let cluster = Cluster::start(&Options {
+        serve_candidates: false,
+        ..Options::default()
+    })
+    .unwrap();
+    let groups = ask(
+        &cluster.kubeconfig(),
+        &["get", "--raw", "/apis/coordination.k8s.io"],
+    );
+    assert!(groups.status.success());
+    assert!(!said(&groups).contains("v1beta1"), "{}", said(&groups));
+}
+
+#[test]
+fn the_manifests_are_accepted_and_grant_the_least() {
+    if left_out("the_manifests_are_accepted_and_grant_the_least") {
+        return;
+    }
+    let cluster = Cluster::start(&Options::default()).unwrap();
+    let said = manifests::apply(&kubectl(), &cluster.kubeconfig()).unwrap();
+    assert_eq!(said.matches(" created").count(), 5, "{said}");
+    manifests::check_rights(&kubectl(), &cluster.kubeconfig()).unwrap();
+}
+
+#[test]
+fn a_killed_owner_takes_its_cluster_along() {
+    if left_out("a_killed_owner_takes_its_cluster_along") {
+        return;
+    }
+    let mut owner = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args([
+            "cluster",
+            "run",
+            "--",
+            "/bin/sh",
+            "-c",
+            "echo \"$KUBECONFIG\"; read -r line",
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut kubeconfig = String::new();
+    BufReader::new(owner.stdout.take().unwrap())
+        .read_line(&mut kubeconfig)
+        .unwrap();
+    let kubeconfig = PathBuf::from(kubeconfig.trim_end());
+    let ready = || {
+        ask(
+            &kubeconfig,
+            &["get", "--raw", "/readyz", "--request-timeout=5s"],
+        )
+        .status
+        .success()
+    };
+    assert!(ready());
+    let server = std::fs::read_to_string(&kubeconfig).unwrap();
+    let address = server
+        .split_once("https://")
+        .unwrap()
+        .1
+        .split_once('"')
+        .unwrap()
+        .0
+        .to_owned();
+
+    owner.kill().unwrap(); // SIGKILL: nothing of the owner gets to run any more
+    owner.wait().unwrap();
+    eventually("the API server is gone", || {
+        std::net::TcpStream::connect(&address).is_err()
+    });
+    eventually("its folder is gone", || {
+        !kubeconfig.parent().unwrap().exists()
+    });
+}
