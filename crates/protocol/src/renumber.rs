@@ -12,6 +12,17 @@ use crate::time::{Instant, Timestamp};
 pub trait Renumbering {
     /// A reading of the process's own clock.
     fn instant(&mut self, _: &mut Instant) {}
+    /// When a question or an answer was seen. It counts for the ack window or while it is fresh, and stands before or
+    /// after a round.
+    fn sighting(&mut self, instant: &mut Instant) {
+        self.instant(instant);
+    }
+    /// When a candidate was last heard. Only the long waits of the housekeeping look at it.
+    fn heard(&mut self, instant: &mut Instant) {
+        self.instant(instant);
+    }
+    /// How often in a row a candidate did not accept.
+    fn failures(&mut self, _: &mut u8) {}
     /// A wire time of a Lease.
     fn lease_time(&mut self, _: &mut Timestamp) {}
     /// A wire time of a LeaseCandidate.

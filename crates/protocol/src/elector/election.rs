@@ -298,6 +298,7 @@ impl Renumber for Election {
         }
         for failed in self.passed_over.values_mut() {
             by.instant(&mut failed.since);
+            by.failures(&mut failed.failures);
         }
         self.posted.renumber(by);
     }

@@ -183,7 +183,7 @@ impl Seen {
 impl Renumber for Seen {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         self.candidate.renumber(by);
-        by.instant(&mut self.heard);
+        by.heard(&mut self.heard);
         self.answered.renumber(by);
         self.asked.renumber(by);
     }
@@ -191,7 +191,7 @@ impl Renumber for Seen {
 
 impl Renumber for Sighting {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
-        by.instant(&mut self.at);
+        by.sighting(&mut self.at);
         self.version.renumber(by);
     }
 }
