@@ -12,9 +12,11 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use xtask::binaries::{Binary, Toolbox};
+use rustix::process::Signal;
+use xtask::binaries::{self, Binary, Toolbox};
 use xtask::cluster::{Cluster, Options};
 use xtask::manifests;
+use xtask::tied::Tied;
 
 /// Says so when the test is left out.
 fn left_out(test: &str) -> bool {
@@ -23,6 +25,15 @@ fn left_out(test: &str) -> bool {
         eprintln!("{test} is left out: ELECTOR_REAL=1 is not set");
     }
     !real
+}
+
+/// The same for what also needs a Go toolchain.
+fn interop_left_out(test: &str) -> bool {
+    let interop = env::var_os("ELECTOR_INTEROP").is_none_or(|value| value != "0");
+    if !interop {
+        eprintln!("{test} is left out: ELECTOR_INTEROP=0 is set");
+    }
+    !interop || left_out(test)
 }
 
 fn kubectl() -> PathBuf {
@@ -178,4 +189,57 @@ fn a_killed_owner_takes_its_cluster_along() {
     eventually("its folder is gone", || {
         !kubeconfig.parent().unwrap().exists()
     });
+}
+
+#[test]
+fn a_client_go_candidate_tells_its_whole_story() {
+    if interop_left_out("a_client_go_candidate_tells_its_whole_story") {
+        return;
+    }
+    let cluster = Cluster::start(&Options::default()).unwrap();
+    let mut command = Command::new(binaries::client_go_candidate().unwrap());
+    command
+        .arg("--kubeconfig")
+        .arg(cluster.kubeconfig())
+        .args([
+            "--lease=story",
+            "--name=one",
+            "--coordinated=false",
+            "--release-on-cancel",
+        ])
+        .stdout(Stdio::piped());
+    let mut candidate = Tied::spawn(&mut command).unwrap();
+    let mut lines = BufReader::new(candidate.child_mut().stdout.take().unwrap()).lines();
+    let mut event = || {
+        let line = lines
+            .next()
+            .expect("the candidate ended without a word")
+            .unwrap();
+        let event: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(event["name"], "one");
+        assert_eq!(
+            event["time"].as_str().unwrap().len(),
+            "2026-11-20T05:15:02.607069Z".len()
+        );
+        event["event"].as_str().unwrap().to_owned()
+    };
+    assert_eq!([event(), event()], ["start", "leading"]);
+    candidate.signal(Signal::TERM).unwrap();
+    assert_eq!([event(), event()], ["work-stopped", "lost"]);
+    let status = candidate
+        .wait_for(Duration::from_secs(30))
+        .unwrap()
+        .expect("it ends after SIGTERM");
+    assert!(status.success(), "{status}");
+    let holder = ask(
+        &cluster.kubeconfig(),
+        &[
+            "get",
+            "lease",
+            "story",
+            "-o",
+            "jsonpath={.spec.holderIdentity}",
+        ],
+    );
+    assert_eq!(said(&holder), "");
 }

@@ -104,8 +104,8 @@ func (r *reporter) event(event string) {
 // the work's goroutine, which is the only certain sign that there will be work to wait for.
 type onBecameLeader func()
 
-func (f onBecameLeader) Eventf(_ runtime.Object, _, _, message string, _ ...interface{}) {
-	if strings.HasSuffix(message, "became leader") {
+func (f onBecameLeader) Eventf(_ runtime.Object, _, _, format string, arguments ...interface{}) {
+	if strings.HasSuffix(fmt.Sprintf(format, arguments...), "became leader") {
 		f()
 	}
 }
