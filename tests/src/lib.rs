@@ -1,1 +1,3 @@
 //! Model check, scenarios and interop of Elector.
+
+pub mod rig;

@@ -1,0 +1,32 @@
+//! The rig for scenarios on a real kube-apiserver.
+//!
+//! ```text
+//!   Suite ── starts ──> Site (cluster, Recorder) ── has a World (namespace, Journal) for each scenario
+//!                                                     │ Plan ──> Candidate (a process, ours or client-go's)
+//!                                                     v
+//!            judge(Journal): no two believed at once, every change of a Lease a legal move
+//! ```
+//!
+//! A scenario starts and kills processes and waits for what must follow; it never sleeps for luck. Afterwards the
+//! journal of its namespace, with every revision of every object and what each candidate said it believed, is judged
+//! against the rules, whatever the scenario was about.
+
+mod candidate;
+mod harness;
+mod journal;
+mod judge;
+mod process;
+mod programs;
+mod recorder;
+mod site;
+mod world;
+
+pub use candidate::{Candidate, LEASE, Plan};
+pub use harness::{Ground, Play, Scenario, Suite, warm_up};
+pub use journal::{Entry, Event, EventKind, Journal, What, between, now};
+pub use judge::{Belief, Maker, Roster, beliefs, judge};
+pub use process::Process;
+pub use programs::{Interop, Programs};
+pub use recorder::{Journals, Recorder};
+pub use site::{Gate, Site, command};
+pub use world::{LONGEST_LEASE, World};

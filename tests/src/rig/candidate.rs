@@ -1,0 +1,253 @@
+//! Starting and ending candidates, ours and client-go's, in the same words.
+
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use elector_protocol::Timestamp;
+use rustix::process::Signal;
+
+use crate::rig::journal::{Event, EventKind, Journal, What, now};
+use crate::rig::judge::Maker;
+use crate::rig::process::Process;
+use crate::rig::world::World;
+
+/// A candidate to be started.
+#[derive(Clone, Debug)]
+pub struct Plan<'w> {
+    world: &'w World,
+    maker: Maker,
+    name: String,
+    lease: String,
+    binary: String,
+    emulation: String,
+    strategy: Option<String>,
+    flags: Vec<String>,
+    work: Vec<String>,
+}
+
+/// A running candidate.
+#[derive(Debug)]
+pub struct Candidate {
+    name: String,
+    journal: Arc<Journal>,
+    /// Its process.
+    pub process: Process,
+}
+
+/// The name of the lease in nearly all scenarios.
+pub const LEASE: &str = "work";
+
+// === impl Plan ===
+
+impl<'w> Plan<'w> {
+    pub(super) fn new(world: &'w World, maker: Maker, name: &str) -> Self {
+        Self {
+            world,
+            maker,
+            name: name.to_owned(),
+            lease: LEASE.to_owned(),
+            binary: "1.0.0".to_owned(),
+            emulation: "1.0.0".to_owned(),
+            strategy: None,
+            flags: Vec::new(),
+            work: vec!["sleep".to_owned(), "100000".to_owned()],
+        }
+    }
+
+    /// For another lease than [`LEASE`].
+    #[must_use]
+    pub fn lease(mut self, lease: &str) -> Self {
+        lease.clone_into(&mut self.lease);
+        self
+    }
+
+    /// Of this binary version, which it also emulates.
+    #[must_use]
+    pub fn version(self, version: &str) -> Self {
+        self.versions(version, version)
+    }
+
+    /// Of these versions.
+    #[must_use]
+    pub fn versions(mut self, binary: &str, emulation: &str) -> Self {
+        binary.clone_into(&mut self.binary);
+        emulation.clone_into(&mut self.emulation);
+        self
+    }
+
+    /// Wishing for this strategy.
+    #[must_use]
+    pub fn strategy(mut self, strategy: &str) -> Self {
+        self.strategy = Some(strategy.to_owned());
+        self
+    }
+
+    /// With a further flag.
+    #[must_use]
+    pub fn flag(mut self, flag: &str) -> Self {
+        self.flags.push(flag.to_owned());
+        self
+    }
+
+    /// With a further flag, if it is of this maker.
+    #[must_use]
+    pub fn flag_for(self, maker: Maker, flag: &str) -> Self {
+        if self.maker == maker {
+            self.flag(flag)
+        } else {
+            self
+        }
+    }
+
+    /// With other work than sleeping; ours only.
+    #[must_use]
+    pub fn work(mut self, command: &[&str]) -> Self {
+        self.work = command.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
+    /// Starts it, and does not wait for anything.
+    ///
+    /// # Errors
+    /// When its program cannot be started.
+    pub fn start(self) -> Result<Candidate> {
+        let world = self.world;
+        world.enrol(&self.name, self.maker);
+        let command = self.command()?;
+        let journal = Arc::clone(world.journal());
+        let book = Arc::clone(&journal);
+        journal.note(format!(
+            "start {} ({:?}, binary {})",
+            self.name, self.maker, self.binary
+        ));
+        let process = Process::spawn(&self.name, command, world.folder(), move |line| {
+            if let Some((at, event)) = Event::parse(line) {
+                book.record(at, What::Event(event));
+            }
+        })?;
+        Ok(Candidate {
+            name: self.name,
+            journal,
+            process,
+        })
+    }
+
+    fn command(&self) -> Result<Command> {
+        let site = self.world.site();
+        let namespace = self.world.namespace();
+        let mut command = match self.maker {
+            Maker::Ours => {
+                let mut command = site.command(&site.programs().elector);
+                command.arg("candidate").arg("--events");
+                command
+            }
+            Maker::ClientGo => site.command(&site.programs().interop()?.client_go),
+        };
+        command.args([
+            "--namespace",
+            namespace,
+            "--lease",
+            &self.lease,
+            "--name",
+            &self.name,
+        ]);
+        command.args([
+            "--binary-version",
+            &self.binary,
+            "--emulation-version",
+            &self.emulation,
+        ]);
+        if let Some(strategy) = &self.strategy {
+            command.args(["--strategy", strategy]);
+        }
+        command.args(&self.flags);
+        if self.maker == Maker::Ours && !self.work.is_empty() {
+            command.arg("--").args(&self.work);
+        }
+        Ok(command)
+    }
+}
+
+// === impl Candidate ===
+
+impl Candidate {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Waits until it leads; since when it does.
+    ///
+    /// # Errors
+    /// When it does not within `patience`.
+    pub async fn leads(&self, patience: Duration) -> Result<Timestamp> {
+        self.says(EventKind::Leading, 0, patience).await
+    }
+
+    /// Waits until its process says this in an entry after the first `from`; when it did.
+    ///
+    /// # Errors
+    /// When it does not within `patience`.
+    pub async fn says(
+        &self,
+        kind: EventKind,
+        from: usize,
+        patience: Duration,
+    ) -> Result<Timestamp> {
+        let what = format!("{} says {kind:?}", self.name);
+        let look = |entries: &[crate::rig::journal::Entry]| {
+            entries[from..].iter().find_map(|entry| match &entry.what {
+                What::Event(event) if event.name == self.name && event.kind == kind => {
+                    Some(entry.at)
+                }
+                _ => None,
+            })
+        };
+        self.journal.until(&what, patience, look).await
+    }
+
+    /// Kills it; returns the time just before.
+    ///
+    /// # Errors
+    /// When it has ended before.
+    pub fn kill(&mut self) -> Result<Timestamp> {
+        self.journal.note(format!("kill {}", self.name));
+        let at = self.process.kill()?;
+        let event = Event {
+            name: self.name.clone(),
+            kind: EventKind::Killed,
+            term: None,
+        };
+        self.journal.record(at, What::Event(event));
+        Ok(at)
+    }
+
+    /// Asks it to end with SIGTERM, and does not wait; returns the time just before.
+    ///
+    /// # Errors
+    /// When it has ended before.
+    pub fn terminate(&mut self) -> Result<Timestamp> {
+        self.journal.note(format!("terminate {}", self.name));
+        let at = now();
+        self.process.signal(Signal::TERM)?;
+        Ok(at)
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// When it still runs after `patience`, or did not end well.
+    pub async fn ends_well(&mut self, patience: Duration) -> Result<ExitStatus> {
+        let status = self.process.exit(patience).await?;
+        if !status.success() {
+            bail!(
+                "{} ended with {status}; it wrote:\n{}",
+                self.name,
+                self.process.output()?
+            );
+        }
+        Ok(status)
+    }
+}

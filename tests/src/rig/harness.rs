@@ -1,0 +1,406 @@
+//! Runs scenarios side by side on shared clusters, and reports as `cargo test` does.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::rig::judge::Maker;
+use crate::rig::process::Process;
+use crate::rig::programs::Programs;
+use crate::rig::site::{Gate, Site};
+use crate::rig::world::World;
+
+/// What a scenario does. The world is judged after it has ended.
+pub type Play = fn(Arc<World>) -> Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+
+/// A scenario on one kind of cluster with one kind of candidates.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    name: &'static str,
+    gate: Gate,
+    maker: Maker,
+    ground: Ground,
+    lasts: Duration,
+    play: Play,
+}
+
+/// Where a scenario runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// A cluster that others use too, with an elector that has been up for long enough.
+    Shared,
+    /// A cluster of its own, without an elector.
+    Own,
+}
+
+/// The scenarios, and which of them to run.
+#[derive(Debug, Default)]
+pub struct Suite {
+    scenarios: Vec<Scenario>,
+}
+
+/// What was asked for on the command line: the part of libtest's that people use.
+#[derive(Debug, Default)]
+struct Request {
+    words: Vec<String>,
+    skip: Vec<String>,
+    exact: bool,
+    list: bool,
+    jobs: Option<usize>,
+}
+
+/// The shared clusters, each started by the first scenario that needs it.
+#[derive(Debug)]
+struct Grounds {
+    programs: Arc<Programs>,
+    folder: PathBuf,
+    shared: BTreeMap<Gate, OnceCell<SharedGround>>,
+    /// Starting a cluster takes both cores for seconds, and each that runs takes memory.
+    own: Semaphore,
+}
+
+/// A shared cluster and its elector.
+#[derive(Debug)]
+struct SharedGround {
+    site: Arc<Site>,
+    _elector: Process,
+}
+
+/// The end of a scenario.
+struct Outcome {
+    scenario: Scenario,
+    took: Duration,
+    figures: Vec<(String, Duration)>,
+    error: Option<String>,
+}
+
+/// How many scenarios run at once: their processes wait for most of the time.
+const JOBS: usize = 20;
+
+/// How many clusters there may be beside the shared ones.
+const OWN_CLUSTERS: usize = 3;
+
+/// How much longer than it should a scenario may take, before it counts as hung.
+const HANG: Duration = Duration::from_secs(180);
+
+// === impl Scenario ===
+
+impl Scenario {
+    fn full_name(&self) -> String {
+        let gate = self.gate.to_string().replace(' ', "_");
+        match self.maker {
+            Maker::Ours => format!("{}::{gate}", self.name),
+            Maker::ClientGo => format!("{}::{gate}::client_go", self.name),
+        }
+    }
+
+    /// Its namespace, and the folder of its logs.
+    fn namespace(&self) -> String {
+        self.full_name().replace("::", "-").replace('_', "-")
+    }
+}
+
+// === impl Suite ===
+
+impl Suite {
+    /// Adds a scenario once for each gate and each maker. `lasts` is how long it takes, so that the long ones start
+    /// first.
+    pub fn add(
+        &mut self,
+        name: &'static str,
+        ground: Ground,
+        makers: &[Maker],
+        gates: &[Gate],
+        lasts: Duration,
+        play: Play,
+    ) {
+        for &gate in gates {
+            for &maker in makers {
+                self.scenarios.push(Scenario {
+                    name,
+                    gate,
+                    maker,
+                    ground,
+                    lasts,
+                    play,
+                });
+            }
+        }
+    }
+
+    /// Runs what the command line asks for. Whether all went well.
+    ///
+    /// # Errors
+    /// When the command line cannot be understood or nothing can be run at all.
+    pub fn run(self, arguments: impl Iterator<Item = String>) -> Result<bool> {
+        let request = Request::parse(arguments)?;
+        let all = self.scenarios.len();
+        let mut chosen: Vec<Scenario> = self
+            .scenarios
+            .into_iter()
+            .filter(|scenario| request.wants(&scenario.full_name()))
+            .collect();
+        if request.list {
+            for scenario in &chosen {
+                println!("{}: test", scenario.full_name());
+            }
+            println!("\n{} tests, 0 benchmarks", chosen.len());
+            return Ok(true);
+        }
+        let filtered_out = all - chosen.len();
+        println!("\nrunning {} tests", chosen.len());
+        if chosen.is_empty() {
+            summary(&[], filtered_out, 0, Duration::ZERO);
+            return Ok(true);
+        }
+        let programs = Programs::build("dev")?;
+        let before = chosen.len();
+        chosen.retain(|scenario| scenario.maker == Maker::Ours || programs.interop.is_some());
+        let ignored = before - chosen.len();
+        // The long ones first, and those for which a cluster has to be started.
+        chosen.sort_by_key(|scenario| (std::cmp::Reverse(scenario.lasts), scenario.full_name()));
+        let folder = tempfile::Builder::new().prefix("elector-real-").tempdir()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
+        let start = Instant::now();
+        let outcomes = runtime.block_on(run_all(
+            chosen,
+            Arc::new(programs),
+            folder.path(),
+            request.jobs.unwrap_or(JOBS),
+        ));
+        let good = outcomes.iter().all(|outcome| outcome.error.is_none());
+        if !good {
+            println!("\nlogs: {}", folder.keep().display());
+        }
+        summary(&outcomes, filtered_out, ignored, start.elapsed());
+        Ok(good)
+    }
+}
+
+// === impl Request ===
+
+impl Request {
+    fn parse(arguments: impl Iterator<Item = String>) -> Result<Self> {
+        let mut request = Self::default();
+        let mut arguments = arguments.peekable();
+        while let Some(argument) = arguments.next() {
+            let (flag, value) = match argument.split_once('=') {
+                Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
+                None => (argument, None),
+            };
+            let mut value = || {
+                value
+                    .clone()
+                    .or_else(|| arguments.next())
+                    .context("a flag without its value")
+            };
+            match flag.as_str() {
+                "--list" => request.list = true,
+                "--exact" => request.exact = true,
+                "--skip" => request.skip.push(value()?),
+                "--test-threads" => {
+                    request.jobs = Some(value()?.parse().context("--test-threads is no number")?);
+                }
+                // What libtest takes and has no meaning here.
+                "--format" | "--color" | "-Z" => drop(value()?),
+                "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--show-output"
+                | "--include-ignored" | "--ignored" => {}
+                unknown if unknown.starts_with('-') => bail!("unknown flag {unknown}"),
+                _ => request.words.push(flag),
+            }
+        }
+        Ok(request)
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        let matches = |word: &String| {
+            if self.exact {
+                name == word
+            } else {
+                name.contains(word.as_str())
+            }
+        };
+        (self.words.is_empty() || self.words.iter().any(matches)) && !self.skip.iter().any(matches)
+    }
+}
+
+// === impl Grounds ===
+
+impl Grounds {
+    /// The shared cluster; waits until its elector elects a new deployment at once.
+    async fn shared(&self, gate: Gate) -> Result<Arc<Site>> {
+        let cell = self.shared.get(&gate).context("no such ground")?;
+        let ground = cell.get_or_try_init(|| async {
+            let site = self
+                .start(gate, &gate.to_string().replace(' ', "-"))
+                .await?;
+            let elector = site.elector("elector", gate.elector_flags().iter().copied())?;
+            warm_up(&site)
+                .await
+                .context("the elector of a shared cluster elects nobody")?;
+            Ok::<_, anyhow::Error>(SharedGround {
+                site,
+                _elector: elector,
+            })
+        });
+        Ok(Arc::clone(&ground.await?.site))
+    }
+
+    async fn start(&self, gate: Gate, folder: &str) -> Result<Arc<Site>> {
+        let site = Site::start(
+            gate,
+            Arc::clone(&self.programs),
+            self.folder.join(folder),
+            false,
+        );
+        Ok(Arc::new(site.await?))
+    }
+}
+
+/// Waits until a candidate leads, which a new elector grants only after `W_max` (R6), and one that replaces the
+/// built-in controller not before it has held that lock for long enough.
+///
+/// # Errors
+/// When it does not.
+pub async fn warm_up(site: &Arc<Site>) -> Result<()> {
+    let world = World::open(Arc::clone(site), "warm-up", Maker::Ours).await?;
+    let canary = world.candidate("canary").start()?;
+    canary
+        .leads(Duration::from_secs(90))
+        .await
+        .with_context(|| world.journal().story())?;
+    Ok(())
+}
+
+async fn run_all(
+    scenarios: Vec<Scenario>,
+    programs: Arc<Programs>,
+    folder: &Path,
+    jobs: usize,
+) -> Vec<Outcome> {
+    let shared = [Gate::On, Gate::Off].map(|gate| (gate, OnceCell::new()));
+    let own = Semaphore::new(OWN_CLUSTERS);
+    let grounds = Arc::new(Grounds {
+        programs,
+        folder: folder.to_owned(),
+        shared: shared.into(),
+        own,
+    });
+    let slots = Arc::new(Semaphore::new(jobs.max(1)));
+    let mut running = JoinSet::new();
+    for scenario in scenarios {
+        let (grounds, slots) = (Arc::clone(&grounds), Arc::clone(&slots));
+        running.spawn(async move {
+            let start = Instant::now();
+            let (figures, error, took) = match run_one(&scenario, &grounds, &slots).await {
+                Ok((figures, took)) => (figures, None, took),
+                Err(error) => (Vec::new(), Some(format!("{error:#}")), start.elapsed()),
+            };
+            Outcome {
+                scenario,
+                took,
+                figures,
+                error,
+            }
+        });
+    }
+    let mut outcomes = Vec::new();
+    while let Some(outcome) = running.join_next().await {
+        match outcome {
+            Ok(outcome) => {
+                println!("{}", outcome.line());
+                outcomes.push(outcome);
+            }
+            Err(error) => println!("a scenario could not be joined: {error}"),
+        }
+    }
+    outcomes
+}
+
+async fn run_one(
+    scenario: &Scenario,
+    grounds: &Grounds,
+    slots: &Semaphore,
+) -> Result<(Vec<(String, Duration)>, Duration)> {
+    let namespace = scenario.namespace();
+    let (_own, site) = match scenario.ground {
+        Ground::Shared => (None, grounds.shared(scenario.gate).await?),
+        Ground::Own => {
+            let permit = grounds.own.acquire().await?;
+            (
+                Some(permit),
+                grounds.start(scenario.gate, &namespace).await?,
+            )
+        }
+    };
+    let _slot = slots.acquire().await?;
+    let start = Instant::now();
+    let world = Arc::new(World::open(site, &namespace, scenario.maker).await?);
+    world.journal().note(scenario.full_name());
+    // A task of its own, so that a panic is this scenario's alone.
+    let mut task = JoinSet::new();
+    task.spawn((scenario.play)(Arc::clone(&world)));
+    let played = match timeout(scenario.lasts + HANG, task.join_next()).await {
+        Ok(Some(Ok(result))) => result,
+        Ok(Some(Err(error))) => Err(anyhow!("panicked: {error}")),
+        Ok(None) | Err(_) => Err(anyhow!("hung")),
+    };
+    let result = match (played, world.verdict()) {
+        (Ok(()), verdict) => verdict.context("the record of what happened breaks the rules"),
+        (Err(error), Ok(())) => Err(error),
+        (Err(error), Err(faults)) => Err(anyhow!("{error:#}\nand {faults}")),
+    };
+    result.map_err(|error| anyhow!("{error:#}\n\n{}", world.journal().story()))?;
+    Ok((world.figures(), start.elapsed()))
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    fn line(&self) -> String {
+        let state = if self.error.is_none() { "ok" } else { "FAILED" };
+        let mut line = format!(
+            "test {} ... {state} ({:.1} s",
+            self.scenario.full_name(),
+            self.took.as_secs_f64()
+        );
+        for (name, value) in &self.figures {
+            // Writing to a String does not fail.
+            let _ = write!(line, "; {name} {:.3} s", value.as_secs_f64());
+        }
+        line.push(')');
+        line
+    }
+}
+
+fn summary(outcomes: &[Outcome], filtered_out: usize, ignored: usize, took: Duration) {
+    let failures: Vec<&Outcome> = outcomes
+        .iter()
+        .filter(|outcome| outcome.error.is_some())
+        .collect();
+    if !failures.is_empty() {
+        println!("\nfailures:");
+    }
+    for outcome in &failures {
+        let error = outcome.error.as_deref().unwrap_or_default();
+        println!("\n---- {} ----\n{error}", outcome.scenario.full_name());
+    }
+    let verdict = if failures.is_empty() { "ok" } else { "FAILED" };
+    println!(
+        "\ntest result: {verdict}. {} passed; {} failed; {ignored} ignored; 0 measured; {filtered_out} filtered out; \
+         finished in {:.2}s\n",
+        outcomes.len() - failures.len(),
+        failures.len(),
+        took.as_secs_f64()
+    );
+}

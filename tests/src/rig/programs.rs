@@ -1,0 +1,108 @@
+//! The programs under test: built once, before the first scenario.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use xtask::binaries::{self, Binary, Toolbox};
+use xtask::paths;
+
+/// Where the programs lie.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// The binary `elector`.
+    pub elector: PathBuf,
+    /// What is not ours and stands for election, unless it is to be left out.
+    pub interop: Option<Interop>,
+    /// Kubernetes' own command-line client.
+    pub kubectl: PathBuf,
+}
+
+/// Unmodified programs that stand for election.
+#[derive(Clone, Debug)]
+pub struct Interop {
+    /// The client-go elector of `tests/interop/client-go`.
+    pub client_go: PathBuf,
+    /// Kubernetes' own scheduler.
+    pub kube_scheduler: PathBuf,
+}
+
+/// Names a ready `elector` binary, so that none is built.
+const ELECTOR_BIN: &str = "ELECTOR_BIN";
+
+// === impl Programs ===
+
+impl Programs {
+    /// Builds what is not there yet; takes minutes the first time. `profile` is that of `elector`, unless the
+    /// environment variable `ELECTOR_BIN` names one that is ready. `ELECTOR_INTEROP=0` does without [`Interop`].
+    ///
+    /// # Errors
+    /// When something cannot be built.
+    pub fn build(profile: &str) -> Result<Self> {
+        let elector = match env::var_os(ELECTOR_BIN).filter(|path| !path.is_empty()) {
+            Some(path) => PathBuf::from(path),
+            None => build_elector(profile)?,
+        };
+        let toolbox = Toolbox::new(None)?;
+        // Not needed here, but better now than in the middle of a scenario.
+        toolbox.path(Binary::Etcd)?;
+        toolbox.path(Binary::KubeApiserver)?;
+        let interop = match env::var_os(ELECTOR_INTEROP) {
+            Some(value) if value == "0" => None,
+            _ => Some(Interop {
+                client_go: binaries::client_go_candidate()?,
+                kube_scheduler: toolbox.path(Binary::KubeScheduler)?,
+            }),
+        };
+        Ok(Self {
+            elector,
+            interop,
+            kubectl: toolbox.path(Binary::Kubectl)?,
+        })
+    }
+
+    /// What is not ours.
+    ///
+    /// # Errors
+    /// When it is to be left out.
+    pub fn interop(&self) -> Result<&Interop> {
+        self.interop
+            .as_ref()
+            .context("client-go and kube-scheduler are left out of this run")
+    }
+}
+
+/// `0` leaves client-go and kube-scheduler out.
+const ELECTOR_INTEROP: &str = "ELECTOR_INTEROP";
+
+fn build_elector(profile: &str) -> Result<PathBuf> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args([
+            "build",
+            "--quiet",
+            "--package",
+            "elector-cli",
+            "--bin",
+            "elector",
+            "--profile",
+            profile,
+        ])
+        .arg("--message-format=json-render-diagnostics")
+        .current_dir(paths::workspace())
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("failed to run cargo")?;
+    if !output.status.success() {
+        bail!("failed to build elector");
+    }
+    let messages = String::from_utf8(output.stdout).context("cargo wrote something unreadable")?;
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .find(|message| message["target"]["name"] == "elector" && message["executable"].is_string())
+        .and_then(|message| message["executable"].as_str().map(PathBuf::from))
+        .context("cargo names no executable elector")
+}

@@ -1,0 +1,158 @@
+//! Watches a cluster, so that every revision of a Lease and of a LeaseCandidate stands in the journal of its namespace.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use elector_api::{CandidateApi, Lease, LeaseCandidate};
+use futures::{StreamExt as _, pin_mut};
+use kube::api::{Api, ListParams, WatchEvent, WatchParams};
+use kube::{Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::rig::journal::{Journal, What, now};
+
+/// The journals of a cluster, by namespace.
+#[derive(Debug, Default)]
+pub struct Journals {
+    by_namespace: Mutex<BTreeMap<String, Arc<Journal>>>,
+}
+
+/// The running watches of a cluster.
+#[derive(Debug)]
+pub struct Recorder {
+    journals: Arc<Journals>,
+    // Dropped with the recorder, which ends the watches.
+    _watches: JoinSet<()>,
+}
+
+/// How long a watch is asked to last; its end is no gap, since the next one starts where it ended.
+const WATCH_SECONDS: u32 = 290;
+
+/// The pause after a watch that failed: an API server under load refuses one now and then.
+const PAUSE: Duration = Duration::from_millis(100);
+
+// === impl Journals ===
+
+impl Journals {
+    /// The journal of a namespace.
+    pub fn of(&self, namespace: &str) -> Arc<Journal> {
+        let mut journals = self
+            .by_namespace
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(journals.entry(namespace.to_owned()).or_default())
+    }
+}
+
+// === impl Recorder ===
+
+impl Recorder {
+    /// Starts to watch. From here on nothing is missed.
+    ///
+    /// # Errors
+    /// When the first lists fail.
+    pub async fn start(client: &Client) -> Result<Self> {
+        let journals = Arc::new(Journals::default());
+        let mut watches = JoinSet::new();
+        let leases: Api<Lease> = Api::all(client.clone());
+        let candidates: Api<LeaseCandidate> = Api::all_with(client.clone(), &CandidateApi::V1Beta1);
+        let lease_version = list(&leases).await?;
+        let candidate_version = list(&candidates).await?;
+        let book = Arc::clone(&journals);
+        watches.spawn(follow(leases, lease_version, move |lease, gone| {
+            let (name, lease) = (lease.name_any(), Arc::new(lease));
+            let journal = book.of(lease.metadata.namespace.as_deref().unwrap_or_default());
+            let what = if gone {
+                What::LeaseGone(name, lease)
+            } else {
+                What::Lease(name, lease)
+            };
+            journal.record(now(), what);
+        }));
+        let book = Arc::clone(&journals);
+        watches.spawn(follow(
+            candidates,
+            candidate_version,
+            move |candidate, gone| {
+                let name = candidate.name_any();
+                let journal = book.of(candidate.metadata.namespace.as_deref().unwrap_or_default());
+                let what = if gone {
+                    What::CandidateGone(name)
+                } else {
+                    What::Candidate(name, Arc::new(candidate))
+                };
+                journal.record(now(), what);
+            },
+        ));
+        Ok(Self {
+            journals,
+            _watches: watches,
+        })
+    }
+
+    /// The journal of a namespace.
+    pub fn journal(&self, namespace: &str) -> Arc<Journal> {
+        self.journals.of(namespace)
+    }
+}
+
+async fn list<K>(api: &Api<K>) -> Result<String>
+where
+    K: Resource + Clone + DeserializeOwned + Debug,
+{
+    let list = api
+        .list(&ListParams::default())
+        .await
+        .context("failed to list what is to be watched")?;
+    list.metadata
+        .resource_version
+        .context("a list without a resourceVersion")
+}
+
+/// Follows all changes since `version`; opens the watch again where the last one ended.
+async fn follow<K>(api: Api<K>, mut version: String, mut seen: impl FnMut(K, bool))
+where
+    K: Resource + Clone + DeserializeOwned + Debug,
+{
+    loop {
+        if let Err(error) = follow_once(&api, &mut version, &mut seen).await {
+            // A gap would be noticed as a revision that nobody explains; the end of the cluster ends in this line too.
+            tracing::debug!(%error, "a watch ended");
+            sleep(PAUSE).await;
+        }
+    }
+}
+
+async fn follow_once<K>(
+    api: &Api<K>,
+    version: &mut String,
+    seen: &mut impl FnMut(K, bool),
+) -> Result<()>
+where
+    K: Resource + Clone + DeserializeOwned + Debug,
+{
+    let params = WatchParams::default().timeout(WATCH_SECONDS);
+    let events = api.watch(&params, version).await?;
+    pin_mut!(events);
+    while let Some(event) = events.next().await {
+        let (object, gone) = match event? {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
+            WatchEvent::Deleted(object) => (object, true),
+            WatchEvent::Bookmark(bookmark) => {
+                *version = bookmark.metadata.resource_version;
+                continue;
+            }
+            WatchEvent::Error(status) => bail!("{}", status.message),
+        };
+        if let Some(reached) = object.resource_version() {
+            *version = reached;
+        }
+        seen(object, gone);
+    }
+    Ok(())
+}

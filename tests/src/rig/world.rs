@@ -1,0 +1,294 @@
+//! One scenario's share of a site: a namespace, its journal, and who stands for election in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use elector_api::{Lease, LeaseCandidate};
+use elector_protocol::{LeaseKey, Timestamp};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::ResourceExt as _;
+use kube::api::{Api, ObjectMeta, PostParams};
+
+use crate::rig::candidate::{LEASE, Plan};
+use crate::rig::journal::{Entry, EventKind, Journal, What, now};
+use crate::rig::judge::{Maker, Roster, judge};
+use crate::rig::site::Site;
+
+/// A namespace of a site, for one scenario.
+#[derive(Debug)]
+pub struct World {
+    site: Arc<Site>,
+    maker: Maker,
+    namespace: String,
+    journal: Arc<Journal>,
+    folder: PathBuf,
+    roster: Mutex<Roster>,
+    figures: Mutex<Vec<(String, Duration)>>,
+}
+
+/// `W_max`, the default of `--max-lease-duration`.
+pub const LONGEST_LEASE: Duration = Duration::from_secs(15);
+
+// === impl World ===
+
+impl World {
+    /// Makes the namespace. Candidates that are not said to be of another maker are `maker`'s.
+    ///
+    /// # Errors
+    /// When the namespace cannot be created.
+    pub async fn open(site: Arc<Site>, namespace: &str, maker: Maker) -> Result<Self> {
+        let namespaces: Api<Namespace> = Api::all(site.client().clone());
+        let metadata = ObjectMeta {
+            name: Some(namespace.to_owned()),
+            ..ObjectMeta::default()
+        };
+        let object = Namespace {
+            metadata,
+            ..Namespace::default()
+        };
+        match namespaces.create(&PostParams::default(), &object).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            Err(error) => return Err(error).context("failed to create a namespace"),
+        }
+        let folder = site.folder().join(namespace);
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("failed to create {}", folder.display()))?;
+        Ok(Self {
+            journal: site.journal(namespace),
+            site,
+            maker,
+            namespace: namespace.to_owned(),
+            folder,
+            roster: Mutex::new(Roster {
+                longest_lease: LONGEST_LEASE,
+                ..Roster::default()
+            }),
+            figures: Mutex::default(),
+        })
+    }
+
+    /// The cluster.
+    pub fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+
+    /// Whose candidates the scenario is about.
+    pub fn maker(&self) -> Maker {
+        self.maker
+    }
+
+    /// The namespace.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// What happened in it.
+    pub fn journal(&self) -> &Arc<Journal> {
+        &self.journal
+    }
+
+    /// Where the logs of its processes go.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A candidate of the scenario's maker, to be started.
+    pub fn candidate(&self, name: &str) -> Plan<'_> {
+        Plan::new(self, self.maker, name)
+    }
+
+    /// A candidate of this maker, to be started.
+    pub fn candidate_of(&self, maker: Maker, name: &str) -> Plan<'_> {
+        Plan::new(self, maker, name)
+    }
+
+    /// Enters a name into the roster, so that its writes are judged.
+    pub fn enrol(&self, name: &str, maker: Maker) {
+        self.roster().makers.insert(name.to_owned(), maker);
+    }
+
+    /// A figure for the report.
+    pub fn figure(&self, name: &str, value: Duration) {
+        self.figures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((name.to_owned(), value));
+    }
+
+    /// The figures so far.
+    pub fn figures(&self) -> Vec<(String, Duration)> {
+        self.figures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The Leases of the namespace.
+    pub fn leases(&self) -> Api<Lease> {
+        Api::namespaced(self.site.client().clone(), &self.namespace)
+    }
+
+    /// The candidates of the namespace.
+    pub fn candidates(&self) -> Api<LeaseCandidate> {
+        Api::namespaced(self.site.client().clone(), &self.namespace)
+    }
+
+    /// The key of the lease that the scenario is about.
+    pub fn key(&self) -> LeaseKey {
+        LeaseKey::new(self.namespace.as_str(), LEASE)
+    }
+
+    /// Writes a Lease as the test's own deed, by creation or by compare-and-swap on what it carries.
+    ///
+    /// # Errors
+    /// When the server refuses it.
+    pub async fn write(&self, lease: &Lease) -> Result<Lease> {
+        // The journal must not be judged before the revision is known to be ours; judging comes last.
+        let written = match lease.metadata.resource_version {
+            Some(_) => {
+                self.leases()
+                    .replace(&lease.name_any(), &PostParams::default(), lease)
+                    .await
+            }
+            None => self.leases().create(&PostParams::default(), lease).await,
+        };
+        let written = written.context("failed to write a lease")?;
+        let version = written
+            .metadata
+            .resource_version
+            .clone()
+            .unwrap_or_default();
+        self.journal
+            .note(format!("wrote the lease {} @{version}", written.name_any()));
+        self.roster().written_by_test.push(version);
+        Ok(written)
+    }
+
+    /// Waits until anybody leads; who, and since when.
+    ///
+    /// # Errors
+    /// When nobody does within `patience`.
+    pub async fn first_leader(&self, patience: Duration) -> Result<(String, Timestamp)> {
+        let leading = |entries: &[Entry]| entries.iter().find_map(leading);
+        self.journal
+            .until("somebody leads", patience, leading)
+            .await
+    }
+
+    /// Waits until the newest revision of the lease satisfies `look`.
+    ///
+    /// # Errors
+    /// When it does not within `patience`.
+    pub async fn lease_until<T>(
+        &self,
+        what: &str,
+        patience: Duration,
+        mut look: impl FnMut(&Lease) -> Option<T>,
+    ) -> Result<T> {
+        let newest = |entries: &[Entry]| newest(entries, LEASE).and_then(|lease| look(&lease));
+        self.journal.until(what, patience, newest).await
+    }
+
+    /// The newest revision of the lease that was seen.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn lease(&self) -> Result<Arc<Lease>> {
+        self.journal
+            .read(|entries| newest(entries, LEASE))
+            .context("there is no lease")
+    }
+
+    /// Waits until the holder of the lease has renewed it so many times from now on, and checks that it stays the
+    /// holder and in its term all along. This takes `times` of its renew intervals, which is what it is for.
+    ///
+    /// # Errors
+    /// When the holder or the term changes, or it does not renew.
+    pub async fn stays(&self, holder: &str, times: usize) -> Result<()> {
+        let start = self.journal.len();
+        let term = self.lease()?.spec.lease_transitions;
+        let patience = Duration::from_secs(8) * u32::try_from(times)?;
+        let what = format!("{holder} renews {times} times");
+        let outcome = self.journal.until(&what, patience, |entries| {
+            let revisions: Vec<&Arc<Lease>> = entries[start..]
+                .iter()
+                .filter_map(|entry| revision(entry, LEASE))
+                .collect();
+            let strange = |lease: &&&Arc<Lease>| {
+                lease.spec.holder_identity.as_deref() != Some(holder)
+                    || lease.spec.lease_transitions != term
+            };
+            if let Some(lease) = revisions.iter().find(strange) {
+                let (holder, term) = (&lease.spec.holder_identity, lease.spec.lease_transitions);
+                return Some(Err(format!(
+                    "the lease went to {holder:?} in term {term:?}"
+                )));
+            }
+            let mut renewals: Vec<_> = revisions
+                .iter()
+                .map(|lease| lease.spec.renew_time)
+                .collect();
+            renewals.dedup();
+            (renewals.len() >= times).then_some(Ok(()))
+        });
+        match outcome.await? {
+            Ok(()) => Ok(()),
+            Err(change) => bail!("{holder} did not keep the lease: {change}"),
+        }
+    }
+
+    /// How many terms began so far, by the events of the candidates.
+    pub fn terms(&self) -> usize {
+        self.journal
+            .read(|entries| entries.iter().filter_map(leading).count())
+    }
+
+    /// Checks the journal against the rules.
+    ///
+    /// # Errors
+    /// Names every fault.
+    pub fn verdict(&self) -> Result<()> {
+        let roster = self.roster().clone();
+        let faults = self.journal.read(|entries| judge(entries, &roster));
+        ensure!(faults.is_empty(), "{}", faults.join("\n"));
+        Ok(())
+    }
+
+    /// Notes the time of something the test does.
+    pub fn note(&self, text: &str) -> Timestamp {
+        self.journal.note(text);
+        now()
+    }
+
+    fn roster(&self) -> std::sync::MutexGuard<'_, Roster> {
+        self.roster.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn leading(entry: &Entry) -> Option<(String, Timestamp)> {
+    match &entry.what {
+        What::Event(event) if event.kind == EventKind::Leading => {
+            Some((event.name.clone(), entry.at))
+        }
+        _ => None,
+    }
+}
+
+fn revision<'e>(entry: &'e Entry, wanted: &str) -> Option<&'e Arc<Lease>> {
+    match &entry.what {
+        What::Lease(name, lease) if name == wanted => Some(lease),
+        _ => None,
+    }
+}
+
+fn newest(entries: &[Entry], wanted: &str) -> Option<Arc<Lease>> {
+    entries.iter().rev().find_map(|entry| match &entry.what {
+        What::Lease(name, lease) if name == wanted => Some(Some(Arc::clone(lease))),
+        What::LeaseGone(name, _) if name == wanted => Some(None),
+        _ => None,
+    })?
+}

@@ -1,0 +1,199 @@
+//! Who is elected, how leadership is handed over, and what happens when somebody dies.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use elector_tests::rig::{Entry, EventKind, Gate, Ground, Maker, Suite, What, World, between};
+
+const BOTH: &[Maker] = &[Maker::Ours, Maker::ClientGo];
+const GATES: &[Gate] = &[Gate::On, Gate::Off];
+
+/// W: the lease duration of all candidates here.
+const LEASE_DURATION: Duration = Duration::from_secs(15);
+
+/// How soon a cold start must have a leader.
+const COLD_START: Duration = Duration::from_secs(5);
+
+pub(crate) fn add(suite: &mut Suite) {
+    let mut add = |name, seconds, play| {
+        suite.add(
+            name,
+            Ground::Shared,
+            BOTH,
+            GATES,
+            Duration::from_secs(seconds),
+            play,
+        );
+    };
+    add("cold_start_of_three_versions", 40, |world| {
+        Box::pin(cold_start(world))
+    });
+    add("better_candidate_arrives", 45, |world| {
+        Box::pin(better_arrives(world))
+    });
+    add("leader_is_killed", 25, |world| {
+        Box::pin(leader_killed(world))
+    });
+    add("leader_is_terminated", 15, |world| {
+        Box::pin(leader_terminated(world))
+    });
+}
+
+/// How long after a crash the next one may begin to lead.
+fn crash_limit(maker: Maker) -> Duration {
+    LEASE_DURATION
+        + match maker {
+            Maker::Ours => Duration::from_secs(2),
+            Maker::ClientGo => Duration::from_secs(5), // it polls every 2 to 4.4 s
+        }
+}
+
+async fn cold_start(world: Arc<World>) -> Result<()> {
+    let start = world.note("three versions start");
+    let newest = world
+        .candidate("newest")
+        .version("1.3.0")
+        .flag_for(Maker::ClientGo, "--rejoin")
+        .start()?;
+    let middle = world
+        .candidate("middle")
+        .version("1.2.0")
+        .flag_for(Maker::ClientGo, "--rejoin")
+        .start()?;
+    let oldest = world
+        .candidate("oldest")
+        .version("1.1.0")
+        .flag_for(Maker::ClientGo, "--rejoin")
+        .start()?;
+    let rank = |name: &str| {
+        [&oldest, &middle, &newest]
+            .iter()
+            .position(|candidate| candidate.name() == name)
+    };
+
+    let (first, led) = world
+        .first_leader(COLD_START + Duration::from_secs(10))
+        .await?;
+    let took = between(start, led);
+    world.figure("somebody leads", took);
+    ensure!(took <= COLD_START, "nobody led for {took:?}");
+    if world.maker() == Maker::ClientGo && world.site().gate() == Gate::Off {
+        // It cannot be asked to make room: the best that had registered when the choice was made stays.
+        let choice = chosen_among(&world)?;
+        let best = choice
+            .iter()
+            .min_by_key(|name| rank(name))
+            .context("nobody had registered")?;
+        ensure!(
+            rank(&first) <= rank(best),
+            "{first} leads, and {best} was there before"
+        );
+        return world.stays(&first, 3).await;
+    }
+    let (led, patience) = match world.maker() {
+        Maker::Ours => (oldest.leads(Duration::from_secs(10)).await?, 2),
+        // Two leaders may have to make room, one after the other, each in its own time.
+        Maker::ClientGo => (oldest.leads(Duration::from_secs(60)).await?, 3),
+    };
+    world.figure("oldest leads", between(start, led));
+    world.stays("oldest", patience).await
+}
+
+/// The candidates that had registered half a second before the lease was granted for the first time.
+fn chosen_among(world: &World) -> Result<Vec<String>> {
+    world.journal().read(|entries| {
+        let granted = entries.iter().find(|entry| match &entry.what {
+            What::Lease(_, lease) => lease
+                .spec
+                .holder_identity
+                .as_deref()
+                .is_some_and(|holder| !holder.is_empty()),
+            _ => false,
+        });
+        let granted = granted.context("the lease was never granted")?.at;
+        let early = |entry: &&Entry| between(entry.at, granted) >= Duration::from_millis(500);
+        Ok(entries
+            .iter()
+            .filter(early)
+            .filter_map(|entry| match &entry.what {
+                What::Candidate(name, _) => Some(name.clone()),
+                _ => None,
+            })
+            .collect())
+    })
+}
+
+async fn better_arrives(world: Arc<World>) -> Result<()> {
+    let holder = world.candidate("holder").version("1.2.0").start()?;
+    holder.leads(COLD_START + Duration::from_secs(5)).await?;
+    world.stays("holder", 1).await?;
+    let arrival = world.note("a better candidate starts");
+    let better = world.candidate("better").version("1.1.0").start()?;
+    if world.maker() == Maker::ClientGo && world.site().gate() == Gate::Off {
+        return world.stays("holder", 6).await;
+    }
+    let limit = match world.maker() {
+        Maker::Ours => Duration::from_secs(5),
+        // It notices within 2 s, leads on for 10 s, and its record expires 15 s after its last renewal.
+        Maker::ClientGo => Duration::from_secs(5 + 12 + 15 + 5),
+    };
+    let led = better.leads(limit).await?;
+    let stopped = holder
+        .says(EventKind::WorkStopped, 0, Duration::from_secs(1))
+        .await?;
+    world.figure("until it leads", between(arrival, led));
+    world.figure("gap", between(stopped, led));
+    if world.maker() == Maker::Ours {
+        ensure!(stopped <= led, "the holder worked on");
+        ensure!(
+            between(stopped, led) < Duration::from_secs(1),
+            "the hand-over took {:?}",
+            between(stopped, led)
+        );
+    }
+    world.stays("better", 2).await
+}
+
+async fn leader_killed(world: Arc<World>) -> Result<()> {
+    let mut leader = world.candidate("leader").version("1.1.0").start()?;
+    leader.leads(COLD_START + Duration::from_secs(5)).await?;
+    let standby = world.candidate("standby").version("1.2.0").start()?;
+    world.stays("leader", 2).await?;
+    let killed = leader.kill()?;
+    let led = standby
+        .leads(crash_limit(world.maker()) + Duration::from_secs(10))
+        .await?;
+    let took = between(killed, led);
+    world.figure("until the next leads", took);
+    ensure!(
+        took <= crash_limit(world.maker()),
+        "the next led after {took:?}"
+    );
+    world.stays("standby", 2).await
+}
+
+async fn leader_terminated(world: Arc<World>) -> Result<()> {
+    let mut leader = world
+        .candidate("leader")
+        .version("1.1.0")
+        .flag_for(Maker::ClientGo, "--release-on-cancel")
+        .start()?;
+    leader.leads(COLD_START + Duration::from_secs(5)).await?;
+    let standby = world.candidate("standby").version("1.2.0").start()?;
+    world.stays("leader", 1).await?;
+    let asked = leader.terminate()?;
+    let limit = match world.maker() {
+        Maker::Ours => Duration::from_secs(2),
+        Maker::ClientGo => Duration::from_secs(10), // the elector asks for up to 5 s, it polls for up to 4.4 s
+    };
+    let led = standby.leads(limit + Duration::from_secs(10)).await?;
+    let took = between(asked, led);
+    world.figure("until the next leads", took);
+    leader.ends_well(Duration::from_secs(5)).await?;
+    ensure!(took <= limit, "the next led after {took:?}");
+    if world.maker() == Maker::Ours && world.candidates().get_opt("leader").await?.is_some() {
+        bail!("the leader left its candidate object behind");
+    }
+    world.stays("standby", 1).await
+}
