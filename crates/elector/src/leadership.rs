@@ -1,0 +1,210 @@
+//! Changes of leadership, each told once: who leads which term, whom it follows, and why.
+
+use std::fmt;
+
+use elector_protocol::{Identity, LeaseKey, LeaseRecord, Occupancy, Term};
+
+/// A lease changed hands, whoever wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeadershipChange {
+    /// The lease.
+    pub lease: LeaseKey,
+    /// Who holds it now, `None` for nobody.
+    pub holder: Option<Identity>,
+    /// The term, `spec.leaseTransitions`.
+    pub term: Term,
+    /// Who held it before.
+    pub previous: Option<Identity>,
+    /// Why, in one line.
+    pub reason: String,
+}
+
+/// A grant that is being written, so that its reason is known when the record appears.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ExpectedGrant {
+    pub(crate) to: Identity,
+    pub(crate) term: Term,
+    pub(crate) reason: String,
+}
+
+// === impl LeadershipChange ===
+
+impl LeadershipChange {
+    /// What changed from one record of a lease to the next, `None` where the holder and its term are the same.
+    ///
+    /// `ours` is the newest grant of our own.
+    pub(crate) fn between(
+        lease: &LeaseKey,
+        before: Option<&LeaseRecord>,
+        after: Option<&LeaseRecord>,
+        ours: Option<&ExpectedGrant>,
+    ) -> Option<Self> {
+        let previous = before.and_then(|record| record.holder.clone());
+        let holder = after.and_then(|record| record.holder.clone());
+        let term = after.or(before).map(|record| record.term)?;
+        let same_term = before.is_none_or(|record| record.term == term);
+        if previous == holder && (holder.is_none() || same_term) {
+            return None;
+        }
+        let granted =
+            |grant: &&ExpectedGrant| holder.as_ref() == Some(&grant.to) && term == grant.term;
+        let reason = match (ours.filter(granted), before, after) {
+            (Some(grant), _, _) => grant.reason.clone(),
+            (None, _, Some(after)) => told_by_records(before, after),
+            (None, _, None) => "the lease was deleted".to_owned(),
+        };
+        Some(Self {
+            lease: lease.clone(),
+            holder,
+            term,
+            previous,
+            reason,
+        })
+    }
+}
+
+impl fmt::Display for LeadershipChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.holder {
+            Some(holder) => write!(f, "{holder} leads {}", self.lease),
+            None => write!(f, "nobody leads {}", self.lease),
+        }
+    }
+}
+
+/// The reason for a change that others made, as far as the two records tell it.
+fn told_by_records(before: Option<&LeaseRecord>, after: &LeaseRecord) -> String {
+    let previous = before.and_then(|record| record.holder.as_ref());
+    let Some(holder) = &after.holder else {
+        let who = previous.map_or("its holder", Identity::as_str);
+        return match after.occupancy() {
+            Occupancy::Released => format!("{who} released it"),
+            Occupancy::Held(_) | Occupancy::Unproven => {
+                format!("{who} was removed by somebody else")
+            }
+        };
+    };
+    let handed_over = before.is_some_and(|record| {
+        record.preferred_holder.as_ref() == Some(holder) && record.term.next() == after.term
+    });
+    match previous {
+        Some(previous) if handed_over && after.is_unaccepted_grant() => {
+            format!("{previous} handed over")
+        }
+        _ if after.is_unaccepted_grant() => "another elector granted it".to_owned(),
+        Some(previous) if previous == holder => format!("{holder} started another term"),
+        _ => format!("{holder} took it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use elector_protocol::Timestamp;
+
+    use super::*;
+
+    fn id(text: &str) -> Identity {
+        Identity::new(text).unwrap()
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_micros(second * 1_000_000).unwrap()
+    }
+
+    fn granted(before: &LeaseRecord, to: &str, second: i64) -> LeaseRecord {
+        before.granted(id(to), Duration::from_secs(5), at(second))
+    }
+
+    fn renewed(record: &LeaseRecord, second: i64) -> LeaseRecord {
+        LeaseRecord {
+            renew_time: Some(at(second)),
+            ..record.clone()
+        }
+    }
+
+    #[test]
+    fn each_change_of_holder_has_its_reason() {
+        let born = LeaseRecord::born(None);
+        let a = renewed(&granted(&born, "a", 1), 2);
+        let yielding = a.preferring(Some(id("b")), None);
+        let blanked = LeaseRecord {
+            holder: None,
+            ..a.clone()
+        };
+        let taken = renewed(&granted(&a, "b", 3), 4);
+        let cases = [
+            (
+                Some(&born),
+                Some(granted(&born, "a", 1)),
+                Some("another elector granted it"),
+            ),
+            (Some(&a), Some(renewed(&a, 3)), None),
+            (Some(&a), Some(yielding.clone()), None),
+            (
+                Some(&yielding),
+                Some(granted(&yielding, "b", 3)),
+                Some("a handed over"),
+            ),
+            (Some(&a), Some(a.released(at(3))), Some("a released it")),
+            (
+                Some(&a),
+                Some(blanked),
+                Some("a was removed by somebody else"),
+            ),
+            (Some(&a), Some(taken), Some("b took it")),
+            (
+                Some(&a),
+                Some(granted(&a, "a", 3)),
+                Some("another elector granted it"),
+            ),
+            (
+                Some(&a),
+                Some(renewed(&granted(&a, "a", 3), 4)),
+                Some("a started another term"),
+            ),
+            (Some(&a), None, Some("the lease was deleted")),
+            (Some(&born), None, None),
+            (None, Some(born.clone()), None),
+            (None, Some(a.clone()), Some("a took it")),
+        ];
+        for (before, after, reason) in cases {
+            let change =
+                LeadershipChange::between(&LeaseKey::new("ns", "l"), before, after.as_ref(), None);
+            assert_eq!(change.as_ref().map(|change| change.reason.as_str()), reason);
+        }
+    }
+
+    #[test]
+    fn a_grant_of_our_own_is_told_with_our_reason() {
+        let born = LeaseRecord::born(None);
+        let record = granted(&born, "a", 1);
+        let ours = ExpectedGrant {
+            to: id("a"),
+            term: record.term,
+            reason: "is the only candidate".to_owned(),
+        };
+        let key = LeaseKey::new("ns", "l");
+        let change =
+            LeadershipChange::between(&key, Some(&born), Some(&record), Some(&ours)).unwrap();
+        assert_eq!(
+            change,
+            LeadershipChange {
+                lease: key.clone(),
+                holder: Some(id("a")),
+                term: Term(1),
+                previous: None,
+                reason: ours.reason.clone(),
+            }
+        );
+        // The same words must not be put into the mouth of somebody else's grant.
+        let other = LeadershipChange::between(
+            &key,
+            Some(&born),
+            Some(&granted(&born, "b", 1)),
+            Some(&ours),
+        );
+        assert_eq!(other.unwrap().reason, "another elector granted it");
+    }
+}

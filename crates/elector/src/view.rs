@@ -1,0 +1,166 @@
+//! What is known of every lease and candidate: an index from a lease to its election.
+//!
+//! ```text
+//!   lists and events of two watches, replies, reads ──> View ──> elections, one for each lease
+//!                                                        ├──> next_dirty():  keys to step
+//!                                                        └──> next_change(): leadership changes to tell
+//! ```
+//!
+//! The view performs no I/O and reads no clock. It knows three things that one election cannot: which candidate names
+//! which lease, since when a name that was never seen has been absent (the last complete list), and which object a
+//! revision came from, so that a write carries all of it.
+//!
+//! A lease that no candidate names costs its small record and a stop-watch, so that a first candidate finds the watch
+//! warm; its object is not kept and it is never stepped.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use elector_api::{Lease, LeaseCandidate, Malformed};
+use elector_protocol::elector::Election;
+use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion};
+
+use crate::leadership::LeadershipChange;
+use crate::view::entry::Entry;
+
+mod candidates;
+mod entry;
+mod leases;
+mod seen;
+
+pub(crate) use seen::{Area, CandidateSeen, LeaseSeen};
+
+/// The store is older than what was seen of it: it was restored from a backup. Everything known is void (R4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Restored;
+
+/// All elections, as one elector saw them.
+#[derive(Debug)]
+pub(crate) struct View {
+    areas: BTreeSet<Area>,
+    /// When each area's leases were last listed completely.
+    leases_listed: BTreeMap<Area, Instant>,
+    candidates_listed: BTreeSet<Area>,
+    /// The newest revision of any lease that was known when the list of an area was asked for.
+    lease_floor: BTreeMap<Area, ResourceVersion>,
+    newest_lease: ResourceVersion,
+    /// The same for candidates.
+    candidate_floor: BTreeMap<Area, ResourceVersion>,
+    newest_candidate: ResourceVersion,
+    elections: BTreeMap<LeaseKey, Entry>,
+    places: BTreeMap<(Arc<str>, Identity), Place>,
+    dirty: VecDeque<LeaseKey>,
+    changes: VecDeque<LeadershipChange>,
+}
+
+/// Where a candidate stands.
+#[derive(Debug)]
+struct Place {
+    lease: LeaseKey,
+    version: ResourceVersion,
+    object: Arc<LeaseCandidate>,
+}
+
+// === impl View ===
+
+impl View {
+    /// A view that has seen nothing; it is synced when every area's leases and candidates have been listed.
+    pub(crate) fn new(areas: impl IntoIterator<Item = Area>) -> Self {
+        Self {
+            areas: areas.into_iter().collect(),
+            leases_listed: BTreeMap::new(),
+            candidates_listed: BTreeSet::new(),
+            lease_floor: BTreeMap::new(),
+            newest_lease: ResourceVersion(0),
+            candidate_floor: BTreeMap::new(),
+            newest_candidate: ResourceVersion(0),
+            elections: BTreeMap::new(),
+            places: BTreeMap::new(),
+            dirty: VecDeque::new(),
+            changes: VecDeque::new(),
+        }
+    }
+
+    /// Whether both first lists are complete, in every area. Before that no step may have an effect.
+    pub(crate) fn is_synced(&self) -> bool {
+        let listed =
+            |area| self.leases_listed.contains_key(area) && self.candidates_listed.contains(area);
+        self.areas.iter().all(listed)
+    }
+
+    /// A key whose election has something new to judge.
+    pub(crate) fn next_dirty(&mut self) -> Option<LeaseKey> {
+        self.dirty.pop_front()
+    }
+
+    /// A leadership change that has not been told yet.
+    pub(crate) fn next_change(&mut self) -> Option<LeadershipChange> {
+        self.changes.pop_front()
+    }
+
+    /// The election of a lease that candidates name, or the reason why its Lease cannot be judged.
+    pub(crate) fn election(&self, key: &LeaseKey) -> Option<Result<&Election, &Malformed>> {
+        let entry = self.elections.get(key)?;
+        entry.has_candidates().then_some(match &entry.fault {
+            Some(fault) => Err(fault),
+            None => Ok(&entry.election),
+        })
+    }
+
+    /// Every lease that a candidate names.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &LeaseKey> {
+        let named = |(key, entry): (_, &Entry)| entry.has_candidates().then_some(key);
+        self.elections.iter().filter_map(named)
+    }
+
+    /// The object of this very revision of a Lease, if it was kept.
+    pub(crate) fn lease_object(
+        &self,
+        key: &LeaseKey,
+        version: ResourceVersion,
+    ) -> Option<&Arc<Lease>> {
+        let entry = self.elections.get(key)?;
+        let current = entry.election.lease()?.version == version;
+        entry.object.as_ref().filter(|_| current)
+    }
+
+    /// The object of this very revision of a candidate.
+    pub(crate) fn candidate_object(
+        &self,
+        namespace: &Arc<str>,
+        name: &Identity,
+        version: ResourceVersion,
+    ) -> Option<&Arc<LeaseCandidate>> {
+        let place = self.places.get(&(namespace.clone(), name.clone()))?;
+        (place.version == version).then_some(&place.object)
+    }
+
+    /// The newest revision of a Lease that is known.
+    pub(crate) fn lease_version(&self, key: &LeaseKey) -> Option<ResourceVersion> {
+        Some(self.elections.get(key)?.election.lease()?.version)
+    }
+
+    /// Drops what is not worth remembering; to be called once in a while.
+    pub(crate) fn forget(&mut self, now: Instant) {
+        self.elections
+            .retain(|_, entry| !entry.election.is_forgettable(now));
+    }
+
+    /// Throws away one lease's memory after it made the code fail; what is seen next starts it anew.
+    pub(crate) fn reset(&mut self, key: &LeaseKey) {
+        self.elections.insert(key.clone(), Entry::new(None));
+        self.places.retain(|_, place| place.lease != *key);
+    }
+
+    /// When the leases of a namespace were last listed completely.
+    fn listed_at(&self, namespace: &Arc<str>) -> Option<Instant> {
+        let covering = self
+            .leases_listed
+            .iter()
+            .filter(|(area, _)| area.covers(namespace));
+        covering.map(|(_, at)| *at).max()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! What is heard of candidates, and which lease each of them names.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use elector_protocol::elector::News;
+use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion};
+
+use crate::view::entry::Entry;
+use crate::view::{Area, CandidateSeen, Place, View};
+
+// === impl View ===
+
+impl View {
+    /// A list of an area's candidates is about to be asked for.
+    pub(crate) fn handle_candidate_gap(&mut self, area: &Area) {
+        self.candidate_floor
+            .insert(area.clone(), self.newest_candidate);
+    }
+
+    /// A complete list of an area's candidates.
+    pub(crate) fn handle_candidates(
+        &mut self,
+        now: Instant,
+        area: &Area,
+        candidates: Vec<CandidateSeen>,
+    ) {
+        let floor = self
+            .candidate_floor
+            .remove(area)
+            .unwrap_or(ResourceVersion(0));
+        self.candidates_listed.insert(area.clone());
+        let listed: BTreeSet<_> = candidates.iter().map(CandidateSeen::place).collect();
+        for seen in candidates {
+            // A reply may have brought a later revision while the list was under way.
+            let known = self.places.get(&seen.place()).map(|place| place.version);
+            if !known.is_some_and(|known| seen.candidate.version < known && known > floor) {
+                self.take_candidate(now, seen, News::List);
+            }
+        }
+        let missing: Vec<_> = self
+            .places
+            .keys()
+            .filter(|place| area.covers(&place.0) && !listed.contains(place))
+            .cloned()
+            .collect();
+        for (namespace, name) in missing {
+            self.handle_candidate_gone(&namespace, &name, None);
+        }
+    }
+
+    /// An event of a candidate watch.
+    pub(crate) fn handle_candidate(&mut self, now: Instant, seen: CandidateSeen) {
+        self.take_candidate(now, seen, News::Event);
+    }
+
+    /// The answer to a write of ours. Where the candidate is not known to exist, the watch knows better.
+    pub(crate) fn handle_candidate_reply(&mut self, now: Instant, seen: CandidateSeen) {
+        if self.places.contains_key(&seen.place()) {
+            self.take_candidate(now, seen, News::Reply);
+        }
+    }
+
+    /// A candidate was seen deleted, or cannot be read any more.
+    pub(crate) fn handle_candidate_gone(
+        &mut self,
+        namespace: &Arc<str>,
+        name: &Identity,
+        version: Option<ResourceVersion>,
+    ) {
+        let place = (namespace.clone(), name.clone());
+        let Some(known) = self.places.get(&place) else {
+            return;
+        };
+        if version.is_some_and(|version| version < known.version) {
+            return;
+        }
+        let key = known.lease.clone();
+        self.places.remove(&place);
+        self.leave(&key, name);
+    }
+
+    fn take_candidate(&mut self, now: Instant, seen: CandidateSeen, news: News) {
+        let place = seen.place();
+        self.newest_candidate = self.newest_candidate.max(seen.candidate.version);
+        let CandidateSeen {
+            lease,
+            candidate,
+            object,
+        } = seen;
+        if let Some(known) = self.places.get(&place) {
+            if candidate.version <= known.version && news != News::List {
+                return;
+            }
+            if known.lease != lease {
+                let left = known.lease.clone();
+                self.leave(&left, &candidate.name);
+            }
+        }
+        let standing = Place {
+            lease: lease.clone(),
+            version: candidate.version,
+            object,
+        };
+        self.places.insert(place, standing);
+        let absent_since = self.listed_at(&lease.namespace);
+        let entry = self
+            .elections
+            .entry(lease.clone())
+            .or_insert_with(|| Entry::new(absent_since));
+        entry.election.handle_candidate(now, candidate, news);
+        self.dirty.push_back(lease);
+    }
+
+    /// A candidate does not name this lease any more.
+    fn leave(&mut self, key: &LeaseKey, name: &Identity) {
+        let Some(entry) = self.elections.get_mut(key) else {
+            return;
+        };
+        entry.election.handle_candidate_gone(name, None);
+        if !entry.has_candidates() {
+            entry.object = None;
+            entry.expected = None;
+        }
+        self.dirty.push_back(key.clone());
+    }
+}

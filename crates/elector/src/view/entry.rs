@@ -1,0 +1,55 @@
+//! The memory of one lease: its election, and the object behind it.
+
+use std::sync::Arc;
+
+use elector_api::{Lease, Malformed};
+use elector_protocol::Instant;
+use elector_protocol::elector::{Election, News};
+
+use crate::leadership::ExpectedGrant;
+
+/// One lease.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) election: Election,
+    /// Whether the election knows if its Lease exists.
+    pub(super) known: bool,
+    /// The object of the newest revision, kept while a candidate names the lease.
+    pub(super) object: Option<Arc<Lease>>,
+    /// Why the newest revision cannot be judged.
+    pub(super) fault: Option<Malformed>,
+    pub(super) expected: Option<ExpectedGrant>,
+}
+
+// === impl Entry ===
+
+impl Entry {
+    pub(super) fn new(absent_since: Option<Instant>) -> Self {
+        Self {
+            election: absent_since.map_or_else(Election::unknown, Election::absent),
+            known: absent_since.is_some(),
+            object: None,
+            fault: None,
+            expected: None,
+        }
+    }
+
+    pub(super) fn has_candidates(&self) -> bool {
+        self.election.candidates().next().is_some()
+    }
+
+    /// A revision came that cannot be judged: what was known of the Lease is void, the candidates stay.
+    pub(super) fn break_off(&mut self, now: Instant, fault: Malformed) {
+        let mut election = Election::unknown();
+        for candidate in self.election.candidates() {
+            election.handle_candidate(now, candidate.clone(), News::List);
+        }
+        *self = Self {
+            election,
+            known: false,
+            object: None,
+            fault: Some(fault),
+            expected: None,
+        };
+    }
+}

@@ -1,0 +1,221 @@
+//! What is heard of leases: lists, events, replies, reads.
+
+use std::collections::BTreeSet;
+
+use elector_protocol::elector::News;
+use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion, Term};
+
+use crate::leadership::{ExpectedGrant, LeadershipChange};
+use crate::view::entry::Entry;
+use crate::view::{Area, LeaseSeen, Restored, View};
+
+// === impl View ===
+
+impl View {
+    /// A list of an area's leases is about to be asked for: the watch before it broke off.
+    pub(crate) fn handle_lease_gap(&mut self, area: &Area) {
+        self.lease_floor.insert(area.clone(), self.newest_lease);
+    }
+
+    /// A complete list of an area's leases.
+    ///
+    /// # Errors
+    ///
+    /// When it is older than what was known before it was asked for; the view must then be thrown away.
+    pub(crate) fn handle_leases(
+        &mut self,
+        now: Instant,
+        area: &Area,
+        leases: Vec<LeaseSeen>,
+    ) -> Result<(), Restored> {
+        let floor = self.lease_floor.remove(area).unwrap_or(ResourceVersion(0));
+        let listed: BTreeSet<LeaseKey> = leases.iter().map(|seen| seen.key.clone()).collect();
+        let restored = leases.iter().any(|seen| {
+            let known = self.lease_version(&seen.key);
+            matches!((known, seen.version), (Some(known), Some(version)) if version < known && known <= floor)
+        });
+        if restored {
+            return Err(Restored);
+        }
+        self.leases_listed.insert(area.clone(), now);
+        for seen in leases {
+            let newer_known = |known| seen.version.is_some_and(|version| version < known);
+            // A reply may have brought a later revision while the list was under way.
+            if !self.lease_version(&seen.key).is_some_and(newer_known) {
+                self.take_lease(now, seen, News::List);
+            }
+        }
+        let missing: Vec<LeaseKey> = self
+            .elections
+            .keys()
+            .filter(|key| area.covers(&key.namespace) && !listed.contains(key))
+            .cloned()
+            .collect();
+        for key in missing {
+            self.lease_gone(now, &key, None, News::List);
+        }
+        Ok(())
+    }
+
+    /// An event of a lease watch.
+    pub(crate) fn handle_lease(&mut self, now: Instant, seen: LeaseSeen) {
+        self.take_lease(now, seen, News::Event);
+    }
+
+    /// A deletion that a lease watch delivered.
+    pub(crate) fn handle_lease_gone(
+        &mut self,
+        now: Instant,
+        key: &LeaseKey,
+        version: Option<ResourceVersion>,
+    ) {
+        self.lease_gone(now, key, version, News::Event);
+    }
+
+    /// The answer to a write of ours. Where the Lease is not known to exist, the watch knows better.
+    pub(crate) fn handle_lease_reply(&mut self, now: Instant, seen: LeaseSeen) {
+        if self.lease_version(&seen.key).is_some() {
+            self.take_lease(now, seen, News::Reply);
+        }
+    }
+
+    /// The answer to a GET, sent when `asked_at` was the newest revision known. What came between is not known.
+    ///
+    /// # Errors
+    ///
+    /// When it is older than `asked_at`; the view must then be thrown away.
+    pub(crate) fn handle_lease_read(
+        &mut self,
+        now: Instant,
+        seen: LeaseSeen,
+        asked_at: Option<ResourceVersion>,
+    ) -> Result<(), Restored> {
+        let (Some(known), Some(version)) = (self.lease_version(&seen.key), seen.version) else {
+            return Ok(());
+        };
+        if asked_at.is_some_and(|asked_at| version < asked_at) {
+            return Err(Restored);
+        }
+        if version > known {
+            self.take_lease(now, seen, News::List);
+        } else if version == known
+            && let Some(entry) = self.elections.get_mut(&seen.key)
+            && entry.has_candidates()
+        {
+            entry.object = Some(seen.object);
+        }
+        Ok(())
+    }
+
+    /// A POST of ours was answered.
+    pub(crate) fn handle_created(&mut self, now: Instant, key: &LeaseKey) {
+        if let Some(entry) = self.elections.get_mut(key) {
+            entry.election.handle_created(now);
+        }
+    }
+
+    /// A grant is about to be written; when its record appears, this is why.
+    pub(crate) fn expect_grant(
+        &mut self,
+        key: &LeaseKey,
+        to: Identity,
+        term: Term,
+        reason: String,
+    ) {
+        if let Some(entry) = self.elections.get_mut(key) {
+            entry.expected = Some(ExpectedGrant { to, term, reason });
+        }
+    }
+
+    fn take_lease(&mut self, now: Instant, seen: LeaseSeen, news: News) {
+        if let Some(version) = seen.version {
+            self.newest_lease = self.newest_lease.max(version);
+        }
+        let absent_since = self.listed_at(&seen.key.namespace);
+        // What a list shows of a lease that was not known before is no change: it may be of long ago.
+        let first_sight = match self.elections.get(&seen.key) {
+            Some(entry) => !entry.known,
+            None => news == News::List,
+        };
+        let entry = self
+            .elections
+            .entry(seen.key.clone())
+            .or_insert_with(|| Entry::new(absent_since));
+        let snapshot = match seen.snapshot {
+            Ok(snapshot) => snapshot,
+            Err(_)
+                if news == News::Event
+                    && entry
+                        .election
+                        .lease()
+                        .is_some_and(|lease| seen.version <= Some(lease.version)) =>
+            {
+                return;
+            }
+            Err(fault) => {
+                entry.break_off(now, fault);
+                if entry.has_candidates() {
+                    self.dirty.push_back(seen.key);
+                }
+                return;
+            }
+        };
+        let known = entry.election.lease().cloned();
+        let was_faulty = entry.fault.take().is_some();
+        // What a malformed revision said is not known: the next readable one follows a gap.
+        let news = if was_faulty { News::List } else { news };
+        let fresh = known
+            .as_ref()
+            .is_none_or(|known| known.version < snapshot.version);
+        let version = snapshot.version;
+        entry.known = true;
+        entry.election.handle_lease(now, snapshot, news);
+        if !entry.has_candidates() {
+            return;
+        }
+        if entry
+            .election
+            .lease()
+            .is_some_and(|lease| lease.version == version)
+        {
+            entry.object = Some(seen.object);
+        }
+        if !fresh {
+            return;
+        }
+        if !first_sight {
+            let before = known.as_ref().map(|known| &known.record);
+            let after = entry.election.lease().map(|lease| &lease.record);
+            let ours = entry.expected.as_ref();
+            let change = LeadershipChange::between(&seen.key, before, after, ours);
+            self.changes.extend(change);
+        }
+        self.dirty.push_back(seen.key);
+    }
+
+    fn lease_gone(
+        &mut self,
+        now: Instant,
+        key: &LeaseKey,
+        version: Option<ResourceVersion>,
+        news: News,
+    ) {
+        if let Some(version) = version {
+            self.newest_lease = self.newest_lease.max(version);
+        }
+        let Some(entry) = self.elections.get_mut(key) else {
+            return;
+        };
+        let known = entry.election.lease().map(|lease| lease.record.clone());
+        entry.fault = None;
+        entry.known = true;
+        entry.election.handle_lease_gone(now, version, news);
+        if entry.election.lease().is_some() || !entry.has_candidates() {
+            return;
+        }
+        entry.object = None;
+        let change = LeadershipChange::between(key, known.as_ref(), None, None);
+        self.changes.extend(change);
+        self.dirty.push_back(key.clone());
+    }
+}

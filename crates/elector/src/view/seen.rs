@@ -1,0 +1,82 @@
+//! What a watch, a reply or a read shows: an object, and what it says.
+
+use std::sync::Arc;
+
+use elector_api::{Lease, LeaseCandidate, Malformed};
+use elector_protocol::{Candidate, Identity, LeaseKey, LeaseSnapshot, ResourceVersion};
+
+/// The namespaces that one watch covers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Area {
+    /// All of them.
+    Everywhere,
+    /// This one.
+    Namespace(Arc<str>),
+}
+
+/// A revision of a Lease: what it says, and the object that says it.
+#[derive(Clone, Debug)]
+pub(crate) struct LeaseSeen {
+    pub(crate) key: LeaseKey,
+    pub(crate) version: Option<ResourceVersion>,
+    pub(crate) snapshot: Result<LeaseSnapshot, Malformed>,
+    pub(crate) object: Arc<Lease>,
+}
+
+/// A revision of a LeaseCandidate, and the lease that it names.
+#[derive(Clone, Debug)]
+pub(crate) struct CandidateSeen {
+    pub(crate) lease: LeaseKey,
+    pub(crate) candidate: Candidate,
+    pub(crate) object: Arc<LeaseCandidate>,
+}
+
+// === impl Area ===
+
+impl Area {
+    pub(super) fn covers(&self, namespace: &str) -> bool {
+        match self {
+            Self::Everywhere => true,
+            Self::Namespace(own) => own.as_ref() == namespace,
+        }
+    }
+}
+
+// === impl LeaseSeen ===
+
+impl LeaseSeen {
+    /// Reads an object.
+    pub(crate) fn of(object: Lease) -> Self {
+        let snapshot = object.snapshot();
+        let version = object.metadata.resource_version.as_deref();
+        Self {
+            key: object.key(),
+            version: version
+                .and_then(|text| text.parse().ok())
+                .map(ResourceVersion),
+            snapshot,
+            object: Arc::new(object),
+        }
+    }
+}
+
+// === impl CandidateSeen ===
+
+impl CandidateSeen {
+    /// Reads an object.
+    ///
+    /// # Errors
+    ///
+    /// When it belongs to no election.
+    pub(crate) fn of(object: LeaseCandidate) -> Result<Self, Malformed> {
+        Ok(Self {
+            lease: object.lease_key(),
+            candidate: object.candidate()?,
+            object: Arc::new(object),
+        })
+    }
+
+    pub(super) fn place(&self) -> (Arc<str>, Identity) {
+        (self.lease.namespace.clone(), self.candidate.name.clone())
+    }
+}
