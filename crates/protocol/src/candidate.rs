@@ -19,6 +19,8 @@ mod step;
 mod tenure;
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod scenarios;
 #[cfg(test)]
 mod world;

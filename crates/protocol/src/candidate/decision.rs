@@ -105,6 +105,15 @@ pub enum Loss {
     StoreRestored,
 }
 
+// === impl Decision ===
+
+impl Renumber for Decision {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        self.effects.renumber(by);
+        self.wake_at.renumber(by);
+    }
+}
+
 // === impl Effect ===
 
 impl Renumber for Effect {

@@ -79,6 +79,20 @@ fn belief_counts_from_the_send_and_not_from_the_reply() {
     world.run();
     let belief = world.tenure.belief().unwrap();
     assert_eq!(belief.deadline, sent_at.after(seconds(10.0)));
+    assert!(!world.tenure.believes(belief.deadline));
+}
+
+#[test]
+fn a_duration_that_a_stranger_changed_is_restored_by_the_next_renewal() {
+    let mut world = World::leading();
+    world.store.edit(|record| crate::lease::LeaseRecord {
+        duration_seconds: Some(3),
+        ..record.clone()
+    });
+    world.watch();
+    world.pass(seconds(4.0));
+    assert_eq!(world.record().duration_seconds, Some(15));
+    assert!(world.told.is_empty());
 }
 
 #[test]

@@ -1,0 +1,580 @@
+//! Properties of a tenure on arbitrary histories, judged by an oracle that shares no code with it: what the store
+//! applied, when each write was sent, and whether the work runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::{
+    Just, ProptestConfig, Strategy as Arbitrary, TestCaseError, any, prop_assert, prop_assert_eq,
+    prop_oneof, proptest,
+};
+
+use super::world::{Store, config, identity, wall_at};
+use super::{Effect, LeaseEvent, Outcome, ReadFailed, StopReason, Tenure, WriteKind};
+use crate::elector::{Actor, audit};
+use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
+use crate::names::{ResourceVersion, Term, Token, Uid};
+use crate::renumber::{Renumber, Renumbering};
+use crate::time::{Instant, Timestamp};
+use crate::timing::CandidateTiming;
+
+/// One thing that can happen to a process and its Lease.
+#[derive(Clone, Debug)]
+enum Happening {
+    Pass(u64),
+    Step,
+    Grant(&'static str),
+    Prefer(Option<&'static str>),
+    /// A stranger changes the duration.
+    Shorten(i32),
+    /// A stranger empties the record, as client-go does with a successor's (MC-M6).
+    Blank,
+    Delete,
+    Create,
+    /// The watch brings the revision of so many writes ago.
+    Event(usize),
+    Absent,
+    /// A read is answered by what the store held when it was sent, or holds now.
+    Read {
+        late: bool,
+    },
+    ReadFails,
+    /// One of the writes that were sent reaches the store, perhaps long after it was given up.
+    Apply(usize),
+    Reply,
+    Timeout,
+    Refuse,
+    WorkStops,
+    ShutDown,
+    Withdrawn,
+}
+
+fn happenings() -> impl Arbitrary<Value = Happening> {
+    use Happening::{
+        Absent, Apply, Blank, Create, Delete, Event, Grant, Pass, Prefer, Read, ReadFails, Refuse,
+        Reply, Shorten, ShutDown, Step, Timeout, Withdrawn, WorkStops,
+    };
+    prop_oneof![
+        6 => prop_oneof![0..300u64, 0..4_000u64, 0..20_000u64].prop_map(Pass),
+        8 => Just(Step),
+        4 => Just(Grant("me")),
+        1 => Just(Grant("other")),
+        1 => prop_oneof![Just(None), Just(Some("me")), Just(Some("other"))].prop_map(Prefer),
+        3 => (1..40).prop_map(Shorten),
+        1 => Just(Blank),
+        1 => Just(Delete),
+        1 => Just(Create),
+        8 => Just(Event(0)),
+        2 => (0..6usize).prop_map(Event),
+        1 => Just(Absent),
+        4 => any::<bool>().prop_map(|late| Read { late }),
+        1 => Just(ReadFails),
+        8 => (0..3usize).prop_map(Apply),
+        8 => Just(Reply),
+        2 => Just(Timeout),
+        1 => Just(Refuse),
+        2 => Just(WorkStops),
+        1 => Just(ShutDown),
+        1 => Just(Withdrawn),
+    ]
+}
+
+/// A write on its way.
+struct Sent {
+    kind: WriteKind,
+    write: LeaseWrite,
+    sent_at: Instant,
+    outcome: Option<Outcome>,
+}
+
+/// The process, the store, and what the oracle knows.
+struct Trial {
+    tenure: Tenure,
+    store: Store,
+    history: Vec<LeaseSnapshot>,
+    now: Instant,
+    sent: Vec<Sent>,
+    /// Whether the last write sent is still waited for.
+    awaited: bool,
+    /// What the store held when the read under way was sent.
+    read: Option<Option<LeaseSnapshot>>,
+    working: bool,
+    closing: bool,
+    /// Terms of this process, by the accept that the store applied.
+    accepted: BTreeMap<(Uid, Term), Token>,
+    /// Until when the writes that the store applied carry the belief of a term.
+    carried: BTreeMap<(Uid, Term), Instant>,
+    durations: BTreeMap<(Uid, Term), BTreeSet<Option<i32>>>,
+}
+
+impl Trial {
+    fn new() -> Self {
+        let store = Store::born();
+        let history = store.lease.iter().cloned().collect();
+        Self {
+            tenure: Tenure::new(config()),
+            store,
+            history,
+            now: Instant::from_epoch(Duration::from_secs(1000)),
+            sent: Vec::new(),
+            awaited: false,
+            read: None,
+            working: false,
+            closing: false,
+            accepted: BTreeMap::new(),
+            carried: BTreeMap::new(),
+            durations: BTreeMap::new(),
+        }
+    }
+
+    fn happen(&mut self, happening: &Happening) -> Result<(), TestCaseError> {
+        let window = CandidateTiming::default().accept_window;
+        let wall = wall_at(self.now);
+        match happening {
+            Happening::Pass(millis) => self.now = self.now.after(Duration::from_millis(*millis)),
+            Happening::Step => self.step()?,
+            Happening::Grant(to) => self.edit(|lease| lease.granted(identity(to), window, wall)),
+            Happening::Prefer(whom) => {
+                self.edit(|lease| lease.preferring(whom.map(identity), None));
+            }
+            Happening::Shorten(seconds) => self.edit(|lease| LeaseRecord {
+                duration_seconds: Some(*seconds),
+                ..lease.clone()
+            }),
+            Happening::Blank => self.edit(|lease| LeaseRecord {
+                holder: None,
+                duration_seconds: Some(1),
+                ..lease.clone()
+            }),
+            Happening::Delete => {
+                if self.store.lease.is_some() {
+                    let version = self.store.delete();
+                    if wall.as_micros() % 2 == 0 {
+                        self.tenure
+                            .handle_event(self.now, LeaseEvent::Deleted(version));
+                    }
+                }
+            }
+            Happening::Create => {
+                if self.store.lease.is_none() {
+                    self.store.create(LeaseRecord::born(None));
+                    self.remember();
+                }
+            }
+            Happening::Event(age) => {
+                let index = self.history.len().saturating_sub(1 + age);
+                let event = LeaseEvent::Seen(self.history[index].clone());
+                self.tenure.handle_event(self.now, event);
+            }
+            Happening::Absent => self.tenure.handle_event(self.now, LeaseEvent::Absent),
+            Happening::Read { late } => {
+                if let Some(early) = self.read.take() {
+                    let answer = if *late {
+                        self.store.lease.clone()
+                    } else {
+                        early
+                    };
+                    self.tenure.handle_read(self.now, Ok(answer));
+                }
+            }
+            Happening::ReadFails => {
+                if self.read.take().is_some() {
+                    self.tenure.handle_read(self.now, Err(ReadFailed));
+                }
+            }
+            Happening::Apply(age) => self.apply(*age),
+            Happening::Reply => {
+                self.apply(0);
+                let outcome = self.sent.last().and_then(|sent| sent.outcome.clone());
+                if let Some(outcome) = outcome.filter(|_| self.awaited) {
+                    self.awaited = false;
+                    self.tenure.handle_outcome(self.now, outcome);
+                }
+            }
+            Happening::Timeout => {
+                if std::mem::take(&mut self.awaited) {
+                    self.tenure.handle_outcome(self.now, Outcome::Unknown);
+                }
+            }
+            Happening::Refuse => {
+                let open = self.sent.last().is_some_and(|sent| sent.outcome.is_none());
+                if self.awaited && open {
+                    self.awaited = false;
+                    let _ = self.sent.pop();
+                    self.tenure.handle_outcome(self.now, Outcome::Refused);
+                }
+            }
+            Happening::WorkStops => {
+                self.working = false;
+                self.tenure.handle_work_stopped(self.now);
+            }
+            Happening::ShutDown => {
+                self.closing = true;
+                self.tenure.shut_down(self.now);
+            }
+            Happening::Withdrawn => self.tenure.handle_withdrawn(),
+        }
+        self.judge()
+    }
+
+    fn remember(&mut self) {
+        self.history.extend(self.store.lease.clone());
+    }
+
+    fn edit(&mut self, change: impl FnOnce(&LeaseRecord) -> LeaseRecord) {
+        if self.store.lease.is_some() {
+            self.store.edit(change);
+            self.remember();
+        }
+    }
+
+    fn apply(&mut self, age: usize) {
+        let Some(index) = self.sent.len().checked_sub(1 + age) else {
+            return;
+        };
+        if self.sent[index].outcome.is_some() {
+            return;
+        }
+        let Sent {
+            kind,
+            write,
+            sent_at,
+            ..
+        } = &self.sent[index];
+        let outcome = self.store.put(write);
+        if let Outcome::Done(done) = &outcome {
+            let term = (done.uid.clone(), done.record.term);
+            if *kind == WriteKind::Accept {
+                let _ = self.accepted.insert(term.clone(), Token(write.version));
+            }
+            if matches!(kind, WriteKind::Accept | WriteKind::Renew) {
+                let until = sent_at.after(CandidateTiming::default().renew_deadline);
+                let carried = self.carried.entry(term).or_insert(until);
+                *carried = (*carried).max(until);
+            }
+            self.history.push(done.clone());
+        }
+        self.sent[index].outcome = Some(outcome);
+    }
+
+    fn step(&mut self) -> Result<(), TestCaseError> {
+        self.renumbering_commutes()?;
+        let decision = self.tenure.step(self.now, wall_at(self.now));
+        for effect in decision.effects {
+            match effect {
+                Effect::Read => {
+                    prop_assert!(self.read.is_none() && !self.awaited, "two requests at once");
+                    self.read = Some(self.store.lease.clone());
+                }
+                Effect::Write { kind, write } => self.send(kind, write)?,
+                Effect::Start { term, token } => {
+                    prop_assert!(!self.working, "work of two terms at once");
+                    prop_assert!(!self.closing, "work starts during a shutdown");
+                    self.working = true;
+                    let belief = self
+                        .tenure
+                        .belief()
+                        .map(|belief| (belief.term, belief.token));
+                    prop_assert_eq!(belief, Some((term, token)));
+                }
+                Effect::Stop(StopReason::Lost(_)) => {
+                    prop_assert!(!self.tenure.believes(self.now));
+                }
+                Effect::Stop(_) => prop_assert!(self.working),
+                Effect::Ended(_) => prop_assert!(!self.working),
+            }
+        }
+        if let Some(belief) = self.tenure.belief() {
+            prop_assert!(
+                decision.wake_at.is_some_and(|at| at <= belief.deadline),
+                "nobody would end the belief"
+            );
+        }
+        Ok(())
+    }
+
+    /// S6, S10: every write is on a grant to this process, or on a term that it accepted.
+    fn send(&mut self, kind: WriteKind, write: LeaseWrite) -> Result<(), TestCaseError> {
+        prop_assert!(self.read.is_none() && !self.awaited, "two requests at once");
+        let base = self
+            .history
+            .iter()
+            .find(|lease| lease.version == write.version);
+        let Some(base) = base.filter(|base| base.uid == write.uid) else {
+            return Err(TestCaseError::fail("a write on a revision that never was"));
+        };
+        let me = identity("me");
+        prop_assert_eq!(
+            &base.record.holder,
+            &Some(me.clone()),
+            "{} on a stranger's record",
+            kind
+        );
+        let term = (base.uid.clone(), base.record.term);
+        match kind {
+            WriteKind::Accept => {
+                prop_assert!(!base.record.has_token(), "accept of another life's term");
+                prop_assert_eq!(write.record.token, Some(Token(base.version)));
+            }
+            _ => prop_assert_eq!(
+                self.accepted.get(&term),
+                base.record.token.as_ref(),
+                "{} on a term of another life",
+                kind
+            ),
+        }
+        match kind {
+            WriteKind::Accept | WriteKind::Renew => {
+                let durations = self.durations.entry(term).or_default();
+                let _ = durations.insert(write.record.duration_seconds);
+                prop_assert_eq!(durations.len(), 1, "the duration of a term changed");
+            }
+            WriteKind::Release | WriteKind::HandOff(_) => {
+                prop_assert!(!self.working, "{} while the work runs", kind);
+                prop_assert!(!self.tenure.believes(self.now), "{} under belief", kind);
+            }
+        }
+        let own = LeaseRecord {
+            // A renewal undoes a stranger's change of the duration, which is no move of ours to judge.
+            duration_seconds: match kind {
+                WriteKind::Renew => write.record.duration_seconds,
+                _ => base.record.duration_seconds,
+            },
+            ..base.record.clone()
+        };
+        if let Err(violation) = audit(&own, &write.record, &Actor::Candidate(&me)) {
+            return Err(TestCaseError::fail(format!("{kind}: {violation}")));
+        }
+        self.awaited = true;
+        self.sent.push(Sent {
+            kind,
+            write,
+            sent_at: self.now,
+            outcome: None,
+        });
+        Ok(())
+    }
+
+    /// S2: belief lies between the accept that the store applied and the renew deadline after the send of the newest
+    /// write that it applied, and only work that runs is believed in.
+    fn judge(&self) -> Result<(), TestCaseError> {
+        let newest = self.tenure.newest;
+        let mut open = self.tenure.unresolved.iter();
+        prop_assert!(
+            open.all(|attempt| Some(attempt.base) == newest),
+            "a settled attempt is kept"
+        );
+        if !self.tenure.believes(self.now) {
+            return Ok(());
+        }
+        let (Some(belief), Some(known)) = (self.tenure.belief(), self.tenure.known()) else {
+            return Err(TestCaseError::fail("a belief without a term"));
+        };
+        let term = (known.uid.clone(), belief.term);
+        prop_assert_eq!(self.accepted.get(&term), Some(&belief.token));
+        prop_assert!(self.working);
+        let carried = self.carried.get(&term).copied();
+        prop_assert!(
+            carried.is_some_and(|until| belief.deadline <= until),
+            "belief until {:?}, carried until {:?}",
+            belief.deadline,
+            carried
+        );
+        Ok(())
+    }
+
+    /// From wherever the history led, a fault-free grant is accepted and the work starts.
+    fn recovers(mut self) -> Result<(), TestCaseError> {
+        for happening in [
+            Happening::Timeout,
+            Happening::ReadFails,
+            Happening::WorkStops,
+        ] {
+            self.happen(&happening)?;
+        }
+        self.tenure.ask_read();
+        self.now = self.now.after(Duration::from_secs(20));
+        self.settle()?;
+        self.happen(&Happening::WorkStops)?;
+        self.settle()?;
+        if self.store.lease.is_none() {
+            self.store.create(LeaseRecord::born(None));
+            self.remember();
+        }
+        self.happen(&Happening::Grant("me"))?;
+        self.happen(&Happening::Event(0))?;
+        self.settle()?;
+        prop_assert_eq!(
+            self.tenure.believes(self.now),
+            !self.closing,
+            "{:?}",
+            self.tenure
+        );
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), TestCaseError> {
+        for _ in 0..20 {
+            self.happen(&Happening::Step)?;
+            self.happen(&Happening::Read { late: true })?;
+            self.happen(&Happening::Reply)?;
+            self.happen(&Happening::Withdrawn)?;
+        }
+        Ok(())
+    }
+
+    /// A step depends on differences and order alone, and `Renumber` reaches every number.
+    fn renumbering_commutes(&self) -> Result<(), TestCaseError> {
+        let mut plain = self.tenure.clone();
+        let mut decision = plain.step(self.now, wall_at(self.now));
+        plain.renumber(&mut Shift);
+        decision.renumber(&mut Shift);
+        let mut shifted = self.tenure.clone();
+        shifted.renumber(&mut Shift);
+        let (mut now, mut wall) = (self.now, wall_at(self.now));
+        Shift.instant(&mut now);
+        Shift.lease_time(&mut wall);
+        prop_assert_eq!(decision, shifted.step(now, wall));
+        prop_assert_eq!(plain, shifted);
+        Ok(())
+    }
+}
+
+struct Shift;
+
+impl Renumbering for Shift {
+    fn instant(&mut self, instant: &mut Instant) {
+        *instant = instant.after(Duration::from_secs(77));
+    }
+    fn lease_time(&mut self, time: &mut Timestamp) {
+        *time = Timestamp::from_micros(time.as_micros() + 1_234).unwrap();
+    }
+    fn version(&mut self, version: &mut ResourceVersion) {
+        version.0 += 1000;
+    }
+    fn term(&mut self, term: &mut Term) {
+        term.0 += 3;
+    }
+}
+
+fn timestamps() -> impl Arbitrary<Value = Option<Timestamp>> {
+    prop_oneof![
+        Just(None),
+        (0..3i64).prop_map(Timestamp::from_micros),
+        Just(Some(Timestamp::MIN)),
+        Just(Some(Timestamp::MAX)),
+    ]
+}
+
+fn snapshots() -> impl Arbitrary<Value = LeaseSnapshot> {
+    let names = || prop_oneof![Just(None), Just(Some("me")), Just(Some("other"))];
+    let terms = || prop_oneof![-1..3i32, Just(i32::MAX), Just(i32::MIN)];
+    let tokens = prop_oneof![Just(None), (0..6u64).prop_map(Some)];
+    (
+        (0..2u8, prop_oneof![0..12u64, Just(u64::MAX)]),
+        (names(), names()),
+        (timestamps(), timestamps()),
+        (terms(), terms(), tokens, any::<Option<i32>>()),
+    )
+        .prop_map(|((uid, version), (holder, preferred), times, rest)| {
+            let (term, token_term, token, duration_seconds) = rest;
+            LeaseSnapshot {
+                uid: Uid::new(uid.to_string()),
+                version: ResourceVersion(version),
+                record: LeaseRecord {
+                    holder: holder.map(identity),
+                    duration_seconds,
+                    acquire_time: times.0,
+                    renew_time: times.1,
+                    term: Term(term),
+                    strategy: None,
+                    preferred_holder: preferred.map(identity),
+                    token: token.map(|token| Token(ResourceVersion(token))),
+                    token_term: Some(Term(token_term)),
+                },
+            }
+        })
+}
+
+#[derive(Clone, Debug)]
+enum Noise {
+    Jump(Duration),
+    Step(Option<Timestamp>),
+    Event(LeaseSnapshot),
+    Deleted(u64),
+    Absent,
+    Read(Option<LeaseSnapshot>),
+    ReadFails,
+    Outcome(u8, LeaseSnapshot),
+    WorkStops,
+    ShutDown,
+    Withdrawn,
+}
+
+fn noise() -> impl Arbitrary<Value = Noise> {
+    prop_oneof![
+        prop_oneof![
+            (0..30_000u64).prop_map(Duration::from_millis),
+            Just(Duration::MAX)
+        ]
+        .prop_map(Noise::Jump),
+        timestamps().prop_map(Noise::Step),
+        timestamps().prop_map(Noise::Step),
+        snapshots().prop_map(Noise::Event),
+        (0..12u64).prop_map(Noise::Deleted),
+        Just(Noise::Absent),
+        snapshots().prop_map(|lease| Noise::Read(Some(lease))),
+        Just(Noise::Read(None)),
+        Just(Noise::ReadFails),
+        (0..6u8, snapshots()).prop_map(|(kind, lease)| Noise::Outcome(kind, lease)),
+        Just(Noise::WorkStops),
+        Just(Noise::ShutDown),
+        Just(Noise::Withdrawn),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn belief_and_writes_keep_to_the_rules(history in vec(happenings(), 1..120)) {
+        let mut trial = Trial::new();
+        for happening in &history {
+            trial.happen(happening)?;
+        }
+        trial.recovers()?;
+    }
+
+    #[test]
+    fn no_input_is_too_strange(history in vec(noise(), 1..60)) {
+        let mut tenure = Tenure::new(config());
+        let mut now = Instant::default();
+        for noise in history {
+            match noise {
+                Noise::Jump(duration) => now = now.after(duration),
+                Noise::Step(wall) => {
+                    let decision = tenure.step(now, wall.unwrap_or(Timestamp::MIN));
+                    prop_assert!(decision.effects.len() <= 2);
+                }
+                Noise::Event(lease) => tenure.handle_event(now, LeaseEvent::Seen(lease)),
+                Noise::Deleted(version) => {
+                    tenure.handle_event(now, LeaseEvent::Deleted(ResourceVersion(version)));
+                }
+                Noise::Absent => tenure.handle_event(now, LeaseEvent::Absent),
+                Noise::Read(answer) => tenure.handle_read(now, Ok(answer)),
+                Noise::ReadFails => tenure.handle_read(now, Err(ReadFailed)),
+                Noise::Outcome(kind, lease) => tenure.handle_outcome(now, match kind {
+                    0 | 1 => Outcome::Done(lease),
+                    2 => Outcome::Conflict,
+                    3 => Outcome::Gone,
+                    4 => Outcome::Refused,
+                    _ => Outcome::Unknown,
+                }),
+                Noise::WorkStops => tenure.handle_work_stopped(now),
+                Noise::ShutDown => tenure.shut_down(now),
+                Noise::Withdrawn => tenure.handle_withdrawn(),
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Scenarios of one registration, each named by what happens.
+
+use super::*;
+
+const NOW: Instant = Instant::from_epoch(Duration::from_secs(100));
+
+fn at(micros: i64) -> Timestamp {
+    Timestamp::from_micros(micros).unwrap()
+}
+
+fn object(version: u64, ping: Option<i64>, renew: Option<i64>) -> CandidateSnapshot {
+    CandidateSnapshot {
+        uid: Uid::new("u1"),
+        version: ResourceVersion(version),
+        lease: "web".into(),
+        ping: ping.map(at),
+        renew: renew.map(at),
+    }
+}
+
+/// A registration that has created its object at version 1, time 10.
+fn registered() -> Registration {
+    let mut registration = Registration::new("web");
+    assert_eq!(
+        registration.step(NOW, at(10)).effect,
+        Some(RegistrationEffect::Create { renew: at(10) })
+    );
+    assert_eq!(
+        registration.step(NOW, at(10)),
+        RegistrationDecision::default()
+    );
+    registration.handle_outcome(
+        NOW,
+        RegistrationOutcome::Done(Some(object(1, None, Some(10)))),
+    );
+    assert!(registration.is_registered());
+    assert_eq!(registration.step(NOW, at(11)).effect, None);
+    registration
+}
+
+#[test]
+fn a_question_is_answered_once_and_never_below_it() {
+    let mut registration = registered();
+    registration.handle_event(CandidateEvent::Seen(object(2, Some(5000), Some(10))));
+    let answer = RegistrationEffect::Replace {
+        uid: Uid::new("u1"),
+        version: ResourceVersion(2),
+        ping: Some(at(5000)),
+        renew: at(5000),
+    };
+    assert_eq!(registration.step(NOW, at(20)).effect, Some(answer));
+    let reply = object(3, Some(5000), Some(5000));
+    registration.handle_outcome(NOW, RegistrationOutcome::Done(Some(reply)));
+    // The watch shows the question again, late.
+    registration.handle_event(CandidateEvent::Seen(object(2, Some(5000), Some(10))));
+    assert_eq!(
+        registration.step(NOW, at(30)),
+        RegistrationDecision::default()
+    );
+}
+
+#[test]
+fn a_candidate_that_cannot_lead_keeps_silent() {
+    let mut registration = registered();
+    registration.answer(false);
+    registration.handle_event(CandidateEvent::Seen(object(2, Some(11), Some(10))));
+    assert_eq!(registration.step(NOW, at(20)).effect, None);
+    registration.answer(true);
+    assert!(registration.step(NOW, at(20)).effect.is_some());
+}
+
+#[test]
+fn an_object_of_an_earlier_life_is_taken_over() {
+    let mut registration = Registration::new("web");
+    let _ = registration.step(NOW, at(10));
+    registration.handle_outcome(NOW, RegistrationOutcome::Conflict);
+    assert_eq!(
+        registration.step(NOW, at(10)).effect,
+        Some(RegistrationEffect::Read)
+    );
+    registration.handle_read(NOW, Ok(Some(object(7, None, Some(10)))));
+    let Some(RegistrationEffect::Replace { version, renew, .. }) =
+        registration.step(NOW, at(10)).effect
+    else {
+        panic!("the object is not written");
+    };
+    assert_eq!((version, renew), (ResourceVersion(7), at(11)));
+}
+
+#[test]
+fn an_object_of_another_lease_is_reported_and_left_alone() {
+    let mut registration = Registration::new("web");
+    let foreign = CandidateSnapshot {
+        lease: "db".into(),
+        ..object(7, None, Some(1))
+    };
+    registration.handle_event(CandidateEvent::Seen(foreign));
+    assert_eq!(registration.bound_elsewhere(), Some("db"));
+    assert_eq!(
+        registration.step(NOW, at(10)),
+        RegistrationDecision::default()
+    );
+    registration.withdraw();
+    assert_eq!(registration.step(NOW, at(10)).effect, None);
+    assert!(registration.is_withdrawn());
+}
+
+#[test]
+fn a_deleted_object_is_created_again() {
+    let mut registration = registered();
+    registration.handle_event(CandidateEvent::Deleted(ResourceVersion(2)));
+    assert!(!registration.is_registered());
+    assert_eq!(
+        registration.step(NOW, at(20)).effect,
+        Some(RegistrationEffect::Create { renew: at(20) })
+    );
+}
+
+#[test]
+fn a_withdrawal_waits_for_a_write_of_unknown_outcome() {
+    let mut registration = Registration::new("web");
+    let _ = registration.step(NOW, at(10));
+    registration.withdraw();
+    assert_eq!(
+        registration.step(NOW, at(10)),
+        RegistrationDecision::default()
+    );
+    registration.handle_outcome(NOW, RegistrationOutcome::Unknown);
+    let later = registration.step(NOW, at(10)).wake_at.unwrap();
+    assert_eq!(later, NOW.after(Registration::RETRY_MIN));
+    assert_eq!(
+        registration.step(later, at(10)).effect,
+        Some(RegistrationEffect::Read)
+    );
+    registration.handle_read(later, Ok(Some(object(1, None, Some(10)))));
+    let delete = RegistrationEffect::Delete {
+        uid: Uid::new("u1"),
+    };
+    assert_eq!(registration.step(later, at(10)).effect, Some(delete));
+    registration.handle_outcome(later, RegistrationOutcome::Gone);
+    assert_eq!(registration.step(later, at(10)).effect, None);
+    assert!(registration.is_withdrawn());
+}
+
+#[test]
+fn failures_pause_and_double_up_to_five_seconds() {
+    let mut registration = Registration::new("web");
+    let mut now = NOW;
+    let mut pauses = Vec::new();
+    for _ in 0..7 {
+        assert!(registration.step(now, at(10)).effect.is_some());
+        registration.handle_outcome(now, RegistrationOutcome::Refused);
+        let wake_at = registration.step(now, at(10)).wake_at.unwrap();
+        pauses.push(wake_at.since(now).as_millis());
+        now = wake_at;
+    }
+    assert_eq!(pauses, [250, 500, 1000, 2000, 4000, 5000, 5000]);
+}
