@@ -125,7 +125,7 @@ impl Recipe {
             }
             progress.tick(&match modules {
                 0 => "compiling".to_owned(),
-                count => format!("compiling, {count} modules downloaded"),
+                count => format!("compiling, modules downloaded: {count}"),
             });
         }
         let status = child.wait().context("failed to wait for go build")?;

@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -196,35 +196,41 @@ impl Record {
             Some(version) => format!("coordination.k8s.io/{version}"),
             None => "not served".to_owned(),
         };
-        println!(
-            "kube-apiserver   {} on {} ({})",
-            self.version,
-            self.url,
-            state(&self.apiserver)
-        );
-        println!(
-            "etcd             {} ({})",
-            if self.options.fsync {
-                "fsync"
-            } else {
-                "no fsync"
-            },
-            state(&self.etcd)
-        );
-        println!(
-            "gate             CoordinatedLeaderElection={}",
-            self.options.gate
-        );
-        println!("leasecandidates  {candidates}");
-        println!("logs             {}", layout.logs().display());
-        println!(
-            "user             export KUBECONFIG={}",
-            layout.user_kubeconfig().display()
-        );
-        println!(
-            "administrator    export KUBECONFIG={}",
-            layout.kubeconfig().display()
-        );
+        let lines = [
+            format!(
+                "kube-apiserver   {} on {} ({})",
+                self.version,
+                self.url,
+                state(&self.apiserver)
+            ),
+            format!(
+                "etcd             {} ({})",
+                if self.options.fsync {
+                    "fsync"
+                } else {
+                    "no fsync"
+                },
+                state(&self.etcd)
+            ),
+            format!(
+                "gate             CoordinatedLeaderElection={}",
+                self.options.gate
+            ),
+            format!("leasecandidates  {candidates}"),
+            format!("logs             {}", layout.logs().display()),
+            format!(
+                "user             export KUBECONFIG={}",
+                layout.user_kubeconfig().display()
+            ),
+            format!(
+                "administrator    export KUBECONFIG={}",
+                layout.kubeconfig().display()
+            ),
+        ];
+        for line in lines {
+            // A reader who has seen enough is no reason to fail.
+            let _ = writeln!(io::stdout(), "{line}");
+        }
     }
 
     fn end(&self, layout: &Layout) -> Result<()> {
