@@ -3,6 +3,7 @@
 mod cli;
 mod codegen;
 mod commands;
+mod fnv;
 mod golang;
 mod progress;
 mod test;
