@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use elector_protocol::{Identity, LeaseKey, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use kube::core::NamespaceResourceScope;
+use kube::core::DynamicResourceScope;
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
@@ -152,7 +152,7 @@ impl LeaseCandidate {
 
 impl Resource for LeaseCandidate {
     type DynamicType = CandidateApi;
-    type Scope = NamespaceResourceScope;
+    type Scope = DynamicResourceScope;
 
     fn kind(_: &CandidateApi) -> Cow<'_, str> {
         Self::KIND.into()

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use elector_protocol::{LeaseKey, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use kube::core::NamespaceResourceScope;
+use kube::core::DynamicResourceScope;
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
@@ -134,7 +134,7 @@ impl Lease {
 
 impl Resource for Lease {
     type DynamicType = ();
-    type Scope = NamespaceResourceScope;
+    type Scope = DynamicResourceScope;
 
     fn kind((): &()) -> Cow<'_, str> {
         Self::KIND.into()

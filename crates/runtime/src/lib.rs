@@ -1,1 +1,29 @@
-//! What Elector's shells share: kube client, watches, the compare-and-swap writer, the clocks.
+//! What Elector's shells share: the connection to an API server, its watches, its writer, and the clocks.
+//!
+//! ```text
+//!   ClientArgs ──connect──> Cluster ──┬── watch_leases, watch_candidates ──> WatchEvent, one after the other
+//!                                     ├── Writer: put, post, delete, read ──> Outcome
+//!                                     └── candidate_api
+//!   Clock: elector's, holder's and wall clock in one value
+//!   LogArgs ──init_logging──> stderr          signals() ──> which signal
+//! ```
+//!
+//! It is the only crate that sets up a `kube::Client`. Nothing in it retries a write, hides an outcome or waits
+//! without a bound: each request has one timeout, answer included; watches back off with a cap and a floor; deciding
+//! what to do next is left to whoever called.
+
+mod clock;
+mod cluster;
+mod outcome;
+mod request;
+#[cfg(test)]
+mod testing;
+mod watch;
+mod writer;
+
+pub use clock::{Clock, SystemClock, TokioClock};
+pub use cluster::{Cluster, DiscoveryError};
+pub use outcome::{Outcome, OutcomeKind, WriteCounts, Written};
+pub use request::{Cause, RequestError, Target, Verb};
+pub use watch::{Scope, Watch, WatchEvent, WatchOptions, watch_candidates, watch_leases};
+pub use writer::Writer;

@@ -1,0 +1,182 @@
+//! How a write ended, and how many ended how.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::request::{RequestError, Verb};
+
+/// How a write ended. What to do next is the caller's affair; for all but `Done` that is to read and judge again.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub enum Outcome<T> {
+    /// It was applied; this is the object as the server stored it.
+    Done(T),
+    /// 409: somebody else wrote first, or the object is another one of the same name.
+    Conflict,
+    /// 404: the object is gone.
+    Gone,
+    /// 409 to a POST: the name is taken.
+    AlreadyExists,
+    /// The server said no, and nothing was applied.
+    Refused(RequestError),
+    /// No usable answer: it may have been applied, or may still be.
+    Unknown(RequestError),
+}
+
+/// An outcome without what it carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OutcomeKind {
+    /// See [`Outcome::Done`].
+    Done,
+    /// See [`Outcome::Conflict`].
+    Conflict,
+    /// See [`Outcome::Gone`].
+    Gone,
+    /// See [`Outcome::AlreadyExists`].
+    AlreadyExists,
+    /// See [`Outcome::Refused`].
+    Refused,
+    /// See [`Outcome::Unknown`].
+    Unknown,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Written {
+    /// A Lease.
+    Lease,
+    /// A LeaseCandidate.
+    Candidate,
+}
+
+/// How many writes ended how, since the process began.
+#[derive(Debug, Default)]
+pub struct WriteCounts {
+    counts: [[[AtomicU64; OutcomeKind::ALL.len()]; WRITES.len()]; 2],
+}
+
+/// The verbs that write.
+const WRITES: [Verb; 3] = [Verb::Create, Verb::Update, Verb::Delete];
+
+// === impl Outcome ===
+
+impl<T> Outcome<T> {
+    /// The outcome without what it carries.
+    pub const fn kind(&self) -> OutcomeKind {
+        match self {
+            Self::Done(_) => OutcomeKind::Done,
+            Self::Conflict => OutcomeKind::Conflict,
+            Self::Gone => OutcomeKind::Gone,
+            Self::AlreadyExists => OutcomeKind::AlreadyExists,
+            Self::Refused(_) => OutcomeKind::Refused,
+            Self::Unknown(_) => OutcomeKind::Unknown,
+        }
+    }
+
+    /// The stored object, where the write was applied.
+    pub fn done(self) -> Option<T> {
+        match self {
+            Self::Done(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// The error, where there is one to report. A conflict is none: it is how concurrent writers agree.
+    pub const fn error(&self) -> Option<&RequestError> {
+        match self {
+            Self::Refused(error) | Self::Unknown(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+// === impl OutcomeKind ===
+
+impl OutcomeKind {
+    /// Every outcome, in the order of [`Outcome`].
+    pub const ALL: [Self; 6] = [
+        Self::Done,
+        Self::Conflict,
+        Self::Gone,
+        Self::AlreadyExists,
+        Self::Refused,
+        Self::Unknown,
+    ];
+
+    /// A word for labels and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Conflict => "conflict",
+            Self::Gone => "gone",
+            Self::AlreadyExists => "already_exists",
+            Self::Refused => "refused",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for OutcomeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+// === impl WriteCounts ===
+
+impl WriteCounts {
+    /// How many writes of that kind ended so.
+    pub fn of(&self, written: Written, verb: Verb, outcome: OutcomeKind) -> u64 {
+        self.cell(written, verb, outcome)
+            .map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    /// Every count that is not zero.
+    pub fn iter(&self) -> impl Iterator<Item = (Written, Verb, OutcomeKind, u64)> {
+        let kinds = [Written::Lease, Written::Candidate];
+        kinds
+            .into_iter()
+            .flat_map(|written| WRITES.map(|verb| (written, verb)))
+            .flat_map(|(written, verb)| OutcomeKind::ALL.map(|outcome| (written, verb, outcome)))
+            .map(|(written, verb, outcome)| {
+                (written, verb, outcome, self.of(written, verb, outcome))
+            })
+            .filter(|(.., count)| *count > 0)
+    }
+
+    pub(crate) fn count(&self, written: Written, verb: Verb, outcome: OutcomeKind) {
+        if let Some(count) = self.cell(written, verb, outcome) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn cell(&self, written: Written, verb: Verb, outcome: OutcomeKind) -> Option<&AtomicU64> {
+        let verb = WRITES.iter().position(|one| *one == verb)?;
+        Some(&self.counts[written as usize][verb][outcome as usize])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_count_is_its_own() {
+        let counts = WriteCounts::default();
+        counts.count(Written::Lease, Verb::Update, OutcomeKind::Done);
+        counts.count(Written::Lease, Verb::Update, OutcomeKind::Done);
+        counts.count(Written::Candidate, Verb::Delete, OutcomeKind::Unknown);
+        counts.count(Written::Lease, Verb::Get, OutcomeKind::Done);
+        assert_eq!(
+            counts.iter().collect::<Vec<_>>(),
+            [
+                (Written::Lease, Verb::Update, OutcomeKind::Done, 2),
+                (Written::Candidate, Verb::Delete, OutcomeKind::Unknown, 1),
+            ]
+        );
+        assert_eq!(
+            counts.of(Written::Lease, Verb::Create, OutcomeKind::Done),
+            0
+        );
+    }
+}

@@ -1,0 +1,316 @@
+//! What a request was about, and why it failed: one line that says who to ask.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::core::Status;
+
+/// The verbs of the API, as RBAC names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    /// A read of one object.
+    Get,
+    /// A read of all of them.
+    List,
+    /// A stream of changes.
+    Watch,
+    /// A POST.
+    Create,
+    /// A PUT.
+    Update,
+    /// A DELETE.
+    Delete,
+}
+
+/// What a request is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// What is done.
+    pub verb: Verb,
+    /// With what, such as `leases.coordination.k8s.io`.
+    pub resource: Cow<'static, str>,
+    /// Where, `None` for all namespaces.
+    pub namespace: Option<Arc<str>>,
+    /// With which one, `None` for all.
+    pub name: Option<Arc<str>>,
+}
+
+/// A request that failed.
+///
+/// The text fits after "failed to": `list leases.coordination.k8s.io in namespace a: no answer from https://… in 5s`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestError {
+    /// What was asked for.
+    pub target: Box<Target>,
+    /// Whom.
+    pub url: Arc<str>,
+    /// Why it failed.
+    pub cause: Cause,
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// No connection, or one that broke. The text is the innermost reason. Check the URL, the network, the CA.
+    Unreachable(String),
+    /// No complete answer within the time that the request had.
+    TimedOut(Duration),
+    /// 401: the credentials are missing, wrong or expired.
+    Unauthorized,
+    /// 403, with the server's message: RBAC, or admission.
+    Forbidden(String),
+    /// Any other failure that the server reports.
+    Status {
+        /// The HTTP status.
+        code: u16,
+        /// The machine-readable reason, often empty.
+        reason: String,
+        /// The server's message.
+        message: String,
+    },
+    /// An answer that is not what was asked for.
+    Unreadable(String),
+    /// The request was never sent: a credential plugin failed, for instance.
+    NotSent(String),
+}
+
+// === impl Verb ===
+
+impl Verb {
+    /// The verb as RBAC names it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+// === impl Target ===
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb.as_str(), self.resource)?;
+        match (&self.namespace, &self.name) {
+            (Some(namespace), Some(name)) => write!(f, " {namespace}/{name}"),
+            (Some(namespace), None) => write!(f, " in namespace {namespace}"),
+            (None, Some(name)) => write!(f, " {name}"),
+            (None, None) => f.write_str(" in all namespaces"),
+        }
+    }
+}
+
+// === impl RequestError ===
+
+impl RequestError {
+    /// Whether the server may have carried the request out although it failed: only a re-read can tell.
+    pub fn may_have_been_applied(&self) -> bool {
+        match &self.cause {
+            Cause::Unreachable(_) | Cause::TimedOut(_) | Cause::Unreadable(_) => true,
+            Cause::Status { code, .. } => *code >= 500,
+            Cause::Unauthorized | Cause::Forbidden(_) | Cause::NotSent(_) => false,
+        }
+    }
+
+    /// The status code of the answer, where there was one.
+    pub const fn code(&self) -> Option<u16> {
+        match &self.cause {
+            Cause::Unauthorized => Some(401),
+            Cause::Forbidden(_) => Some(403),
+            Cause::Status { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { target, url, cause } = self;
+        match cause {
+            Cause::Unreachable(why) => write!(f, "{target}: {url} is unreachable: {why}"),
+            Cause::TimedOut(after) => write!(f, "{target}: no answer from {url} in {after:?}"),
+            Cause::Unauthorized => write!(
+                f,
+                "{target}: {url} refused the credentials (401 Unauthorized): is the token expired?"
+            ),
+            Cause::Forbidden(message) if message.contains(" cannot ") => {
+                write!(
+                    f,
+                    "{target}: RBAC does not grant the verb {}: {message}",
+                    target.verb.as_str()
+                )
+            }
+            Cause::Forbidden(message) => write!(f, "{target}: forbidden: {message}"),
+            Cause::Status {
+                code,
+                reason,
+                message,
+            } => {
+                let gap = if reason.is_empty() { "" } else { " " };
+                write!(f, "{target}: {url} answered {code}{gap}{reason}: {message}")
+            }
+            Cause::Unreadable(why) => write!(f, "{target}: unreadable answer from {url}: {why}"),
+            Cause::NotSent(why) => write!(f, "{target}: nothing was sent to {url}: {why}"),
+        }
+    }
+}
+
+impl Error for RequestError {}
+
+// === impl Cause ===
+
+impl Cause {
+    /// Sorts the client's errors. `timeout` is what the request had.
+    pub(crate) fn of(error: kube::Error, timeout: Duration) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::of_status(*status),
+            kube::Error::Service(error) if error.is::<tower::timeout::error::Elapsed>() => {
+                Self::TimedOut(timeout)
+            }
+            kube::Error::Service(error) => Self::Unreachable(innermost(&*error)),
+            kube::Error::HyperError(error) => Self::Unreachable(innermost(&error)),
+            kube::Error::ReadEvents(error) => Self::Unreachable(innermost(&error)),
+            kube::Error::SerdeError(error) => Self::Unreadable(error.to_string()),
+            kube::Error::FromUtf8(error) => Self::Unreadable(error.to_string()),
+            other => Self::NotSent(one_line(&other.to_string())),
+        }
+    }
+
+    /// Sorts the failures that the server reports.
+    pub(crate) fn of_status(status: Status) -> Self {
+        match status.code {
+            // Any JSON reads as a Status where every field may be missing.
+            0 => Self::Unreadable("it is neither an object nor a status".to_owned()),
+            401 => Self::Unauthorized,
+            403 => Self::Forbidden(one_line(&status.message)),
+            code => Self::Status {
+                code,
+                // What the client says when the answer was no Status; the code is all there is then.
+                reason: Some(status.reason)
+                    .filter(|reason| !reason.contains(' '))
+                    .unwrap_or_default(),
+                message: one_line(&status.message),
+            },
+        }
+    }
+}
+
+/// The reason at the end of the chain, which is the one that names the cause.
+fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    one_line(&error.to_string())
+}
+
+/// The first line of a text, cut to what a log line bears.
+pub(crate) fn one_line(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    match line.char_indices().nth(400) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(cause: Cause) -> RequestError {
+        let target = Target {
+            verb: Verb::List,
+            resource: "leases.coordination.k8s.io".into(),
+            namespace: Some("a".into()),
+            name: None,
+        };
+        RequestError {
+            target: Box::new(target),
+            url: "https://host:6443".into(),
+            cause,
+        }
+    }
+
+    fn status(code: u16, reason: &str, message: &str) -> Cause {
+        Cause::of_status(Status::failure(message, reason).with_code(code))
+    }
+
+    #[test]
+    fn each_failure_is_one_line_that_names_verb_resource_and_namespace() {
+        let what = "list leases.coordination.k8s.io in namespace a: ";
+        let rbac = "leases.coordination.k8s.io is forbidden: User \"u\" cannot list resource \"leases\" in API group \
+                    \"coordination.k8s.io\" in the namespace \"a\"";
+        for (cause, applied, text) in [
+            (
+                Cause::Unreachable("Connection refused (os error 111)".into()),
+                true,
+                "https://host:6443 is unreachable: Connection refused (os error 111)".to_owned(),
+            ),
+            (Cause::TimedOut(Duration::from_secs(5)), true, "no answer from https://host:6443 in 5s".to_owned()),
+            (
+                status(401, "Unauthorized", "Unauthorized"),
+                false,
+                "https://host:6443 refused the credentials (401 Unauthorized): is the token expired?".to_owned(),
+            ),
+            (status(403, "Forbidden", rbac), false, format!("RBAC does not grant the verb list: {rbac}")),
+            (
+                status(403, "Forbidden", "admission webhook\nsays no"),
+                false,
+                "forbidden: admission webhook".to_owned(),
+            ),
+            (
+                status(422, "Invalid", "spec.x: Required value"),
+                false,
+                "https://host:6443 answered 422 Invalid: spec.x: Required value".to_owned(),
+            ),
+            (
+                status(503, "Failed to parse error data", "no backend"),
+                true,
+                "https://host:6443 answered 503: no backend".to_owned(),
+            ),
+            (Cause::Unreadable("EOF".into()), true, "unreadable answer from https://host:6443: EOF".to_owned()),
+            (
+                Cause::NotSent("no plugin".into()),
+                false,
+                "nothing was sent to https://host:6443: no plugin".to_owned(),
+            ),
+        ] {
+            let error = error(cause);
+            assert_eq!(error.to_string(), format!("{what}{text}"));
+            assert_eq!(error.may_have_been_applied(), applied, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_target_says_where() {
+        let target = |namespace: Option<&str>, name: Option<&str>| {
+            Target {
+                verb: Verb::Get,
+                resource: "x".into(),
+                namespace: namespace.map(Into::into),
+                name: name.map(Into::into),
+            }
+            .to_string()
+        };
+        assert_eq!(target(Some("a"), Some("b")), "get x a/b");
+        assert_eq!(target(Some("a"), None), "get x in namespace a");
+        assert_eq!(target(None, Some("b")), "get x b");
+        assert_eq!(target(None, None), "get x in all namespaces");
+    }
+
+    #[test]
+    fn the_innermost_reason_counts() {
+        let inner = std::io::Error::other("inner\nmore");
+        let outer = std::io::Error::other(inner);
+        assert_eq!(innermost(&outer), "inner");
+        assert_eq!(one_line(&"x".repeat(500)), format!("{}…", "x".repeat(400)));
+    }
+}

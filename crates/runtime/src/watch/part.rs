@@ -1,0 +1,357 @@
+//! One list and the watches that follow it.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use elector_api::{CandidateApi, Lease, LeaseCandidate};
+use elector_protocol::ResourceVersion;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use kube::Resource;
+use kube::api::{Api, ListParams, WatchEvent as Wire, WatchParams};
+use kube::core::DynamicResourceScope;
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+use super::pace::Pace;
+use super::{Scope, WatchEvent, WatchOptions};
+use crate::cluster::Cluster;
+use crate::request::{Cause, RequestError, Target, Verb};
+use crate::writer::resource;
+
+/// What the elector and the candidates watch.
+pub(super) trait Watched:
+    Resource<Scope = DynamicResourceScope, DynamicType: Clone + Debug + Unpin>
+    + Clone
+    + Debug
+    + DeserializeOwned
+    + Send
+    + 'static
+{
+    /// Fills in what an object of a list or a watch does not say of itself.
+    fn complete(&mut self, kind: &Self::DynamicType);
+}
+
+/// One list and the watches that follow it.
+pub(super) struct Part<K: Watched> {
+    cluster: Cluster,
+    api: Api<K>,
+    kind: K::DynamicType,
+    namespace: Option<Arc<str>>,
+    fields: Option<String>,
+    target: Target,
+    options: WatchOptions,
+    pace: Pace,
+    state: State<K>,
+    /// The highest version that a list, an event or a bookmark showed.
+    seen: Option<ResourceVersion>,
+}
+
+type Events<K> = BoxStream<'static, kube::Result<Wire<K>>>;
+
+/// What comes next.
+enum State<K> {
+    /// Announcing the gap before a list.
+    Announce,
+    /// Listing.
+    List,
+    /// Delivering a list, after the news that the store went back.
+    Deliver(ResourceVersion, Vec<K>),
+    /// Asking for the version of the store before watching on from `at`: after a failure, as a restored store has
+    /// broken every connection.
+    Probe { at: String },
+    /// Opening a watch of what happened after `at`.
+    Open { at: String },
+    /// Reading a watch.
+    Read {
+        at: String,
+        events: Events<K>,
+        until: Instant,
+    },
+}
+
+/// How much later than it should a watch may end before it counts as dead.
+const SILENCE: Duration = Duration::from_secs(5);
+
+// === impl Watched ===
+
+impl Watched for Lease {
+    fn complete(&mut self, (): &()) {}
+}
+
+impl Watched for LeaseCandidate {
+    fn complete(&mut self, kind: &CandidateApi) {
+        self.api = *kind;
+    }
+}
+
+// === impl Part ===
+
+impl<K: Watched> Part<K> {
+    pub(super) fn new(
+        cluster: &Cluster,
+        kind: K::DynamicType,
+        scope: &Scope,
+        namespace: Option<Arc<str>>,
+        options: WatchOptions,
+    ) -> Self {
+        let (place, fields) = match scope {
+            Scope::Cluster => (None, Some("metadata.namespace!=kube-node-lease".to_owned())),
+            Scope::Namespaces(_) => (namespace.clone(), None),
+            Scope::Object(key) => {
+                let fields = format!("metadata.name={}", key.name);
+                (Some(key.namespace.clone()), Some(fields))
+            }
+        };
+        let client = cluster.client().clone();
+        let api = match &place {
+            Some(place) => Api::namespaced_with(client, place, &kind),
+            None => Api::all_with(client, &kind),
+        };
+        let target = Target {
+            verb: Verb::List,
+            resource: resource::<K>(&kind).into(),
+            namespace: place,
+            name: match scope {
+                Scope::Object(key) => Some(key.name.clone()),
+                _ => None,
+            },
+        };
+        Self {
+            cluster: cluster.clone(),
+            api,
+            kind,
+            namespace,
+            fields,
+            target,
+            pace: Pace::new(options.clone()),
+            options,
+            state: State::Announce,
+            seen: None,
+        }
+    }
+
+    /// The next event. The caller keeps this future until it is done, or drops the whole part.
+    pub(super) async fn next(&mut self) -> WatchEvent<K> {
+        loop {
+            let state = std::mem::replace(&mut self.state, State::Announce);
+            let event = match state {
+                State::Announce => {
+                    self.state = State::List;
+                    Some(WatchEvent::Gap {
+                        namespace: self.namespace.clone(),
+                    })
+                }
+                State::List => Some(self.list().await),
+                State::Deliver(version, items) => Some(self.deliver(version, items)),
+                State::Probe { at } => self.probe(at).await,
+                State::Open { at } => self.open(at).await,
+                State::Read { at, events, until } => self.read(at, events, until).await,
+            };
+            if let Some(event) = event {
+                return event;
+            }
+        }
+    }
+
+    async fn list(&mut self) -> WatchEvent<K> {
+        self.pace.wait().await;
+        let parameters = self.list_parameters();
+        let request = self.api.list(&parameters);
+        let answer = self
+            .cluster
+            .call(self.target(Verb::List), self.options.list_timeout, request)
+            .await;
+        let (version, items) = match answer.and_then(|list| {
+            let version = self.version(list.metadata.resource_version.as_deref())?;
+            Ok((version, list.items))
+        }) {
+            Ok(listed) => listed,
+            Err(error) => {
+                self.pace.failed();
+                self.state = State::List;
+                return WatchEvent::Failed(error);
+            }
+        };
+        match self.seen.replace(version) {
+            Some(seen) if seen > version => {
+                self.state = State::Deliver(version, items);
+                WatchEvent::Rewound {
+                    namespace: self.namespace.clone(),
+                    seen,
+                    now: version,
+                }
+            }
+            _ => self.deliver(version, items),
+        }
+    }
+
+    fn deliver(&mut self, version: ResourceVersion, mut items: Vec<K>) -> WatchEvent<K> {
+        for item in &mut items {
+            item.complete(&self.kind);
+        }
+        self.state = State::Open {
+            at: version.to_string(),
+        };
+        WatchEvent::Listed {
+            namespace: self.namespace.clone(),
+            version,
+            items,
+        }
+    }
+
+    async fn probe(&mut self, at: String) -> Option<WatchEvent<K>> {
+        self.pace.wait().await;
+        let parameters = self.list_parameters().limit(1);
+        let request = self.api.list(&parameters);
+        let answer = self
+            .cluster
+            .call(
+                self.target(Verb::List),
+                self.cluster.request_timeout(),
+                request,
+            )
+            .await;
+        match answer.and_then(|list| self.version(list.metadata.resource_version.as_deref())) {
+            // A list finds the same again, and says so.
+            Ok(now) if self.seen.is_some_and(|seen| now < seen) => None,
+            Ok(_) => {
+                self.state = State::Open { at };
+                None
+            }
+            Err(error) => {
+                self.pace.failed();
+                self.state = State::Probe { at };
+                Some(WatchEvent::Failed(error))
+            }
+        }
+    }
+
+    async fn open(&mut self, at: String) -> Option<WatchEvent<K>> {
+        self.pace.wait().await;
+        let mut parameters = WatchParams::default().timeout(whole_seconds(self.options.timeout));
+        parameters.field_selector.clone_from(&self.fields);
+        let timeout = self.cluster.request_timeout();
+        let request = self.api.watch(&parameters, &at);
+        let answer = self
+            .cluster
+            .call(self.target(Verb::Watch), timeout, request)
+            .await;
+        // Whatever came of it, this was an opening: one that fails at once is no reason to try at once.
+        self.pace.opened();
+        match answer {
+            Ok(events) => {
+                let until = Instant::now() + self.options.timeout + SILENCE;
+                let events = events.boxed();
+                self.state = State::Read { at, events, until };
+                None
+            }
+            Err(error) => self.fail(at, error),
+        }
+    }
+
+    async fn read(
+        &mut self,
+        at: String,
+        mut events: Events<K>,
+        until: Instant,
+    ) -> Option<WatchEvent<K>> {
+        let next = tokio::time::timeout_at(until, events.next()).await;
+        let stay = |part: &mut Self, at| part.state = State::Read { at, events, until };
+        let event = match next {
+            Ok(Some(Ok(event))) => event,
+            Ok(None) => {
+                self.pace.closed();
+                self.state = State::Open { at };
+                return None;
+            }
+            Ok(Some(Err(error))) => {
+                let cause = Cause::of(error, self.options.timeout);
+                return self.fail(at, self.cluster.error(self.target(Verb::Watch), cause));
+            }
+            Err(_) => {
+                let cause = Cause::TimedOut(self.options.timeout + SILENCE);
+                return self.fail(at, self.cluster.error(self.target(Verb::Watch), cause));
+            }
+        };
+        match event {
+            Wire::Added(mut object) | Wire::Modified(mut object) => {
+                object.complete(&self.kind);
+                let at = self.advance(at, object.meta().resource_version.as_deref());
+                stay(self, at);
+                Some(WatchEvent::Applied(object))
+            }
+            Wire::Deleted(mut object) => {
+                object.complete(&self.kind);
+                let at = self.advance(at, object.meta().resource_version.as_deref());
+                stay(self, at);
+                Some(WatchEvent::Deleted(object))
+            }
+            Wire::Bookmark(mark) => {
+                let now = mark.metadata.resource_version;
+                let at = self.advance(at, Some(&now));
+                stay(self, at);
+                None
+            }
+            Wire::Error(status) => {
+                let cause = Cause::of_status(*status);
+                self.fail(at, self.cluster.error(self.target(Verb::Watch), cause))
+            }
+        }
+    }
+
+    /// Goes on after a failed watch: from where it was, unless the server has forgotten that or cannot be understood.
+    fn fail(&mut self, at: String, error: RequestError) -> Option<WatchEvent<K>> {
+        self.pace.failed();
+        let from_scratch = match &error.cause {
+            Cause::Unreadable(_) => true,
+            Cause::Status { code, .. } => (400..500).contains(code) && *code != 429,
+            _ => false,
+        };
+        self.state = if from_scratch {
+            State::Announce
+        } else {
+            State::Probe { at }
+        };
+        // History that was compacted away is no fault of anybody.
+        (error.code() != Some(410)).then_some(WatchEvent::Failed(error))
+    }
+
+    /// Where a watch continues after this event.
+    fn advance(&mut self, at: String, version: Option<&str>) -> String {
+        let Some((text, number)) = version.and_then(|text| Some((text, text.parse().ok()?))) else {
+            return at;
+        };
+        self.seen = self.seen.max(Some(ResourceVersion(number)));
+        text.to_owned()
+    }
+
+    fn version(&self, text: Option<&str>) -> Result<ResourceVersion, RequestError> {
+        let text = text.unwrap_or_default();
+        text.parse().map(ResourceVersion).map_err(|_| {
+            let why = format!("the list's resourceVersion {text:?} is no integer");
+            self.cluster
+                .error(self.target(Verb::List), Cause::Unreadable(why))
+        })
+    }
+
+    fn list_parameters(&self) -> ListParams {
+        ListParams {
+            field_selector: self.fields.clone(),
+            ..ListParams::default()
+        }
+    }
+
+    fn target(&self, verb: Verb) -> Target {
+        Target {
+            verb,
+            ..self.target.clone()
+        }
+    }
+}
+
+/// At least one: zero would mean the server's own choice.
+fn whole_seconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_secs()).unwrap_or(u32::MAX).max(1)
+}

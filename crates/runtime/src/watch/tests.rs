@@ -1,0 +1,376 @@
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::*;
+use crate::testing::{End, Reply, Script, failure};
+
+const LEASES: &str = "/apis/coordination.k8s.io/v1/leases?";
+const NOT_NODES: &str = "&fieldSelector=metadata.namespace%21%3Dkube-node-lease";
+
+fn lease(name: &str, version: u64) -> Value {
+    json!({"metadata": {"namespace": "ns", "name": name, "uid": name, "resourceVersion": version.to_string()}})
+}
+
+fn list(version: &str, items: &[Value]) -> Reply {
+    Reply::Json(
+        200,
+        json!({"kind": "LeaseList", "metadata": {"resourceVersion": version}, "items": items}),
+    )
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "reads better with json! literals"
+)]
+fn line(kind: &str, object: Value) -> (Duration, Value) {
+    (
+        Duration::from_secs(1),
+        json!({"type": kind, "object": object}),
+    )
+}
+
+/// A watch event in few words.
+fn word(event: &WatchEvent<Lease>) -> String {
+    let place = |namespace: &Option<Arc<str>>| {
+        namespace
+            .as_ref()
+            .map(|name| format!(" in {name}"))
+            .unwrap_or_default()
+    };
+    let name = |lease: &Lease| lease.key().name.to_string();
+    match event {
+        WatchEvent::Gap { namespace } => format!("gap{}", place(namespace)),
+        WatchEvent::Rewound { seen, now, .. } => format!("rewound {seen} to {now}"),
+        WatchEvent::Listed {
+            namespace,
+            version,
+            items,
+        } => {
+            let names: Vec<_> = items.iter().map(name).collect();
+            format!(
+                "listed {} at {version}{}",
+                names.join("+"),
+                place(namespace)
+            )
+        }
+        WatchEvent::Synced => "synced".to_owned(),
+        WatchEvent::Applied(lease) => format!("applied {}", name(lease)),
+        WatchEvent::Deleted(lease) => format!("deleted {}", name(lease)),
+        WatchEvent::Failed(error) => format!("failed to {error}"),
+    }
+}
+
+async fn words(watch: &mut Watch<Lease>, count: usize) -> Vec<String> {
+    let mut words = Vec::new();
+    for _ in 0..count {
+        words.push(word(&watch.next().await));
+    }
+    words
+}
+
+fn whole(script: &Script) -> Watch<Lease> {
+    watch_leases(
+        &script.cluster(),
+        &Scope::Cluster,
+        &WatchOptions::elector(1),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_followed_by_its_changes() {
+    let script = Script::new([
+        list("10", &[lease("a", 3), json!(7), lease("b", 9)]),
+        Reply::Lines(
+            vec![
+                line("MODIFIED", lease("a", 11)),
+                line(
+                    "BOOKMARK",
+                    json!({"apiVersion": "v1", "kind": "Lease", "metadata": {"resourceVersion": "15"}}),
+                ),
+                line("DELETED", lease("b", 16)),
+                line(
+                    "ADDED",
+                    json!({"metadata": {"name": "bad", "resourceVersion": "17"}, "spec": 1}),
+                ),
+            ],
+            End::Close,
+        ),
+    ]);
+    let mut watch = whole(&script);
+    assert_eq!(
+        words(&mut watch, 6).await,
+        [
+            "gap",
+            "listed a++b at 10",
+            "synced",
+            "applied a",
+            "deleted b",
+            "applied bad"
+        ]
+    );
+    // The next one continues after the last event, and nobody hears of a gap.
+    tokio::select! {
+        biased;
+        event = watch.next() => panic!("{event:?}"),
+        () = tokio::time::sleep(Duration::from_secs(2)) => {}
+    }
+    let watch = |version: u64| {
+        format!(
+            "GET {LEASES}&watch=true&timeoutSeconds=30{NOT_NODES}&allowWatchBookmarks=true&resourceVersion={version}"
+        )
+    };
+    assert_eq!(
+        script.lines(),
+        [format!("GET {LEASES}{NOT_NODES}"), watch(10), watch(17)]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn forgotten_history_means_a_gap_and_a_list() {
+    let gone = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"});
+    let script = Script::new([
+        list("10", &[lease("a", 3), lease("b", 4)]),
+        failure(410, "Expired", "too old resource version"),
+        list("20", &[lease("a", 3)]),
+        Reply::Lines(vec![line("ERROR", gone)], End::Close),
+        list("30", &[]),
+    ]);
+    assert_eq!(
+        words(&mut whole(&script), 9).await,
+        [
+            "gap",
+            "listed a+b at 10",
+            "synced",
+            "gap",
+            "listed a at 20",
+            "synced",
+            "gap",
+            "listed  at 30",
+            "synced"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_watch_continues_without_a_gap() {
+    let script = Script::new([
+        list("10", &[]),
+        Reply::Lines(vec![line("ADDED", lease("a", 12))], End::Break),
+        Reply::Break,
+        list("14", &[]),
+        Reply::Lines(vec![line("MODIFIED", lease("a", 13))], End::Silence),
+    ]);
+    let failed = "leases.coordination.k8s.io in all namespaces: https://script is unreachable:";
+    assert_eq!(
+        words(&mut whole(&script), 7).await,
+        [
+            "gap",
+            "listed  at 10",
+            "synced",
+            "applied a",
+            &format!("failed to watch {failed} broken pipe"),
+            &format!("failed to list {failed} connection reset"),
+            "applied a",
+        ]
+    );
+    // The store was asked for its version, twice, before the watch went on.
+    let lines = script.lines();
+    assert!(
+        lines[2].contains("limit=1") && lines[3].contains("limit=1"),
+        "{lines:#?}"
+    );
+    assert!(lines[4].ends_with("resourceVersion=12"), "{lines:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_store_is_told_before_its_list() {
+    let script = Script::new([
+        list("100", &[lease("a", 90)]),
+        Reply::Lines(vec![line("MODIFIED", lease("a", 120))], End::Break),
+        list("80", &[]),
+        list("81", &[lease("a", 70)]),
+        Reply::Lines(vec![], End::Silence),
+    ]);
+    let words = words(&mut whole(&script), 9).await;
+    assert_eq!(
+        words[5..],
+        ["gap", "rewound 120 to 81", "listed a at 81", "synced"],
+        "{words:#?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_connection_is_given_up_in_time() {
+    let script = Script::new([list("1", &[]), Reply::Lines(vec![], End::Silence)]);
+    let mut watch = whole(&script);
+    words(&mut watch, 3).await;
+    let start = Instant::now();
+    assert_eq!(
+        words(&mut watch, 1).await,
+        [
+            "failed to watch leases.coordination.k8s.io in all namespaces: no answer from https://script in 35s"
+        ]
+    );
+    assert_eq!(start.elapsed(), Duration::from_secs(35));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_is_given_up_in_time() {
+    let script = Script::new([]);
+    let mut watch = whole(&script);
+    assert_eq!(
+        words(&mut watch, 2).await,
+        [
+            "gap",
+            "failed to list leases.coordination.k8s.io in all namespaces: no answer from https://script in 30s"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusing_server_is_asked_ever_less_often() {
+    let script = Script::new((0..100).map(|_| {
+        failure(
+            403,
+            "Forbidden",
+            "User \"u\" cannot list resource \"leases\"",
+        )
+    }));
+    let mut watch = whole(&script);
+    let words = words(&mut watch, 51).await;
+    assert_eq!(
+        words[50],
+        "failed to list leases.coordination.k8s.io in all namespaces: \
+         RBAC does not grant the verb list: User \"u\" cannot list resource \"leases\""
+    );
+    // With a cap of 5 s and jitter down to a half.
+    let elapsed = script.seen()[49].at;
+    assert!(
+        elapsed > Duration::from_secs(100) && elapsed < Duration::from_secs(250),
+        "{elapsed:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_closes_at_once_is_not_asked_in_a_loop() {
+    let closed = (0..1000).map(|_| Reply::Lines(vec![], End::Close));
+    let script = Script::new(std::iter::once(list("1", &[])).chain(closed));
+    let mut watch = whole(&script);
+    words(&mut watch, 3).await;
+    tokio::select! {
+        biased;
+        event = watch.next() => panic!("{event:?}"),
+        () = tokio::time::sleep(Duration::from_secs(60)) => {}
+    }
+    let requests = script.lines().len();
+    assert!((55..=62).contains(&requests), "{requests}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_lists_and_breaks_watches_is_listed_ever_less_often() {
+    let pair = |_| [list("1", &[]), failure(410, "Expired", "too old")];
+    let script = Script::new((0..1000).flat_map(pair));
+    let mut watch = whole(&script);
+    let deadline = tokio::time::sleep(Duration::from_secs(100));
+    tokio::pin!(deadline);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut deadline => break,
+            _ = watch.next() => {}
+        }
+    }
+    let requests = script.lines().len();
+    assert!((40..=100).contains(&requests), "{requests}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_namespaces_are_complete_when_each_is() {
+    let script = Script::new([
+        list("10", &[lease("a", 1)]),
+        list("11", &[lease("b", 2)]),
+        Reply::Lines(vec![line("ADDED", lease("c", 12))], End::Silence),
+        failure(410, "Expired", "too old"),
+        list("13", &[lease("d", 3)]),
+    ]);
+    let scope = Scope::of_namespaces(["x", "y"]);
+    let mut watch = watch_leases(&script.cluster(), &scope, &WatchOptions::elector(1));
+    let words = words(&mut watch, 9).await;
+    assert_eq!(
+        words.iter().filter(|word| *word == "synced").count(),
+        2,
+        "{words:#?}"
+    );
+    let synced = words.iter().position(|word| word == "synced").unwrap();
+    let listed = |place: &str| {
+        words
+            .iter()
+            .position(|word| word.starts_with("listed") && word.ends_with(place))
+            .unwrap()
+    };
+    assert!(
+        synced > listed("in x") && synced > listed("in y"),
+        "{words:#?}"
+    );
+    assert!(script.lines().iter().all(
+        |line| line.contains("/namespaces/x/leases?") || line.contains("/namespaces/y/leases?")
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_candidate_is_watched_by_name_in_its_own_api() {
+    let candidate =
+        json!({"metadata": {"namespace": "ns", "name": "c", "uid": "u", "resourceVersion": "1"}});
+    let script = Script::new([
+        list("10", std::slice::from_ref(&candidate)),
+        Reply::Lines(vec![line("MODIFIED", candidate)], End::Silence),
+    ]);
+    let scope = Scope::Object(LeaseKey::new("ns", "c"));
+    let options = WatchOptions::candidate(1);
+    let mut watch = watch_candidates(&script.cluster(), CandidateApi::Elector, &scope, &options);
+    let mut apis = Vec::new();
+    for _ in 0..4 {
+        match watch.next().await {
+            WatchEvent::Listed { items, .. } => apis.extend(items.iter().map(|item| item.api)),
+            WatchEvent::Applied(item) => apis.push(item.api),
+            _ => {}
+        }
+    }
+    assert_eq!(apis, [CandidateApi::Elector; 2]);
+    let path = "GET /apis/elector.dev/v1alpha1/namespaces/ns/leasecandidates?";
+    let lines = script.lines();
+    assert_eq!(lines[0], format!("{path}&fieldSelector=metadata.name%3Dc"));
+    assert!(lines[1].starts_with(&format!(
+        "{path}&watch=true&timeoutSeconds=290&fieldSelector=metadata.name%3Dc"
+    )));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_nobody_understands_means_a_list() {
+    let script = Script::new([
+        list("10", &[]),
+        Reply::Lines(vec![line("NONSENSE", json!({}))], End::Silence),
+        list("11", &[]),
+    ]);
+    let words = words(&mut whole(&script), 7).await;
+    assert_eq!(
+        words[3..],
+        [
+            "failed to watch leases.coordination.k8s.io in all namespaces: unreadable answer from https://script: \
+             it is neither an object nor a status",
+            "gap",
+            "listed  at 11",
+            "synced"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_without_a_version_is_refused() {
+    let script = Script::new([Reply::Json(200, json!({"metadata": {}, "items": []}))]);
+    assert_eq!(
+        words(&mut whole(&script), 2).await[1],
+        "failed to list leases.coordination.k8s.io in all namespaces: unreadable answer from https://script: \
+         the list's resourceVersion \"\" is no integer"
+    );
+}

@@ -1,0 +1,374 @@
+//! The only writer: compare-and-swap on the very revision that was judged, one timeout, every outcome counted.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use elector_api::{CandidateApi, Carrier, Lease, LeaseCandidate};
+use elector_protocol::{Identity, LeaseKey, LeaseRecord, Strategy};
+use kube::api::{Api, DeleteParams, PostParams, Preconditions};
+use kube::core::DynamicResourceScope;
+use kube::{Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::cluster::Cluster;
+use crate::outcome::{Outcome, WriteCounts, Written};
+use crate::request::{Cause, RequestError, Target, Verb};
+
+/// Reads and writes single Leases and LeaseCandidates. Cheap to clone; clones share counts and what was learned.
+///
+/// There is no patch, no unconditional write and no delete of a Lease, so a caller cannot break R2 by mistake.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    cluster: Cluster,
+    candidates: CandidateApi,
+    timeout: Duration,
+    carrier: Arc<SharedCarrier>,
+    counts: Arc<WriteCounts>,
+}
+
+/// What is known of the server's way with strategy and preferred holder.
+#[derive(Debug, Default)]
+struct SharedCarrier(AtomicU8);
+
+// === impl Writer ===
+
+impl Writer {
+    /// A writer for that cluster, whose requests take no longer than the cluster's request timeout.
+    pub fn new(cluster: Cluster, candidates: CandidateApi) -> Self {
+        Self {
+            timeout: cluster.request_timeout(),
+            cluster,
+            candidates,
+            carrier: Arc::default(),
+            counts: Arc::default(),
+        }
+    }
+
+    /// The same writer with another timeout, of one request and its answer.
+    #[must_use]
+    pub fn with_timeout(&self, timeout: Duration) -> Self {
+        Self {
+            timeout,
+            ..self.clone()
+        }
+    }
+
+    /// Where it writes to.
+    pub const fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Which LeaseCandidates it writes.
+    pub const fn candidate_api(&self) -> CandidateApi {
+        self.candidates
+    }
+
+    /// How strategy and preferred holder travel, as far as the answers to writes have told.
+    pub fn carrier(&self) -> Carrier {
+        self.carrier.load()
+    }
+
+    /// How the writes ended so far.
+    pub fn counts(&self) -> &Arc<WriteCounts> {
+        &self.counts
+    }
+
+    /// The Lease of that name from a quorum read, `None` where there is none.
+    ///
+    /// # Errors
+    ///
+    /// When the server gives no usable answer.
+    pub async fn read_lease(&self, key: &LeaseKey) -> Result<Option<Lease>, RequestError> {
+        self.read(&(), &key.namespace, &key.name).await
+    }
+
+    /// The candidate of that name from a quorum read, `None` where there is none.
+    ///
+    /// # Errors
+    ///
+    /// When the server gives no usable answer.
+    pub async fn read_candidate(
+        &self,
+        namespace: &str,
+        name: &Identity,
+    ) -> Result<Option<LeaseCandidate>, RequestError> {
+        let found = self
+            .read(&self.candidates, namespace, name.as_str())
+            .await?;
+        Ok(found.map(|candidate| self.of_this_api(candidate)))
+    }
+
+    /// Replaces the very revision that was judged by another record (R2).
+    pub async fn put_lease(&self, judged: &Lease, record: &LeaseRecord) -> Outcome<Lease> {
+        let lease = judged.with_record(record, self.carrier());
+        let outcome = self.put(Written::Lease, &(), &lease).await;
+        self.learn(&lease, &outcome);
+        outcome
+    }
+
+    /// Creates a born Lease, the only thing that a POST may create (R2).
+    pub async fn post_lease(&self, key: &LeaseKey, strategy: Option<&Strategy>) -> Outcome<Lease> {
+        let lease = Lease::born(key, strategy, self.carrier());
+        let outcome = self.post(Written::Lease, &(), &lease).await;
+        self.learn(&lease, &outcome);
+        outcome
+    }
+
+    /// Replaces the very revision of a candidate that `candidate` was made from.
+    pub async fn put_candidate(&self, candidate: &LeaseCandidate) -> Outcome<LeaseCandidate> {
+        let candidate = self.of_this_api(candidate.clone());
+        let outcome = self
+            .put(Written::Candidate, &self.candidates, &candidate)
+            .await;
+        self.candidate_outcome(outcome)
+    }
+
+    /// Creates a candidate.
+    pub async fn post_candidate(&self, candidate: &LeaseCandidate) -> Outcome<LeaseCandidate> {
+        let candidate = self.of_this_api(candidate.clone());
+        let outcome = self
+            .post(Written::Candidate, &self.candidates, &candidate)
+            .await;
+        self.candidate_outcome(outcome)
+    }
+
+    /// Deletes the very revision of a candidate that was judged.
+    pub async fn delete_candidate(&self, candidate: &LeaseCandidate) -> Outcome<()> {
+        let target = self.target(Verb::Delete, &self.candidates, candidate);
+        let outcome = match revision(candidate) {
+            Ok(preconditions) => {
+                let api = self.api(&self.candidates, candidate);
+                let name = candidate.name_any();
+                let parameters = DeleteParams::default().preconditions(preconditions);
+                let request = api.delete(&name, &parameters);
+                let answer = self.cluster.call(target, self.timeout, request).await;
+                self.outcome(Verb::Delete, answer.map(drop))
+            }
+            Err(cause) => Outcome::Refused(self.cluster.error(target, cause)),
+        };
+        self.counts
+            .count(Written::Candidate, Verb::Delete, outcome.kind());
+        outcome
+    }
+
+    async fn read<K>(
+        &self,
+        kind: &K::DynamicType,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<K>, RequestError>
+    where
+        K: Resource<Scope = DynamicResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let target = Target {
+            verb: Verb::Get,
+            resource: resource::<K>(kind).into(),
+            namespace: Some(namespace.into()),
+            name: Some(name.into()),
+        };
+        let api: Api<K> = Api::namespaced_with(self.cluster.client().clone(), namespace, kind);
+        let request = api.get(name);
+        match self
+            .cluster
+            .call(target.clone(), self.timeout, request)
+            .await
+        {
+            Ok(object) => match revision(&object) {
+                Ok(_) => Ok(Some(object)),
+                Err(cause) => Err(self.cluster.error(target, unreadable(cause))),
+            },
+            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn put<K>(&self, written: Written, kind: &K::DynamicType, object: &K) -> Outcome<K>
+    where
+        K: Resource<Scope = DynamicResourceScope> + Clone + DeserializeOwned + Serialize + Debug,
+    {
+        let target = self.target(Verb::Update, kind, object);
+        let outcome = match revision(object) {
+            Ok(_) => {
+                let (api, name) = (self.api(kind, object), object.name_any());
+                let parameters = PostParams::default();
+                let request = api.replace(&name, &parameters, object);
+                let answer = self
+                    .cluster
+                    .call(target.clone(), self.timeout, request)
+                    .await;
+                let answer = answer
+                    .and_then(|reply| self.believable(&target, reply, object.meta().uid.as_ref()));
+                self.outcome(Verb::Update, answer)
+            }
+            // Without both, this would be an unconditional write.
+            Err(cause) => Outcome::Refused(self.cluster.error(target, cause)),
+        };
+        self.counts.count(written, Verb::Update, outcome.kind());
+        outcome
+    }
+
+    async fn post<K>(&self, written: Written, kind: &K::DynamicType, object: &K) -> Outcome<K>
+    where
+        K: Resource<Scope = DynamicResourceScope> + Clone + DeserializeOwned + Serialize + Debug,
+    {
+        let target = self.target(Verb::Create, kind, object);
+        let api = self.api(kind, object);
+        let parameters = PostParams::default();
+        let request = api.create(&parameters, object);
+        let answer = self
+            .cluster
+            .call(target.clone(), self.timeout, request)
+            .await;
+        let answer = answer.and_then(|reply| self.believable(&target, reply, None));
+        let outcome = self.outcome(Verb::Create, answer);
+        self.counts.count(written, Verb::Create, outcome.kind());
+        outcome
+    }
+
+    /// Objects decode whatever they hold, so an answer from something that is no API server is told by what it lacks.
+    fn believable<K: Resource>(
+        &self,
+        target: &Target,
+        reply: K,
+        uid: Option<&String>,
+    ) -> Result<K, RequestError> {
+        let found = revision(&reply).map_err(unreadable).and_then(|_| {
+            let same = uid.is_none() || uid == reply.meta().uid.as_ref();
+            let other = || Cause::Unreadable("it is about another object".to_owned());
+            same.then_some(()).ok_or_else(other)
+        });
+        match found {
+            Ok(()) => Ok(reply),
+            Err(cause) => Err(self.cluster.error(target.clone(), cause)),
+        }
+    }
+
+    fn outcome<T>(&self, verb: Verb, answer: Result<T, RequestError>) -> Outcome<T> {
+        let error = match answer {
+            Ok(reply) => return Outcome::Done(reply),
+            Err(error) => error,
+        };
+        let already_exists =
+            matches!(&error.cause, Cause::Status { reason, .. } if reason == "AlreadyExists");
+        match error.code() {
+            Some(409) if already_exists => Outcome::AlreadyExists,
+            Some(409) => Outcome::Conflict,
+            // To a POST this means that the namespace is gone, which no re-read of the object heals.
+            Some(404) if verb != Verb::Create => Outcome::Gone,
+            _ if error.may_have_been_applied() => Outcome::Unknown(error),
+            _ => Outcome::Refused(error),
+        }
+    }
+
+    fn learn(&self, written: &Lease, outcome: &Outcome<Lease>) {
+        let Outcome::Done(reply) = outcome else {
+            return;
+        };
+        let Some(learned) = Carrier::learned_from(written, reply) else {
+            return;
+        };
+        let before = self.carrier.store(learned);
+        if before != learned {
+            let carrier = match learned {
+                Carrier::Fields => "fields",
+                Carrier::Annotations => "annotations",
+                Carrier::Unknown => "unknown",
+            };
+            tracing::info!(
+                carrier,
+                server = self.cluster.url(),
+                "learned how strategy and preferred holder travel"
+            );
+        }
+    }
+
+    fn candidate_outcome(&self, outcome: Outcome<LeaseCandidate>) -> Outcome<LeaseCandidate> {
+        match outcome {
+            Outcome::Done(candidate) => Outcome::Done(self.of_this_api(candidate)),
+            other => other,
+        }
+    }
+
+    fn of_this_api(&self, mut candidate: LeaseCandidate) -> LeaseCandidate {
+        candidate.api = self.candidates;
+        candidate
+    }
+
+    fn api<K>(&self, kind: &K::DynamicType, object: &K) -> Api<K>
+    where
+        K: Resource<Scope = DynamicResourceScope>,
+    {
+        let namespace = object.meta().namespace.as_deref().unwrap_or_default();
+        Api::namespaced_with(self.cluster.client().clone(), namespace, kind)
+    }
+
+    fn target<K: Resource>(&self, verb: Verb, kind: &K::DynamicType, object: &K) -> Target {
+        let text = |text: &Option<String>| Some(text.as_deref().unwrap_or_default().into());
+        Target {
+            verb,
+            resource: resource::<K>(kind).into(),
+            namespace: text(&object.meta().namespace),
+            name: text(&object.meta().name),
+        }
+    }
+}
+
+// === impl SharedCarrier ===
+
+impl SharedCarrier {
+    fn load(&self) -> Carrier {
+        match self.0.load(Ordering::Relaxed) {
+            1 => Carrier::Fields,
+            2 => Carrier::Annotations,
+            _ => Carrier::Unknown,
+        }
+    }
+
+    /// Stores and returns what was known before.
+    fn store(&self, carrier: Carrier) -> Carrier {
+        let number = match carrier {
+            Carrier::Unknown => 0,
+            Carrier::Fields => 1,
+            Carrier::Annotations => 2,
+        };
+        match self.0.swap(number, Ordering::Relaxed) {
+            1 => Carrier::Fields,
+            2 => Carrier::Annotations,
+            _ => Carrier::Unknown,
+        }
+    }
+}
+
+/// `leases.coordination.k8s.io`, as errors name a resource.
+pub(crate) fn resource<K: Resource>(kind: &K::DynamicType) -> String {
+    format!("{}.{}", K::plural(kind), K::group(kind))
+}
+
+/// uid and resourceVersion, without which there is no compare-and-swap. Zero means "any" to the server.
+fn revision<K: Resource>(object: &K) -> Result<Preconditions, Cause> {
+    let meta = object.meta();
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty() && text != "0");
+    match (given(&meta.uid), given(&meta.resource_version)) {
+        (Some(uid), Some(version)) => Ok(Preconditions {
+            uid: Some(uid),
+            resource_version: Some(version),
+        }),
+        (None, _) => Err(Cause::NotSent("the object has no uid".to_owned())),
+        _ => Err(Cause::NotSent(
+            "the object has no resourceVersion".to_owned(),
+        )),
+    }
+}
+
+fn unreadable(cause: Cause) -> Cause {
+    match cause {
+        Cause::NotSent(why) => Cause::Unreadable(why),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests;
