@@ -12,6 +12,7 @@
 //! against the rules, whatever the scenario was about.
 
 mod candidate;
+mod explain;
 mod harness;
 mod journal;
 mod judge;
@@ -22,6 +23,7 @@ mod site;
 mod world;
 
 pub use candidate::{Candidate, LEASE, Plan};
+pub use explain::{Chances, Explanation};
 pub use harness::{Ground, Play, Scenario, Suite, warm_up};
 pub use journal::{Entry, Event, EventKind, Journal, What, between, now};
 pub use judge::{Belief, Maker, Roster, beliefs, judge};

@@ -47,7 +47,7 @@ impl<'w> Plan<'w> {
             world,
             maker,
             name: name.to_owned(),
-            lease: LEASE.to_owned(),
+            lease: world.lease_name().to_owned(),
             binary: "1.0.0".to_owned(),
             emulation: "1.0.0".to_owned(),
             strategy: None,
@@ -56,7 +56,7 @@ impl<'w> Plan<'w> {
         }
     }
 
-    /// For another lease than [`LEASE`].
+    /// For another lease than the scenario's.
     #[must_use]
     pub fn lease(mut self, lease: &str) -> Self {
         lease.clone_into(&mut self.lease);

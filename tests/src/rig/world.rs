@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use elector_api::{Lease, LeaseCandidate};
+use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_protocol::{LeaseKey, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
@@ -23,6 +23,7 @@ pub struct World {
     site: Arc<Site>,
     maker: Maker,
     namespace: String,
+    lease: String,
     journal: Arc<Journal>,
     folder: PathBuf,
     roster: Mutex<Roster>,
@@ -40,6 +41,19 @@ impl World {
     /// # Errors
     /// When the namespace cannot be created.
     pub async fn open(site: Arc<Site>, namespace: &str, maker: Maker) -> Result<Self> {
+        Self::open_for(site, namespace, LEASE, maker).await
+    }
+
+    /// The same for a scenario about another lease than [`LEASE`].
+    ///
+    /// # Errors
+    /// When the namespace cannot be created.
+    pub async fn open_for(
+        site: Arc<Site>,
+        namespace: &str,
+        lease: &str,
+        maker: Maker,
+    ) -> Result<Self> {
         let namespaces: Api<Namespace> = Api::all(site.client().clone());
         let metadata = ObjectMeta {
             name: Some(namespace.to_owned()),
@@ -62,6 +76,7 @@ impl World {
             site,
             maker,
             namespace: namespace.to_owned(),
+            lease: lease.to_owned(),
             folder,
             roster: Mutex::new(Roster {
                 longest_lease: LONGEST_LEASE,
@@ -84,6 +99,11 @@ impl World {
     /// The namespace.
     pub fn namespace(&self) -> &str {
         &self.namespace
+    }
+
+    /// The name of the lease that the scenario is about.
+    pub fn lease_name(&self) -> &str {
+        &self.lease
     }
 
     /// What happened in it.
@@ -129,17 +149,21 @@ impl World {
 
     /// The Leases of the namespace.
     pub fn leases(&self) -> Api<Lease> {
-        Api::namespaced(self.site.client().clone(), &self.namespace)
+        Api::namespaced_with(self.site.client().clone(), &self.namespace, &())
     }
 
     /// The candidates of the namespace.
     pub fn candidates(&self) -> Api<LeaseCandidate> {
-        Api::namespaced(self.site.client().clone(), &self.namespace)
+        Api::namespaced_with(
+            self.site.client().clone(),
+            &self.namespace,
+            &CandidateApi::V1Beta1,
+        )
     }
 
     /// The key of the lease that the scenario is about.
     pub fn key(&self) -> LeaseKey {
-        LeaseKey::new(self.namespace.as_str(), LEASE)
+        LeaseKey::new(self.namespace.as_str(), self.lease.as_str())
     }
 
     /// Writes a Lease as the test's own deed, by creation or by compare-and-swap on what it carries.
@@ -189,7 +213,8 @@ impl World {
         patience: Duration,
         mut look: impl FnMut(&Lease) -> Option<T>,
     ) -> Result<T> {
-        let newest = |entries: &[Entry]| newest(entries, LEASE).and_then(|lease| look(&lease));
+        let newest =
+            |entries: &[Entry]| newest(entries, &self.lease).and_then(|lease| look(&lease));
         self.journal.until(what, patience, newest).await
     }
 
@@ -199,7 +224,7 @@ impl World {
     /// When there is none.
     pub fn lease(&self) -> Result<Arc<Lease>> {
         self.journal
-            .read(|entries| newest(entries, LEASE))
+            .read(|entries| newest(entries, &self.lease))
             .context("there is no lease")
     }
 
@@ -210,17 +235,17 @@ impl World {
     /// When the holder or the term changes, or it does not renew.
     pub async fn stays(&self, holder: &str, times: usize) -> Result<()> {
         let start = self.journal.len();
-        let term = self.lease()?.spec.lease_transitions;
+        let term = self.lease()?.spec.lease_transitions.unwrap_or(0);
         let patience = Duration::from_secs(8) * u32::try_from(times)?;
         let what = format!("{holder} renews {times} times");
         let outcome = self.journal.until(&what, patience, |entries| {
             let revisions: Vec<&Arc<Lease>> = entries[start..]
                 .iter()
-                .filter_map(|entry| revision(entry, LEASE))
+                .filter_map(|entry| revision(entry, &self.lease))
                 .collect();
             let strange = |lease: &&&Arc<Lease>| {
                 lease.spec.holder_identity.as_deref() != Some(holder)
-                    || lease.spec.lease_transitions != term
+                    || lease.spec.lease_transitions.unwrap_or(0) != term
             };
             if let Some(lease) = revisions.iter().find(strange) {
                 let (holder, term) = (&lease.spec.holder_identity, lease.spec.lease_transitions);

@@ -5,15 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_tests::rig::{Entry, EventKind, Gate, Ground, Maker, Suite, What, World, between};
+use kube::api::ListParams;
 
-const BOTH: &[Maker] = &[Maker::Ours, Maker::ClientGo];
-const GATES: &[Gate] = &[Gate::On, Gate::Off];
-
-/// W: the lease duration of all candidates here.
-const LEASE_DURATION: Duration = Duration::from_secs(15);
-
-/// How soon a cold start must have a leader.
-const COLD_START: Duration = Duration::from_secs(5);
+use crate::{BOTH, COLD_START, GATES, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut add = |name, seconds, play| {
@@ -38,15 +32,12 @@ pub(crate) fn add(suite: &mut Suite) {
     add("leader_is_terminated", 15, |world| {
         Box::pin(leader_terminated(world))
     });
-}
-
-/// How long after a crash the next one may begin to lead.
-fn crash_limit(maker: Maker) -> Duration {
-    LEASE_DURATION
-        + match maker {
-            Maker::Ours => Duration::from_secs(2),
-            Maker::ClientGo => Duration::from_secs(5), // it polls every 2 to 4.4 s
-        }
+    add("standby_is_killed", 45, |world| {
+        Box::pin(standby_killed(world))
+    });
+    add("three_equal_candidates", 75, |world| {
+        Box::pin(three_equals(world))
+    });
 }
 
 async fn cold_start(world: Arc<World>) -> Result<()> {
@@ -72,9 +63,7 @@ async fn cold_start(world: Arc<World>) -> Result<()> {
             .position(|candidate| candidate.name() == name)
     };
 
-    let (first, led) = world
-        .first_leader(COLD_START + Duration::from_secs(10))
-        .await?;
+    let (first, led) = world.first_leader(PROMPTLY).await?;
     let took = between(start, led);
     world.figure("somebody leads", took);
     ensure!(took <= COLD_START, "nobody led for {took:?}");
@@ -126,7 +115,7 @@ fn chosen_among(world: &World) -> Result<Vec<String>> {
 
 async fn better_arrives(world: Arc<World>) -> Result<()> {
     let holder = world.candidate("holder").version("1.2.0").start()?;
-    holder.leads(COLD_START + Duration::from_secs(5)).await?;
+    holder.leads(PROMPTLY).await?;
     world.stays("holder", 1).await?;
     let arrival = world.note("a better candidate starts");
     let better = world.candidate("better").version("1.1.0").start()?;
@@ -157,7 +146,7 @@ async fn better_arrives(world: Arc<World>) -> Result<()> {
 
 async fn leader_killed(world: Arc<World>) -> Result<()> {
     let mut leader = world.candidate("leader").version("1.1.0").start()?;
-    leader.leads(COLD_START + Duration::from_secs(5)).await?;
+    leader.leads(PROMPTLY).await?;
     let standby = world.candidate("standby").version("1.2.0").start()?;
     world.stays("leader", 2).await?;
     let killed = leader.kill()?;
@@ -179,7 +168,7 @@ async fn leader_terminated(world: Arc<World>) -> Result<()> {
         .version("1.1.0")
         .flag_for(Maker::ClientGo, "--release-on-cancel")
         .start()?;
-    leader.leads(COLD_START + Duration::from_secs(5)).await?;
+    leader.leads(PROMPTLY).await?;
     let standby = world.candidate("standby").version("1.2.0").start()?;
     world.stays("leader", 1).await?;
     let asked = leader.terminate()?;
@@ -196,4 +185,87 @@ async fn leader_terminated(world: Arc<World>) -> Result<()> {
         bail!("the leader left its candidate object behind");
     }
     world.stays("standby", 1).await
+}
+
+/// The better of two standbys dies unnoticed: nothing changes, and later nobody waits for it.
+async fn standby_killed(world: Arc<World>) -> Result<()> {
+    let mut leader = world.candidate("leader").version("1.1.0").start()?;
+    leader.leads(PROMPTLY).await?;
+    let mut better = world.candidate("better").version("1.2.0").start()?;
+    registered(&world, "better").await?;
+    let worse = world.candidate("worse").version("1.3.0").start()?;
+    registered(&world, "worse").await?;
+    better.kill()?;
+    world.stays("leader", 3).await?;
+    ensure!(world.terms() == 1, "{} terms began", world.terms());
+    let killed = leader.kill()?;
+    let led = worse.leads(crash_limit(world.maker()) + PROMPTLY).await?;
+    let took = between(killed, led);
+    world.figure("until the next leads", took);
+    ensure!(
+        took <= crash_limit(world.maker()),
+        "the next led after {took:?}"
+    );
+    world.stays("worse", 1).await
+}
+
+/// Equal candidates do not take turns: one term in a minute, and nobody is even asked to make room.
+async fn three_equals(world: Arc<World>) -> Result<()> {
+    let _candidates = [
+        world.candidate("one").start()?,
+        world.candidate("two").start()?,
+        world.candidate("three").start()?,
+    ];
+    let (leader, _) = world.first_leader(PROMPTLY).await?;
+    let changes = |entries: &[Entry]| {
+        let holder = |entry: &Entry| match &entry.what {
+            What::Lease(_, lease) => lease.spec.holder_identity.clone(),
+            _ => None,
+        };
+        let others = entries
+            .iter()
+            .filter_map(holder)
+            .find(|holder| !holder.is_empty() && *holder != leader);
+        let preferred = entries.iter().find_map(|entry| match &entry.what {
+            What::Lease(_, lease) => lease
+                .record()
+                .ok()?
+                .preferred_holder
+                .map(|name| name.to_string()),
+            _ => None,
+        });
+        others.or(preferred)
+    };
+    let minute = Duration::from_secs(60);
+    world
+        .journal()
+        .never("a needless change among equals", minute, changes)
+        .await?;
+    let term = world.lease()?.record()?.term;
+    ensure!(
+        term.0 == 1 && world.terms() == 1,
+        "term {term}, {} beginnings",
+        world.terms()
+    );
+    let registered = world
+        .candidates()
+        .list(&ListParams::default())
+        .await?
+        .items
+        .len();
+    ensure!(registered == 3, "{registered} candidates are registered");
+    world.stays(&leader, 1).await
+}
+
+/// Waits until a candidate's object is there.
+async fn registered(world: &World, candidate: &str) -> Result<()> {
+    let there =
+        |entry: &Entry| matches!(&entry.what, What::Candidate(name, _) if name == candidate);
+    let what = format!("{candidate} is registered");
+    world
+        .journal()
+        .until(&what, PROMPTLY, |entries| {
+            entries.iter().any(there).then_some(())
+        })
+        .await
 }

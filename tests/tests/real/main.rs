@@ -4,16 +4,50 @@
 //! Run by `cargo xtask test`, or alone with `ELECTOR_REAL=1 cargo test --package elector-tests --test real`, followed
 //! by a word of the scenarios' names if not all are wanted.
 
+mod bad_input;
+mod choice;
 mod elections;
+mod electors;
+mod schedulers;
+mod strangers;
 
 use std::env;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use elector_tests::rig::Suite;
+use elector_tests::rig::{Gate, Maker, Suite};
+
+const OURS: &[Maker] = &[Maker::Ours];
+const CLIENT_GO: &[Maker] = &[Maker::ClientGo];
+const BOTH: &[Maker] = &[Maker::Ours, Maker::ClientGo];
+const GATES: &[Gate] = &[Gate::On, Gate::Off];
+
+/// W: the lease duration of all candidates here.
+const LEASE_DURATION: Duration = Duration::from_secs(15);
+
+/// How soon a cold start must have a leader where the elector has been up for `W_max`.
+const COLD_START: Duration = Duration::from_secs(5);
+
+/// For what should come at once, on a machine that is busy with all the other scenarios.
+const PROMPTLY: Duration = Duration::from_secs(10);
+
+/// How long after a crash the next one may begin to lead.
+fn crash_limit(maker: Maker) -> Duration {
+    LEASE_DURATION
+        + match maker {
+            Maker::Ours => Duration::from_secs(2),
+            Maker::ClientGo => Duration::from_secs(5), // it polls every 2 to 4.4 s
+        }
+}
 
 fn main() -> ExitCode {
     let mut suite = Suite::default();
+    bad_input::add(&mut suite);
+    choice::add(&mut suite);
     elections::add(&mut suite);
+    electors::add(&mut suite);
+    schedulers::add(&mut suite);
+    strangers::add(&mut suite);
     if env::var_os("ELECTOR_REAL").is_none_or(|value| value != "1") {
         println!(
             "left out: the scenarios on a real kube-apiserver, which `cargo xtask test` runs (ELECTOR_REAL=1)"

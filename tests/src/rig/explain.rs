@@ -1,0 +1,122 @@
+//! What `elector explain` says about a lease, as its users read it.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
+
+use crate::rig::world::World;
+
+/// One entry of the JSON array that `elector explain -o json` prints.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Explanation {
+    /// The namespace of the lease.
+    pub namespace: String,
+    /// Its name.
+    pub lease: String,
+    /// What the elector would do.
+    pub action: String,
+    /// Who holds it after that.
+    pub holder: String,
+    /// Who is preferred after that.
+    pub preferred_holder: String,
+    /// The strategy, `None` on a conflict.
+    pub strategy: Option<String>,
+    /// Who is asked.
+    pub ping: Vec<String>,
+    /// Why.
+    pub reason: String,
+    /// Each candidate.
+    pub candidates: Vec<Chances>,
+}
+
+/// How one candidate stands.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Chances {
+    /// The candidate.
+    pub name: String,
+    /// Whether it is valid under the strategy.
+    pub eligible: bool,
+    /// From 1 among the eligible.
+    pub rank: Option<u32>,
+    /// Why.
+    pub reason: String,
+}
+
+/// The pause between two questions.
+const PAUSE: Duration = Duration::from_millis(300);
+
+// === impl World ===
+
+impl World {
+    /// Asks `elector explain` about the lease of the scenario.
+    ///
+    /// # Errors
+    /// When it fails, or says nothing about that lease.
+    pub async fn explain(&self) -> Result<Explanation> {
+        let site = self.site();
+        let mut command = site.command(&site.programs().elector);
+        command.args([
+            "explain",
+            "--namespace",
+            self.namespace(),
+            "--output",
+            "json",
+        ]);
+        let output = spawn_blocking(move || command.output()).await??;
+        if !output.status.success() {
+            bail!(
+                "elector explain failed: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+        let all: Vec<Explanation> = serde_json::from_slice(&output.stdout)
+            .context("elector explain printed something else")?;
+        let ours = |each: &Explanation| {
+            each.namespace == self.namespace() && each.lease == self.lease_name()
+        };
+        all.into_iter()
+            .find(ours)
+            .context("elector explain says nothing about the lease")
+    }
+
+    /// Asks until the explanation satisfies `look`.
+    ///
+    /// # Errors
+    /// When it does not within `patience`; the last explanation is in the message.
+    pub async fn explained(
+        &self,
+        what: &str,
+        patience: Duration,
+        look: impl Fn(&Explanation) -> bool,
+    ) -> Result<Explanation> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let answer = self.explain().await;
+            match answer {
+                Ok(explanation) if look(&explanation) => return Ok(explanation),
+                answer if Instant::now() >= deadline => {
+                    bail!("{what} is not what is explained: {answer:#?}")
+                }
+                _ => sleep(PAUSE).await,
+            }
+        }
+    }
+}
+
+// === impl Explanation ===
+
+impl Explanation {
+    /// How this candidate stands.
+    ///
+    /// # Errors
+    /// When nothing is said about it.
+    pub fn of(&self, name: &str) -> Result<&Chances> {
+        let found = self.candidates.iter().find(|chances| chances.name == name);
+        found.with_context(|| format!("{name} is not explained: {self:#?}"))
+    }
+}

@@ -1,0 +1,378 @@
+//! What goes wrong outside: servers, tokens, permissions, objects. One clear line each, and nobody else is affected.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use elector_api::{CandidateApi, Lease, LeaseCandidate, parse_time};
+use elector_protocol::{Identity, LeaseKey};
+use elector_tests::rig::{Gate, Ground, LONGEST_LEASE, Process, Suite, World, command, now};
+use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
+use kube::api::{Api, ObjectMeta, PostParams};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::{GATES, OURS, PROMPTLY};
+
+pub(crate) fn add(suite: &mut Suite) {
+    let off = &[Gate::Off];
+    let mut add = |name, ground, gates: &[Gate], seconds, play| {
+        suite.add(
+            name,
+            ground,
+            OURS,
+            gates,
+            Duration::from_secs(seconds),
+            play,
+        );
+    };
+    add("server_is_unreachable", Ground::Shared, off, 10, |world| {
+        Box::pin(unreachable(world))
+    });
+    add("token_is_refused", Ground::Shared, off, 10, |world| {
+        Box::pin(refused_token(world))
+    });
+    add("permission_is_missing", Ground::Own, off, 60, |world| {
+        Box::pin(missing_permission(world))
+    });
+    add(
+        "objects_are_malformed",
+        Ground::Shared,
+        GATES,
+        45,
+        |world| Box::pin(malformed(world)),
+    );
+    add("version_is_malformed", Ground::Shared, off, 5, |world| {
+        Box::pin(malformed_version(world))
+    });
+    add(
+        "work_dies_with_a_killed_candidate",
+        Ground::Shared,
+        off,
+        10,
+        |world| Box::pin(work_dies(world)),
+    );
+}
+
+/// The administrator's kubeconfig with something changed.
+fn kubeconfig(world: &World, name: &str, change: impl FnOnce(String) -> String) -> Result<PathBuf> {
+    let original = fs::read_to_string(world.site().cluster().kubeconfig())?;
+    let path = world.folder().join(name);
+    fs::write(&path, change(original))?;
+    Ok(path)
+}
+
+/// Starts the binary under test with these arguments and this kubeconfig.
+fn start(world: &World, name: &str, kubeconfig: &Path, arguments: &[&str]) -> Result<Process> {
+    let mut command = command(&world.site().programs().elector, kubeconfig);
+    command.args(arguments);
+    Process::spawn(name, command, world.folder(), |_| {})
+}
+
+/// The line that complains; it may be repeated while the trouble lasts, but must not be a stream of them.
+async fn complaint(process: &mut Process, parts: &[&str]) -> Result<String> {
+    let what = format!("a line with {parts:?}");
+    let find = |output: &str| {
+        output
+            .lines()
+            .find(|line| parts.iter().all(|part| line.contains(part)))
+            .map(str::to_owned)
+    };
+    let line = process.output_until(&what, PROMPTLY, find).await?;
+    let output = process.output()?;
+    for bad in ["panicked", "stack backtrace"] {
+        ensure!(!output.contains(bad), "{bad}:\n{output}");
+    }
+    Ok(line)
+}
+
+/// Ends a process that still tries, within the 2 s that it has for that.
+async fn end(mut process: Process, most_lines: usize) -> Result<()> {
+    if process.ended()?.is_none() {
+        let (_, took) = process.terminate(PROMPTLY).await?;
+        ensure!(
+            took <= Duration::from_secs(2),
+            "it ended {took:?} after SIGTERM"
+        );
+    }
+    let lines = process.output()?.lines().count();
+    ensure!(
+        lines <= most_lines,
+        "{lines} lines are a stream:\n{}",
+        process.output()?
+    );
+    Ok(())
+}
+
+async fn unreachable(world: Arc<World>) -> Result<()> {
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+        .local_addr()?
+        .port();
+    let url = format!("https://127.0.0.1:{port}");
+    let real = world.site().cluster().url().to_owned();
+    let path = kubeconfig(&world, "unreachable", |text| text.replace(&real, &url))?;
+    let mut elector = start(&world, "elector", &path, &["run"])?;
+    let mut candidate = start(&world, "candidate", &path, CANDIDATE)?;
+    let mut explain = start(&world, "explain", &path, &["explain"])?;
+    for process in [&mut elector, &mut candidate, &mut explain] {
+        complaint(process, &[&url]).await?;
+    }
+    ensure!(
+        !explain.exit(PROMPTLY).await?.success(),
+        "explain calls that a success"
+    );
+    for process in [elector, candidate, explain] {
+        end(process, 20).await?;
+    }
+    Ok(())
+}
+
+async fn refused_token(world: Arc<World>) -> Result<()> {
+    let path = kubeconfig(&world, "token", |text| {
+        let replaced = |line: &str| match line.split_once("token:") {
+            Some((before, _)) => format!("{before}token: \"expired\"\n"),
+            None => format!("{line}\n"),
+        };
+        text.lines().map(replaced).collect()
+    })?;
+    let mut elector = start(&world, "elector", &path, &["run"])?;
+    let mut candidate = start(&world, "candidate", &path, CANDIDATE)?;
+    let mut explain = start(&world, "explain", &path, &["explain"])?;
+    for process in [&mut elector, &mut candidate, &mut explain] {
+        complaint(process, &["401"]).await?;
+    }
+    ensure!(
+        !explain.exit(PROMPTLY).await?.success(),
+        "explain calls that a success"
+    );
+    for process in [elector, candidate, explain] {
+        end(process, 20).await?;
+    }
+    Ok(())
+}
+
+const CANDIDATE: &[&str] = &[
+    "candidate",
+    "--lease=work",
+    "--binary-version=1.0.0",
+    "--emulation-version=1.0.0",
+    "--",
+    "sleep",
+    "1000",
+];
+
+/// In one namespace the elector may do everything, in the other it must not update Leases.
+async fn missing_permission(world: Arc<World>) -> Result<()> {
+    let client = world.site().client().clone();
+    let (free, bound) = ("permission-free", "permission-bound");
+    let free = World::open(Arc::clone(world.site()), free, world.maker()).await?;
+    let bound = World::open(Arc::clone(world.site()), bound, world.maker()).await?;
+    let user = "limited";
+    let rule = |resource: &str, verbs: &[&str]| PolicyRule {
+        api_groups: Some(vec!["coordination.k8s.io".to_owned()]),
+        resources: Some(vec![resource.to_owned()]),
+        verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+        ..PolicyRule::default()
+    };
+    let read = ["get", "list", "watch"];
+    let write = ["get", "list", "watch", "create", "update", "delete"];
+    for (namespace, leases, candidates) in [
+        (free.namespace(), &write[..], &write[..]),
+        (
+            bound.namespace(),
+            &["get", "list", "watch", "create"],
+            &write[..],
+        ),
+        ("kube-system", &read[..], &read[..]),
+    ] {
+        let name = ObjectMeta {
+            name: Some(user.to_owned()),
+            ..ObjectMeta::default()
+        };
+        let role = Role {
+            metadata: name.clone(),
+            rules: Some(vec![
+                rule("leases", leases),
+                rule("leasecandidates", candidates),
+            ]),
+        };
+        let api: Api<Role> = Api::namespaced(client.clone(), namespace);
+        api.create(&PostParams::default(), &role).await?;
+        let binding = RoleBinding {
+            metadata: name,
+            role_ref: RoleRef {
+                api_group: Some("rbac.authorization.k8s.io".to_owned()),
+                kind: "Role".to_owned(),
+                name: user.to_owned(),
+            },
+            subjects: Some(vec![Subject {
+                api_group: Some("rbac.authorization.k8s.io".to_owned()),
+                kind: "User".to_owned(),
+                name: user.to_owned(),
+                namespace: None,
+            }]),
+        };
+        let api: Api<RoleBinding> = Api::namespaced(client.clone(), namespace);
+        api.create(&PostParams::default(), &binding).await?;
+    }
+    let path = kubeconfig(&world, "limited", |text| {
+        // The administrator may speak for anybody.
+        let impersonate =
+            format!("    as: \"{user}\"\n    as-groups: [\"system:authenticated\"]\n    token:");
+        text.replacen("    token:", &impersonate, 1)
+    })?;
+    let flags = [
+        "run",
+        "--namespace",
+        free.namespace(),
+        "--namespace",
+        bound.namespace(),
+    ];
+    let mut elector = start(&world, "elector", &path, &flags)?;
+    let affected = bound.candidate("affected").start()?;
+    let unaffected = free.candidate("unaffected").start()?;
+    // A new elector waits W_max for names it never saw.
+    unaffected.leads(LONGEST_LEASE + PROMPTLY).await?;
+    complaint(&mut elector, &["update", "leases", bound.namespace()]).await?;
+    let holder = bound.lease()?.spec.holder_identity.clone();
+    ensure!(
+        holder.as_deref() == Some(""),
+        "the forbidden lease is held by {holder:?}"
+    );
+    drop(affected);
+    free.stays("unaffected", 2).await?;
+    free.verdict()?;
+    bound.verdict()?;
+    end(elector, 40).await
+}
+
+/// Everything that the server lets in and that makes no sense.
+async fn malformed(world: Arc<World>) -> Result<()> {
+    let end_of_time = parse_time("9999-12-31T23:59:59.999999Z")?;
+    for (name, lease, renewed) in [
+        ("no-such-name", "Not A Name!", now()),
+        ("end-of-time", world.lease_name(), end_of_time),
+    ] {
+        let identity = Identity::new(name).context("an empty name")?;
+        let key = LeaseKey::new(world.namespace(), lease);
+        let mut candidate = LeaseCandidate::named(CandidateApi::V1Beta1, &key, &identity);
+        candidate.spec.binary_version = "0.0.1".to_owned();
+        candidate.spec.emulation_version = "0.0.1".to_owned();
+        candidate.spec.strategy = "OldestEmulationVersion".to_owned();
+        candidate.spec.renew_time = Some(renewed);
+        world
+            .candidates()
+            .create(&PostParams::default(), &candidate)
+            .await?;
+    }
+    let odd: Value = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {
+            "name": "odd", "namespace": world.namespace(),
+            "annotations": {"elector.dev/token": "none", "elector.dev/token-term": "-", "elector.dev/strategy": "/"},
+        },
+        "spec": {
+            "holderIdentity": "\u{1f451} \n", "leaseDurationSeconds": 1, "leaseTransitions": i32::MAX,
+            "renewTime": "9999-12-31T23:59:59.999999Z", "acquireTime": "0001-01-01T00:00:01.000000Z",
+        },
+    });
+    let odd: Lease = serde_json::from_value(odd)?;
+    world.write(&odd).await?;
+
+    let sane = world.candidate("sane").start()?;
+    let heir = world.candidate("heir").lease("odd").start()?;
+    sane.leads(PROMPTLY).await?;
+    heir.leads(LONGEST_LEASE + PROMPTLY).await?;
+    world.stays("sane", 3).await?;
+
+    let log = fs::read_to_string(world.site().folder().join("elector.log"))?;
+    let about = |word: &str| {
+        log.lines()
+            .filter(|line| line.contains(world.namespace()) && line.contains(word))
+            .count()
+    };
+    let lines = about("Not A Name!");
+    ensure!(
+        (1..=10).contains(&lines),
+        "{lines} lines about a lease that cannot be created"
+    );
+    ensure!(!log.contains("panicked"), "the elector panicked");
+    Ok(())
+}
+
+/// A version that no server takes is refused before anything is asked of one.
+async fn malformed_version(world: Arc<World>) -> Result<()> {
+    let path = world.site().cluster().kubeconfig();
+    let arguments = [
+        "candidate",
+        "--lease=work",
+        "--binary-version=1.2",
+        "--emulation-version=1.0.0",
+        "--",
+        "true",
+    ];
+    let mut process = start(&world, "candidate", &path, &arguments)?;
+    let status = process.exit(PROMPTLY).await?;
+    ensure!(
+        status.code().is_some_and(|code| code != 0),
+        "it ended with {status}"
+    );
+    complaint(&mut process, &["1.2"]).await?;
+    end(process, 6).await?;
+    ensure!(
+        world.journal().len() == 1,
+        "something was written all the same"
+    );
+    Ok(())
+}
+
+/// SIGKILL leaves a wrapper no time to clean up; the work must be gone all the same.
+async fn work_dies(world: Arc<World>) -> Result<()> {
+    let file = world.folder().join("work.pid");
+    let script = format!(
+        "trap '' TERM HUP; echo $$ > {}; while :; do sleep 1; done",
+        file.display()
+    );
+    let mut candidate = world
+        .candidate("candidate")
+        .work(&["sh", "-c", &script])
+        .start()?;
+    candidate.leads(PROMPTLY).await?;
+    let work = written(&file).await?;
+    ensure!(runs(&work), "the work does not run");
+    candidate.kill()?;
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while runs(&work) {
+        if Instant::now() >= deadline {
+            bail!("the work outlived its candidate");
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
+}
+
+/// Whether there is such a process; one that only waits for its parent to take note of its end does not count.
+fn runs(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The state follows the name, which may hold anything but ends with the last parenthesis.
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// The process id in a file that is about to be written.
+async fn written(file: &Path) -> Result<String> {
+    let deadline = Instant::now() + PROMPTLY;
+    loop {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        if let Some(pid) = text.strip_suffix('\n') {
+            return Ok(pid.to_owned());
+        }
+        if Instant::now() >= deadline {
+            bail!("the work wrote no process id");
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+}

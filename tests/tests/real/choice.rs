@@ -1,0 +1,191 @@
+//! Which candidates can be elected, under which strategy, and how that is explained.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use elector_api::{CandidateApi, LeaseCandidate, annotation};
+use elector_protocol::Identity;
+use elector_tests::rig::{Entry, EventKind, Gate, Ground, Suite, What, World, now};
+use kube::api::PostParams;
+
+use crate::{GATES, OURS, PROMPTLY};
+
+/// A strategy that Elector leaves to others.
+const FOREIGN: &str = "example.com/by-colour";
+
+pub(crate) fn add(suite: &mut Suite) {
+    let mut add = |name, seconds, play| {
+        suite.add(
+            name,
+            Ground::Shared,
+            OURS,
+            GATES,
+            Duration::from_secs(seconds),
+            play,
+        );
+    };
+    add("candidate_without_a_valid_version", 15, |world| {
+        Box::pin(without_version(world))
+    });
+    add("third_party_strategy", 15, |world| {
+        Box::pin(third_party(world))
+    });
+    add("mixed_strategies", 20, |world| Box::pin(mixed(world)));
+}
+
+/// Creates a candidate object without a process, as only a stranger would.
+async fn object(
+    world: &World,
+    name: &str,
+    binary: &str,
+    emulation: &str,
+    strategy: &str,
+) -> Result<()> {
+    let identity = Identity::new(name).context("an empty name")?;
+    let mut candidate = LeaseCandidate::named(CandidateApi::V1Beta1, &world.key(), &identity);
+    binary.clone_into(&mut candidate.spec.binary_version);
+    emulation.clone_into(&mut candidate.spec.emulation_version);
+    strategy.clone_into(&mut candidate.spec.strategy);
+    candidate.spec.renew_time = Some(now());
+    world
+        .candidates()
+        .create(&PostParams::default(), &candidate)
+        .await?;
+    Ok(())
+}
+
+/// The server lets a candidate without an emulation version in as long as it wishes for another strategy. Where the
+/// others' wish wins, it must not be elected, although it is the oldest in every other respect.
+async fn without_version(world: Arc<World>) -> Result<()> {
+    object(&world, "lacking", "0.9.0", "", FOREIGN).await?;
+    let valid = world.candidate("valid").version("1.1.0").start()?;
+    valid.leads(PROMPTLY).await?;
+    let explanation = world
+        .explained("a leader", PROMPTLY, |each| each.holder == "valid")
+        .await?;
+    ensure!(
+        explanation.strategy.as_deref() == Some("OldestEmulationVersion"),
+        "{explanation:#?}"
+    );
+    let lacking = explanation.of("lacking")?;
+    ensure!(!lacking.eligible && lacking.rank.is_none(), "{lacking:?}");
+    ensure!(
+        lacking.reason.contains("emulationVersion"),
+        "the reason names no field: {}",
+        lacking.reason
+    );
+    ensure!(explanation.of("valid")?.rank == Some(1), "{explanation:#?}");
+    world.stays("valid", 2).await?;
+    world.journal().read(|entries| {
+        let granted = entries.iter().any(|entry| match &entry.what {
+            What::Lease(_, lease) => [&lease.spec.holder_identity, &lease.spec.preferred_holder]
+                .iter()
+                .any(|name| name.as_deref() == Some("lacking")),
+            _ => false,
+        });
+        ensure!(!granted, "a candidate without emulation version was chosen");
+        Ok(())
+    })
+}
+
+/// The Lease of a foreign strategy exists, says so and names nobody, until somebody else's elector decides.
+async fn third_party(world: Arc<World>) -> Result<()> {
+    let candidate = world.candidate("candidate").strategy(FOREIGN).start()?;
+    let born = world
+        .lease_until(
+            "the lease is there, held by an empty text",
+            PROMPTLY,
+            |lease| (lease.spec.holder_identity.as_deref() == Some("")).then(|| lease.clone()),
+        )
+        .await?;
+    let strategy = match world.site().gate() {
+        Gate::On => born.spec.strategy.clone(),
+        Gate::Off => born
+            .metadata
+            .annotations
+            .as_ref()
+            .and_then(|all| all.get(annotation::STRATEGY))
+            .cloned(),
+    };
+    ensure!(
+        strategy.as_deref() == Some(FOREIGN),
+        "the lease names the strategy {strategy:?}"
+    );
+    let leading = |entries: &[Entry]| {
+        entries.iter().find_map(|entry| match &entry.what {
+            What::Event(event) if event.kind == EventKind::Leading => Some(()),
+            _ => None,
+        })
+    };
+    world
+        .journal()
+        .never(
+            "it leads though nobody elected it",
+            Duration::from_secs(6),
+            leading,
+        )
+        .await?;
+    let explanation = world.explain().await?;
+    ensure!(
+        explanation.holder.is_empty() && explanation.action == "leave",
+        "{explanation:#?}"
+    );
+    ensure!(
+        explanation.reason.contains(FOREIGN),
+        "{}",
+        explanation.reason
+    );
+
+    // Now the other elector decides.
+    let judged = world.lease()?;
+    let electee = Identity::new("candidate").context("an empty name")?;
+    let record = judged
+        .record()?
+        .granted(electee, Duration::from_secs(5), now());
+    let carrier = match world.site().gate() {
+        Gate::On => elector_api::Carrier::Fields,
+        Gate::Off => elector_api::Carrier::Annotations,
+    };
+    world.write(&judged.with_record(&record, carrier)).await?;
+    candidate.leads(PROMPTLY).await?;
+    world.stays("candidate", 1).await
+}
+
+/// Candidates of one binary version that disagree on the strategy: nobody is elected, and the reason names them.
+async fn mixed(world: Arc<World>) -> Result<()> {
+    object(&world, "stubborn", "1.2.0", "1.2.0", FOREIGN).await?;
+    let willing = world.candidate("willing").version("1.2.0").start()?;
+    // Which of the two the elector sees first is open; a Lease may or may not be there by then, but without a holder.
+    let explanation = world
+        .explained("the conflict", PROMPTLY, |each| each.strategy.is_none())
+        .await?;
+    for part in ["stubborn", "willing", FOREIGN, "OldestEmulationVersion"] {
+        ensure!(
+            explanation.reason.contains(part),
+            "the reason does not name {part}: {}",
+            explanation.reason
+        );
+    }
+    ensure!(
+        explanation.reason.lines().count() == 1,
+        "{}",
+        explanation.reason
+    );
+    ensure!(explanation.holder.is_empty(), "{explanation:#?}");
+
+    world.note("delete the stubborn one");
+    world
+        .candidates()
+        .delete("stubborn", &kube::api::DeleteParams::default())
+        .await?;
+    willing.leads(PROMPTLY).await?;
+    let resolved = world
+        .explained("the leader", PROMPTLY, |each| each.holder == "willing")
+        .await?;
+    ensure!(
+        resolved.strategy.as_deref() == Some("OldestEmulationVersion"),
+        "{resolved:#?}"
+    );
+    world.stays("willing", 1).await
+}

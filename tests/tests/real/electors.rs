@@ -1,0 +1,152 @@
+//! What becomes of leadership when electors come and go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use elector_tests::rig::{
+    Entry, EventKind, Ground, Maker, Process, Suite, What, World, between, warm_up,
+};
+
+use crate::{COLD_START, GATES, OURS, PROMPTLY, crash_limit};
+
+pub(crate) fn add(suite: &mut Suite) {
+    let mut add = |name, seconds, play| {
+        suite.add(
+            name,
+            Ground::Own,
+            OURS,
+            GATES,
+            Duration::from_secs(seconds),
+            play,
+        );
+    };
+    add("elector_is_killed_and_restarted", 120, |world| {
+        Box::pin(restarted(world))
+    });
+    add("two_electors_at_once", 90, |world| {
+        Box::pin(two_at_once(world))
+    });
+}
+
+/// Starts an elector for the whole cluster of the scenario.
+fn elector(world: &World, name: &str) -> Result<Process> {
+    world.note(&format!("start {name}"));
+    let site = world.site();
+    site.elector(name, site.gate().elector_flags().iter().copied())
+}
+
+async fn restarted(world: Arc<World>) -> Result<()> {
+    let mut first = elector(&world, "first-elector")?;
+    warm_up(world.site()).await?;
+    let mut leader = world.candidate("leader").version("1.1.0").start()?;
+    leader.leads(PROMPTLY).await?;
+    let standby = world.candidate("standby").version("1.2.0").start()?;
+    world.stays("leader", 1).await?;
+
+    world.note("kill the elector");
+    first.kill()?;
+    world.stays("leader", 2).await?;
+    let mut second = elector(&world, "second-elector")?;
+    // Long enough for the second one to know every record for W_max and to have taken the built-in lock over.
+    world.stays("leader", 11).await?;
+    ensure!(world.terms() == 1, "{} terms began", world.terms());
+
+    // And it does elect.
+    let killed = leader.kill()?;
+    let led = standby.leads(crash_limit(Maker::Ours) + PROMPTLY).await?;
+    let took = between(killed, led);
+    world.figure("until the next leads", took);
+    ensure!(
+        took <= crash_limit(Maker::Ours),
+        "the next led after {took:?}"
+    );
+    let (status, took) = second.terminate(Duration::from_secs(10)).await?;
+    world.figure("until the elector has ended", took);
+    ensure!(status.success(), "the elector ended with {status}");
+    ensure!(
+        took <= Duration::from_secs(2),
+        "the elector ended after {took:?}"
+    );
+    world.stays("standby", 1).await
+}
+
+/// Two electors decide everything twice; whoever is late ends in a conflict. No overlap, and no fight: the number of
+/// writes is that of one elector, but for a handful.
+async fn two_at_once(world: Arc<World>) -> Result<()> {
+    let _electors = [
+        elector(&world, "one-elector")?,
+        elector(&world, "other-elector")?,
+    ];
+    warm_up(world.site()).await?;
+    let start = world.note("two versions start");
+    let mut worse = world.candidate("worse").version("1.2.0").start()?;
+    let (_, led) = world.first_leader(PROMPTLY).await?;
+    world.figure("somebody leads", between(start, led));
+    ensure!(
+        between(start, led) <= COLD_START,
+        "nobody led for {:?}",
+        between(start, led)
+    );
+    let mut better = world.candidate("better").version("1.1.0").start()?;
+    better.leads(PROMPTLY).await?;
+    worse.says(EventKind::WorkStopped, 0, PROMPTLY).await?;
+    let last = world.candidate("last").version("1.3.0").start()?;
+    world.stays("better", 3).await?;
+
+    better.kill()?;
+    worse.leads(crash_limit(Maker::Ours) + PROMPTLY).await?;
+    world.stays("worse", 3).await?;
+    worse.terminate()?;
+    last.leads(PROMPTLY).await?;
+    world.stays("last", 1).await?;
+    let _ = worse.process.exit(PROMPTLY).await?;
+
+    let (signals, pings) = world
+        .journal()
+        .read(|entries| (signals(entries), pings(entries)));
+    // Born, three grants or hand-offs with their accepts, a preference or two, and a release.
+    ensure!(
+        signals <= 14,
+        "{signals} writes of the lease that are no renewals"
+    );
+    // Each candidate is asked at most once for each of the four changes, and each question may be settled once.
+    ensure!(pings <= 24, "{pings} questions");
+    Ok(())
+}
+
+/// Revisions of the Lease that are no renewals of one term.
+fn signals(entries: &[Entry]) -> usize {
+    let mut records = entries.iter().filter_map(|entry| match &entry.what {
+        What::Lease(_, lease) => lease.record().ok(),
+        _ => None,
+    });
+    let Some(mut before) = records.next() else {
+        return 0;
+    };
+    let mut count = 1;
+    for record in records {
+        let renewal = record.holder == before.holder
+            && record.term == before.term
+            && record.token == before.token
+            && record.renew_time != before.renew_time;
+        count += usize::from(!renewal);
+        before = record;
+    }
+    count
+}
+
+/// Changes of pingTime.
+fn pings(entries: &[Entry]) -> usize {
+    let mut last = std::collections::BTreeMap::new();
+    let mut count = 0;
+    for entry in entries {
+        let What::Candidate(name, candidate) = &entry.what else {
+            continue;
+        };
+        if let Some(ping) = candidate.spec.ping_time {
+            count += usize::from(last.insert(name, ping) != Some(ping));
+        }
+    }
+    count
+}

@@ -1,0 +1,153 @@
+//! Two real kube-schedulers that stand for election.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use elector_tests::rig::{
+    Entry, Gate, Ground, Maker, Process, Site, Suite, What, World, between, now, warm_up,
+};
+
+use crate::{CLIENT_GO, GATES, PROMPTLY, crash_limit};
+
+/// The lease of the schedulers, in `kube-system`.
+const SCHEDULER: &str = "kube-scheduler";
+
+pub(crate) fn add(suite: &mut Suite) {
+    let lasts = Duration::from_secs(150);
+    suite.add(
+        "two_kube_schedulers",
+        Ground::Own,
+        CLIENT_GO,
+        GATES,
+        lasts,
+        |world| Box::pin(two(world)),
+    );
+}
+
+async fn two(outer: Arc<World>) -> Result<()> {
+    let site = outer.site();
+    let flags: &[&str] = match site.gate() {
+        Gate::On => &["--replace-builtin"],
+        Gate::Off => &["--system-namespaces"],
+    };
+    let _elector = site.elector("elector", flags.iter().copied())?;
+    warm_up(site).await?;
+    let world =
+        World::open_for(Arc::clone(site), "kube-system", SCHEDULER, Maker::ClientGo).await?;
+    let result = elect(&world).await.and_then(|()| world.verdict());
+    for (name, figure) in world.figures() {
+        outer.figure(&name, figure);
+    }
+    result.with_context(|| world.journal().story())
+}
+
+async fn elect(world: &World) -> Result<()> {
+    let mut processes = Vec::new();
+    for process in ["scheduler-one", "scheduler-two"] {
+        let start = now();
+        let running = scheduler(world.site(), process)?;
+        // They choose their names; whoever registers next is the one that was started last.
+        let known: Vec<String> = processes
+            .iter()
+            .map(|(name, _): &(String, Process)| name.clone())
+            .collect();
+        let name = world
+            .journal()
+            .until(
+                "a kube-scheduler registers",
+                Duration::from_secs(30),
+                |entries| new_candidate(entries, &known),
+            )
+            .await?;
+        world.enrol(&name, Maker::ClientGo);
+        world.figure("registered after", between(start, now()));
+        processes.push((name, running));
+    }
+    let names: Vec<String> = processes.iter().map(|(name, _)| name.clone()).collect();
+    let leader = world
+        .lease_until("a kube-scheduler accepts", PROMPTLY, |lease| {
+            let record = lease.record().ok()?;
+            let holder = record.holder.clone()?.to_string();
+            (names.contains(&holder) && !record.is_unaccepted_grant()).then_some(holder)
+        })
+        .await?;
+    let position = names
+        .iter()
+        .position(|name| *name == leader)
+        .context("a stranger leads")?;
+    // Half a minute of equals, renewed every 2 s.
+    world.stays(&leader, 15).await?;
+
+    let (_, mut dying) = processes.remove(position);
+    let (survivor, _alive) = processes.remove(0);
+    world.note(&format!("kill {leader}"));
+    let killed = dying.kill()?;
+    let limit = crash_limit(Maker::ClientGo);
+    let led = world
+        .lease_until(
+            "the other kube-scheduler accepts",
+            limit + PROMPTLY,
+            |lease| {
+                let record = lease.record().ok()?;
+                let theirs = record.holder.as_ref()?.as_str() == survivor;
+                (theirs && !record.is_unaccepted_grant()).then(now)
+            },
+        )
+        .await?;
+    let took = between(killed, led);
+    world.figure("until the other leads", took);
+    ensure!(took <= limit, "the other led after {took:?}");
+    // A minute without a needless change.
+    world.stays(&survivor, 30).await?;
+    let asked_to_yield = world.journal().read(|entries| {
+        entries.iter().any(|entry| match &entry.what {
+            What::Lease(name, lease) if name == SCHEDULER => lease
+                .record()
+                .is_ok_and(|record| record.preferred_holder.is_some()),
+            _ => false,
+        })
+    });
+    ensure!(!asked_to_yield, "one of two equals was asked to make room");
+    Ok(())
+}
+
+/// The name of a candidate for the schedulers' lease that is not known yet.
+fn new_candidate(entries: &[Entry], known: &[String]) -> Option<String> {
+    entries.iter().find_map(|entry| match &entry.what {
+        What::Candidate(name, candidate)
+            if candidate.spec.lease_name == SCHEDULER && !known.contains(name) =>
+        {
+            Some(name.clone())
+        }
+        _ => None,
+    })
+}
+
+fn scheduler(site: &Site, name: &str) -> Result<Process> {
+    let kubeconfig = site.cluster().kubeconfig();
+    let kubeconfig = kubeconfig
+        .to_str()
+        .context("the path of the kubeconfig is no text")?;
+    // Free for now; should somebody else take it in between, the scheduler says so in its log.
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+        .local_addr()?
+        .port();
+    let mut command = site.command(&site.programs().interop()?.kube_scheduler);
+    command.args([
+        "--feature-gates=CoordinatedLeaderElection=true",
+        "--leader-elect=true",
+    ]);
+    command.args(["--bind-address=127.0.0.1", &format!("--secure-port={port}")]);
+    for flag in [
+        "kubeconfig",
+        "authentication-kubeconfig",
+        "authorization-kubeconfig",
+    ] {
+        command.arg(format!("--{flag}={kubeconfig}"));
+    }
+    let certificates = site.folder().join(format!("{name}-certificates"));
+    command.arg(format!("--cert-dir={}", certificates.display()));
+    Process::spawn(name, command, site.folder(), |_| {})
+}

@@ -1,0 +1,103 @@
+//! Deletion, and holders that never asked to be elected.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use elector_tests::rig::{EventKind, Ground, LONGEST_LEASE, Maker, Suite, What, World, between};
+use kube::api::DeleteParams;
+
+use crate::{CLIENT_GO, GATES, OURS, PROMPTLY, crash_limit};
+
+pub(crate) fn add(suite: &mut Suite) {
+    let mut add = |name, makers, seconds, play| {
+        suite.add(
+            name,
+            Ground::Shared,
+            makers,
+            GATES,
+            Duration::from_secs(seconds),
+            play,
+        );
+    };
+    add("lease_is_deleted_while_led", OURS, 35, |world| {
+        Box::pin(deleted(world))
+    });
+    add("plain_holder_is_left_alone", CLIENT_GO, 40, |world| {
+        Box::pin(plain_holder(world))
+    });
+}
+
+/// Nobody may lead before the deleted record can have been forgotten by whoever held it (R6).
+async fn deleted(world: Arc<World>) -> Result<()> {
+    let first = world.candidate("first").version("1.1.0").start()?;
+    first.leads(PROMPTLY).await?;
+    let second = world.candidate("second").version("1.2.0").start()?;
+    world.stays("first", 1).await?;
+    let seen = world.journal().len();
+    let deleted = world.note("delete the lease");
+    world
+        .leases()
+        .delete(world.lease_name(), &DeleteParams::default())
+        .await?;
+    let stopped = first
+        .says(EventKind::WorkStopped, seen, Duration::from_secs(5))
+        .await?;
+    world.figure("until the work stops", between(deleted, stopped));
+
+    let limit = LONGEST_LEASE + Duration::from_secs(2);
+    let led = world
+        .journal()
+        .until("somebody leads again", limit + PROMPTLY, |entries| {
+            entries[seen..].iter().find_map(|entry| match &entry.what {
+                What::Event(event) if event.kind == EventKind::Leading => Some(entry.at),
+                _ => None,
+            })
+        })
+        .await?;
+    world.figure("until somebody leads again", between(deleted, led));
+    ensure!(
+        between(deleted, led) <= limit,
+        "nobody led for {:?}",
+        between(deleted, led)
+    );
+    drop(second);
+    Ok(())
+}
+
+/// A plain client-go holder keeps its lease while it renews, and loses it to a candidate when it does not.
+async fn plain_holder(world: Arc<World>) -> Result<()> {
+    let mut plain = world
+        .candidate_of(Maker::ClientGo, "plain")
+        .flag("--coordinated=false")
+        .start()?;
+    plain.leads(PROMPTLY).await?;
+    let candidate = world.candidate_of(Maker::Ours, "candidate").start()?;
+    candidate.says(EventKind::Start, 0, PROMPTLY).await?;
+    let seen = world.journal().len();
+    world.stays("plain", 6).await?;
+    world.journal().read(|entries| {
+        // Each revision is a renewal: nobody else wrote.
+        let mut renewals: Vec<_> = entries[seen..]
+            .iter()
+            .filter_map(|entry| match &entry.what {
+                What::Lease(_, lease) => Some(lease.spec.renew_time),
+                _ => None,
+            })
+            .collect();
+        let revisions = renewals.len();
+        renewals.dedup();
+        ensure!(
+            renewals.len() == revisions,
+            "the lease of a plain holder was written"
+        );
+        Ok(())
+    })?;
+    let killed = plain.kill()?;
+    let limit = crash_limit(Maker::Ours);
+    let led = candidate.leads(limit + PROMPTLY).await?;
+    let took = between(killed, led);
+    world.figure("until the candidate leads", took);
+    ensure!(took <= limit, "the candidate led after {took:?}");
+    world.stays("candidate", 1).await
+}
