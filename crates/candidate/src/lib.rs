@@ -1,1 +1,51 @@
-//! The client of coordinated leader election that components link.
+//! The client that components link: register, answer, accept, renew, make room, hand over.
+//!
+//! ```text
+//!                    ┌── LeaseCandidate (own) ──> answers questions ──┐
+//!  Candidate::run ───┤                                                ├──> API server
+//!                    └── Lease ──> accepts, renews, gives up ─────────┘
+//!                           │
+//!                           └──> work(Leadership): a future that the term owns
+//! ```
+//!
+//! The work is a future. It is made anew for each term, told to stop by [`Leadership::stopped`], given a grace period,
+//! dropped when that is over, and only then is the lease handed to the successor or released. How a run ended is a
+//! value, [`Outcome`]. A candidate that is dropped leaves nothing behind: no task, no watch, no connection.
+//!
+//! ```no_run
+//! use elector_candidate::{Candidate, Config, Leadership, random_identity};
+//! use elector_protocol::LeaseKey;
+//! use elector_runtime::Cluster;
+//!
+//! # async fn example(cluster: Cluster) -> Result<(), Box<dyn std::error::Error>> {
+//! let api = cluster.candidate_api().await?;
+//! let config = Config::new(LeaseKey::new("default", "web"), random_identity("web-0", api), "1.2.0");
+//! let candidate = Candidate::new(cluster, api, config)?;
+//! let work = |leadership: Leadership| async move {
+//!     println!("leading, token {}", leadership.token());
+//!     leadership.stopped().await;
+//!     Ok::<(), std::io::Error>(())
+//! };
+//! let _ = candidate.run(work, std::future::pending()).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What it promises: at most one candidate of this crate believes that it leads, where clock *rates* differ by less
+//! than lease duration over renew deadline (1.5 by default). What it cannot promise is that at most one *acts*: for
+//! that, send [`Leadership::token`] along and have the resource check it.
+
+mod candidate;
+mod config;
+mod identity;
+mod leadership;
+mod outcome;
+mod requests;
+mod session;
+mod work;
+
+pub use candidate::Candidate;
+pub use config::{AfterTerm, Config, ConfigError};
+pub use identity::random_identity;
+pub use leadership::Leadership;
+pub use outcome::{Event, Outcome, RunError, TermEnd};

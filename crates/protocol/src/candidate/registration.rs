@@ -173,6 +173,16 @@ impl Registration {
         (seen.lease != self.lease).then(|| &*seen.lease)
     }
 
+    /// The newest revision known, `None` where there is none.
+    pub fn seen(&self) -> Option<ResourceVersion> {
+        self.seen.as_ref().map(|seen| seen.version)
+    }
+
+    /// Asks for a read of the object: for callers that have heard nothing for longer than they should.
+    pub fn ask_read(&mut self) {
+        self.want_read();
+    }
+
     /// Whether questions are answered. A candidate that could not accept a grant keeps silent, so that it is not asked
     /// to lead; on by default.
     pub fn answer(&mut self, answers: bool) {

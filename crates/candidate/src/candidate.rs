@@ -1,0 +1,95 @@
+//! A candidate, ready to run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use elector_api::CandidateApi;
+use elector_runtime::{Clock, Cluster, SystemClock, Writer};
+
+use crate::config::{Config, ConfigError};
+use crate::leadership::Leadership;
+use crate::outcome::{Event, Outcome, RunError};
+use crate::session::{Observer, Session};
+
+/// A process that wants to lead, ready to run.
+pub struct Candidate {
+    config: Config,
+    writer: Writer,
+    clock: Arc<dyn Clock>,
+    observer: Observer,
+}
+
+// === impl Candidate ===
+
+impl Candidate {
+    /// A candidate on this cluster, whose LeaseCandidates are those of `api` ([`Cluster::candidate_api`]).
+    ///
+    /// # Errors
+    ///
+    /// When the configuration breaks a rule; the text names it.
+    pub fn new(cluster: Cluster, api: CandidateApi, config: Config) -> Result<Self, ConfigError> {
+        config.validate(api)?;
+        Ok(Self {
+            config,
+            writer: Writer::new(cluster, api),
+            clock: Arc::new(SystemClock::start()),
+            observer: Box::new(|_| {}),
+        })
+    }
+
+    /// The same candidate by another clock, for tests and simulations.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The same candidate, telling what happens. `observer` must not block.
+    #[must_use]
+    pub fn observed_by(mut self, observer: impl FnMut(&Event) + Send + 'static) -> Self {
+        self.observer = Box::new(observer);
+        self
+    }
+
+    /// What it was told.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Registers, waits to be elected, and runs `work` for each term, until `shutdown` resolves or the work ends by
+    /// itself.
+    ///
+    /// `work` is called once per term, with the guard of that term, and never while the work of an earlier term still
+    /// runs. When it is told to stop ([`Leadership::stopped`]) it should return soon; after the grace period it is
+    /// dropped. What it returns while stopping is ignored, unless it is an error or a panic: those end the run.
+    ///
+    /// A clean end stops the work, deletes the LeaseCandidate, and hands over or releases the lease, in this order.
+    /// It waits for the server no longer than two request timeouts. When this future is dropped, the work is dropped
+    /// too, and the lease expires.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot go on: the LeaseCandidate belongs to another lease, or the server refuses it as invalid. What a
+    /// server that is down, or that lacks permissions, has to say is logged, and tried again.
+    pub async fn run<F, T, E>(
+        self,
+        work: impl FnMut(Leadership) -> F,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<Outcome<T, E>, RunError>
+    where
+        F: Future<Output = Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        let session = Session::new(self.config, self.writer, self.clock, self.observer);
+        session.run(work, shutdown).await
+    }
+}
+
+impl fmt::Debug for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Candidate")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

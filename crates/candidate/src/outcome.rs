@@ -1,0 +1,157 @@
+//! How a run ended, what happened on the way, and why it could not go on.
+
+use std::fmt;
+
+use elector_protocol::candidate::{Ending, Loss, StopReason};
+use elector_protocol::{Identity, Term, Token};
+use elector_runtime::RequestError;
+
+use crate::config::ConfigError;
+
+/// How a run ended. Exactly one is reported, and an error of the work is never lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome<T, E> {
+    /// The caller asked for it. The end of the term that was cut by it, if one was.
+    ShutDown(Option<TermEnd>),
+    /// The work ended by itself, and the lease was given up afterwards.
+    WorkEnded {
+        /// What the work returned.
+        value: T,
+        /// How its term ended.
+        term: TermEnd,
+    },
+    /// The work failed, perhaps while it was being stopped.
+    WorkFailed {
+        /// What the work returned.
+        error: E,
+        /// How its term ended.
+        term: TermEnd,
+    },
+    /// The work panicked.
+    WorkPanicked {
+        /// The panic's message.
+        message: String,
+        /// How its term ended.
+        term: TermEnd,
+    },
+    /// A term ended otherwise, and the run was to end with it ([`crate::AfterTerm::Return`]) or could not go on
+    /// because its work still runs.
+    TermEnded(TermEnd),
+}
+
+/// How a term ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TermEnd {
+    /// The work stopped, and this process granted the lease to its successor.
+    HandedOver {
+        /// The successor.
+        to: Identity,
+    },
+    /// The work stopped, and this process let the lease go.
+    Released,
+    /// The belief ended first.
+    Lost(Loss),
+    /// The work stopped, but the server did not confirm in time that the lease was given up. At worst it expires.
+    Unconfirmed,
+    /// The work did not stop, not even when it was dropped: it blocks its thread. The lease is left to expire.
+    WorkStillRuns,
+}
+
+/// What happens during a run, for logs and tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The LeaseCandidate exists: from now on this process may be elected.
+    Registered,
+    /// A term has begun, and its work is about to start.
+    Leading {
+        /// The term.
+        term: Term,
+        /// Its fencing token.
+        token: Token,
+    },
+    /// The work was told to stop. After a loss the belief is over.
+    Stopping {
+        /// The term.
+        term: Term,
+        /// Why.
+        why: StopReason,
+    },
+    /// Nothing of the work runs any more.
+    WorkStopped {
+        /// The term.
+        term: Term,
+    },
+    /// The term is over.
+    Ended {
+        /// The term.
+        term: Term,
+        /// How it ended.
+        end: TermEnd,
+    },
+}
+
+/// Why a run could not go on.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The configuration breaks a rule.
+    Config(ConfigError),
+    /// The LeaseCandidate of this name belongs to another lease, which cannot be changed: choose another name, or
+    /// delete that object if nobody uses it.
+    BoundElsewhere {
+        /// The name.
+        name: Identity,
+        /// The other lease.
+        lease: String,
+    },
+    /// The server refuses the LeaseCandidate as invalid.
+    Invalid(RequestError),
+}
+
+// === impl TermEnd ===
+
+impl From<Ending> for TermEnd {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::HandedOver { to } => Self::HandedOver { to },
+            Ending::Released => Self::Released,
+            Ending::Lost(why) => Self::Lost(why),
+        }
+    }
+}
+
+impl fmt::Display for TermEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HandedOver { to } => write!(f, "handed over to {to}"),
+            Self::Released => f.write_str("released"),
+            Self::Lost(why) => write!(f, "lost: {why}"),
+            Self::Unconfirmed => f.write_str("given up, unconfirmed by the server"),
+            Self::WorkStillRuns => f.write_str("left to expire, because the work does not stop"),
+        }
+    }
+}
+
+// === impl RunError ===
+
+impl From<ConfigError> for RunError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => write!(f, "configure the candidate: {error}"),
+            Self::BoundElsewhere { name, lease } => write!(
+                f,
+                "register {name}: its LeaseCandidate belongs to the lease {lease} and cannot change that"
+            ),
+            Self::Invalid(error) => write!(f, "register: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}

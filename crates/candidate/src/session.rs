@@ -1,0 +1,604 @@
+//! One run: both machines, their requests, their watches and the work, in one loop that owns them all.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use elector_api::{Lease, LeaseCandidate};
+use elector_protocol::candidate::{
+    CandidateEvent, Effect, LeaseEvent, ReadFailed, Registration, StopReason, Tenure, TenureConfig,
+};
+use elector_protocol::{Instant, ResourceVersion, Term, Token};
+use elector_runtime::{
+    Clock, Outcome as Answered, RequestError, Scope, Watch, WatchEvent, WatchOptions, Writer,
+    watch_candidates, watch_leases,
+};
+use futures::future::BoxFuture;
+
+use crate::config::{AfterTerm, Config};
+use crate::leadership::{Leadership, Standing};
+use crate::outcome::{Event, Outcome, RunError, TermEnd};
+use crate::requests::{
+    CandidateAnswer, LeaseAnswer, candidate_outcome, candidate_request, candidate_snapshot,
+    lease_outcome, lease_request, lease_snapshot, read_lease,
+};
+use crate::work::{Work, WorkEnd};
+
+/// Whoever is told what happens.
+pub(crate) type Observer = Box<dyn FnMut(&Event) + Send>;
+
+/// Everything that one run owns. Dropping it drops the work, the watches and the requests.
+pub(crate) struct Session<T, E> {
+    config: Config,
+    writer: Writer,
+    clock: Arc<dyn Clock>,
+    observer: Observer,
+    tenure: Tenure,
+    registration: Registration,
+    /// The newest revision of the Lease as an object, which a write carries over.
+    lease: Option<Lease>,
+    /// The same of the own LeaseCandidate.
+    object: Option<LeaseCandidate>,
+    lease_request: Option<BoxFuture<'static, LeaseAnswer>>,
+    candidate_request: Option<BoxFuture<'static, CandidateAnswer>>,
+    work: Option<Work<T, E>>,
+    /// The term that began last and whose end has not been told.
+    term: Option<Term>,
+    last_end: Option<TermEnd>,
+    registered: bool,
+    /// When the Lease last changed, as far as this process knows.
+    heard_at: Instant,
+    finish: Option<Finish<T, E>>,
+    /// Until when a shutdown waits for the server.
+    farewell: Option<Instant>,
+    trouble: Troubles,
+}
+
+/// Why the run is coming to its end.
+enum Finish<T, E> {
+    ShutDown,
+    WorkEnded(T),
+    WorkFailed(E),
+    WorkPanicked(String),
+    TermEnded,
+}
+
+/// One thing that the loop waits for.
+enum Input<T, E> {
+    Lease(LeaseAnswer),
+    Candidate(CandidateAnswer),
+    WorkEnd(WorkEnd<T, E>),
+    ShutDown,
+    LeaseEvent(WatchEvent<Lease>),
+    CandidateEvent(WatchEvent<LeaseCandidate>),
+    Time,
+}
+
+/// What was last logged of failing requests, so that a server that is down is one line and not hundreds.
+#[derive(Default)]
+struct Trouble {
+    told: Option<String>,
+}
+
+/// One for each way to the server: what works one way may fail another.
+#[derive(Default)]
+struct Troubles {
+    lease: Trouble,
+    candidate: Trouble,
+    lease_watch: Trouble,
+    candidate_watch: Trouble,
+}
+
+/// The least time that a request gets, even where the belief is nearly over.
+const SHORTEST_REQUEST: Duration = Duration::from_millis(100);
+
+/// How many requests a shutdown waits for at most.
+const FAREWELL_REQUESTS: u32 = 2;
+
+// === impl Session ===
+
+impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
+    pub(crate) fn new(
+        config: Config,
+        writer: Writer,
+        clock: Arc<dyn Clock>,
+        observer: Observer,
+    ) -> Self {
+        let tenure = Tenure::new(Arc::new(TenureConfig {
+            identity: config.identity.clone(),
+            timing: config.timing.clone(),
+        }));
+        Self {
+            tenure,
+            registration: Registration::new(config.lease.name.clone()),
+            heard_at: clock.holder(),
+            config,
+            writer,
+            clock,
+            observer,
+            lease: None,
+            object: None,
+            lease_request: None,
+            candidate_request: None,
+            work: None,
+            term: None,
+            last_end: None,
+            registered: false,
+            finish: None,
+            farewell: None,
+            trouble: Troubles::default(),
+        }
+    }
+
+    /// Runs until something ends the run.
+    pub(crate) async fn run<F>(
+        mut self,
+        mut work: impl FnMut(Leadership) -> F,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<Outcome<T, E>, RunError>
+    where
+        F: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        let (mut leases, mut candidates) = self.watches();
+        let mut shutdown = pin!(shutdown);
+        loop {
+            let wake_at = self.advance(&mut work)?;
+            if self.is_over() {
+                return Ok(self.outcome());
+            }
+            let clock = Arc::clone(&self.clock);
+            let input = tokio::select! {
+                biased;
+                answer = answered(&mut self.lease_request) => Input::Lease(answer),
+                end = ended(&mut self.work) => Input::WorkEnd(end),
+                () = &mut shutdown, if self.finish.is_none() => Input::ShutDown,
+                answer = answered(&mut self.candidate_request) => Input::Candidate(answer),
+                event = leases.next() => Input::LeaseEvent(event),
+                event = candidates.next() => Input::CandidateEvent(event),
+                () = sleep_until(&*clock, wake_at) => Input::Time,
+            };
+            self.take(input)?;
+        }
+    }
+
+    fn watches(&self) -> (Watch<Lease>, Watch<LeaseCandidate>) {
+        let cluster = self.writer.cluster();
+        // Any number that differs from process to process.
+        let seed = RandomState::new().build_hasher().finish();
+        let options = WatchOptions::candidate(seed);
+        let lease = self.config.lease.clone();
+        let own =
+            elector_protocol::LeaseKey::new(lease.namespace.clone(), self.config.identity.as_str());
+        (
+            watch_leases(cluster, &Scope::Object(lease), &options),
+            watch_candidates(
+                cluster,
+                self.writer.candidate_api(),
+                &Scope::Object(own),
+                &options,
+            ),
+        )
+    }
+
+    /// Takes both machines as far as they go now. Returns when to look again.
+    fn advance<F>(
+        &mut self,
+        work: &mut impl FnMut(Leadership) -> F,
+    ) -> Result<Option<Instant>, RunError>
+    where
+        F: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        let now = self.clock.holder();
+        let silence = self.listen(now);
+        let decision = self.tenure.step(now, self.clock.wall());
+        for effect in decision.effects {
+            self.perform(effect, now, work);
+        }
+        let belief = self.tenure.belief();
+        let limit = self.work.as_mut().and_then(|work| {
+            work.believe(belief.map(|belief| belief.deadline));
+            work.enforce(now)
+        });
+        self.registration.answer(self.tenure.can_accept());
+        let registration = self.registration.step(now, self.clock.wall());
+        if let Some(effect) = registration.effect {
+            let timeout = self.config.timing.request_timeout;
+            let request = candidate_request(
+                &effect,
+                self.object.as_ref(),
+                &self.config,
+                &self.writer,
+                timeout,
+            );
+            self.candidate_request = Some(request);
+        }
+        if let Some(lease) = self.registration.bound_elsewhere() {
+            return Err(RunError::BoundElsewhere {
+                name: self.config.identity.clone(),
+                lease: lease.to_owned(),
+            });
+        }
+        if self.registration.is_registered() && !self.registered {
+            self.registered = true;
+            self.tell(&Event::Registered);
+        }
+        if self.finish.is_some() && self.work.is_none() && self.farewell.is_none() {
+            let patience = self.config.timing.request_timeout * FAREWELL_REQUESTS;
+            self.farewell = Some(now.after(patience));
+        }
+        let wake = [
+            decision.wake_at,
+            registration.wake_at,
+            limit,
+            silence,
+            self.farewell,
+        ];
+        Ok(wake.into_iter().flatten().min())
+    }
+
+    /// While waiting, a Lease that has not changed for two renewals is read: the watch may be dead, or its leader.
+    fn listen(&mut self, now: Instant) -> Option<Instant> {
+        if self.term.is_some() || self.finish.is_some() {
+            self.heard_at = now;
+            return None;
+        }
+        let silence = self.config.timing.renew_interval * 2;
+        if self.heard_at.after(silence) <= now {
+            self.heard_at = now;
+            self.tenure.ask_read();
+            // Electors ask for candidates when a leader is gone: their question must not be missed either.
+            self.registration.ask_read();
+        }
+        Some(self.heard_at.after(silence))
+    }
+
+    fn perform<F>(&mut self, effect: Effect, now: Instant, work: &mut impl FnMut(Leadership) -> F)
+    where
+        F: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        match effect {
+            Effect::Start { term, token } => self.start(term, token, work),
+            Effect::Stop(why) => {
+                let grace = match &why {
+                    StopReason::Lost(_) => self.config.grace_after_loss(),
+                    StopReason::HandOver { .. } | StopReason::ShutDown => self.config.grace,
+                };
+                if let Some(work) = &mut self.work {
+                    let term = work.term;
+                    work.stop(why.clone(), now.after(grace));
+                    self.tell(&Event::Stopping { term, why });
+                }
+            }
+            Effect::Ended(ending) => {
+                self.end_term(ending.into());
+                if self.finish.is_none() && self.config.after_term == AfterTerm::Return {
+                    self.close(Finish::TermEnded);
+                }
+            }
+            Effect::Read | Effect::Write { .. } => {
+                let deadline = self.tenure.belief().map(|belief| belief.deadline);
+                let left = deadline.map_or(Duration::MAX, |deadline| deadline.since(now));
+                let timeout = left
+                    .max(SHORTEST_REQUEST)
+                    .min(self.config.timing.request_timeout);
+                if let Effect::Write { kind, .. } = &effect {
+                    tracing::debug!(lease = %self.config.lease, %kind, "writing");
+                }
+                let judged = self.lease.as_ref();
+                self.lease_request =
+                    lease_request(effect, judged, &self.config, &self.writer, timeout);
+            }
+        }
+    }
+
+    fn start<F>(&mut self, term: Term, token: Token, work: &mut impl FnMut(Leadership) -> F)
+    where
+        F: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        self.term = Some(term);
+        self.last_end = None;
+        self.tell(&Event::Leading { term, token });
+        let standing = Standing {
+            deadline: self.tenure.belief().map(|belief| belief.deadline),
+            stop: None,
+        };
+        let (lease, identity) = (self.config.lease.clone(), self.config.identity.clone());
+        let clock = Arc::clone(&self.clock);
+        self.work = Some(Work::start(term, standing, |standing| {
+            work(Leadership::new(
+                lease,
+                identity,
+                (term, token),
+                clock,
+                standing,
+            ))
+        }));
+    }
+
+    fn take(&mut self, input: Input<T, E>) -> Result<(), RunError> {
+        let now = self.clock.holder();
+        match input {
+            Input::Lease(answer) => self.take_lease_answer(now, answer),
+            Input::Candidate(answer) => self.take_candidate_answer(now, answer)?,
+            Input::WorkEnd(end) => self.take_work_end(now, end),
+            Input::ShutDown => self.close(Finish::ShutDown),
+            Input::LeaseEvent(event) => self.take_lease_event(now, event),
+            Input::CandidateEvent(event) => self.take_candidate_event(event),
+            Input::Time => {}
+        }
+        if self.registration.is_withdrawn() {
+            self.tenure.handle_withdrawn();
+        }
+        Ok(())
+    }
+
+    fn take_lease_answer(&mut self, now: Instant, answer: LeaseAnswer) {
+        self.lease_request = None;
+        match answer {
+            LeaseAnswer::Read(answer) => {
+                self.trouble.lease.note(answer.as_ref().err());
+                self.tenure.handle_read(now, read_lease(&answer));
+                self.keep_lease(now, answer.ok().flatten());
+            }
+            LeaseAnswer::Wrote(outcome) => {
+                self.trouble.lease.note(outcome.error());
+                self.tenure.handle_outcome(now, lease_outcome(&outcome));
+                self.keep_lease(now, outcome.done());
+            }
+        }
+    }
+
+    fn take_candidate_answer(
+        &mut self,
+        now: Instant,
+        answer: CandidateAnswer,
+    ) -> Result<(), RunError> {
+        self.candidate_request = None;
+        match answer {
+            CandidateAnswer::Read(answer) => {
+                self.trouble.candidate.note(answer.as_ref().err());
+                let read = match &answer {
+                    Ok(None) => Ok(None),
+                    Ok(Some(object)) => candidate_snapshot(object).map(Some).ok_or(ReadFailed),
+                    Err(_) => Err(ReadFailed),
+                };
+                self.registration.handle_read(now, read);
+                self.object = answer.ok().flatten();
+            }
+            CandidateAnswer::Wrote(outcome) => {
+                if let Answered::Refused(error) = &outcome
+                    && error.code() == Some(422)
+                {
+                    return Err(RunError::Invalid(error.clone()));
+                }
+                self.trouble.candidate.note(outcome.error());
+                let read = candidate_outcome(&outcome, candidate_snapshot);
+                self.registration.handle_outcome(now, read);
+                if let Some(object) = outcome.done() {
+                    self.object = Some(object);
+                }
+            }
+            CandidateAnswer::Deleted(outcome) => {
+                self.trouble.candidate.note(outcome.error());
+                self.registration
+                    .handle_outcome(now, candidate_outcome(&outcome, |()| None));
+                // The release does not wait for a server that does not delete.
+                self.tenure.handle_withdrawn();
+            }
+        }
+        Ok(())
+    }
+
+    fn take_work_end(&mut self, now: Instant, end: WorkEnd<T, E>) {
+        let Some(work) = self.work.take() else {
+            return;
+        };
+        let term = work.term;
+        self.tell(&Event::WorkStopped { term });
+        match end {
+            WorkEnd::Failed(error) => self.close(Finish::WorkFailed(error)),
+            WorkEnd::Panicked(message) => self.close(Finish::WorkPanicked(message)),
+            WorkEnd::Ended(value) if !work.is_told() => self.close(Finish::WorkEnded(value)),
+            WorkEnd::Ended(_) | WorkEnd::Dropped => {}
+        }
+        self.tenure.handle_work_stopped(now);
+    }
+
+    fn take_lease_event(&mut self, now: Instant, event: WatchEvent<Lease>) {
+        match event {
+            WatchEvent::Applied(lease) => self.see_lease(now, lease),
+            WatchEvent::Listed { version, items, .. } => match items.into_iter().next() {
+                Some(lease) => self.see_lease(now, lease),
+                None => self.miss_lease(now, version),
+            },
+            WatchEvent::Deleted(lease) => match lease_snapshot(&lease) {
+                Some(last) => self.miss_lease(now, last.version),
+                None => self.tenure.ask_read(),
+            },
+            WatchEvent::Rewound { .. } => self.tenure.ask_read(),
+            WatchEvent::Failed(error) => self.trouble.lease_watch.note(Some(&error)),
+            WatchEvent::Gap { .. } => {}
+            WatchEvent::Synced => self.trouble.lease_watch.note(None),
+        }
+    }
+
+    fn see_lease(&mut self, now: Instant, lease: Lease) {
+        match lease_snapshot(&lease) {
+            Some(snapshot) => {
+                self.tenure.handle_event(now, LeaseEvent::Seen(snapshot));
+                self.keep_lease(now, Some(lease));
+            }
+            None => self.tenure.ask_read(),
+        }
+    }
+
+    fn miss_lease(&mut self, now: Instant, version: ResourceVersion) {
+        self.tenure.handle_event(now, LeaseEvent::Deleted(version));
+        self.keep_lease(now, None);
+    }
+
+    fn take_candidate_event(&mut self, event: WatchEvent<LeaseCandidate>) {
+        match event {
+            WatchEvent::Applied(object) => self.see_candidate(object),
+            WatchEvent::Listed { version, items, .. } => match items.into_iter().next() {
+                Some(object) => self.see_candidate(object),
+                None => self
+                    .registration
+                    .handle_event(CandidateEvent::Deleted(version)),
+            },
+            WatchEvent::Deleted(object) => {
+                if let Some(last) = candidate_snapshot(&object) {
+                    let gone = CandidateEvent::Deleted(last.version);
+                    self.registration.handle_event(gone);
+                }
+            }
+            WatchEvent::Rewound { .. } => self.registration.ask_read(),
+            WatchEvent::Failed(error) => self.trouble.candidate_watch.note(Some(&error)),
+            WatchEvent::Gap { .. } => {}
+            WatchEvent::Synced => self.trouble.candidate_watch.note(None),
+        }
+    }
+
+    fn see_candidate(&mut self, object: LeaseCandidate) {
+        let Some(snapshot) = candidate_snapshot(&object) else {
+            return;
+        };
+        let version = snapshot.version;
+        self.registration
+            .handle_event(CandidateEvent::Seen(snapshot));
+        if self.registration.seen() == Some(version) {
+            self.object = Some(object);
+        }
+    }
+
+    /// Keeps the object that belongs to what the tenure knows.
+    fn keep_lease(&mut self, now: Instant, lease: Option<Lease>) {
+        let known = self.tenure.known().map(|known| known.version);
+        let version = |lease: &Lease| lease.snapshot().ok().map(|snapshot| snapshot.version);
+        if known.is_none() {
+            self.lease = None;
+            return;
+        }
+        let Some(lease) = lease.filter(|lease| version(lease) == known) else {
+            return;
+        };
+        if self.lease.as_ref().and_then(version) != known {
+            self.heard_at = now;
+            self.lease = Some(lease);
+        }
+    }
+
+    /// Begins to end the run. An error of the work is reported whatever else ended it.
+    fn close(&mut self, finish: Finish<T, E>) {
+        let replaces = matches!(finish, Finish::WorkFailed(_) | Finish::WorkPanicked(_));
+        if self.finish.is_none() || replaces {
+            self.finish = Some(finish);
+        }
+        self.tenure.shut_down(self.clock.holder());
+        self.registration.withdraw();
+    }
+
+    fn end_term(&mut self, end: TermEnd) {
+        if let Some(term) = self.term.take() {
+            self.last_end = Some(end.clone());
+            self.tell(&Event::Ended { term, end });
+        }
+    }
+
+    fn is_over(&mut self) -> bool {
+        if self.work.as_ref().is_some_and(Work::is_stuck) {
+            self.end_term(TermEnd::WorkStillRuns);
+            if self.finish.is_none() {
+                self.finish = Some(Finish::TermEnded);
+            }
+            return true;
+        }
+        if self.finish.is_none() || self.work.is_some() {
+            return false;
+        }
+        let done = self.tenure.is_finished() && self.registration.is_withdrawn();
+        let late = self
+            .farewell
+            .is_some_and(|farewell| farewell <= self.clock.holder());
+        if late && !done {
+            self.end_term(TermEnd::Unconfirmed);
+        }
+        done || late
+    }
+
+    fn outcome(mut self) -> Outcome<T, E> {
+        let end = self.last_end.take();
+        let term = end.clone().unwrap_or(TermEnd::Unconfirmed);
+        match self.finish.take() {
+            Some(Finish::WorkEnded(value)) => Outcome::WorkEnded { value, term },
+            Some(Finish::WorkFailed(error)) => Outcome::WorkFailed { error, term },
+            Some(Finish::WorkPanicked(message)) => Outcome::WorkPanicked { message, term },
+            Some(Finish::TermEnded) => Outcome::TermEnded(term),
+            Some(Finish::ShutDown) | None => Outcome::ShutDown(end),
+        }
+    }
+
+    fn tell(&mut self, event: &Event) {
+        let lease = &self.config.lease;
+        match event {
+            Event::Registered => {
+                tracing::info!(%lease, candidate = %self.config.identity, "registered");
+            }
+            Event::Leading { term, token } => tracing::info!(%lease, %term, %token, "leading"),
+            Event::Stopping { term, why } => {
+                tracing::info!(%lease, %term, %why, "stopping the work");
+            }
+            Event::WorkStopped { term } => tracing::debug!(%lease, %term, "the work has stopped"),
+            Event::Ended { term, end } => {
+                tracing::info!(%lease, %term, %end, "leading no more");
+            }
+        }
+        (self.observer)(event);
+    }
+}
+
+// === impl Trouble ===
+
+impl Trouble {
+    /// Logs a failure once, and its end.
+    fn note(&mut self, error: Option<&RequestError>) {
+        let Some(error) = error else {
+            if self.told.take().is_some() {
+                tracing::info!("the API server answers again");
+            }
+            return;
+        };
+        let text = error.to_string();
+        if self.told.as_ref() == Some(&text) {
+            tracing::debug!(%error, "a request failed again");
+        } else {
+            tracing::warn!("failed to {error}");
+            self.told = Some(text);
+        }
+    }
+}
+
+async fn answered<A>(request: &mut Option<BoxFuture<'static, A>>) -> A {
+    match request {
+        Some(request) => request.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn ended<T: Send + 'static, E: Send + 'static>(
+    work: &mut Option<Work<T, E>>,
+) -> WorkEnd<T, E> {
+    match work {
+        Some(work) => work.end().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep_until(clock: &dyn Clock, wake_at: Option<Instant>) {
+    match wake_at {
+        Some(wake_at) => clock.sleep_until_holder(wake_at).await,
+        None => std::future::pending().await,
+    }
+}

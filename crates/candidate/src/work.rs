@@ -1,0 +1,146 @@
+//! The work of one term, owned: started with its guard, told to stop, dropped when it does not, and never forgotten.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
+
+use elector_protocol::candidate::StopReason;
+use elector_protocol::{Instant, Term};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::leadership::Standing;
+
+/// The work of one term. Dropping it drops the work.
+pub(crate) struct Work<T, E> {
+    pub(crate) term: Term,
+    tasks: JoinSet<Result<T, E>>,
+    standing: watch::Sender<Standing>,
+    stage: Stage,
+}
+
+/// How the work ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum WorkEnd<T, E> {
+    Ended(T),
+    Failed(E),
+    Panicked(String),
+    /// It did not stop in time and was dropped.
+    Dropped,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Running,
+    /// Told to stop.
+    Draining {
+        until: Instant,
+    },
+    /// Dropped, which takes effect where the work awaits something.
+    Dropped {
+        until: Instant,
+    },
+    Stuck,
+}
+
+/// How long a dropped work may take to reach a point where it awaits something.
+const DROP_GRACE: Duration = Duration::from_secs(1);
+
+// === impl Work ===
+
+impl<T: Send + 'static, E: Send + 'static> Work<T, E> {
+    /// Makes the work of a term and starts it as a task of its own. A panic while it is made counts as its own.
+    pub(crate) fn start<F>(
+        term: Term,
+        standing: Standing,
+        make: impl FnOnce(watch::Receiver<Standing>) -> F,
+    ) -> Self
+    where
+        F: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        let (standing, receiver) = watch::channel(standing);
+        let mut tasks = JoinSet::new();
+        match catch_unwind(AssertUnwindSafe(|| make(receiver))) {
+            Ok(work) => drop(tasks.spawn(work)),
+            Err(panic) => drop(tasks.spawn(async { resume_unwind(panic) })),
+        }
+        Self {
+            term,
+            tasks,
+            standing,
+            stage: Stage::Running,
+        }
+    }
+
+    /// Passes on until when this process believes.
+    pub(crate) fn believe(&self, deadline: Option<Instant>) {
+        self.standing.send_if_modified(|standing| {
+            let changed = standing.deadline != deadline;
+            standing.deadline = deadline;
+            changed
+        });
+    }
+
+    /// Tells the work to stop, and to have stopped by `until`. A later reason replaces an earlier one, a later limit
+    /// does not.
+    pub(crate) fn stop(&mut self, why: StopReason, until: Instant) {
+        self.standing
+            .send_modify(|standing| standing.stop = Some(why));
+        self.stage = match self.stage {
+            Stage::Running => Stage::Draining { until },
+            Stage::Draining { until: before } => Stage::Draining {
+                until: before.min(until),
+            },
+            later => later,
+        };
+    }
+
+    /// Whether the work was told to stop.
+    pub(crate) fn is_told(&self) -> bool {
+        self.stage != Stage::Running
+    }
+
+    /// Whether the work goes on although it was dropped.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.stage == Stage::Stuck
+    }
+
+    /// Drops the work when its time is up. Returns when to look again.
+    pub(crate) fn enforce(&mut self, now: Instant) -> Option<Instant> {
+        match self.stage {
+            Stage::Draining { until } if until <= now => {
+                self.tasks.abort_all();
+                self.stage = Stage::Dropped {
+                    until: now.after(DROP_GRACE),
+                };
+            }
+            Stage::Dropped { until } if until <= now => self.stage = Stage::Stuck,
+            _ => {}
+        }
+        match self.stage {
+            Stage::Draining { until } | Stage::Dropped { until } => Some(until),
+            Stage::Running | Stage::Stuck => None,
+        }
+    }
+
+    /// Waits until nothing of the work runs any more. May be dropped and called again.
+    pub(crate) async fn end(&mut self) -> WorkEnd<T, E> {
+        match self.tasks.join_next().await {
+            Some(Ok(Ok(value))) => WorkEnd::Ended(value),
+            Some(Ok(Err(error))) => WorkEnd::Failed(error),
+            Some(Err(error)) => match error.try_into_panic() {
+                Ok(panic) => WorkEnd::Panicked(message(&*panic)),
+                Err(_) => WorkEnd::Dropped,
+            },
+            None => WorkEnd::Dropped,
+        }
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a message".to_owned())
+}
