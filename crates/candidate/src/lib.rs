@@ -38,10 +38,12 @@
 mod candidate;
 mod config;
 mod identity;
+mod intake;
 mod leadership;
 mod outcome;
 mod requests;
 mod session;
+mod trouble;
 mod work;
 
 pub use candidate::Candidate;

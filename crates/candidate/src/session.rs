@@ -7,23 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_api::{Lease, LeaseCandidate};
-use elector_protocol::candidate::{
-    CandidateEvent, Effect, LeaseEvent, ReadFailed, Registration, StopReason, Tenure, TenureConfig,
-};
-use elector_protocol::{Instant, ResourceVersion, Term, Token};
-use elector_runtime::{
-    Clock, Outcome as Answered, RequestError, Scope, Watch, WatchEvent, WatchOptions, Writer,
-    watch_candidates, watch_leases,
-};
+use elector_protocol::candidate::{Effect, Registration, StopReason, Tenure, TenureConfig};
+use elector_protocol::{Instant, LeaseKey, Term, Token};
+use elector_runtime::{Clock, Scope, Watch, WatchOptions, Writer, watch_candidates, watch_leases};
 use futures::future::BoxFuture;
 
 use crate::config::{AfterTerm, Config};
+use crate::intake::Input;
 use crate::leadership::{Leadership, Standing};
 use crate::outcome::{Event, Outcome, RunError, TermEnd};
-use crate::requests::{
-    CandidateAnswer, LeaseAnswer, candidate_outcome, candidate_request, candidate_snapshot,
-    lease_outcome, lease_request, lease_snapshot, read_lease,
-};
+use crate::requests::{CandidateAnswer, LeaseAnswer, candidate_request, lease_request};
+use crate::trouble::Troubles;
 use crate::work::{Work, WorkEnd};
 
 /// Whoever is told what happens.
@@ -31,64 +25,38 @@ pub(crate) type Observer = Box<dyn FnMut(&Event) + Send>;
 
 /// Everything that one run owns. Dropping it drops the work, the watches and the requests.
 pub(crate) struct Session<T, E> {
-    config: Config,
+    pub(crate) config: Config,
     writer: Writer,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     observer: Observer,
-    tenure: Tenure,
-    registration: Registration,
+    pub(crate) tenure: Tenure,
+    pub(crate) registration: Registration,
     /// The newest revision of the Lease as an object, which a write carries over.
-    lease: Option<Lease>,
+    pub(crate) lease: Option<Lease>,
     /// The same of the own LeaseCandidate.
-    object: Option<LeaseCandidate>,
-    lease_request: Option<BoxFuture<'static, LeaseAnswer>>,
-    candidate_request: Option<BoxFuture<'static, CandidateAnswer>>,
-    work: Option<Work<T, E>>,
+    pub(crate) object: Option<LeaseCandidate>,
+    pub(crate) lease_request: Option<BoxFuture<'static, LeaseAnswer>>,
+    pub(crate) candidate_request: Option<BoxFuture<'static, CandidateAnswer>>,
+    pub(crate) work: Option<Work<T, E>>,
     /// The term that began last and whose end has not been told.
     term: Option<Term>,
     last_end: Option<TermEnd>,
     registered: bool,
     /// When the Lease last changed, as far as this process knows.
-    heard_at: Instant,
+    pub(crate) heard_at: Instant,
     finish: Option<Finish<T, E>>,
     /// Until when a shutdown waits for the server.
     farewell: Option<Instant>,
-    trouble: Troubles,
+    pub(crate) trouble: Troubles,
 }
 
 /// Why the run is coming to its end.
-enum Finish<T, E> {
+pub(crate) enum Finish<T, E> {
     ShutDown,
     WorkEnded(T),
     WorkFailed(E),
     WorkPanicked(String),
     TermEnded,
-}
-
-/// One thing that the loop waits for.
-enum Input<T, E> {
-    Lease(LeaseAnswer),
-    Candidate(CandidateAnswer),
-    WorkEnd(WorkEnd<T, E>),
-    ShutDown,
-    LeaseEvent(WatchEvent<Lease>),
-    CandidateEvent(WatchEvent<LeaseCandidate>),
-    Time,
-}
-
-/// What was last logged of failing requests, so that a server that is down is one line and not hundreds.
-#[derive(Default)]
-struct Trouble {
-    told: Option<String>,
-}
-
-/// One for each way to the server: what works one way may fail another.
-#[derive(Default)]
-struct Troubles {
-    lease: Trouble,
-    candidate: Trouble,
-    lease_watch: Trouble,
-    candidate_watch: Trouble,
 }
 
 /// The least time that a request gets, even where the belief is nearly over.
@@ -169,8 +137,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         let seed = RandomState::new().build_hasher().finish();
         let options = WatchOptions::candidate(seed);
         let lease = self.config.lease.clone();
-        let own =
-            elector_protocol::LeaseKey::new(lease.namespace.clone(), self.config.identity.as_str());
+        let own = LeaseKey::new(lease.namespace.clone(), self.config.identity.as_str());
         (
             watch_leases(cluster, &Scope::Object(lease), &options),
             watch_candidates(
@@ -317,181 +284,8 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         }));
     }
 
-    fn take(&mut self, input: Input<T, E>) -> Result<(), RunError> {
-        let now = self.clock.holder();
-        match input {
-            Input::Lease(answer) => self.take_lease_answer(now, answer),
-            Input::Candidate(answer) => self.take_candidate_answer(now, answer)?,
-            Input::WorkEnd(end) => self.take_work_end(now, end),
-            Input::ShutDown => self.close(Finish::ShutDown),
-            Input::LeaseEvent(event) => self.take_lease_event(now, event),
-            Input::CandidateEvent(event) => self.take_candidate_event(event),
-            Input::Time => {}
-        }
-        if self.registration.is_withdrawn() {
-            self.tenure.handle_withdrawn();
-        }
-        Ok(())
-    }
-
-    fn take_lease_answer(&mut self, now: Instant, answer: LeaseAnswer) {
-        self.lease_request = None;
-        match answer {
-            LeaseAnswer::Read(answer) => {
-                self.trouble.lease.note(answer.as_ref().err());
-                self.tenure.handle_read(now, read_lease(&answer));
-                self.keep_lease(now, answer.ok().flatten());
-            }
-            LeaseAnswer::Wrote(outcome) => {
-                self.trouble.lease.note(outcome.error());
-                self.tenure.handle_outcome(now, lease_outcome(&outcome));
-                self.keep_lease(now, outcome.done());
-            }
-        }
-    }
-
-    fn take_candidate_answer(
-        &mut self,
-        now: Instant,
-        answer: CandidateAnswer,
-    ) -> Result<(), RunError> {
-        self.candidate_request = None;
-        match answer {
-            CandidateAnswer::Read(answer) => {
-                self.trouble.candidate.note(answer.as_ref().err());
-                let read = match &answer {
-                    Ok(None) => Ok(None),
-                    Ok(Some(object)) => candidate_snapshot(object).map(Some).ok_or(ReadFailed),
-                    Err(_) => Err(ReadFailed),
-                };
-                self.registration.handle_read(now, read);
-                self.object = answer.ok().flatten();
-            }
-            CandidateAnswer::Wrote(outcome) => {
-                if let Answered::Refused(error) = &outcome
-                    && error.code() == Some(422)
-                {
-                    return Err(RunError::Invalid(error.clone()));
-                }
-                self.trouble.candidate.note(outcome.error());
-                let read = candidate_outcome(&outcome, candidate_snapshot);
-                self.registration.handle_outcome(now, read);
-                if let Some(object) = outcome.done() {
-                    self.object = Some(object);
-                }
-            }
-            CandidateAnswer::Deleted(outcome) => {
-                self.trouble.candidate.note(outcome.error());
-                self.registration
-                    .handle_outcome(now, candidate_outcome(&outcome, |()| None));
-                // The release does not wait for a server that does not delete.
-                self.tenure.handle_withdrawn();
-            }
-        }
-        Ok(())
-    }
-
-    fn take_work_end(&mut self, now: Instant, end: WorkEnd<T, E>) {
-        let Some(work) = self.work.take() else {
-            return;
-        };
-        let term = work.term;
-        self.tell(&Event::WorkStopped { term });
-        match end {
-            WorkEnd::Failed(error) => self.close(Finish::WorkFailed(error)),
-            WorkEnd::Panicked(message) => self.close(Finish::WorkPanicked(message)),
-            WorkEnd::Ended(value) if !work.is_told() => self.close(Finish::WorkEnded(value)),
-            WorkEnd::Ended(_) | WorkEnd::Dropped => {}
-        }
-        self.tenure.handle_work_stopped(now);
-    }
-
-    fn take_lease_event(&mut self, now: Instant, event: WatchEvent<Lease>) {
-        match event {
-            WatchEvent::Applied(lease) => self.see_lease(now, lease),
-            WatchEvent::Listed { version, items, .. } => match items.into_iter().next() {
-                Some(lease) => self.see_lease(now, lease),
-                None => self.miss_lease(now, version),
-            },
-            WatchEvent::Deleted(lease) => match lease_snapshot(&lease) {
-                Some(last) => self.miss_lease(now, last.version),
-                None => self.tenure.ask_read(),
-            },
-            WatchEvent::Rewound { .. } => self.tenure.ask_read(),
-            WatchEvent::Failed(error) => self.trouble.lease_watch.note(Some(&error)),
-            WatchEvent::Gap { .. } => {}
-            WatchEvent::Synced => self.trouble.lease_watch.note(None),
-        }
-    }
-
-    fn see_lease(&mut self, now: Instant, lease: Lease) {
-        match lease_snapshot(&lease) {
-            Some(snapshot) => {
-                self.tenure.handle_event(now, LeaseEvent::Seen(snapshot));
-                self.keep_lease(now, Some(lease));
-            }
-            None => self.tenure.ask_read(),
-        }
-    }
-
-    fn miss_lease(&mut self, now: Instant, version: ResourceVersion) {
-        self.tenure.handle_event(now, LeaseEvent::Deleted(version));
-        self.keep_lease(now, None);
-    }
-
-    fn take_candidate_event(&mut self, event: WatchEvent<LeaseCandidate>) {
-        match event {
-            WatchEvent::Applied(object) => self.see_candidate(object),
-            WatchEvent::Listed { version, items, .. } => match items.into_iter().next() {
-                Some(object) => self.see_candidate(object),
-                None => self
-                    .registration
-                    .handle_event(CandidateEvent::Deleted(version)),
-            },
-            WatchEvent::Deleted(object) => {
-                if let Some(last) = candidate_snapshot(&object) {
-                    let gone = CandidateEvent::Deleted(last.version);
-                    self.registration.handle_event(gone);
-                }
-            }
-            WatchEvent::Rewound { .. } => self.registration.ask_read(),
-            WatchEvent::Failed(error) => self.trouble.candidate_watch.note(Some(&error)),
-            WatchEvent::Gap { .. } => {}
-            WatchEvent::Synced => self.trouble.candidate_watch.note(None),
-        }
-    }
-
-    fn see_candidate(&mut self, object: LeaseCandidate) {
-        let Some(snapshot) = candidate_snapshot(&object) else {
-            return;
-        };
-        let version = snapshot.version;
-        self.registration
-            .handle_event(CandidateEvent::Seen(snapshot));
-        if self.registration.seen() == Some(version) {
-            self.object = Some(object);
-        }
-    }
-
-    /// Keeps the object that belongs to what the tenure knows.
-    fn keep_lease(&mut self, now: Instant, lease: Option<Lease>) {
-        let known = self.tenure.known().map(|known| known.version);
-        let version = |lease: &Lease| lease.snapshot().ok().map(|snapshot| snapshot.version);
-        if known.is_none() {
-            self.lease = None;
-            return;
-        }
-        let Some(lease) = lease.filter(|lease| version(lease) == known) else {
-            return;
-        };
-        if self.lease.as_ref().and_then(version) != known {
-            self.heard_at = now;
-            self.lease = Some(lease);
-        }
-    }
-
     /// Begins to end the run. An error of the work is reported whatever else ended it.
-    fn close(&mut self, finish: Finish<T, E>) {
+    pub(crate) fn close(&mut self, finish: Finish<T, E>) {
         let replaces = matches!(finish, Finish::WorkFailed(_) | Finish::WorkPanicked(_));
         if self.finish.is_none() || replaces {
             self.finish = Some(finish);
@@ -540,7 +334,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         }
     }
 
-    fn tell(&mut self, event: &Event) {
+    pub(crate) fn tell(&mut self, event: &Event) {
         let lease = &self.config.lease;
         match event {
             Event::Registered => {
@@ -556,27 +350,6 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             }
         }
         (self.observer)(event);
-    }
-}
-
-// === impl Trouble ===
-
-impl Trouble {
-    /// Logs a failure once, and its end.
-    fn note(&mut self, error: Option<&RequestError>) {
-        let Some(error) = error else {
-            if self.told.take().is_some() {
-                tracing::info!("the API server answers again");
-            }
-            return;
-        };
-        let text = error.to_string();
-        if self.told.as_ref() == Some(&text) {
-            tracing::debug!(%error, "a request failed again");
-        } else {
-            tracing::warn!("failed to {error}");
-            self.told = Some(text);
-        }
     }
 }
 

@@ -1,0 +1,202 @@
+//! What the loop of a session was waiting for, and what each of the two machines is told of it.
+
+use elector_api::{Lease, LeaseCandidate};
+use elector_protocol::candidate::{CandidateEvent, LeaseEvent, ReadFailed};
+use elector_protocol::{Instant, ResourceVersion};
+use elector_runtime::{Outcome as Answered, WatchEvent};
+
+use crate::outcome::{Event, RunError};
+use crate::requests::{
+    CandidateAnswer, LeaseAnswer, candidate_outcome, candidate_snapshot, lease_outcome,
+    lease_snapshot, read_lease,
+};
+use crate::session::{Finish, Session};
+use crate::work::WorkEnd;
+
+/// One thing that the loop waits for.
+pub(crate) enum Input<T, E> {
+    Lease(LeaseAnswer),
+    Candidate(CandidateAnswer),
+    WorkEnd(WorkEnd<T, E>),
+    ShutDown,
+    LeaseEvent(WatchEvent<Lease>),
+    CandidateEvent(WatchEvent<LeaseCandidate>),
+    Time,
+}
+
+// === impl Session ===
+
+impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
+    pub(crate) fn take(&mut self, input: Input<T, E>) -> Result<(), RunError> {
+        let now = self.clock.holder();
+        match input {
+            Input::Lease(answer) => self.take_lease_answer(now, answer),
+            Input::Candidate(answer) => self.take_candidate_answer(now, answer)?,
+            Input::WorkEnd(end) => self.take_work_end(now, end),
+            Input::ShutDown => self.close(Finish::ShutDown),
+            Input::LeaseEvent(event) => self.take_lease_event(now, event),
+            Input::CandidateEvent(event) => self.take_candidate_event(event),
+            Input::Time => {}
+        }
+        if self.registration.is_withdrawn() {
+            self.tenure.handle_withdrawn();
+        }
+        Ok(())
+    }
+
+    fn take_lease_answer(&mut self, now: Instant, answer: LeaseAnswer) {
+        self.lease_request = None;
+        match answer {
+            LeaseAnswer::Read(answer) => {
+                self.trouble.lease.note(answer.as_ref().err());
+                self.tenure.handle_read(now, read_lease(&answer));
+                self.keep_lease(now, answer.ok().flatten());
+            }
+            LeaseAnswer::Wrote(outcome) => {
+                self.trouble.lease.note(outcome.error());
+                self.tenure.handle_outcome(now, lease_outcome(&outcome));
+                self.keep_lease(now, outcome.done());
+            }
+        }
+    }
+
+    fn take_candidate_answer(
+        &mut self,
+        now: Instant,
+        answer: CandidateAnswer,
+    ) -> Result<(), RunError> {
+        self.candidate_request = None;
+        match answer {
+            CandidateAnswer::Read(answer) => {
+                self.trouble.candidate.note(answer.as_ref().err());
+                let read = match &answer {
+                    Ok(None) => Ok(None),
+                    Ok(Some(object)) => candidate_snapshot(object).map(Some).ok_or(ReadFailed),
+                    Err(_) => Err(ReadFailed),
+                };
+                self.registration.handle_read(now, read);
+                self.object = answer.ok().flatten();
+            }
+            CandidateAnswer::Wrote(outcome) => {
+                if let Answered::Refused(error) = &outcome
+                    && error.code() == Some(422)
+                {
+                    return Err(RunError::Invalid(error.clone()));
+                }
+                self.trouble.candidate.note(outcome.error());
+                let read = candidate_outcome(&outcome, candidate_snapshot);
+                self.registration.handle_outcome(now, read);
+                if let Some(object) = outcome.done() {
+                    self.object = Some(object);
+                }
+            }
+            CandidateAnswer::Deleted(outcome) => {
+                self.trouble.candidate.note(outcome.error());
+                self.registration
+                    .handle_outcome(now, candidate_outcome(&outcome, |()| None));
+                // The release does not wait for a server that does not delete.
+                self.tenure.handle_withdrawn();
+            }
+        }
+        Ok(())
+    }
+
+    fn take_work_end(&mut self, now: Instant, end: WorkEnd<T, E>) {
+        let Some(work) = self.work.take() else {
+            return;
+        };
+        let term = work.term;
+        self.tell(&Event::WorkStopped { term });
+        match end {
+            WorkEnd::Failed(error) => self.close(Finish::WorkFailed(error)),
+            WorkEnd::Panicked(message) => self.close(Finish::WorkPanicked(message)),
+            WorkEnd::Ended(value) if !work.is_told() => self.close(Finish::WorkEnded(value)),
+            WorkEnd::Ended(_) | WorkEnd::Dropped => {}
+        }
+        self.tenure.handle_work_stopped(now);
+    }
+
+    fn take_lease_event(&mut self, now: Instant, event: WatchEvent<Lease>) {
+        match event {
+            WatchEvent::Applied(lease) => self.see_lease(now, lease),
+            WatchEvent::Listed { version, items, .. } => match items.into_iter().next() {
+                Some(lease) => self.see_lease(now, lease),
+                None => self.miss_lease(now, version),
+            },
+            WatchEvent::Deleted(lease) => match lease_snapshot(&lease) {
+                Some(last) => self.miss_lease(now, last.version),
+                None => self.tenure.ask_read(),
+            },
+            WatchEvent::Rewound { .. } => self.tenure.ask_read(),
+            WatchEvent::Failed(error) => self.trouble.lease_watch.note(Some(&error)),
+            WatchEvent::Gap { .. } => {}
+            WatchEvent::Synced => self.trouble.lease_watch.note(None),
+        }
+    }
+
+    fn see_lease(&mut self, now: Instant, lease: Lease) {
+        match lease_snapshot(&lease) {
+            Some(snapshot) => {
+                self.tenure.handle_event(now, LeaseEvent::Seen(snapshot));
+                self.keep_lease(now, Some(lease));
+            }
+            None => self.tenure.ask_read(),
+        }
+    }
+
+    fn miss_lease(&mut self, now: Instant, version: ResourceVersion) {
+        self.tenure.handle_event(now, LeaseEvent::Deleted(version));
+        self.keep_lease(now, None);
+    }
+
+    fn take_candidate_event(&mut self, event: WatchEvent<LeaseCandidate>) {
+        match event {
+            WatchEvent::Applied(object) => self.see_candidate(object),
+            WatchEvent::Listed { version, items, .. } => match items.into_iter().next() {
+                Some(object) => self.see_candidate(object),
+                None => self
+                    .registration
+                    .handle_event(CandidateEvent::Deleted(version)),
+            },
+            WatchEvent::Deleted(object) => {
+                if let Some(last) = candidate_snapshot(&object) {
+                    let gone = CandidateEvent::Deleted(last.version);
+                    self.registration.handle_event(gone);
+                }
+            }
+            WatchEvent::Rewound { .. } => self.registration.ask_read(),
+            WatchEvent::Failed(error) => self.trouble.candidate_watch.note(Some(&error)),
+            WatchEvent::Gap { .. } => {}
+            WatchEvent::Synced => self.trouble.candidate_watch.note(None),
+        }
+    }
+
+    fn see_candidate(&mut self, object: LeaseCandidate) {
+        let Some(snapshot) = candidate_snapshot(&object) else {
+            return;
+        };
+        let version = snapshot.version;
+        self.registration
+            .handle_event(CandidateEvent::Seen(snapshot));
+        if self.registration.seen() == Some(version) {
+            self.object = Some(object);
+        }
+    }
+
+    /// Keeps the object that belongs to what the tenure knows.
+    fn keep_lease(&mut self, now: Instant, lease: Option<Lease>) {
+        let known = self.tenure.known().map(|known| known.version);
+        let version = |lease: &Lease| lease.snapshot().ok().map(|snapshot| snapshot.version);
+        if known.is_none() {
+            self.lease = None;
+            return;
+        }
+        let Some(lease) = lease.filter(|lease| version(lease) == known) else {
+            return;
+        };
+        if self.lease.as_ref().and_then(version) != known {
+            self.heard_at = now;
+            self.lease = Some(lease);
+        }
+    }
+}
