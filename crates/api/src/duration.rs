@@ -55,8 +55,12 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     Ok(Duration::from_nanos(total))
 }
 
-/// Reads a Go duration or a bare number of seconds, as people write annotations.
-pub(crate) fn parse_duration_or_seconds(text: &str) -> Result<Duration, DurationError> {
+/// Reads a Go duration or a bare number of seconds, as people write annotations and kubectl's `--request-timeout`.
+///
+/// # Errors
+///
+/// As [`parse_duration`].
+pub fn parse_duration_or_seconds(text: &str) -> Result<Duration, DurationError> {
     let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !bare {
         return parse_duration(text);
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn bare_numbers_are_seconds_in_annotations_only() {
+    fn bare_numbers_are_seconds_where_asked_for() {
         assert_eq!(parse_duration_or_seconds("15"), Ok(Duration::from_secs(15)));
         assert_eq!(
             parse_duration_or_seconds("15s"),

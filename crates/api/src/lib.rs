@@ -52,7 +52,7 @@ mod validate;
 pub use candidate::{LeaseCandidate, LeaseCandidateSpec};
 pub use candidate_api::{CandidateApi, NotServed};
 pub use carrier::Carrier;
-pub use duration::{DurationError, parse_duration};
+pub use duration::{DurationError, parse_duration, parse_duration_or_seconds};
 pub use field::{FieldError, Malformed, Problem};
 pub use lease::{Lease, LeaseSpec};
 pub use time::{Rfc3339, TimeError, parse_time};

@@ -5,7 +5,7 @@
 //!                                     ├── Writer: put, post, delete, read ──> Outcome
 //!                                     └── candidate_api
 //!   Clock: elector's, holder's and wall clock in one value
-//!   LogArgs ──init_logging──> stderr          signals() ──> which signal
+//!   LogArgs ──init_logging──> stderr          shutdown_signal() ──> which one
 //! ```
 //!
 //! It is the only crate that sets up a `kube::Client`. Nothing in it retries a write, hides an outcome or waits
@@ -14,8 +14,12 @@
 
 mod clock;
 mod cluster;
+mod connect;
+mod logging;
 mod outcome;
+mod proxy;
 mod request;
+mod signals;
 #[cfg(test)]
 mod testing;
 mod watch;
@@ -23,7 +27,10 @@ mod writer;
 
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use cluster::{Cluster, DiscoveryError};
+pub use connect::{ClientArgs, ConnectError, connect};
+pub use logging::{LogArgs, LogError, LogFormat, init_logging};
 pub use outcome::{Outcome, OutcomeKind, WriteCounts, Written};
 pub use request::{Cause, RequestError, Target, Verb};
+pub use signals::{Signal, shutdown_signal};
 pub use watch::{Scope, Watch, WatchEvent, WatchOptions, watch_candidates, watch_leases};
 pub use writer::Writer;

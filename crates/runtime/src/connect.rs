@@ -1,0 +1,331 @@
+//! Finding a cluster as kubectl finds it, and connecting to it as a controller should.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use elector_api::parse_duration_or_seconds;
+use kube::Config;
+use kube::client::ClientBuilder;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use tower::timeout::TimeoutLayer;
+
+use crate::cluster::Cluster;
+use crate::proxy::ProxyVariables;
+use crate::request::one_line;
+
+/// Which cluster to talk to, and as whom. Flags of kubectl's names.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+#[command(next_help_heading = "Cluster")]
+pub struct ClientArgs {
+    /// Kubeconfig file. Without it: $KUBECONFIG, ~/.kube/config, and in a pod its service account.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig to use instead of the current one.
+    #[arg(long, value_name = "NAME", global = true)]
+    pub context: Option<String>,
+    /// Cluster of the kubeconfig to use instead of the context's.
+    #[arg(long, value_name = "NAME", global = true)]
+    pub cluster: Option<String>,
+    /// User of the kubeconfig to use instead of the context's.
+    #[arg(long, value_name = "NAME", global = true)]
+    pub user: Option<String>,
+    /// User to impersonate.
+    #[arg(long = "as", value_name = "USER", global = true)]
+    pub as_user: Option<String>,
+    /// Group to impersonate; may be given several times.
+    #[arg(
+        long = "as-group",
+        value_name = "GROUP",
+        global = true,
+        requires = "as_user"
+    )]
+    pub as_groups: Vec<String>,
+    /// How long one request may take, its answer included. At least 100ms.
+    #[arg(long, value_name = "DURATION", default_value = "5s", global = true, value_parser = timeout)]
+    pub request_timeout: Duration,
+}
+
+/// No connection could be set up. Nothing was sent yet: an unreachable server is found out by the first request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// Nobody says where the cluster is.
+    #[error(
+        "find a cluster: there is no --kubeconfig, no $KUBECONFIG, no ~/.kube/config and no service account of a pod"
+    )]
+    NoCluster,
+    /// A kubeconfig cannot be read or parsed.
+    #[error("read kubeconfig {file}: {why}")]
+    Kubeconfig {
+        /// The file, or the files of $KUBECONFIG.
+        file: String,
+        /// The first line of the reason.
+        why: String,
+    },
+    /// The kubeconfig lacks what was asked for.
+    #[error("use kubeconfig {file}: {why}")]
+    Selection {
+        /// The file, or the files of $KUBECONFIG.
+        file: String,
+        /// What is lacking, by name.
+        why: String,
+    },
+    /// The pod's service account is not usable.
+    #[error("use the pod's service account: {0}")]
+    InCluster(String),
+    /// The client cannot be made: TLS, proxy or credentials.
+    #[error("set up the connection to {url}: {why}")]
+    Client {
+        /// The API server.
+        url: String,
+        /// The first line of the reason.
+        why: String,
+    },
+}
+
+/// What the environment says about clusters.
+#[derive(Clone, Debug, Default)]
+struct Environment {
+    kubeconfig: Option<OsString>,
+    home: Option<PathBuf>,
+    in_pod: bool,
+    proxies: ProxyVariables,
+}
+
+/// Where a configuration comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Source {
+    /// One file that must exist.
+    File(PathBuf),
+    /// The files of $KUBECONFIG, of which one must exist.
+    List(Vec<PathBuf>),
+    /// The pod's service account.
+    InCluster,
+}
+
+/// Connects to the cluster that the flags and the environment name.
+///
+/// The client retries nothing, and gives up each request after the request timeout. Must be called in a tokio runtime.
+///
+/// # Errors
+///
+/// When no cluster is named, or what names it is wrong; the text says which file and what in it.
+pub async fn connect(args: &ClientArgs) -> Result<Cluster, ConnectError> {
+    let config = configuration(args, &Environment::read()).await?;
+    let url = config.cluster_url.to_string();
+    let url = url.trim_end_matches('/').to_owned();
+    let builder = ClientBuilder::try_from(config).map_err(|error| ConnectError::Client {
+        url: url.clone(),
+        why: one_line(&error.to_string()),
+    })?;
+    // This bounds the head of each answer, that of a watch too; bodies are bounded where they are read.
+    let client = builder
+        .with_layer(&TimeoutLayer::new(args.request_timeout))
+        .build();
+    Ok(Cluster::new(client, url, args.request_timeout))
+}
+
+// === impl ClientArgs ===
+
+impl Default for ClientArgs {
+    fn default() -> Self {
+        Self {
+            kubeconfig: None,
+            context: None,
+            cluster: None,
+            user: None,
+            as_user: None,
+            as_groups: Vec::new(),
+            request_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+impl ClientArgs {
+    /// A file wins over the environment, and whoever names any part of a kubeconfig never means the pod.
+    fn source(&self, environment: &Environment) -> Result<Source, ConnectError> {
+        if let Some(file) = &self.kubeconfig {
+            return Ok(Source::File(file.clone()));
+        }
+        let list = environment
+            .kubeconfig
+            .as_ref()
+            .map(env::split_paths)
+            .into_iter()
+            .flatten();
+        let list: Vec<_> = list.filter(|path| !path.as_os_str().is_empty()).collect();
+        if !list.is_empty() {
+            return Ok(Source::List(list));
+        }
+        let usual = environment
+            .home
+            .as_ref()
+            .map(|home| home.join(".kube/config"));
+        if let Some(file) = usual.filter(|file| file.exists()) {
+            return Ok(Source::File(file));
+        }
+        let asked = self.context.is_some() || self.cluster.is_some() || self.user.is_some();
+        if environment.in_pod && !asked {
+            return Ok(Source::InCluster);
+        }
+        Err(ConnectError::NoCluster)
+    }
+}
+
+// === impl Environment ===
+
+impl Environment {
+    fn read() -> Self {
+        Self {
+            kubeconfig: env::var_os("KUBECONFIG"),
+            home: env::home_dir(),
+            in_pod: env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
+            proxies: ProxyVariables::read(|name| env::var(name).ok()),
+        }
+    }
+}
+
+async fn configuration(
+    args: &ClientArgs,
+    environment: &Environment,
+) -> Result<Config, ConnectError> {
+    let (mut config, own_proxy) = match args.source(environment)? {
+        Source::File(file) => from_files(args, &[file], false).await?,
+        Source::List(files) => from_files(args, &files, true).await?,
+        Source::InCluster => {
+            let config = Config::incluster()
+                .map_err(|error| ConnectError::InCluster(one_line(&error.to_string())))?;
+            (config, false)
+        }
+    };
+    if !own_proxy {
+        let proxy = environment.proxies.proxy_for(&config.cluster_url);
+        config.proxy_url = match proxy.as_deref().map(str::parse) {
+            None => None,
+            Some(Ok(proxy)) => Some(proxy),
+            Some(Err(error)) => {
+                return Err(ConnectError::Client {
+                    url: config.cluster_url.to_string(),
+                    why: format!("the proxy {}: {error}", proxy.unwrap_or_default()),
+                });
+            }
+        };
+    }
+    if let Some(user) = &args.as_user {
+        config.auth_info.impersonate = Some(user.clone());
+        config.auth_info.impersonate_groups = Some(args.as_groups.clone());
+    }
+    // Who writes by compare-and-swap must see every failure himself; a retried PUT that had been applied is a conflict.
+    config.default_retry = false;
+    config.connect_timeout = Some(args.request_timeout);
+    config.write_timeout = Some(args.request_timeout);
+    // A watch may be silent for longer than any request; it has a limit of its own.
+    config.read_timeout = None;
+    Ok(config)
+}
+
+/// Reads and merges kubeconfigs. The second value tells whether the cluster's entry names a proxy of its own.
+async fn from_files(
+    args: &ClientArgs,
+    files: &[PathBuf],
+    skip_missing: bool,
+) -> Result<(Config, bool), ConnectError> {
+    let names: Vec<_> = files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    let names = names.join(":");
+    let mut merged: Option<Kubeconfig> = None;
+    for file in files {
+        if skip_missing && !file.exists() {
+            continue;
+        }
+        let one = read_kubeconfig(file)?;
+        merged = Some(match merged {
+            None => one,
+            Some(before) => before
+                .merge(one)
+                .map_err(|error| unreadable(file, &error))?,
+        });
+    }
+    let Some(kubeconfig) = merged else {
+        let why = "none of these files exists".to_owned();
+        return Err(ConnectError::Kubeconfig { file: names, why });
+    };
+    let lacking = |why: String| ConnectError::Selection {
+        file: names.clone(),
+        why,
+    };
+    if let Some(user) = &args.user
+        && !kubeconfig.auth_infos.iter().any(|one| one.name == *user)
+    {
+        return Err(lacking(format!("there is no user {user:?}")));
+    }
+    let own_proxy = has_proxy(args, &kubeconfig);
+    let options = KubeConfigOptions {
+        context: args.context.clone(),
+        cluster: args.cluster.clone(),
+        user: args.user.clone(),
+    };
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+    let config = config.map_err(|error| {
+        lacking(match error {
+            KubeconfigError::CurrentContextNotSet => {
+                "it has no current context, name one with --context".to_owned()
+            }
+            KubeconfigError::LoadContext(name) => format!("there is no context {name:?}"),
+            KubeconfigError::LoadClusterOfContext(name) => format!("there is no cluster {name:?}"),
+            other => one_line(&other.to_string()),
+        })
+    })?;
+    Ok((config, own_proxy))
+}
+
+fn read_kubeconfig(file: &Path) -> Result<Kubeconfig, ConnectError> {
+    Kubeconfig::read_from(file).map_err(|error| unreadable(file, &error))
+}
+
+fn unreadable(file: &Path, error: &KubeconfigError) -> ConnectError {
+    ConnectError::Kubeconfig {
+        file: file.display().to_string(),
+        why: match error {
+            KubeconfigError::ReadConfig(error, _) => error.to_string(),
+            other => one_line(&other.to_string()),
+        },
+    }
+}
+
+fn has_proxy(args: &ClientArgs, kubeconfig: &Kubeconfig) -> bool {
+    let context = args
+        .context
+        .as_ref()
+        .or(kubeconfig.current_context.as_ref());
+    let context = kubeconfig
+        .contexts
+        .iter()
+        .find(|one| Some(&one.name) == context);
+    let named = context
+        .and_then(|one| one.context.as_ref())
+        .map(|context| &context.cluster);
+    let cluster = args.cluster.as_ref().or(named);
+    let cluster = kubeconfig
+        .clusters
+        .iter()
+        .find(|one| Some(&one.name) == cluster);
+    let proxy = cluster.and_then(|one| one.cluster.as_ref()?.proxy_url.as_deref());
+    proxy.is_some_and(|proxy| !proxy.is_empty())
+}
+
+fn timeout(text: &str) -> Result<Duration, String> {
+    let timeout = parse_duration_or_seconds(text).map_err(|error| error.to_string())?;
+    if timeout < Duration::from_millis(100) {
+        return Err("must be at least 100ms".to_owned());
+    }
+    Ok(timeout)
+}
+
+#[cfg(test)]
+mod tests;

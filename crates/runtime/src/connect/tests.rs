@@ -1,0 +1,365 @@
+use clap::Parser;
+use elector_api::CandidateApi;
+use elector_protocol::LeaseKey;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::writer::Writer;
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+fn parsed(arguments: &[&str]) -> Result<ClientArgs, String> {
+    let arguments = std::iter::once(&"command").chain(arguments);
+    Command::try_parse_from(arguments)
+        .map(|command| command.client)
+        .map_err(|error| error.to_string())
+}
+
+/// A kubeconfig with the contexts `one` and `two`, current or not.
+fn kubeconfig(server: &str, current: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\n{current}\n\
+         clusters:\n- name: c1\n  cluster: {{server: {server}}}\n- name: c2\n  cluster: {{server: \"https://two\", proxy-url: \"http://own:1\"}}\n\
+         users:\n- name: u1\n  user: {{token: t1}}\n- name: u2\n  user: {{token: t2}}\n\
+         contexts:\n- name: one\n  context: {{cluster: c1, user: u1, namespace: n1}}\n\
+         - name: two\n  context: {{cluster: c2, user: u2}}\n- name: none\n  context: {{cluster: lost, user: u1}}\n"
+    )
+}
+
+fn write(directory: &TempDir, name: &str, text: &str) -> PathBuf {
+    let file = directory.path().join(name);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+fn flag(file: &Path) -> ClientArgs {
+    ClientArgs {
+        kubeconfig: Some(file.to_owned()),
+        ..ClientArgs::default()
+    }
+}
+
+async fn failure(args: &ClientArgs, environment: &Environment) -> String {
+    configuration(args, environment)
+        .await
+        .unwrap_err()
+        .to_string()
+}
+
+#[test]
+fn flags_have_kubectls_names_and_these_defaults() {
+    assert_eq!(parsed(&[]), Ok(ClientArgs::default()));
+    let all = parsed(&[
+        "--kubeconfig=/k",
+        "--context=x",
+        "--cluster=c",
+        "--user=u",
+        "--as=a",
+        "--as-group=g",
+        "--as-group=h",
+        "--request-timeout=7",
+    ]);
+    let expected = ClientArgs {
+        kubeconfig: Some("/k".into()),
+        context: Some("x".into()),
+        cluster: Some("c".into()),
+        user: Some("u".into()),
+        as_user: Some("a".into()),
+        as_groups: vec!["g".into(), "h".into()],
+        request_timeout: Duration::from_secs(7),
+    };
+    assert_eq!(all, Ok(expected));
+    for bad in ["0", "99ms", "soon", "-1s"] {
+        assert!(
+            parsed(&[&format!("--request-timeout={bad}")]).is_err(),
+            "{bad}"
+        );
+    }
+    assert!(parsed(&["--as-group=g"]).is_err());
+}
+
+#[test]
+fn an_explicit_wish_never_falls_back() {
+    let home = TempDir::new().unwrap();
+    let usual = write(&home, ".kube/config", &kubeconfig("https://home", ""));
+    let environment = |kubeconfig: &str, home: Option<&Path>, in_pod| Environment {
+        kubeconfig: Some(kubeconfig.into()),
+        home: home.map(Into::into),
+        in_pod,
+        proxies: ProxyVariables::default(),
+    };
+    let plain = ClientArgs::default();
+    let context = ClientArgs {
+        context: Some("x".into()),
+        ..ClientArgs::default()
+    };
+    let listed = Source::List(vec!["/a".into(), "/b".into()]);
+    for (args, environment, expected) in [
+        (
+            &flag(Path::new("/f")),
+            environment("/a", Some(home.path()), true),
+            Ok(Source::File("/f".into())),
+        ),
+        (
+            &plain,
+            environment("/a::/b", Some(home.path()), true),
+            Ok(listed),
+        ),
+        (
+            &plain,
+            environment("", Some(home.path()), true),
+            Ok(Source::File(usual)),
+        ),
+        (
+            &plain,
+            environment("", Some(Path::new("/nowhere")), true),
+            Ok(Source::InCluster),
+        ),
+        (
+            &context,
+            environment("", Some(Path::new("/nowhere")), true),
+            Err(ConnectError::NoCluster),
+        ),
+        (
+            &plain,
+            environment("", None, false),
+            Err(ConnectError::NoCluster),
+        ),
+    ] {
+        assert_eq!(args.source(&environment), expected);
+    }
+}
+
+#[tokio::test]
+async fn context_cluster_and_user_are_chosen_one_by_one() {
+    let directory = TempDir::new().unwrap();
+    let file = write(
+        &directory,
+        "k",
+        &kubeconfig("https://one", "current-context: one"),
+    );
+    let environment = Environment::default();
+    let config = configuration(&flag(&file), &environment).await.unwrap();
+    assert_eq!(
+        (config.cluster_url.host(), config.default_namespace.as_str()),
+        (Some("one"), "n1")
+    );
+    assert!(!config.default_retry);
+    assert_eq!(
+        (config.connect_timeout, config.read_timeout),
+        (Some(Duration::from_secs(5)), None)
+    );
+    let args = ClientArgs {
+        cluster: Some("c2".into()),
+        as_user: Some("somebody".into()),
+        as_groups: vec!["g".into()],
+        ..flag(&file)
+    };
+    let config = configuration(&args, &environment).await.unwrap();
+    assert_eq!(
+        (config.cluster_url.host(), config.default_namespace.as_str()),
+        (Some("two"), "n1")
+    );
+    assert_eq!(config.auth_info.impersonate.as_deref(), Some("somebody"));
+    assert_eq!(
+        config.auth_info.impersonate_groups,
+        Some(vec!["g".to_owned()])
+    );
+}
+
+#[tokio::test]
+async fn a_proxy_comes_from_the_kubeconfig_or_the_environment() {
+    let directory = TempDir::new().unwrap();
+    let file = write(
+        &directory,
+        "k",
+        &kubeconfig("https://one", "current-context: one"),
+    );
+    let environment = Environment {
+        proxies: ProxyVariables {
+            https_proxy: Some("http://environment:2".into()),
+            no_proxy: Some("excepted".into()),
+            ..ProxyVariables::default()
+        },
+        ..Environment::default()
+    };
+    let proxy = async |args: ClientArgs| {
+        let config = configuration(&args, &environment).await.unwrap();
+        config.proxy_url.map(|url| url.to_string())
+    };
+    assert_eq!(
+        proxy(flag(&file)).await.as_deref(),
+        Some("http://environment:2/")
+    );
+    let two = ClientArgs {
+        context: Some("two".into()),
+        ..flag(&file)
+    };
+    assert_eq!(proxy(two).await.as_deref(), Some("http://own:1/"));
+    let file = write(
+        &directory,
+        "e",
+        &kubeconfig("https://excepted", "current-context: one"),
+    );
+    assert_eq!(proxy(flag(&file)).await, None);
+}
+
+#[tokio::test]
+async fn a_list_of_files_is_merged_and_may_have_holes() {
+    let directory = TempDir::new().unwrap();
+    let first = write(
+        &directory,
+        "a",
+        "apiVersion: v1\nkind: Config\ncurrent-context: two\n",
+    );
+    let second = write(
+        &directory,
+        "b",
+        &kubeconfig("https://one", "current-context: one"),
+    );
+    let missing = directory.path().join("missing");
+    let list = env::join_paths([&first, &missing, &second]).unwrap();
+    let environment = Environment {
+        kubeconfig: Some(list),
+        ..Environment::default()
+    };
+    let config = configuration(&ClientArgs::default(), &environment)
+        .await
+        .unwrap();
+    assert_eq!(config.cluster_url.host(), Some("two"));
+    let environment = Environment {
+        kubeconfig: Some(missing.clone().into()),
+        in_pod: true,
+        ..Environment::default()
+    };
+    assert_eq!(
+        failure(&ClientArgs::default(), &environment).await,
+        format!(
+            "read kubeconfig {}: none of these files exists",
+            missing.display()
+        )
+    );
+}
+
+#[tokio::test]
+async fn each_mistake_is_one_line_with_the_file_and_the_name() {
+    let directory = TempDir::new().unwrap();
+    let environment = Environment::default();
+    let file = write(&directory, "k", &kubeconfig("https://one", ""));
+    let broken = write(&directory, "broken", "apiVersion: [\n");
+    let shown = file.display();
+    let with = |change: fn(&mut ClientArgs)| {
+        let mut args = flag(&file);
+        change(&mut args);
+        args
+    };
+    for (args, text) in [
+        (
+            flag(&file),
+            format!("use kubeconfig {shown}: it has no current context, name one with --context"),
+        ),
+        (
+            with(|args| args.context = Some("lost".into())),
+            format!("use kubeconfig {shown}: there is no context \"lost\""),
+        ),
+        (
+            with(|args| args.context = Some("none".into())),
+            format!("use kubeconfig {shown}: there is no cluster \"lost\""),
+        ),
+        (
+            with(|args| {
+                args.context = Some("one".into());
+                args.user = Some("lost".into());
+            }),
+            format!("use kubeconfig {shown}: there is no user \"lost\""),
+        ),
+        (
+            flag(Path::new("/nowhere/k")),
+            "read kubeconfig /nowhere/k: No such file or directory (os error 2)".to_owned(),
+        ),
+    ] {
+        assert_eq!(failure(&args, &environment).await, text);
+    }
+    let text = failure(&flag(&broken), &environment).await;
+    assert!(
+        text.starts_with(&format!(
+            "read kubeconfig {}: failed to parse",
+            broken.display()
+        )),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 1, "{text}");
+}
+
+#[tokio::test]
+async fn an_unreachable_server_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let directory = TempDir::new().unwrap();
+    let file = write(
+        &directory,
+        "k",
+        &kubeconfig(&format!("http://{address}"), "current-context: one"),
+    );
+    let cluster = connect(&flag(&file)).await.unwrap();
+    assert_eq!(cluster.namespace(), "n1");
+    let error = cluster.candidate_api().await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "get the API coordination.k8s.io/v1beta1: http://{address} is unreachable: \
+             Connection refused (os error 111)"
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_given_up_in_time_and_never_asked_twice() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let directory = TempDir::new().unwrap();
+    let file = write(
+        &directory,
+        "k",
+        &kubeconfig(&format!("http://{address}"), "current-context: one"),
+    );
+    let args = ClientArgs {
+        request_timeout: Duration::from_millis(200),
+        ..flag(&file)
+    };
+    let cluster = connect(&args).await.unwrap();
+    let server = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = vec![0; 4096];
+        let length = stream.read(&mut head).await.unwrap();
+        let head = String::from_utf8_lossy(&head[..length]).to_lowercase();
+        assert!(head.contains("authorization: bearer t1"), "{head}");
+        // The head of an answer, and then nothing.
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{")
+            .await
+            .unwrap();
+        assert_eq!(
+            stream.read(&mut [0; 1]).await.unwrap_or(0),
+            0,
+            "the client hangs up"
+        );
+    };
+    let writer = Writer::new(cluster, CandidateApi::V1Beta1);
+    let key = LeaseKey::new("ns", "l");
+    let (answer, ()) = tokio::join!(writer.read_lease(&key), server);
+    assert_eq!(
+        answer.unwrap_err().to_string(),
+        format!("get leases.coordination.k8s.io ns/l: no answer from http://{address} in 200ms")
+    );
+    let again = tokio::time::timeout(Duration::from_millis(300), listener.accept()).await;
+    assert!(again.is_err(), "nothing is retried");
+}

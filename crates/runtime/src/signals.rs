@@ -1,0 +1,145 @@
+//! The two signals that ask a process to end.
+
+use std::fmt;
+use std::io;
+use std::process;
+
+use tokio::signal::unix::{self, SignalKind};
+
+/// A request to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGINT: Ctrl-C.
+    Interrupt,
+    /// SIGTERM: the kubelet, or whoever runs the process.
+    Terminate,
+}
+
+/// Waits for SIGINT or SIGTERM, and says which it was. From then on, a second one ends the process at once, with the
+/// exit code that a shell would report.
+///
+/// Both are caught from the moment this returns, not only once the future is polled.
+///
+/// # Errors
+///
+/// When the process may not catch signals.
+pub fn shutdown_signal() -> io::Result<impl Future<Output = Signal> + Send + 'static> {
+    let mut signals = Signals {
+        interrupt: unix::signal(SignalKind::interrupt())?,
+        terminate: unix::signal(SignalKind::terminate())?,
+    };
+    Ok(async move {
+        let first = signals.next().await;
+        // It must outlive whatever is being shut down, so nobody but the process owns it.
+        tokio::spawn(async move {
+            let second = signals.next().await;
+            tracing::warn!(signal = %second, "asked a second time, ending at once");
+            process::exit(second.exit_code());
+        });
+        first
+    })
+}
+
+struct Signals {
+    interrupt: unix::Signal,
+    terminate: unix::Signal,
+}
+
+// === impl Signal ===
+
+impl Signal {
+    /// What a shell reports of a process that this signal ended: 128 and its number.
+    pub const fn exit_code(self) -> i32 {
+        match self {
+            Self::Interrupt => 130,
+            Self::Terminate => 143,
+        }
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Interrupt => "SIGINT",
+            Self::Terminate => "SIGTERM",
+        })
+    }
+}
+
+// === impl Signals ===
+
+impl Signals {
+    async fn next(&mut self) -> Signal {
+        tokio::select! {
+            biased;
+            Some(()) = self.terminate.recv() => Signal::Terminate,
+            Some(()) = self.interrupt.recv() => Signal::Interrupt,
+            // Both streams end with the runtime only.
+            else => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Child, Command, Stdio};
+
+    use rustix::process::{Pid, Signal as Raw, kill_process};
+
+    use super::*;
+
+    const CHILD: &str = "ELECTOR_TEST_SIGNALS_CHILD";
+
+    /// Not a test of its own: the process that the tests below send signals to, started from this very test binary.
+    #[test]
+    fn child() {
+        if env::var_os(CHILD).is_none() {
+            return;
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let signal = shutdown_signal().unwrap();
+            println!("\nready");
+            println!("\ngot {}", signal.await);
+            std::future::pending::<()>().await;
+        });
+    }
+
+    fn signalled(first: Raw, second: Raw) -> (String, Option<i32>) {
+        let mut child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "signals::tests::child", "--nocapture"])
+            .env(CHILD, "1")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap())
+            .lines()
+            .map(Result::unwrap);
+        let send = |child: &Child, signal| {
+            kill_process(Pid::from_child(child), signal).unwrap();
+        };
+        lines.find(|line| line == "ready").unwrap();
+        send(&child, first);
+        let got = lines.find(|line| line.starts_with("got ")).unwrap();
+        send(&child, second);
+        (got, child.wait().unwrap().code())
+    }
+
+    #[test]
+    fn the_first_is_named_and_the_second_ends_at_once() {
+        assert_eq!(
+            signalled(Raw::TERM, Raw::INT),
+            ("got SIGTERM".to_owned(), Some(130))
+        );
+        assert_eq!(
+            signalled(Raw::INT, Raw::TERM),
+            ("got SIGINT".to_owned(), Some(143))
+        );
+    }
+}
