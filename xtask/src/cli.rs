@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::binaries::{Binary, Toolbox};
 use crate::cluster::{self, Cluster, Options};
 use crate::codegen;
+use crate::demo;
 use crate::manifests;
 use crate::release::Release;
 use crate::test;
@@ -27,6 +28,13 @@ enum Verb {
     /// A real etcd and kube-apiserver on loopback
     #[command(subcommand)]
     Cluster(ClusterVerb),
+
+    /// A real cluster, the elector and a few candidates: who leads, who takes over, and why
+    Demo {
+        /// Release of Kubernetes [default: what KUBEBUILDER_ASSETS holds, otherwise 1.36]
+        #[arg(long, value_name = "1.N")]
+        kubernetes: Option<Release>,
+    },
 
     /// Run the tests, also on a real kube-apiserver if one is to be had
     Test {
@@ -159,6 +167,13 @@ pub fn run() -> ExitCode {
 fn dispatch(verb: Verb) -> Result<bool> {
     match verb {
         Verb::Cluster(verb) => cluster(verb),
+        Verb::Demo { kubernetes } => {
+            let options = Options {
+                kubernetes,
+                ..Options::default()
+            };
+            demo::run(&options).map(|()| true)
+        }
         Verb::Test { require_real } => test::run(require_real).map(|()| true),
         Verb::Codegen { check: true } => codegen::check(),
         Verb::Codegen { check: false } => codegen::write().map(|()| true),

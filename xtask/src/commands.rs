@@ -1,5 +1,7 @@
 //! Running other programs.
 
+use std::env;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
@@ -42,6 +44,25 @@ pub(crate) fn read(command: &mut Command) -> Result<Output> {
         stdout: text(&output.stdout),
         stderr: text(&output.stderr),
     })
+}
+
+/// The cargo that runs this program.
+pub(crate) fn cargo() -> Command {
+    // Set by cargo for what it runs: the same toolchain, whatever is on the PATH.
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(crate::paths::workspace());
+    command
+}
+
+/// The `elector` that was built beside this program.
+pub(crate) fn elector() -> Result<PathBuf> {
+    let path = env::current_exe()
+        .context("failed to find this program")?
+        .with_file_name("elector");
+    if !path.is_file() {
+        bail!("{} is missing, though it was just built", path.display());
+    }
+    Ok(path)
 }
 
 /// The command as one would type it; only for people to read.

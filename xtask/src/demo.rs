@@ -11,18 +11,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 
 use crate::cluster::{Cluster, Options};
-use crate::commands::{cargo, show_and_run};
-use crate::paths;
+use crate::commands::{cargo, elector, show_and_run};
 
 use cast::{Act, Cast, Scene};
 use tell::Teller;
 
 /// Names, and the emulation versions that decide between them: the oldest leads.
-const CANDIDATES: [(&str, &str); 3] = [
-    ("green", "1.33.0"),
-    ("blue", "1.32.0"),
-    ("red", "1.34.0"),
-];
+const CANDIDATES: [(&str, &str); 3] = [("green", "1.33.0"), ("blue", "1.32.0"), ("red", "1.34.0")];
 /// Arrives late and is better than all of them.
 const LATECOMER: (&str, &str) = ("violet", "1.31.0");
 
@@ -38,7 +33,7 @@ const SCENE: Duration = Duration::from_secs(30);
 /// When the cluster cannot be started, or a scene does not come about in time.
 pub(crate) fn run(options: &Options) -> Result<()> {
     show_and_run(cargo().args(["build", "--package", "elector-cli", "--bin", "elector"]))?;
-    let elector = paths::target().join("debug/elector");
+    let elector = elector()?;
     eprintln!("starting etcd and kube-apiserver (built on the first run, which takes minutes)");
     let cluster = Cluster::start(options)?;
     let outcome = play(&elector, &cluster);
@@ -49,7 +44,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 fn play(elector: &Path, cluster: &Cluster) -> Result<()> {
     let kubeconfig = cluster.kubeconfig();
     let mut tell = Teller::new();
-    tell.say(format_args!("kube-apiserver {} is up at {}", cluster.release(), cluster.url()));
+    tell.say(format_args!(
+        "kube-apiserver {} is up at {}",
+        cluster.release(),
+        cluster.url()
+    ));
     tell.aside(format_args!(
         "look on with: kubectl --kubeconfig {} get leases,leasecandidates -w",
         kubeconfig.display()
@@ -61,14 +60,18 @@ fn play(elector: &Path, cluster: &Cluster) -> Result<()> {
     tell.say(format_args!("the elector is up"));
     for (name, version) in CANDIDATES {
         cast.start_candidate(name, version, LEASE_SECONDS)?;
-        tell.say(format_args!("{name} registers for lease default/demo, version {version}"));
+        tell.say(format_args!(
+            "{name} registers for lease default/demo, version {version}"
+        ));
     }
 
     let leader = settle(&mut cast, &mut tell, "blue")?;
     cast.rest(Duration::from_secs(2));
     let killed_at = Instant::now();
     cast.kill(&leader)?;
-    tell.say(format_args!("{leader} is killed (SIGKILL); its lease of {LEASE_SECONDS} s has to run out"));
+    tell.say(format_args!(
+        "{leader} is killed (SIGKILL); its lease of {LEASE_SECONDS} s has to run out"
+    ));
 
     let next = await_leader(&mut cast, &mut tell, |name| name != leader)?;
     tell.aside(format_args!(
@@ -79,9 +82,13 @@ fn play(elector: &Path, cluster: &Cluster) -> Result<()> {
 
     let (name, version) = LATECOMER;
     cast.start_candidate(name, version, LEASE_SECONDS)?;
-    tell.say(format_args!("{name} arrives with a better version, {version}"));
+    tell.say(format_args!(
+        "{name} arrives with a better version, {version}"
+    ));
     let stopped = cast
-        .wait_for(SCENE, |scene| scene.name == next.name && scene.act == Act::WorkStopped)
+        .wait_for(SCENE, |scene| {
+            scene.name == next.name && scene.act == Act::WorkStopped
+        })
         .with_context(|| format!("{} did not make room", next.name))?;
     tell.say(format_args!("{} stops its work and hands over", next.name));
     let leading = await_leader(&mut cast, &mut tell, |leader| leader == name)?;
@@ -104,11 +111,20 @@ fn settle(cast: &mut Cast, tell: &mut Teller, best: &str) -> Result<String> {
     }
 }
 
-fn await_leader(cast: &mut Cast, tell: &mut Teller, expected: impl Fn(&str) -> bool) -> Result<Scene> {
+fn await_leader(
+    cast: &mut Cast,
+    tell: &mut Teller,
+    expected: impl Fn(&str) -> bool,
+) -> Result<Scene> {
     let leading = cast
-        .wait_for(SCENE, |scene| scene.act == Act::Leading && expected(&scene.name))
+        .wait_for(SCENE, |scene| {
+            scene.act == Act::Leading && expected(&scene.name)
+        })
         .context("nobody came to lead")?;
-    tell.say(format_args!("{} leads, term {}", leading.name, leading.term));
+    tell.say(format_args!(
+        "{} leads, term {}",
+        leading.name, leading.term
+    ));
     if let Some(why) = cast.why(&leading.name, leading.term) {
         tell.aside(format_args!("why: {why}"));
     }

@@ -3,6 +3,7 @@
 mod cli;
 mod codegen;
 mod commands;
+mod demo;
 mod fnv;
 mod golang;
 mod progress;

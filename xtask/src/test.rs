@@ -1,14 +1,11 @@
 //! `cargo xtask test`: every test there is, and a plain word about those that had to be left out.
 
-use std::env;
-use std::path::PathBuf;
-use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::Result;
 
 use crate::binaries::{self, Binary, Toolbox};
-use crate::commands::show_and_run;
+use crate::commands::{cargo, elector, show_and_run};
 
 /// What the real suite needs beyond a kube-apiserver.
 struct Prepared {
@@ -80,22 +77,4 @@ fn prepare(require_interop: bool) -> Result<Prepared> {
             without_interop: Some(format!("{error:#}")),
         }),
     }
-}
-
-/// The binary `elector`, which cargo puts beside this one.
-fn elector() -> Result<PathBuf> {
-    let path = env::current_exe()
-        .context("failed to find this program")?
-        .with_file_name("elector");
-    if !path.is_file() {
-        bail!("{} is missing, though it was just built", path.display());
-    }
-    Ok(path)
-}
-
-fn cargo() -> Command {
-    // Set by cargo for what it runs: the same toolchain, whatever is on the PATH.
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(crate::paths::workspace());
-    command
 }

@@ -81,17 +81,31 @@ impl Cast {
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         let mut player = Tied::spawn(&mut command).context("failed to start the elector")?;
-        let stderr = player.child_mut().stderr.take().context("the elector has no standard error")?;
+        let stderr = player
+            .child_mut()
+            .stderr
+            .take()
+            .context("the elector has no standard error")?;
         listen(stderr, self.speak.clone(), Line::Log);
         self.players.insert("the elector".to_owned(), player);
         Ok(())
     }
 
     /// Starts a candidate for lease `default/demo` that leads by sleeping.
-    pub(super) fn start_candidate(&mut self, name: &str, version: &str, lease_seconds: u64) -> Result<()> {
+    pub(super) fn start_candidate(
+        &mut self,
+        name: &str,
+        version: &str,
+        lease_seconds: u64,
+    ) -> Result<()> {
         let mut command = Command::new(&self.elector);
         command
-            .args(["candidate", "--events", "--namespace=default", "--lease=demo"])
+            .args([
+                "candidate",
+                "--events",
+                "--namespace=default",
+                "--lease=demo",
+            ])
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
             .arg(format!("--name={name}"))
@@ -103,8 +117,13 @@ impl Cast {
             .args(["--", "sleep", "infinity"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        let mut player = Tied::spawn(&mut command).with_context(|| format!("failed to start {name}"))?;
-        let stdout = player.child_mut().stdout.take().context("a candidate has no standard output")?;
+        let mut player =
+            Tied::spawn(&mut command).with_context(|| format!("failed to start {name}"))?;
+        let stdout = player
+            .child_mut()
+            .stdout
+            .take()
+            .context("a candidate has no standard output")?;
         listen(stdout, self.speak.clone(), Line::Event);
         self.players.insert(name.to_owned(), player);
         Ok(())
@@ -112,13 +131,22 @@ impl Cast {
 
     /// Kills a candidate as a crash would.
     pub(super) fn kill(&mut self, name: &str) -> Result<()> {
-        let mut player = self.players.remove(name).with_context(|| format!("{name} is not on stage"))?;
-        player.kill().with_context(|| format!("failed to kill {name}"))?;
+        let mut player = self
+            .players
+            .remove(name)
+            .with_context(|| format!("{name} is not on stage"))?;
+        player
+            .kill()
+            .with_context(|| format!("failed to kill {name}"))?;
         Ok(())
     }
 
     /// Waits for an event.
-    pub(super) fn wait_for(&mut self, patience: Duration, wanted: impl Fn(&Scene) -> bool) -> Result<Scene> {
+    pub(super) fn wait_for(
+        &mut self,
+        patience: Duration,
+        wanted: impl Fn(&Scene) -> bool,
+    ) -> Result<Scene> {
         let deadline = Instant::now() + patience;
         loop {
             let remaining = deadline.saturating_duration_since(Instant::now());
@@ -135,7 +163,10 @@ impl Cast {
     /// Lets the audience read.
     pub(super) fn rest(&mut self, pause: Duration) {
         let deadline = Instant::now() + pause;
-        while let Ok(line) = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        while let Ok(line) = self
+            .lines
+            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {
             self.note(line);
         }
     }
@@ -145,7 +176,10 @@ impl Cast {
         let key = (holder.to_owned(), term);
         let deadline = Instant::now() + REASON;
         while !self.reasons.contains_key(&key) {
-            let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()?;
+            let line = self
+                .lines
+                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+                .ok()?;
             self.note(line);
         }
         self.reasons.get(&key).cloned()
@@ -154,7 +188,9 @@ impl Cast {
     /// Ends everybody in good order.
     pub(super) fn leave(&mut self) -> Result<()> {
         for (name, mut player) in std::mem::take(&mut self.players) {
-            player.terminate(PATIENCE).with_context(|| format!("failed to end {name}"))?;
+            player
+                .terminate(PATIENCE)
+                .with_context(|| format!("failed to end {name}"))?;
         }
         Ok(())
     }
@@ -175,7 +211,10 @@ impl Cast {
                     "work-stopped" => Act::WorkStopped,
                     _ => Act::Other,
                 },
-                term: value.get("term").and_then(Value::as_i64).unwrap_or_default(),
+                term: value
+                    .get("term")
+                    .and_then(Value::as_i64)
+                    .unwrap_or_default(),
                 time_micros: micros(value.get("time")?.as_str()?)?,
                 seen: Instant::now(),
             }),
@@ -200,5 +239,7 @@ fn listen(from: impl Read + Send + 'static, to: SyncSender<Line>, kind: fn(Value
 
 /// Microseconds since the Unix epoch of an RFC 3339 time.
 fn micros(text: &str) -> Option<i64> {
-    text.parse::<jiff::Timestamp>().ok().map(|time| time.as_microsecond())
+    text.parse::<jiff::Timestamp>()
+        .ok()
+        .map(jiff::Timestamp::as_microsecond)
 }

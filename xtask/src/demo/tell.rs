@@ -14,7 +14,9 @@ pub(super) struct Teller {
 impl Teller {
     pub(super) fn new() -> Self {
         println!();
-        Self { began: Instant::now() }
+        Self {
+            began: Instant::now(),
+        }
     }
 
     /// Something happened.
