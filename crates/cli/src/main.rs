@@ -1,3 +1,33 @@
-//! The binary elector.
+//! The binary `elector`: wiring and words only.
 
-fn main() {}
+mod candidate;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Coordinated leader election for Kubernetes
+#[derive(Debug, Parser)]
+#[command(name = "elector", version, max_term_width = 120)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Candidate(Box<candidate::CandidateArgs>),
+    #[command(name = candidate::shim::NAME, hide = true)]
+    Shim(candidate::shim::ShimArgs),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Candidate(args) => candidate::run(*args),
+        Command::Shim(args) => Ok(candidate::shim::run(&args)),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("error: failed to {error:#}");
+        ExitCode::FAILURE
+    })
+}

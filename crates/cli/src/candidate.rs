@@ -1,0 +1,270 @@
+//! `elector candidate`: runs a command while it leads.
+
+mod child;
+mod events;
+pub(crate) mod shim;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use elector_api::parse_duration;
+use elector_candidate::{
+    AfterTerm, Candidate, Config, Leadership, Outcome, TermEnd, random_identity,
+};
+use elector_protocol::candidate::StopReason;
+use elector_protocol::{CandidateTiming, Identity, LeaseKey};
+use elector_runtime::{ClientArgs, LogArgs, connect, init_logging, shutdown_signal};
+
+use self::child::{Program, Spawner};
+use self::events::EventLines;
+
+/// Runs a command while it leads.
+///
+/// Registers a LeaseCandidate and waits to be elected. For each term the command is started anew; when the term ends,
+/// it gets SIGTERM, after the grace period SIGKILL goes to its whole process group, and only then the lease is handed
+/// to the successor or released. Its environment tells ELECTOR_LEASE (namespace/name), ELECTOR_HOLDER, ELECTOR_TERM
+/// and ELECTOR_TOKEN, the fencing token. Without a command, the lease is just held.
+///
+/// A command that exits by itself ends the candidate: the lease is released, and its exit code is passed on (128 and
+/// the number of the signal that killed it). SIGTERM and SIGINT end it cleanly with exit code 0, a second one at once.
+/// Other exit codes: 1 failed, 2 wrong usage, 126 and 127 the command cannot be run or does not exist.
+#[derive(Debug, Args)]
+pub(crate) struct CandidateArgs {
+    /// Namespace of the lease [default: that of the kubeconfig's context]
+    #[arg(short = 'n', long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+
+    /// Name of the lease
+    #[arg(long, value_name = "NAME")]
+    lease: String,
+
+    /// Identity: the name of the LeaseCandidate and the holder of the lease, to be used by no other process
+    /// [default: the host name and a random part]
+    #[arg(long, value_name = "ID")]
+    name: Option<String>,
+
+    /// Version of the binary, MAJOR.MINOR.PATCH
+    #[arg(long, value_name = "VERSION")]
+    binary_version: String,
+
+    /// Version that it behaves as, no higher than the binary's [default: the binary version]
+    #[arg(long, value_name = "VERSION")]
+    emulation_version: Option<String>,
+
+    /// Strategy that the lease is to be elected under: the built-in one, or a name domain/name of somebody else's
+    #[arg(
+        long,
+        value_name = "STRATEGY",
+        default_value = "OldestEmulationVersion"
+    )]
+    strategy: String,
+
+    /// How long others wait for a renewal before they take over; whole seconds, from 2s to 1h
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
+    lease_duration: Duration,
+
+    /// How long it believes that it leads after its newest successful renewal; at most 4/5 of the lease duration and
+    /// one second below it. Renewals are due every third of this
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    renew_deadline: Duration,
+
+    /// The longest pause between failed renewals; from 250ms to a third of the renew deadline [default: 2s, or that
+    /// third where it is less]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    retry_period: Option<Duration>,
+
+    /// How long the command may take to stop after SIGTERM. After a loss no longer than three quarters of the time
+    /// from renew deadline to lease duration, in which nobody else leads
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    grace_period: Duration,
+
+    /// Print one JSON line on standard output for each event: start, leading, work-stopped, lost. The command's own
+    /// output then goes to standard error
+    #[arg(long)]
+    events: bool,
+
+    #[command(flatten)]
+    client: ClientArgs,
+
+    #[command(flatten)]
+    log: LogArgs,
+
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// How the work of a term ended by itself: the exit code to pass on, or none where there was no command.
+type WorkEnd = Option<u8>;
+
+/// How much longer than the command's grace the work may take, for SIGKILL to do its work.
+const KILL_MARGIN: Duration = Duration::from_secs(2);
+
+/// The exit code for wrong usage, as clap has it.
+const WRONG_USAGE: u8 = 2;
+
+/// Runs the sub-command.
+pub(crate) fn run(args: CandidateArgs) -> anyhow::Result<ExitCode> {
+    init_logging(&args.log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    let code = runtime.block_on(campaign(args));
+    // Nothing of a candidate is left, save perhaps a look-up of the server's address that blocks a thread.
+    runtime.shutdown_background();
+    code
+}
+
+async fn campaign(args: CandidateArgs) -> anyhow::Result<ExitCode> {
+    let signal = shutdown_signal().context("catch signals")?;
+    let mut signal = Box::pin(signal);
+    let cluster = connect(&args.client).await?;
+    let api = tokio::select! {
+        biased;
+        signal = &mut signal => {
+            tracing::info!(%signal, "ending before the cluster answered");
+            return Ok(ExitCode::SUCCESS);
+        }
+        api = cluster.candidate_api() => api?,
+    };
+    let namespace = args.namespace.clone();
+    let namespace = namespace.unwrap_or_else(|| cluster.namespace().to_owned());
+    let identity = match &args.name {
+        Some(name) => Identity::new(name.as_str()).context("use --name: it is empty")?,
+        None => random_identity(&host_name(), api),
+    };
+    let config = args.config(LeaseKey::new(namespace, args.lease.as_str()), identity);
+    if let Err(error) = config.validate(api) {
+        eprintln!("error: {error}");
+        return Ok(ExitCode::from(WRONG_USAGE));
+    }
+    let patience = Patience::of(&config.timing, args.grace_period);
+    let mut lines = EventLines::new(args.events, config.identity.clone(), config.lease.clone());
+    let program = args.program();
+    let spawner = Spawner::start().context("start a thread for the command")?;
+    let work =
+        |leadership: Leadership| hold(leadership, program.clone(), spawner.clone(), patience);
+    let shutdown = async {
+        let signal = signal.await;
+        tracing::info!(%signal, "ending");
+    };
+    lines.start();
+    let candidate =
+        Candidate::new(cluster, api, config)?.observed_by(move |event| lines.tell(event));
+    exit_code(candidate.run(work, shutdown).await?)
+}
+
+/// The work of a term: the command, or just the lease.
+async fn hold(
+    leadership: Leadership,
+    program: Option<Program>,
+    spawner: Spawner,
+    patience: Patience,
+) -> anyhow::Result<WorkEnd> {
+    let Some(program) = program else {
+        leadership.stopped().await;
+        return Ok(None);
+    };
+    let mut running = spawner
+        .run(program, environment(&leadership))
+        .await
+        .context("run the command")?;
+    let status = tokio::select! {
+        biased;
+        why = leadership.stopped() => running.stop(patience.after(&why)).await,
+        status = running.exit() => status,
+    };
+    let status = status.context("wait for the command")?;
+    tracing::info!(%status, "the command has ended");
+    Ok(Some(child::exit_code(status)))
+}
+
+fn environment(leadership: &Leadership) -> Vec<(&'static str, String)> {
+    vec![
+        ("ELECTOR_LEASE", leadership.lease().to_string()),
+        ("ELECTOR_HOLDER", leadership.identity().to_string()),
+        ("ELECTOR_TERM", leadership.term().to_string()),
+        ("ELECTOR_TOKEN", leadership.token().to_string()),
+    ]
+}
+
+fn exit_code(outcome: Outcome<WorkEnd, anyhow::Error>) -> anyhow::Result<ExitCode> {
+    match outcome {
+        Outcome::ShutDown(Some(TermEnd::WorkStillRuns)) | Outcome::TermEnded(_) => {
+            bail!("stop the command: it still runs")
+        }
+        Outcome::ShutDown(_) => Ok(ExitCode::SUCCESS),
+        Outcome::WorkEnded { value, .. } => Ok(value.map_or(ExitCode::SUCCESS, ExitCode::from)),
+        Outcome::WorkFailed { error, .. } => Err(error),
+        Outcome::WorkPanicked { message, .. } => bail!("run the command: {message}"),
+    }
+}
+
+fn host_name() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}
+
+// === impl CandidateArgs ===
+
+impl CandidateArgs {
+    fn config(&self, lease: LeaseKey, identity: Identity) -> Config {
+        let mut timing = CandidateTiming::of(self.lease_duration, self.renew_deadline);
+        if let Some(retry_period) = self.retry_period {
+            timing.retry_period = retry_period;
+        }
+        timing.request_timeout = timing.request_timeout.min(self.client.request_timeout);
+        let mut config = Config::new(lease, identity, self.binary_version.as_str());
+        if let Some(version) = &self.emulation_version {
+            config.emulation_version.clone_from(version);
+        }
+        config.strategy.clone_from(&self.strategy);
+        config.timing = timing;
+        config.grace = self.grace_period.saturating_add(KILL_MARGIN);
+        config.after_term = AfterTerm::CampaignAgain;
+        config
+    }
+
+    fn program(&self) -> Option<Program> {
+        (!self.command.is_empty()).then(|| Program {
+            command: self.command.clone(),
+            output_to_stderr: self.events,
+        })
+    }
+}
+
+/// How long the command may take to stop.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// While the lease is still held.
+    holding: Duration,
+    /// After it was lost.
+    lost: Duration,
+}
+
+// === impl Patience ===
+
+impl Patience {
+    fn of(timing: &CandidateTiming, grace: Duration) -> Self {
+        // Nobody else leads before the lease duration is over, and the kill takes its time too.
+        let alone = timing.lease_duration.saturating_sub(timing.renew_deadline);
+        Self {
+            holding: grace,
+            lost: grace.min(alone * 3 / 4),
+        }
+    }
+
+    fn after(self, why: &StopReason) -> Duration {
+        match why {
+            StopReason::Lost(_) => self.lost,
+            StopReason::HandOver { .. } | StopReason::ShutDown => self.holding,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

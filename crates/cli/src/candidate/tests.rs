@@ -1,0 +1,62 @@
+//! The flags, and what becomes of a command.
+
+use clap::Parser;
+use elector_api::CandidateApi;
+
+use super::*;
+
+#[derive(Debug, Parser)]
+struct Only {
+    #[command(flatten)]
+    args: CandidateArgs,
+}
+
+fn parse(flags: &[&str]) -> CandidateArgs {
+    let usual = ["elector", "--lease", "web", "--binary-version", "1.2.3"];
+    let flags = usual.iter().chain(flags);
+    Only::try_parse_from(flags).unwrap().args
+}
+
+fn config(flags: &[&str]) -> Config {
+    let identity = Identity::new("me").unwrap();
+    parse(flags).config(LeaseKey::new("ns", "web"), identity)
+}
+
+#[test]
+fn the_defaults_are_valid_and_as_documented() {
+    let config = config(&[]);
+    config.validate(CandidateApi::V1Beta1).unwrap();
+    assert_eq!(config.timing, CandidateTiming::default());
+    assert_eq!(config.emulation_version, "1.2.3");
+    assert!(parse(&[]).program().is_none());
+}
+
+#[test]
+fn the_retry_period_follows_a_short_deadline_unless_it_is_given() {
+    let short = ["--lease-duration", "5s", "--renew-deadline", "3s"];
+    let config_of = |more: &[&str]| config(&[&short[..], more].concat());
+    assert_eq!(config_of(&[]).timing.retry_period, Duration::from_secs(1));
+    config_of(&[]).validate(CandidateApi::V1Beta1).unwrap();
+    let error = config_of(&["--retry-period", "2s"]).validate(CandidateApi::V1Beta1);
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "retry-period is 2s: must be from 250ms to 1s"
+    );
+}
+
+#[test]
+fn a_command_keeps_its_flags() {
+    let program = parse(&["--events", "--", "sh", "-c", "true", "--lease", "x"]).program();
+    let program = program.unwrap();
+    assert_eq!(program.command, ["sh", "-c", "true", "--lease", "x"]);
+    assert!(program.output_to_stderr);
+}
+
+#[test]
+fn after_a_loss_the_command_is_gone_before_anybody_else_can_lead() {
+    let patience = Patience::of(&CandidateTiming::default(), Duration::from_secs(10));
+    assert_eq!(patience.holding, Duration::from_secs(10));
+    assert_eq!(patience.lost, Duration::from_millis(3_750));
+    let impatient = Patience::of(&CandidateTiming::default(), Duration::from_secs(1));
+    assert_eq!(impatient.lost, Duration::from_secs(1));
+}
