@@ -143,7 +143,8 @@ async fn campaign(args: CandidateArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(WRONG_USAGE));
     }
     let patience = Patience::of(&config.timing, args.grace_period);
-    let mut lines = EventLines::new(args.events, config.identity.clone(), config.lease.clone());
+    let out = args.events.then(std::io::stdout);
+    let mut lines = EventLines::new(out, config.identity.clone(), config.lease.clone());
     let program = args.program();
     let spawner = Spawner::start().context("start a thread for the command")?;
     let work =

@@ -1,6 +1,6 @@
 //! One JSON line on standard output for each event, for programs that watch a candidate.
 
-use std::io::Write as _;
+use std::io::Write;
 use std::time::SystemTime;
 
 use elector_api::Rfc3339;
@@ -11,12 +11,15 @@ use serde::Serialize;
 
 /// Prints events as they happen, or nothing.
 #[derive(Debug)]
-pub(super) struct EventLines {
-    printed: bool,
+pub(super) struct EventLines<W> {
+    /// Where to, if at all.
+    out: Option<W>,
     name: Identity,
     lease: LeaseKey,
-    /// The term that has not been reported as lost yet.
+    /// The term that is not over yet.
     term: Option<(Term, Token)>,
+    /// Whether its loss has been told already.
+    lost: bool,
 }
 
 /// One line.
@@ -36,19 +39,20 @@ struct Line<'a> {
 
 // === impl EventLines ===
 
-impl EventLines {
-    /// Lines of that candidate; none at all unless they were asked for.
-    pub(super) const fn new(printed: bool, name: Identity, lease: LeaseKey) -> Self {
+impl<W: Write> EventLines<W> {
+    /// Lines of that candidate.
+    pub(super) const fn new(out: Option<W>, name: Identity, lease: LeaseKey) -> Self {
         Self {
-            printed,
+            out,
             name,
             lease,
             term: None,
+            lost: false,
         }
     }
 
     /// The process runs.
-    pub(super) fn start(&self) {
+    pub(super) fn start(&mut self) {
         self.print("start", None, None);
     }
 
@@ -61,24 +65,28 @@ impl EventLines {
                 self.print("leading", self.term, None);
             }
             // Between the loss and the end of the work, the work runs without belief: both are told.
-            Event::Stopping { why, .. } => {
-                if let (StopReason::Lost(_), Some(term)) = (why, self.term.take()) {
-                    self.print("lost", Some(term), Some(why.to_string()));
-                }
+            Event::Stopping {
+                why: why @ StopReason::Lost(_),
+                ..
+            } => {
+                self.lost = true;
+                self.print("lost", self.term, Some(why.to_string()));
             }
+            Event::Stopping { .. } => {}
             Event::WorkStopped { .. } => self.print("work-stopped", self.term, None),
             Event::Ended { end, .. } => {
-                if let Some(term) = self.term.take() {
-                    self.print("lost", Some(term), Some(end.to_string()));
+                if !std::mem::take(&mut self.lost) {
+                    self.print("lost", self.term, Some(end.to_string()));
                 }
+                self.term = None;
             }
         }
     }
 
-    fn print(&self, event: &'static str, term: Option<(Term, Token)>, reason: Option<String>) {
-        if !self.printed {
+    fn print(&mut self, event: &'static str, term: Option<(Term, Token)>, reason: Option<String>) {
+        let Some(out) = &mut self.out else {
             return;
-        }
+        };
         let line = Line {
             event,
             name: self.name.as_str(),
@@ -91,7 +99,6 @@ impl EventLines {
         // Whoever reads may have gone; that is no reason to stop leading.
         if let Ok(mut text) = serde_json::to_vec(&line) {
             text.push(b'\n');
-            let mut out = std::io::stdout().lock();
             let _ = out.write_all(&text).and_then(|()| out.flush());
         }
     }
@@ -104,4 +111,105 @@ fn now() -> Timestamp {
     micros
         .and_then(Timestamp::from_micros)
         .unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use elector_candidate::TermEnd;
+    use elector_protocol::ResourceVersion;
+    use elector_protocol::candidate::Loss;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const TERM: Term = Term(3);
+
+    fn lines(events: &[Event]) -> Vec<Value> {
+        let name = Identity::new("me").unwrap();
+        let mut lines = EventLines::new(Some(Vec::new()), name, LeaseKey::new("ns", "web"));
+        lines.start();
+        for event in events {
+            lines.tell(event);
+        }
+        let text = String::from_utf8(lines.out.unwrap()).unwrap();
+        let mut lines: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        for line in &mut lines {
+            let line = line.as_object_mut().unwrap();
+            assert_eq!(line.remove("name").unwrap(), "me");
+            assert_eq!(line.remove("lease").unwrap(), "ns/web");
+            // Microseconds, as the rest of the world has them.
+            assert_eq!(line.remove("time").unwrap().as_str().unwrap().len(), 27);
+        }
+        lines
+    }
+
+    fn leading() -> Event {
+        Event::Leading {
+            term: TERM,
+            token: Token(ResourceVersion(70)),
+        }
+    }
+
+    #[test]
+    fn a_hand_over_is_told_in_the_order_in_which_it_happens() {
+        let to = Identity::new("b").unwrap();
+        let told = lines(&[
+            Event::Registered,
+            leading(),
+            Event::Stopping {
+                term: TERM,
+                why: StopReason::HandOver { to: to.clone() },
+            },
+            Event::WorkStopped { term: TERM },
+            Event::Ended {
+                term: TERM,
+                end: TermEnd::HandedOver { to },
+            },
+        ]);
+        let term = json!({"term": 3, "token": 70});
+        let with = |event: &str, reason: Option<&str>| {
+            let mut line = term.clone();
+            line["event"] = event.into();
+            if let Some(reason) = reason {
+                line["reason"] = reason.into();
+            }
+            line
+        };
+        let expected = [
+            json!({"event": "start"}),
+            with("leading", None),
+            with("work-stopped", None),
+            with("lost", Some("handed over to b")),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_loss_is_told_before_the_work_has_stopped_and_once() {
+        let loss = Loss::DeadlinePassed;
+        let told = lines(&[
+            leading(),
+            Event::Stopping {
+                term: TERM,
+                why: StopReason::Lost(loss.clone()),
+            },
+            Event::WorkStopped { term: TERM },
+            Event::Ended {
+                term: TERM,
+                end: TermEnd::Lost(loss),
+            },
+        ]);
+        let events: Vec<_> = told
+            .iter()
+            .map(|line| line["event"].as_str().unwrap())
+            .collect();
+        assert_eq!(events, ["start", "leading", "lost", "work-stopped"]);
+        assert_eq!(
+            told[2]["reason"],
+            "no renewal succeeded within the renew deadline"
+        );
+    }
 }
