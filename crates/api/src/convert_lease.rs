@@ -36,7 +36,7 @@ impl Lease {
         let strategy = match given(&spec.strategy) {
             Some(text) => {
                 let parsed = Strategy::parse(text);
-                let error = |why| FieldError::invalid("spec.strategy", text, format!("{why}"));
+                let error = |why| FieldError::unreadable("spec.strategy", text, format!("{why}"));
                 Some(parsed.map_err(|why| self.malformed(error(why)))?)
             }
             None => annotations.strategy,
@@ -124,7 +124,7 @@ pub(crate) fn revision(metadata: &ObjectMeta) -> Result<(Uid, ResourceVersion), 
         given(&metadata.resource_version).ok_or_else(|| FieldError::required(path, ""))?;
     let version = version
         .parse()
-        .map_err(|_| FieldError::invalid(path, version, "must be an integer"))?;
+        .map_err(|_| FieldError::unreadable(path, version, "must be an integer"))?;
     Ok((Uid::new(uid), ResourceVersion(version)))
 }
 
@@ -178,7 +178,7 @@ impl Annotations {
 
 /// An annotation that says nothing usable.
 pub(crate) fn nonsense(name: &str, text: &str, rule: impl Display) -> FieldError {
-    FieldError::invalid(
+    FieldError::unreadable(
         format!("metadata.annotations[{name}]"),
         text,
         rule.to_string(),

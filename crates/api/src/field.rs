@@ -19,14 +19,14 @@ pub enum Problem {
     Required(String),
     /// The value breaks a rule.
     Invalid {
-        /// The value as JSON, cut after 64 characters.
+        /// The value as JSON.
         value: String,
         /// The rule.
         rule: String,
     },
     /// The value is none of those that are known.
     NotSupported {
-        /// The value as JSON, cut after 64 characters.
+        /// The value as JSON.
         value: String,
         /// The known values as JSON, joined by commas.
         supported: String,
@@ -51,7 +51,7 @@ pub struct Malformed {
     pub error: Box<FieldError>,
 }
 
-/// The longest value that an error repeats.
+/// How much of a value that could not be read is repeated, in characters.
 const LONGEST_VALUE: usize = 64;
 
 // === impl FieldError ===
@@ -69,7 +69,20 @@ impl FieldError {
         rule: impl Into<String>,
     ) -> Self {
         let problem = Problem::Invalid {
-            value: shown(&value.into()),
+            value: value.into().to_string(),
+            rule: rule.into(),
+        };
+        Self::new(field, problem)
+    }
+
+    /// A value that could not be read. It is for logs, so a long value is cut.
+    pub(crate) fn unreadable(
+        field: impl Into<String>,
+        value: impl Into<serde_json::Value>,
+        rule: impl Into<String>,
+    ) -> Self {
+        let problem = Problem::Invalid {
+            value: cut(&value.into().to_string()),
             rule: rule.into(),
         };
         Self::new(field, problem)
@@ -79,7 +92,7 @@ impl FieldError {
     pub fn not_supported(field: impl Into<String>, value: &str, supported: &[&str]) -> Self {
         let supported: Vec<_> = supported.iter().map(|one| format!("{one:?}")).collect();
         let problem = Problem::NotSupported {
-            value: shown(&value.into()),
+            value: format!("{value:?}"),
             supported: supported.join(", "),
         };
         Self::new(field, problem)
@@ -143,12 +156,11 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A value as JSON, short enough for one line of a log.
-fn shown(value: &serde_json::Value) -> String {
-    let text = value.to_string();
+/// A text short enough for one line of a log.
+fn cut(text: &str) -> String {
     match text.char_indices().nth(LONGEST_VALUE) {
         Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
+        None => text.to_owned(),
     }
 }
 
@@ -196,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_huge_value_does_not_fill_the_log() {
-        let error = FieldError::invalid("a", "ä".repeat(1000), "must be short");
+        let error = FieldError::unreadable("a", "ä".repeat(1000), "must be short");
         assert_eq!(
             error.to_string(),
             format!("a: Invalid value: \"{}…: must be short", "ä".repeat(63))

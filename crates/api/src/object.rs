@@ -58,7 +58,7 @@ impl Fields {
             Value::Null => Map::new(),
             other => {
                 let path = if path.is_empty() { "object" } else { path };
-                faults.push(FieldError::invalid(path, other, "must be an object"));
+                faults.push(FieldError::unreadable(path, other, "must be an object"));
                 Map::new()
             }
         };
@@ -113,7 +113,7 @@ impl Fields {
                 format!("{}.{name}", self.path)
             };
             self.faults
-                .push(FieldError::invalid(path, value.clone(), rule));
+                .push(FieldError::unreadable(path, value.clone(), rule));
             self.map.insert(name.to_owned(), value);
         }
         taken

@@ -4,9 +4,10 @@
 //! deliberate: a holder may be any text, times may stand in any relation, transitions may go down.
 
 mod metadata;
-mod names;
+pub mod names;
 
-use elector_protocol::{Strategy, Version};
+use elector_protocol::Strategy;
+use semver::Version;
 use serde_json::Value;
 
 use crate::candidate::{LeaseCandidate, LeaseCandidateSpec};
@@ -126,7 +127,7 @@ fn candidate_spec(spec: &LeaseCandidateSpec, errors: &mut Vec<FieldError>) {
     }
     let binary = version("spec.binaryVersion", &spec.binary_version, errors);
     let both = !spec.binary_version.is_empty() && !spec.emulation_version.is_empty();
-    if both && binary < emulation {
+    if both && binary.cmp_precedence(&emulation).is_lt() {
         let rule = "must be greater than or equal to `emulationVersion`";
         errors.push(FieldError::invalid(
             "spec.binaryVersion",
@@ -139,7 +140,7 @@ fn candidate_spec(spec: &LeaseCandidateSpec, errors: &mut Vec<FieldError>) {
         return;
     }
     if spec.strategy == Strategy::OLDEST_EMULATION_VERSION
-        && emulation.is_none_or(|version| version.is_zero())
+        && emulation.cmp_precedence(&Version::new(0, 0, 0)).is_eq()
     {
         let when = "must be specified when `strategy` is 'OldestEmulationVersion'";
         errors.push(FieldError::required("spec.emulationVersion", when));
@@ -150,16 +151,20 @@ fn candidate_spec(spec: &LeaseCandidateSpec, errors: &mut Vec<FieldError>) {
 }
 
 /// A version where the text is one; an unreadable one counts as 0.0.0 in the rules that follow, as an absent one does.
-fn version(path: &str, text: &str, errors: &mut Vec<FieldError>) -> Option<Version> {
-    let parsed = Version::parse(text).ok();
+fn version(path: &str, text: &str, errors: &mut Vec<FieldError>) -> Version {
+    // The server's parser takes numbers of 64 bits everywhere, also in the parts of a pre-release.
+    let fits = |version: &Version| {
+        let parts = version.pre.split('.');
+        let mut numbers =
+            parts.filter(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+        numbers.all(|part| part.parse::<u64>().is_ok())
+    };
+    let parsed = Version::parse(text).ok().filter(fits);
     if parsed.is_none() && !text.is_empty() {
-        errors.push(FieldError::invalid(
-            path,
-            text,
-            "must be a valid semantic version",
-        ));
+        let rule = "must be a valid semantic version";
+        errors.push(FieldError::invalid(path, text, rule));
     }
-    parsed.or_else(|| Version::parse("0.0.0").ok())
+    parsed.unwrap_or(Version::new(0, 0, 0))
 }
 
 /// The path ends in the same word twice; that is how the API server reports it.
@@ -227,7 +232,7 @@ mod tests {
     #[test]
     fn every_rule_of_a_lease() {
         let two_slashes = format!(
-            "spec.strategy.strategy: Invalid value: \"a/b/c\": a qualified name {} with an optional DNS subdomain \
+            "spec.strategy.strategy: Invalid value: \"a/b/c\": a valid label key {} with an optional DNS subdomain \
              prefix and '/' (e.g. 'example.com/MyName')",
             NAME_PART.trim_start_matches("name part ")
         );
@@ -316,7 +321,7 @@ mod tests {
     fn every_rule_of_a_candidate() {
         let needed = "spec.emulationVersion: Required value: \
                       must be specified when `strategy` is 'OldestEmulationVersion'";
-        let cases: [(Value, &[&str]); 17] = [
+        let cases: [(Value, &[&str]); 19] = [
             (json!({}), &[]),
             (json!({"emulationVersion": "1.2.0"}), &[]),
             (json!({"emulationVersion": "", "strategy": "a/b"}), &[]),
@@ -361,6 +366,18 @@ mod tests {
                    must be greater than or equal to `emulationVersion`"],
             ),
             (json!({"strategy": ""}), &["spec.strategy: Required value"]),
+            (
+                json!({"binaryVersion": format!("1.2.0-{}", "a".repeat(300))}),
+                &[],
+            ),
+            (
+                json!({"binaryVersion": "2.0.0-99999999999999999999"}),
+                &[
+                    "spec.binaryVersion: Invalid value: \"2.0.0-99999999999999999999\": must be a valid semantic version",
+                    "spec.binaryVersion: Invalid value: \"2.0.0-99999999999999999999\": \
+                     must be greater than or equal to `emulationVersion`",
+                ],
+            ),
             (
                 json!({"strategy": "Newest"}),
                 &[

@@ -42,7 +42,7 @@ pub struct WatchOptions {
     pub floor: Duration,
     /// The pause after a first failure, doubled with each further one. 200 ms.
     pub backoff_min: Duration,
-    /// The longest pause. 5 s.
+    /// The longest pause. 2 s for the elector, whose blindness delays everybody; 5 s for a candidate.
     pub backoff_max: Duration,
     /// Seeds the jitter of the pauses, so that many clients of one server spread and a simulation repeats.
     pub seed: u64,
@@ -133,7 +133,7 @@ impl WatchOptions {
             list_timeout: Duration::from_secs(30),
             floor: Duration::from_secs(1),
             backoff_min: Duration::from_millis(200),
-            backoff_max: Duration::from_secs(5),
+            backoff_max: Duration::from_secs(2),
             seed,
         }
     }
@@ -142,6 +142,7 @@ impl WatchOptions {
     pub fn candidate(seed: u64) -> Self {
         Self {
             timeout: Duration::from_secs(290),
+            backoff_max: Duration::from_secs(5),
             ..Self::elector(seed)
         }
     }

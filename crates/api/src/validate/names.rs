@@ -1,22 +1,22 @@
 //! Which names the API server takes. Each rule returns what is wrong with a text, in its words; empty for nothing.
+//!
+//! ```
+//! use elector_api::names;
+//!
+//! assert!(names::dns_label("my-name").is_empty());
+//! assert_eq!(names::dns_label("My name").len(), 1);
+//! ```
 
 /// `metadata.name` of most kinds, and the prefix of a qualified name.
-pub(super) fn dns_subdomain(text: &str) -> Vec<String> {
-    let mut errors = at_most(253, text);
-    if !text.split('.').all(is_dns_label) {
-        errors.push(
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
-             and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
-             '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-                .to_owned(),
-        );
-    }
+pub fn dns_subdomain(text: &str) -> Vec<String> {
+    let mut errors = at_most(253, "characters", text);
+    errors.extend(dns_labels(text));
     errors
 }
 
-/// `metadata.namespace`.
-pub(super) fn dns_label(text: &str) -> Vec<String> {
-    let mut errors = at_most(63, text);
+/// `metadata.namespace`: a DNS label.
+pub fn dns_label(text: &str) -> Vec<String> {
+    let mut errors = at_most(63, "characters", text);
     if !is_dns_label(text) {
         errors.push(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
@@ -29,8 +29,8 @@ pub(super) fn dns_label(text: &str) -> Vec<String> {
 }
 
 /// The name of a LeaseCandidate, which follows the rules for the keys of a ConfigMap.
-pub(super) fn config_key(text: &str) -> Vec<String> {
-    let mut errors = at_most(253, text);
+pub fn config_key(text: &str) -> Vec<String> {
+    let mut errors = at_most(253, "characters", text);
     if text.is_empty() || !text.bytes().all(is_name_byte) {
         errors.push(
             "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  \
@@ -48,7 +48,7 @@ pub(super) fn config_key(text: &str) -> Vec<String> {
 }
 
 /// Keys of labels and annotations, finalizers, and strategies with a domain.
-pub(super) fn qualified_name(text: &str) -> Vec<String> {
+pub fn qualified_name(text: &str) -> Vec<String> {
     const RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', \
          and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', \
          regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -60,22 +60,23 @@ pub(super) fn qualified_name(text: &str) -> Vec<String> {
             if prefix.is_empty() {
                 errors.push("prefix part must be non-empty".to_owned());
             } else {
-                let rules = dns_subdomain(prefix).into_iter();
-                errors.extend(rules.map(|rule| format!("prefix part {rule}")));
+                let mut rules = at_most(253, "bytes", prefix);
+                rules.extend(dns_labels(prefix));
+                errors.extend(rules.into_iter().map(|rule| format!("prefix part {rule}")));
             }
             name
         }
         _ => {
             let prefix =
                 "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
-            return vec![format!("a qualified name {RULE} {prefix}")];
+            return vec![format!("a valid label key {RULE} {prefix}")];
         }
     };
     if name.is_empty() {
         errors.push("name part must be non-empty".to_owned());
     } else {
         errors.extend(
-            at_most(63, name)
+            at_most(63, "bytes", name)
                 .iter()
                 .map(|rule| format!("name part {rule}")),
         );
@@ -86,9 +87,9 @@ pub(super) fn qualified_name(text: &str) -> Vec<String> {
     errors
 }
 
-/// The value of a label.
-pub(super) fn label_value(text: &str) -> Vec<String> {
-    let mut errors = at_most(63, text);
+/// The value of a label; empty is one.
+pub fn label_value(text: &str) -> Vec<String> {
+    let mut errors = at_most(63, "bytes", text);
     if !text.is_empty() && !is_name(text) {
         errors.push(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
@@ -100,9 +101,18 @@ pub(super) fn label_value(text: &str) -> Vec<String> {
     errors
 }
 
-fn at_most(length: usize, text: &str) -> Vec<String> {
+/// Labels joined by dots, of any length.
+fn dns_labels(text: &str) -> Option<String> {
+    let rule = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
+         and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+         '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+    (!text.split('.').all(is_dns_label)).then(|| rule.to_owned())
+}
+
+/// The server counts bytes everywhere, and calls them so in some places.
+fn at_most(length: usize, unit: &str, text: &str) -> Vec<String> {
     let too_long = text.len() > length;
-    Vec::from_iter(too_long.then(|| format!("must be no more than {length} characters")))
+    Vec::from_iter(too_long.then(|| format!("must be no more than {length} {unit}")))
 }
 
 fn is_dns_label(text: &str) -> bool {

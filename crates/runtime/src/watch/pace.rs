@@ -103,7 +103,7 @@ mod tests {
     async fn pauses_double_to_the_cap_and_spread() {
         let mut spread = Vec::new();
         for seed in [1, 2] {
-            let mut pace = Pace::new(WatchOptions::elector(seed));
+            let mut pace = Pace::new(WatchOptions::candidate(seed));
             assert_eq!(waited(&pace).await, Duration::ZERO);
             for millis in [200u64, 400, 800, 1600, 3200, 5000, 5000] {
                 pace.failed();
@@ -121,7 +121,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_a_watch_that_lived_resets_the_backoff() {
-        let mut pace = Pace::new(WatchOptions::elector(0));
+        let mut pace = Pace::new(WatchOptions::candidate(0));
         for _ in 0..8 {
             pace.failed();
             pace.wait().await;
@@ -138,7 +138,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn there_is_a_floor_between_openings() {
-        let mut pace = Pace::new(WatchOptions::elector(0));
+        let mut pace = Pace::new(WatchOptions::candidate(0));
         pace.opened();
         pace.closed();
         assert_eq!(waited(&pace).await, Duration::from_secs(1));
