@@ -12,6 +12,7 @@
 //! goes on electing up to its own deadline, which lies within the duration of the record that was overwritten. That is
 //! how long we wait. Where the gate is off the lock does not exist, and nobody has to be waited for.
 
+use std::fmt;
 use std::time::Duration;
 
 use elector_protocol::elector::News;
@@ -197,6 +198,14 @@ impl Builtin {
         campaign.retry_at = now.after(pause);
     }
 
+    /// The newest revision of the lock that is known.
+    pub(crate) fn version(&self) -> Option<ResourceVersion> {
+        match &self.lock {
+            Lock::Present { snapshot, .. } => Some(snapshot.version),
+            Lock::Absent | Lock::Unknown => None,
+        }
+    }
+
     /// Who decides at `now`.
     pub(crate) fn charge(&self, now: Instant) -> Charge {
         let (holder, expires_at) = match &self.lock {
@@ -301,6 +310,23 @@ impl Builtin {
 
     fn duration_of(&self, record: &LeaseRecord) -> Duration {
         record.duration().unwrap_or(self.longest)
+    }
+}
+
+// === impl Charge ===
+
+impl fmt::Display for Charge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => {
+                f.write_str("the lock of the built-in controller has not been read yet")
+            }
+            Self::Ours => f.write_str("no built-in controller is electing"),
+            Self::Builtin(holder) => {
+                write!(f, "left to the built-in controller, which runs as {holder}")
+            }
+            Self::Pending => f.write_str("the built-in controller may not have stopped yet"),
+        }
     }
 }
 

@@ -6,17 +6,17 @@ use elector_protocol::{Identity, LeaseKey, LeaseRecord, Occupancy, Term};
 
 /// A lease changed hands, whoever wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeadershipChange {
+pub(crate) struct LeadershipChange {
     /// The lease.
-    pub lease: LeaseKey,
+    pub(crate) lease: LeaseKey,
     /// Who holds it now, `None` for nobody.
-    pub holder: Option<Identity>,
+    pub(crate) holder: Option<Identity>,
     /// The term, `spec.leaseTransitions`.
-    pub term: Term,
+    pub(crate) term: Term,
     /// Who held it before.
-    pub previous: Option<Identity>,
+    pub(crate) previous: Option<Identity>,
     /// Why, in one line.
-    pub reason: String,
+    pub(crate) reason: String,
 }
 
 /// A grant that is being written, so that its reason is known when the record appears.

@@ -1,9 +1,39 @@
 //! The server-side elector of coordinated leader election, as a library.
-
-#![expect(dead_code, reason = "the loop that drives these parts follows")]
+//!
+//! Components register as candidates for a lease; an elector asks the best of them whether it lives, grants it the
+//! lease, and asks a holder to make room for a better one. Every decision is
+//! [`elector_protocol::elector::Election::step`]; this crate brings it what happens in a cluster and carries out what
+//! it decides.
+//!
+//! ```text
+//!  watch Lease ────────┐          ┌─ what is to be judged ─┐
+//!  watch LeaseCandidate┴─> view ──┤                        ├──> workqueue ──> step ──> requests ──> API server
+//!                           ^     └─ deadlines of a step ──┘                               │
+//!                           └───────────────── answers ────────────────────────────────────┘
+//! ```
+//!
+//! * Nothing is written before leases and candidates have both been listed completely.
+//! * Nothing is polled: a step says when it has something to do next, and events wake it earlier.
+//! * Each write names the revision that was judged. A conflict means: read again, judge again.
+//! * A request that fails is repeated after 5 ms, doubling to 5 s; other leases do not wait for it. Neither a panic nor
+//!   an object that cannot be read stops the others.
+//! * Any number of electors may run at the same time; each change is written by whoever comes first (R17).
+//!
+//! The smallest program is in the example of [`Elector`]. What it does not do: elect among its own replicas, serve
+//! metrics or health.
 
 mod builtin;
+mod complaints;
+mod config;
+mod elector;
 mod leadership;
+mod life;
 mod view;
+mod work;
 
-pub use leadership::LeadershipChange;
+pub use config::{BuiltinController, Config, ConfigError, Scope};
+pub use elector::Elector;
+#[cfg(test)]
+mod scenarios;
+#[cfg(test)]
+mod testkit;

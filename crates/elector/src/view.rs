@@ -14,6 +14,7 @@
 //! warm; its object is not kept and it is never stepped.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use elector_api::{Lease, LeaseCandidate, Malformed};
@@ -22,6 +23,7 @@ use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion};
 
 use crate::leadership::LeadershipChange;
 use crate::view::entry::Entry;
+use crate::work::panic_text;
 
 mod candidates;
 mod entry;
@@ -51,6 +53,7 @@ pub(crate) struct View {
     places: BTreeMap<(Arc<str>, Identity), Place>,
     dirty: VecDeque<LeaseKey>,
     changes: VecDeque<LeadershipChange>,
+    panics: Vec<(LeaseKey, String)>,
 }
 
 /// Where a candidate stands.
@@ -78,6 +81,7 @@ impl View {
             places: BTreeMap::new(),
             dirty: VecDeque::new(),
             changes: VecDeque::new(),
+            panics: Vec::new(),
         }
     }
 
@@ -96,6 +100,11 @@ impl View {
     /// A leadership change that has not been told yet.
     pub(crate) fn next_change(&mut self) -> Option<LeadershipChange> {
         self.changes.pop_front()
+    }
+
+    /// Leases whose objects made the code fail, each with the panic's text. Their memory was thrown away.
+    pub(crate) fn take_panics(&mut self) -> Vec<(LeaseKey, String)> {
+        std::mem::take(&mut self.panics)
     }
 
     /// The election of a lease that candidates name, or the reason why its Lease cannot be judged.
@@ -146,8 +155,13 @@ impl View {
             .retain(|_, entry| !entry.election.is_forgettable(now));
     }
 
-    /// Throws away one lease's memory after it made the code fail; what is seen next starts it anew.
-    pub(crate) fn reset(&mut self, key: &LeaseKey) {
+    /// Lets one lease take something in. If that makes the code fail, its memory is thrown away, and what is seen
+    /// next starts it anew; the others go on.
+    fn guarded(&mut self, key: &LeaseKey, take: impl FnOnce(&mut Self)) {
+        let Err(panic) = catch_unwind(AssertUnwindSafe(|| take(self))) else {
+            return;
+        };
+        self.panics.push((key.clone(), panic_text(&*panic)));
         self.elections.insert(key.clone(), Entry::new(None));
         self.places.retain(|_, place| place.lease != *key);
     }

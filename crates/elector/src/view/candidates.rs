@@ -81,6 +81,11 @@ impl View {
     }
 
     fn take_candidate(&mut self, now: Instant, seen: CandidateSeen, news: News) {
+        let key = seen.lease.clone();
+        self.guarded(&key, |view| view.absorb_candidate(now, seen, news));
+    }
+
+    fn absorb_candidate(&mut self, now: Instant, seen: CandidateSeen, news: News) {
         let place = seen.place();
         self.newest_candidate = self.newest_candidate.max(seen.candidate.version);
         let CandidateSeen {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use elector_api::{Lease, Malformed};
-use elector_protocol::Instant;
 use elector_protocol::elector::{Election, News};
+use elector_protocol::{Identity, Instant, LeaseKey, LeaseRecord};
 
-use crate::leadership::ExpectedGrant;
+use crate::leadership::{ExpectedGrant, LeadershipChange};
 
 /// One lease.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(super) struct Entry {
     /// Why the newest revision cannot be judged.
     pub(super) fault: Option<Malformed>,
     pub(super) expected: Option<ExpectedGrant>,
+    /// Who held the lease before nobody did.
+    former: Option<Identity>,
 }
 
 // === impl Entry ===
@@ -31,11 +33,28 @@ impl Entry {
             object: None,
             fault: None,
             expected: None,
+            former: None,
         }
     }
 
     pub(super) fn has_candidates(&self) -> bool {
         self.election.candidates().next().is_some()
+    }
+
+    /// The change of leadership from one record to the next, if there is one.
+    pub(super) fn change(
+        &mut self,
+        key: &LeaseKey,
+        before: Option<&LeaseRecord>,
+        after: Option<&LeaseRecord>,
+    ) -> Option<LeadershipChange> {
+        let mut change = LeadershipChange::between(key, before, after, self.expected.as_ref())?;
+        if change.holder.is_none() {
+            self.former.clone_from(&change.previous);
+        } else if change.previous.is_none() {
+            change.previous = self.former.take();
+        }
+        Some(change)
     }
 
     /// A revision came that cannot be judged: what was known of the Lease is void, the candidates stay.
@@ -50,6 +69,7 @@ impl Entry {
             object: None,
             fault: Some(fault),
             expected: None,
+            former: self.former.take(),
         };
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use elector_protocol::elector::News;
 use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion, Term};
 
-use crate::leadership::{ExpectedGrant, LeadershipChange};
+use crate::leadership::ExpectedGrant;
 use crate::view::entry::Entry;
 use crate::view::{Area, LeaseSeen, Restored, View};
 
@@ -103,6 +103,7 @@ impl View {
             && entry.has_candidates()
         {
             entry.object = Some(seen.object);
+            self.dirty.push_back(seen.key);
         }
         Ok(())
     }
@@ -111,6 +112,7 @@ impl View {
     pub(crate) fn handle_created(&mut self, now: Instant, key: &LeaseKey) {
         if let Some(entry) = self.elections.get_mut(key) {
             entry.election.handle_created(now);
+            self.dirty.push_back(key.clone());
         }
     }
 
@@ -128,6 +130,11 @@ impl View {
     }
 
     fn take_lease(&mut self, now: Instant, seen: LeaseSeen, news: News) {
+        let key = seen.key.clone();
+        self.guarded(&key, |view| view.absorb_lease(now, seen, news));
+    }
+
+    fn absorb_lease(&mut self, now: Instant, seen: LeaseSeen, news: News) {
         if let Some(version) = seen.version {
             self.newest_lease = self.newest_lease.max(version);
         }
@@ -186,9 +193,9 @@ impl View {
         if !first_sight {
             let before = known.as_ref().map(|known| &known.record);
             let after = entry.election.lease().map(|lease| &lease.record);
-            let ours = entry.expected.as_ref();
-            let change = LeadershipChange::between(&seen.key, before, after, ours);
-            self.changes.extend(change);
+            let after = after.cloned();
+            self.changes
+                .extend(entry.change(&seen.key, before, after.as_ref()));
         }
         self.dirty.push_back(seen.key);
     }
@@ -214,8 +221,7 @@ impl View {
             return;
         }
         entry.object = None;
-        let change = LeadershipChange::between(key, known.as_ref(), None, None);
-        self.changes.extend(change);
+        self.changes.extend(entry.change(key, known.as_ref(), None));
         self.dirty.push_back(key.clone());
     }
 }

@@ -34,6 +34,11 @@ pub(crate) struct CandidateSeen {
 // === impl Area ===
 
 impl Area {
+    /// As a watch names it.
+    pub(crate) fn of(namespace: Option<Arc<str>>) -> Self {
+        namespace.map_or(Self::Everywhere, Self::Namespace)
+    }
+
     pub(super) fn covers(&self, namespace: &str) -> bool {
         match self {
             Self::Everywhere => true,

@@ -1,0 +1,138 @@
+//! The elector as its users see it: made once, run until told to stop.
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::Arc;
+
+use elector_api::CandidateApi;
+use elector_protocol::Instant;
+use elector_protocol::Timestamp;
+use elector_protocol::elector::{Decision, Election, Settings};
+use elector_runtime::{Clock, Cluster};
+use elector_workqueue::Backoff;
+use tracing::{info, warn};
+
+use crate::complaints::Complaints;
+use crate::config::{Config, ConfigError};
+use crate::life::{Ended, Life};
+
+/// Elects leaders for the leases that candidates name.
+///
+/// Everything that it does happens inside of [`run`](Self::run), on the task that awaits it: it spawns nothing, so
+/// when that future returns or is dropped, no task, timer, watch or connection of it is left. The client's own
+/// connections close with the last clone of the [`Cluster`].
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use elector::{Config, Elector};
+/// use elector_runtime::{Cluster, SystemClock};
+///
+/// # async fn example(cluster: Cluster) -> Result<(), Box<dyn std::error::Error>> {
+/// let elector = Elector::new(Config::default(), cluster, Arc::new(SystemClock::start()))?;
+/// elector.run(async { tokio::signal::ctrl_c().await.unwrap_or_default() }).await;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Elector {
+    config: Config,
+    cluster: Cluster,
+    clock: Arc<dyn Clock>,
+    step: Step,
+}
+
+/// How an election is stepped: [`Election::step`], save in tests that make it fail.
+pub(crate) type Step = fn(&Election, Instant, Timestamp, &Settings) -> Decision;
+
+// === impl Elector ===
+
+impl Elector {
+    /// An elector for that cluster. Nothing happens before [`run`](Self::run).
+    ///
+    /// # Errors
+    ///
+    /// When a value of the configuration is out of its bounds.
+    pub fn new(
+        config: Config,
+        cluster: Cluster,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, ConfigError> {
+        config.validate()?;
+        Ok(Self {
+            config,
+            cluster,
+            clock,
+            step: Election::step,
+        })
+    }
+
+    /// Elects until `shutdown` is done, through whatever failures of the API server; each is one line in the log.
+    ///
+    /// Returns within two seconds of `shutdown`: what is under way is given up, and the lock of the built-in
+    /// controller is released if this elector held it.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let mut shutdown = pin!(shutdown);
+        loop {
+            let candidates = tokio::select! {
+                biased;
+                () = &mut shutdown => return,
+                api = self.discover() => api,
+            };
+            info!(
+                server = self.cluster.url(),
+                candidates = %candidates,
+                "electing"
+            );
+            let life = Life::new(
+                &self.config,
+                &self.cluster,
+                candidates,
+                self.clock.clone(),
+                self.step,
+            );
+            match life.run(shutdown.as_mut()).await {
+                Ended::ShutDown => return,
+                Ended::Rewound => {
+                    warn!(
+                        "the store went back to an older version; starting anew, as a new process would"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Finds out which LeaseCandidates are served, for as long as it takes.
+    async fn discover(&self) -> CandidateApi {
+        let backoff = Backoff::new(self.config.retry_base, self.config.retry_max);
+        let mut complaints = Complaints::default();
+        let mut failures = 0;
+        loop {
+            let error = match self.cluster.candidate_api().await {
+                Ok(api) => return api,
+                Err(error) => error.to_string(),
+            };
+            let now = self.clock.monotonic();
+            if complaints.is_due(now, "discovery", &error) {
+                warn!("failed to {error}");
+            }
+            failures += 1;
+            self.clock
+                .sleep_until(now.after(backoff.delay(failures)))
+                .await;
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_step(self, step: Step) -> Self {
+        Self { step, ..self }
+    }
+}
+
+impl fmt::Debug for Elector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Elector")
+            .field("config", &self.config)
+            .field("cluster", &self.cluster)
+            .finish_non_exhaustive()
+    }
+}

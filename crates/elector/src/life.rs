@@ -1,0 +1,226 @@
+//! One life of an elector: from empty memory until it is told to stop, or the store turns out to be another one.
+//!
+//! ```text
+//!   watches ──> View ──> queue ──> step ──> requests ──> reports ──> View
+//!                          ^ deadlines of the step
+//! ```
+//!
+//! Everything but the requests happens in [`Life::run`], one thing after the other: no lock, no channel, no task. A
+//! key is with one worker at a time (the queue sees to that), and a worker is nothing but a stream of reports, so a
+//! slow answer holds up its own lease only.
+
+mod hear;
+mod judge;
+mod lock;
+mod reports;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use elector_api::{CandidateApi, Lease, LeaseCandidate};
+use elector_protocol::{CandidateTiming, Identity, Instant, LeaseKey};
+use elector_runtime::{
+    Clock, Cluster, Scope as WatchScope, Watch, WatchOptions, Writer, watch_candidates,
+    watch_leases,
+};
+use elector_workqueue::{Backoff, RateLimiter, WorkQueue};
+use futures::StreamExt;
+use futures::stream::SelectAll;
+use tracing::{debug, error, info, warn};
+
+use crate::builtin::{self, Builtin, Charge};
+use crate::complaints::Complaints;
+use crate::config::{BuiltinController, Config, Scope};
+use crate::elector::Step;
+use crate::view::{Area, View};
+use crate::work::Job;
+
+/// The working memory, watches and requests of an elector.
+pub(crate) struct Life {
+    config: Config,
+    clock: Arc<dyn Clock>,
+    writer: Writer,
+    step: Step,
+    leases: Watch<Lease>,
+    candidates: Watch<LeaseCandidate>,
+    lock_watch: Watch<Lease>,
+    lock: lock::Lock,
+    view: View,
+    builtin: Builtin,
+    /// Who decides about leases of the built-in strategy, as last acted upon.
+    charge: Charge,
+    queue: WorkQueue<LeaseKey>,
+    jobs: SelectAll<Job>,
+    /// The keys that are with a worker, and whether a request for them has failed.
+    at_work: BTreeMap<LeaseKey, bool>,
+    complaints: Complaints,
+    synced: bool,
+    /// When old memories are dropped next.
+    forget_at: Instant,
+}
+
+/// Why a life ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It was told to.
+    ShutDown,
+    /// The store was restored from a backup (R4).
+    Rewound,
+}
+
+/// How often old memories are dropped.
+const FORGET_EVERY: Duration = Duration::from_secs(600);
+
+// === impl Life ===
+
+impl Life {
+    /// A life that knows nothing yet. Watches are opened by [`Self::run`].
+    pub(crate) fn new(
+        config: &Config,
+        cluster: &Cluster,
+        candidates: CandidateApi,
+        clock: Arc<dyn Clock>,
+        step: Step,
+    ) -> Self {
+        let options = WatchOptions::elector(config.seed);
+        let (scope, areas) = match &config.scope {
+            Scope::AllNamespaces => (WatchScope::Cluster, vec![Area::Everywhere]),
+            Scope::Namespaces(names) => (
+                WatchScope::Namespaces(names.clone()),
+                names.iter().cloned().map(Area::Namespace).collect(),
+            ),
+        };
+        let lock_key = LeaseKey::new(builtin::LOCK_NAMESPACE, builtin::LOCK_NAME);
+        let longest = config.timing.max_lease_duration;
+        let builtin = match &config.builtin {
+            BuiltinController::Respect => Builtin::respected(longest),
+            BuiltinController::Replace { host } => {
+                let me = builtin::lock_identity(host, config.seed);
+                Builtin::replaced(me, CandidateTiming::default(), longest)
+            }
+        };
+        let limiter = RateLimiter::new(Backoff::new(config.retry_base, config.retry_max));
+        Self {
+            leases: watch_leases(cluster, &scope, &options),
+            candidates: watch_candidates(cluster, candidates, &scope, &options),
+            lock_watch: watch_leases(cluster, &WatchScope::Object(lock_key), &options),
+            lock: lock::Lock::default(),
+            view: View::new(areas),
+            charge: builtin.charge(clock.monotonic()),
+            builtin,
+            queue: WorkQueue::new(limiter),
+            jobs: SelectAll::new(),
+            at_work: BTreeMap::new(),
+            complaints: Complaints::default(),
+            synced: false,
+            forget_at: clock.monotonic().after(FORGET_EVERY),
+            writer: Writer::new(cluster.clone(), candidates),
+            config: config.clone(),
+            clock,
+            step,
+        }
+    }
+
+    /// Lives until `shutdown` is done or the store is another one.
+    pub(crate) async fn run(mut self, mut shutdown: Pin<&mut impl Future<Output = ()>>) -> Ended {
+        loop {
+            let wake = self.settle();
+            let timer = wake.map(|at| self.clock.sleep_until(at));
+            let heard = tokio::select! {
+                biased;
+                () = &mut shutdown => {
+                    self.end().await;
+                    return Ended::ShutDown;
+                }
+                Some((key, progress)) = self.jobs.next(), if !self.jobs.is_empty() => {
+                    self.take(&key, progress)
+                }
+                written = self.lock.answer() => {
+                    self.take_lock(written);
+                    Ok(())
+                }
+                event = self.leases.next() => self.hear_leases(event),
+                event = self.candidates.next() => self.hear_candidates(event),
+                event = self.lock_watch.next() => self.hear_lock(event),
+                () = wait(timer) => Ok(()),
+            };
+            if heard.is_err() {
+                return Ended::Rewound;
+            }
+        }
+    }
+
+    /// Does everything that follows from what was heard, and says when there is more to do if nothing is heard.
+    fn settle(&mut self) -> Option<Instant> {
+        let now = self.clock.monotonic();
+        while let Some(change) = self.view.next_change() {
+            let name = |identity: Option<Identity>| {
+                identity.map_or_else(String::new, |identity| identity.to_string())
+            };
+            info!(
+                lease = %change.lease,
+                holder = name(change.holder),
+                term = change.term.0,
+                previous = name(change.previous),
+                reason = change.reason,
+                "leadership changed"
+            );
+        }
+        for (key, panic) in self.view.take_panics() {
+            error!(lease = %key, panic, "failed to take in an object; the lease starts anew");
+        }
+        while let Some(key) = self.view.next_dirty() {
+            self.queue.add(key, now.since_epoch());
+        }
+        if !self.synced && self.view.is_synced() {
+            self.synced = true;
+            info!(
+                leases = self.view.keys().count(),
+                "leases and candidates are listed"
+            );
+        }
+        if now >= self.forget_at {
+            self.forget_at = now.after(FORGET_EVERY);
+            self.view.forget(now);
+            self.complaints.forget(now);
+        }
+        self.follow_charge();
+        self.attend_lock();
+        let due = self.dispatch();
+        let lock = self.builtin.wake_at(self.clock.monotonic());
+        [due, lock, Some(self.forget_at)]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// One line about a failure, unless it was said a moment ago.
+    fn complain(&mut self, subject: &str, text: &str) {
+        if self
+            .complaints
+            .is_due(self.clock.monotonic(), subject, text)
+        {
+            warn!("{text}");
+        } else {
+            debug!("{text}");
+        }
+    }
+}
+
+impl fmt::Debug for Life {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Life")
+            .field("charge", &self.charge)
+            .finish_non_exhaustive()
+    }
+}
+
+async fn wait(timer: Option<futures::future::BoxFuture<'static, ()>>) {
+    match timer {
+        Some(timer) => timer.await,
+        None => std::future::pending().await,
+    }
+}

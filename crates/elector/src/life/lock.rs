@@ -1,0 +1,204 @@
+//! The lock of the built-in controller: who decides, and the requests that take and keep it.
+
+use std::time::Duration;
+
+use elector_api::Lease;
+use elector_protocol::elector::News;
+use elector_protocol::{LeaseKey, ResourceVersion};
+use elector_runtime::{Outcome, WatchEvent};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tracing::{debug, info, warn};
+
+use crate::builtin::{Act, Charge, LOCK_NAME, LOCK_NAMESPACE};
+use crate::config::BuiltinController;
+use crate::life::Life;
+use crate::view::Restored;
+
+/// The lock's object and the request for it that is under way.
+#[derive(Default)]
+pub(super) struct Lock {
+    /// The newest revision of the lock, to be written over.
+    object: Option<(ResourceVersion, Lease)>,
+    request: Option<BoxFuture<'static, Outcome<Lease>>>,
+}
+
+/// How long the release at the end may take; the whole end takes no more than two seconds.
+const RELEASE_TIMEOUT: Duration = Duration::from_millis(1500);
+
+/// What complaints about the lock are filed under.
+const SUBJECT: &str = "the lock of the built-in controller";
+
+// === impl Lock ===
+
+impl Lock {
+    /// The answer to the request that is under way; never, while there is none.
+    pub(super) async fn answer(&mut self) -> Outcome<Lease> {
+        let Some(request) = &mut self.request else {
+            return std::future::pending().await;
+        };
+        let answer = request.await;
+        self.request = None;
+        answer
+    }
+}
+
+// === impl Life ===
+
+impl Life {
+    /// Hears of the lock by its watch.
+    pub(super) fn hear_lock(&mut self, event: WatchEvent<Lease>) -> Result<(), Restored> {
+        match event {
+            WatchEvent::Gap { .. } => {}
+            WatchEvent::Synced => {
+                self.complaints.settle(SUBJECT);
+            }
+            WatchEvent::Rewound { .. } => return Err(Restored),
+            WatchEvent::Listed { mut items, .. } => match items.pop() {
+                Some(lock) => self.see_lock(lock, News::List),
+                None => {
+                    self.lock.object = None;
+                    self.builtin.handle_gone(None);
+                }
+            },
+            WatchEvent::Applied(lock) => self.see_lock(lock, News::Event),
+            WatchEvent::Deleted(lock) => {
+                let version = lock.snapshot().ok().map(|snapshot| snapshot.version);
+                self.builtin.handle_gone(version);
+            }
+            WatchEvent::Failed(error) => {
+                let consequence = match self.charge {
+                    Charge::Unknown => {
+                        "; leases of the built-in strategy wait until it can be read"
+                    }
+                    _ => "",
+                };
+                self.complain(SUBJECT, &format!("failed to {error}{consequence}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the answer to a write of the lock.
+    pub(super) fn take_lock(&mut self, outcome: Outcome<Lease>) {
+        let now = self.clock.monotonic();
+        if let Some(error) = outcome.error() {
+            let text = format!("failed to {error}");
+            self.complain(SUBJECT, &text);
+        }
+        // Whoever wrote first, the watch brings it.
+        let applied = matches!(outcome, Outcome::Done(_) | Outcome::AlreadyExists);
+        if let Outcome::Done(lock) = outcome {
+            self.complaints.settle(SUBJECT);
+            self.see_lock(lock, News::Reply);
+        }
+        self.builtin.handle_outcome(now, applied);
+    }
+
+    /// Sends the write of the lock that is due.
+    pub(super) fn attend_lock(&mut self) {
+        let (now, wall) = (self.clock.monotonic(), self.clock.wall());
+        if self.lock.request.is_some() {
+            return;
+        }
+        let Some(act) = self.builtin.poll(now, wall) else {
+            return;
+        };
+        let writer = self.writer.clone();
+        let request = match (act, self.lock.object.clone()) {
+            (Act::Create(record), _) => async move {
+                let key = LeaseKey::new(LOCK_NAMESPACE, LOCK_NAME);
+                writer.post_lease(&key, record.strategy.as_ref()).await
+            }
+            .boxed(),
+            (Act::Write(write), Some((version, judged))) if version == write.version => {
+                async move { writer.put_lease(&judged, &write.record).await }.boxed()
+            }
+            // The machine knows no revision whose object was not kept.
+            (Act::Write(_), _) => futures::future::ready(Outcome::Gone).boxed(),
+        };
+        self.lock.request = Some(request);
+    }
+
+    /// Acts upon a change of who decides: says so once, and has every lease judged again.
+    pub(super) fn follow_charge(&mut self) {
+        let now = self.clock.monotonic();
+        let charge = self.builtin.charge(now);
+        if charge == self.charge {
+            return;
+        }
+        let replace = matches!(self.config.builtin, BuiltinController::Replace { .. });
+        match &charge {
+            Charge::Ours if replace => {
+                info!("the built-in controller is replaced: deciding in its place");
+            }
+            Charge::Ours if self.charge == Charge::Unknown => {
+                debug!("no built-in controller is electing");
+            }
+            Charge::Ours => info!("the built-in controller is gone: deciding in its place"),
+            Charge::Builtin(holder) if replace => warn!(
+                holder = %holder,
+                "the built-in controller holds its lock: deciding nothing in its place until it is replaced"
+            ),
+            Charge::Builtin(holder) => info!(
+                holder = %holder,
+                "the built-in controller is electing: leases of its strategy are left to it"
+            ),
+            Charge::Pending if replace => {
+                info!(
+                    "taking the lock of the built-in controller: deciding in its place once it has stopped"
+                );
+            }
+            Charge::Pending => {
+                info!("waiting until the built-in controller has certainly stopped");
+            }
+            Charge::Unknown => {}
+        }
+        if std::mem::replace(&mut self.charge, charge) == Charge::Ours {
+            // What is under way was decided while we were in charge.
+            self.jobs.clear();
+            for (key, _) in std::mem::take(&mut self.at_work) {
+                self.queue.done(&key, now.since_epoch());
+            }
+        }
+        for key in self.view.keys() {
+            self.queue.add(key.clone(), now.since_epoch());
+        }
+    }
+
+    /// The end: gives up what is under way, then lets go of the lock.
+    pub(super) async fn end(mut self) {
+        self.jobs.clear();
+        self.lock.request = None;
+        let (now, wall) = (self.clock.monotonic(), self.clock.wall());
+        let (Some(write), Some((_, judged))) =
+            (self.builtin.release(now, wall), self.lock.object.take())
+        else {
+            return;
+        };
+        let writer = self.writer.with_timeout(RELEASE_TIMEOUT);
+        match writer.put_lease(&judged, &write.record).await {
+            Outcome::Done(_) => info!("released the lock of the built-in controller"),
+            outcome => match outcome.error() {
+                Some(error) => warn!("failed to {error}"),
+                None => debug!(outcome = %outcome.kind(), "the lock was not released"),
+            },
+        }
+    }
+
+    fn see_lock(&mut self, lock: Lease, news: News) {
+        let snapshot = match lock.snapshot() {
+            Ok(snapshot) => snapshot,
+            Err(fault) => {
+                self.complain(SUBJECT, &format!("failed to read a Lease: {fault}"));
+                return;
+            }
+        };
+        let version = snapshot.version;
+        self.builtin
+            .handle_lock(self.clock.monotonic(), snapshot, news);
+        if self.builtin.version() == Some(version) {
+            self.lock.object = Some((version, lock));
+        }
+    }
+}

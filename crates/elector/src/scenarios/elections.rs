@@ -1,0 +1,223 @@
+//! Elections as users see them.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use crate::testkit::{
+    CANDIDATES, FakeApi, LEASES, Log, Robot, Running, millis, pass, register, seconds,
+};
+use crate::{Config, Scope};
+
+#[tokio::test(start_paused = true)]
+async fn a_cold_start_is_granted_at_once_by_an_elector_that_has_been_up() {
+    let (log, api) = (Log::capture(), FakeApi::new());
+    let elector = Running::start(&api, Config::default());
+    pass(seconds(20)).await;
+    let _robots = ["a", "b"].map(|name| Robot::start(&api, "ns", name, "l", "1.1.0"));
+    let _better = Robot::start(&api, "ns", "c", "l", "1.0.0");
+    api.wait_for("a leader", millis(100), |api| {
+        api.holder("ns", "l")
+            .is_some_and(|holder| !holder.is_empty())
+    })
+    .await;
+    pass(seconds(60)).await;
+    let lease = api.lease("ns", "l").unwrap();
+    assert_eq!(lease.spec.holder_identity.as_deref(), Some("c"));
+    let changes = log.lines("leadership changed");
+    assert_eq!(
+        changes,
+        [
+            "INFO leadership changed lease=ns/l holder=\"c\" term=1 previous=\"\" reason=\"the lease is unheld and \
+          nobody can lead any more; c has the older emulation version 1.0.0 (not 1.1.0)\""
+        ]
+    );
+    elector.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fresh_elector_waits_for_whom_it_cannot_know_of() {
+    let api = FakeApi::new();
+    let _robot = Robot::start(&api, "ns", "a", "l", "1.0.0");
+    let _elector = Running::start(&api, Config::default());
+    pass(millis(15_000)).await;
+    assert_eq!(api.holder("ns", "l").as_deref(), Some(""));
+    api.wait_for("a leader", millis(200), |api| {
+        api.holder("ns", "l").as_deref() == Some("a")
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_better_candidate_is_handed_the_lease_and_a_crash_costs_no_more_than_the_duration() {
+    let (log, api) = (Log::capture(), FakeApi::new());
+    let _elector = Running::start(&api, Config::default());
+    pass(seconds(20)).await;
+    let _old = Robot::start(&api, "ns", "old", "l", "1.1.0");
+    pass(seconds(10)).await;
+    let best = Robot::start(&api, "ns", "best", "l", "1.0.0");
+    api.wait_for("the hand-over", millis(100), |api| {
+        api.holder("ns", "l").as_deref() == Some("best")
+    })
+    .await;
+    pass(seconds(10)).await;
+    drop(best);
+    api.wait_for("the take-over", millis(15_100), |api| {
+        api.holder("ns", "l").as_deref() == Some("old")
+    })
+    .await;
+    let told: Vec<_> = log
+        .lines("leadership changed")
+        .iter()
+        .map(|line| line.split("l holder=").nth(1).unwrap().to_owned())
+        .collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(
+        told[1].starts_with("\"best\" term=2 previous=\"old\" reason=\"old handed over"),
+        "{told:?}"
+    );
+    assert!(
+        told[2].starts_with(
+            "\"old\" term=3 previous=\"best\" reason=\"best has not renewed for 15s; old"
+        ),
+        "{told:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_electors_at_once_do_not_fight() {
+    let api = FakeApi::new();
+    let _electors = [1, 2].map(|seed| {
+        let config = Config {
+            seed,
+            ..Config::default()
+        };
+        Running::start(&api, config)
+    });
+    pass(seconds(20)).await;
+    let _robots = ["a", "b", "c"].map(|name| Robot::start(&api, "ns", name, "l", "1.0.0"));
+    pass(seconds(120)).await;
+    let lease = api.lease("ns", "l").unwrap();
+    assert_eq!(lease.spec.lease_transitions, Some(1));
+    // The POST and the grant, and nothing else.
+    let writes: Vec<_> = api
+        .state()
+        .writes
+        .iter()
+        .filter(|write| write.contains("leases/"))
+        .cloned()
+        .collect();
+    assert_eq!(writes, ["POST leases/ns/l", "PUT leases/ns/l"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plain_holder_without_a_candidate_is_left_alone_and_followed_when_it_is_gone() {
+    let api = FakeApi::new();
+    let _elector = Running::start(&api, Config::default());
+    let renew = |second: u32| {
+        api.put(LEASES, "ns", "l", |object| {
+            object["metadata"]["labels"] = json!({"kept": "yes"});
+            object["spec"] = json!({
+                "holderIdentity": "plain", "leaseDurationSeconds": 15, "leaseTransitions": 4,
+                "renewTime": format!("2026-01-01T00:00:{second:02}.000000Z"), "unknownField": 1,
+            });
+        });
+    };
+    renew(0);
+    pass(seconds(1)).await;
+    let _robot = Robot::start(&api, "ns", "a", "l", "1.0.0");
+    for second in 1..20 {
+        renew(second);
+        pass(seconds(5)).await;
+    }
+    assert_eq!(api.holder("ns", "l").as_deref(), Some("plain"));
+    pass(millis(10_200)).await;
+    let lease = api.lease("ns", "l").unwrap();
+    assert_eq!(lease.spec.holder_identity.as_deref(), Some("a"));
+    assert_eq!(lease.spec.lease_transitions, Some(5));
+    assert_eq!(lease.metadata.labels.unwrap()["kept"], "yes");
+    assert_eq!(lease.spec.other["unknownField"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_the_server_drops_the_fields_annotations_carry_the_signals_and_this_is_said_once() {
+    let (log, api) = (Log::capture(), FakeApi::new());
+    api.state().gate = false;
+    let _elector = Running::start(&api, Config::default());
+    pass(seconds(20)).await;
+    let _old = Robot::start(&api, "ns", "old", "l", "1.1.0");
+    pass(seconds(10)).await;
+    let _best = Robot::start(&api, "ns", "best", "l", "1.0.0");
+    api.wait_for("the hand-over", millis(100), |api| {
+        api.holder("ns", "l").as_deref() == Some("best")
+    })
+    .await;
+    let lease = api.read(LEASES, "ns", "l").unwrap();
+    assert_eq!(
+        lease["metadata"]["annotations"]["elector.dev/strategy"],
+        "OldestEmulationVersion"
+    );
+    assert_eq!(log.lines("annotations").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_is_in_scope_is_touched() {
+    let api = FakeApi::new();
+    for namespace in ["kube-node-lease", "kube-system", "a", "b"] {
+        register(&api, namespace, "x", "l", "1.0.0");
+    }
+    let leases = |names: &[&str]| {
+        names
+            .iter()
+            .map(ToString::to_string)
+            .collect::<BTreeSet<_>>()
+    };
+    let led = |config: Config| {
+        let api = api.clone();
+        async move {
+            let elector = Running::start(&api, config);
+            pass(seconds(20)).await;
+            elector.stop().await;
+            let created = std::mem::take(&mut api.state().writes);
+            for namespace in ["kube-system", "a", "b"] {
+                if api.lease(namespace, "l").is_some() {
+                    api.delete(LEASES, namespace, "l");
+                }
+            }
+            let posts = created
+                .iter()
+                .filter_map(|write| write.strip_prefix("POST leases/"));
+            posts.map(str::to_owned).collect::<BTreeSet<_>>()
+        }
+    };
+    assert_eq!(led(Config::default()).await, leases(&["a/l", "b/l"]));
+    let system = Config {
+        system_namespaces: true,
+        ..Config::default()
+    };
+    assert_eq!(led(system).await, leases(&["a/l", "b/l", "kube-system/l"]));
+    let only_b = Config {
+        scope: Scope::Namespaces(["b".into()].into()),
+        ..Config::default()
+    };
+    assert_eq!(led(only_b).await, leases(&["b/l"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_candidate_is_asked_once_more_and_collected() {
+    let api = FakeApi::new();
+    let _elector = Running::start(&api, Config::default());
+    let _alive = Robot::start(&api, "ns", "alive", "l", "1.0.0");
+    register(&api, "ns", "dead", "l", "1.0.0");
+    pass(seconds(31 * 60)).await;
+    assert!(api.read(CANDIDATES, "ns", "dead").is_none());
+    assert!(api.read(CANDIDATES, "ns", "alive").is_some());
+    let deletes: Vec<_> = api
+        .state()
+        .writes
+        .iter()
+        .filter(|write| write.starts_with("DELETE"))
+        .cloned()
+        .collect();
+    assert_eq!(deletes, ["DELETE leasecandidates/ns/dead"]);
+}

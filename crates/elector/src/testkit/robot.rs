@@ -1,0 +1,145 @@
+//! A candidate in a few lines: it registers, answers, accepts, renews and hands over, until it is dropped.
+
+use elector_api::{Carrier, Lease, LeaseCandidate, Rfc3339};
+use elector_protocol::{Identity, LeaseRecord, ResourceVersion, Timestamp, Token};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::{CANDIDATES, FakeApi, LEASES, millis, seconds, wall};
+
+/// A candidate; dropping it is a crash.
+pub(crate) struct Robot {
+    task: JoinHandle<()>,
+}
+
+struct Mind {
+    api: FakeApi,
+    namespace: String,
+    name: String,
+    lease: String,
+    start: Instant,
+    renewed: Option<Instant>,
+}
+
+// === impl Robot ===
+
+impl Robot {
+    /// Registers for a lease. `version` is both its binary and its emulation version.
+    pub(crate) fn start(
+        api: &FakeApi,
+        namespace: &str,
+        name: &str,
+        lease: &str,
+        version: &str,
+    ) -> Self {
+        let mut mind = Mind {
+            api: api.clone(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            lease: lease.to_owned(),
+            start: Instant::now(),
+            renewed: None,
+        };
+        register(api, namespace, name, lease, version);
+        let mut changes = api.changes();
+        let task = tokio::spawn(async move {
+            loop {
+                mind.act();
+                changes.mark_unchanged();
+                let _ = tokio::time::timeout(seconds(1), changes.changed()).await;
+                tokio::time::sleep(millis(1)).await;
+            }
+        });
+        Self { task }
+    }
+}
+
+impl Drop for Robot {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Creates a candidate that does nothing more.
+pub(crate) fn register(api: &FakeApi, namespace: &str, name: &str, lease: &str, version: &str) {
+    api.put(CANDIDATES, namespace, name, |object| {
+        object["metadata"]["annotations"] = json!({"elector.dev/protocol": "1"});
+        object["spec"] = json!({
+            "leaseName": lease, "binaryVersion": version, "emulationVersion": version,
+            "strategy": "OldestEmulationVersion", "renewTime": Rfc3339(wall()).to_string(),
+        });
+    });
+}
+
+// === impl Mind ===
+
+impl Mind {
+    fn act(&mut self) {
+        self.answer();
+        let Some(lease) = self.api.lease(&self.namespace, &self.lease) else {
+            return;
+        };
+        let record = lease.record().unwrap();
+        if record.holder != Identity::new(self.name.as_str()) {
+            self.renewed = None;
+            return;
+        }
+        let due = self
+            .renewed
+            .is_none_or(|renewed| renewed.elapsed() >= seconds(3));
+        match &record.preferred_holder {
+            Some(preferred) if self.renewed.is_some() => {
+                let next = record.granted(preferred.clone(), seconds(5), self.wall());
+                self.write(&lease, &next);
+            }
+            _ if due => {
+                let accepts = self.renewed.is_none();
+                let mut next = LeaseRecord {
+                    duration_seconds: Some(15),
+                    renew_time: Some(self.wall().differing_from(record.renew_time)),
+                    ..record
+                };
+                if accepts {
+                    let version = lease.metadata.resource_version.clone().unwrap();
+                    next.token = Some(Token(ResourceVersion(version.parse().unwrap())));
+                    next.token_term = Some(next.term);
+                }
+                self.write(&lease, &next);
+                self.renewed = Some(Instant::now());
+            }
+            _ => {}
+        }
+    }
+
+    fn answer(&self) {
+        let object = self.api.read(CANDIDATES, &self.namespace, &self.name);
+        let Some(candidate) = object.map(LeaseCandidate::from_value) else {
+            return;
+        };
+        let (ping, renew) = (candidate.spec.ping_time, candidate.spec.renew_time);
+        if let Some(ping) = ping
+            && Some(ping) > renew
+        {
+            let answered = candidate.with_renewal(ping.max(self.wall()));
+            self.api
+                .put(CANDIDATES, &self.namespace, &self.name, |object| {
+                    *object = serde_json::to_value(answered).unwrap();
+                });
+        }
+    }
+
+    fn write(&self, lease: &Lease, record: &LeaseRecord) {
+        let written: Value =
+            serde_json::to_value(lease.with_record(record, Carrier::Unknown)).unwrap();
+        self.api
+            .put(LEASES, &self.namespace, &self.lease, |object| {
+                *object = written;
+            });
+    }
+
+    fn wall(&self) -> Timestamp {
+        let elapsed = i64::try_from(self.start.elapsed().as_micros()).unwrap();
+        Timestamp::from_micros(wall().as_micros() + 1 + elapsed).unwrap()
+    }
+}

@@ -1,0 +1,258 @@
+//! What is heard of leases, and the changes of leadership in it.
+
+use elector_protocol::elector::{Action, Effect, Settings};
+use elector_protocol::{LeaseRecord, Timestamp};
+
+use super::{World, candidate, held, id, key, lease, malformed, time};
+use crate::view::{Area, ResourceVersion, Restored};
+
+#[test]
+fn a_lease_found_by_a_relist_proves_nothing() {
+    let mut world = World::synced();
+    world.candidate(candidate("a", "l", 10));
+    world.list_leases(vec![lease("l", 11, LeaseRecord::born(None))]);
+    assert_eq!(world.action("l"), Some(Action::Wait));
+}
+
+#[test]
+fn a_lease_without_candidates_is_not_stepped_but_its_stop_watch_runs() {
+    let mut world = World::synced();
+    world.lease(lease("l", 11, held("plain", 1)));
+    assert_eq!((world.dirty(), world.action("l")), (vec![], None));
+    assert_eq!(world.view.keys().count(), 0);
+    world.now += 14_000;
+    world.candidate(candidate("a", "l", 12));
+    world.now += 1000;
+    assert_eq!(world.action("l"), Some(Action::Grant));
+    assert_eq!(world.changes(), [""; 0]);
+}
+
+#[test]
+fn the_object_is_kept_for_leases_with_candidates_only_and_a_read_brings_it() {
+    let mut world = World::synced();
+    let record = held("plain", 1);
+    world.lease(lease("l", 11, record.clone()));
+    world.candidate(candidate("a", "l", 12));
+    let version = ResourceVersion(11);
+    assert!(world.view.lease_object(&key("l"), version).is_none());
+    let read = lease("l", 11, record.clone());
+    world
+        .view
+        .handle_lease_read(time(world.now), read, Some(version))
+        .unwrap();
+    assert!(world.view.lease_object(&key("l"), version).is_some());
+    assert!(
+        world
+            .view
+            .lease_object(&key("l"), ResourceVersion(10))
+            .is_none()
+    );
+    world.lease(lease("l", 13, record));
+    assert!(
+        world
+            .view
+            .lease_object(&key("l"), ResourceVersion(13))
+            .is_some()
+    );
+    world
+        .view
+        .handle_candidate_gone(&"ns".into(), &id("a"), None);
+    assert!(
+        world
+            .view
+            .lease_object(&key("l"), ResourceVersion(13))
+            .is_none()
+    );
+}
+
+#[test]
+fn a_list_or_a_read_from_before_what_was_known_is_a_restored_store() {
+    let mut world = World::synced();
+    world.candidate(candidate("a", "l", 10));
+    world.lease(lease("l", 20, held("a", 2)));
+    let (now, known) = (time(world.now), Some(ResourceVersion(20)));
+    let old = || lease("l", 11, held("a", 1));
+    // Sent before the revision was known: merely slow.
+    assert_eq!(
+        world
+            .view
+            .handle_lease_read(now, old(), Some(ResourceVersion(11))),
+        Ok(())
+    );
+    assert_eq!(
+        world.view.handle_lease_read(now, old(), known),
+        Err(Restored)
+    );
+    world.view.handle_lease_gap(&Area::Everywhere);
+    assert_eq!(
+        world
+            .view
+            .handle_leases(now, &Area::Everywhere, vec![old()]),
+        Err(Restored)
+    );
+}
+
+#[test]
+fn what_a_read_shows_may_have_been_held_in_between() {
+    let mut world = World::synced();
+    world.candidate(candidate("a", "l", 10));
+    world.lease(lease("l", 11, LeaseRecord::born(None)));
+    assert_eq!(world.action("l"), Some(Action::Grant));
+    let blanked = lease("l", 13, LeaseRecord::born(None));
+    world
+        .view
+        .handle_lease_read(time(world.now), blanked, Some(ResourceVersion(11)))
+        .unwrap();
+    assert_eq!(world.action("l"), Some(Action::Wait));
+}
+
+#[test]
+fn a_reply_does_not_bring_back_what_was_deleted() {
+    let mut world = World::synced();
+    world.candidate(candidate("a", "l", 10));
+    world.lease(lease("l", 11, held("a", 1)));
+    world
+        .view
+        .handle_lease_gone(time(world.now), &key("l"), Some(ResourceVersion(13)));
+    world
+        .view
+        .handle_lease_reply(time(world.now), lease("l", 12, held("a", 2)));
+    assert_eq!(world.view.lease_version(&key("l")), None);
+    world
+        .view
+        .handle_candidate_gone(&"ns".into(), &id("a"), Some(ResourceVersion(15)));
+    world
+        .view
+        .handle_candidate_reply(time(world.now), candidate("a", "l", 14));
+    assert_eq!(world.names("l"), [""; 0]);
+}
+
+#[test]
+fn a_malformed_lease_is_judged_by_nobody_and_the_next_revision_proves_nothing() {
+    let mut world = World::synced();
+    world.candidate(candidate("a", "l", 10));
+    world.lease(lease("l", 11, LeaseRecord::born(None)));
+    assert_eq!(world.action("l"), Some(Action::Grant));
+    world.lease(malformed("l", 10));
+    assert_eq!(
+        world.action("l"),
+        Some(Action::Grant),
+        "an old event says nothing"
+    );
+    world.dirty();
+    world.lease(malformed("l", 12));
+    assert!(matches!(world.view.election(&key("l")), Some(Err(_))));
+    assert_eq!(world.dirty(), ["l"]);
+    // It may have named a holder.
+    world.lease(lease("l", 13, LeaseRecord::born(None)));
+    assert_eq!(world.action("l"), Some(Action::Ping));
+    // Deleted while malformed: absent from now on.
+    world.lease(malformed("l", 14));
+    world
+        .view
+        .handle_lease_gone(time(world.now), &key("l"), Some(ResourceVersion(15)));
+    assert_eq!(world.action("l"), Some(Action::Create));
+}
+
+#[test]
+fn a_malformed_lease_in_a_list_does_not_hide_the_others() {
+    let mut world = World::synced();
+    world.candidate(candidate("a", "bad", 10));
+    world.candidate(candidate("b", "good", 10));
+    world.list_leases(vec![malformed("bad", 11), lease("good", 12, held("b", 1))]);
+    assert!(matches!(world.view.election(&key("bad")), Some(Err(_))));
+    assert_eq!(
+        world.view.lease_version(&key("good")),
+        Some(ResourceVersion(12))
+    );
+}
+
+#[test]
+fn each_change_of_leadership_is_told_once() {
+    let mut world = World::new();
+    world.list_candidates(vec![candidate("a", "l", 1), candidate("b", "l", 2)]);
+    world.list_leases(vec![lease("l", 3, held("a", 1))]);
+    assert_eq!(
+        world.changes(),
+        [""; 0],
+        "whoever leads at start led before"
+    );
+    world.lease(lease("l", 4, held("a", 2)));
+    world.lease(lease("l", 5, held("b", 3)));
+    world.lease(lease("l", 5, held("b", 3)));
+    world
+        .view
+        .handle_lease_reply(time(world.now), lease("l", 5, held("b", 3)));
+    assert_eq!(world.changes(), ["b leads ns/l: b took it"]);
+    // What changed while the watch was interrupted.
+    world.list_leases(vec![lease("l", 9, held("a", 4))]);
+    assert_eq!(world.changes(), ["a leads ns/l: a took it"]);
+    world.list_leases(vec![]);
+    world.list_leases(vec![]);
+    assert_eq!(
+        world.changes(),
+        ["nobody leads ns/l: the lease was deleted"]
+    );
+}
+
+#[test]
+fn whoever_follows_after_a_pause_still_follows_somebody() {
+    let mut world = World::synced();
+    world.candidate(candidate("a", "l", 10));
+    world.lease(lease("l", 11, held("a", 1)));
+    let released = held("a", 1).released(Timestamp::from_micros(2).unwrap());
+    world.lease(lease("l", 12, released));
+    world.lease(lease("l", 13, held("b", 3)));
+    let previous: Vec<_> = std::iter::from_fn(|| world.view.next_change())
+        .map(|change| change.previous)
+        .collect();
+    assert_eq!(previous, [None, Some(id("a")), Some(id("a"))]);
+}
+
+#[test]
+fn a_grant_of_ours_is_told_with_its_reason_whether_event_or_reply_comes_first() {
+    for event_first in [true, false] {
+        let mut world = World::synced();
+        world.candidate(candidate("a", "l", 10));
+        world.lease(lease("l", 11, LeaseRecord::born(None)));
+        let election = world.view.election(&key("l")).unwrap().unwrap();
+        let wall = Timestamp::from_micros(7_000_000).unwrap();
+        let decision = election.step(world.at(), wall, &Settings::default());
+        let [.., Effect::Write(write)] = decision.effects.as_slice() else {
+            panic!("a grant is due: {decision:?}");
+        };
+        world
+            .view
+            .expect_grant(&key("l"), id("a"), write.record.term, "because".to_owned());
+        let written = lease("l", 12, write.record.clone());
+        if event_first {
+            world.lease(written.clone());
+            world.view.handle_lease_reply(time(world.now), written);
+        } else {
+            world
+                .view
+                .handle_lease_reply(time(world.now), written.clone());
+            world.lease(written);
+        }
+        assert_eq!(world.changes(), ["a leads ns/l: because"]);
+    }
+}
+
+#[test]
+fn a_lease_that_made_the_code_fail_is_not_taken_for_absent() {
+    let mut world = World::synced();
+    world.candidate(candidate("a", "l", 10));
+    world.lease(lease("l", 11, held("a", 1)));
+    world.view.guarded(&key("l"), |view| {
+        view.places.clear();
+        panic!("half way");
+    });
+    assert_eq!(
+        world.view.take_panics(),
+        [(key("l"), "half way".to_owned())]
+    );
+    world.candidate(candidate("a", "l", 12));
+    assert_eq!(world.action("l"), Some(Action::Wait));
+    world.lease(lease("l", 13, held("a", 2)));
+    assert_ne!(world.action("l"), Some(Action::Wait));
+}
