@@ -1,6 +1,8 @@
 //! The binary `elector`: wiring and words only.
 
 mod candidate;
+mod explain;
+mod run;
 
 use std::process::ExitCode;
 
@@ -17,6 +19,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Candidate(Box<candidate::CandidateArgs>),
+    Explain(Box<explain::ExplainArgs>),
+    Run(Box<run::RunArgs>),
     #[command(name = candidate::shim::NAME, hide = true)]
     Shim(candidate::shim::ShimArgs),
 }
@@ -24,6 +28,8 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Candidate(args) => candidate::run(*args),
+        Command::Explain(args) => explain::run(*args),
+        Command::Run(args) => run::run(*args),
         Command::Shim(args) => Ok(candidate::shim::run(&args)),
     };
     done.unwrap_or_else(|error| {

@@ -1,0 +1,121 @@
+//! `elector explain`: what the elector would do next for each lease, and why.
+
+mod cluster;
+mod input;
+mod report;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use elector_api::parse_time;
+use elector_protocol::elector::Settings;
+use elector_protocol::{ElectorTiming, Timestamp};
+use elector_runtime::ClientArgs;
+
+use self::input::Objects;
+
+/// Says what the elector would do next for each lease that a candidate names, and why.
+///
+/// Reads the cluster, or with --filename a list as `kubectl get leases,leasecandidates -o json` (or yaml) prints it.
+/// The objects' own times stand for what an elector would have observed; a missing Lease counts as long absent.
+#[derive(Args, Debug)]
+pub(crate) struct ExplainArgs {
+    /// Read objects from this file instead of the cluster; `-` is standard input
+    #[arg(short = 'f', long, value_name = "FILE")]
+    filename: Option<PathBuf>,
+
+    /// Judge as of this time, RFC 3339 [default: the present]
+    #[arg(long, value_name = "TIME", value_parser = parse_now)]
+    now: Option<Timestamp>,
+
+    /// Print a table, or a JSON array whose form is stable
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+
+    /// Only this namespace [default: all]
+    #[arg(short = 'n', long)]
+    namespace: Option<String>,
+
+    /// Only this lease
+    #[arg(long, value_name = "NAME")]
+    lease: Option<String>,
+
+    /// The longest lease duration that any client of the cluster uses
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = elector_api::parse_duration)]
+    max_lease_duration: std::time::Duration,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// How to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+}
+
+/// Runs the sub-command. Malformed objects are named on standard error and the others explained all the same; the exit
+/// code then is 1.
+///
+/// # Errors
+///
+/// When the input cannot be read.
+pub(crate) fn run(args: ExplainArgs) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    let code = runtime.block_on(explain(args));
+    // Nothing is left, save perhaps a look-up of the server's address that blocks a thread.
+    runtime.shutdown_background();
+    code
+}
+
+async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
+    let timing = ElectorTiming {
+        max_lease_duration: args.max_lease_duration,
+        ..ElectorTiming::default()
+    };
+    timing.validate().context("use the flags")?;
+    let mut objects = match &args.filename {
+        Some(path) => Objects::read(path)?,
+        None => cluster::read(&args.client, args.namespace.as_deref()).await?,
+    };
+    objects.keep(args.namespace.as_deref(), args.lease.as_deref());
+    for fault in &objects.faults {
+        eprintln!("error: {fault}");
+    }
+    let now = args.now.unwrap_or_else(present);
+    let settings = Settings {
+        timing,
+        preference_field: objects.preference_field,
+    };
+    let rows = report::rows(&objects, now, &settings);
+    match args.output {
+        Format::Json => report::print_json(&rows)?,
+        Format::Table => report::print_table(&rows)?,
+    }
+    if objects.faults.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+fn parse_now(text: &str) -> Result<Timestamp, String> {
+    parse_time(text).map_err(|error| error.to_string())
+}
+
+/// The wall clock, in whole microseconds.
+fn present() -> Timestamp {
+    let since_epoch = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since_epoch.as_micros())
+        .ok()
+        .and_then(Timestamp::from_micros)
+        .unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,40 @@
+//! Objects from the cluster: one complete list of each kind.
+
+use anyhow::bail;
+use elector_runtime::{
+    ClientArgs, Scope, WatchEvent, WatchOptions, connect, watch_candidates, watch_leases,
+};
+
+use super::input::{Collector, Objects};
+
+/// The first complete list of a watch; a failure ends the sub-command rather than be retried.
+macro_rules! listed {
+    ($watch:expr) => {
+        loop {
+            match $watch.next().await {
+                WatchEvent::Listed { items, .. } => break items,
+                WatchEvent::Failed(error) => bail!(error),
+                _ => {}
+            }
+        }
+    };
+}
+
+/// Reads all leases and candidates, of one namespace or of all but `kube-node-lease`.
+pub(super) async fn read(args: &ClientArgs, namespace: Option<&str>) -> anyhow::Result<Objects> {
+    let cluster = connect(args).await?;
+    let api = cluster.candidate_api().await?;
+    let scope = Scope::of_namespaces(namespace);
+    // The first list of a watch is all that is needed, and has the watch's field selector.
+    let options = WatchOptions::elector(0);
+    let mut collector = Collector::default();
+    let mut candidates = watch_candidates(&cluster, api, &scope, &options);
+    for candidate in listed!(candidates) {
+        collector.candidate(&candidate);
+    }
+    let mut leases = watch_leases(&cluster, &scope, &options);
+    for lease in listed!(leases) {
+        collector.lease(lease);
+    }
+    Ok(collector.finish())
+}

@@ -1,0 +1,212 @@
+//! Objects from a file: what `kubectl get` prints, as JSON or YAML, in any of its forms.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use elector_api::{CandidateApi, Lease, LeaseCandidate, Malformed};
+use elector_protocol::elector::{self, PreferenceField};
+use elector_protocol::{LeaseKey, Timestamp};
+use serde_json::Value;
+
+/// Everything that is to be explained.
+#[derive(Debug, Default)]
+pub(crate) struct Objects {
+    /// Each lease that a candidate names.
+    pub(crate) elections: BTreeMap<LeaseKey, elector::Objects>,
+    /// Leases that are among them and cannot be read, with the reason.
+    pub(crate) unreadable: BTreeMap<LeaseKey, String>,
+    /// Whether the server keeps `spec.preferredHolder`, as far as the objects show it.
+    pub(crate) preference_field: PreferenceField,
+    /// Objects that could not be used, one line each.
+    pub(crate) faults: Vec<String>,
+}
+
+/// Collects objects of both kinds in any order.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    leases: BTreeMap<LeaseKey, Lease>,
+    objects: Objects,
+}
+
+// === impl Objects ===
+
+impl Objects {
+    /// Reads a file, or standard input for `-`.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        let mut bytes = Vec::new();
+        let name = if path == Path::new("-") {
+            std::io::stdin()
+                .read_to_end(&mut bytes)
+                .context("read standard input")?;
+            "standard input".to_owned()
+        } else {
+            bytes = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
+            path.display().to_string()
+        };
+        let text = String::from_utf8(bytes).with_context(|| format!("read {name}"))?;
+        let documents = parse(&text).with_context(|| format!("read {name} as JSON or YAML"))?;
+        let mut collector = Collector::default();
+        for (index, document) in documents.into_iter().enumerate() {
+            let place = format!("{name}: document {}", index + 1);
+            collector.document(document, &place);
+        }
+        Ok(collector.finish())
+    }
+
+    /// Drops the elections outside of a namespace or with another name.
+    pub(crate) fn keep(&mut self, namespace: Option<&str>, lease: Option<&str>) {
+        self.elections.retain(|key, _| {
+            namespace.is_none_or(|wanted| wanted == &*key.namespace)
+                && lease.is_none_or(|wanted| wanted == &*key.name)
+        });
+    }
+}
+
+// === impl Collector ===
+
+impl Collector {
+    /// Takes in a Lease.
+    pub(crate) fn lease(&mut self, lease: Lease) {
+        self.leases.insert(lease.key(), lease);
+    }
+
+    /// Takes in a candidate.
+    pub(crate) fn candidate(&mut self, candidate: &LeaseCandidate) {
+        match candidate.candidate() {
+            Ok(found) => {
+                let election = self
+                    .objects
+                    .elections
+                    .entry(candidate.lease_key())
+                    .or_default();
+                election.candidates.push(found);
+            }
+            Err(fault) => self.fault(&fault),
+        }
+    }
+
+    /// Joins leases and candidates. Leases that no candidate names are left out.
+    pub(crate) fn finish(mut self) -> Objects {
+        for (key, lease) in std::mem::take(&mut self.leases) {
+            if self.objects.preference_field == PreferenceField::Unknown {
+                self.objects.preference_field = shown_by(&lease);
+            }
+            let Some(election) = self.objects.elections.get_mut(&key) else {
+                continue;
+            };
+            match lease.snapshot() {
+                Ok(snapshot) => {
+                    let created = lease.metadata.creation_timestamp.as_ref();
+                    let created =
+                        created.and_then(|time| Timestamp::from_micros(time.0.as_microsecond()));
+                    election.lease = Some((snapshot, created.unwrap_or(Timestamp::MIN)));
+                }
+                Err(fault) => {
+                    self.fault(&fault);
+                    self.objects.unreadable.insert(key, fault.to_string());
+                }
+            }
+        }
+        self.objects
+    }
+
+    fn fault(&mut self, fault: &Malformed) {
+        self.objects.faults.push(fault.to_string());
+    }
+
+    /// One document of the input: an object, or a list of them.
+    fn document(&mut self, document: Value, place: &str) {
+        let kind = text(&document, "/kind");
+        if let Some(Value::Array(items)) = document.get("items").filter(|_| kind.ends_with("List"))
+        {
+            let of_list = kind.strip_suffix("List").unwrap_or_default();
+            for (index, item) in items.iter().enumerate() {
+                let mut item = item.clone();
+                // The items of a typed list leave their kind to the list.
+                if let (Some(object), false) = (item.as_object_mut(), of_list.is_empty()) {
+                    object.entry("kind").or_insert_with(|| of_list.into());
+                    object
+                        .entry("apiVersion")
+                        .or_insert_with(|| text(&document, "/apiVersion").into());
+                }
+                self.object(item, &format!("{place}, item {}", index + 1));
+            }
+            return;
+        }
+        self.object(document, place);
+    }
+
+    fn object(&mut self, mut object: Value, place: &str) {
+        let kind = text(&object, "/kind");
+        let api_version = text(&object, "/apiVersion");
+        complete(&mut object);
+        match (kind.as_str(), api_version.as_str()) {
+            ("Lease", "coordination.k8s.io/v1") => self.lease(Lease::from_value(object)),
+            ("LeaseCandidate", version) if CandidateApi::of_api_version(version).is_some() => {
+                self.candidate(&LeaseCandidate::from_value(object));
+            }
+            ("Lease" | "LeaseCandidate", version) => {
+                self.objects
+                    .faults
+                    .push(format!("{place}: {kind} of unknown apiVersion {version:?}"));
+            }
+            ("", _) => self
+                .objects
+                .faults
+                .push(format!("{place}: not a Kubernetes object, it has no kind")),
+            // Anything else may stand in a list of mixed kinds.
+            _ => {}
+        }
+    }
+}
+
+/// What a Lease shows of its server: a strategy in the annotation alone was dropped from the field.
+fn shown_by(lease: &Lease) -> PreferenceField {
+    let given = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
+    if given(&lease.spec.strategy) {
+        return PreferenceField::Kept;
+    }
+    let annotations = lease.metadata.annotations.as_ref();
+    if annotations
+        .is_some_and(|annotations| annotations.contains_key(elector_api::annotation::STRATEGY))
+    {
+        return PreferenceField::Dropped;
+    }
+    PreferenceField::Unknown
+}
+
+/// Gives a hand-written object what only a server assigns; nothing is written, so nothing depends on it.
+fn complete(object: &mut Value) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return;
+    };
+    metadata.entry("uid").or_insert_with(|| "none".into());
+    metadata
+        .entry("resourceVersion")
+        .or_insert_with(|| "0".into());
+    metadata
+        .entry("namespace")
+        .or_insert_with(|| "default".into());
+}
+
+fn text(value: &Value, pointer: &str) -> String {
+    value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn parse(text: &str) -> anyhow::Result<Vec<Value>> {
+    if text.trim_start().starts_with(['{', '[']) {
+        let stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        return Ok(stream.collect::<Result<_, _>>()?);
+    }
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text)?;
+    Ok(documents
+        .into_iter()
+        .filter(|document| !document.is_null())
+        .collect())
+}

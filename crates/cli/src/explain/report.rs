@@ -1,0 +1,190 @@
+//! The report: a table for people, JSON for programs.
+
+use std::io::Write as _;
+
+use elector_protocol::elector::{Action, Explanation, Settings, Standing};
+use elector_protocol::{Identity, LeaseKey, Timestamp};
+use serde::Serialize;
+
+use super::input::Objects;
+
+/// One lease. The JSON form is stable: fields may be added, none is renamed or removed.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Row {
+    namespace: String,
+    lease: String,
+    action: &'static str,
+    holder: String,
+    preferred_holder: String,
+    strategy: Option<String>,
+    ping: Vec<String>,
+    reason: String,
+    candidates: Vec<CandidateRow>,
+}
+
+/// One candidate of a lease.
+#[derive(Debug, Serialize)]
+pub(crate) struct CandidateRow {
+    name: String,
+    eligible: bool,
+    rank: Option<usize>,
+    reason: String,
+}
+
+/// Explains every election, sorted by namespace and lease.
+pub(crate) fn rows(objects: &Objects, now: Timestamp, settings: &Settings) -> Vec<Row> {
+    let name = |identity: &Option<Identity>| {
+        identity
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default()
+    };
+    let rows = objects.elections.iter().map(|(key, election)| {
+        let told = Explanation::of(election, now, settings);
+        let candidates = told
+            .candidates
+            .into_iter()
+            .map(CandidateRow::from)
+            .collect();
+        if let Some(fault) = objects.unreadable.get(key) {
+            return Row::left_alone(key, fault, candidates);
+        }
+        Row {
+            namespace: key.namespace.to_string(),
+            lease: key.name.to_string(),
+            action: told.action.as_str(),
+            holder: name(&told.holder),
+            preferred_holder: name(&told.preferred_holder),
+            strategy: told.strategy.map(|strategy| strategy.to_string()),
+            ping: told.ping.iter().map(ToString::to_string).collect(),
+            reason: told.reason.to_string(),
+            candidates,
+        }
+    });
+    rows.collect()
+}
+
+/// Prints the rows as a JSON array.
+///
+/// # Errors
+///
+/// When standard output cannot be written; a closed pipe is none.
+pub(crate) fn print_json(rows: &[Row]) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(rows)?;
+    text.push('\n');
+    print(&text)
+}
+
+/// Prints a kubectl-like table, a line for each lease and an indented one for each candidate.
+///
+/// # Errors
+///
+/// When standard output cannot be written; a closed pipe is none.
+pub(crate) fn print_table(rows: &[Row]) -> anyhow::Result<()> {
+    if rows.is_empty() {
+        eprintln!("No lease is named by a candidate.");
+        return Ok(());
+    }
+    let mut lines = vec![
+        [
+            "NAMESPACE",
+            "LEASE",
+            "ACTION",
+            "HOLDER",
+            "PREFERRED",
+            "REASON",
+        ]
+        .map(str::to_owned),
+    ];
+    for row in rows {
+        lines.push([
+            row.namespace.clone(),
+            row.lease.clone(),
+            row.action.to_owned(),
+            row.holder.clone(),
+            row.preferred_holder.clone(),
+            row.reason.clone(),
+        ]);
+        for candidate in &row.candidates {
+            let rank = candidate
+                .rank
+                .map_or_else(|| "-".to_owned(), |rank| rank.to_string());
+            let standing = if candidate.eligible {
+                rank
+            } else {
+                "no".to_owned()
+            };
+            lines.push([
+                String::new(),
+                format!("  {}", candidate.name),
+                standing,
+                String::new(),
+                String::new(),
+                candidate.reason.clone(),
+            ]);
+        }
+    }
+    print(&columns(&lines))
+}
+
+// === impl Row ===
+
+impl Row {
+    /// A Lease that cannot be read is not written either.
+    fn left_alone(key: &LeaseKey, fault: &str, candidates: Vec<CandidateRow>) -> Self {
+        Self {
+            namespace: key.namespace.to_string(),
+            lease: key.name.to_string(),
+            action: Action::Leave.as_str(),
+            holder: String::new(),
+            preferred_holder: String::new(),
+            strategy: None,
+            ping: Vec::new(),
+            reason: fault.to_owned(),
+            candidates,
+        }
+    }
+}
+
+// === impl CandidateRow ===
+
+impl From<Standing> for CandidateRow {
+    fn from(standing: Standing) -> Self {
+        Self {
+            name: standing.name.to_string(),
+            eligible: standing.eligible,
+            rank: standing.rank,
+            reason: standing.reason,
+        }
+    }
+}
+
+/// Left-aligned columns, three blanks between them, none at the end of a line.
+fn columns<const N: usize>(lines: &[[String; N]]) -> String {
+    let width = |column: usize| {
+        lines
+            .iter()
+            .map(|line| line[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let mut text = String::new();
+    for line in lines {
+        let mut row = String::new();
+        for (cell, width) in line.iter().zip(&widths) {
+            row.push_str(&format!("{cell:width$}   "));
+        }
+        text.push_str(row.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result?),
+    }
+}

@@ -1,0 +1,277 @@
+//! `elector run`: the elector as a process, with its flags and its end.
+
+mod timing;
+
+use std::collections::BTreeSet;
+use std::env;
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use elector::{BuiltinController, Config, ConfigError, Elector, Scope};
+use elector_api::parse_duration;
+use elector_runtime::{ClientArgs, LogArgs, SystemClock, connect, init_logging, shutdown_signal};
+use tokio::runtime::Builder;
+use tracing::info;
+
+use self::timing::TimingArgs;
+
+/// Elects a leader for every lease that a candidate names, until SIGTERM or SIGINT
+///
+/// Any number of electors may run at the same time. Durations are Go's: 15s, 1m30s, 250ms.
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    scope: ScopeArgs,
+    #[command(flatten)]
+    timing: TimingArgs,
+    #[command(flatten)]
+    client: ClientArgs,
+    #[command(flatten)]
+    logs: LogArgs,
+}
+
+/// What to elect for, and how.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Elections")]
+struct ScopeArgs {
+    /// Serve this namespace only; may be given several times [default: all but kube-system and kube-node-lease]
+    #[arg(short = 'n', long, value_name = "NAME")]
+    namespace: Vec<String>,
+
+    /// Serve kube-system as well, where the control plane has its leases
+    #[arg(long)]
+    system_namespaces: bool,
+
+    /// Take the lock of the elector that is built into kube-apiserver, so that it stands by, and elect and collect
+    /// dead candidates in its place; implies --system-namespaces. Without this, leases of its strategy are left to it
+    /// while it is alive
+    #[arg(long)]
+    replace_builtin: bool,
+
+    /// How many leases may be written at the same time, at least 1
+    #[arg(long, value_name = "N", default_value = "8")]
+    concurrent_elections: NonZeroUsize,
+
+    /// How long a lease waits after its first failed write, doubled with each further one. From 1ms to --retry-max
+    #[arg(long, value_name = "DURATION", default_value = "5ms", value_parser = parse_duration)]
+    retry_base: Duration,
+
+    /// The longest wait after failed writes. From 1ms to 1m
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
+    retry_max: Duration,
+}
+
+/// Exit code for values that cannot be used, as clap has it for flags that cannot be read.
+const USAGE: u8 = 2;
+
+/// Runs the sub-command until it is told to stop.
+pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+    let (client, logs) = (args.client.clone(), args.logs.clone());
+    let config = match Config::try_from(args) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("error: failed to start: {error}");
+            return Ok(ExitCode::from(USAGE));
+        }
+    };
+    init_logging(&logs)?;
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    runtime.block_on(serve(config, &client))?;
+    // Connections are all that is left.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(config: Config, client: &ClientArgs) -> anyhow::Result<()> {
+    let signal = shutdown_signal().context("catch signals")?;
+    let cluster = connect(client).await?;
+    info!(
+        version = env!("CARGO_PKG_VERSION"),
+        server = cluster.url(),
+        "elector starts"
+    );
+    let elector = Elector::new(config, cluster, Arc::new(SystemClock::start()))?;
+    let shutdown = async {
+        let signal = signal.await;
+        info!(%signal, "asked to end");
+    };
+    elector.run(shutdown).await;
+    info!("elector has ended");
+    Ok(())
+}
+
+// === impl Config ===
+
+impl TryFrom<RunArgs> for Config {
+    type Error = ConfigError;
+
+    fn try_from(args: RunArgs) -> Result<Self, ConfigError> {
+        let scope = args.scope;
+        let namespaces: BTreeSet<Arc<str>> = scope.namespace.into_iter().map(Arc::from).collect();
+        let config = Self {
+            timing: args.timing.into(),
+            scope: if namespaces.is_empty() {
+                Scope::AllNamespaces
+            } else {
+                Scope::Namespaces(namespaces)
+            },
+            system_namespaces: scope.system_namespaces,
+            builtin: if scope.replace_builtin {
+                BuiltinController::Replace { host: host_name() }
+            } else {
+                BuiltinController::Respect
+            },
+            concurrent_elections: scope.concurrent_elections,
+            retry_base: scope.retry_base,
+            retry_max: scope.retry_max,
+            seed: rand::random(),
+        };
+        config.validate()?;
+        Ok(config)
+    }
+}
+
+/// What to call this process: the name of its pod, or of its host.
+fn host_name() -> String {
+    let pod = env::var("POD_NAME").ok().filter(|name| !name.is_empty());
+    pod.unwrap_or_else(|| {
+        rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        args: RunArgs,
+    }
+
+    fn config(flags: &[&str]) -> Result<Config, String> {
+        let line = ["elector"].iter().chain(flags);
+        let program = Program::try_parse_from(line).map_err(|error| error.to_string())?;
+        Config::try_from(program.args).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn without_flags_it_is_the_default() {
+        let parsed = config(&[]).unwrap();
+        let seed = parsed.seed;
+        assert_eq!(
+            parsed,
+            Config {
+                seed,
+                ..Config::default()
+            }
+        );
+        assert_ne!(
+            config(&[]).unwrap().seed,
+            seed,
+            "each process draws its own"
+        );
+    }
+
+    #[test]
+    fn each_flag_reaches_its_constant() {
+        let defaults = config(&[]).unwrap();
+        let set = config(&[
+            "--accept-window=7s",
+            "--accept-window-max=70s",
+            "--ack-window=3s",
+            "--ack-window-unmarked=4s",
+            "--fresh=6s",
+            "--max-lease-duration=45s",
+            "--absent-lease-grace=0s",
+            "--passed-over=2m",
+            "--passed-over-max=20m",
+            "--raise-after=40s",
+            "--ping-interval=16m",
+            "--candidate-validity=32m",
+            "--retry-base=6ms",
+            "--retry-max=6s",
+            "--concurrent-elections=3",
+            "--namespace=a",
+            "-nb",
+        ])
+        .unwrap();
+        let durations = |config: &Config| {
+            let timing = &config.timing;
+            [
+                timing.accept_window,
+                timing.accept_window_max,
+                timing.ack_window,
+                timing.ack_window_unmarked,
+                timing.fresh,
+                timing.max_lease_duration,
+                timing.absent_lease_grace.unwrap_or(Duration::MAX),
+                timing.passed_over,
+                timing.passed_over_max,
+                timing.raise_after,
+                timing.ping_interval,
+                timing.candidate_validity,
+                config.retry_base,
+                config.retry_max,
+            ]
+        };
+        for (index, (set, default)) in durations(&set).iter().zip(durations(&defaults)).enumerate()
+        {
+            assert_ne!(*set, default, "{index}");
+        }
+        assert_eq!(set.timing.max_lease_duration, Duration::from_secs(45));
+        assert_eq!(set.timing.absent_lease_grace, Some(Duration::ZERO));
+        assert_eq!(set.concurrent_elections.get(), 3);
+        assert_eq!(
+            set.scope,
+            Scope::Namespaces(["a".into(), "b".into()].into())
+        );
+    }
+
+    #[test]
+    fn the_builtin_is_replaced_on_request() {
+        let replaced = config(&["--replace-builtin", "--namespace", "kube-system"]).unwrap();
+        let BuiltinController::Replace { host } = replaced.builtin else {
+            panic!("it is to be replaced");
+        };
+        assert!(!host.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_why() {
+        for (flags, text) in [
+            (
+                ["--accept-window=500ms"],
+                "--accept-window is 500ms: must be from 1s to 60s",
+            ),
+            (
+                ["--accept-window=15"],
+                "must be a duration such as 15s, 1m30s or 250ms",
+            ),
+            (
+                ["--concurrent-elections=0"],
+                "number would be zero for non-zero type",
+            ),
+            (
+                ["--namespace=kube-system"],
+                "needs --system-namespaces or --replace-builtin",
+            ),
+        ] {
+            let error = config(&flags).unwrap_err();
+            assert!(error.contains(text), "{error}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! `elector explain -f`: what it prints for objects at hand, and how it takes bad input.
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+const NOW: &str = "2026-11-20T05:30:02Z";
+const MIXED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explain/mixed.yaml");
+
+fn explain(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_elector"))
+        .arg("explain")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn rows(arguments: &[&str], input: &str) -> Value {
+    let output = explain(
+        &[&["-f", "-", "--now", NOW, "-o", "json"], arguments].concat(),
+        input,
+    );
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn candidate(name: &str, version: &str) -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1beta1", "kind": "LeaseCandidate",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"leaseName": "web", "binaryVersion": version, "emulationVersion": version,
+                 "strategy": "OldestEmulationVersion", "renewTime": "2026-11-20T05:30:01.000000Z"},
+    })
+}
+
+#[test]
+fn a_list_of_mixed_kinds_is_explained_and_bad_objects_are_named() {
+    let output = explain(&["-f", MIXED, "--now", NOW], "");
+    assert_eq!(output.status.code(), Some(1), "something was malformed");
+    assert_eq!(
+        text(&output.stderr),
+        "error: Lease default/bad: spec.leaseDurationSeconds: Invalid value: \"x\": must be a 32-bit integer\n"
+    );
+    let table = text(&output.stdout);
+    let expected = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/explain/mixed.txt"
+    ))
+    .unwrap();
+    assert_eq!(table, expected);
+}
+
+#[test]
+fn the_json_form_is_stable() {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [candidate("b", "1.2.0"), candidate("a", "1.1.0")]});
+    assert_eq!(
+        rows(&[], &list.to_string()),
+        json!([{
+            "namespace": "default", "lease": "web", "action": "grant", "holder": "a", "preferredHolder": "",
+            "strategy": "OldestEmulationVersion", "ping": [],
+            "reason": "the lease is unheld and nobody can lead any more; a has the older emulation version 1.1.0 \
+                       (not 1.2.0)",
+            "candidates": [
+                {"name": "a", "eligible": true, "rank": 1,
+                 "reason": "has the older emulation version 1.1.0 (not 1.2.0)"},
+                {"name": "b", "eligible": true, "rank": 2,
+                 "reason": "a has the older emulation version 1.1.0 (not 1.2.0)"},
+            ],
+        }])
+    );
+}
+
+#[test]
+fn typed_lists_single_objects_and_streams_are_read_alike() {
+    let mut bare = candidate("a", "1.1.0");
+    let single = bare.to_string();
+    let stream = format!("{}\n{}", candidate("a", "1.1.0"), candidate("b", "1.2.0"));
+    for key in ["apiVersion", "kind"] {
+        bare.as_object_mut().unwrap().remove(key);
+    }
+    let typed = json!({"apiVersion": "coordination.k8s.io/v1beta1", "kind": "LeaseCandidateList", "items": [bare]});
+    for input in [single, typed.to_string(), stream] {
+        assert_eq!(rows(&[], &input)[0]["holder"], "a", "{input}");
+    }
+}
+
+#[test]
+fn a_conflict_has_no_strategy() {
+    let mut other = candidate("b", "1.1.0");
+    other["spec"]["strategy"] = "example.com/mine".into();
+    let input = format!("{}\n{other}", candidate("a", "1.1.0"));
+    let row = &rows(&[], &input)[0];
+    assert_eq!(
+        (&row["strategy"], &row["holder"]),
+        (&Value::Null, &json!(""))
+    );
+    assert_eq!(
+        row["reason"],
+        "candidates of binary version 1.1.0 disagree on the strategy: a wants OldestEmulationVersion, \
+         b wants example.com/mine"
+    );
+}
+
+#[test]
+fn a_foreign_strategy_is_created_unheld_and_left() {
+    let mut foreign = candidate("a", "1.1.0");
+    foreign["spec"]["strategy"] = "example.com/mine".into();
+    let row = &rows(&[], &foreign.to_string())[0];
+    assert_eq!(
+        (&row["action"], &row["holder"]),
+        (&json!("create"), &json!(""))
+    );
+    assert_eq!(
+        (&row["strategy"], &row["candidates"][0]["eligible"]),
+        (&json!("example.com/mine"), &json!(true))
+    );
+}
+
+#[test]
+fn filters_leave_others_out() {
+    let one = candidate("a", "1.1.0").to_string();
+    assert_eq!(
+        rows(&["-n", "default", "--lease", "web"], &one)
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    assert_eq!(rows(&["-n", "elsewhere"], &one), json!([]));
+    assert_eq!(rows(&["--lease", "other"], &one), json!([]));
+}
+
+#[test]
+fn bad_input_gets_one_clear_line() {
+    for (arguments, input, expected) in [
+        (
+            ["-f", "-"],
+            "{",
+            "error: failed to read standard input as JSON or YAML: EOF while parsing an object",
+        ),
+        (
+            ["-f", "/nonexistent"],
+            "",
+            "error: failed to read /nonexistent: No such file or directory",
+        ),
+        (
+            ["-f", "-"],
+            "[1]",
+            "error: standard input: document 1: not a Kubernetes object, it has no kind",
+        ),
+    ] {
+        let output = explain(&arguments, input);
+        let stderr = text(&output.stderr);
+        assert!(stderr.starts_with(expected), "{stderr}");
+        assert!(
+            stderr
+                .lines()
+                .filter(|line| line.starts_with("error"))
+                .count()
+                == 1,
+            "{stderr}"
+        );
+        assert_eq!(output.status.code(), Some(1));
+    }
+}
