@@ -36,7 +36,8 @@ pub struct Belief {
     pub name: String,
     /// When its work began.
     pub from: Timestamp,
-    /// When its work had ended, or it was killed; `None` while it leads.
+    /// When its work had ended, or it was killed; where neither is known, when it said that it lost. `None` while it
+    /// leads.
     pub to: Option<Timestamp>,
 }
 
@@ -120,9 +121,12 @@ pub fn beliefs(entries: &[Entry]) -> Vec<Belief> {
                     to: None,
                 });
             }
-            EventKind::WorkStopped | EventKind::Lost | EventKind::Killed => {
-                let open = |belief: &&mut Belief| belief.name == event.name && belief.to.is_none();
-                if let Some(belief) = beliefs.iter_mut().find(open) {
+            kind @ (EventKind::WorkStopped | EventKind::Lost | EventKind::Killed) => {
+                // After a loss by deadline the work may end later; it is the work that must not overlap.
+                let named = |belief: &&mut Belief| belief.name == event.name;
+                if let Some(belief) = beliefs.iter_mut().rfind(named)
+                    && (belief.to.is_none() || kind == EventKind::WorkStopped)
+                {
                     belief.to = Some(entry.at);
                 }
             }

@@ -154,6 +154,13 @@ fn two_of_ours_must_not_believe_at_once() {
     assert_fault(&story, "a led for 1.500 s longer than b began");
     let client_go = and_then(a_leads(), [event(4.0, "go", EventKind::Leading)]);
     assert_eq!(faults(&client_go), [""; 0]);
+    // Work that ends after the loss counts to its end.
+    let late = [
+        event(4.0, "a", EventKind::Lost),
+        event(4.5, "a", EventKind::WorkStopped),
+        event(4.2, "b", EventKind::Leading),
+    ];
+    assert_fault(&and_then(a_leads(), late), "a led for 0.300 s longer");
     // Nobody who leads to the end may be followed.
     assert_fault(
         &and_then(a_leads(), [event(4.0, "b", EventKind::Leading)]),
