@@ -81,7 +81,10 @@ impl Config {
         if self.grace > Duration::from_secs(3600) {
             return Err(ConfigError::Grace(self.grace));
         }
-        match validate_candidate(&self.object(api)).into_iter().next() {
+        let mut errors = validate_candidate(&self.object(api));
+        // What was said comes before what follows from it.
+        errors.sort_by_key(|error| error.field != "spec.binaryVersion");
+        match errors.into_iter().next() {
             Some(error) => Err(ConfigError::Candidate(error)),
             None => Ok(()),
         }

@@ -1,0 +1,300 @@
+//! How runs end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use elector_candidate::{AfterTerm, Leadership, Outcome, RunError, TermEnd};
+use elector_protocol::candidate::Loss;
+use elector_protocol::{Identity, Occupancy};
+use tokio::sync::Notify;
+
+use crate::server::{Fault, Server};
+use crate::{config, eventually, obedient, start};
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_before_leading_touches_no_lease() {
+    let server = Server::start();
+    let mut running = start(&server, config(), obedient);
+    running.registered().await;
+    running.shut_down();
+    assert_eq!(running.outcome().await, Outcome::ShutDown(None));
+    assert_eq!(server.story(), ["register", "withdraw"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_stops_the_work_withdraws_and_only_then_releases() {
+    let server = Server::start();
+    let drained = Arc::new(AtomicBool::new(false));
+    let (done, seen) = (Arc::clone(&drained), server.clone());
+    let mut running = start(&server, config(), move |leadership: Leadership| {
+        let (done, seen) = (Arc::clone(&done), seen.clone());
+        async move {
+            leadership.stopped().await;
+            tokio::time::sleep(Duration::from_secs(8)).await;
+            assert!(
+                leadership.is_leader(),
+                "renewals go on while the work drains"
+            );
+            assert!(seen.record().holder.is_some(), "released with work alive");
+            done.store(true, Ordering::SeqCst);
+            Ok(0)
+        }
+    });
+    running.registered().await;
+    server.grant("me");
+    running.leads(1).await;
+    running.shut_down();
+    assert_eq!(
+        running.outcome().await,
+        Outcome::ShutDown(Some(TermEnd::Released))
+    );
+    assert!(drained.load(Ordering::SeqCst));
+    let story = server.story();
+    assert_eq!(story[..3], ["register", "grant me", "accept"]);
+    assert_eq!(story.last().unwrap(), "release");
+    let renewals = story.iter().filter(|deed| *deed == "renew").count();
+    assert_eq!(renewals, 2, "{story:?}");
+    assert!(story.contains(&"withdraw".to_owned()));
+    assert_eq!(server.record().occupancy(), Occupancy::Released);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_ends_by_itself_releases_and_gives_its_value() {
+    let server = Server::start();
+    let running = start(&server, config(), |_| async { Ok(42) });
+    running.registered().await;
+    server.grant("me");
+    let outcome = running.outcome().await;
+    assert_eq!(
+        outcome,
+        Outcome::WorkEnded {
+            value: 42,
+            term: TermEnd::Released
+        }
+    );
+    assert_eq!(
+        server.story(),
+        ["register", "grant me", "accept", "withdraw", "release"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_fails_releases_and_gives_its_error() {
+    let server = Server::start();
+    let running = start(&server, config(), |_| async { Err("disk full") });
+    running.registered().await;
+    server.grant("me");
+    let outcome = running.outcome().await;
+    assert_eq!(
+        outcome,
+        Outcome::WorkFailed {
+            error: "disk full",
+            term: TermEnd::Released
+        }
+    );
+    assert_eq!(server.story().last().unwrap(), "release");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_at_the_moment_of_the_loss_is_not_lost() {
+    for delay in [0, 1, 5] {
+        let server = Server::start();
+        let taken = Arc::new(Notify::new());
+        let failing = Arc::clone(&taken);
+        let running = start(&server, config(), move |_| {
+            let failing = Arc::clone(&failing);
+            async move {
+                failing.notified().await;
+                tokio::time::sleep(Duration::from_millis(delay)).await;
+                Err("late")
+            }
+        });
+        running.registered().await;
+        server.grant("me");
+        running.leads(1).await;
+        taken.notify_one();
+        server.grant("other");
+        let Outcome::WorkFailed { error, term } = running.outcome().await else {
+            panic!("the error is lost");
+        };
+        assert_eq!(error, "late");
+        let by = Identity::new("other");
+        assert_eq!(term, TermEnd::Lost(Loss::Taken { by }));
+        assert_eq!(server.record().holder, Identity::new("other"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_caught_and_the_lease_released() {
+    let server = Server::start();
+    let running = start(&server, config(), |_| async { panic!("out of cheese") });
+    running.registered().await;
+    server.grant("me");
+    let outcome = running.outcome().await;
+    assert_eq!(
+        outcome,
+        Outcome::WorkPanicked {
+            message: "out of cheese".into(),
+            term: TermEnd::Released
+        }
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_while_the_work_is_made_is_its_own() {
+    let server = Server::start();
+    let running = start(&server, config(), |leadership: Leadership| {
+        assert!(!leadership.is_leader(), "no work today");
+        obedient(leadership)
+    });
+    running.registered().await;
+    server.grant("me");
+    let Outcome::WorkPanicked { message, term } = running.outcome().await else {
+        panic!("the panic is lost");
+    };
+    assert_eq!(
+        (message.as_str(), term),
+        ("no work today", TermEnd::Released)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_does_not_stop_is_dropped_after_its_grace_and_before_the_release() {
+    struct Dropped(Server, Arc<AtomicBool>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            let held = self.0.record().holder.is_some();
+            self.1.store(held, Ordering::SeqCst);
+        }
+    }
+    let server = Server::start();
+    let dropped_while_held = Arc::new(AtomicBool::new(false));
+    let (seen, flag) = (server.clone(), Arc::clone(&dropped_while_held));
+    let mut running = start(&server, config(), move |_| {
+        let dropped = Dropped(seen.clone(), Arc::clone(&flag));
+        async move {
+            let _dropped = dropped;
+            std::future::pending().await
+        }
+    });
+    running.registered().await;
+    server.grant("me");
+    running.leads(1).await;
+    let asked = tokio::time::Instant::now();
+    running.shut_down();
+    assert_eq!(
+        running.outcome().await,
+        Outcome::ShutDown(Some(TermEnd::Released))
+    );
+    assert_eq!(asked.elapsed().as_secs(), 10);
+    assert!(dropped_while_held.load(Ordering::SeqCst));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_whose_work_blocks_is_left_to_expire() {
+    let server = Server::start();
+    let (release, blocked) = std::sync::mpsc::channel::<()>();
+    let blocked = Arc::new(std::sync::Mutex::new(blocked));
+    let mut config = config();
+    config.grace = Duration::from_millis(10);
+    let mut running = start(&server, config, move |_| {
+        let blocked = Arc::clone(&blocked);
+        async move {
+            let _ = blocked.lock().unwrap().recv();
+            Ok(0)
+        }
+    });
+    running.registered().await;
+    server.grant("me");
+    running.leads(1).await;
+    running.shut_down();
+    assert_eq!(
+        running.outcome().await,
+        Outcome::ShutDown(Some(TermEnd::WorkStillRuns))
+    );
+    assert_eq!(server.record().holder, Identity::new("me"));
+    drop(release);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_is_not_confirmed_does_not_hold_the_shutdown_up() {
+    let server = Server::start();
+    let mut running = start(&server, config(), obedient);
+    running.registered().await;
+    server.grant("me");
+    running.leads(1).await;
+    server.break_by(Fault::Hangs);
+    let asked = tokio::time::Instant::now();
+    running.shut_down();
+    assert_eq!(
+        running.outcome().await,
+        Outcome::ShutDown(Some(TermEnd::Unconfirmed))
+    );
+    assert!(
+        asked.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        asked.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_dropped_leaves_nothing_behind() {
+    let server = Server::start();
+    let guards = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let alive = Arc::new(());
+    let (kept, work_alive) = (Arc::clone(&guards), Arc::clone(&alive));
+    let running = start(&server, config(), move |leadership: Leadership| {
+        kept.lock().unwrap().push(leadership.clone());
+        let alive = Arc::clone(&work_alive);
+        async move {
+            let _alive = alive;
+            std::future::pending().await
+        }
+    });
+    running.registered().await;
+    server.grant("me");
+    running.leads(1).await;
+    let guard = guards.lock().unwrap()[0].clone();
+    assert!(guard.is_leader());
+    running.run.abort();
+    let _ = running.run.await;
+    assert!(!guard.is_leader());
+    guard.stopped().await;
+    eventually(|| Arc::strong_count(&alive) == 1).await;
+    // Only this test is left, once the client's worker has noticed.
+    let tasks = tokio::runtime::Handle::current();
+    eventually(|| tasks.metrics().num_alive_tasks() == 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_may_end_with_its_term() {
+    let server = Server::start();
+    let mut config = config();
+    config.after_term = AfterTerm::Return;
+    let running = start(&server, config, obedient);
+    running.registered().await;
+    server.grant("me");
+    running.leads(1).await;
+    server.prefer("better");
+    let to = Identity::new("better").unwrap();
+    assert_eq!(
+        running.outcome().await,
+        Outcome::TermEnded(TermEnd::HandedOver { to })
+    );
+    assert!(server.candidate("me").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_belongs_to_another_lease_is_an_error() {
+    let server = Server::start();
+    server.add_candidate("me", "db");
+    let running = start(&server, config(), obedient);
+    let error = running.run.await.unwrap().unwrap_err();
+    assert!(matches!(&error, RunError::BoundElsewhere { lease, .. } if lease == "db"));
+    assert_eq!(
+        error.to_string(),
+        "register me: its LeaseCandidate belongs to the lease db and cannot change that"
+    );
+    assert!(server.candidate("me").is_some());
+}

@@ -1,0 +1,130 @@
+//! Terms: how they begin, how they are handed over, and that one follows the other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use elector_candidate::{Event, Leadership};
+use elector_protocol::{Identity, Term, Token};
+
+use crate::server::Server;
+use crate::{config, eventually, obedient, start};
+
+#[tokio::test(start_paused = true)]
+async fn a_term_has_a_guard_with_its_number_and_token() {
+    let server = Server::start();
+    let (tell, told) = std::sync::mpsc::channel();
+    let running = start(&server, config(), move |leadership: Leadership| {
+        tell.send(leadership.clone()).unwrap();
+        obedient(leadership)
+    });
+    running.registered().await;
+    server.grant("me");
+    let replaced = server.lease().unwrap().snapshot().unwrap().version;
+    running.leads(1).await;
+    let guard = told.try_recv().unwrap();
+    assert_eq!((guard.term(), guard.token()), (Term(1), Token(replaced)));
+    assert_eq!(server.record().token, Some(Token(replaced)));
+    assert_eq!(guard.lease(), &Server::key());
+    assert!(guard.remaining() > Duration::from_millis(9_900));
+    assert!(guard.remaining() <= Duration::from_secs(10));
+    // Renewals prolong it.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(guard.is_leader());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_preference_hands_over_and_the_next_term_begins_afresh() {
+    let server = Server::start();
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&made);
+    let running = start(&server, config(), move |leadership: Leadership| {
+        count.fetch_add(1, Ordering::SeqCst);
+        obedient(leadership)
+    });
+    running.registered().await;
+    server.grant("me");
+    running.leads(1).await;
+    server.prefer("better");
+    eventually(|| server.record().holder == Identity::new("better")).await;
+    assert_eq!(
+        running.story(),
+        ["register", "grant me", "accept", "prefer", "grant better"]
+    );
+    assert!(server.record().is_unaccepted_grant());
+    server.grant("me");
+    running.leads(2).await;
+    assert_eq!(made.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_term_waits_for_the_work_of_the_last() {
+    let server = Server::start();
+    let working = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&working);
+    let running = start(&server, config(), move |leadership: Leadership| {
+        let count = Arc::clone(&count);
+        async move {
+            assert_eq!(count.fetch_add(1, Ordering::SeqCst), 0, "two terms at work");
+            leadership.stopped().await;
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            count.fetch_sub(1, Ordering::SeqCst);
+            Ok(0)
+        }
+    });
+    running.registered().await;
+    server.grant("me");
+    running.leads(1).await;
+    server.grant("other");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    // It could be won again at once, and an elector asks.
+    server.grant("me");
+    server.ping("me");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let story = running.story();
+    assert_eq!(
+        story[3..],
+        ["grant other", "grant me", "ping"],
+        "neither accepted nor answered yet"
+    );
+    running.leads(2).await;
+    assert_eq!(working.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_answered_at_once() {
+    let server = Server::start();
+    let running = start(&server, config(), obedient);
+    running.registered().await;
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        server.ping("me");
+        let asked = tokio::time::Instant::now();
+        eventually(|| running.story().last().unwrap() == "answer").await;
+        assert!(asked.elapsed() < Duration::from_millis(20));
+    }
+    assert_eq!(running.story().len(), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_terms_leave_no_more_behind_than_one() {
+    let server = Server::start();
+    let running = start(&server, config(), obedient);
+    running.registered().await;
+    let runtime = tokio::runtime::Handle::current();
+    let mut tasks = Vec::new();
+    for term in 1..=100 {
+        server.grant("me");
+        running.leads(term).await;
+        server.prefer("other");
+        eventually(|| server.record().holder == Identity::new("other")).await;
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        tasks.push(runtime.metrics().num_alive_tasks());
+    }
+    assert_eq!(tasks.first(), tasks.last(), "{tasks:?}");
+    let ended = |event: &&Event| matches!(event, Event::Ended { .. });
+    assert_eq!(
+        running.events.lock().unwrap().iter().filter(ended).count(),
+        100
+    );
+}
