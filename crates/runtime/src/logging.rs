@@ -108,7 +108,11 @@ impl LogArgs {
             6 | 7 => ("trace", "info"),
             _ => ("trace", "debug"),
         };
-        let text = format!("{others},elector={ours},kubectl_elector={ours}");
+        // The client logs every failed request by itself; whoever sent it says so in one line that names the cause.
+        let client = if self.verbosity < 6 { "off" } else { others };
+        let text = format!(
+            "{others},kube_client::client::builder={client},elector={ours},kubectl_elector={ours}"
+        );
         EnvFilter::try_new(text).map_err(|error| LogError::Filter(error.to_string()))
     }
 
@@ -312,16 +316,17 @@ mod tests {
             tracing::trace!("trace");
             tracing::warn!(target: "kube_client", "theirs");
             tracing::debug!(target: "hyper", "theirs");
+            tracing::error!(target: "kube_client::client::builder", "what the caller says too");
         };
         for (verbosity, variable, count) in [
             (0, None, 2),
             (1, None, 3),
             (3, None, 3),
             (4, None, 5),
-            (6, None, 6),
-            (8, None, 7),
-            (255, Some(" "), 7),
-            (8, Some("warn"), 3),
+            (6, None, 7),
+            (8, None, 8),
+            (255, Some(" "), 8),
+            (8, Some("warn"), 4),
             (0, Some("hyper=debug"), 1),
         ] {
             let args = LogArgs {
