@@ -91,7 +91,10 @@ fn told_by_records(before: Option<&LeaseRecord>, after: &LeaseRecord) -> String 
         Some(previous) if handed_over && after.is_unaccepted_grant() => {
             format!("{previous} handed over")
         }
-        _ if after.is_unaccepted_grant() => "another elector granted it".to_owned(),
+        // The built-in controller leaves no acquireTime in what it grants; whoever takes a lease itself writes one.
+        _ if after.is_unaccepted_grant() || after.acquire_time.is_none() => {
+            "another elector granted it".to_owned()
+        }
         Some(previous) if previous == holder => format!("{holder} started another term"),
         _ => format!("{holder} took it"),
     }
@@ -133,6 +136,10 @@ mod tests {
             holder: None,
             ..a.clone()
         };
+        let without_time = LeaseRecord {
+            acquire_time: None,
+            ..a.clone()
+        };
         let taken = renewed(&granted(&a, "b", 3), 4);
         let cases = [
             (
@@ -168,6 +175,7 @@ mod tests {
             (Some(&born), None, None),
             (None, Some(born.clone()), None),
             (None, Some(a.clone()), Some("a took it")),
+            (None, Some(without_time), Some("another elector granted it")),
         ];
         for (before, after, reason) in cases {
             let change =

@@ -4,7 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use elector_api::Carrier;
-use elector_protocol::elector::{Decision, Effect, Election, PreferenceField, Reason, Settings};
+use elector_protocol::elector::{
+    Action, Decision, Effect, Election, PreferenceField, Reason, Settings,
+};
 use elector_protocol::{Instant, LeaseKey, Strategy};
 use elector_workqueue::Poll;
 use tracing::{debug, error};
@@ -77,7 +79,7 @@ impl Life {
         };
         if left {
             // The charge wakes every lease when it changes.
-            debug!(lease = %key, action = "leave", reason = %self.charge, "judged");
+            debug!(lease = %key, action = %Action::Leave, reason = %self.charge, "judged");
             self.queue.forget(key);
             return Vec::new();
         }

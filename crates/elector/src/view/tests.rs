@@ -31,6 +31,7 @@ fn held(holder: &str, renewed: i64) -> LeaseRecord {
     LeaseRecord {
         holder: Identity::new(holder),
         duration_seconds: Some(15),
+        acquire_time: Timestamp::from_micros(0),
         renew_time: Timestamp::from_micros(renewed),
         ..LeaseRecord::default()
     }
