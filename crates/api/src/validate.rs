@@ -326,7 +326,7 @@ mod tests {
             (json!({"emulationVersion": "1.2.0"}), &[]),
             (json!({"emulationVersion": "", "strategy": "a/b"}), &[]),
             (
-                json!({"emulationVersion": "1.2.0", "binaryVersion": "1.2.0+build"}),
+                json!({"emulationVersion": "1.2.0+build", "binaryVersion": "1.2.0"}),
                 &[],
             ),
             // Longer than any name of a Lease may be: not checked.

@@ -11,6 +11,22 @@
 //! It is the only crate that sets up a `kube::Client`. Nothing in it retries a write, hides an outcome or waits
 //! without a bound: each request has one timeout, answer included; watches back off with a cap and a floor; deciding
 //! what to do next is left to whoever called.
+//!
+//! ```no_run
+//! use elector_runtime::{ClientArgs, Scope, WatchEvent, WatchOptions, connect, watch_leases};
+//!
+//! # async fn program() -> Result<(), Box<dyn std::error::Error>> {
+//! let cluster = connect(&ClientArgs::default()).await?;
+//! let mut leases = watch_leases(&cluster, &Scope::Cluster, &WatchOptions::elector(7));
+//! loop {
+//!     match leases.next().await {
+//!         WatchEvent::Applied(lease) => println!("{}: {:?}", lease.key(), lease.spec.holder_identity),
+//!         WatchEvent::Failed(error) => eprintln!("failed to {error}"),
+//!         _ => {}
+//!     }
+//! }
+//! # }
+//! ```
 
 mod clock;
 mod cluster;

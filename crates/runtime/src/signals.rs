@@ -85,6 +85,7 @@ mod tests {
     use std::env;
     use std::io::{BufRead, BufReader};
     use std::process::{Child, Command, Stdio};
+    use std::time::Duration;
 
     use rustix::process::{Pid, Signal as Raw, kill_process};
 
@@ -106,8 +107,9 @@ mod tests {
             let signal = shutdown_signal().unwrap();
             println!("\nready");
             println!("\ngot {}", signal.await);
-            std::future::pending::<()>().await;
+            tokio::time::sleep(Duration::from_secs(30)).await;
         });
+        process::exit(99);
     }
 
     fn signalled(first: Raw, second: Raw) -> (String, Option<i32>) {

@@ -29,6 +29,10 @@ fn line(kind: &str, object: Value) -> (Duration, Value) {
     )
 }
 
+fn mark(version: &str) -> Value {
+    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"resourceVersion": version}})
+}
+
 /// A watch event in few words.
 fn word(event: &WatchEvent<Lease>) -> String {
     let place = |namespace: &Option<Arc<str>>| {
@@ -83,15 +87,13 @@ async fn a_list_is_followed_by_its_changes() {
         Reply::Lines(
             vec![
                 line("MODIFIED", lease("a", 11)),
-                line(
-                    "BOOKMARK",
-                    json!({"apiVersion": "v1", "kind": "Lease", "metadata": {"resourceVersion": "15"}}),
-                ),
+                line("BOOKMARK", mark("15")),
                 line("DELETED", lease("b", 16)),
                 line(
                     "ADDED",
                     json!({"metadata": {"name": "bad", "resourceVersion": "17"}, "spec": 1}),
                 ),
+                line("BOOKMARK", mark("20")),
             ],
             End::Close,
         ),
@@ -112,7 +114,7 @@ async fn a_list_is_followed_by_its_changes() {
     tokio::select! {
         biased;
         event = watch.next() => panic!("{event:?}"),
-        () = tokio::time::sleep(Duration::from_secs(2)) => {}
+        () = tokio::time::sleep(Duration::from_secs(3)) => {}
     }
     let watch = |version: u64| {
         format!(
@@ -121,7 +123,7 @@ async fn a_list_is_followed_by_its_changes() {
     };
     assert_eq!(
         script.lines(),
-        [format!("GET {LEASES}{NOT_NODES}"), watch(10), watch(17)]
+        [format!("GET {LEASES}{NOT_NODES}"), watch(10), watch(20)]
     );
 }
 
