@@ -26,7 +26,7 @@ pub use candidate::{Candidate, LEASE, Plan};
 pub use explain::{Chances, Explanation};
 pub use harness::{Ground, Play, Scenario, Suite, warm_up};
 pub use journal::{Entry, Event, EventKind, Journal, What, between, now};
-pub use judge::{Belief, Maker, Roster, beliefs, judge};
+pub use judge::{Belief, Maker, Member, Roster, beliefs, judge};
 pub use process::Process;
 pub use programs::{Interop, Programs};
 pub use recorder::{Journals, Recorder};

@@ -114,7 +114,7 @@ impl<'w> Plan<'w> {
     /// When its program cannot be started.
     pub fn start(self) -> Result<Candidate> {
         let world = self.world;
-        world.enrol(&self.name, self.maker);
+        world.enrol(&self.name, self.maker, &self.lease);
         let command = self.command()?;
         let journal = Arc::clone(world.journal());
         let book = Arc::clone(&journal);
@@ -184,6 +184,14 @@ impl Candidate {
     /// When it does not within `patience`.
     pub async fn leads(&self, patience: Duration) -> Result<Timestamp> {
         self.says(EventKind::Leading, 0, patience).await
+    }
+
+    /// Waits until it leads once more, in an entry of the journal after the first `from`.
+    ///
+    /// # Errors
+    /// When it does not within `patience`.
+    pub async fn leads_again(&self, from: usize, patience: Duration) -> Result<Timestamp> {
+        self.says(EventKind::Leading, from, patience).await
     }
 
     /// Waits until its process says this in an entry after the first `from`; when it did.

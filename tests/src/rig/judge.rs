@@ -13,11 +13,20 @@ use crate::rig::journal::{Entry, EventKind, What, between};
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
     /// Who stands or holds under which name.
-    pub makers: BTreeMap<String, Maker>,
+    pub members: BTreeMap<String, Member>,
     /// Revisions that the test itself wrote: nobody is blamed for them.
     pub written_by_test: Vec<String>,
     /// How long a record without a duration must be left alone, and how long a Lease must be absent: `W_max`.
     pub longest_lease: Duration,
+}
+
+/// A candidate, or a plain holder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Whose code it is.
+    pub maker: Maker,
+    /// The lease that it is about.
+    pub lease: String,
 }
 
 /// Whose code a candidate is.
@@ -87,8 +96,11 @@ const FRESH: Duration = Duration::from_secs(5);
 pub fn judge(entries: &[Entry], roster: &Roster) -> Vec<String> {
     let mut faults = overlaps(&beliefs(entries), roster);
     let mut trial = Trial::default();
+    // A lease that nobody here is about is somebody else's affair.
+    let judged = |name: &String| roster.members.values().any(|member| member.lease == *name);
     for entry in entries {
         match &entry.what {
+            What::Lease(name, _) if !judged(name) => {}
             What::Lease(name, lease) => trial.revision(name, lease, entry.at, roster),
             What::LeaseGone(name, _) => {
                 trial.known.remove(name.as_str());
@@ -137,23 +149,38 @@ pub fn beliefs(entries: &[Entry]) -> Vec<Belief> {
 }
 
 fn overlaps(beliefs: &[Belief], roster: &Roster) -> Vec<String> {
-    let ours = |belief: &&Belief| roster.makers.get(&belief.name) == Some(&Maker::Ours);
-    let ours: Vec<&Belief> = beliefs.iter().filter(ours).collect();
+    let lease = |belief: &Belief| {
+        let member = roster.members.get(&belief.name)?;
+        (member.maker == Maker::Ours).then_some(&member.lease)
+    };
+    let ours: Vec<_> = beliefs
+        .iter()
+        .filter_map(|belief| Some((belief, lease(belief)?)))
+        .collect();
     let mut faults = Vec::new();
-    for (index, early) in ours.iter().enumerate() {
-        for late in &ours[index + 1..] {
+    for (index, (early, lease)) in ours.iter().enumerate() {
+        for (late, _) in ours[index + 1..].iter().filter(|(_, other)| other == lease) {
             if early.to.is_none_or(|end| end > late.from) {
-                let end = early.to.map_or(Timestamp::MAX, |end| end);
+                let longer = early.to.map_or_else(
+                    || "and leads on".to_owned(),
+                    |end| format!("for {:.3} s longer", between(late.from, end).as_secs_f64()),
+                );
                 faults.push(format!(
-                    "two believed at once: {} led for {:.3} s longer than {} began",
-                    early.name,
-                    between(late.from, end).as_secs_f64(),
-                    late.name
+                    "two believed at once in {lease}: {} led {longer} when {} began",
+                    early.name, late.name
                 ));
             }
         }
     }
     faults
+}
+
+// === impl Roster ===
+
+impl Roster {
+    fn maker(&self, holder: &Identity) -> Option<Maker> {
+        Some(self.members.get(holder.as_str())?.maker)
+    }
 }
 
 // === impl Trial ===
@@ -224,7 +251,7 @@ impl<'a> Trial<'a> {
         }
         let actor = actor(before, after);
         if let Actor::Candidate(holder) = &actor
-            && roster.makers.get(holder.as_str()) == Some(&Maker::ClientGo)
+            && roster.maker(holder) == Some(Maker::ClientGo)
         {
             return Ok(()); // client-go's own writes are its own affair
         }
@@ -236,7 +263,8 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// R4 by the times that both sides wrote, which are of one clock here, and R15 by what the electee wrote.
+    /// R4 by the times that both sides wrote, which are of one clock here (a stranger's may say anything, so there it
+    /// counts when the record was seen), and R15 by what the electee wrote.
     fn grant(
         &self,
         name: &str,
@@ -246,10 +274,14 @@ impl<'a> Trial<'a> {
         roster: &Roster,
     ) -> Result<(), String> {
         let granted = after.acquire_time.ok_or("a grant without a time")?;
-        if let (Some(holder), Some(renewed)) = (&before.holder, before.renew_time) {
+        if let Some(holder) = &before.holder {
             let duration = before.duration().unwrap_or(roster.longest_lease);
-            let age = between(renewed, granted) + CLOCK_TOLERANCE;
-            if age < duration {
+            let (start, tolerance) = match before.renew_time {
+                Some(renewed) if roster.maker(holder).is_some() => (renewed, CLOCK_TOLERANCE),
+                _ => (known.since, SIGHT_TOLERANCE),
+            };
+            let age = between(start, granted);
+            if age + tolerance < duration {
                 return Err(format!(
                     "granted {:.3} s after {holder} renewed, which is before the {} s are over (R4)",
                     age.as_secs_f64(),
@@ -324,7 +356,7 @@ fn actor<'r>(before: &'r LeaseRecord, after: &LeaseRecord) -> Actor<'r> {
 /// R2: whoever creates a Lease for candidates names no holder. Plain client-go holders create their own.
 fn born(lease: &Lease, record: &LeaseRecord, roster: &Roster) -> Result<(), String> {
     if let Some(holder) = &record.holder {
-        return match roster.makers.get(holder.as_str()) {
+        return match roster.maker(holder) {
             Some(Maker::ClientGo) => Ok(()),
             _ => Err(format!("created with the holder {holder} (R2)")),
         };

@@ -14,7 +14,7 @@ use kube::api::{Api, ObjectMeta, PostParams};
 
 use crate::rig::candidate::{LEASE, Plan};
 use crate::rig::journal::{Entry, EventKind, Journal, What, now};
-use crate::rig::judge::{Maker, Roster, judge};
+use crate::rig::judge::{Maker, Member, Roster, judge};
 use crate::rig::site::Site;
 
 /// A namespace of a site, for one scenario.
@@ -126,9 +126,12 @@ impl World {
         Plan::new(self, maker, name)
     }
 
-    /// Enters a name into the roster, so that its writes are judged.
-    pub fn enrol(&self, name: &str, maker: Maker) {
-        self.roster().makers.insert(name.to_owned(), maker);
+    /// Enters a candidate for this lease into the roster, so that its writes are judged.
+    pub fn enrol(&self, name: &str, maker: Maker, lease: &str) {
+        let lease = lease.to_owned();
+        self.roster()
+            .members
+            .insert(name.to_owned(), Member { maker, lease });
     }
 
     /// A figure for the report.

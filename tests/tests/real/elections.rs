@@ -70,14 +70,12 @@ async fn cold_start(world: Arc<World>) -> Result<()> {
     if world.maker() == Maker::ClientGo && world.site().gate() == Gate::Off {
         // It cannot be asked to make room: the best that had registered when the choice was made stays.
         let choice = chosen_among(&world)?;
-        let best = choice
-            .iter()
-            .min_by_key(|name| rank(name))
-            .context("nobody had registered")?;
-        ensure!(
-            rank(&first) <= rank(best),
-            "{first} leads, and {best} was there before"
-        );
+        if let Some(best) = choice.iter().min_by_key(|name| rank(name)) {
+            ensure!(
+                rank(&first) <= rank(best),
+                "{first} leads, and {best} was there before"
+            );
+        }
         return world.stays(&first, 3).await;
     }
     let (led, patience) = match world.maker() {

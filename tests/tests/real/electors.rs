@@ -94,8 +94,11 @@ async fn two_at_once(world: Arc<World>) -> Result<()> {
     let last = world.candidate("last").version("1.3.0").start()?;
     world.stays("better", 3).await?;
 
+    let seen = world.journal().len();
     better.kill()?;
-    worse.leads(crash_limit(Maker::Ours) + PROMPTLY).await?;
+    worse
+        .leads_again(seen, crash_limit(Maker::Ours) + PROMPTLY)
+        .await?;
     world.stays("worse", 3).await?;
     worse.terminate()?;
     last.leads(PROMPTLY).await?;

@@ -61,7 +61,7 @@ async fn elect(world: &World) -> Result<()> {
                 |entries| new_candidate(entries, &known),
             )
             .await?;
-        world.enrol(&name, Maker::ClientGo);
+        world.enrol(&name, Maker::ClientGo, SCHEDULER);
         world.figure("registered after", between(start, now()));
         processes.push((name, running));
     }
