@@ -290,7 +290,7 @@ async fn a_name_that_belongs_to_another_lease_is_an_error() {
     let server = Server::start();
     server.add_candidate("me", "db");
     let running = start(&server, config(), obedient);
-    let error = running.run.await.unwrap().unwrap_err();
+    let error = running.result().await.unwrap_err();
     assert!(matches!(&error, RunError::BoundElsewhere { lease, .. } if lease == "db"));
     assert_eq!(
         error.to_string(),

@@ -1,5 +1,10 @@
 //! Runs of a candidate against a server in this process, in virtual time, each named by what happens.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that panics fails, its helpers included"
+)]
+
 mod ends;
 mod server;
 mod terms;
@@ -87,7 +92,16 @@ impl Running {
     }
 
     async fn outcome(self) -> Outcome<u32, &'static str> {
-        self.run.await.unwrap().unwrap()
+        self.result().await.unwrap()
+    }
+
+    /// How the run ends, within a minute of its own time.
+    async fn result(self) -> std::result::Result<Outcome<u32, &'static str>, RunError> {
+        let minute = Duration::from_secs(60);
+        tokio::time::timeout(minute, self.run)
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     fn story(&self) -> Vec<String> {

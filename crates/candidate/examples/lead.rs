@@ -1,0 +1,33 @@
+//! Prints a line a second while it leads: `cargo run -p elector-candidate --example lead`.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use elector_candidate::{Candidate, Config, Leadership, random_identity};
+use elector_protocol::LeaseKey;
+use elector_runtime::{ClientArgs, connect, shutdown_signal};
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let shutdown = shutdown_signal()?;
+    let cluster = connect(&ClientArgs::default()).await?;
+    let api = cluster.candidate_api().await?;
+    let lease = LeaseKey::new(cluster.namespace(), "example");
+    let config = Config::new(lease, random_identity("example", api), "1.0.0");
+    let candidate = Candidate::new(cluster, api, config)?;
+    let outcome = candidate.run(work, async { _ = shutdown.await }).await?;
+    println!("{outcome:?}");
+    Ok(())
+}
+
+async fn work(leadership: Leadership) -> Result<(), Infallible> {
+    while leadership.is_leader() {
+        println!("leading with token {}", leadership.token());
+        let second = Duration::from_secs(1);
+        if let Ok(why) = tokio::time::timeout(second, leadership.stopped()).await {
+            println!("stopping: {why}");
+            break;
+        }
+    }
+    Ok(())
+}
