@@ -1,0 +1,93 @@
+//! What kind of API server to play.
+
+use std::collections::BTreeMap;
+
+use crate::clock::Clock;
+
+/// The kind of API server. The default is a Kubernetes 1.36 with LeaseCandidates v1beta1 served and the gate off.
+///
+/// ```
+/// use elector_apiserver::{ApiServer, Config, NativeCandidates};
+///
+/// let config = Config { native: NativeCandidates::Absent, custom_candidates: true, ..Config::default() };
+/// let server = ApiServer::new(config);
+/// # let _ = server;
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The feature gate CoordinatedLeaderElection: whether `spec.strategy` and `spec.preferredHolder` of a Lease are
+    /// kept. Nobody elects in this server, whatever the gate says. Default: false.
+    pub gate: bool,
+    /// Which LeaseCandidates of `coordination.k8s.io` are served. Default: v1beta1.
+    pub native: NativeCandidates,
+    /// Whether `leasecandidates.elector.dev/v1alpha1` is served, as if its CRD were installed. Default: false.
+    pub custom_candidates: bool,
+    /// The minor version of Kubernetes 1 that it claims to be, and whose warnings it gives. Default: 36.
+    pub minor: u32,
+    /// Whether a namespace comes into being with its first object, as the admission plugin NamespaceAutoProvision
+    /// has it. Default: false; `default`, `kube-system`, `kube-public` and `kube-node-lease` exist.
+    pub auto_namespaces: bool,
+    /// Bearer tokens, and the user of each. With none, any token and no token will do. Default: none.
+    pub tokens: BTreeMap<String, String>,
+    /// Whether a request without a token is served when there are tokens. Default: true.
+    pub anonymous: bool,
+    /// How many events of each resource can be watched from behind; what is older answers 410. Default: 10 000.
+    pub history: usize,
+    /// How many events may wait for one watcher before it is cut off. Default: 1 000.
+    pub watch_queue: usize,
+    /// What uids and generated names are drawn from; one seed, one sequence. Default: 0.
+    pub seed: u64,
+    /// What creation and deletion times, and the ages in tables, are read from. Default: the machine's clock.
+    pub clock: Clock,
+}
+
+/// Which LeaseCandidates of `coordination.k8s.io` are served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NativeCandidates {
+    /// None: what every cluster does that nobody told otherwise.
+    Absent,
+    /// v1alpha1, with a list of preferred strategies: Kubernetes 1.31.
+    V1Alpha1,
+    /// v1alpha2: Kubernetes 1.32.
+    V1Alpha2,
+    /// v1beta1: Kubernetes 1.33 and later.
+    #[default]
+    V1Beta1,
+    /// v1beta1 and v1alpha2, two versions of the same objects.
+    V1Beta1AndV1Alpha2,
+}
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            gate: false,
+            native: NativeCandidates::default(),
+            custom_candidates: false,
+            minor: 36,
+            auto_namespaces: false,
+            tokens: BTreeMap::new(),
+            anonymous: true,
+            history: 10_000,
+            watch_queue: 1_000,
+            seed: 0,
+            clock: Clock::system(),
+        }
+    }
+}
+
+// === impl NativeCandidates ===
+
+impl NativeCandidates {
+    /// Whether this version is served.
+    pub(crate) fn serves(self, version: &str) -> bool {
+        match self {
+            Self::Absent => false,
+            Self::V1Alpha1 => version == "v1alpha1",
+            Self::V1Alpha2 => version == "v1alpha2",
+            Self::V1Beta1 => version == "v1beta1",
+            Self::V1Beta1AndV1Alpha2 => matches!(version, "v1beta1" | "v1alpha2"),
+        }
+    }
+}

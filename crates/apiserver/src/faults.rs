@@ -1,0 +1,370 @@
+//! Faults on demand, for each client apart.
+//!
+//! A client is known by the header `x-elector-client`, by the prefix `/as/NAME` of its paths, or by its bearer token.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::StatusCode;
+use tokio::sync::watch;
+
+use crate::kind::Kind;
+
+/// What goes wrong with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It takes so long to arrive, and its answer so long to come back.
+    Latency {
+        /// Before anything is read or written.
+        before: Duration,
+        /// After it.
+        after: Duration,
+    },
+    /// It never arrives; the client sees a broken connection.
+    DropBefore,
+    /// It is served; the client sees a broken connection in place of the answer.
+    DropAfter,
+    /// The client sees a broken connection at once; the request arrives so much later and is served then.
+    Late(Duration),
+    /// It is refused with this status, and nothing is read or written.
+    Refuse(StatusCode),
+    /// It is served, and then answered as if it had been refused with this status.
+    RefuseAfter(StatusCode),
+}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Reads one object.
+    Get,
+    /// Reads a list.
+    List,
+    /// Follows a list.
+    Watch,
+    /// POST.
+    Create,
+    /// PUT.
+    Update,
+    /// PATCH.
+    Patch,
+    /// DELETE of one object or of many.
+    Delete,
+    /// Anything else, such as discovery.
+    Other,
+}
+
+/// A fault, which requests it befalls, and how often.
+///
+/// ```
+/// use elector_apiserver::{Fault, Rule, Verb};
+///
+/// // The next two renewals are committed, and their answers are lost.
+/// let rule = Rule::new(Fault::DropAfter).verb(Verb::Update).resource("leases").times(2);
+/// # let _ = rule;
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    fault: Fault,
+    verbs: Vec<Verb>,
+    resource: Option<String>,
+    name: Option<String>,
+    /// How often it still strikes; `None` for ever.
+    times: Option<u32>,
+}
+
+/// The switches of one client. They act on what it asks from now on, and on its open watches where that is said.
+#[derive(Clone, Debug)]
+pub struct Switches {
+    shared: Arc<Shared>,
+}
+
+/// A connection that ends in the middle, as a client sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the connection was closed by an injected fault")]
+pub struct Broken;
+
+/// The state of the way to one client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// Nothing gets through in watches.
+    pub(crate) silent: bool,
+    /// Nothing gets through at all.
+    pub(crate) partitioned: bool,
+    /// The cache that serves it is held at this revision.
+    pub(crate) cache: Option<u64>,
+    /// How often its watches were closed, and whether the last time in the middle.
+    pub(crate) closed: u64,
+    pub(crate) broken: bool,
+}
+
+/// A request as rules see it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) verb: Verb,
+    pub(crate) kind: Option<&'static Kind>,
+    pub(crate) name: Option<&'a str>,
+}
+
+/// The switches of every client that has any.
+#[derive(Debug, Default)]
+pub(crate) struct Book(Mutex<BTreeMap<String, Switches>>);
+
+#[derive(Debug)]
+struct Shared {
+    rules: Mutex<Vec<Rule>>,
+    link: watch::Sender<Link>,
+}
+
+// === impl Rule ===
+
+impl Rule {
+    /// A fault that befalls every request.
+    #[must_use]
+    pub fn new(fault: Fault) -> Self {
+        Self {
+            fault,
+            verbs: Vec::new(),
+            resource: None,
+            name: None,
+            times: None,
+        }
+    }
+
+    /// Only requests of this verb; several calls add up.
+    #[must_use]
+    pub fn verb(mut self, verb: Verb) -> Self {
+        self.verbs.push(verb);
+        self
+    }
+
+    /// Only requests for this resource, by its plural.
+    #[must_use]
+    pub fn resource(mut self, plural: &str) -> Self {
+        self.resource = Some(plural.to_owned());
+        self
+    }
+
+    /// Only requests for the object of this name. A POST has its name in the body and is never meant.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
+    }
+
+    /// So many times, and then no more.
+    #[must_use]
+    pub fn times(mut self, times: u32) -> Self {
+        self.times = Some(times);
+        self
+    }
+
+    fn meets(&self, asked: &Asked<'_>) -> bool {
+        let resource = asked.kind.map(|kind| kind.plural);
+        self.times != Some(0)
+            && (self.verbs.is_empty() || self.verbs.contains(&asked.verb))
+            && self
+                .resource
+                .as_deref()
+                .is_none_or(|plural| resource == Some(plural))
+            && self
+                .name
+                .as_deref()
+                .is_none_or(|name| asked.name == Some(name))
+    }
+}
+
+// === impl Switches ===
+
+impl Switches {
+    fn new() -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                rules: Mutex::new(Vec::new()),
+                link: watch::Sender::new(Link::default()),
+            }),
+        }
+    }
+
+    /// Adds a rule. The first that meets a request strikes; later ones wait their turn.
+    pub fn inject(&self, rule: Rule) {
+        self.rules().push(rule);
+    }
+
+    /// Takes all rules away and lets everything through. What watches missed they get now.
+    pub fn clear(&self) {
+        self.rules().clear();
+        self.change(|link| {
+            *link = Link {
+                closed: link.closed,
+                broken: link.broken,
+                ..Link::default()
+            };
+        });
+    }
+
+    /// Cuts the client off, or no longer: its requests hang and are lost, its watches hear nothing.
+    pub fn partition(&self, cut: bool) {
+        self.change(|link| link.partitioned = cut);
+    }
+
+    /// Whether its watches hear nothing, while requests get through. What they missed comes when this ends, unless it
+    /// is more than a watcher's queue holds.
+    pub fn freeze_watches(&self, frozen: bool) {
+        self.change(|link| link.silent = frozen);
+    }
+
+    /// Ends its watches as the server ends them at their timeout.
+    pub fn close_watches(&self) {
+        self.close(false);
+    }
+
+    /// Ends its watches in the middle of a line.
+    pub fn break_watches(&self) {
+        self.close(true);
+    }
+
+    /// Holds the cache that serves it at this revision, or lets it follow again. Reads that a cache may answer
+    /// (resourceVersion 0 or not older than) and watches see nothing newer; consistent reads and writes are as ever.
+    /// Its open watches hear nothing newer either: with [`close_watches`](Self::close_watches) it reconnects to an
+    /// older cache.
+    pub fn hold_cache(&self, revision: Option<u64>) {
+        self.change(|link| link.cache = revision);
+    }
+
+    /// The fault that befalls this request.
+    pub(crate) fn strike(&self, asked: &Asked<'_>) -> Option<Fault> {
+        let mut rules = self.rules();
+        let rule = rules.iter_mut().find(|rule| rule.meets(asked))?;
+        if let Some(times) = &mut rule.times {
+            *times -= 1;
+        }
+        let fault = rule.fault;
+        rules.retain(|rule| rule.times != Some(0));
+        Some(fault)
+    }
+
+    pub(crate) fn link(&self) -> watch::Receiver<Link> {
+        self.shared.link.subscribe()
+    }
+
+    fn close(&self, broken: bool) {
+        self.change(|link| {
+            link.closed += 1;
+            link.broken = broken;
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Link)) {
+        self.shared.link.send_modify(|link| {
+            change(link);
+        });
+    }
+
+    fn rules(&self) -> MutexGuard<'_, Vec<Rule>> {
+        // A list of rules is whole at every moment.
+        self.shared
+            .rules
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Book ===
+
+impl Book {
+    /// The switches of a client, made the first time they are asked for.
+    pub(crate) fn of(&self, client: &str) -> Switches {
+        let mut book = self.lock();
+        if let Some(switches) = book.get(client) {
+            return switches.clone();
+        }
+        let switches = Switches::new();
+        book.insert(client.to_owned(), switches.clone());
+        switches
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Switches>> {
+        // A book of switches is whole at every moment.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Verb ===
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::Other => "other",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn asked(verb: Verb, name: Option<&str>) -> Asked<'_> {
+        let kind = Kind::served(&Config::default())
+            .into_iter()
+            .find(|kind| kind.kind == "Lease");
+        Asked { verb, kind, name }
+    }
+
+    #[test]
+    fn a_rule_strikes_whom_it_means_and_as_often_as_it_says() {
+        let switches = Switches::new();
+        switches.inject(
+            Rule::new(Fault::DropAfter)
+                .verb(Verb::Update)
+                .verb(Verb::Patch)
+                .resource("leases")
+                .named("a")
+                .times(2),
+        );
+        switches.inject(Rule::new(Fault::DropBefore).verb(Verb::Get));
+        for other in [
+            asked(Verb::Create, Some("a")),
+            asked(Verb::Update, Some("b")),
+            asked(Verb::Update, None),
+            Asked {
+                kind: Some(Kind::namespace()),
+                ..asked(Verb::Update, Some("a"))
+            },
+        ] {
+            assert_eq!(switches.strike(&other), None, "{other:?}");
+        }
+        assert_eq!(
+            switches.strike(&asked(Verb::Patch, Some("a"))),
+            Some(Fault::DropAfter)
+        );
+        assert_eq!(
+            switches.strike(&asked(Verb::Update, Some("a"))),
+            Some(Fault::DropAfter)
+        );
+        assert_eq!(switches.strike(&asked(Verb::Update, Some("a"))), None);
+        assert_eq!(
+            switches.strike(&asked(Verb::Get, None)),
+            Some(Fault::DropBefore)
+        );
+        switches.clear();
+        assert_eq!(switches.strike(&asked(Verb::Get, None)), None);
+    }
+
+    #[test]
+    fn each_client_has_its_own() {
+        let book = Book::default();
+        book.of("a").partition(true);
+        assert!(book.of("a").link().borrow().partitioned);
+        assert!(!book.of("b").link().borrow().partitioned);
+    }
+}

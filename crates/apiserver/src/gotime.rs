@@ -1,0 +1,371 @@
+//! Times as the API server reads them: strictly by the layout of their field, refused in Go's words.
+//!
+//! Years reach from 0 to 10000 here: what an offset makes of the first and the last hour is stored and shown.
+
+/// A layout of Go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Exactly six digits of fraction: `renewTime` and its like.
+    Micro,
+    /// Whole seconds, a fraction is read and dropped: times of the metadata.
+    Seconds,
+}
+
+/// A point in time, UTC, as it is written back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GoTime {
+    year: i32,
+    month: u32,
+    day: u32,
+    /// Since midnight.
+    second: i32,
+    micros: u32,
+}
+
+/// What is left of a text, and what it was.
+struct Parser<'a> {
+    whole: &'a str,
+    rest: &'a str,
+    layout: Layout,
+}
+
+const DAY: i32 = 86_400;
+
+// === impl Layout ===
+
+impl Layout {
+    /// As Go writes it.
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Micro => "2006-01-02T15:04:05.000000Z07:00",
+            Self::Seconds => "2006-01-02T15:04:05Z07:00",
+        }
+    }
+}
+
+// === impl GoTime ===
+
+impl GoTime {
+    /// Reads a time. `None` is the zero time, which counts as absent.
+    pub(crate) fn parse(text: &str, layout: Layout) -> Result<Option<Self>, String> {
+        let mut parser = Parser {
+            whole: text,
+            rest: text,
+            layout,
+        };
+        let year = parser.digits(4, "2006")?;
+        parser.literal("-")?;
+        let month = parser.digits(2, "01")?;
+        parser.within(month, 1..=12, "month")?;
+        parser.literal("-")?;
+        let day = parser.digits(2, "02")?;
+        parser.literal("T")?;
+        let hour = parser.digits(2, "15")?;
+        parser.within(hour, 0..=23, "hour")?;
+        parser.literal(":")?;
+        let minute = parser.digits(2, "04")?;
+        parser.within(minute, 0..=59, "minute")?;
+        parser.literal(":")?;
+        let second = parser.digits(2, "05")?;
+        parser.within(second, 0..=59, "second")?;
+        let micros = match layout {
+            Layout::Micro => parser.micros()?,
+            Layout::Seconds => {
+                parser.skip_fraction();
+                0
+            }
+        };
+        let offset = parser.zone()?;
+        if !parser.rest.is_empty() {
+            return Err(format!(
+                "parsing time {text:?}: extra text: {:?}",
+                parser.rest
+            ));
+        }
+        parser.within(
+            day,
+            1..=days_in_month(year, month.unsigned_abs()) as i32,
+            "day",
+        )?;
+        let time = Self {
+            year,
+            month: month.unsigned_abs(),
+            day: day.unsigned_abs(),
+            second: hour * 3600 + minute * 60 + second,
+            micros,
+        };
+        let time = time.before(offset);
+        Ok(Some(time).filter(|time| *time != Self::ZERO))
+    }
+
+    /// As the API server writes it.
+    pub(crate) fn format(self, layout: Layout) -> String {
+        let Self {
+            year,
+            month,
+            day,
+            second,
+            micros,
+        } = self;
+        let (hour, minute) = (second / 3600, second / 60 % 60);
+        let second = second % 60;
+        match layout {
+            Layout::Micro => {
+                format!(
+                    "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z"
+                )
+            }
+            Layout::Seconds => {
+                format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+            }
+        }
+    }
+
+    const ZERO: Self = Self {
+        year: 1,
+        month: 1,
+        day: 1,
+        second: 0,
+        micros: 0,
+    };
+
+    /// So many seconds earlier; an offset is at most a day and a bit.
+    fn before(mut self, seconds: i32) -> Self {
+        let second = self.second - seconds;
+        self.second = second.rem_euclid(DAY);
+        for _ in 0..second.div_euclid(DAY).abs() {
+            if second < 0 {
+                self.step_back();
+            } else {
+                self.step_forward();
+            }
+        }
+        self
+    }
+
+    fn step_back(&mut self) {
+        self.day -= 1;
+        if self.day == 0 {
+            (self.year, self.month) = if self.month == 1 {
+                (self.year - 1, 12)
+            } else {
+                (self.year, self.month - 1)
+            };
+            self.day = days_in_month(self.year, self.month);
+        }
+    }
+
+    fn step_forward(&mut self) {
+        self.day += 1;
+        if self.day > days_in_month(self.year, self.month) {
+            self.day = 1;
+            (self.year, self.month) = if self.month == 12 {
+                (self.year + 1, 1)
+            } else {
+                (self.year, self.month + 1)
+            };
+        }
+    }
+}
+
+// === impl Parser ===
+
+impl Parser<'_> {
+    /// Exactly so many digits.
+    fn digits(&mut self, count: usize, element: &str) -> Result<i32, String> {
+        let head = self
+            .rest
+            .get(..count)
+            .filter(|head| head.bytes().all(|byte| byte.is_ascii_digit()));
+        let number = head
+            .and_then(|head| head.parse().ok())
+            .ok_or_else(|| self.bad(element))?;
+        self.rest = &self.rest[count..];
+        Ok(number)
+    }
+
+    fn literal(&mut self, text: &str) -> Result<(), String> {
+        self.rest = self.rest.strip_prefix(text).ok_or_else(|| self.bad(text))?;
+        Ok(())
+    }
+
+    /// A point or a comma and six digits.
+    fn micros(&mut self) -> Result<u32, String> {
+        let head = self
+            .rest
+            .get(..7)
+            .filter(|head| head.starts_with(['.', ',']));
+        let digits = head
+            .map(|head| &head[1..])
+            .filter(|head| head.bytes().all(|byte| byte.is_ascii_digit()));
+        let micros = digits
+            .and_then(|digits| digits.parse().ok())
+            .ok_or_else(|| self.bad(".000000"))?;
+        self.rest = &self.rest[7..];
+        Ok(micros)
+    }
+
+    fn skip_fraction(&mut self) {
+        if let Some(fraction) = self.rest.strip_prefix(['.', ',']) {
+            let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+            if digits > 0 {
+                self.rest = &fraction[digits..];
+            }
+        }
+    }
+
+    /// The offset from UTC in seconds.
+    fn zone(&mut self) -> Result<i32, String> {
+        if let Some(rest) = self.rest.strip_prefix('Z') {
+            self.rest = rest;
+            return Ok(0);
+        }
+        let bad = self.bad("Z07:00");
+        let sign = match self.rest.as_bytes().first() {
+            Some(b'+') => 1,
+            Some(b'-') => -1,
+            _ => return Err(bad),
+        };
+        let Some((hours, minutes)) = self.rest.get(1..6).and_then(|zone| zone.split_once(':'))
+        else {
+            return Err(bad);
+        };
+        let number = |text: &str| {
+            text.parse::<u16>()
+                .ok()
+                .filter(|_| text.len() == 2)
+                .map(i32::from)
+        };
+        let (Some(hours), Some(minutes)) = (number(hours), number(minutes)) else {
+            return Err(bad);
+        };
+        self.within(hours, 0..=24, "time zone offset hour")?;
+        self.within(minutes, 0..=60, "time zone offset minute")?;
+        self.rest = &self.rest[6..];
+        Ok(sign * (hours * 3600 + minutes * 60))
+    }
+
+    fn within(
+        &self,
+        number: i32,
+        range: std::ops::RangeInclusive<i32>,
+        what: &str,
+    ) -> Result<(), String> {
+        if range.contains(&number) {
+            return Ok(());
+        }
+        Err(format!(
+            "parsing time {:?}: {what} out of range",
+            self.whole
+        ))
+    }
+
+    fn bad(&self, element: &str) -> String {
+        let (whole, layout, rest) = (self.whole, self.layout.text(), self.rest);
+        format!("parsing time {whole:?} as {layout:?}: cannot parse {rest:?} as {element:?}")
+    }
+}
+
+fn days_in_month(year: i32, month: u32) -> u32 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_written_back_in_utc() {
+        for (text, expected) in [
+            ("2026-01-02T03:04:05.000001Z", "2026-01-02T03:04:05.000001Z"),
+            ("2026-01-02T03:04:05,120000Z", "2026-01-02T03:04:05.120000Z"),
+            (
+                "2026-03-01T01:00:00.000000+02:30",
+                "2026-02-28T22:30:00.000000Z",
+            ),
+            (
+                "2024-02-28T23:00:00.000000-02:00",
+                "2024-02-29T01:00:00.000000Z",
+            ),
+            ("0000-12-31T23:59:59.999999Z", "0000-12-31T23:59:59.999999Z"),
+            (
+                "0001-01-01T00:00:00.000000+01:00",
+                "0000-12-31T23:00:00.000000Z",
+            ),
+            (
+                "9999-12-31T23:59:59.999999-01:00",
+                "10000-01-01T00:59:59.999999Z",
+            ),
+        ] {
+            let time = GoTime::parse(text, Layout::Micro).unwrap().unwrap();
+            assert_eq!(time.format(Layout::Micro), expected);
+        }
+        let time = GoTime::parse("2026-01-02T03:04:05.9Z", Layout::Seconds)
+            .unwrap()
+            .unwrap();
+        assert_eq!(time.format(Layout::Seconds), "2026-01-02T03:04:05Z");
+    }
+
+    #[test]
+    fn the_zero_time_is_none() {
+        assert_eq!(
+            GoTime::parse("0001-01-01T00:00:00.000000Z", Layout::Micro),
+            Ok(None)
+        );
+        assert_eq!(
+            GoTime::parse("0001-01-01T00:00:00Z", Layout::Seconds),
+            Ok(None)
+        );
+    }
+
+    #[test]
+    fn refusals_are_those_of_go() {
+        let micro = "as \"2006-01-02T15:04:05.000000Z07:00\": cannot parse";
+        for (text, end) in [
+            ("soon", format!("{micro} \"soon\" as \"2006\"")),
+            (
+                "10000-01-01T00:00:00.000000Z",
+                format!("{micro} \"0-01-01T00:00:00.000000Z\" as \"-\""),
+            ),
+            (
+                "2026-01-02T03:04:05Z",
+                format!("{micro} \"Z\" as \".000000\""),
+            ),
+            (
+                "2026-01-02T03:04:05.123456789Z",
+                format!("{micro} \"789Z\" as \"Z07:00\""),
+            ),
+            (
+                "2026-01-02T03:04:05.123456",
+                format!("{micro} \"\" as \"Z07:00\""),
+            ),
+            (
+                "2026-01-02T03:04:05.123456+1:00",
+                format!("{micro} \"+1:00\" as \"Z07:00\""),
+            ),
+        ] {
+            assert_eq!(
+                GoTime::parse(text, Layout::Micro),
+                Err(format!("parsing time {text:?} {end}"))
+            );
+        }
+        for (text, end) in [
+            ("2026-13-01T00:00:00.000000Z", "month out of range"),
+            ("2026-02-29T00:00:00.000000Z", "day out of range"),
+            ("2026-02-20T24:00:00.000000Z", "hour out of range"),
+            ("2026-02-20T00:60:00.000000Z", "minute out of range"),
+            ("2026-02-20T00:00:60.000000Z", "second out of range"),
+            ("2026-02-20T00:00:00.000000ZZ", "extra text: \"Z\""),
+        ] {
+            assert_eq!(
+                GoTime::parse(text, Layout::Micro),
+                Err(format!("parsing time {text:?}: {end}"))
+            );
+        }
+    }
+}

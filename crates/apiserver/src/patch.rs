@@ -1,0 +1,89 @@
+//! Patches: merge, JSON and strategic merge.
+
+mod merge;
+mod operations;
+mod strategic;
+
+use http::HeaderMap;
+use serde_json::Value;
+
+use crate::body;
+use crate::events;
+use crate::failure::Failure;
+use crate::json::Node;
+use crate::kind::Kind;
+use crate::options::FieldValidation;
+use crate::reply::Warnings;
+use crate::show::Fields;
+
+use operations::Operation;
+
+/// A patch, decoded as far as that goes without the object.
+#[derive(Debug)]
+pub(crate) struct Patch<'a> {
+    form: Form,
+    body: &'a [u8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Merge,
+    Operations,
+    Strategic,
+}
+
+// === impl Patch ===
+
+impl<'a> Patch<'a> {
+    /// Takes a patch by its media type. Custom resources know no strategic merge.
+    pub(crate) fn of(kind: &Kind, headers: &HeaderMap, body: &'a [u8]) -> Result<Self, Failure> {
+        let form = match body::media_type(headers) {
+            "application/merge-patch+json" => Form::Merge,
+            "application/json-patch+json" => Form::Operations,
+            "application/strategic-merge-patch+json" if !kind.custom => Form::Strategic,
+            _ => return Err(Failure::unsupported_patch()),
+        };
+        Ok(Self { form, body })
+    }
+
+    /// What it makes of an object, as it is to be stored.
+    pub(crate) fn apply(
+        &self,
+        kind: &Kind,
+        object: &Fields,
+        validation: FieldValidation,
+        warnings: &mut Warnings,
+    ) -> Result<Fields, Failure> {
+        let mut shown = events::shown(kind, object).into_owned();
+        shown.insert("kind".to_owned(), kind.kind.into());
+        shown.insert("apiVersion".to_owned(), kind.api_version().into());
+        let mut value = Value::Object(shown);
+        let undecodable = |why: &str| Failure::bad_request(format!("error decoding patch: {why}"));
+        let node = Node::parse(self.body).map_err(|error| undecodable(&error.0))?;
+        let wrong = |into: &str| {
+            Err(undecodable(&format!(
+                "json: cannot unmarshal {} into Go value of type {into}",
+                node.go_name()
+            )))
+        };
+        match (self.form, &node) {
+            (Form::Operations, Node::List(items)) => {
+                for item in items {
+                    let operation =
+                        Operation::of(&item.to_value()).ok_or_else(Failure::unprocessable)?;
+                    operation
+                        .apply(&mut value)
+                        .ok_or_else(Failure::unprocessable)?;
+                }
+            }
+            (Form::Operations, _) => return wrong("[]handlers.jsonPatchOp"),
+            (Form::Merge, Node::Map(_)) => merge::apply(&mut value, &node.to_value()),
+            (Form::Strategic, Node::Map(_)) => {
+                strategic::apply(kind.schema, &mut value, &node.to_value());
+            }
+            (Form::Merge | Form::Strategic, _) => return wrong("map[string]interface {}"),
+        }
+        body::patched(kind, &value, validation, warnings)
+            .map_err(|why| Failure::invalid_patch(&value, &why))
+    }
+}

@@ -1,0 +1,194 @@
+//! What a path names.
+
+use crate::kind::Kind;
+use crate::query::percent_decode;
+
+/// What a request is about.
+#[derive(Debug)]
+pub(crate) enum Route {
+    /// Objects of a kind.
+    Resource(Target),
+    /// A document about the server itself.
+    Document(Document),
+    /// Nothing, in a group that is served: a `Status`.
+    NoResource,
+    /// Nothing at all: plain text.
+    NoPath,
+}
+
+/// A collection or one object.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) kind: &'static Kind,
+    /// The namespace in the path.
+    pub(crate) namespace: Option<String>,
+    /// The name in the path.
+    pub(crate) name: Option<String>,
+    /// The old form of a watch, `/watch/` in the path.
+    pub(crate) watch: bool,
+}
+
+/// A document about the server.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Document {
+    Version,
+    Healthy,
+    CoreVersions,
+    Groups,
+    Group(String),
+    Resources { group: String, version: String },
+    OpenApi,
+    OpenApiOf { group: String, version: String },
+}
+
+// === impl Route ===
+
+impl Route {
+    /// Reads a path, given what is served.
+    pub(crate) fn of(path: &str, served: &[&'static Kind]) -> Self {
+        let segments: Vec<_> = path
+            .split('/')
+            .filter(|segment| !segment.is_empty())
+            .map(|segment| percent_decode(segment, false))
+            .collect();
+        let segments: Vec<_> = segments.iter().map(String::as_str).collect();
+        let group_is_served = |group: &str| served.iter().any(|kind| kind.group == group);
+        match segments.as_slice() {
+            ["version"] => Self::Document(Document::Version),
+            ["healthz" | "livez" | "readyz"] => Self::Document(Document::Healthy),
+            ["api"] => Self::Document(Document::CoreVersions),
+            ["apis"] => Self::Document(Document::Groups),
+            ["apis", group] if group_is_served(group) => {
+                Self::Document(Document::Group((*group).to_owned()))
+            }
+            ["openapi", "v3"] => Self::Document(Document::OpenApi),
+            ["openapi", "v3", "api", "v1"] => Self::Document(Document::OpenApiOf {
+                group: String::new(),
+                version: "v1".to_owned(),
+            }),
+            ["openapi", "v3", "apis", group, version] => Self::Document(Document::OpenApiOf {
+                group: (*group).to_owned(),
+                version: (*version).to_owned(),
+            }),
+            ["api", version, rest @ ..] => Self::in_version("", version, rest, served),
+            ["apis", group, version, rest @ ..] if group_is_served(group) => {
+                Self::in_version(group, version, rest, served)
+            }
+            _ => Self::NoPath,
+        }
+    }
+
+    fn in_version(group: &str, version: &str, rest: &[&str], served: &[&'static Kind]) -> Self {
+        let kinds: Vec<_> = served
+            .iter()
+            .copied()
+            .filter(|kind| kind.group == group && kind.version == version)
+            .collect();
+        if rest.is_empty() && !kinds.is_empty() {
+            return Self::Document(Document::Resources {
+                group: group.to_owned(),
+                version: version.to_owned(),
+            });
+        }
+        let (watch, rest) = match rest {
+            ["watch", rest @ ..] => (true, rest),
+            rest => (false, rest),
+        };
+        let kind = |plural: &str| kinds.iter().copied().find(|kind| kind.plural == plural);
+        let (plural, namespace, name) = match *rest {
+            [plural] => (plural, None, None),
+            // Also `namespaces/x`: the Namespace itself.
+            [plural, name] => (plural, None, Some(name)),
+            ["namespaces", namespace, plural] => (plural, Some(namespace), None),
+            ["namespaces", namespace, plural, name] => (plural, Some(namespace), Some(name)),
+            _ => return Self::NoResource,
+        };
+        match kind(plural) {
+            Some(kind) if kind.namespaced || namespace.is_none() => Self::Resource(Target {
+                kind,
+                namespace: namespace.map(str::to_owned),
+                name: name.map(str::to_owned),
+                watch,
+            }),
+            _ => Self::NoResource,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn target(path: &str) -> Option<(&'static str, Option<String>, Option<String>, bool)> {
+        match Route::of(path, &Kind::served(&Config::default())) {
+            Route::Resource(target) => Some((
+                target.kind.kind,
+                target.namespace,
+                target.name,
+                target.watch,
+            )),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn paths_of_objects() {
+        let text = |text: &str| Some(text.to_owned());
+        let lease = "/apis/coordination.k8s.io/v1";
+        for (path, expected) in [
+            (
+                format!("{lease}/leases"),
+                Some(("Lease", None, None, false)),
+            ),
+            (
+                format!("{lease}/namespaces/ns/leases"),
+                Some(("Lease", text("ns"), None, false)),
+            ),
+            (
+                format!("{lease}/namespaces/ns/leases/a%20b"),
+                Some(("Lease", text("ns"), text("a b"), false)),
+            ),
+            (
+                format!("{lease}/watch/namespaces/ns/leases/a"),
+                Some(("Lease", text("ns"), text("a"), true)),
+            ),
+            (format!("{lease}/namespaces/ns/leases/a/status"), None),
+            (format!("{lease}/namespaces/ns/leasecandidates"), None),
+            (
+                "/api/v1/namespaces".to_owned(),
+                Some(("Namespace", None, None, false)),
+            ),
+            (
+                "/api/v1/namespaces/ns".to_owned(),
+                Some(("Namespace", None, text("ns"), false)),
+            ),
+            (
+                "/api/v1/namespaces/ns/events".to_owned(),
+                Some(("Event", text("ns"), None, false)),
+            ),
+            ("/api/v1/namespaces/ns/status".to_owned(), None),
+        ] {
+            assert_eq!(target(&path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_of_documents_and_of_nothing() {
+        let served = Kind::served(&Config::default());
+        for (path, expected) in [
+            (
+                "/apis/coordination.k8s.io",
+                "Document(Group(\"coordination.k8s.io\"))",
+            ),
+            ("/apis/coordination.k8s.io/v7", "NoResource"),
+            ("/apis/coordination.k8s.io/v7/leases", "NoResource"),
+            ("/apis/none.example.com/v1/things", "NoPath"),
+            ("/nothing/here", "NoPath"),
+            ("/api", "Document(CoreVersions)"),
+            ("/readyz", "Document(Healthy)"),
+        ] {
+            assert_eq!(format!("{:?}", Route::of(path, &served)), expected);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Reads of one object and of lists.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::json::Node;
+use crate::kind::Kind;
+use crate::options::{self, At, ListOptions};
+use crate::store::{Key, Store, Stored};
+
+/// A list on its way out.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) objects: Vec<Arc<Stored>>,
+    revision: u64,
+    /// Where the next page begins.
+    resume: Option<String>,
+    remaining: Option<usize>,
+}
+
+/// Where an earlier page ended.
+struct Resume {
+    /// The revision of the list, none to go on at the present one.
+    revision: Option<u64>,
+    /// The key after which it goes on.
+    after: Key,
+}
+
+/// How long a read waits for a revision of the future.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Reads one object. `cache` is the revision of the client's cache, if that lags behind.
+pub(crate) async fn get(
+    store: &Store,
+    kind: &Kind,
+    key: &Key,
+    resource_version: Option<&str>,
+    cache: Option<u64>,
+) -> Result<Arc<Stored>, Failure> {
+    let missing = || Failure::not_found(kind, &key.name);
+    let Some(text) = resource_version else {
+        return store
+            .with(|state| state.table(kind.bucket).object(key).cloned())
+            .ok_or_else(missing);
+    };
+    let revision = options::revision(text).map_err(Failure::internal)?;
+    wait(store, revision, cache).await?;
+    let object = store.with(|state| match cache {
+        Some(cache) => state.table(kind.bucket).at(cache).ok()?.remove(key),
+        None => state.table(kind.bucket).object(key).cloned(),
+    });
+    object.ok_or_else(missing)
+}
+
+/// Reads a list.
+pub(crate) async fn list(
+    store: &Store,
+    kind: &Kind,
+    namespace: Option<&str>,
+    options: &ListOptions,
+    cache: Option<u64>,
+) -> Result<Page, Failure> {
+    if let Some(token) = &options.resume {
+        let resume = Resume::parse(token, namespace)?;
+        if options
+            .resource_version
+            .as_deref()
+            .is_some_and(|version| version != "0")
+        {
+            return Err(Failure::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
+        return store.with(|state| {
+            let table = state.table(kind.bucket);
+            let revision = resume.revision.unwrap_or(state.revision());
+            let objects = table.at(revision).map_err(|_| {
+                let present = Resume {
+                    revision: None,
+                    after: resume.after.clone(),
+                };
+                Failure::expired_continue(present.token(namespace))
+            })?;
+            let objects = objects
+                .into_iter()
+                .filter(|(key, _)| *key > resume.after)
+                .map(|(_, object)| object);
+            Ok(Page::of(objects, revision, namespace, options))
+        });
+    }
+    let at = options.at()?;
+    if let At::NotOlderThan(revision) | At::Exact(revision) = at {
+        wait(
+            store,
+            revision,
+            cache.filter(|_| !matches!(at, At::Exact(_))),
+        )
+        .await?;
+    }
+    store.with(|state| {
+        let table = state.table(kind.bucket);
+        let present = state.revision();
+        let revision = match at {
+            At::Latest => present,
+            At::NotOlderThan(_) => cache.map_or(present, |cache| cache.min(present)),
+            At::Exact(revision) => revision,
+        };
+        if revision == present {
+            let objects = table.objects(namespace).cloned();
+            return Ok(Page::of(objects, revision, namespace, options));
+        }
+        let objects = table.at(revision).map_err(|_| Failure::expired_list())?;
+        Ok(Page::of(
+            objects.into_values(),
+            revision,
+            namespace,
+            options,
+        ))
+    })
+}
+
+/// Waits for a revision, for as long as the API server does.
+async fn wait(store: &Store, revision: u64, cache: Option<u64>) -> Result<(), Failure> {
+    let current = || cache.unwrap_or(u64::MAX).min(store.revision());
+    if revision <= current() {
+        return Ok(());
+    }
+    if cache.is_some() {
+        // A cache that is held back does not advance while we wait.
+        tokio::time::sleep(PATIENCE).await;
+        return Err(Failure::future_revision(revision, current()));
+    }
+    let reached = tokio::time::timeout(PATIENCE, store.reached(revision)).await;
+    reached.map_err(|_| Failure::future_revision(revision, current()))
+}
+
+// === impl Page ===
+
+impl Page {
+    /// Takes what is selected, up to the limit, from objects in order.
+    fn of(
+        objects: impl Iterator<Item = Arc<Stored>>,
+        revision: u64,
+        namespace: Option<&str>,
+        options: &ListOptions,
+    ) -> Self {
+        let selector = &options.selector;
+        let mut wanted = objects.filter(|object| {
+            let here = namespace.is_none_or(|namespace| object.key().namespace == namespace);
+            here && selector.matches(object.fields())
+        });
+        // What the cache answers is never cut into pages.
+        let cached = options.resource_version.as_deref() == Some("0") && options.resume.is_none();
+        let limit = if options.limit == 0 || cached {
+            usize::MAX
+        } else {
+            options.limit
+        };
+        let objects: Vec<_> = wanted.by_ref().take(limit).collect();
+        let rest = wanted.count();
+        let more = objects.last().filter(|_| rest > 0);
+        let resume = more.map(|last| {
+            let after = last.key().clone();
+            Resume {
+                revision: Some(revision),
+                after,
+            }
+            .token(namespace)
+        });
+        let remaining = (rest > 0 && selector.is_empty()).then_some(rest);
+        Self {
+            objects,
+            revision,
+            resume,
+            remaining,
+        }
+    }
+
+    /// The metadata of the list.
+    pub(crate) fn meta(&self) -> Value {
+        let mut meta = json!({"resourceVersion": self.revision.to_string()});
+        if let Some(resume) = &self.resume {
+            meta["continue"] = resume.as_str().into();
+        }
+        if let Some(remaining) = self.remaining {
+            meta["remainingItemCount"] = remaining.into();
+        }
+        meta
+    }
+}
+
+// === impl Resume ===
+
+impl Resume {
+    /// Reads a token: base64 of JSON with a revision and the key where the next page starts.
+    fn parse(token: &str, namespace: Option<&str>) -> Result<Self, Failure> {
+        let invalid = |why: &str| {
+            Failure::bad_request(format!(
+                "invalid continue token: continue key is not valid: {why}"
+            ))
+        };
+        let bytes = URL_SAFE_NO_PAD
+            .decode(token)
+            .map_err(|error| invalid(&error.to_string()))?;
+        let node = Node::parse(&bytes).map_err(|error| invalid(&error.0))?;
+        if node.text("v") != "meta.k8s.io/v1" {
+            return Err(invalid(
+                "server does not recognize this encoded version \"\"",
+            ));
+        }
+        let revision = match node.field("rv") {
+            Some(Node::Number(number)) => number.as_i64().unwrap_or_default(),
+            _ => 0,
+        };
+        let start = node.text("start");
+        if start.is_empty() {
+            return Err(invalid("encoded start key empty"));
+        }
+        let start = start.trim_end_matches('\0').trim_start_matches('/');
+        let after = match namespace {
+            Some(namespace) => Key::new(namespace, start),
+            None => {
+                let (namespace, name) = start.split_once('/').unwrap_or(("", start));
+                Key::new(namespace, name)
+            }
+        };
+        Ok(Self {
+            revision: u64::try_from(revision)
+                .ok()
+                .filter(|revision| *revision > 0),
+            after,
+        })
+    }
+
+    fn token(&self, namespace: Option<&str>) -> String {
+        let start = match namespace {
+            Some(_) => format!("/{}\0", self.after.name),
+            None => format!("{}/{}\0", self.after.namespace, self.after.name),
+        };
+        let revision = self
+            .revision
+            .map_or_else(|| json!(-1), |revision| json!(revision));
+        URL_SAFE_NO_PAD
+            .encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).to_string())
+    }
+}

@@ -1,0 +1,218 @@
+//! Requests for objects, by verb.
+
+use std::sync::Arc;
+
+use http::{Method, StatusCode};
+
+use crate::body;
+use crate::failure::Failure;
+use crate::options::{DeleteOptions, ListOptions, WriteOptions};
+use crate::patch;
+use crate::path::Target;
+use crate::read;
+use crate::remove::Removed;
+use crate::reply::{self, Form, Reply, Warnings};
+use crate::selector::Selector;
+use crate::server::{Call, Inner};
+use crate::show::View;
+use crate::store::Key;
+use crate::stream::Watch;
+use crate::write::{Transaction, Update, Written};
+
+// === impl Inner ===
+
+impl Inner {
+    /// Serves a request for one object or a collection.
+    pub(crate) async fn serve_resource(
+        self: &Arc<Self>,
+        target: &Target,
+        call: &Call,
+    ) -> Result<Reply, Failure> {
+        let namespace = target.namespace.as_deref();
+        let whole = !target.kind.namespaced || namespace.is_some();
+        let place = namespace.unwrap_or_default();
+        match (&call.method, target.name.as_deref()) {
+            (&Method::GET, name) if target.watch || name.is_none() => {
+                self.list_or_watch(target, call).await
+            }
+            (&Method::GET, Some(_)) if call.query.switch("watch") => {
+                self.list_or_watch(target, call).await
+            }
+            (&Method::GET, Some(name)) => self.get(target, place, name, call).await,
+            (&Method::POST, None) if whole => self.create(target, place, call),
+            (&Method::PUT, Some(name)) if whole => self.update(target, place, name, call),
+            (&Method::PATCH, Some(name)) if whole => self.patch(target, place, name, call),
+            (&Method::DELETE, Some(name)) if whole => self.delete(target, place, name, call),
+            (&Method::DELETE, None) if whole => self.delete_collection(target, call).await,
+            _ => Err(Failure::method_not_allowed()),
+        }
+    }
+
+    async fn get(
+        &self,
+        target: &Target,
+        namespace: &str,
+        name: &str,
+        call: &Call,
+    ) -> Result<Reply, Failure> {
+        let view = self.view(target, call)?;
+        let key = Key::new(namespace, name);
+        let version = call.query.text("resourceVersion");
+        let cache = call.link.borrow().cache;
+        let object = read::get(&self.store, target.kind, &key, version, cache).await?;
+        Ok(reply::json(StatusCode::OK, &view.object(object.fields())))
+    }
+
+    async fn list_or_watch(
+        self: &Arc<Self>,
+        target: &Target,
+        call: &Call,
+    ) -> Result<Reply, Failure> {
+        let form = Form::wanted(&call.headers, true)?;
+        let namespace = target.namespace.as_deref();
+        let mut options = ListOptions::read(&call.query, target.kind, target.watch)?;
+        if let Some(name) = &target.name {
+            options.selector.fields = options.selector.fields.and("metadata.name", name);
+        }
+        let view = View::new(target.kind, form, &call.query, &self.config.clock)?;
+        if options.watch {
+            let body = Watch::begin(self, view, namespace, &options, call.link.clone())?;
+            return Ok(reply::stream(body));
+        }
+        let cache = call.link.borrow().cache;
+        let page = read::list(&self.store, target.kind, namespace, &options, cache).await?;
+        let items = page.objects.iter().map(|object| object.fields());
+        Ok(reply::json(StatusCode::OK, &view.list(page.meta(), items)))
+    }
+
+    fn create(&self, target: &Target, namespace: &str, call: &Call) -> Result<Reply, Failure> {
+        let view = self.view(target, call)?;
+        let options = WriteOptions::read(&call.query, "CreateOptions")?;
+        let mut warnings = Warnings::default();
+        let new = body::object(
+            target.kind,
+            &call.headers,
+            &call.body,
+            options.validation,
+            &mut warnings,
+        )?;
+        let written = self.transaction(target, options.dry_run, |transaction| {
+            transaction.create(namespace, new)
+        })?;
+        Ok(written_reply(&view, &written, &warnings))
+    }
+
+    fn update(
+        &self,
+        target: &Target,
+        namespace: &str,
+        name: &str,
+        call: &Call,
+    ) -> Result<Reply, Failure> {
+        let view = self.view(target, call)?;
+        let options = WriteOptions::read(&call.query, "UpdateOptions")?;
+        let mut warnings = Warnings::default();
+        let new = body::object(
+            target.kind,
+            &call.headers,
+            &call.body,
+            options.validation,
+            &mut warnings,
+        )?;
+        let written = self.transaction(target, options.dry_run, |transaction| {
+            transaction.update(namespace, name, new, Update::Put)
+        })?;
+        Ok(written_reply(&view, &written, &warnings))
+    }
+
+    fn patch(
+        &self,
+        target: &Target,
+        namespace: &str,
+        name: &str,
+        call: &Call,
+    ) -> Result<Reply, Failure> {
+        let patch = patch::Patch::of(target.kind, &call.headers, &call.body)?;
+        let view = self.view(target, call)?;
+        let options = WriteOptions::read(&call.query, "PatchOptions")?;
+        let mut warnings = Warnings::default();
+        let written = self.transaction(target, options.dry_run, |transaction| {
+            let key = transaction.key(namespace, name);
+            let Some(object) = transaction.current(&key) else {
+                return Err(Failure::not_found(target.kind, name));
+            };
+            let new = patch.apply(
+                target.kind,
+                object.fields(),
+                options.validation,
+                &mut warnings,
+            )?;
+            transaction.update(namespace, name, new, Update::Patch)
+        })?;
+        Ok(written_reply(&view, &written, &warnings))
+    }
+
+    fn delete(
+        &self,
+        target: &Target,
+        namespace: &str,
+        name: &str,
+        call: &Call,
+    ) -> Result<Reply, Failure> {
+        let view = self.view(target, call)?;
+        let options = DeleteOptions::read(&call.query, &call.body)?;
+        let removed = self.transaction(target, options.dry_run, |transaction| {
+            transaction.delete(namespace, name, &options)
+        })?;
+        Ok(match removed {
+            Removed::Gone(status) => reply::json(StatusCode::OK, &status),
+            Removed::Waiting(fields) => reply::json(StatusCode::OK, &view.object(&fields)),
+        })
+    }
+
+    async fn delete_collection(&self, target: &Target, call: &Call) -> Result<Reply, Failure> {
+        let view = self.view(target, call)?;
+        let delete = DeleteOptions::read(&call.query, &call.body)?;
+        let options = ListOptions::read(&call.query, target.kind, false)?;
+        let namespace = target.namespace.as_deref();
+        let page = read::list(&self.store, target.kind, namespace, &options, None).await?;
+        let selector: &Selector = &options.selector;
+        let removed = self.transaction(target, delete.dry_run, |transaction| {
+            transaction.delete_all(namespace, selector)
+        });
+        Ok(reply::json(
+            StatusCode::OK,
+            &view.list(page.meta(), &removed),
+        ))
+    }
+
+    fn view(&self, target: &Target, call: &Call) -> Result<View, Failure> {
+        let form = Form::wanted(&call.headers, false)?;
+        View::new(target.kind, form, &call.query, &self.config.clock)
+    }
+
+    /// Runs one transaction of a write.
+    fn transaction<T>(
+        &self,
+        target: &Target,
+        dry_run: bool,
+        run: impl FnOnce(&mut Transaction<'_>) -> T,
+    ) -> T {
+        self.store.with(|state| {
+            let kind = target.kind;
+            let config = &self.config;
+            run(&mut Transaction {
+                state,
+                config,
+                kind,
+                dry_run,
+            })
+        })
+    }
+}
+
+fn written_reply(view: &View, written: &Written, warnings: &Warnings) -> Reply {
+    let mut reply = reply::json(written.code, &view.object(&written.fields));
+    warnings.put_on(&mut reply);
+    reply
+}

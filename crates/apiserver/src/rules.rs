@@ -1,0 +1,233 @@
+//! What each kind demands of its objects, and what the server adds to them.
+
+use elector_api::{
+    CandidateApi, FieldError, Lease, LeaseCandidate, names, validate_candidate,
+    validate_candidate_update, validate_lease, validate_lease_update,
+};
+use serde_json::{Value, json};
+
+use crate::config::Config;
+use crate::kind::{Bucket, Kind};
+use crate::show::Fields;
+
+/// Brings a new object into the form in which it is stored, before it is checked.
+pub(crate) fn prepare_create(kind: &Kind, config: &Config, new: &mut Fields) {
+    match kind.bucket {
+        Bucket::Leases if !config.gate => {
+            for name in GATED {
+                spec(new).remove(name);
+            }
+        }
+        Bucket::CustomCandidates => {
+            new["metadata"]["generation"] = 1.into();
+        }
+        Bucket::Namespaces => {
+            let name = new["metadata"]["name"].clone();
+            let labels = meta(new).entry("labels").or_insert_with(|| json!({}));
+            labels["kubernetes.io/metadata.name"] = name;
+            new.insert("spec".to_owned(), json!({"finalizers": ["kubernetes"]}));
+            new.insert("status".to_owned(), json!({"phase": "Active"}));
+        }
+        Bucket::Leases | Bucket::Candidates | Bucket::Events => {}
+    }
+}
+
+/// Brings an update into the form in which it is stored, before it is checked.
+pub(crate) fn prepare_update(kind: &Kind, config: &Config, new: &mut Fields, old: &Fields) {
+    // Only the server sets these.
+    for name in ["creationTimestamp", "generation"] {
+        keep(new, old, name);
+    }
+    for name in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if new["metadata"].get(name).is_none_or(Value::is_null) {
+            keep(new, old, name);
+        }
+    }
+    match kind.bucket {
+        // A field that the stored object has may be changed; one that it has not stays out.
+        Bucket::Leases if !config.gate => {
+            for name in GATED
+                .into_iter()
+                .filter(|name| old["spec"].get(name).is_none())
+            {
+                spec(new).remove(name);
+            }
+        }
+        Bucket::CustomCandidates if new.get("spec") != old.get("spec") => {
+            let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+            new["metadata"]["generation"] = (generation + 1).into();
+        }
+        Bucket::Namespaces => {
+            for part in ["spec", "status"] {
+                if let Some(value) = old.get(part) {
+                    new.insert(part.to_owned(), value.clone());
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What is wrong with a new object.
+pub(crate) fn create_errors(kind: &Kind, new: &Fields) -> Vec<FieldError> {
+    match kind.bucket {
+        Bucket::Leases => {
+            let lease = Lease::from_value(whole(new));
+            beyond(lease.faults(), validate_lease(&lease))
+        }
+        Bucket::Candidates if kind.version == "v1alpha1" => preferences_errors(new, |candidate| {
+            beyond(candidate.faults(), validate_candidate(candidate))
+        }),
+        Bucket::Candidates | Bucket::CustomCandidates => {
+            let candidate = candidate(kind, whole(new));
+            beyond(candidate.faults(), validate_candidate(&candidate))
+        }
+        Bucket::Namespaces => {
+            let name = text(new, "name");
+            let rules = match name {
+                "" => Vec::new(),
+                name if name.contains('.') => vec!["must not contain dots".to_owned()],
+                name => names::dns_label(name),
+            };
+            let mut errors: Vec<_> = rules
+                .into_iter()
+                .map(|rule| FieldError::invalid("metadata.name", name, rule))
+                .collect();
+            errors.extend(
+                metadata_errors(new)
+                    .into_iter()
+                    .filter(|error| name.is_empty() || error.field != "metadata.name"),
+            );
+            errors
+        }
+        Bucket::Events => metadata_errors(new),
+    }
+}
+
+/// What is wrong with an update. The API server checks the metadata twice, and says so twice.
+pub(crate) fn update_errors(kind: &Kind, new: &Fields, old: &Fields) -> Vec<FieldError> {
+    let errors = match kind.bucket {
+        Bucket::Leases => {
+            let (lease, old) = (Lease::from_value(whole(new)), Lease::from_value(whole(old)));
+            beyond(lease.faults(), validate_lease_update(&lease, &old))
+        }
+        Bucket::Candidates if kind.version == "v1alpha1" => {
+            let old = LeaseCandidate::from_value(whole(old));
+            preferences_errors(new, |candidate| {
+                beyond(
+                    candidate.faults(),
+                    validate_candidate_update(candidate, &old),
+                )
+            })
+        }
+        Bucket::Candidates | Bucket::CustomCandidates => {
+            let (new, old) = (candidate(kind, whole(new)), candidate(kind, whole(old)));
+            beyond(new.faults(), validate_candidate_update(&new, &old))
+        }
+        Bucket::Namespaces | Bucket::Events => {
+            let (lease, old) = (Lease::from_value(bare(new)), Lease::from_value(bare(old)));
+            beyond(lease.faults(), validate_lease_update(&lease, &old))
+        }
+    };
+    let (mut metadata, rest): (Vec<_>, Vec<_>) = errors
+        .into_iter()
+        .partition(|error| error.field.starts_with("metadata."));
+    if !kind.custom {
+        metadata.extend(metadata.clone());
+    }
+    metadata.extend(rest);
+    metadata
+}
+
+/// The fields of a Lease that the gate guards.
+const GATED: [&str; 2] = ["strategy", "preferredHolder"];
+
+/// The errors after the faults: what could not be read was refused by decoding, whose limits are wider.
+fn beyond(faults: &[FieldError], errors: Vec<FieldError>) -> Vec<FieldError> {
+    errors.into_iter().skip(faults.len()).collect()
+}
+
+fn candidate(kind: &Kind, object: Value) -> LeaseCandidate {
+    let mut candidate = LeaseCandidate::from_value(object);
+    candidate.api = if kind.custom {
+        CandidateApi::Elector
+    } else {
+        CandidateApi::V1Beta1
+    };
+    candidate
+}
+
+/// v1alpha1 has a list of strategies in place of one: each entry is checked, none is needed, nor is a binary version.
+fn preferences_errors(
+    new: &Fields,
+    check: impl Fn(&LeaseCandidate) -> Vec<FieldError>,
+) -> Vec<FieldError> {
+    let entries = new["spec"]["preferredStrategies"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    let mut errors: Vec<FieldError> = Vec::new();
+    for (index, entry) in entries.iter().map(Some).chain([None]).enumerate() {
+        let mut object = whole(new);
+        object["spec"]["strategy"] = entry.cloned().unwrap_or_else(|| "elector.dev/none".into());
+        for mut error in check(&LeaseCandidate::from_value(object)) {
+            if error.field == "spec.strategy.strategy" {
+                error.field = format!("spec.preferredStrategies[{index}]");
+            }
+            let optional = error == FieldError::required("spec.binaryVersion", "");
+            if !optional && !errors.contains(&error) {
+                errors.push(error);
+            }
+        }
+    }
+    errors
+}
+
+/// The errors of the metadata alone, by the rules that all kinds share.
+fn metadata_errors(new: &Fields) -> Vec<FieldError> {
+    let lease = Lease::from_value(bare(new));
+    beyond(lease.faults(), validate_lease(&lease))
+}
+
+/// The object as a Lease without a spec; what has no namespace is lent one.
+fn bare(object: &Fields) -> Value {
+    let mut metadata = object["metadata"].clone();
+    if metadata.get("namespace").is_none() {
+        metadata["namespace"] = "none".into();
+    }
+    json!({"metadata": metadata})
+}
+
+fn whole(object: &Fields) -> Value {
+    Value::Object(object.clone())
+}
+
+fn keep(new: &mut Fields, old: &Fields, name: &str) {
+    let value = old["metadata"].get(name).cloned();
+    match value {
+        Some(value) => meta(new).insert(name.to_owned(), value),
+        None => meta(new).remove(name),
+    };
+}
+
+/// A text of the metadata.
+pub(crate) fn text<'a>(object: &'a Fields, name: &str) -> &'a str {
+    object["metadata"][name].as_str().unwrap_or_default()
+}
+
+/// The metadata, which every decoded object has.
+pub(crate) fn meta(object: &mut Fields) -> &mut Fields {
+    part(object, "metadata")
+}
+
+fn spec(object: &mut Fields) -> &mut Fields {
+    part(object, "spec")
+}
+
+fn part<'a>(object: &'a mut Fields, name: &str) -> &'a mut Fields {
+    let part = object.entry(name).or_insert_with(|| json!({}));
+    if !part.is_object() {
+        *part = json!({});
+    }
+    part.as_object_mut()
+        .expect("it was made an object just now")
+}

@@ -1,0 +1,317 @@
+//! The fields of the served kinds, and decoding by them as Go does: unknown fields dropped and reported, wrong types
+//! refused, empty values left out.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use crate::gotime::{GoTime, Layout};
+use crate::json::Node;
+
+/// A struct of the API.
+#[derive(Debug)]
+pub(crate) struct Struct {
+    /// Its name in Go, which errors repeat.
+    pub(crate) name: &'static str,
+    /// The package's short name in Go.
+    pub(crate) package: &'static str,
+    /// Its fields, in Go's order.
+    pub(crate) fields: &'static [Field],
+}
+
+/// A field of a struct.
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Type,
+    /// Whether an empty value is written all the same.
+    pub(crate) keep: bool,
+    /// What OpenAPI says of it.
+    pub(crate) about: &'static str,
+}
+
+/// The type of a field.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Type {
+    /// A text whose empty value is none.
+    Text,
+    /// A text whose empty value is one.
+    OptionalText,
+    Int32,
+    Int64,
+    Bool,
+    Time(Layout),
+    /// A map of texts.
+    Texts,
+    /// A list of texts, merged as a set.
+    TextList,
+    Struct(&'static Struct),
+    /// A list of structs, merged by this field.
+    Structs(&'static Struct, &'static str),
+    /// Accepted, not kept.
+    Dropped,
+}
+
+/// A decoded object.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Decoded {
+    pub(crate) fields: Map<String, Value>,
+    /// What strict decoding objects to: `unknown field "spec.x"`.
+    pub(crate) objections: Vec<String>,
+}
+
+// === impl Struct ===
+
+impl Struct {
+    /// Decodes an object. The error is Go's.
+    pub(crate) fn decode(&self, node: &Node) -> Result<Decoded, String> {
+        let Node::Map(fields) = node else {
+            let (found, package, name) = (node.go_name(), self.package, self.name);
+            return Err(format!(
+                "json: cannot unmarshal {found} into Go value of type {package}.{name}"
+            ));
+        };
+        let mut objections = Vec::new();
+        let fields = self.decode_fields(fields, "", &mut objections)?;
+        Ok(Decoded { fields, objections })
+    }
+
+    /// The field of that name.
+    pub(crate) fn field(&self, name: &str) -> Option<&'static Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    fn decode_fields(
+        &self,
+        fields: &[(String, Node)],
+        path: &str,
+        objections: &mut Vec<String>,
+    ) -> Result<Map<String, Value>, String> {
+        let mut decoded = Map::new();
+        let mut seen = BTreeSet::new();
+        for (name, node) in fields {
+            let path = if path.is_empty() {
+                name.clone()
+            } else {
+                format!("{path}.{name}")
+            };
+            let Some(field) = self.field(name) else {
+                objections.push(format!("unknown field {path:?}"));
+                continue;
+            };
+            if !seen.insert(name) {
+                objections.push(format!("duplicate field {path:?}"));
+            }
+            match self.decode_field(field, node, &path, objections)? {
+                Some(value) => decoded.insert(name.clone(), value),
+                None => decoded.remove(name),
+            };
+        }
+        for field in self.fields.iter().filter(|field| field.keep) {
+            decoded
+                .entry(field.name)
+                .or_insert_with(|| field.kind.zero());
+        }
+        Ok(decoded)
+    }
+
+    fn decode_field(
+        &self,
+        field: &Field,
+        node: &Node,
+        path: &str,
+        objections: &mut Vec<String>,
+    ) -> Result<Option<Value>, String> {
+        if matches!(node, Node::Null) {
+            return Ok(None);
+        }
+        let refused = |found: &str, into: &str| {
+            format!(
+                "json: cannot unmarshal {found} into Go struct field {}.{path} of type {into}",
+                self.name
+            )
+        };
+        let mismatch = || Err(refused(node.go_name(), &field.kind.go_name()));
+        let value = match (field.kind, node) {
+            (Type::Dropped, _) => None,
+            (Type::Text | Type::OptionalText, Node::Text(text)) => {
+                let kept =
+                    matches!(field.kind, Type::OptionalText) || field.keep || !text.is_empty();
+                kept.then(|| text.as_str().into())
+            }
+            (Type::Int32 | Type::Int64, Node::Number(number)) => {
+                let fits = number.as_i64().filter(|number| match field.kind {
+                    Type::Int32 => i32::try_from(*number).is_ok(),
+                    _ => true,
+                });
+                let fits = fits
+                    .ok_or_else(|| refused(&format!("number {number}"), &field.kind.go_name()))?;
+                Some(fits.into())
+            }
+            (Type::Bool, Node::Bool(truth)) => Some((*truth).into()),
+            (Type::Time(layout), Node::Text(text)) => {
+                // The zero time is not left out, unlike other empty values.
+                let time = GoTime::parse(text, layout)?;
+                Some(time.map_or(Value::Null, |time| time.format(layout).into()))
+            }
+            (Type::Texts, Node::Map(fields)) => {
+                let mut texts = Map::new();
+                for (name, node) in fields {
+                    let text = match node {
+                        Node::Text(text) => text.as_str(),
+                        Node::Null => "",
+                        _ => return Err(refused(node.go_name(), "string")),
+                    };
+                    if texts.insert(name.clone(), text.into()).is_some() {
+                        objections.push(format!("duplicate field {:?}", format!("{path}.{name}")));
+                    }
+                }
+                (!texts.is_empty()).then_some(Value::Object(texts))
+            }
+            (Type::TextList, Node::List(items)) => {
+                let mut texts = Vec::new();
+                for node in items {
+                    texts.push(match node {
+                        Node::Text(text) => Value::from(text.as_str()),
+                        Node::Null => "".into(),
+                        _ => return Err(refused(node.go_name(), "string")),
+                    });
+                }
+                (!texts.is_empty()).then_some(texts.into())
+            }
+            (Type::Struct(inner), Node::Map(fields)) => {
+                let fields = inner.decode_fields(fields, path, objections)?;
+                Some(Value::Object(fields))
+            }
+            (Type::Structs(inner, _), Node::List(items)) => {
+                let mut list = Vec::new();
+                for (index, node) in items.iter().enumerate() {
+                    let path = format!("{path}[{index}]");
+                    let fields = match node {
+                        Node::Map(fields) => inner.decode_fields(fields, &path, objections)?,
+                        Node::Null => inner.decode_fields(&[], &path, objections)?,
+                        _ => return mismatch(),
+                    };
+                    list.push(Value::Object(fields));
+                }
+                (!list.is_empty()).then_some(list.into())
+            }
+            _ => return mismatch(),
+        };
+        Ok(value)
+    }
+}
+
+// === impl Type ===
+
+impl Type {
+    /// What Go calls it in its errors.
+    fn go_name(self) -> String {
+        match self {
+            Self::Text | Self::OptionalText | Self::Time(_) => "string".to_owned(),
+            Self::Int32 => "int32".to_owned(),
+            Self::Int64 => "int64".to_owned(),
+            Self::Bool => "bool".to_owned(),
+            Self::Texts => "map[string]string".to_owned(),
+            Self::TextList => "[]string".to_owned(),
+            Self::Struct(inner) => format!("{}.{}", inner.package, inner.name),
+            Self::Structs(inner, _) => format!("[]{}.{}", inner.package, inner.name),
+            Self::Dropped => "interface {}".to_owned(),
+        }
+    }
+
+    /// What a field that is always written has when nothing was given.
+    fn zero(self) -> Value {
+        match self {
+            Self::Struct(inner) => {
+                let kept = inner.fields.iter().filter(|field| field.keep);
+                Value::Object(
+                    kept.map(|field| (field.name.to_owned(), field.kind.zero()))
+                        .collect(),
+                )
+            }
+            Self::Text | Self::OptionalText => "".into(),
+            Self::Int32 | Self::Int64 => 0.into(),
+            Self::Bool => false.into(),
+            Self::Time(_) | Self::Texts | Self::TextList | Self::Structs(..) | Self::Dropped => {
+                Value::Null
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fields::LEASE;
+
+    fn decode(text: &str) -> Result<Decoded, String> {
+        LEASE.decode(&Node::parse(text.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn what_is_empty_is_left_out_unless_it_means_something() {
+        let decoded = decode(
+            r#"{"metadata": {"name": "a", "labels": {}, "finalizers": [], "selfLink": "x", "generateName": ""},
+                "spec": {"holderIdentity": "", "renewTime": null, "acquireTime": "0001-01-01T00:00:00.000000Z"}}"#,
+        )
+        .unwrap();
+        assert_eq!(
+            Value::Object(decoded.fields),
+            json!({"metadata": {"name": "a"}, "spec": {"holderIdentity": "", "acquireTime": null}})
+        );
+        assert_eq!(decode("{}").unwrap().fields["spec"], json!({}));
+    }
+
+    #[test]
+    fn objections_come_in_the_order_of_the_text() {
+        let text = r#"{"spec": {"z": 1, "leaseTransitions": 1, "leaseTransitions": 2}, "a": 0,
+                       "metadata": {"labels": {"x": "1", "x": "2"}, "ownerReferences": [{"b": 1}]}}"#;
+        let decoded = decode(text).unwrap();
+        assert_eq!(
+            decoded.objections,
+            [
+                r#"unknown field "spec.z""#,
+                r#"duplicate field "spec.leaseTransitions""#,
+                r#"unknown field "a""#,
+                r#"duplicate field "metadata.labels.x""#,
+                r#"unknown field "metadata.ownerReferences[0].b""#,
+            ]
+        );
+        assert_eq!(decoded.fields["spec"]["leaseTransitions"], 2);
+    }
+
+    #[test]
+    fn wrong_types_are_refused_in_the_words_of_go() {
+        for (text, error) in [
+            (
+                r#"{"spec": {"holderIdentity": 7}}"#,
+                "number into Go struct field LeaseSpec.spec.holderIdentity of type string",
+            ),
+            (
+                r#"{"spec": {"leaseTransitions": 1.5}}"#,
+                "number 1.5 into Go struct field LeaseSpec.spec.leaseTransitions of type int32",
+            ),
+            (
+                r#"{"spec": {"leaseTransitions": 4294967296}}"#,
+                "number 4294967296 into Go struct field LeaseSpec.spec.leaseTransitions of type int32",
+            ),
+            (
+                r#"{"spec": []}"#,
+                "array into Go struct field Lease.spec of type v1.LeaseSpec",
+            ),
+            (
+                r#"{"metadata": {"labels": {"x": 1}}}"#,
+                "number into Go struct field ObjectMeta.metadata.labels of type string",
+            ),
+            (
+                r#"{"metadata": {"labels": "x"}}"#,
+                "string into Go struct field ObjectMeta.metadata.labels of type map[string]string",
+            ),
+        ] {
+            assert_eq!(decode(text), Err(format!("json: cannot unmarshal {error}")));
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Label selectors, with the grammar and the complaints of the API server.
+
+use elector_api::names;
+use serde_json::Value;
+
+/// A conjunction of requirements.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LabelSelector(Vec<Requirement>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Requirement {
+    key: String,
+    operator: Operator,
+    values: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Exists,
+    Missing,
+    In,
+    NotIn,
+    Above,
+    Below,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token {
+    Word(String),
+    /// One of `! = == != < > ( ) ,`.
+    Sign(&'static str),
+    End,
+}
+
+struct Parser {
+    tokens: Vec<Token>,
+    next: usize,
+}
+
+const SIGNS: [&str; 9] = ["==", "!=", "=", "!", "<", ">", "(", ")", ","];
+
+// === impl LabelSelector ===
+
+impl LabelSelector {
+    /// Reads a selector such as `a=b,c in (d,e),!f`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let mut parser = Parser {
+            tokens: tokens(text),
+            next: 0,
+        };
+        let mut requirements = Vec::new();
+        loop {
+            match parser.peek() {
+                Token::Word(_) | Token::Sign("!") => {
+                    let requirement = parser.requirement();
+                    requirements.push(
+                        requirement.map_err(|why| format!("unable to parse requirement: {why}"))?,
+                    );
+                    match parser.take() {
+                        Token::End => return Ok(Self(requirements)),
+                        Token::Sign(",") => match parser.peek() {
+                            Token::Word(_) | Token::Sign("!") => {}
+                            other => {
+                                return Err(format!(
+                                    "found '{}', expected: identifier after ','",
+                                    other.text()
+                                ));
+                            }
+                        },
+                        other => {
+                            return Err(format!(
+                                "found '{}', expected: ',' or 'end of string'",
+                                other.text()
+                            ));
+                        }
+                    }
+                }
+                Token::End => return Ok(Self(requirements)),
+                other => {
+                    return Err(format!(
+                        "found '{}', expected: !, identifier, or 'end of string'",
+                        other.text()
+                    ));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether these labels, a map or nothing, fulfil it.
+    pub(crate) fn matches(&self, labels: &Value) -> bool {
+        self.0.iter().all(|requirement| {
+            requirement.matches(labels.get(&requirement.key).and_then(Value::as_str))
+        })
+    }
+}
+
+// === impl Requirement ===
+
+impl Requirement {
+    fn matches(&self, value: Option<&str>) -> bool {
+        let listed = || value.is_some_and(|value| self.values.iter().any(|one| one == value));
+        let compared = |holds: fn(&i64, &i64) -> bool| {
+            let number = value.and_then(|value| value.parse().ok());
+            let bound = self.values.first().and_then(|bound| bound.parse().ok());
+            number
+                .zip(bound)
+                .is_some_and(|(number, bound)| holds(&number, &bound))
+        };
+        match self.operator {
+            Operator::Exists => value.is_some(),
+            Operator::Missing => value.is_none(),
+            Operator::In => listed(),
+            Operator::NotIn => !listed(),
+            Operator::Above => compared(i64::gt),
+            Operator::Below => compared(i64::lt),
+        }
+    }
+
+    fn check(self) -> Result<Self, String> {
+        for (index, value) in self.values.iter().enumerate() {
+            if matches!(self.operator, Operator::Above | Operator::Below)
+                && value.parse::<i64>().is_err()
+            {
+                return Err(format!(
+                    "values[{index}]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"
+                ));
+            }
+            if let Some(rule) = names::label_value(value).first() {
+                return Err(format!(
+                    "values[{index}][{}]: Invalid value: {value:?}: {rule}",
+                    self.key
+                ));
+            }
+        }
+        Ok(self)
+    }
+}
+
+// === impl Parser ===
+
+impl Parser {
+    fn peek(&self) -> Token {
+        self.tokens.get(self.next).cloned().unwrap_or(Token::End)
+    }
+
+    fn take(&mut self) -> Token {
+        let token = self.peek();
+        self.next += 1;
+        token
+    }
+
+    fn requirement(&mut self) -> Result<Requirement, String> {
+        let missing = self.peek() == Token::Sign("!");
+        if missing {
+            self.take();
+        }
+        let key = match self.take() {
+            Token::Word(key) => key,
+            other => return Err(format!("found '{}', expected: identifier", other.text())),
+        };
+        if let Some(rule) = names::qualified_name(&key).first() {
+            return Err(format!("<nil>: Invalid value: {key:?}: {rule}"));
+        }
+        let exists = matches!(self.peek(), Token::End | Token::Sign(","));
+        let (operator, values) = if missing {
+            (Operator::Missing, Vec::new())
+        } else if exists {
+            (Operator::Exists, Vec::new())
+        } else {
+            self.comparison()?
+        };
+        Requirement {
+            key,
+            operator,
+            values,
+        }
+        .check()
+    }
+
+    fn comparison(&mut self) -> Result<(Operator, Vec<String>), String> {
+        let operator = match self.take() {
+            Token::Sign("=" | "==") => Operator::In,
+            Token::Sign("!=") => Operator::NotIn,
+            Token::Sign(">") => Operator::Above,
+            Token::Sign("<") => Operator::Below,
+            Token::Word(word) if word == "in" => return Ok((Operator::In, self.values()?)),
+            Token::Word(word) if word == "notin" => return Ok((Operator::NotIn, self.values()?)),
+            other => {
+                return Err(format!(
+                    "found '{}', expected: in, notin, =, ==, !=, gt, lt",
+                    other.text()
+                ));
+            }
+        };
+        let value = match self.peek() {
+            Token::End | Token::Sign(",") => String::new(),
+            Token::Word(word) => {
+                self.take();
+                word
+            }
+            other => return Err(format!("found '{}', expected: identifier", other.text())),
+        };
+        Ok((operator, vec![value]))
+    }
+
+    fn values(&mut self) -> Result<Vec<String>, String> {
+        match self.take() {
+            Token::Sign("(") => {}
+            other => return Err(format!("found '{}' expected: '('", other.text())),
+        }
+        let mut values = Vec::new();
+        let mut expected = true;
+        loop {
+            match self.take() {
+                Token::Word(word) if expected => {
+                    values.push(word);
+                    expected = false;
+                }
+                Token::Sign(",") => {
+                    if expected {
+                        values.push(String::new());
+                    }
+                    expected = true;
+                }
+                Token::Sign(")") => {
+                    if expected {
+                        values.push(String::new());
+                    }
+                    return Ok(values);
+                }
+                other => {
+                    return Err(format!(
+                        "found '{}', expected: ',', ')' or identifier",
+                        other.text()
+                    ));
+                }
+            }
+        }
+    }
+}
+
+// === impl Token ===
+
+impl Token {
+    fn text(&self) -> &str {
+        match self {
+            Self::Word(word) => word,
+            Self::Sign(sign) => sign,
+            Self::End => "",
+        }
+    }
+}
+
+fn tokens(text: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        if let Some(sign) = SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
+            tokens.push(Token::Sign(sign));
+            rest = &rest[sign.len()..];
+        } else {
+            let end = rest
+                .find(|one: char| one.is_whitespace() || "!=<>(),".contains(one))
+                .unwrap_or(rest.len());
+            tokens.push(Token::Word(rest[..end].to_owned()));
+            rest = &rest[end..];
+        }
+        rest = rest.trim_start();
+    }
+    tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn labels_are_compared() {
+        let labels = json!({"x": "1", "y": "b", "empty": ""});
+        for (text, expected) in [
+            ("", true),
+            ("x", true),
+            ("!x", false),
+            ("!z", true),
+            ("x=1", true),
+            ("x == 1, y=b", true),
+            ("x!=1", false),
+            ("z!=1", true),
+            ("x in (2, 1)", true),
+            ("x notin (2,1)", false),
+            ("z notin (1)", true),
+            ("x>0", true),
+            ("x<1", false),
+            ("y>0", false),
+            ("empty=", true),
+            ("in=1", false),
+        ] {
+            assert_eq!(
+                LabelSelector::parse(text).unwrap().matches(&labels),
+                expected,
+                "{text}"
+            );
+        }
+        assert!(LabelSelector::parse("!x").unwrap().matches(&Value::Null));
+    }
+
+    #[test]
+    fn nonsense_is_refused_in_the_words_of_the_server() {
+        for (text, error) in [
+            (
+                "a b",
+                "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt",
+            ),
+            (
+                "x in 1",
+                "unable to parse requirement: found '1' expected: '('",
+            ),
+            (
+                "x in (1",
+                "unable to parse requirement: found '', expected: ',', ')' or identifier",
+            ),
+            ("x=1,", "found '', expected: identifier after ','"),
+            ("x=1 y", "found 'y', expected: ',' or 'end of string'"),
+            (
+                "=1",
+                "found '=', expected: !, identifier, or 'end of string'",
+            ),
+            (
+                "x>a",
+                "unable to parse requirement: values[0]: Invalid value: \"a\": for 'Gt', 'Lt' operators, \
+                 the value must be an integer",
+            ),
+        ] {
+            assert_eq!(LabelSelector::parse(text).unwrap_err(), error);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The server: one request in, one answer out.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
+
+use crate::body;
+use crate::config::Config;
+use crate::discovery;
+use crate::failure::Failure;
+use crate::faults::{Asked, Book, Broken, Fault, Link, Switches, Verb};
+use crate::kind::Kind;
+use crate::path::{Route, Target};
+use crate::query::Query;
+use crate::reply::{self, Reply};
+use crate::store::Store;
+use crate::write::add_namespace;
+
+/// An in-memory coordination API server. Clones are the same server.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use elector_apiserver::{ApiServer, Config};
+///
+/// let server = ApiServer::new(Config::default());
+/// let client = kube::Client::new(server.service("me"), "default");
+/// assert_eq!(client.apiserver_version().await?.git_version, "v1.36.0");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ApiServer {
+    inner: Arc<Inner>,
+}
+
+/// What all clones share.
+pub(crate) struct Inner {
+    pub(crate) config: Config,
+    pub(crate) kinds: Vec<&'static Kind>,
+    pub(crate) store: Store,
+    book: Book,
+}
+
+/// A request, taken apart.
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) headers: HeaderMap,
+    pub(crate) query: Query,
+    pub(crate) body: axum::body::Bytes,
+    pub(crate) link: tokio::sync::watch::Receiver<Link>,
+}
+
+/// The header that tells clients apart.
+pub(crate) const CLIENT: &str = "x-elector-client";
+
+/// Who nobody is.
+const ANONYMOUS: &str = "system:anonymous";
+
+/// The namespaces of every cluster.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+// === impl ApiServer ===
+
+impl ApiServer {
+    /// A server with an empty store but for the usual namespaces.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let store = Store::new(config.history, config.watch_queue, config.seed);
+        store.with(|state| {
+            for name in NAMESPACES {
+                add_namespace(state, &config, name);
+            }
+        });
+        let inner = Inner {
+            kinds: Kind::served(&config),
+            config,
+            store,
+            book: Book::default(),
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// As an axum router, to be served by whoever likes to, and to be put beside other routes. Here a fault that
+    /// breaks a connection shows as status 500: only [`service`](Self::service) and [`serve`](Self::serve) can really
+    /// break one.
+    pub fn router(&self) -> Router {
+        Router::new().fallback(route).with_state(self.clone())
+    }
+
+    /// The fault switches of a client.
+    #[must_use]
+    pub fn switches(&self, client: &str) -> Switches {
+        self.inner.book.of(client)
+    }
+
+    /// The present revision of the store.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.inner.store.revision()
+    }
+
+    /// Forgets all history: older revisions answer 410 from now on, as after a compaction of etcd.
+    pub fn compact(&self) {
+        self.inner.store.with(crate::store::State::compact);
+    }
+
+    /// How many watches are open.
+    #[must_use]
+    pub fn watches(&self) -> usize {
+        self.inner.store.with(|state| {
+            let buckets = crate::kind::Bucket::ALL;
+            buckets
+                .into_iter()
+                .map(|bucket| state.table(bucket).subscriptions())
+                .sum()
+        })
+    }
+
+    /// Serves one request. It runs in a task of its own: a client that gives up does not undo what it asked for.
+    pub(crate) async fn handle(&self, request: Request) -> Result<Reply, Broken> {
+        let inner = self.inner.clone();
+        // The task ends by itself; a panic in it is a broken connection.
+        tokio::spawn(inner.handle(request))
+            .await
+            .unwrap_or(Err(Broken))
+    }
+}
+
+impl fmt::Debug for ApiServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiServer")
+            .field("config", &self.inner.config)
+            .field("revision", &self.revision())
+            .finish_non_exhaustive()
+    }
+}
+
+async fn route(State(server): State<ApiServer>, request: Request) -> Reply {
+    match server.handle(request).await {
+        Ok(reply) => reply,
+        Err(Broken) => reply::refusal(&Failure::injected(StatusCode::INTERNAL_SERVER_ERROR)),
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    async fn handle(self: Arc<Self>, request: Request) -> Result<Reply, Broken> {
+        let (mut parts, body) = request.into_parts();
+        let prefix = take_prefix(&mut parts);
+        let client = match self.client(&parts, prefix) {
+            Ok(client) => client,
+            Err(failure) => return Ok(reply::refusal(&failure)),
+        };
+        let route = Route::of(parts.uri.path(), &self.kinds);
+        let query = Query::parse(parts.uri.query());
+        let asked = asked(&parts, &route, &query);
+        let switches = self.book.of(&client);
+        let mut link = switches.link();
+        if link.borrow().partitioned {
+            // Whatever was sent is lost; the connection breaks when it is noticed that it was cut.
+            let _ = link.wait_for(|link| !link.partitioned).await;
+            return Err(Broken);
+        }
+        let fault = switches.strike(&asked);
+        match fault {
+            Some(Fault::DropBefore) => return Err(Broken),
+            Some(Fault::Refuse(code)) => return Ok(reply::refusal(&Failure::injected(code))),
+            Some(Fault::Latency { before, .. }) => tokio::time::sleep(before).await,
+            _ => {}
+        }
+        let body = axum::body::to_bytes(body, body::LIMIT).await;
+        let Ok(body) = body else {
+            return Ok(reply::refusal(&Failure::too_large(body::LIMIT)));
+        };
+        let call = Call {
+            method: parts.method,
+            headers: parts.headers,
+            query,
+            body,
+            link: link.clone(),
+        };
+        if let Some(Fault::Late(delay)) = fault {
+            tokio::spawn(async move {
+                tokio::time::sleep(delay).await;
+                self.serve(&route, &call).await;
+            });
+            return Err(Broken);
+        }
+        let reply = self.serve(&route, &call).await;
+        match fault {
+            Some(Fault::DropAfter) => return Err(Broken),
+            Some(Fault::RefuseAfter(code)) => return Ok(reply::refusal(&Failure::injected(code))),
+            Some(Fault::Latency { after, .. }) => tokio::time::sleep(after).await,
+            _ => {}
+        }
+        if link.borrow().partitioned {
+            let _ = link.wait_for(|link| !link.partitioned).await;
+            return Err(Broken);
+        }
+        Ok(reply)
+    }
+
+    async fn serve(self: &Arc<Self>, route: &Route, call: &Call) -> Reply {
+        let served = match route {
+            Route::Resource(target) => self.serve_resource(target, call).await,
+            Route::Document(document) => {
+                discovery::document(&self.config, &self.kinds, document, call)
+            }
+            Route::NoResource => Err(Failure::no_resource()),
+            Route::NoPath => Ok(reply::text(StatusCode::NOT_FOUND, "404 page not found\n")),
+        };
+        let mut reply = served.unwrap_or_else(|failure| reply::refusal(&failure));
+        if let Route::Resource(Target { kind, .. }) = route
+            && reply.status() != StatusCode::METHOD_NOT_ALLOWED
+            && let Some(warning) = kind.deprecation(self.config.minor)
+        {
+            reply::Warnings(vec![warning]).put_on(&mut reply);
+        }
+        reply
+    }
+
+    /// Who asks, for faults: by header, by path, or by token.
+    fn client(&self, parts: &Parts, prefix: Option<String>) -> Result<String, Failure> {
+        let text = |name: &str| {
+            parts
+                .headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+        };
+        let token = text(AUTHORIZATION.as_str()).and_then(|header| header.strip_prefix("Bearer "));
+        let user = match token {
+            Some(token) if !self.config.tokens.is_empty() => Some(
+                self.config
+                    .tokens
+                    .get(token)
+                    .ok_or_else(Failure::unauthorized)?,
+            ),
+            None if !self.config.tokens.is_empty() && !self.config.anonymous => {
+                return Err(Failure::unauthorized());
+            }
+            _ => None,
+        };
+        let named = text(CLIENT).map(str::to_owned).or(prefix);
+        Ok(named
+            .or(user.cloned())
+            .unwrap_or_else(|| ANONYMOUS.to_owned()))
+    }
+}
+
+/// Takes `/as/NAME` off a path: for clients such as kubectl, whose server address may have a path, but which send no
+/// token without TLS.
+fn take_prefix(parts: &mut Parts) -> Option<String> {
+    let rest = parts.uri.path().strip_prefix("/as/")?;
+    let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let name = name.to_owned();
+    let query = parts
+        .uri
+        .query()
+        .map(|query| format!("?{query}"))
+        .unwrap_or_default();
+    parts.uri = format!("/{path}{query}").parse().ok()?;
+    Some(name)
+}
+
+/// What a request asks for, as the rules of faults see it.
+fn asked<'a>(parts: &Parts, route: &'a Route, query: &Query) -> Asked<'a> {
+    let Route::Resource(target) = route else {
+        return Asked {
+            verb: Verb::Other,
+            kind: None,
+            name: None,
+        };
+    };
+    let name = target.name.as_deref();
+    let verb = match parts.method {
+        Method::GET if target.watch || query.switch("watch") => Verb::Watch,
+        Method::GET if name.is_some() => Verb::Get,
+        Method::GET => Verb::List,
+        Method::POST => Verb::Create,
+        Method::PUT => Verb::Update,
+        Method::PATCH => Verb::Patch,
+        Method::DELETE => Verb::Delete,
+        _ => Verb::Other,
+    };
+    Asked {
+        verb,
+        kind: Some(target.kind),
+        name,
+    }
+}

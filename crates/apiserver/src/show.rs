@@ -1,0 +1,204 @@
+//! How objects are shown: whole, as rows, or by their metadata, in the version that was asked for.
+
+use axum::body::Bytes;
+use serde_json::{Map, Value, json};
+
+use crate::clock::Clock;
+use crate::events;
+use crate::failure::Failure;
+use crate::kind::{Bucket, Kind};
+use crate::query::Query;
+use crate::reply::{Form, encode, headed};
+use crate::store::Stored;
+use crate::table;
+
+/// What a client gets to see.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    pub(crate) kind: &'static Kind,
+    pub(crate) form: Form,
+    /// What a table's rows carry: `Metadata`, `Object` or `None`.
+    include: String,
+    clock: Clock,
+}
+
+/// The fields of an object as they are stored.
+pub(crate) type Fields = Map<String, Value>;
+
+// === impl View ===
+
+impl View {
+    pub(crate) fn new(
+        kind: &'static Kind,
+        form: Form,
+        query: &Query,
+        clock: &Clock,
+    ) -> Result<Self, Failure> {
+        let include = query.text("includeObject").unwrap_or("Metadata").to_owned();
+        if form == Form::Table && !matches!(include.as_str(), "Metadata" | "Object" | "None") {
+            return Err(Failure::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {include:?}: must be \
+                 'Metadata', 'Object', 'None', or empty"
+            )));
+        }
+        Ok(Self {
+            kind,
+            form,
+            include,
+            clock: clock.clone(),
+        })
+    }
+
+    /// One object.
+    pub(crate) fn object(&self, fields: &Fields) -> Value {
+        match self.form {
+            Form::Table => {
+                let meta = json!({"resourceVersion": fields["metadata"]["resourceVersion"]});
+                self.table(meta, [fields], true)
+            }
+            Form::Metadata => metadata_only(fields),
+            Form::Whole | Form::Discovery => self.whole(fields),
+        }
+    }
+
+    /// A list with the metadata of the list.
+    pub(crate) fn list<'a>(
+        &self,
+        meta: Value,
+        items: impl IntoIterator<Item = &'a Fields>,
+    ) -> Value {
+        match self.form {
+            Form::Table => self.table(meta, items, true),
+            Form::Metadata => {
+                let items: Vec<_> = items.into_iter().map(metadata_only).collect();
+                let fields = [("metadata", meta), ("items", items.into())];
+                headed("meta.k8s.io/v1", "PartialObjectMetadataList", fields)
+            }
+            Form::Whole | Form::Discovery => {
+                let items: Vec<_> = items.into_iter().map(|fields| self.item(fields)).collect();
+                let kind = format!("{}List", self.kind.kind);
+                headed(
+                    &self.kind.api_version(),
+                    &kind,
+                    [("metadata", meta), ("items", items.into())],
+                )
+            }
+        }
+    }
+
+    /// One line of a watch. The first table of a stream explains its columns.
+    pub(crate) fn frame(&self, happened: &str, object: &Stored, first: bool) -> Bytes {
+        let object = match self.form {
+            // What most watchers see, encoded once for all of them.
+            Form::Whole if self.is_common() => {
+                object.encoded(|object| encode(&self.whole(object.fields())))
+            }
+            Form::Table => {
+                let fields = object.fields();
+                let meta = json!({"resourceVersion": fields["metadata"]["resourceVersion"]});
+                encode(&self.table(meta, [fields], first))
+            }
+            _ => encode(&self.object(object.fields())),
+        };
+        line(happened, &object)
+    }
+
+    /// A line of a watch that carries nothing but a revision.
+    pub(crate) fn bookmark(&self, revision: u64, ends_initial_events: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if ends_initial_events {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let mut fields = Fields::new();
+        fields.insert("metadata".to_owned(), metadata.clone());
+        if !self.kind.custom {
+            fields.insert("spec".to_owned(), json!({}));
+        }
+        let object = match self.form {
+            Form::Table => self.table(
+                json!({"resourceVersion": revision.to_string()}),
+                [&fields],
+                false,
+            ),
+            _ => self.object(&fields),
+        };
+        line("BOOKMARK", &encode(&object))
+    }
+
+    /// A line of a watch that ends it.
+    pub(crate) fn error(failure: &Failure) -> Bytes {
+        line("ERROR", &encode(&failure.to_value()))
+    }
+
+    fn whole(&self, fields: &Fields) -> Value {
+        let mut shown = events::shown(self.kind, fields).into_owned();
+        shown.insert("kind".to_owned(), self.kind.kind.into());
+        shown.insert("apiVersion".to_owned(), self.kind.api_version().into());
+        Value::Object(shown)
+    }
+
+    /// An item of a list, which names its kind only if it is a custom resource.
+    fn item(&self, fields: &Fields) -> Value {
+        if self.kind.custom {
+            return self.whole(fields);
+        }
+        Value::Object(events::shown(self.kind, fields).into_owned())
+    }
+
+    fn table<'a>(
+        &self,
+        meta: Value,
+        items: impl IntoIterator<Item = &'a Fields>,
+        columns: bool,
+    ) -> Value {
+        let now = self.clock.now();
+        let rows: Vec<_> = items
+            .into_iter()
+            .map(|fields| {
+                let object = match self.include.as_str() {
+                    "None" => Value::Null,
+                    "Object" => self.whole(fields),
+                    _ => metadata_only(fields),
+                };
+                json!({"cells": table::cells(self.kind, fields, now), "object": object})
+            })
+            .collect();
+        let columns = if columns {
+            table::columns(self.kind)
+        } else {
+            Value::Null
+        };
+        let fields = [
+            ("metadata", meta),
+            ("columnDefinitions", columns),
+            ("rows", rows.into()),
+        ];
+        headed("meta.k8s.io/v1", "Table", fields)
+    }
+
+    fn is_common(&self) -> bool {
+        match self.kind.bucket {
+            Bucket::Events => self.kind.group.is_empty(),
+            Bucket::Candidates => self.kind.version == "v1beta1",
+            Bucket::Leases | Bucket::CustomCandidates | Bucket::Namespaces => true,
+        }
+    }
+}
+
+fn metadata_only(fields: &Fields) -> Value {
+    headed(
+        "meta.k8s.io/v1",
+        "PartialObjectMetadata",
+        [("metadata", fields["metadata"].clone())],
+    )
+}
+
+fn line(happened: &str, object: &[u8]) -> Bytes {
+    let mut line = Vec::with_capacity(object.len() + 32);
+    line.extend_from_slice(b"{\"type\":\"");
+    line.extend_from_slice(happened.as_bytes());
+    line.extend_from_slice(b"\",\"object\":");
+    line.extend_from_slice(object);
+    line.extend_from_slice(b"}\n");
+    line.into()
+}

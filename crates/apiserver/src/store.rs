@@ -1,0 +1,221 @@
+//! The objects, their revisions, and what happened to them lately.
+//!
+//! One lock guards everything, as one etcd does: a write reads, checks and commits under it, and each commit takes the
+//! next of one sequence of revisions.
+
+mod object;
+mod table;
+mod watcher;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+
+use crate::kind::Bucket;
+
+pub(crate) use object::{Key, Stored};
+pub(crate) use table::{Event, Happened, Table, TooOld};
+pub(crate) use watcher::Scope;
+
+/// The store of a server.
+#[derive(Debug)]
+pub(crate) struct Store {
+    state: Mutex<State>,
+    /// The present revision, for whoever waits for one.
+    revision: watch::Sender<u64>,
+}
+
+/// What the lock guards.
+#[derive(Debug)]
+pub(crate) struct State {
+    revision: u64,
+    tables: [Table; Bucket::ALL.len()],
+    names: Names,
+}
+
+/// A seeded source of uids and name endings: splitmix64.
+#[derive(Debug)]
+struct Names(u64);
+
+// === impl Store ===
+
+impl Store {
+    pub(crate) fn new(history: usize, queue: usize, seed: u64) -> Self {
+        let state = State {
+            // An empty etcd is at revision 1.
+            revision: 1,
+            tables: Bucket::ALL.map(|_| Table::new(history, queue)),
+            names: Names(seed),
+        };
+        Self {
+            state: Mutex::new(state),
+            revision: watch::Sender::new(1),
+        }
+    }
+
+    /// Runs one transaction. Nothing in it waits.
+    pub(crate) fn with<T>(&self, transaction: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let before = state.revision;
+        let outcome = transaction(&mut state);
+        let after = state.revision;
+        drop(state);
+        if after != before {
+            self.revision.send_if_modified(|revision| {
+                let newer = after > *revision;
+                *revision = (*revision).max(after);
+                newer
+            });
+        }
+        outcome
+    }
+
+    /// The present revision.
+    pub(crate) fn revision(&self) -> u64 {
+        self.lock().revision
+    }
+
+    /// Waits until that revision is reached.
+    pub(crate) async fn reached(&self, revision: u64) {
+        // The sender lives as long as `self`, so this cannot fail.
+        let _ = self
+            .revision
+            .subscribe()
+            .wait_for(|now| *now >= revision)
+            .await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A transaction that panicked has committed nothing or everything of its one write.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl State ===
+
+impl State {
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(crate) fn table(&self, bucket: Bucket) -> &Table {
+        &self.tables[bucket as usize]
+    }
+
+    pub(crate) fn table_mut(&mut self, bucket: Bucket) -> &mut Table {
+        &mut self.tables[bucket as usize]
+    }
+
+    /// Writes an object and gives it its revision.
+    pub(crate) fn put(
+        &mut self,
+        bucket: Bucket,
+        key: Key,
+        fields: Map<String, Value>,
+    ) -> std::sync::Arc<Stored> {
+        self.revision += 1;
+        let revision = self.revision;
+        self.table_mut(bucket)
+            .put(Stored::new(key, fields, revision))
+    }
+
+    /// Removes an object. What watchers are told is its last state, at the revision of the removal.
+    pub(crate) fn remove(&mut self, bucket: Bucket, key: &Key) -> Option<std::sync::Arc<Stored>> {
+        let last = self.table(bucket).object(key)?.clone();
+        self.revision += 1;
+        let revision = self.revision;
+        self.table_mut(bucket)
+            .remove(Stored::new(key.clone(), last.fields().clone(), revision));
+        Some(last)
+    }
+
+    /// Forgets what happened before the present revision, as a compaction of etcd does.
+    pub(crate) fn compact(&mut self) {
+        let revision = self.revision;
+        for table in &mut self.tables {
+            table.compact(revision);
+        }
+    }
+
+    /// A new uid, a UUID of version 4.
+    pub(crate) fn uid(&mut self) -> String {
+        let (high, low) = (self.names.next(), self.names.next());
+        format!(
+            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+            high >> 32,
+            high >> 16 & 0xffff,
+            high & 0xfff,
+            low >> 48 & 0x3fff | 0x8000,
+            low & 0xffff_ffff_ffff
+        )
+    }
+
+    /// Five characters that complete a generated name. Vowels are missing, so that no words come out.
+    pub(crate) fn name_ending(&mut self) -> String {
+        const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+        let mut number = self.names.next();
+        let mut ending = String::new();
+        for _ in 0..5 {
+            let letter = LETTERS[(number % LETTERS.len() as u64) as usize];
+            ending.push(char::from(letter));
+            number /= LETTERS.len() as u64;
+        }
+        ending
+    }
+}
+
+// === impl Names ===
+
+impl Names {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn uids_are_uuids_and_follow_the_seed() {
+        let draw = |seed| {
+            let store = Store::new(1, 1, seed);
+            store.with(|state| (0..100).map(|_| state.uid()).collect::<BTreeSet<_>>())
+        };
+        assert_eq!(draw(7), draw(7));
+        assert_eq!(draw(7).union(&draw(8)).count(), 200);
+        for uid in draw(7) {
+            assert_eq!(uid.len(), 36);
+            assert_eq!(&uid[14..15], "4");
+            assert!("89ab".contains(&uid[19..20]), "{uid}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_revision_can_be_waited_for() {
+        let store = std::sync::Arc::new(Store::new(9, 9, 0));
+        let waiting = tokio::spawn({
+            let store = store.clone();
+            async move { store.reached(3).await }
+        });
+        let put = |name: &str| {
+            store.with(|state| {
+                state
+                    .put(Bucket::Leases, Key::new("ns", name), Map::new())
+                    .revision()
+            })
+        };
+        assert_eq!(put("a"), 2);
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        assert_eq!(put("a"), 3);
+        waiting.await.unwrap();
+    }
+}

@@ -1,0 +1,78 @@
+//! A stored object.
+
+use std::sync::OnceLock;
+
+use axum::body::Bytes;
+use serde_json::{Map, Value};
+
+/// Namespace and name; the namespace is empty for what has none. They sort as the API server lists them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+/// One revision of an object, without apiVersion and kind, which are the affair of who shows it.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    key: Key,
+    revision: u64,
+    fields: Map<String, Value>,
+    /// What most watchers are sent, encoded once for all of them.
+    encoded: OnceLock<Bytes>,
+}
+
+// === impl Key ===
+
+impl Key {
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+}
+
+// === impl Stored ===
+
+impl Stored {
+    pub(crate) fn new(key: Key, mut fields: Map<String, Value>, revision: u64) -> Self {
+        let metadata = fields
+            .entry("metadata")
+            .or_insert_with(|| Value::Object(Map::new()));
+        metadata["resourceVersion"] = revision.to_string().into();
+        Self {
+            key,
+            revision,
+            fields,
+            encoded: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(crate) fn fields(&self) -> &Map<String, Value> {
+        &self.fields
+    }
+
+    /// A text of the metadata, empty where it is absent.
+    pub(crate) fn meta(&self, name: &str) -> &str {
+        self.fields["metadata"][name].as_str().unwrap_or_default()
+    }
+
+    /// Whether its deletion has been asked for.
+    pub(crate) fn is_deleting(&self) -> bool {
+        !self.meta("deletionTimestamp").is_empty()
+    }
+
+    /// The encoded form, made the first time it is asked for.
+    pub(crate) fn encoded(&self, encode: impl FnOnce(&Self) -> Bytes) -> Bytes {
+        self.encoded.get_or_init(|| encode(self)).clone()
+    }
+}

@@ -1,0 +1,257 @@
+//! Tables for people: the API server's printer columns.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::kind::{Bucket, Kind};
+use crate::show::Fields;
+
+/// A column: its name, the field that it shows, what it says of itself.
+struct Column {
+    name: &'static str,
+    shows: Shows,
+    about: &'static str,
+    /// Shown with `-o wide` only.
+    wide: bool,
+}
+
+enum Shows {
+    Name,
+    /// A text by its path below the object.
+    Text(&'static [&'static str]),
+    /// A time by its path, as how long ago it was.
+    Ago(&'static [&'static str]),
+    /// When an event was last seen.
+    LastSeen,
+    /// `kind/name` of what an event is about.
+    Regarding,
+}
+
+const fn column(name: &'static str, shows: Shows, about: &'static str) -> Column {
+    Column {
+        name,
+        shows,
+        about,
+        wide: false,
+    }
+}
+
+const NAME: Column = column(
+    "Name",
+    Shows::Name,
+    "The name, unique among its kind in the namespace.",
+);
+const AGE: Column = column(
+    "Age",
+    Shows::Ago(&["metadata", "creationTimestamp"]),
+    "How long ago it was created.",
+);
+
+static LEASE: [Column; 3] = [
+    NAME,
+    column(
+        "Holder",
+        Shows::Text(&["spec", "holderIdentity"]),
+        "Who leads; empty for nobody.",
+    ),
+    AGE,
+];
+
+static CANDIDATE: [Column; 5] = [
+    NAME,
+    column(
+        "LeaseName",
+        Shows::Text(&["spec", "leaseName"]),
+        "The Lease that it wants to hold.",
+    ),
+    column(
+        "BinaryVersion",
+        Shows::Text(&["spec", "binaryVersion"]),
+        "The version of its binary.",
+    ),
+    column(
+        "EmulationVersion",
+        Shows::Text(&["spec", "emulationVersion"]),
+        "The version that it behaves as.",
+    ),
+    AGE,
+];
+
+static CUSTOM_CANDIDATE: [Column; 7] = [
+    NAME,
+    column(
+        "Lease",
+        Shows::Text(&["spec", "leaseName"]),
+        "The Lease that it wants to hold.",
+    ),
+    column(
+        "Binary",
+        Shows::Text(&["spec", "binaryVersion"]),
+        "The version of its binary.",
+    ),
+    column(
+        "Emulation",
+        Shows::Text(&["spec", "emulationVersion"]),
+        "The version that it behaves as.",
+    ),
+    column(
+        "Strategy",
+        Shows::Text(&["spec", "strategy"]),
+        "How it wishes the leader to be chosen.",
+    ),
+    column(
+        "Answered",
+        Shows::Ago(&["spec", "renewTime"]),
+        "How long ago it last said that it is there.",
+    ),
+    AGE,
+];
+
+static NAMESPACE: [Column; 3] = [
+    NAME,
+    column(
+        "Status",
+        Shows::Text(&["status", "phase"]),
+        "Active or Terminating.",
+    ),
+    AGE,
+];
+
+static EVENT: [Column; 7] = [
+    column(
+        "Last Seen",
+        Shows::LastSeen,
+        "How long ago it last happened.",
+    ),
+    column("Type", Shows::Text(&["type"]), "Normal or Warning."),
+    column("Reason", Shows::Text(&["reason"]), "Why, in one word."),
+    column("Object", Shows::Regarding, "What it is about."),
+    Column {
+        wide: true,
+        ..column(
+            "Source",
+            Shows::Text(&["source", "component"]),
+            "Who reports.",
+        )
+    },
+    column("Message", Shows::Text(&["message"]), "What happened."),
+    Column { wide: true, ..NAME },
+];
+
+/// The definitions of a kind's columns.
+pub(crate) fn columns(kind: &Kind) -> Value {
+    let columns = of(kind).iter().map(|column| {
+        let format = if matches!(column.shows, Shows::Name) {
+            "name"
+        } else {
+            ""
+        };
+        let kind = match column.shows {
+            Shows::Ago(_) if kind.custom => "date",
+            _ => "string",
+        };
+        json!({
+            "name": column.name, "type": kind, "format": format, "description": column.about,
+            "priority": i32::from(column.wide),
+        })
+    });
+    columns.collect()
+}
+
+/// The cells of an object's row.
+pub(crate) fn cells(kind: &Kind, fields: &Fields, now: Timestamp) -> Value {
+    let cells = of(kind).iter().map(|column| match column.shows {
+        Shows::Name => text(fields, &["metadata", "name"]).into(),
+        Shows::Text(path) => text(fields, path).into(),
+        Shows::Ago(path) => ago(text(fields, path), now),
+        Shows::LastSeen => {
+            let times = [
+                text(fields, &["lastTimestamp"]),
+                text(fields, &["eventTime"]),
+            ];
+            ago(
+                times
+                    .into_iter()
+                    .find(|time| !time.is_empty())
+                    .unwrap_or_default(),
+                now,
+            )
+        }
+        Shows::Regarding => {
+            let part = |name| text(fields, &["involvedObject", name]);
+            format!("{}/{}", part("kind").to_lowercase(), part("name"))
+        }
+    });
+    cells.collect()
+}
+
+fn of(kind: &Kind) -> &'static [Column] {
+    match kind.bucket {
+        Bucket::Leases => &LEASE,
+        Bucket::Candidates => &CANDIDATE,
+        Bucket::CustomCandidates => &CUSTOM_CANDIDATE,
+        Bucket::Namespaces => &NAMESPACE,
+        Bucket::Events => &EVENT,
+    }
+}
+
+fn text<'a>(fields: &'a Fields, path: &[&str]) -> &'a str {
+    let mut parts = path.iter();
+    let first = parts.next().and_then(|part| fields.get(*part));
+    let value = parts.fold(first, |value, part| value.and_then(|value| value.get(part)));
+    value.and_then(Value::as_str).unwrap_or_default()
+}
+
+/// How long ago, in two units at most: `5m`, `3h12m`, `<unknown>`.
+fn ago(time: &str, now: Timestamp) -> String {
+    let Ok(time) = time.parse::<Timestamp>() else {
+        return "<unknown>".to_owned();
+    };
+    let seconds = now.as_second() - time.as_second();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    let two = |whole: i64, unit: &str, part: i64, of: &str| match part {
+        0 => format!("{whole}{unit}"),
+        part => format!("{whole}{unit}{part}{of}"),
+    };
+    match seconds {
+        ..-1 => "<invalid>".to_owned(),
+        -1..120 => format!("{}s", seconds.max(0)),
+        120..600 => two(minutes, "m", seconds % 60, "s"),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => two(hours, "h", minutes % 60, "m"),
+        28_800..172_800 => format!("{hours}h"),
+        172_800..691_200 => two(days, "d", hours % 24, "h"),
+        691_200..63_072_000 => format!("{days}d"),
+        63_072_000..252_288_000 => two(days / 365, "y", days % 365, "d"),
+        _ => format!("{}y", days / 365),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_told_as_kubectl_tells_them() {
+        let now: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
+        for (seconds, expected) in [
+            (-5, "<invalid>"),
+            (-1, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (185, "3m5s"),
+            (3600, "60m"),
+            (10_860, "3h1m"),
+            (86_400, "24h"),
+            (176_400, "2d1h"),
+            (864_000, "10d"),
+            (65_000_000, "2y22d"),
+            (400_000_000, "12y"),
+        ] {
+            let time = Timestamp::from_second(now.as_second() - seconds).unwrap();
+            assert_eq!(ago(&time.to_string(), now), expected);
+        }
+        assert_eq!(ago("", now), "<unknown>");
+    }
+}
