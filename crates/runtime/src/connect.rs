@@ -1,5 +1,7 @@
 //! Finding a cluster as kubectl finds it, and connecting to it as a controller should.
 
+mod stack;
+
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,9 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use elector_api::parse_duration_or_seconds;
 use kube::Config;
-use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use tower::timeout::TimeoutLayer;
 
 use crate::cluster::Cluster;
 use crate::proxy::ProxyVariables;
@@ -117,14 +117,12 @@ pub async fn connect(args: &ClientArgs) -> Result<Cluster, ConnectError> {
     let config = configuration(args, &Environment::read()).await?;
     let url = config.cluster_url.to_string();
     let url = url.trim_end_matches('/').to_owned();
-    let builder = ClientBuilder::try_from(config).map_err(|error| ConnectError::Client {
-        url: url.clone(),
-        why: one_line(&error.to_string()),
-    })?;
     // This bounds the head of each answer, that of a watch too; bodies are bounded where they are read.
-    let client = builder
-        .with_layer(&TimeoutLayer::new(args.request_timeout))
-        .build();
+    let client =
+        stack::client(config, args.request_timeout).map_err(|error| ConnectError::Client {
+            url: url.clone(),
+            why: one_line(&error.to_string()),
+        })?;
     Ok(Cluster::new(client, url, args.request_timeout))
 }
 

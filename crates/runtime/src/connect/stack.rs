@@ -1,0 +1,44 @@
+//! The HTTP stack under the client, with Nagle's algorithm off.
+//!
+//! kube's own stack leaves it on. The first request on a new TLS connection then waits for the acknowledgement of the
+//! handshake's last message, which a server may delay by 40 ms: more than a whole hand-over takes.
+
+use std::time::Duration;
+
+use http::Request;
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ClientBuilder, ConfigExt as _};
+use kube::{Client, Config};
+use tower::timeout::TimeoutLayer;
+use tower::{BoxError, ServiceBuilder};
+
+/// A client whose requests are answered, as far as the head goes, within `timeout`.
+pub(super) fn client(config: Config, timeout: Duration) -> kube::Result<Client> {
+    let head = TimeoutLayer::new(timeout);
+    let exec = config.auth_info.exec.is_some();
+    if exec || config.proxy_url.is_some() {
+        // What kube does about proxies and about certificates of a credential plugin is not open to others.
+        return Ok(ClientBuilder::try_from(config)?.with_layer(&head).build());
+    }
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(config.connect_timeout);
+    let tls = config.rustls_https_connector_with_connector(tcp)?;
+    let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new()).build(tls);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_request(|request: Request<Body>| {
+            tracing::trace!(method = %request.method(), url = %request.uri(), "requesting");
+            request
+        })
+        .map_err(BoxError::from)
+        .service(http);
+    Ok(ClientBuilder::new(service, config.default_namespace)
+        .with_layer(&head)
+        .build())
+}
