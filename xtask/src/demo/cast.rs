@@ -46,11 +46,15 @@ pub(super) struct Cast {
     lines: Receiver<Line>,
     speak: SyncSender<Line>,
     reasons: BTreeMap<(String, i64), String>,
+    /// Whether the elector has said that it knows all leases and candidates.
+    listed: bool,
 }
 
 /// More lines than anybody says while nobody listens.
 const LINES: usize = 10_000;
-/// How long a player may take to leave the stage.
+/// What the elector logs when it is ready to decide.
+const LISTED: &str = "leases and candidates are listed";
+/// How long a player may take to enter or leave the stage.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// The elector's log may come a moment after the candidate's event.
 const REASON: Duration = Duration::from_secs(1);
@@ -67,6 +71,7 @@ impl Cast {
             lines,
             speak,
             reasons: BTreeMap::new(),
+            listed: false,
         }
     }
 
@@ -88,6 +93,15 @@ impl Cast {
             .context("the elector has no standard error")?;
         listen(stderr, self.speak.clone(), Line::Log);
         self.players.insert("the elector".to_owned(), player);
+        let deadline = Instant::now() + PATIENCE;
+        while !self.listed {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            let line = self
+                .lines
+                .recv_timeout(remaining)
+                .context("the elector did not come up")?;
+            self.note(line);
+        }
         Ok(())
     }
 
@@ -198,6 +212,7 @@ impl Cast {
     fn note(&mut self, line: Line) -> Option<Scene> {
         match line {
             Line::Log(value) => {
+                self.listed |= value.get("msg")?.as_str()? == LISTED;
                 let holder = value.get("holder")?.as_str()?.to_owned();
                 let term = value.get("term")?.as_i64()?;
                 let reason = value.get("reason")?.as_str()?.to_owned();
