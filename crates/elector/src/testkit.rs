@@ -35,6 +35,7 @@ impl Running {
 
     /// With another step.
     pub(crate) fn stepping(api: &FakeApi, config: Config, step: Step) -> Self {
+        log::start();
         let clock = Arc::new(TokioClock::start(wall()));
         let elector = Elector::new(config, api.cluster(), clock)
             .unwrap()

@@ -1,8 +1,9 @@
 //! Beside the built-in controller, and in its place.
 
+use http::Method;
 use serde_json::json;
 
-use crate::testkit::{FakeApi, LEASES, Log, Robot, Running, millis, pass, seconds};
+use crate::testkit::{FakeApi, LEASES, Log, Robot, Running, millis, pass, register, seconds};
 use crate::{BuiltinController, Config};
 
 const APISERVER: &str = "node-1_4f0c7f1e";
@@ -126,6 +127,37 @@ async fn losing_the_lock_stops_decisions_at_once() {
     );
     pass(seconds(17)).await;
     assert!(api.lease("ns", "other").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn losing_the_lock_gives_up_what_is_under_way() {
+    let api = FakeApi::new();
+    for index in 0..60 {
+        register(&api, "ns", &format!("dead-{index}"), "l", "1.0.0");
+    }
+    api.state()
+        .delays
+        .push((Method::PUT, "leasecandidates", seconds(1)));
+    let _elector = Running::start(&api, replacing());
+    let asked = |api: &FakeApi| {
+        let state = api.state();
+        let pings = state.requests.iter();
+        pings
+            .filter(|request| request.starts_with("PUT") && request.contains("/leasecandidates/"))
+            .count()
+    };
+    while asked(&api) < 10 {
+        pass(millis(10)).await;
+    }
+    renew_lock(&api, 0);
+    pass(millis(10)).await;
+    let at_once = asked(&api);
+    assert!(
+        at_once < 30,
+        "only so many are asked side by side: {at_once}"
+    );
+    pass(seconds(10)).await;
+    assert_eq!(asked(&api), at_once);
 }
 
 #[tokio::test(start_paused = true)]

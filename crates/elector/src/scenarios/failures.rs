@@ -5,10 +5,10 @@ use elector_protocol::{Instant, Timestamp};
 use http::Method;
 use serde_json::json;
 
-use crate::Config;
 use crate::testkit::{
     CANDIDATES, FakeApi, LEASES, Log, Robot, Running, millis, pass, register, seconds,
 };
+use crate::{Config, Scope};
 
 fn leads(api: &FakeApi, lease: &str, holder: &str) -> bool {
     api.holder("ns", lease).as_deref() == Some(holder)
@@ -129,6 +129,81 @@ async fn a_watch_that_is_forbidden_or_unauthorized_is_one_line_and_heals() {
             .await;
         assert_eq!(log.lines("candidates are watched again").len(), 1);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_namespace_that_is_not_listed_yet_holds_back_all() {
+    let api = FakeApi::new();
+    let _robot = Robot::start(&api, "a", "x", "l", "1.0.0");
+    api.state()
+        .delays
+        .push((Method::GET, "namespaces/b/leasecandidates", seconds(10)));
+    let config = Config {
+        scope: Scope::Namespaces(["a".into(), "b".into()].into()),
+        ..Config::default()
+    };
+    let _elector = Running::start(&api, config);
+    pass(millis(9990)).await;
+    assert_eq!(api.state().writes, [""; 0]);
+    api.wait_for("the Lease", millis(200), |api| {
+        api.lease("a", "l").is_some()
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_watch_costs_one_conflict_because_the_lease_is_read_at_once() {
+    let api = FakeApi::new();
+    let _elector = Running::start(&api, Config::default());
+    let renew = |second: u32| {
+        api.put(LEASES, "ns", "l", |object| {
+            object["spec"] = json!({
+                "holderIdentity": "plain", "leaseDurationSeconds": 15,
+                "renewTime": format!("2026-01-01T00:00:{second:02}.000000Z"),
+            });
+        });
+    };
+    renew(0);
+    let _robot = Robot::start(&api, "ns", "a", "l", "1.0.0");
+    pass(seconds(5)).await;
+    renew(1);
+    pass(seconds(10)).await;
+    api.stall(LEASES);
+    renew(2);
+    pass(seconds(10)).await;
+    assert!(leads(&api, "l", "plain"));
+    assert_eq!(api.asked("PUT", "leases/l"), 1);
+    api.resume();
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_watch_lags_neither_a_post_nor_a_lost_answer_is_repeated() {
+    let api = FakeApi::new();
+    let _elector = Running::start(&api, Config::default());
+    pass(seconds(20)).await;
+    api.stall(LEASES);
+    let _first = Robot::start(&api, "ns", "a", "l", "1.0.0");
+    pass(millis(500)).await;
+    let _second = Robot::start(&api, "ns", "b", "l", "1.0.0");
+    pass(millis(500)).await;
+    assert_eq!(api.asked("POST", "leases"), 1);
+    api.resume();
+    api.wait_for("a leader", millis(100), |api| leads(api, "l", "a"))
+        .await;
+    // The write of a grant is carried out, but neither its answer nor its event comes.
+    let held_by = |holder: &str| {
+        api.put(LEASES, "ns", "mute", |object| {
+            object["spec"] = json!({"holderIdentity": holder, "leaseDurationSeconds": 1});
+        });
+    };
+    held_by("");
+    api.state().mute.push("leases/mute");
+    pass(millis(10)).await;
+    api.stall(LEASES);
+    register(&api, "ns", "c", "mute", "1.0.0");
+    pass(seconds(12)).await;
+    assert_eq!(api.asked("PUT", "leases/mute"), 1);
+    assert!(leads(&api, "mute", "c"));
 }
 
 fn stumble(election: &Election, now: Instant, wall: Timestamp, settings: &Settings) -> Decision {

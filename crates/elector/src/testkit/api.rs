@@ -40,6 +40,8 @@ pub(crate) struct State {
     pub(crate) delays: Vec<(Method, &'static str, Duration)>,
     /// Writes to carry out without an answer: part of the path.
     pub(crate) mute: Vec<&'static str>,
+    /// Plurals whose watches deliver nothing for now.
+    pub(super) stalled: Vec<&'static str>,
     /// What somebody else does just before the next PUT of a Lease arrives.
     pub(crate) ambush: Option<Ambush>,
     /// Raised when the store is restored; every watch breaks off then.
@@ -134,6 +136,25 @@ impl FakeApi {
 
     pub(crate) fn holder(&self, namespace: &str, name: &str) -> Option<String> {
         self.lease(namespace, name)?.spec.holder_identity
+    }
+
+    /// From now on, watches of this plural deliver nothing.
+    pub(crate) fn stall(&self, plural: &'static str) {
+        self.state().stalled.push(plural);
+    }
+
+    /// Lets all watches deliver again.
+    pub(crate) fn resume(&self) {
+        let mut state = self.state();
+        state.stalled.clear();
+        self.announce(state);
+    }
+
+    /// How many requests with that verb and end of the path have come.
+    pub(crate) fn asked(&self, verb: &str, end: &str) -> usize {
+        let state = self.state();
+        let like = |request: &&String| request.starts_with(verb) && request.ends_with(end);
+        state.requests.iter().filter(like).count()
     }
 
     pub(crate) fn backup(&self) -> Backup {

@@ -165,7 +165,8 @@ impl FakeApi {
             })
             .collect();
         let selector = query.get("fieldSelector").cloned().unwrap_or_default();
-        let (plural, namespace) = (plural.to_owned(), namespace.map(str::to_owned));
+        let (watched, plural) = (plural.to_owned(), plural.to_owned());
+        let namespace = namespace.map(str::to_owned);
         let selects = move |key: &ObjectKey| {
             key.0 == plural
                 && namespace
@@ -204,6 +205,7 @@ impl FakeApi {
         drop(state);
         let events = Events {
             api: self.clone(),
+            plural: watched,
             generation,
             changes: self.changes(),
             seen: from,
@@ -274,6 +276,7 @@ impl FakeApi {
 /// One watch.
 struct Events {
     api: FakeApi,
+    plural: String,
     generation: u64,
     changes: watch::Receiver<u64>,
     seen: u64,
@@ -292,9 +295,16 @@ impl Events {
                 if state.generation != self.generation {
                     return Some(vec![Err("the connection broke".into())]);
                 }
-                let seen = std::mem::replace(&mut self.seen, state.version);
-                let fresh = state.events.iter().filter(|(version, ..)| *version > seen);
-                fresh
+                let stalled = state.stalled.iter().any(|plural| *plural == self.plural);
+                let now = if stalled { self.seen } else { state.version };
+                let (seen, now) = (std::mem::replace(&mut self.seen, now), now);
+                let fresh = |(version, ..): &&(u64, ObjectKey, &str, Value)| {
+                    *version > seen && *version <= now
+                };
+                state
+                    .events
+                    .iter()
+                    .filter(fresh)
                     .map(|(_, key, kind, object)| {
                         Ok((key.clone(), json!({"type": kind, "object": object})))
                     })

@@ -1,67 +1,80 @@
 //! The log of a scenario, line by line.
 
+use std::cell::RefCell;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::Once;
 
 use tracing::Level;
-use tracing::subscriber::DefaultGuard;
-use tracing_subscriber::fmt::MakeWriter;
 
 /// Everything logged at info or above on this thread, as long as this lives.
-pub(crate) struct Log {
-    buffer: Buffer,
-    _guard: DefaultGuard,
+pub(crate) struct Log(());
+
+/// Writes to the log of the thread that it is on.
+struct ToThread;
+
+thread_local! {
+    static LOG: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
 }
 
-#[derive(Clone, Default)]
-struct Buffer(Arc<Mutex<Vec<u8>>>);
+/// One logger for the whole process: whether a line is wanted at all is remembered process-wide, so loggers that come
+/// and go with the tests would hide each other's lines.
+pub(super) fn start() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        tracing_subscriber::fmt()
+            .with_writer(|| ToThread)
+            .with_max_level(Level::INFO)
+            .with_target(false)
+            .without_time()
+            .with_ansi(false)
+            .init();
+    });
+}
 
 // === impl Log ===
 
 impl Log {
     pub(crate) fn capture() -> Self {
-        let buffer = Buffer::default();
-        let subscriber = tracing_subscriber::fmt()
-            .with_writer(buffer.clone())
-            .with_max_level(Level::INFO)
-            .with_target(false)
-            .without_time()
-            .with_ansi(false)
-            .finish();
-        Self {
-            buffer,
-            _guard: tracing::subscriber::set_default(subscriber),
-        }
+        start();
+        LOG.set(Some(Vec::new()));
+        Self(())
     }
 
     /// The lines that hold a text.
+    #[expect(
+        clippy::unused_self,
+        reason = "a log that is captured is what makes this mean something"
+    )]
     pub(crate) fn lines(&self, part: &str) -> Vec<String> {
-        let bytes = self.buffer.0.lock().unwrap();
-        let text = String::from_utf8_lossy(&bytes);
-        text.lines()
-            .map(|line| line.trim().to_owned())
-            .filter(|line| line.contains(part))
-            .collect()
+        LOG.with_borrow(|log| {
+            let text = String::from_utf8_lossy(log.as_deref().unwrap_or_default());
+            text.lines()
+                .map(|line| line.trim().to_owned())
+                .filter(|line| line.contains(part))
+                .collect()
+        })
     }
 }
 
-// === impl Buffer ===
+impl Drop for Log {
+    fn drop(&mut self) {
+        LOG.set(None);
+    }
+}
 
-impl Write for Buffer {
+// === impl ToThread ===
+
+impl Write for ToThread {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        LOG.with_borrow_mut(|log| {
+            if let Some(log) = log {
+                log.extend_from_slice(bytes);
+            }
+        });
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Buffer {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
     }
 }

@@ -168,9 +168,7 @@ impl View {
             }
         };
         let known = entry.election.lease().cloned();
-        let was_faulty = entry.fault.take().is_some();
-        // What a malformed revision said is not known: the next readable one follows a gap.
-        let news = if was_faulty { News::List } else { news };
+        entry.fault = None;
         let fresh = known
             .as_ref()
             .is_none_or(|known| known.version < snapshot.version);
