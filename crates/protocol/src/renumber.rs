@@ -5,6 +5,8 @@
 //! terms, which grow for ever; what a step does depends on their differences and order only. A checker therefore
 //! shifts instants and renumbers the rest after each move, through this one trait, and production code never does.
 
+use std::time::Duration;
+
 use crate::names::{ResourceVersion, Term, Token};
 use crate::time::{Instant, Timestamp};
 
@@ -21,8 +23,14 @@ pub trait Renumbering {
     fn heard(&mut self, instant: &mut Instant) {
         self.instant(instant);
     }
+    /// When a candidate was last seen not to accept. It counts for as long as the candidate is passed over.
+    fn passed_over(&mut self, instant: &mut Instant) {
+        self.instant(instant);
+    }
     /// How often in a row a candidate did not accept.
     fn failures(&mut self, _: &mut u8) {}
+    /// The longest duration seen in a record. It counts where it is above the configured one.
+    fn longest(&mut self, _: &mut Duration) {}
     /// A wire time of a Lease.
     fn lease_time(&mut self, _: &mut Timestamp) {}
     /// A wire time of a LeaseCandidate.

@@ -297,9 +297,10 @@ impl Renumber for Election {
             seen.renumber(by);
         }
         for failed in self.passed_over.values_mut() {
-            by.instant(&mut failed.since);
+            by.passed_over(&mut failed.since);
             by.failures(&mut failed.failures);
         }
         self.posted.renumber(by);
+        by.longest(&mut self.longest);
     }
 }
