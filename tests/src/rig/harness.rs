@@ -1,7 +1,9 @@
 //! Runs scenarios side by side on shared clusters, and reports as `cargo test` does.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fmt::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -87,6 +89,9 @@ const JOBS: usize = 20;
 
 /// How many clusters there may be beside the shared ones.
 const OWN_CLUSTERS: usize = 3;
+
+/// Set to `1`, it keeps the logs of a run in which nothing failed too.
+const KEEP_LOGS: &str = "ELECTOR_KEEP_LOGS";
 
 /// How long an elector may take until it elects: `W_max`, twice where it replaces the built-in controller, and the
 /// start of everything on a busy machine.
@@ -183,7 +188,7 @@ impl Suite {
             request.jobs.unwrap_or(JOBS),
         ));
         let good = outcomes.iter().all(|outcome| outcome.error.is_none());
-        if !good {
+        if !good || env::var_os(KEEP_LOGS).is_some_and(|value| value == "1") {
             println!("\nlogs: {}", folder.keep().display());
         }
         summary(&outcomes, filtered_out, ignored, start.elapsed());
@@ -375,7 +380,9 @@ async fn run_one(
         (Err(error), Ok(())) => Err(error),
         (Err(error), Err(faults)) => Err(anyhow!("{error:#}\nand {faults}")),
     };
-    result.map_err(|error| anyhow!("{error:#}\n\n{}", world.journal().story()))?;
+    let story = world.journal().story();
+    fs::write(world.folder().join("story.txt"), &story)?;
+    result.map_err(|error| anyhow!("{error:#}\n\n{story}"))?;
     Ok((world.figures(), start.elapsed()))
 }
 

@@ -31,8 +31,8 @@ pub enum What {
     LeaseGone(String, Arc<Lease>),
     /// A candidate object was created or changed.
     Candidate(String, Arc<LeaseCandidate>),
-    /// A candidate object was deleted.
-    CandidateGone(String),
+    /// A candidate object was deleted; its last revision.
+    CandidateGone(String, Arc<LeaseCandidate>),
     /// A candidate's process said something, or ended.
     Event(Event),
     /// The test did something.
@@ -265,7 +265,7 @@ impl What {
                     time(&spec.renew_time),
                 )
             }
-            Self::CandidateGone(name) => format!("candidate {name} DELETED"),
+            Self::CandidateGone(name, _) => format!("candidate {name} DELETED"),
             Self::Event(event) => {
                 let term = event
                     .term

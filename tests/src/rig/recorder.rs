@@ -79,12 +79,12 @@ impl Recorder {
             candidates,
             candidate_version,
             move |candidate, gone| {
-                let name = candidate.name_any();
+                let (name, candidate) = (candidate.name_any(), Arc::new(candidate));
                 let journal = book.of(candidate.metadata.namespace.as_deref().unwrap_or_default());
                 let what = if gone {
-                    What::CandidateGone(name)
+                    What::CandidateGone(name, candidate)
                 } else {
-                    What::Candidate(name, Arc::new(candidate))
+                    What::Candidate(name, candidate)
                 };
                 journal.record(now(), what);
             },

@@ -89,8 +89,12 @@ async fn complaint(process: &mut Process, parts: &[&str]) -> Result<String> {
     Ok(line)
 }
 
-/// Ends a process that still tries, within the 2 s that it has for that.
+/// Lets a process that still tries do so for a while, in which a stream of lines would show, and then ends it within
+/// the 2 s that it has for that.
 async fn end(mut process: Process, most_lines: usize) -> Result<()> {
+    if process.ended()?.is_none() {
+        sleep(TRYING).await;
+    }
     if process.ended()?.is_none() {
         let (_, took) = process.terminate(PROMPTLY).await?;
         ensure!(
@@ -154,6 +158,10 @@ async fn refused_token(world: Arc<World>) -> Result<()> {
     Ok(())
 }
 
+/// How long a process with trouble is watched.
+const TRYING: Duration = Duration::from_secs(5);
+
+/// A candidate for nobody in particular.
 const CANDIDATE: &[&str] = &[
     "candidate",
     "--lease=work",

@@ -74,10 +74,8 @@ async fn restarted(world: Arc<World>) -> Result<()> {
 /// Two electors decide everything twice; whoever is late ends in a conflict. No overlap, and no fight: the number of
 /// writes is that of one elector, but for a handful.
 async fn two_at_once(world: Arc<World>) -> Result<()> {
-    let _electors = [
-        elector(&world, "one-elector")?,
-        elector(&world, "other-elector")?,
-    ];
+    let mut one = elector(&world, "one-elector")?;
+    let _other = elector(&world, "other-elector")?;
     warm_up(world.site()).await?;
     let start = world.note("two versions start");
     let mut worse = world.candidate("worse").version("1.2.0").start()?;
@@ -95,6 +93,8 @@ async fn two_at_once(world: Arc<World>) -> Result<()> {
     world.stays("better", 3).await?;
 
     let seen = world.journal().len();
+    // Together with an elector, whichever of the two had more to do with it.
+    one.kill()?;
     better.kill()?;
     worse
         .leads_again(seen, crash_limit(Maker::Ours) + PROMPTLY)
