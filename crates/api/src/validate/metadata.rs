@@ -112,8 +112,10 @@ pub(super) fn validate_metadata_update(
             .filter(|one| !had.contains(one))
             .collect();
         if !added.is_empty() {
+            let added: Vec<_> = added.iter().map(|one| format!("{one:?}")).collect();
             let why = format!(
-                "no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
             );
             errors.push(FieldError::forbidden("metadata.finalizers", &why));
         }
