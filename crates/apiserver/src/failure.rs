@@ -186,11 +186,11 @@ impl Failure {
     }
 
     /// A patch that makes something that cannot be decoded.
-    pub(crate) fn invalid_patch(patched: &Value, why: &str) -> Self {
+    pub(crate) fn invalid_patch(kind: &Kind, patched: &Value, why: &str) -> Self {
         let error = FieldError {
             field: "patch".to_owned(),
             problem: elector_api::Problem::Invalid {
-                value: format!("{:?}", patched.to_string()),
+                value: format!("{:?}", kind.schema.in_order(patched)),
                 rule: why.to_owned(),
             },
         };

@@ -37,7 +37,8 @@ const METADATA: Field = kept(
     "Name, version, labels, annotations and owners.",
 );
 
-static OWNER_REFERENCE: Struct = Struct {
+/// An owner in the metadata.
+pub(crate) static OWNER_REFERENCE: Struct = Struct {
     name: "OwnerReference",
     package: "v1",
     fields: &[

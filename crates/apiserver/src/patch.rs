@@ -84,6 +84,6 @@ impl<'a> Patch<'a> {
             (Form::Merge | Form::Strategic, _) => return wrong("map[string]interface {}"),
         }
         body::patched(kind, &value, validation, warnings)
-            .map_err(|why| Failure::invalid_patch(&value, &why))
+            .map_err(|why| Failure::invalid_patch(kind, &value, &why))
     }
 }

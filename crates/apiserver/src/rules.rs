@@ -1,12 +1,13 @@
 //! What each kind demands of its objects, and what the server adds to them.
 
 use elector_api::{
-    CandidateApi, FieldError, Lease, LeaseCandidate, names, validate_candidate,
+    CandidateApi, FieldError, Lease, LeaseCandidate, Problem, names, validate_candidate,
     validate_candidate_update, validate_lease, validate_lease_update,
 };
 use serde_json::{Value, json};
 
 use crate::config::Config;
+use crate::fields::OWNER_REFERENCE;
 use crate::kind::{Bucket, Kind};
 use crate::show::Fields;
 
@@ -70,7 +71,7 @@ pub(crate) fn prepare_update(kind: &Kind, config: &Config, new: &mut Fields, old
 
 /// What is wrong with a new object.
 pub(crate) fn create_errors(kind: &Kind, new: &Fields) -> Vec<FieldError> {
-    match kind.bucket {
+    let errors = match kind.bucket {
         Bucket::Leases => {
             let lease = Lease::from_value(whole(new));
             beyond(lease.faults(), validate_lease(&lease))
@@ -101,7 +102,8 @@ pub(crate) fn create_errors(kind: &Kind, new: &Fields) -> Vec<FieldError> {
             errors
         }
         Bucket::Events => metadata_errors(new),
-    }
+    };
+    in_the_order_of_go(new, errors)
 }
 
 /// What is wrong with an update. The API server checks the metadata twice, and says so twice.
@@ -129,14 +131,53 @@ pub(crate) fn update_errors(kind: &Kind, new: &Fields, old: &Fields) -> Vec<Fiel
             beyond(lease.faults(), validate_lease_update(&lease, &old))
         }
     };
-    let (mut metadata, rest): (Vec<_>, Vec<_>) = errors
+    let errors = in_the_order_of_go(new, errors);
+    if kind.custom {
+        return errors;
+    }
+    let (again, rest): (Vec<_>, Vec<_>) = errors
         .into_iter()
         .partition(|error| error.field.starts_with("metadata."));
-    if !kind.custom {
-        metadata.extend(metadata.clone());
-    }
+    // First the rules of any object, then twice those of an update.
+    let of_any = |error: &&FieldError| {
+        let fields = [
+            "metadata.labels",
+            "metadata.annotations",
+            "metadata.ownerReferences",
+        ];
+        fields.iter().any(|field| error.field.starts_with(field))
+    };
+    let mut metadata: Vec<_> = again.iter().filter(of_any).cloned().collect();
+    metadata.extend(finalizer_errors(new));
+    metadata.extend(again.clone());
+    metadata.extend(again);
     metadata.extend(rest);
     metadata
+}
+
+/// What is wrong with the names of finalizers.
+fn finalizer_errors(new: &Fields) -> Vec<FieldError> {
+    let finalizers = new["metadata"]["finalizers"].as_array();
+    let names = finalizers.into_iter().flatten().filter_map(Value::as_str);
+    names
+        .flat_map(|name| {
+            let rules = names::qualified_name(name).into_iter();
+            rules.map(move |rule| FieldError::invalid("metadata.finalizers", name, rule))
+        })
+        .collect()
+}
+
+/// Owners that an error repeats have their fields in Go's order.
+fn in_the_order_of_go(new: &Fields, mut errors: Vec<FieldError>) -> Vec<FieldError> {
+    for error in &mut errors {
+        if let Problem::Invalid { value, .. } = &mut error.problem
+            && error.field == "metadata.ownerReferences"
+            && let Some(owners) = new["metadata"]["ownerReferences"].as_array()
+        {
+            *value = OWNER_REFERENCE.list_in_order(owners);
+        }
+    }
+    errors
 }
 
 /// The fields of a Lease that the gate guards.

@@ -81,6 +81,32 @@ impl Struct {
         self.fields.iter().find(|field| field.name == name)
     }
 
+    /// An object as JSON, its fields in Go's order.
+    pub(crate) fn in_order(&self, value: &Value) -> String {
+        let Value::Object(fields) = value else {
+            return value.to_string();
+        };
+        let known = self.fields.iter().filter_map(|field| {
+            let value = fields.get(field.name)?;
+            let text = match (field.kind, value) {
+                (Type::Struct(inner), value) => inner.in_order(value),
+                (Type::Structs(inner, _), Value::Array(items)) => inner.list_in_order(items),
+                _ => value.to_string(),
+            };
+            Some(format!("{:?}:{text}", field.name))
+        });
+        let unknown = fields.iter().filter(|(name, _)| self.field(name).is_none());
+        let unknown =
+            unknown.map(|(name, value)| format!("{}:{value}", Value::from(name.as_str())));
+        format!("{{{}}}", known.chain(unknown).collect::<Vec<_>>().join(","))
+    }
+
+    /// A list of objects as JSON, their fields in Go's order.
+    pub(crate) fn list_in_order(&self, items: &[Value]) -> String {
+        let items: Vec<_> = items.iter().map(|item| self.in_order(item)).collect();
+        format!("[{}]", items.join(","))
+    }
+
     fn decode_fields(
         &self,
         fields: &[(String, Node)],
@@ -131,7 +157,7 @@ impl Struct {
                 self.name
             )
         };
-        let mismatch = || Err(refused(node.go_name(), &field.kind.go_name()));
+        let mismatch = || Err(refused(node.go_name(), &field.go_type()));
         let value = match (field.kind, node) {
             (Type::Dropped, _) => None,
             (Type::Text | Type::OptionalText, Node::Text(text)) => {
@@ -144,8 +170,8 @@ impl Struct {
                     Type::Int32 => i32::try_from(*number).is_ok(),
                     _ => true,
                 });
-                let fits = fits
-                    .ok_or_else(|| refused(&format!("number {number}"), &field.kind.go_name()))?;
+                let fits =
+                    fits.ok_or_else(|| refused(&format!("number {number}"), &field.go_type()))?;
                 Some(fits.into())
             }
             (Type::Bool, Node::Bool(truth)) => Some((*truth).into()),
@@ -199,6 +225,20 @@ impl Struct {
             _ => return mismatch(),
         };
         Ok(value)
+    }
+}
+
+// === impl Field ===
+
+impl Field {
+    /// What Go calls its type in errors.
+    fn go_type(&self) -> String {
+        match (self.name, self.kind) {
+            ("uid", _) => "types.UID".to_owned(),
+            ("strategy", _) => "v1.CoordinatedLeaseStrategy".to_owned(),
+            ("preferredStrategies", _) => "[]v1.CoordinatedLeaseStrategy".to_owned(),
+            (_, kind) => kind.go_name(),
+        }
     }
 }
 
@@ -263,6 +303,17 @@ mod tests {
             json!({"metadata": {"name": "a"}, "spec": {"holderIdentity": "", "acquireTime": null}})
         );
         assert_eq!(decode("{}").unwrap().fields["spec"], json!({}));
+    }
+
+    #[test]
+    fn an_object_is_shown_in_the_order_of_go() {
+        let owners = json!([{"uid": "u", "name": "n", "controller": true}]);
+        let object = json!({"spec": {"a": 1, "strategy": "s", "renewTime": "t"}, "metadata": {"ownerReferences": owners}});
+        assert_eq!(
+            LEASE.in_order(&object),
+            "{\"metadata\":{\"ownerReferences\":[{\"name\":\"n\",\"uid\":\"u\",\"controller\":true}]},\
+             \"spec\":{\"renewTime\":\"t\",\"strategy\":\"s\",\"a\":1}}"
+        );
     }
 
     #[test]
