@@ -1,3 +1,4 @@
 //! Model check, scenarios and interop of Elector.
 
+pub mod fidelity;
 pub mod rig;

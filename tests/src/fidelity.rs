@@ -1,0 +1,57 @@
+//! Does the embedded API server answer as a real one does?
+//!
+//! The cases are text: requests with what they are to be sent. The same cases run on both servers, each in a namespace
+//! of its own, and their answers, freed of what differs between any two servers (uids, times, the numbers of
+//! revisions), must be equal. Answers of a real kube-apiserver are kept in `recorded.txt`, so that the comparison can be
+//! made where there is none.
+
+mod answer;
+mod case;
+mod recording;
+mod server;
+
+pub use answer::Answer;
+pub use case::{Case, Step};
+pub use recording::Recording;
+pub use server::Server;
+
+use futures::StreamExt as _;
+use futures::stream;
+
+/// Every case there is.
+///
+/// # Panics
+///
+/// When the texts of the cases are malformed, which is a mistake in this repository.
+#[must_use]
+pub fn cases() -> Vec<Case> {
+    const TEXTS: [&str; 4] = [
+        include_str!("fidelity/cases/write.txt"),
+        include_str!("fidelity/cases/validate.txt"),
+        include_str!("fidelity/cases/patch.txt"),
+        include_str!("fidelity/cases/read.txt"),
+    ];
+    let cases: Vec<_> = TEXTS.into_iter().flat_map(Case::parse_all).collect();
+    let mut namespaces: Vec<_> = cases.iter().map(Case::namespace).collect();
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    assert_eq!(namespaces.len(), cases.len(), "two cases share a namespace");
+    cases
+}
+
+/// Runs cases, several at a time, on a server without and one with the feature gate; the recording is in their order.
+///
+/// # Errors
+///
+/// When a server does not answer at all.
+pub async fn run(cases: &[Case], plain: &Server, gated: &Server) -> anyhow::Result<Recording> {
+    let runs = stream::iter(cases).map(|case| async move {
+        let server = if case.gate { gated } else { plain };
+        let answers = server.run(case).await?;
+        anyhow::Ok((case.title.clone(), answers))
+    });
+    let answers: Vec<_> = runs.buffered(16).collect().await;
+    Ok(Recording::new(
+        answers.into_iter().collect::<anyhow::Result<_>>()?,
+    ))
+}
