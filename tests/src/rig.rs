@@ -19,6 +19,7 @@ mod judge;
 mod process;
 mod programs;
 mod recorder;
+mod request;
 mod site;
 mod world;
 

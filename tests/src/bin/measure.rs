@@ -211,7 +211,7 @@ async fn one(site: Arc<Site>, run: u32, kind: Kind) -> Result<Figures> {
     };
     let figures = figures.with_context(|| world.journal().story())?;
     if !kind.builtin {
-        world.verdict()?;
+        world.verdict().await?;
     }
     Ok(figures)
 }

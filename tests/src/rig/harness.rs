@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use crate::rig::judge::Maker;
 use crate::rig::process::Process;
 use crate::rig::programs::Programs;
+use crate::rig::request::Request;
 use crate::rig::site::{Gate, Site};
 use crate::rig::world::World;
 
@@ -47,16 +48,6 @@ pub enum Ground {
 #[derive(Debug, Default)]
 pub struct Suite {
     scenarios: Vec<Scenario>,
-}
-
-/// What was asked for on the command line: the part of libtest's that people use.
-#[derive(Debug, Default)]
-struct Request {
-    words: Vec<String>,
-    skip: Vec<String>,
-    exact: bool,
-    list: bool,
-    jobs: Option<usize>,
 }
 
 /// The shared clusters, each started by the first scenario that needs it.
@@ -196,53 +187,6 @@ impl Suite {
     }
 }
 
-// === impl Request ===
-
-impl Request {
-    fn parse(arguments: impl Iterator<Item = String>) -> Result<Self> {
-        let mut request = Self::default();
-        let mut arguments = arguments.peekable();
-        while let Some(argument) = arguments.next() {
-            let (flag, value) = match argument.split_once('=') {
-                Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
-                None => (argument, None),
-            };
-            let mut value = || {
-                value
-                    .clone()
-                    .or_else(|| arguments.next())
-                    .context("a flag without its value")
-            };
-            match flag.as_str() {
-                "--list" => request.list = true,
-                "--exact" => request.exact = true,
-                "--skip" => request.skip.push(value()?),
-                "--test-threads" => {
-                    request.jobs = Some(value()?.parse().context("--test-threads is no number")?);
-                }
-                // What libtest takes and has no meaning here.
-                "--format" | "--color" | "-Z" => drop(value()?),
-                "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--show-output"
-                | "--include-ignored" | "--ignored" => {}
-                unknown if unknown.starts_with('-') => bail!("unknown flag {unknown}"),
-                _ => request.words.push(flag),
-            }
-        }
-        Ok(request)
-    }
-
-    fn wants(&self, name: &str) -> bool {
-        let matches = |word: &String| {
-            if self.exact {
-                name == word
-            } else {
-                name.contains(word.as_str())
-            }
-        };
-        (self.words.is_empty() || self.words.iter().any(matches)) && !self.skip.iter().any(matches)
-    }
-}
-
 // === impl Grounds ===
 
 impl Grounds {
@@ -375,7 +319,7 @@ async fn run_one(
         Ok(Some(Err(error))) => Err(anyhow!("panicked: {error}")),
         Ok(None) | Err(_) => Err(anyhow!("hung")),
     };
-    let result = match (played, world.verdict()) {
+    let result = match (played, world.verdict().await) {
         (Ok(()), verdict) => verdict.context("the record of what happened breaks the rules"),
         (Err(error), Ok(())) => Err(error),
         (Err(error), Err(faults)) => Err(anyhow!("{error:#}\nand {faults}")),

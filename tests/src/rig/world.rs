@@ -33,6 +33,12 @@ pub struct World {
 /// `W_max`, the default of `--max-lease-duration`.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(15);
 
+/// A Lease that no candidate names, written at the end.
+const SETTLED: &str = "rig-has-seen-everything";
+
+/// For the recorder to catch up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 // === impl World ===
 
 impl World {
@@ -275,11 +281,12 @@ impl World {
             .read(|entries| entries.iter().filter_map(leading).count())
     }
 
-    /// Checks the journal against the rules.
+    /// Checks the journal against the rules, once everything that has been written so far stands in it.
     ///
     /// # Errors
     /// Names every fault.
-    pub fn verdict(&self) -> Result<()> {
+    pub async fn verdict(&self) -> Result<()> {
+        self.settle().await?;
         let roster = self.roster().clone();
         let faults = self.journal.read(|entries| judge(entries, &roster));
         ensure!(faults.is_empty(), "{}", faults.join("\n"));
@@ -290,6 +297,28 @@ impl World {
     pub fn note(&self, text: &str) -> Timestamp {
         self.journal.note(text);
         now()
+    }
+
+    /// Waits until the recorder has seen a Lease that is written now, and with it all earlier ones.
+    async fn settle(&self) -> Result<()> {
+        let mut last = Lease::named(&LeaseKey::new(self.namespace.as_str(), SETTLED));
+        last.spec.holder_identity = Some(self.journal.len().to_string());
+        let api = self.leases();
+        if let Some(known) = api.get_opt(SETTLED).await? {
+            last.metadata.resource_version = known.metadata.resource_version;
+            last = api.replace(SETTLED, &PostParams::default(), &last).await?;
+        } else {
+            last = api.create(&PostParams::default(), &last).await?;
+        }
+        let version = last.metadata.resource_version;
+        let seen = |entry: &Entry| match &entry.what {
+            What::Lease(_, lease) => lease.metadata.resource_version == version,
+            _ => false,
+        };
+        let seen = |entries: &[Entry]| entries.iter().any(seen).then_some(());
+        self.journal
+            .until("the recorder has caught up", PATIENCE, seen)
+            .await
     }
 
     fn roster(&self) -> std::sync::MutexGuard<'_, Roster> {

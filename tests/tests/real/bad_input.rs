@@ -252,8 +252,8 @@ async fn missing_permission(world: Arc<World>) -> Result<()> {
     );
     drop(affected);
     free.stays("unaffected", 2).await?;
-    free.verdict()?;
-    bound.verdict()?;
+    free.verdict().await?;
+    bound.verdict().await?;
     end(elector, 40).await
 }
 

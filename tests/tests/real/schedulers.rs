@@ -36,7 +36,10 @@ async fn two(outer: Arc<World>) -> Result<()> {
     warm_up(site).await?;
     let world =
         World::open_for(Arc::clone(site), "kube-system", SCHEDULER, Maker::ClientGo).await?;
-    let result = elect(&world).await.and_then(|()| world.verdict());
+    let result = match elect(&world).await {
+        Ok(()) => world.verdict().await,
+        error => error,
+    };
     for (name, figure) in world.figures() {
         outer.figure(&name, figure);
     }

@@ -1,0 +1,107 @@
+//! The command line of the scenarios.
+
+use anyhow::{Context as _, Result, bail};
+
+/// What was asked for on the command line: the part of libtest's that people use.
+#[derive(Debug, Default)]
+pub(super) struct Request {
+    words: Vec<String>,
+    skip: Vec<String>,
+    exact: bool,
+    /// Only name them.
+    pub(super) list: bool,
+    /// How many at once.
+    pub(super) jobs: Option<usize>,
+}
+
+// === impl Request ===
+
+impl Request {
+    /// Reads the command line.
+    ///
+    /// # Errors
+    /// When it cannot be understood.
+    pub(super) fn parse(arguments: impl Iterator<Item = String>) -> Result<Self> {
+        let mut request = Self::default();
+        let mut arguments = arguments.peekable();
+        while let Some(argument) = arguments.next() {
+            let (flag, value) = match argument.split_once('=') {
+                Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
+                None => (argument, None),
+            };
+            let mut value = || {
+                value
+                    .clone()
+                    .or_else(|| arguments.next())
+                    .context("a flag without its value")
+            };
+            match flag.as_str() {
+                "--list" => request.list = true,
+                "--exact" => request.exact = true,
+                "--skip" => request.skip.push(value()?),
+                "--test-threads" => {
+                    request.jobs = Some(value()?.parse().context("--test-threads is no number")?);
+                }
+                // What libtest takes and has no meaning here.
+                "--format" | "--color" | "-Z" => drop(value()?),
+                "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--show-output"
+                | "--include-ignored" | "--ignored" => {}
+                unknown if unknown.starts_with('-') => bail!("unknown flag {unknown}"),
+                _ => request.words.push(flag),
+            }
+        }
+        Ok(request)
+    }
+
+    /// Whether the test of this name is to be run.
+    pub(super) fn wants(&self, name: &str) -> bool {
+        let matches = |word: &String| {
+            if self.exact {
+                name == word
+            } else {
+                name.contains(word.as_str())
+            }
+        };
+        (self.words.is_empty() || self.words.iter().any(matches)) && !self.skip.iter().any(matches)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(words: &[&str]) -> Result<Request> {
+        Request::parse(words.iter().map(|word| (*word).to_owned()))
+    }
+
+    #[test]
+    fn words_choose_and_skips_exclude() {
+        let chosen = request(&[
+            "crash",
+            "--skip",
+            "gate_on",
+            "--nocapture",
+            "--test-threads=3",
+        ])
+        .unwrap();
+        assert!(
+            chosen.wants("crash::gate_off")
+                && !chosen.wants("crash::gate_on")
+                && !chosen.wants("start")
+        );
+        assert_eq!(chosen.jobs, Some(3));
+        let exact = request(&["--exact", "crash"]).unwrap();
+        assert!(exact.wants("crash") && !exact.wants("crash::gate_off"));
+        assert!(request(&[]).unwrap().wants("anything"));
+        assert!(request(&["--list"]).unwrap().list);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        assert_eq!(
+            request(&["--wat"]).unwrap_err().to_string(),
+            "unknown flag --wat"
+        );
+        assert!(request(&["--skip"]).is_err() && request(&["--test-threads=x"]).is_err());
+    }
+}
