@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
