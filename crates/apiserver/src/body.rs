@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::json::Node;
 use crate::kind::Kind;
 use crate::options::FieldValidation;
+use crate::protobuf;
 use crate::reply::Warnings;
 use crate::show::Fields;
 
@@ -23,10 +24,12 @@ pub(crate) fn object(
     validation: FieldValidation,
     warnings: &mut Warnings,
 ) -> Result<Fields, Failure> {
-    if !matches!(media_type(headers), "" | "application/json") {
-        return Err(Failure::unsupported_body());
-    }
-    let node = parse(kind, body)?;
+    let node = match media_type(headers) {
+        "" | "application/json" => parse(kind, body)?,
+        protobuf::MEDIA_TYPE if !kind.custom => protobuf::object(kind.schema, body)
+            .map_err(|_| Failure::bad_request("failed to read the protocol buffers of the body"))?,
+        _ => return Err(Failure::unsupported_body()),
+    };
     check_kind(kind, &node)?;
     let refused =
         |why: &str| Failure::bad_request(cannot_be_handled(kind, kind.kind, kind.version, why));

@@ -1,4 +1,4 @@
-//! The fields of every served kind.
+//! The fields of every served kind, with their numbers in protocol buffers; 0 for what is not in them.
 
 use crate::gotime::Layout;
 use crate::schema::{Field, Struct, Type};
@@ -6,18 +6,20 @@ use crate::schema::{Field, Struct, Type};
 const MICRO: Type = Type::Time(Layout::Micro);
 const SECONDS: Type = Type::Time(Layout::Seconds);
 
-const fn field(name: &'static str, kind: Type, about: &'static str) -> Field {
+const fn field(name: &'static str, tag: u32, kind: Type, about: &'static str) -> Field {
     Field {
         name,
+        tag,
         kind,
         keep: false,
         about,
     }
 }
 
-const fn kept(name: &'static str, kind: Type, about: &'static str) -> Field {
+const fn kept(name: &'static str, tag: u32, kind: Type, about: &'static str) -> Field {
     Field {
         name,
+        tag,
         kind,
         keep: true,
         about,
@@ -27,12 +29,14 @@ const fn kept(name: &'static str, kind: Type, about: &'static str) -> Field {
 /// What is found in every object: which API it is of.
 const API_VERSION: Field = field(
     "apiVersion",
+    0,
     Type::Text,
     "The group and version of this object.",
 );
-const KIND: Field = field("kind", Type::Text, "The kind of this object.");
+const KIND: Field = field("kind", 0, Type::Text, "The kind of this object.");
 const METADATA: Field = kept(
     "metadata",
+    1,
     Type::Struct(&OBJECT_META),
     "Name, version, labels, annotations and owners.",
 );
@@ -44,19 +48,22 @@ pub(crate) static OWNER_REFERENCE: Struct = Struct {
     fields: &[
         kept(
             "apiVersion",
+            5,
             Type::Text,
             "The group and version of the owner.",
         ),
-        kept("kind", Type::Text, "The kind of the owner."),
-        kept("name", Type::Text, "The name of the owner."),
-        kept("uid", Type::Text, "The uid of the owner."),
+        kept("kind", 1, Type::Text, "The kind of the owner."),
+        kept("name", 3, Type::Text, "The name of the owner."),
+        kept("uid", 4, Type::Text, "The uid of the owner."),
         field(
             "controller",
+            6,
             Type::Bool,
             "Whether the owner manages this object.",
         ),
         field(
             "blockOwnerDeletion",
+            7,
             Type::Bool,
             "Whether the owner waits for this object when it is deleted.",
         ),
@@ -70,64 +77,76 @@ pub(crate) static OBJECT_META: Struct = Struct {
     fields: &[
         field(
             "name",
+            1,
             Type::Text,
             "The name, unique among its kind in the namespace.",
         ),
         field(
             "generateName",
+            2,
             Type::Text,
             "The beginning of a name that the server completes.",
         ),
-        field("namespace", Type::Text, "The namespace."),
-        field("selfLink", Type::Dropped, "No longer in use."),
+        field("namespace", 3, Type::Text, "The namespace."),
+        field("selfLink", 4, Type::Dropped, "No longer in use."),
         field(
             "uid",
+            5,
             Type::Text,
             "What tells this object from another one of the same name. Set by the server.",
         ),
         field(
             "resourceVersion",
+            6,
             Type::Text,
             "The revision, compared when an update is written.",
         ),
         field(
             "generation",
+            7,
             Type::Int64,
             "Counts the changes of what is wished for, where the server maintains it.",
         ),
         field(
             "creationTimestamp",
+            8,
             SECONDS,
             "When it was created. Set by the server.",
         ),
         field(
             "deletionTimestamp",
+            9,
             SECONDS,
             "When its deletion was asked for. Set by the server.",
         ),
         field(
             "deletionGracePeriodSeconds",
-            Type::Int64,
+            10,
+            Type::OptionalInt64,
             "How long it may take to end. Set by the server.",
         ),
-        field("labels", Type::Texts, "What selectors select by."),
+        field("labels", 11, Type::Texts, "What selectors select by."),
         field(
             "annotations",
+            12,
             Type::Texts,
             "What tools keep with the object.",
         ),
         field(
             "ownerReferences",
+            13,
             Type::Structs(&OWNER_REFERENCE, "uid"),
             "The objects with which this one goes.",
         ),
         field(
             "finalizers",
+            14,
             Type::TextList,
             "Who must agree before it is gone.",
         ),
         field(
             "managedFields",
+            17,
             Type::Dropped,
             "Who set which field; this server does not keep it.",
         ),
@@ -144,6 +163,7 @@ pub(crate) static LEASE: Struct = Struct {
         METADATA,
         kept(
             "spec",
+            2,
             Type::Struct(&LEASE_SPEC),
             "The record of leadership.",
         ),
@@ -156,28 +176,38 @@ static LEASE_SPEC: Struct = Struct {
     fields: &[
         field(
             "holderIdentity",
+            1,
             Type::OptionalText,
             "Who leads; empty for nobody.",
         ),
         field(
             "leaseDurationSeconds",
-            Type::Int32,
+            2,
+            Type::OptionalInt32,
             "How long a record counts after it was last seen to change.",
         ),
-        field("acquireTime", MICRO, "When the present term was granted."),
-        field("renewTime", MICRO, "When the holder last wrote."),
+        field(
+            "acquireTime",
+            3,
+            MICRO,
+            "When the present term was granted.",
+        ),
+        field("renewTime", 4, MICRO, "When the holder last wrote."),
         field(
             "leaseTransitions",
-            Type::Int32,
+            5,
+            Type::OptionalInt32,
             "The term: how often leadership was granted.",
         ),
         field(
             "strategy",
+            6,
             Type::OptionalText,
             "How the leader is chosen. Kept where the feature gate is on.",
         ),
         field(
             "preferredHolder",
+            7,
             Type::OptionalText,
             "Whom the holder is asked to make room for. Kept where the feature gate is on.",
         ),
@@ -192,7 +222,7 @@ pub(crate) static CANDIDATE: Struct = Struct {
         API_VERSION,
         KIND,
         METADATA,
-        kept("spec", Type::Struct(&CANDIDATE_SPEC), "What it offers."),
+        kept("spec", 2, Type::Struct(&CANDIDATE_SPEC), "What it offers."),
     ],
 };
 
@@ -207,6 +237,7 @@ static CANDIDATE_SPEC: Struct = Struct {
         EMULATION_VERSION,
         field(
             "strategy",
+            6,
             Type::Text,
             "How it wishes the leader to be chosen.",
         ),
@@ -223,6 +254,7 @@ pub(crate) static CANDIDATE_V1ALPHA1: Struct = Struct {
         METADATA,
         kept(
             "spec",
+            2,
             Type::Struct(&CANDIDATE_SPEC_V1ALPHA1),
             "What it offers.",
         ),
@@ -240,6 +272,7 @@ static CANDIDATE_SPEC_V1ALPHA1: Struct = Struct {
         EMULATION_VERSION,
         field(
             "preferredStrategies",
+            6,
             Type::TextList,
             "How it wishes the leader to be chosen, best first.",
         ),
@@ -248,22 +281,26 @@ static CANDIDATE_SPEC_V1ALPHA1: Struct = Struct {
 
 const LEASE_NAME: Field = field(
     "leaseName",
+    1,
     Type::Text,
     "The Lease that it wants to hold. Immutable.",
 );
 const PING_TIME: Field = field(
     "pingTime",
+    2,
     MICRO,
     "When it was last asked whether it is there.",
 );
-const RENEW_TIME: Field = field("renewTime", MICRO, "When it last said that it is there.");
+const RENEW_TIME: Field = field("renewTime", 3, MICRO, "When it last said that it is there.");
 const BINARY_VERSION: Field = field(
     "binaryVersion",
+    4,
     Type::Text,
     "The semantic version of its binary.",
 );
 const EMULATION_VERSION: Field = field(
     "emulationVersion",
+    5,
     Type::Text,
     "The semantic version that it behaves as.",
 );
@@ -276,8 +313,13 @@ pub(crate) static NAMESPACE: Struct = Struct {
         API_VERSION,
         KIND,
         METADATA,
-        kept("spec", Type::Struct(&NAMESPACE_SPEC), "What is wished for."),
-        kept("status", Type::Struct(&NAMESPACE_STATUS), "What is."),
+        kept(
+            "spec",
+            2,
+            Type::Struct(&NAMESPACE_SPEC),
+            "What is wished for.",
+        ),
+        kept("status", 3, Type::Struct(&NAMESPACE_STATUS), "What is."),
     ],
 };
 
@@ -286,6 +328,7 @@ static NAMESPACE_SPEC: Struct = Struct {
     package: "v1",
     fields: &[field(
         "finalizers",
+        1,
         Type::TextList,
         "Who must agree before it is gone.",
     )],
@@ -294,20 +337,20 @@ static NAMESPACE_SPEC: Struct = Struct {
 static NAMESPACE_STATUS: Struct = Struct {
     name: "NamespaceStatus",
     package: "v1",
-    fields: &[field("phase", Type::Text, "Active or Terminating.")],
+    fields: &[field("phase", 1, Type::Text, "Active or Terminating.")],
 };
 
 static OBJECT_REFERENCE: Struct = Struct {
     name: "ObjectReference",
     package: "v1",
     fields: &[
-        field("kind", Type::Text, "The kind."),
-        field("namespace", Type::Text, "The namespace."),
-        field("name", Type::Text, "The name."),
-        field("uid", Type::Text, "The uid."),
-        field("apiVersion", Type::Text, "The group and version."),
-        field("resourceVersion", Type::Text, "The revision."),
-        field("fieldPath", Type::Text, "A part of it."),
+        field("kind", 1, Type::Text, "The kind."),
+        field("namespace", 2, Type::Text, "The namespace."),
+        field("name", 3, Type::Text, "The name."),
+        field("uid", 4, Type::Text, "The uid."),
+        field("apiVersion", 5, Type::Text, "The group and version."),
+        field("resourceVersion", 6, Type::Text, "The revision."),
+        field("fieldPath", 7, Type::Text, "A part of it."),
     ],
 };
 
@@ -315,8 +358,8 @@ static EVENT_SOURCE: Struct = Struct {
     name: "EventSource",
     package: "v1",
     fields: &[
-        field("component", Type::Text, "The component that reports."),
-        field("host", Type::Text, "Where it runs."),
+        field("component", 1, Type::Text, "The component that reports."),
+        field("host", 2, Type::Text, "Where it runs."),
     ],
 };
 
@@ -324,8 +367,8 @@ static EVENT_SERIES: Struct = Struct {
     name: "EventSeries",
     package: "v1",
     fields: &[
-        field("count", Type::Int32, "How often it happened."),
-        field("lastObservedTime", MICRO, "When it last happened."),
+        field("count", 1, Type::Int32, "How often it happened."),
+        field("lastObservedTime", 2, MICRO, "When it last happened."),
     ],
 };
 
@@ -339,26 +382,28 @@ pub(crate) static EVENT: Struct = Struct {
         METADATA,
         kept(
             "involvedObject",
+            2,
             Type::Struct(&OBJECT_REFERENCE),
             "The object it is about.",
         ),
-        field("reason", Type::Text, "Why, in one word."),
-        field("message", Type::Text, "What happened."),
-        kept("source", Type::Struct(&EVENT_SOURCE), "Who reports."),
-        kept("firstTimestamp", SECONDS, "When it first happened."),
-        kept("lastTimestamp", SECONDS, "When it last happened."),
-        field("count", Type::Int32, "How often it happened."),
-        field("type", Type::Text, "Normal or Warning."),
-        kept("eventTime", MICRO, "When it first happened."),
-        field("series", Type::Struct(&EVENT_SERIES), "Repetitions."),
-        field("action", Type::Text, "What was done."),
+        field("reason", 3, Type::Text, "Why, in one word."),
+        field("message", 4, Type::Text, "What happened."),
+        kept("source", 5, Type::Struct(&EVENT_SOURCE), "Who reports."),
+        kept("firstTimestamp", 6, SECONDS, "When it first happened."),
+        kept("lastTimestamp", 7, SECONDS, "When it last happened."),
+        field("count", 8, Type::Int32, "How often it happened."),
+        field("type", 9, Type::Text, "Normal or Warning."),
+        kept("eventTime", 10, MICRO, "When it first happened."),
+        field("series", 11, Type::Struct(&EVENT_SERIES), "Repetitions."),
+        field("action", 12, Type::Text, "What was done."),
         field(
             "related",
+            13,
             Type::Struct(&OBJECT_REFERENCE),
             "A second object.",
         ),
-        kept("reportingComponent", Type::Text, "Who reports."),
-        kept("reportingInstance", Type::Text, "Which instance of it."),
+        kept("reportingComponent", 14, Type::Text, "Who reports."),
+        kept("reportingInstance", 15, Type::Text, "Which instance of it."),
     ],
 };
 
@@ -370,43 +415,92 @@ pub(crate) static NEW_EVENT: Struct = Struct {
         API_VERSION,
         KIND,
         METADATA,
-        kept("eventTime", MICRO, "When it first happened."),
-        field("series", Type::Struct(&EVENT_SERIES), "Repetitions."),
-        field("reportingController", Type::Text, "Who reports."),
-        field("reportingInstance", Type::Text, "Which instance of it."),
-        field("action", Type::Text, "What was done."),
-        field("reason", Type::Text, "Why, in one word."),
+        kept("eventTime", 2, MICRO, "When it first happened."),
+        field("series", 3, Type::Struct(&EVENT_SERIES), "Repetitions."),
+        field("reportingController", 4, Type::Text, "Who reports."),
+        field("reportingInstance", 5, Type::Text, "Which instance of it."),
+        field("action", 6, Type::Text, "What was done."),
+        field("reason", 7, Type::Text, "Why, in one word."),
         kept(
             "regarding",
+            8,
             Type::Struct(&OBJECT_REFERENCE),
             "The object it is about.",
         ),
         field(
             "related",
+            9,
             Type::Struct(&OBJECT_REFERENCE),
             "A second object.",
         ),
-        field("note", Type::Text, "What happened."),
-        field("type", Type::Text, "Normal or Warning."),
+        field("note", 10, Type::Text, "What happened."),
+        field("type", 11, Type::Text, "Normal or Warning."),
         kept(
             "deprecatedSource",
+            12,
             Type::Struct(&EVENT_SOURCE),
             "Who reports, in the old form.",
         ),
         kept(
             "deprecatedFirstTimestamp",
+            13,
             SECONDS,
             "When it first happened, in the old form.",
         ),
         kept(
             "deprecatedLastTimestamp",
+            14,
             SECONDS,
             "When it last happened, in the old form.",
         ),
         field(
             "deprecatedCount",
+            15,
             Type::Int32,
             "How often it happened, in the old form.",
+        ),
+    ],
+};
+
+/// The options of a delete, where they come as protocol buffers.
+pub(crate) static DELETE_OPTIONS: Struct = Struct {
+    name: "DeleteOptions",
+    package: "v1",
+    fields: &[
+        API_VERSION,
+        KIND,
+        field(
+            "gracePeriodSeconds",
+            1,
+            Type::OptionalInt64,
+            "How long it may take to end.",
+        ),
+        field(
+            "preconditions",
+            2,
+            Type::Struct(&PRECONDITIONS),
+            "What must hold.",
+        ),
+        field(
+            "propagationPolicy",
+            4,
+            Type::Text,
+            "What becomes of what it owns.",
+        ),
+        field("dryRun", 5, Type::TextList, "All, for a dry run."),
+    ],
+};
+
+static PRECONDITIONS: Struct = Struct {
+    name: "Preconditions",
+    package: "v1",
+    fields: &[
+        field("uid", 1, Type::Text, "The uid that it must have."),
+        field(
+            "resourceVersion",
+            2,
+            Type::Text,
+            "The revision that it must have.",
         ),
     ],
 };

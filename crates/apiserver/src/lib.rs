@@ -16,6 +16,7 @@ mod openapi;
 mod options;
 mod patch;
 mod path;
+mod protobuf;
 mod query;
 mod read;
 mod remove;

@@ -81,8 +81,8 @@ fn property(field: &Field, group: &str, schemas: &mut Map<String, Value>) -> Val
     };
     let mut property = match field.kind {
         Type::Text | Type::OptionalText => json!({"type": "string"}),
-        Type::Int32 => json!({"type": "integer", "format": "int32"}),
-        Type::Int64 => json!({"type": "integer", "format": "int64"}),
+        Type::Int32 | Type::OptionalInt32 => json!({"type": "integer", "format": "int32"}),
+        Type::Int64 | Type::OptionalInt64 => json!({"type": "integer", "format": "int64"}),
         Type::Bool => json!({"type": "boolean"}),
         Type::Time(Layout::Micro | Layout::Seconds) => {
             json!({"type": "string", "format": "date-time"})

@@ -3,9 +3,13 @@
 mod list;
 
 use elector_api::{FieldError, Problem};
+use http::HeaderMap;
 
+use crate::body;
 use crate::failure::Failure;
+use crate::fields::DELETE_OPTIONS;
 use crate::json::Node;
+use crate::protobuf;
 use crate::query::Query;
 
 pub(crate) use list::ListOptions;
@@ -95,7 +99,7 @@ impl WriteOptions {
 
 impl DeleteOptions {
     /// From the body where there is one, otherwise from the query.
-    pub(crate) fn read(query: &Query, body: &[u8]) -> Result<Self, Failure> {
+    pub(crate) fn read(query: &Query, headers: &HeaderMap, body: &[u8]) -> Result<Self, Failure> {
         let mut errors = Vec::new();
         let (options, policy) = if body.iter().all(u8::is_ascii_whitespace) {
             let options = Self {
@@ -104,12 +108,18 @@ impl DeleteOptions {
             };
             (options, query.text("propagationPolicy").map(str::to_owned))
         } else {
-            let body = Node::parse(body).map_err(|error| {
-                Failure::bad_request(format!(
-                    "couldn't get version/kind; json parse error: {}",
-                    error.0
-                ))
-            })?;
+            let body = if body::media_type(headers) == protobuf::MEDIA_TYPE {
+                protobuf::object(&DELETE_OPTIONS, body).map_err(|_| {
+                    Failure::bad_request("failed to read the protocol buffers of the body")
+                })?
+            } else {
+                Node::parse(body).map_err(|error| {
+                    Failure::bad_request(format!(
+                        "couldn't get version/kind; json parse error: {}",
+                        error.0
+                    ))
+                })?
+            };
             let kind = body.text("kind");
             if !matches!(kind, "" | "DeleteOptions") {
                 let version = body.text("apiVersion");
@@ -187,9 +197,13 @@ mod tests {
     #[test]
     fn a_delete_takes_its_options_from_the_body_first() {
         let query = Query::parse(Some("dryRun=All"));
-        assert!(DeleteOptions::read(&query, b" ").unwrap().dry_run);
+        assert!(
+            DeleteOptions::read(&query, &HeaderMap::new(), b" ")
+                .unwrap()
+                .dry_run
+        );
         let body = br#"{"preconditions": {"uid": "u", "resourceVersion": "7"}}"#;
-        let options = DeleteOptions::read(&query, body).unwrap();
+        let options = DeleteOptions::read(&query, &HeaderMap::new(), body).unwrap();
         let expected = DeleteOptions {
             dry_run: false,
             uid: Some("u".into()),

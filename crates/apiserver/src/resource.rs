@@ -160,7 +160,7 @@ impl Inner {
         call: &Call,
     ) -> Result<Reply, Failure> {
         let view = self.view(target, call)?;
-        let options = DeleteOptions::read(&call.query, &call.body)?;
+        let options = DeleteOptions::read(&call.query, &call.headers, &call.body)?;
         let removed = self.transaction(target, options.dry_run, |transaction| {
             transaction.delete(namespace, name, &options)
         })?;
@@ -172,7 +172,7 @@ impl Inner {
 
     async fn delete_collection(&self, target: &Target, call: &Call) -> Result<Reply, Failure> {
         let view = self.view(target, call)?;
-        let delete = DeleteOptions::read(&call.query, &call.body)?;
+        let delete = DeleteOptions::read(&call.query, &call.headers, &call.body)?;
         let options = ListOptions::read(&call.query, target.kind, false)?;
         let namespace = target.namespace.as_deref();
         let page = read::list(&self.store, target.kind, namespace, &options, None).await?;

@@ -23,6 +23,8 @@ pub(crate) struct Struct {
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) name: &'static str,
+    /// Its number in protocol buffers.
+    pub(crate) tag: u32,
     pub(crate) kind: Type,
     /// Whether an empty value is written all the same.
     pub(crate) keep: bool,
@@ -37,8 +39,12 @@ pub(crate) enum Type {
     Text,
     /// A text whose empty value is one.
     OptionalText,
+    /// A number whose zero is none.
     Int32,
     Int64,
+    /// A number whose zero is one.
+    OptionalInt32,
+    OptionalInt64,
     Bool,
     Time(Layout),
     /// A map of texts.
@@ -165,14 +171,15 @@ impl Struct {
                     matches!(field.kind, Type::OptionalText) || field.keep || !text.is_empty();
                 kept.then(|| text.as_str().into())
             }
-            (Type::Int32 | Type::Int64, Node::Number(number)) => {
+            (kind, Node::Number(number)) if kind.is_number() => {
                 let fits = number.as_i64().filter(|number| match field.kind {
-                    Type::Int32 => i32::try_from(*number).is_ok(),
+                    Type::Int32 | Type::OptionalInt32 => i32::try_from(*number).is_ok(),
                     _ => true,
                 });
                 let fits =
                     fits.ok_or_else(|| refused(&format!("number {number}"), &field.go_type()))?;
-                Some(fits.into())
+                let none = fits == 0 && matches!(kind, Type::Int32 | Type::Int64);
+                (!none).then(|| fits.into())
             }
             (Type::Bool, Node::Bool(truth)) => Some((*truth).into()),
             (Type::Time(layout), Node::Text(text)) => {
@@ -249,8 +256,8 @@ impl Type {
     fn go_name(self) -> String {
         match self {
             Self::Text | Self::OptionalText | Self::Time(_) => "string".to_owned(),
-            Self::Int32 => "int32".to_owned(),
-            Self::Int64 => "int64".to_owned(),
+            Self::Int32 | Self::OptionalInt32 => "int32".to_owned(),
+            Self::Int64 | Self::OptionalInt64 => "int64".to_owned(),
             Self::Bool => "bool".to_owned(),
             Self::Texts => "map[string]string".to_owned(),
             Self::TextList => "[]string".to_owned(),
@@ -258,6 +265,13 @@ impl Type {
             Self::Structs(inner, _) => format!("[]{}.{}", inner.package, inner.name),
             Self::Dropped => "interface {}".to_owned(),
         }
+    }
+
+    fn is_number(self) -> bool {
+        matches!(
+            self,
+            Self::Int32 | Self::Int64 | Self::OptionalInt32 | Self::OptionalInt64
+        )
     }
 
     /// What a field that is always written has when nothing was given.
@@ -271,7 +285,7 @@ impl Type {
                 )
             }
             Self::Text | Self::OptionalText => "".into(),
-            Self::Int32 | Self::Int64 => 0.into(),
+            Self::Int32 | Self::Int64 | Self::OptionalInt32 | Self::OptionalInt64 => 0.into(),
             Self::Bool => false.into(),
             Self::Time(_) | Self::Texts | Self::TextList | Self::Structs(..) | Self::Dropped => {
                 Value::Null
