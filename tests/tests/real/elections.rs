@@ -118,6 +118,17 @@ async fn better_arrives(world: Arc<World>) -> Result<()> {
     let arrival = world.note("a better candidate starts");
     let better = world.candidate("better").version("1.1.0").start()?;
     if world.maker() == Maker::ClientGo && world.site().gate() == Gate::Off {
+        let explanation = world
+            .explained("that it cannot yield", PROMPTLY, |each| {
+                each.reason.contains("better") && each.reason.contains("cannot be asked to yield")
+            })
+            .await?;
+        let (holder, action) = (explanation.holder.as_str(), explanation.action.as_str());
+        ensure!(holder == "holder" && action == "none", "{explanation:#?}");
+        ensure!(
+            explanation.of("better")?.rank == Some(1),
+            "{explanation:#?}"
+        );
         return world.stays("holder", 6).await;
     }
     let limit = match world.maker() {
