@@ -271,6 +271,15 @@ impl Switches {
     }
 }
 
+// === impl Link ===
+
+impl Link {
+    /// Whether watches hear nothing.
+    pub(crate) fn is_silent(self) -> bool {
+        self.silent || self.partitioned
+    }
+}
+
 // === impl Book ===
 
 impl Book {

@@ -125,13 +125,13 @@ impl Watch {
                 self.ended = true;
                 return link.broken.then_some(Err(Broken));
             }
-            if !link.silent
+            if !link.is_silent()
                 && let Some(frame) = self.pending_frame(link.cache)
             {
                 return Some(Ok(frame));
             }
             // Events wait for a cache that is held back in the order in which they came.
-            let held = link.silent || !self.pending.is_empty();
+            let held = link.is_silent() || !self.pending.is_empty();
             let bookmark = self.bookmark.filter(|_| !held && link.cache.is_none());
             tokio::select! {
                 biased;
@@ -141,7 +141,7 @@ impl Watch {
                     Some(event) => self.pending.push_back(Pending::Event(event)),
                     None => return Some(Ok(self.cut_off())),
                 },
-                () = sleep_until(self.deadline), if !link.silent => self.ended = true,
+                () = sleep_until(self.deadline), if !link.is_silent() => self.ended = true,
                 () = until(bookmark) => {
                     if let Some(frame) = self.bookmark_frame() {
                         return Some(Ok(frame));

@@ -1,0 +1,201 @@
+//! Faults, in process and on paused time.
+
+use std::time::Duration;
+
+use elector_apiserver::{ApiServer, Config, Fault, Rule, Verb};
+use http::{Method, StatusCode};
+use kube::Client;
+use serde_json::json;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::common::{LEASES, ask, client, create, hold, holder, revision, watch};
+
+/// Asks for a lease and gives up after a second. The status, or nothing where no answer came.
+async fn post(client: &Client, name: &str) -> Option<StatusCode> {
+    let post = ask(
+        client,
+        Method::POST,
+        LEASES,
+        Some(json!({"metadata": {"name": name}})),
+    );
+    let answer = timeout(Duration::from_secs(1), post).await.ok()?;
+    answer.ok().map(|(status, _)| status)
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_are_lost_before_and_after_the_commit() {
+    let server = ApiServer::new(Config::default());
+    let (me, other) = (client(&server, "me"), client(&server, "other"));
+    let second = Duration::from_secs(1);
+    for (fault, name, answered, committed) in [
+        (Fault::DropBefore, "before", None, false),
+        (Fault::DropAfter, "after", None, true),
+        (
+            Fault::Refuse(StatusCode::TOO_MANY_REQUESTS),
+            "refused",
+            Some(StatusCode::TOO_MANY_REQUESTS),
+            false,
+        ),
+        (
+            Fault::RefuseAfter(StatusCode::INTERNAL_SERVER_ERROR),
+            "lied",
+            Some(StatusCode::INTERNAL_SERVER_ERROR),
+            true,
+        ),
+        (
+            Fault::Latency {
+                before: second / 4,
+                after: second / 4,
+            },
+            "slow",
+            Some(StatusCode::CREATED),
+            true,
+        ),
+        // The client gives up; what it sent arrives all the same.
+        (
+            Fault::Latency {
+                before: 3 * second,
+                after: second,
+            },
+            "too-slow",
+            None,
+            true,
+        ),
+        (
+            Fault::Latency {
+                before: second / 4,
+                after: 3 * second,
+            },
+            "late-answer",
+            None,
+            true,
+        ),
+    ] {
+        server
+            .switches("me")
+            .inject(Rule::new(fault).verb(Verb::Create).times(1));
+        assert_eq!(
+            post(&other, &format!("other-{name}")).await,
+            Some(StatusCode::CREATED),
+            "{fault:?}"
+        );
+        assert_eq!(post(&me, name).await, answered, "{fault:?}");
+        sleep(4 * second).await;
+        assert_eq!(holder(&other, name).await.is_some(), committed, "{fault:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_post_arrives_when_nobody_waits_for_it() {
+    let server = ApiServer::new(Config::default());
+    let me = client(&server, "me");
+    let late = Duration::from_secs(30);
+    server
+        .switches("me")
+        .inject(Rule::new(Fault::Late(late)).verb(Verb::Create).times(1));
+    let start = Instant::now();
+    assert_eq!(post(&me, "a").await, None);
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert_eq!(post(&me, "a").await, Some(StatusCode::CREATED));
+    ask(&me, Method::DELETE, &format!("{LEASES}/a"), None)
+        .await
+        .unwrap();
+    sleep(late - Duration::from_secs(1)).await;
+    assert_eq!(holder(&me, "a").await, None);
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(holder(&me, "a").await.as_deref(), Some(""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_are_frozen_closed_and_broken() {
+    let server = ApiServer::new(Config::default());
+    let (me, other) = (client(&server, "me"), client(&server, "other"));
+    let switches = server.switches("me");
+    let (mut mine, mut theirs) = (watch(&me, "").await, watch(&other, "").await);
+
+    switches.freeze_watches(true);
+    let first = create(&me, "a").await;
+    let second = hold(&me, "a", "x").await;
+    assert!(mine.is_silent().await);
+    assert_eq!(theirs.event().await.2, first);
+    switches.freeze_watches(false);
+    assert_eq!(
+        (mine.event().await.2, mine.event().await.2),
+        (first, second)
+    );
+
+    switches.close_watches();
+    assert!(mine.next().await.is_none());
+    let mut mine = watch(&me, &format!("resourceVersion={second}")).await;
+    assert!(mine.is_silent().await);
+    switches.break_watches();
+    assert!(mine.next().await.unwrap().is_err());
+    assert_eq!(theirs.event().await.2, second);
+    assert!(theirs.is_silent().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_may_be_served_by_an_older_cache() {
+    let server = ApiServer::new(Config::default());
+    let (me, other) = (client(&server, "me"), client(&server, "other"));
+    let switches = server.switches("me");
+    let old = create(&other, "a").await;
+    let mut open = watch(&me, &format!("resourceVersion={old}")).await;
+    switches.hold_cache(Some(old));
+    let new = create(&other, "b").await;
+    assert!(open.is_silent().await);
+
+    let list = async |client: &Client, query: &str| {
+        let (status, list) = ask(client, Method::GET, &format!("{LEASES}?{query}"), None)
+            .await
+            .unwrap();
+        assert_eq!(status, StatusCode::OK);
+        (revision(&list), list["items"].as_array().map(Vec::len))
+    };
+    assert_eq!(list(&me, "resourceVersion=0").await, (old, Some(1)));
+    assert_eq!(list(&other, "resourceVersion=0").await, (new, Some(2)));
+    // A consistent read does not come from the cache.
+    assert_eq!(list(&me, "").await, (new, Some(2)));
+    // The cache has not got there, and says so after three seconds.
+    let newer = format!("{LEASES}?resourceVersion={new}");
+    let (status, _) = ask(&me, Method::GET, &newer, None).await.unwrap();
+    assert_eq!(status, StatusCode::GATEWAY_TIMEOUT);
+    let (status, _) = ask(
+        &me,
+        Method::GET,
+        &format!("{LEASES}/b?resourceVersion=0"),
+        None,
+    )
+    .await
+    .unwrap();
+    assert_eq!(status, StatusCode::NOT_FOUND);
+
+    // It reconnects, and sees an older world than it saw before.
+    switches.close_watches();
+    assert!(open.next().await.is_none());
+    let mut again = watch(&me, "").await;
+    assert_eq!(again.event().await.2, old);
+    assert!(again.is_silent().await);
+    switches.hold_cache(None);
+    assert_eq!(again.event().await.2, new);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_partition_swallows_everything_until_it_heals() {
+    let server = ApiServer::new(Config::default());
+    let (me, other) = (client(&server, "me"), client(&server, "other"));
+    let switches = server.switches("me");
+    let mut frames = watch(&me, "").await;
+    switches.partition(true);
+    let start = Instant::now();
+    assert_eq!(post(&me, "a").await, None);
+    assert_eq!(start.elapsed(), Duration::from_secs(1));
+    let b = create(&other, "b").await;
+    assert!(frames.is_silent().await);
+    switches.partition(false);
+    assert_eq!(frames.event().await.2, b);
+    sleep(Duration::from_secs(10)).await;
+    // What was sent into the partition was lost.
+    assert_eq!(holder(&other, "a").await, None);
+    assert_eq!(post(&me, "a").await, Some(StatusCode::CREATED));
+}

@@ -1,0 +1,10 @@
+//! The server as its clients see it.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, its helpers too"
+)]
+
+mod common;
+mod faults;
+mod tcp;
+mod watching;
