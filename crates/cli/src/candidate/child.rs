@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,12 +52,17 @@ struct Job {
 // === impl Spawner ===
 
 impl Spawner {
-    /// Starts the thread.
+    /// Starts the thread. Its commands die with it.
     pub(super) fn start() -> std::io::Result<Self> {
+        Self::with_launcher(Some(own_program()))
+    }
+
+    /// Starts the thread. `launcher` runs the shim; without one, commands are started directly.
+    fn with_launcher(launcher: Option<PathBuf>) -> std::io::Result<Self> {
         let (jobs, queue) = sync_channel(1);
         std::thread::Builder::new()
             .name("commands".into())
-            .spawn(move || serve(&queue))?;
+            .spawn(move || serve(&queue, launcher.as_deref()))?;
         Ok(Self { jobs })
     }
 
@@ -129,9 +135,9 @@ pub(super) fn exit_code(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-fn serve(queue: &Receiver<Job>) {
+fn serve(queue: &Receiver<Job>, launcher: Option<&Path>) {
     while let Ok(job) = queue.recv() {
-        let mut command = job.program.command(job.environment);
+        let mut command = job.program.command(launcher, job.environment);
         let child = match command.spawn() {
             Ok(child) => child,
             Err(error) => {
@@ -169,14 +175,19 @@ fn pid(child: &Child) -> Option<Pid> {
 // === impl Program ===
 
 impl Program {
-    fn command(self, environment: Vec<(&'static str, String)>) -> Command {
-        // The very file that runs, even where another has been installed in its place.
-        let mut command = Command::new(own_program());
+    fn command(self, launcher: Option<&Path>, environment: Vec<(&'static str, String)>) -> Command {
+        let mut words = self.command.into_iter();
+        let mut command = match launcher {
+            Some(launcher) => {
+                let mut command = Command::new(launcher);
+                let parent = getpid().as_raw_nonzero().to_string();
+                command.args([shim::NAME, &parent, "--"]);
+                command
+            }
+            None => Command::new(words.next().unwrap_or_default()),
+        };
         command
-            .arg(shim::NAME)
-            .arg(getpid().as_raw_nonzero().to_string())
-            .arg("--")
-            .args(self.command)
+            .args(words)
             .envs(environment)
             // A group in the background may not read the terminal.
             .stdin(Stdio::null())
@@ -188,12 +199,100 @@ impl Program {
     }
 }
 
+/// The very file that runs, even where another has been installed in its place.
 #[cfg(target_os = "linux")]
-fn own_program() -> std::path::PathBuf {
+fn own_program() -> PathBuf {
     "/proc/self/exe".into()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn own_program() -> std::path::PathBuf {
+fn own_program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| "elector".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    async fn run(script: &str) -> Running {
+        let program = Program {
+            command: ["sh", "-c", script].map(OsString::from).to_vec(),
+            output_to_stderr: true,
+        };
+        let spawner = Spawner::with_launcher(None).unwrap();
+        let environment = vec![("ELECTOR_TOKEN", "7".to_owned())];
+        spawner.run(program, environment).await.unwrap()
+    }
+
+    fn group(running: &Running) -> Pid {
+        running.group.0.lock().unwrap().unwrap()
+    }
+
+    /// How much of a group runs. A zombie that nobody reaps does not run.
+    fn members(group: Pid) -> usize {
+        let group = group.as_raw_nonzero().to_string();
+        let is_member = |process: &std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+            let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+            let (state, _parent, of) = (fields.next(), fields.next(), fields.next());
+            state != Some("Z") && of == Some(group.as_str())
+        };
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        processes.filter(is_member).count()
+    }
+
+    async fn eventually(condition: impl Fn() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !condition() {
+            assert!(Instant::now() < deadline, "waited for ten seconds");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn its_exit_code_and_its_environment_are_its_own() {
+        let status = run("exit $ELECTOR_TOKEN").await.exit().await.unwrap();
+        assert_eq!(exit_code(status), 7);
+        let status = run("kill -KILL $$").await.exit().await.unwrap();
+        assert_eq!(exit_code(status), 137);
+    }
+
+    #[tokio::test]
+    async fn a_command_that_obeys_is_not_killed() {
+        let mut running = run("trap 'exit 3' TERM; sleep 30 & wait").await;
+        let group = group(&running);
+        // The trap is set before the second process starts.
+        eventually(|| members(group) == 2).await;
+        let status = running.stop(Duration::from_secs(60)).await.unwrap();
+        assert_eq!(exit_code(status), 3);
+    }
+
+    #[tokio::test]
+    async fn a_command_that_ignores_sigterm_is_killed_with_its_group() {
+        let mut running = run("trap '' TERM; sleep 30 & wait").await;
+        let group = group(&running);
+        eventually(|| members(group) == 2).await;
+        let status = running.stop(Duration::from_millis(200)).await.unwrap();
+        assert_eq!(exit_code(status), 137);
+        eventually(|| members(group) == 0).await;
+    }
+
+    #[tokio::test]
+    async fn what_a_command_leaves_behind_is_killed_when_it_exits() {
+        let mut running = run("sleep 30 & exit 0").await;
+        let group = group(&running);
+        assert_eq!(exit_code(running.exit().await.unwrap()), 0);
+        eventually(|| members(group) == 0).await;
+    }
+
+    #[tokio::test]
+    async fn a_command_that_is_dropped_is_killed() {
+        let running = run("sleep 30").await;
+        let group = group(&running);
+        assert_eq!(members(group), 1);
+        drop(running);
+        eventually(|| members(group) == 0).await;
+    }
 }

@@ -3,6 +3,9 @@
 //! `elector` runs itself once more with a hidden sub-command, which asks the kernel to be killed when its parent dies,
 //! makes sure that the parent has not died before, and then becomes the command. There is no window in which the
 //! command runs and outlives the wrapper, and no unsafe code between fork and exec.
+//!
+//! The signal reaches the command itself and not what the command has started: after a SIGKILL of the wrapper, that is
+//! the command's affair. In every other case the whole process group is stopped.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
