@@ -14,6 +14,7 @@ use tracing::{info, warn};
 
 use crate::complaints::Complaints;
 use crate::config::{Config, ConfigError};
+use crate::event::{Event, Observer};
 use crate::life::{Ended, Life};
 
 /// Elects leaders for the leases that candidates name.
@@ -39,6 +40,7 @@ pub struct Elector {
     cluster: Cluster,
     clock: Arc<dyn Clock>,
     step: Step,
+    observer: Observer,
 }
 
 /// How an election is stepped: [`Election::step`], save in tests that make it fail.
@@ -63,7 +65,17 @@ impl Elector {
             cluster,
             clock,
             step: Election::step,
+            observer: Arc::new(|_| {}),
         })
+    }
+
+    /// The same elector, telling what happens. `observer` must not block.
+    #[must_use]
+    pub fn observed_by(self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        Self {
+            observer: Arc::new(observer),
+            ..self
+        }
     }
 
     /// Elects until `shutdown` is done, through whatever failures of the API server; each is one line in the log.
@@ -89,6 +101,7 @@ impl Elector {
                 candidates,
                 self.clock.clone(),
                 self.step,
+                Arc::clone(&self.observer),
             );
             match life.run(shutdown.as_mut()).await {
                 Ended::ShutDown => return,

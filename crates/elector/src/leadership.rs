@@ -6,17 +6,17 @@ use elector_protocol::{Identity, LeaseKey, LeaseRecord, Occupancy, Term};
 
 /// A lease changed hands, whoever wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LeadershipChange {
+pub struct LeadershipChange {
     /// The lease.
-    pub(crate) lease: LeaseKey,
+    pub lease: LeaseKey,
     /// Who holds it now, `None` for nobody.
-    pub(crate) holder: Option<Identity>,
+    pub holder: Option<Identity>,
     /// The term, `spec.leaseTransitions`.
-    pub(crate) term: Term,
+    pub term: Term,
     /// Who held it before.
-    pub(crate) previous: Option<Identity>,
+    pub previous: Option<Identity>,
     /// Why, in one line.
-    pub(crate) reason: String,
+    pub reason: String,
 }
 
 /// A grant that is being written, so that its reason is known when the record appears.

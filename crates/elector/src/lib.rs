@@ -19,6 +19,8 @@
 //!   an object that cannot be read stops the others.
 //! * Any number of electors may run at the same time; each change is written by whoever comes first (R17).
 //!
+//! What it sees and decides can be had as values, [`Event`]s, by [`Elector::observed_by`].
+//!
 //! The smallest program is in the example of [`Elector`]. What it does not do: elect among its own replicas, serve
 //! metrics or health.
 
@@ -26,6 +28,7 @@ mod builtin;
 mod complaints;
 mod config;
 mod elector;
+mod event;
 mod leadership;
 mod life;
 mod view;
@@ -33,6 +36,8 @@ mod work;
 
 pub use config::{BuiltinController, Config, ConfigError, Scope};
 pub use elector::Elector;
+pub use event::Event;
+pub use leadership::LeadershipChange;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]

@@ -35,6 +35,7 @@ use crate::builtin::{self, Builtin, Charge};
 use crate::complaints::Complaints;
 use crate::config::{BuiltinController, Config, Scope};
 use crate::elector::Step;
+use crate::event::{Event, Observer};
 use crate::view::{Area, View};
 use crate::work::Job;
 
@@ -44,6 +45,7 @@ pub(crate) struct Life {
     clock: Arc<dyn Clock>,
     writer: Writer,
     step: Step,
+    observer: Observer,
     leases: Watch<Lease>,
     candidates: Watch<LeaseCandidate>,
     lock_watch: Watch<Lease>,
@@ -84,6 +86,7 @@ impl Life {
         candidates: CandidateApi,
         clock: Arc<dyn Clock>,
         step: Step,
+        observer: Observer,
     ) -> Self {
         let options = WatchOptions::elector(config.seed);
         let (scope, areas) = match &config.scope {
@@ -121,6 +124,7 @@ impl Life {
             config: config.clone(),
             clock,
             step,
+            observer,
         }
     }
 
@@ -157,17 +161,20 @@ impl Life {
     fn settle(&mut self) -> Option<Instant> {
         let now = self.clock.monotonic();
         while let Some(change) = self.view.next_change() {
-            let name = |identity: Option<Identity>| {
-                identity.map_or_else(String::new, |identity| identity.to_string())
+            let name = |identity: &Option<Identity>| {
+                identity
+                    .as_ref()
+                    .map_or_else(String::new, Identity::to_string)
             };
             info!(
                 lease = %change.lease,
-                holder = name(change.holder),
+                holder = name(&change.holder),
                 term = change.term.0,
-                previous = name(change.previous),
+                previous = name(&change.previous),
                 reason = change.reason,
                 "leadership changed"
             );
+            (self.observer)(&Event::LeadershipChanged(change));
         }
         for (key, panic) in self.view.take_panics() {
             error!(lease = %key, panic, "failed to take in an object; the lease starts anew");
@@ -177,10 +184,9 @@ impl Life {
         }
         if !self.synced && self.view.is_synced() {
             self.synced = true;
-            info!(
-                leases = self.view.keys().count(),
-                "leases and candidates are listed"
-            );
+            let leases = self.view.keys().count();
+            info!(leases, "leases and candidates are listed");
+            (self.observer)(&Event::Listed { leases });
         }
         if now >= self.forget_at {
             self.forget_at = now.after(FORGET_EVERY);

@@ -35,11 +35,12 @@ impl Running {
 
     /// With another step.
     pub(crate) fn stepping(api: &FakeApi, config: Config, step: Step) -> Self {
+        Self::spawn(made(api, config).with_step(step))
+    }
+
+    /// Whatever elector was made.
+    pub(crate) fn spawn(elector: Elector) -> Self {
         log::start();
-        let clock = Arc::new(TokioClock::start(wall()));
-        let elector = Elector::new(config, api.cluster(), clock)
-            .unwrap()
-            .with_step(step);
         let (shutdown, stopped) = oneshot::channel();
         let task = tokio::spawn(elector.run(async {
             stopped.await.unwrap_or_default();
@@ -63,6 +64,12 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// An elector by the virtual clock.
+pub(crate) fn made(api: &FakeApi, config: Config) -> Elector {
+    let clock = Arc::new(TokioClock::start(wall()));
+    Elector::new(config, api.cluster(), clock).unwrap()
 }
 
 pub(crate) fn seconds(seconds: u64) -> Duration {

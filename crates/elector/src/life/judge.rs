@@ -12,6 +12,7 @@ use elector_workqueue::Poll;
 use tracing::{debug, error};
 
 use crate::builtin::Charge;
+use crate::event::Event;
 use crate::life::Life;
 use crate::work::{self, Task};
 
@@ -85,6 +86,7 @@ impl Life {
         }
         debug!(lease = %key, action = %decision.action, reason = %decision.reason, "judged");
         self.report_standstill(key, &decision);
+        self.report_preference(key, &decision.reason);
         if let Some(at) = decision.wake_at {
             self.queue
                 .add_after(key.clone(), at.since(now), now.since_epoch());
@@ -156,6 +158,21 @@ impl Life {
             _ => {
                 self.complaints.settle(&subject);
             }
+        }
+    }
+
+    /// Tells the observer who is asked to make room for whom.
+    fn report_preference(&self, key: &LeaseKey, reason: &Reason) {
+        if let Reason::Preferred {
+            preferred, holder, ..
+        } = reason
+        {
+            (self.observer)(&Event::Preferred {
+                lease: key.clone(),
+                holder: holder.clone(),
+                preferred: preferred.clone(),
+                reason: reason.to_string(),
+            });
         }
     }
 }

@@ -1,13 +1,15 @@
 //! Elections as users see them.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
+use elector_protocol::{Identity, LeaseKey, Term};
 use serde_json::json;
 
 use crate::testkit::{
-    CANDIDATES, FakeApi, LEASES, Log, Robot, Running, millis, pass, register, seconds,
+    CANDIDATES, FakeApi, LEASES, Log, Robot, Running, made, millis, pass, register, seconds,
 };
-use crate::{Config, Scope};
+use crate::{Config, Event, LeadershipChange, Scope};
 
 #[tokio::test(start_paused = true)]
 async fn a_cold_start_is_granted_at_once_by_an_elector_that_has_been_up() {
@@ -82,6 +84,52 @@ async fn a_better_candidate_is_handed_the_lease_and_a_crash_costs_no_more_than_t
         ),
         "{told:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_is_told_who_leads_and_why() {
+    let api = FakeApi::new();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = told.clone();
+    let elector = made(&api, Config::default())
+        .observed_by(move |event| heard.lock().unwrap().push(event.clone()));
+    let _elector = Running::spawn(elector);
+    pass(seconds(20)).await;
+    let _old = Robot::start(&api, "ns", "old", "l", "1.1.0");
+    pass(seconds(10)).await;
+    let _best = Robot::start(&api, "ns", "best", "l", "1.0.0");
+    pass(seconds(10)).await;
+    let (lease, id) = (LeaseKey::new("ns", "l"), |name: &str| {
+        Identity::new(name).unwrap()
+    });
+    let change = |holder, term, previous: Option<&str>, reason: &str| {
+        Event::LeadershipChanged(LeadershipChange {
+            lease: lease.clone(),
+            holder: Some(id(holder)),
+            term: Term(term),
+            previous: previous.map(id),
+            reason: reason.to_owned(),
+        })
+    };
+    let expected = [
+        Event::Listed { leases: 0 },
+        change(
+            "old",
+            1,
+            None,
+            "the lease is unheld and nobody can lead any more; old is the only candidate",
+        ),
+        Event::Preferred {
+            lease: lease.clone(),
+            holder: id("old"),
+            preferred: id("best"),
+            reason: "old is asked to make room: best has the older emulation version 1.0.0 (not \
+                     1.1.0)"
+                .to_owned(),
+        },
+        change("best", 2, Some("old"), "old handed over"),
+    ];
+    assert_eq!(*told.lock().unwrap(), expected);
 }
 
 #[tokio::test(start_paused = true)]
