@@ -281,15 +281,17 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_command_leaves_behind_is_killed_when_it_exits() {
-        let mut running = run("sleep 30 & exit 0").await;
+        let mut running = run("trap 'exit 0' HUP; sleep 30 & wait").await;
         let group = group(&running);
+        eventually(|| members(group) == 2).await;
+        rustix::process::kill_process(group, Signal::HUP).unwrap();
         assert_eq!(exit_code(running.exit().await.unwrap()), 0);
         eventually(|| members(group) == 0).await;
     }
 
     #[tokio::test]
     async fn a_command_that_is_dropped_is_killed() {
-        let running = run("sleep 30").await;
+        let running = run("exec sleep 30").await;
         let group = group(&running);
         assert_eq!(members(group), 1);
         drop(running);
