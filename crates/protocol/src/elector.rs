@@ -14,10 +14,13 @@ mod audit;
 mod decision;
 mod election;
 mod explain;
+mod housekeeping;
 mod observation;
 mod poll;
+mod preference;
 mod standing;
 mod step;
+mod vacancy;
 
 pub use audit::{Actor, Move, Violation, audit};
 pub use decision::{Action, Decision, Effect, Reason, Vacancy};

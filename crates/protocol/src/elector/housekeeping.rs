@@ -1,0 +1,107 @@
+//! What is due whoever leads: the Lease of somebody else's strategy, candidates that disagree, candidates to be asked
+//! once in a while, the dead.
+
+use crate::elector::decision::{Action, Effect, Reason};
+use crate::elector::observation::{Liveness, Presence};
+use crate::elector::step::Step;
+use crate::strategy::Strategy;
+use crate::version::Version;
+
+// === impl Step ===
+
+impl Step<'_> {
+    /// A strategy of somebody else: see that its Lease exists and says so, and leave the holder alone.
+    pub(super) fn serve_foreign(&mut self, strategy: Strategy) -> (Action, Reason) {
+        match &self.election.presence {
+            Presence::Absent { .. } => {
+                if !self.post(&strategy) {
+                    return (Action::Wait, Reason::AwaitCreated);
+                }
+                return (Action::Create, Reason::ForeignStrategy(strategy));
+            }
+            Presence::Present(watched) => {
+                let record = &watched.snapshot.record;
+                let ours = |holder| self.election.candidates.contains_key(holder);
+                let unstamped = record.strategy.as_ref() != Some(&strategy);
+                if unstamped && record.holder.as_ref().is_none_or(ours) {
+                    let next =
+                        record.preferring(record.preferred_holder.clone(), Some(strategy.clone()));
+                    self.effects
+                        .push(Effect::Write(watched.snapshot.replace(next)));
+                }
+            }
+            Presence::Unknown => {}
+        }
+        (Action::Leave, Reason::ForeignStrategy(strategy))
+    }
+
+    /// Candidates that disagree are asked whether they live: a dead one must not block the others.
+    pub(super) fn ask_the_disputants(&mut self, binary: &Version) {
+        for seen in self.election.candidates.values() {
+            let disputes = seen
+                .candidate
+                .spec
+                .as_ref()
+                .is_ok_and(|spec| &spec.binary == binary);
+            if !disputes {
+                continue;
+            }
+            match seen.liveness(self.now, None, &self.settings.timing) {
+                Liveness::Asked { until } => self.wake(until),
+                // Once in a while is enough: those that answer go on disagreeing.
+                Liveness::Unasked
+                    if self.now.since(seen.heard) >= self.settings.timing.raise_after =>
+                {
+                    self.ask(seen, seen.candidate.question());
+                }
+                Liveness::Unasked => self.wake(seen.heard.after(self.settings.timing.raise_after)),
+                Liveness::Answered | Liveness::Silent => {}
+            }
+        }
+    }
+
+    /// What is due for every candidate whatever the lease: settle answers of slow clocks, ask the silent once in a
+    /// while, collect the dead (R15).
+    pub(super) fn keep_house(&mut self) {
+        let timing = &self.settings.timing;
+        for seen in self.election.candidates.values() {
+            if seen.is_unsettled() {
+                self.ask(seen, seen.candidate.renew);
+                continue;
+            }
+            let collectable = match seen.liveness(self.now, None, timing) {
+                Liveness::Silent => true,
+                Liveness::Asked { until } => {
+                    self.wake(until);
+                    false
+                }
+                Liveness::Answered => {
+                    self.wake(seen.heard.after(timing.ping_interval));
+                    false
+                }
+                Liveness::Unasked => {
+                    let due = seen.heard.after(timing.ping_interval);
+                    if self.now >= due {
+                        self.ask(seen, seen.candidate.question());
+                    } else {
+                        self.wake(due);
+                    }
+                    false
+                }
+            };
+            if !collectable {
+                continue;
+            }
+            let due = seen.heard.after(timing.candidate_validity);
+            if self.now < due {
+                self.wake(due);
+                continue;
+            }
+            self.effects.push(Effect::Collect {
+                name: seen.candidate.name.clone(),
+                uid: seen.candidate.uid.clone(),
+                version: seen.candidate.version,
+            });
+        }
+    }
+}
