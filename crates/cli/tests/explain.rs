@@ -1,5 +1,10 @@
 //! `elector explain -f`: what it prints for objects at hand, and how it takes bad input.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that panics fails, its helpers included"
+)]
+
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 

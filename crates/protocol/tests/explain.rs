@@ -1,5 +1,10 @@
 //! What an elector would do, judged from the objects alone.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that panics fails, its helpers included"
+)]
+
 mod common;
 
 use common::{World, id};

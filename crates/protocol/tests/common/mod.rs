@@ -1,9 +1,11 @@
 //! Builders and a small world for the elector's tests: one election, one clock, writes applied by hand.
 
 #![allow(
+    clippy::allow_attributes,
     dead_code,
     reason = "each test target uses its own part of this module"
 )]
+#![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
 use std::time::Duration;
 
