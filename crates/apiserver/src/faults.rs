@@ -15,13 +15,6 @@ use crate::kind::Kind;
 /// What goes wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It takes so long to arrive, and its answer so long to come back.
-    Latency {
-        /// Before anything is read or written.
-        before: Duration,
-        /// After it.
-        after: Duration,
-    },
     /// It never arrives; the client sees a broken connection.
     DropBefore,
     /// It is served; the client sees a broken connection in place of the answer.
@@ -32,6 +25,17 @@ pub enum Fault {
     Refuse(StatusCode),
     /// It is served, and then answered as if it had been refused with this status.
     RefuseAfter(StatusCode),
+}
+
+/// How long the ways to and from a client take. The default is no time at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    /// Of a request, before anything is read or written.
+    pub request: Duration,
+    /// Of its answer, after that.
+    pub answer: Duration,
+    /// Of what a watch tells, after it was committed. Order is kept.
+    pub watch: Duration,
 }
 
 /// What a request does.
@@ -97,6 +101,7 @@ pub(crate) struct Link {
     /// How often its watches were closed, and whether the last time in the middle.
     pub(crate) closed: u64,
     pub(crate) broken: bool,
+    pub(crate) latency: Latency,
 }
 
 /// A request as rules see it.
@@ -192,7 +197,7 @@ impl Switches {
         self.rules().push(rule);
     }
 
-    /// Takes all rules away and lets everything through. What watches missed they get now.
+    /// Takes all rules away and lets everything through at once. What watches missed they get now.
     pub fn clear(&self) {
         self.rules().clear();
         self.change(|link| {
@@ -202,6 +207,11 @@ impl Switches {
                 ..Link::default()
             };
         });
+    }
+
+    /// From now on everything takes so long.
+    pub fn latency(&self, latency: Latency) {
+        self.change(|link| link.latency = latency);
     }
 
     /// Cuts the client off, or no longer: its requests hang and are lost, its watches hear nothing.
@@ -277,6 +287,11 @@ impl Link {
     /// Whether watches hear nothing.
     pub(crate) fn is_silent(self) -> bool {
         self.silent || self.partitioned
+    }
+
+    /// Whether the cache that serves it has not got there.
+    pub(crate) fn holds(self, revision: u64) -> bool {
+        self.cache.is_some_and(|cache| revision > cache)
     }
 }
 

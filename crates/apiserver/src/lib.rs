@@ -1,5 +1,84 @@
-//! An in-memory coordination API server: Leases, LeaseCandidates, Namespaces and Events, as a Kubernetes API server
-//! serves them.
+//! An in-memory coordination API server: Leases, LeaseCandidates, Namespaces and Events, served as a Kubernetes API
+//! server serves them, in process or over TCP, with faults on demand.
+//!
+//! ```text
+//!  kube::Client ── service("name") ──┐                           ┌── store: objects, revisions, history, watchers
+//!  kubectl, client-go ── serve() ────┼── faults ── verbs ── rules ┤        (one lock, one sequence of revisions)
+//!  your own axum routes ── router() ─┘   by client                └── answers: objects, tables, watches, discovery
+//! ```
+//!
+//! It exists so that an election can be tried, tested and simulated where there is no cluster. A client cannot tell it
+//! from a real one: conflicts, preconditions, revisions, watches and messages are those of Kubernetes 1.36, compared
+//! answer by answer with a real kube-apiserver (about 300 cases in Elector's tests). Real kubectl works on it, and so
+//! do unmodified client-go candidates.
+//!
+//! ```
+//! use elector_api::Lease;
+//! use elector_apiserver::{ApiServer, Config};
+//! use futures::{StreamExt, TryStreamExt};
+//! use kube::api::{Api, PostParams, WatchEvent, WatchParams};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = ApiServer::new(Config::default());
+//! let client = kube::Client::new(server.service("me"), "default");
+//!
+//! let leases: Api<Lease> = Api::default_namespaced_with(client, &());
+//! let mut events = leases.watch(&WatchParams::default(), "0").await?.boxed();
+//!
+//! let mut lease = Lease::default();
+//! lease.metadata.name = Some("app".into());
+//! lease.spec.holder_identity = Some("app-1".into());
+//! let created = leases.create(&PostParams::default(), &lease).await?;
+//!
+//! let Some(WatchEvent::Added(seen)) = events.try_next().await? else { panic!("nothing was added") };
+//! assert_eq!(seen, created);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it serves
+//!
+//! | group and version | kinds | when |
+//! |---|---|---|
+//! | `v1` | Namespace, Event | always |
+//! | `events.k8s.io/v1` | Event | always |
+//! | `coordination.k8s.io/v1` | Lease | always; [`Config::gate`] keeps `strategy` and `preferredHolder` |
+//! | `coordination.k8s.io/v1beta1`, `v1alpha2`, `v1alpha1` | LeaseCandidate | [`Config::native`] |
+//! | `elector.dev/v1alpha1` | LeaseCandidate | [`Config::custom_candidates`], as if the CRD were installed |
+//!
+//! Get, list in pages and at revisions, watch with bookmarks and initial events, label and field selectors, create,
+//! update, merge, JSON and strategic merge patch, delete with preconditions, delete of a collection, finalizers, dry
+//! run, strict field validation, tables, metadata only, discovery in both forms, OpenAPI v3 as far as kubectl asks.
+//!
+//! # Time
+//!
+//! Objects get their times from [`Config::clock`]; timers are tokio's. On a paused runtime
+//! ([`Clock::following_timers`]) hours of watching take milliseconds, and one seed gives one history: nothing here
+//! depends on the machine's clock, on hash order or on randomness of its own. Without [`latency`](Switches::latency)
+//! an answer takes no time at all, so a client that asks again at once would never let a paused clock advance.
+//!
+//! # Faults
+//!
+//! Each client has [`Switches`]: latency, lost requests and lost answers, refusals, requests that arrive when nobody
+//! waits for them any more, frozen and broken watches, an old cache, a partition. A request runs in a task of its own:
+//! a client that gives up does not undo what it asked for.
+//!
+//! # Differences from a real API server
+//!
+//! * `managedFields` are not kept, so server-side apply is refused with 415. Nothing of an election needs them.
+//! * Nobody is authorised or refused: there is no RBAC, and users are told apart for the sake of faults alone.
+//! * Answers are JSON. Protocol buffers are read, as client-go sends them, and never written; YAML is neither.
+//! * A deleted Namespace is gone at once with all that it holds, as where a controller manager runs; owner references
+//!   are not followed, and `propagationPolicy` is checked but changes nothing.
+//! * A watch that reads too slowly ends with an `ERROR` of code 410, not just with an end; a client lists again or goes
+//!   on from its last revision, as it would there.
+//! * A watch without `timeoutSeconds` lasts 45 minutes, not a random time from 30 to 60. Bookmarks come every minute.
+//! * A malformed JSON body is refused with the reason of another parser, but for texts that end early.
+//! * Strict validation names the kinds of a real server's scheme only where they are common (Pod, ConfigMap, …).
+//! * Custom LeaseCandidates are refused in the words of the built-in ones, not of a CRD's schema. They cannot be
+//!   created by PUT and know no strategic merge patch, as any custom resource.
+//! * Descriptions in tables and OpenAPI are our own.
 
 mod body;
 mod clock;
@@ -35,6 +114,6 @@ mod write;
 
 pub use clock::Clock;
 pub use config::{Config, NativeCandidates};
-pub use faults::{Broken, Fault, Rule, Switches, Verb};
+pub use faults::{Broken, Fault, Latency, Rule, Switches, Verb};
 pub use server::ApiServer;
 pub use transport::InProcess;

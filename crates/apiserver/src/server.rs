@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -170,11 +171,12 @@ impl Inner {
             let _ = link.wait_for(|link| !link.partitioned).await;
             return Err(Broken);
         }
+        let latency = link.borrow().latency;
+        pause(latency.request).await;
         let fault = switches.strike(&asked);
         match fault {
             Some(Fault::DropBefore) => return Err(Broken),
             Some(Fault::Refuse(code)) => return Ok(reply::refusal(&Failure::injected(code))),
-            Some(Fault::Latency { before, .. }) => tokio::time::sleep(before).await,
             _ => {}
         }
         let body = axum::body::to_bytes(body, body::LIMIT).await;
@@ -199,9 +201,9 @@ impl Inner {
         match fault {
             Some(Fault::DropAfter) => return Err(Broken),
             Some(Fault::RefuseAfter(code)) => return Ok(reply::refusal(&Failure::injected(code))),
-            Some(Fault::Latency { after, .. }) => tokio::time::sleep(after).await,
             _ => {}
         }
+        pause(latency.answer).await;
         if link.borrow().partitioned {
             let _ = link.wait_for(|link| !link.partitioned).await;
             return Err(Broken);
@@ -253,6 +255,13 @@ impl Inner {
         Ok(named
             .or(user.cloned())
             .unwrap_or_else(|| ANONYMOUS.to_owned()))
+    }
+}
+
+/// Takes so long. No time at all is not even a turn of the scheduler.
+async fn pause(time: Duration) {
+    if !time.is_zero() {
+        tokio::time::sleep(time).await;
     }
 }
 

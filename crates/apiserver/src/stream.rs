@@ -126,12 +126,13 @@ impl Watch {
                 return link.broken.then_some(Err(Broken));
             }
             if !link.is_silent()
-                && let Some(frame) = self.pending_frame(link.cache)
+                && let Some(frame) = self.pending_frame(&link)
             {
                 return Some(Ok(frame));
             }
-            // Events wait for a cache that is held back in the order in which they came.
+            // What waits is told in the order in which it came, so nothing is taken in meanwhile.
             let held = link.is_silent() || !self.pending.is_empty();
+            let due = self.pending_due(&link).filter(|_| !link.is_silent());
             let bookmark = self.bookmark.filter(|_| !held && link.cache.is_none());
             tokio::select! {
                 biased;
@@ -142,6 +143,7 @@ impl Watch {
                     None => return Some(Ok(self.cut_off())),
                 },
                 () = sleep_until(self.deadline), if !link.is_silent() => self.ended = true,
+                () = until(due) => {}
                 () = until(bookmark) => {
                     if let Some(frame) = self.bookmark_frame() {
                         return Some(Ok(frame));
@@ -152,11 +154,11 @@ impl Watch {
         None
     }
 
-    /// What was pending, if it makes a frame.
-    fn pending_frame(&mut self, cache: Option<u64>) -> Option<Bytes> {
+    /// What was pending and may be told, if it makes a frame.
+    fn pending_frame(&mut self, link: &Link) -> Option<Bytes> {
         while let Some(pending) = self.pending.pop_front() {
             if let Pending::Event(event) = &pending
-                && cache.is_some_and(|cache| event.revision() > cache)
+                && (link.holds(event.revision()) || event.at + link.latency.watch > Instant::now())
             {
                 self.pending.push_front(pending);
                 return None;
@@ -171,6 +173,16 @@ impl Watch {
             }
         }
         None
+    }
+
+    /// When the first that is pending may be told, if that is a matter of time.
+    fn pending_due(&self, link: &Link) -> Option<Instant> {
+        match self.pending.front()? {
+            Pending::Event(event) if !link.holds(event.revision()) => {
+                Some(event.at + link.latency.watch)
+            }
+            _ => None,
+        }
     }
 
     /// What an event is to this watch: an object may enter and leave the selection.

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use super::object::{Key, Stored};
 use super::watcher::{Scope, Subscription, Watchers};
 
@@ -27,6 +29,8 @@ pub(crate) struct Event {
     pub(crate) object: Arc<Stored>,
     /// The object as it was before.
     pub(crate) previous: Option<Arc<Stored>>,
+    /// When it was committed, for watches that are to hear of it later.
+    pub(crate) at: Instant,
 }
 
 /// What can happen to an object.
@@ -125,22 +129,14 @@ impl Table {
         } else {
             Happened::Added
         };
-        self.record(Event {
-            happened,
-            object: object.clone(),
-            previous,
-        });
+        self.record(Event::now(happened, object.clone(), previous));
         object
     }
 
     pub(super) fn remove(&mut self, last: Stored) {
         let previous = self.objects.remove(last.key());
         let object = Arc::new(last);
-        self.record(Event {
-            happened: Happened::Deleted,
-            object,
-            previous,
-        });
+        self.record(Event::now(Happened::Deleted, object, previous));
     }
 
     pub(super) fn compact(&mut self, revision: u64) {
@@ -173,6 +169,19 @@ impl Table {
 // === impl Event ===
 
 impl Event {
+    pub(super) fn now(
+        happened: Happened,
+        object: Arc<Stored>,
+        previous: Option<Arc<Stored>>,
+    ) -> Self {
+        Self {
+            happened,
+            object,
+            previous,
+            at: Instant::now(),
+        }
+    }
+
     pub(crate) fn revision(&self) -> u64 {
         self.object.revision()
     }

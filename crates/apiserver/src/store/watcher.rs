@@ -107,11 +107,7 @@ mod tests {
 
     fn event(namespace: &str, name: &str, revision: u64) -> Arc<Event> {
         let object = Arc::new(Stored::new(Key::new(namespace, name), Map::new(), revision));
-        Arc::new(Event {
-            happened: Happened::Added,
-            object,
-            previous: None,
-        })
+        Arc::new(Event::now(Happened::Added, object, None))
     }
 
     #[test]

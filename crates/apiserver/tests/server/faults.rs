@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_apiserver::{ApiServer, Config, Fault, Rule, Verb};
+use elector_apiserver::{ApiServer, Config, Fault, Latency, Rule, Verb};
 use http::{Method, StatusCode};
 use kube::Client;
 use serde_json::json;
@@ -26,7 +26,6 @@ async fn post(client: &Client, name: &str) -> Option<StatusCode> {
 async fn answers_are_lost_before_and_after_the_commit() {
     let server = ApiServer::new(Config::default());
     let (me, other) = (client(&server, "me"), client(&server, "other"));
-    let second = Duration::from_secs(1);
     for (fault, name, answered, committed) in [
         (Fault::DropBefore, "before", None, false),
         (Fault::DropAfter, "after", None, true),
@@ -42,34 +41,6 @@ async fn answers_are_lost_before_and_after_the_commit() {
             Some(StatusCode::INTERNAL_SERVER_ERROR),
             true,
         ),
-        (
-            Fault::Latency {
-                before: second / 4,
-                after: second / 4,
-            },
-            "slow",
-            Some(StatusCode::CREATED),
-            true,
-        ),
-        // The client gives up; what it sent arrives all the same.
-        (
-            Fault::Latency {
-                before: 3 * second,
-                after: second,
-            },
-            "too-slow",
-            None,
-            true,
-        ),
-        (
-            Fault::Latency {
-                before: second / 4,
-                after: 3 * second,
-            },
-            "late-answer",
-            None,
-            true,
-        ),
     ] {
         server
             .switches("me")
@@ -80,9 +51,56 @@ async fn answers_are_lost_before_and_after_the_commit() {
             "{fault:?}"
         );
         assert_eq!(post(&me, name).await, answered, "{fault:?}");
-        sleep(4 * second).await;
         assert_eq!(holder(&other, name).await.is_some(), committed, "{fault:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ways_take_time_and_a_request_outlives_its_client() {
+    let server = ApiServer::new(Config::default());
+    let (me, other) = (client(&server, "me"), client(&server, "other"));
+    let second = Duration::from_secs(1);
+    for (request, answer, name, answered) in [
+        (second / 4, second / 4, "slow", Some(StatusCode::CREATED)),
+        // The client gives up; what it sent arrives all the same.
+        (3 * second, second, "too-slow", None),
+        (second / 4, 3 * second, "late-answer", None),
+    ] {
+        server.switches("me").latency(Latency {
+            request,
+            answer,
+            ..Latency::default()
+        });
+        assert_eq!(post(&me, name).await, answered, "{name}");
+        let early = holder(&other, name).await.is_some();
+        assert_eq!(early, request < second, "{name}");
+        sleep(4 * second).await;
+        assert!(holder(&other, name).await.is_some(), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_hear_of_things_later_and_in_order() {
+    let server = ApiServer::new(Config::default());
+    let (me, other) = (client(&server, "me"), client(&server, "other"));
+    let watch_latency = Duration::from_millis(500);
+    server.switches("me").latency(Latency {
+        watch: watch_latency,
+        ..Latency::default()
+    });
+    let mut frames = watch(&me, "").await;
+    let start = Instant::now();
+    let first = create(&other, "a").await;
+    sleep(Duration::from_millis(100)).await;
+    let second = hold(&other, "a", "x").await;
+    assert_eq!(
+        (frames.event().await.2, start.elapsed()),
+        (first, watch_latency)
+    );
+    assert_eq!(
+        (frames.event().await.2, start.elapsed()),
+        (second, watch_latency + Duration::from_millis(100))
+    );
 }
 
 #[tokio::test(start_paused = true)]
