@@ -73,7 +73,7 @@ fn a_longer_lease_announced_by_a_candidate_prolongs_the_wait() {
     let mut world = World::fresh();
     world.register("a", "1.1.0");
     world.change("a", |candidate| {
-        candidate.announced = Some(Duration::from_secs(40))
+        candidate.announced = Some(Duration::from_secs(40));
     });
     world.lease(LeaseRecord::born(None));
     world.pass(39.0);
@@ -261,7 +261,7 @@ fn an_answer_is_read_where_another_elector_cleared_the_ping() {
     world.ask(&decision);
     let wall = world.wall();
     world.change("a", |candidate| {
-        (candidate.renew, candidate.ping) = (wall.next(), None)
+        (candidate.renew, candidate.ping) = (wall.next(), None);
     });
     world.pass(6.0);
     assert_eq!(
@@ -400,7 +400,7 @@ fn a_preference_is_withdrawn_when_its_reason_vanishes() {
 
     world.election = preferred.clone();
     world.change("c", |c| {
-        c.spec = CandidateSpec::parse("1.40.0", "1.2.0", "OldestEmulationVersion")
+        c.spec = CandidateSpec::parse("1.40.0", "1.2.0", "OldestEmulationVersion");
     });
     assert_eq!(world.step().action, Action::Withdraw, "not better any more");
 
@@ -544,7 +544,7 @@ fn candidates_that_disagree_are_told_so_until_they_agree() {
     world.register("a", "1.1.0");
     world.register("b", "1.1.0");
     world.change("b", |c| {
-        c.spec = CandidateSpec::parse("1.40.0", "1.1.0", "example.com/mine")
+        c.spec = CandidateSpec::parse("1.40.0", "1.1.0", "example.com/mine");
     });
     let decision = world.step();
     assert_eq!(
@@ -554,7 +554,7 @@ fn candidates_that_disagree_are_told_so_until_they_agree() {
     );
     assert!(decision.effects.is_empty());
     world.change("b", |c| {
-        c.spec = CandidateSpec::parse("1.40.0", "1.1.0", "OldestEmulationVersion")
+        c.spec = CandidateSpec::parse("1.40.0", "1.1.0", "OldestEmulationVersion");
     });
     assert_eq!(world.step().action, Action::Create);
 }
@@ -564,7 +564,7 @@ fn a_foreign_strategy_gets_an_unheld_lease_and_nothing_more() {
     let mut world = World::new();
     world.register("a", "1.1.0");
     world.change("a", |c| {
-        c.spec = CandidateSpec::parse("1.40.0", "", "example.com/mine")
+        c.spec = CandidateSpec::parse("1.40.0", "", "example.com/mine");
     });
     let decision = world.step();
     assert!(matches!(&decision.effects[..], [Effect::Create(record)]

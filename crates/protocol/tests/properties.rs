@@ -196,7 +196,7 @@ fn drive(history: Vec<Happening>, settings: &Settings) -> Result<(), TestCaseErr
         match happening {
             // A process does not live until its clock overflows.
             Happening::Pass(duration) => {
-                now = now.after(duration.min(Duration::from_secs(100_000)))
+                now = now.after(duration.min(Duration::from_secs(100_000)));
             }
             Happening::Lease { uid, record, news } => {
                 let snapshot = LeaseSnapshot {

@@ -108,7 +108,7 @@ impl World {
     pub(crate) fn answer(&mut self, name: &str) {
         let wall = self.wall();
         self.change(name, |candidate| {
-            candidate.renew = Some(candidate.ping.map_or(wall, |ping| ping.max(wall)))
+            candidate.renew = Some(candidate.ping.map_or(wall, |ping| ping.max(wall)));
         });
     }
 
