@@ -1,5 +1,10 @@
 //! Scenarios of one registration, each named by what happens.
 
+use proptest::collection::vec;
+use proptest::prelude::{
+    Just, ProptestConfig, Strategy as Arbitrary, prop_assert, prop_oneof, proptest,
+};
+
 use super::*;
 
 const NOW: Instant = Instant::from_epoch(Duration::from_secs(100));
@@ -155,4 +160,105 @@ fn failures_pause_and_double_up_to_five_seconds() {
         now = wake_at;
     }
     assert_eq!(pauses, [250, 500, 1000, 2000, 4000, 5000, 5000]);
+}
+
+#[derive(Clone, Debug)]
+enum Noise {
+    Pass(u64),
+    Step(i64),
+    Event(CandidateEvent),
+    Read(Option<Option<CandidateSnapshot>>),
+    Outcome(RegistrationOutcome),
+    Answer(bool),
+    Withdraw,
+}
+
+fn objects() -> impl Arbitrary<Value = CandidateSnapshot> {
+    let times = || {
+        prop_oneof![
+            Just(None),
+            (0..4i64).prop_map(Some),
+            Just(Some(Timestamp::MAX.as_micros()))
+        ]
+    };
+    (0..9u64, 0..2u8, times(), times()).prop_map(|(version, uid, ping, renew)| CandidateSnapshot {
+        uid: Uid::new(uid.to_string()),
+        ..object(version, ping, renew)
+    })
+}
+
+fn noise() -> impl Arbitrary<Value = Noise> {
+    use RegistrationOutcome::{Conflict, Done, Gone, Refused, Unknown};
+    prop_oneof![
+        (0..7_000u64).prop_map(Noise::Pass),
+        (0..5i64).prop_map(Noise::Step),
+        (0..5i64).prop_map(Noise::Step),
+        objects().prop_map(|seen| Noise::Event(CandidateEvent::Seen(seen))),
+        (0..9u64)
+            .prop_map(|version| Noise::Event(CandidateEvent::Deleted(ResourceVersion(version)))),
+        Just(Noise::Event(CandidateEvent::Absent)),
+        objects().prop_map(|seen| Noise::Read(Some(Some(seen)))),
+        prop_oneof![Just(Noise::Read(None)), Just(Noise::Read(Some(None)))],
+        objects().prop_map(|seen| Noise::Outcome(Done(Some(seen)))),
+        prop_oneof![
+            Just(Conflict),
+            Just(Gone),
+            Just(Refused),
+            Just(Unknown),
+            Just(Done(None))
+        ]
+        .prop_map(Noise::Outcome),
+        prop_oneof![Just(Noise::Answer(true)), Just(Noise::Answer(false))],
+        Just(Noise::Withdraw),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever comes, an answer is never below its question and always a change, one request is under way at a time,
+    /// and nothing is written after the withdrawal.
+    #[test]
+    fn no_input_is_too_strange(history in vec(noise(), 1..60)) {
+        let mut registration = Registration::new("web");
+        let (mut now, mut under_way, mut withdrawing) = (NOW, false, false);
+        for noise in history {
+            match noise {
+                Noise::Pass(millis) => now = now.after(Duration::from_millis(millis)),
+                Noise::Step(wall) => {
+                    let Some(effect) = registration.step(now, at(wall)).effect else {
+                        continue;
+                    };
+                    prop_assert!(!under_way, "two requests at once: {effect:?}");
+                    under_way = true;
+                    let deletes = matches!(effect, RegistrationEffect::Delete { .. });
+                    let reads = effect == RegistrationEffect::Read;
+                    prop_assert!(reads || deletes == withdrawing, "{effect:?}");
+                    if let RegistrationEffect::Replace { ping, renew, .. } = effect {
+                        let before = registration.seen.as_ref().and_then(|seen| seen.renew);
+                        prop_assert!(Some(renew) != before);
+                        prop_assert!(ping.is_none_or(|ping| ping <= renew || ping == Timestamp::MAX));
+                    }
+                }
+                Noise::Event(event) => registration.handle_event(event),
+                Noise::Read(answer) => {
+                    if registration.request == Request::Reading {
+                        under_way = false;
+                        registration.handle_read(now, answer.ok_or(ReadFailed));
+                    }
+                }
+                Noise::Outcome(outcome) => {
+                    if matches!(registration.request, Request::Writing | Request::Deleting) {
+                        under_way = false;
+                        registration.handle_outcome(now, outcome);
+                    }
+                }
+                Noise::Answer(answers) => registration.answer(answers),
+                Noise::Withdraw => {
+                    registration.withdraw();
+                    withdrawing = true;
+                }
+            }
+        }
+    }
 }
