@@ -34,12 +34,15 @@ pub struct Candidate {
 /// What a valid candidate offers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CandidateSpec {
-    /// The version of its binary.
-    pub binary: Version,
+    /// The version of its binary. `None` only under the API that does without (v1alpha1).
+    pub binary: Option<Version>,
     /// The version that it behaves as; the built-in strategy asks for it.
     pub emulation: Option<Version>,
     /// The strategy that it wishes the lease to be elected under.
     pub strategy: Strategy,
+    /// What that strategy supersedes, the nearest first, where the API has a list of strategies (v1alpha1). `None`
+    /// where it has one wish, and the highest binary version decides among several.
+    pub supersedes: Option<Vec<Strategy>>,
 }
 
 /// Why a candidate cannot be elected.
@@ -65,6 +68,9 @@ pub enum Rejection {
     /// `spec.strategy` is missing or malformed.
     #[error("spec.strategy {0}")]
     Strategy(StrategyError),
+    /// `spec.preferredStrategies` is empty, or an entry of it is malformed.
+    #[error("spec.preferredStrategies {0}")]
+    PreferredStrategies(StrategyError),
     /// `spec.renewTime` is missing: the candidate has not registered itself yet.
     #[error("spec.renewTime is missing, so it never answered")]
     NoRenewTime,
@@ -113,23 +119,71 @@ impl CandidateSpec {
     ///
     /// Names the first field that makes the candidate unfit.
     pub fn parse(binary: &str, emulation: &str, strategy: &str) -> Result<Self, Rejection> {
-        let emulation = match emulation {
-            "" => None,
-            text => Some(Version::parse(text).map_err(Rejection::EmulationVersion)?),
-        };
+        let emulation = parse_emulation(emulation)?;
         let binary = Version::parse(binary).map_err(Rejection::BinaryVersion)?;
-        if let Some(emulation) = emulation.as_ref().filter(|emulation| **emulation > binary) {
-            return Err(Rejection::EmulationAboveBinary {
-                emulation: emulation.clone(),
-                binary,
-            });
-        }
+        ordered(&binary, emulation.as_ref())?;
         let strategy = Strategy::parse(strategy).map_err(Rejection::Strategy)?;
+        Ok(Self {
+            binary: Some(binary),
+            emulation,
+            strategy,
+            supersedes: None,
+        })
+    }
+
+    /// The same for the API with a list of strategies (v1alpha1), which may also do without a binary version.
+    ///
+    /// # Errors
+    ///
+    /// Names the first field that makes the candidate unfit. An empty list is one: it wishes for nothing.
+    pub fn parse_list(
+        binary: &str,
+        emulation: &str,
+        strategies: &[impl AsRef<str>],
+    ) -> Result<Self, Rejection> {
+        let emulation = parse_emulation(emulation)?;
+        let binary = match binary {
+            "" => None,
+            text => Some(Version::parse(text).map_err(Rejection::BinaryVersion)?),
+        };
+        if let Some(binary) = &binary {
+            ordered(binary, emulation.as_ref())?;
+        }
+        let strategies: Result<Vec<_>, _> = strategies
+            .iter()
+            .map(|text| Strategy::parse(text.as_ref()))
+            .collect();
+        let mut strategies = strategies
+            .map_err(Rejection::PreferredStrategies)?
+            .into_iter();
+        let strategy = strategies
+            .next()
+            .ok_or(Rejection::PreferredStrategies(StrategyError::Empty))?;
         Ok(Self {
             binary,
             emulation,
             strategy,
+            supersedes: Some(strategies.collect()),
         })
+    }
+}
+
+fn parse_emulation(text: &str) -> Result<Option<Version>, Rejection> {
+    match text {
+        "" => Ok(None),
+        text => Version::parse(text)
+            .map(Some)
+            .map_err(Rejection::EmulationVersion),
+    }
+}
+
+fn ordered(binary: &Version, emulation: Option<&Version>) -> Result<(), Rejection> {
+    match emulation.filter(|emulation| *emulation > binary) {
+        Some(emulation) => Err(Rejection::EmulationAboveBinary {
+            emulation: emulation.clone(),
+            binary: binary.clone(),
+        }),
+        None => Ok(()),
     }
 }
 
@@ -169,6 +223,35 @@ mod tests {
                     .to_string(),
                 text
             );
+        }
+    }
+
+    #[test]
+    fn a_list_of_strategies_needs_no_binary_version() {
+        let list =
+            |binary, strategies: &[&str]| CandidateSpec::parse_list(binary, "1.1.0", strategies);
+        let strategy = |text| Strategy::parse(text).unwrap();
+        let good = list("", &["a/b", "c/d", "OldestEmulationVersion"]).unwrap();
+        assert_eq!((good.binary, good.strategy), (None, strategy("a/b")));
+        assert_eq!(
+            good.supersedes,
+            Some(vec![strategy("c/d"), Strategy::oldest_emulation_version()])
+        );
+        for (binary, strategies, text) in [
+            ("", &[] as &[&str], "spec.preferredStrategies is empty"),
+            ("", &["a/b", ""], "spec.preferredStrategies is empty"),
+            (
+                "",
+                &["a/b", "x"],
+                "spec.preferredStrategies is neither OldestEmulationVersion nor a name of the form domain/name",
+            ),
+            (
+                "1.0.0",
+                &["a/b"],
+                "spec.emulationVersion 1.1.0 is above spec.binaryVersion 1.0.0",
+            ),
+        ] {
+            assert_eq!(list(binary, strategies).unwrap_err().to_string(), text);
         }
     }
 }

@@ -18,6 +18,7 @@ mod lease;
 mod names;
 mod order;
 mod renumber;
+mod resolution;
 mod strategy;
 mod time;
 mod timing;
@@ -28,9 +29,8 @@ pub use lease::{LeaseRecord, LeaseSnapshot, LeaseWrite, Occupancy};
 pub use names::{Identity, LeaseKey, ResourceVersion, Term, Token, Uid};
 pub use order::{Contender, best_first};
 pub use renumber::{Renumber, Renumbering};
-pub use strategy::{
-    Conflict, OldestEmulationVersion, Ranking, Resolution, Strategy, StrategyError,
-};
+pub use resolution::{Conflict, Resolution};
+pub use strategy::{OldestEmulationVersion, Ranking, Strategy, StrategyError};
 pub use time::{Instant, Timestamp};
 pub use timing::{CandidateTiming, ElectorTiming, LONGEST_LEASE, TimingError};
 pub use version::{Version, VersionError};

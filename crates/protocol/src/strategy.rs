@@ -1,13 +1,11 @@
-//! Strategies: how the best candidate of a lease is chosen, and whose wish counts.
+//! Strategies: how the best candidate of a lease is chosen.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::candidacy::{CandidateSpec, Rejection};
-use crate::names::Identity;
-use crate::version::Version;
+use crate::version::{Version, VersionError};
 
 /// The name of a strategy, valid under the API's syntax.
 ///
@@ -57,26 +55,6 @@ pub trait Ranking: fmt::Debug + Sync {
 #[derive(Debug)]
 pub struct OldestEmulationVersion {
     strategy: Strategy,
-}
-
-/// Which strategy a lease is elected under.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Resolution {
-    /// No candidate has a valid wish.
-    NoWish,
-    /// The wish of the candidates with the highest binary version.
-    One(Strategy),
-    /// The candidates with the highest binary version wish for different things.
-    Conflict(Conflict),
-}
-
-/// A disagreement between candidates of the same, highest binary version.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
-    /// The binary version that they share.
-    pub binary: Version,
-    /// Each strategy wished for, with the first candidate by name that wishes for it.
-    pub wishes: BTreeMap<Strategy, Identity>,
 }
 
 // === impl Strategy ===
@@ -150,6 +128,9 @@ impl Ranking for OldestEmulationVersion {
     }
 
     fn eligible(&self, candidate: &CandidateSpec) -> Result<(), Rejection> {
+        if candidate.binary.is_none() {
+            return Err(Rejection::BinaryVersion(VersionError::Empty));
+        }
         match &candidate.emulation {
             Some(version) if !version.is_zero() => Ok(()),
             _ => Err(Rejection::NoEmulationVersion),
@@ -171,7 +152,8 @@ impl Ranking for OldestEmulationVersion {
         if better.emulation == other.emulation {
             return format!(
                 "has the older binary version {} (not {})",
-                better.binary, other.binary
+                show(&better.binary),
+                show(&other.binary)
             );
         }
         format!(
@@ -179,62 +161,6 @@ impl Ranking for OldestEmulationVersion {
             show(&better.emulation),
             show(&other.emulation)
         )
-    }
-}
-
-// === impl Resolution ===
-
-impl Resolution {
-    /// Resolves the candidates' wishes, in whatever order they come.
-    pub fn of<'a>(candidates: impl IntoIterator<Item = (&'a Identity, &'a CandidateSpec)>) -> Self {
-        let mut highest: Option<Conflict> = None;
-        for (name, spec) in candidates {
-            let above = highest.as_ref().map(|found| spec.binary.cmp(&found.binary));
-            match (&mut highest, above) {
-                (Some(_), Some(Ordering::Less)) => {}
-                (Some(found), Some(Ordering::Equal)) => {
-                    let first = found
-                        .wishes
-                        .entry(spec.strategy.clone())
-                        .or_insert_with(|| name.clone());
-                    if name < first {
-                        *first = name.clone();
-                    }
-                }
-                _ => {
-                    highest = Some(Conflict {
-                        binary: spec.binary.clone(),
-                        wishes: BTreeMap::from([(spec.strategy.clone(), name.clone())]),
-                    });
-                }
-            }
-        }
-        match highest {
-            None => Self::NoWish,
-            Some(found) if found.wishes.len() > 1 => Self::Conflict(found),
-            Some(found) => found
-                .wishes
-                .into_keys()
-                .next()
-                .map_or(Self::NoWish, Self::One),
-        }
-    }
-}
-
-// === impl Conflict ===
-
-impl fmt::Display for Conflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "candidates of binary version {} disagree on the strategy:",
-            self.binary
-        )?;
-        for (index, (strategy, name)) in self.wishes.iter().enumerate() {
-            let comma = if index > 0 { "," } else { "" };
-            write!(f, "{comma} {name} wants {strategy}")?;
-        }
-        Ok(())
     }
 }
 
@@ -266,14 +192,6 @@ fn is_qualified_name(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn spec(binary: &str, strategy: &str) -> CandidateSpec {
-        CandidateSpec {
-            binary: Version::parse(binary).unwrap(),
-            emulation: Some(Version::parse("1.0.0").unwrap()),
-            strategy: Strategy::parse(strategy).unwrap(),
-        }
-    }
-
     #[test]
     fn syntax_is_that_of_the_api() {
         for good in [
@@ -302,39 +220,19 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_binary_version_decides() {
-        let (low, high) = (spec("1.1.0", "a/low"), spec("1.2.0", "a/high"));
-        let (first, second) = (Identity::new("a").unwrap(), Identity::new("b").unwrap());
-        for list in [
-            [(&first, &low), (&second, &high)],
-            [(&second, &high), (&first, &low)],
+    fn the_oldest_emulation_version_cannot_be_told_without_versions() {
+        let ranking = OldestEmulationVersion::default();
+        let wish = ["OldestEmulationVersion"];
+        for (binary, emulation, text) in [
+            ("", "1.0.0", "spec.binaryVersion is empty"),
+            (
+                "1.0.0",
+                "",
+                "spec.emulationVersion is missing, OldestEmulationVersion needs it",
+            ),
         ] {
-            assert_eq!(
-                Resolution::of(list),
-                Resolution::One(Strategy::parse("a/high").unwrap())
-            );
-        }
-        assert_eq!(Resolution::of([]), Resolution::NoWish);
-    }
-
-    #[test]
-    fn a_conflict_at_the_top_is_named_whatever_the_order() {
-        let names = ["a", "b", "c", "d"].map(|name| Identity::new(name).unwrap());
-        let specs = [
-            spec("1.1.0", "a/low"),
-            spec("1.2.0+x", "a/one"),
-            spec("1.2.0", "a/two"),
-            spec("1.2.0", "a/one"),
-        ];
-        let text = "candidates of binary version 1.2.0 disagree on the strategy: b wants a/one, c wants a/two";
-        for start in 0..4 {
-            let list = (0..4)
-                .map(|i| (i + start) % 4)
-                .map(|i| (&names[i], &specs[i]));
-            let Resolution::Conflict(conflict) = Resolution::of(list) else {
-                panic!("no conflict");
-            };
-            assert_eq!(conflict.to_string().replace("+x", ""), text);
+            let spec = CandidateSpec::parse_list(binary, emulation, &wish).unwrap();
+            assert_eq!(ranking.eligible(&spec).unwrap_err().to_string(), text);
         }
     }
 }

@@ -115,6 +115,9 @@ fn candidates() -> impl Arbitrary<Value = Candidate> {
             Just("OldestEmulationVersion"),
             Just("OldestEmulationVersion"),
             Just("a/b"),
+            // With a comma it is a list.
+            Just("a/b,OldestEmulationVersion"),
+            Just("OldestEmulationVersion,a/b"),
             Just("")
         ],
     );
@@ -148,7 +151,12 @@ fn candidates() -> impl Arbitrary<Value = Candidate> {
                 renew,
                 marked,
                 announced,
-                spec: CandidateSpec::parse(&binary, &emulation, strategy),
+                spec: if strategy.contains(',') {
+                    let list: Vec<_> = strategy.split(',').collect();
+                    CandidateSpec::parse_list(&binary, &emulation, &list)
+                } else {
+                    CandidateSpec::parse(&binary, &emulation, strategy)
+                },
             },
         )
 }

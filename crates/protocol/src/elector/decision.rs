@@ -7,7 +7,8 @@ use crate::candidacy::Rejection;
 use crate::lease::{LeaseRecord, LeaseWrite};
 use crate::names::{Identity, ResourceVersion, Term, Uid};
 use crate::renumber::{Renumber, Renumbering};
-use crate::strategy::{Conflict, Strategy};
+use crate::resolution::Conflict;
+use crate::strategy::Strategy;
 use crate::time::{Instant, Timestamp};
 
 /// The outcome of one step.

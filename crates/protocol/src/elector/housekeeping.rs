@@ -4,8 +4,8 @@
 use crate::elector::decision::{Action, Effect, Reason};
 use crate::elector::observation::{Liveness, Presence};
 use crate::elector::step::Step;
+use crate::resolution::Conflict;
 use crate::strategy::Strategy;
-use crate::version::Version;
 
 // === impl Step ===
 
@@ -36,13 +36,13 @@ impl Step<'_> {
     }
 
     /// Candidates that disagree are asked whether they live: a dead one must not block the others.
-    pub(super) fn ask_the_disputants(&mut self, binary: &Version) {
+    pub(super) fn ask_the_disputants(&mut self, conflict: &Conflict) {
         for seen in self.election.candidates.values() {
             let disputes = seen
                 .candidate
                 .spec
                 .as_ref()
-                .is_ok_and(|spec| &spec.binary == binary);
+                .is_ok_and(|spec| conflict.concerns(spec));
             if !disputes {
                 continue;
             }

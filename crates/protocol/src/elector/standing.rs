@@ -4,7 +4,8 @@ use crate::candidacy::{Candidate, Rejection};
 use crate::elector::election::{Election, Settings};
 use crate::names::Identity;
 use crate::order::because;
-use crate::strategy::{Ranking, Resolution, Strategy};
+use crate::resolution::Resolution;
+use crate::strategy::{Ranking, Strategy};
 use crate::time::Instant;
 
 /// All candidates of one lease.

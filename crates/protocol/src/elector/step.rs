@@ -11,7 +11,8 @@ use crate::elector::vacancy::Opening;
 use crate::lease::Occupancy;
 use crate::names::Identity;
 use crate::order::{Contender, best_first};
-use crate::strategy::{Ranking, Resolution, Strategy};
+use crate::resolution::Resolution;
+use crate::strategy::{Ranking, Strategy};
 use crate::time::{Instant, Timestamp};
 
 /// One step in the making.
@@ -105,7 +106,7 @@ impl<'a> Step<'a> {
             Resolution::One(strategy) => strategy,
             Resolution::NoWish => return (Action::None, self.nobody_eligible(None)),
             Resolution::Conflict(conflict) => {
-                self.ask_the_disputants(&conflict.binary);
+                self.ask_the_disputants(&conflict);
                 return (self.wait_or_ping(), Reason::StrategyConflict(conflict));
             }
         };
