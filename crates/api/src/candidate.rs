@@ -52,8 +52,10 @@ pub struct LeaseCandidateSpec {
     pub binary_version: String,
     /// The version that it behaves as.
     pub emulation_version: String,
-    /// The strategy that it wishes for.
+    /// The strategy that it wishes for, where the API has one ([`CandidateApi::lists_strategies`]).
     pub strategy: String,
+    /// The strategy that it wishes for and those that it supersedes, where the API has a list.
+    pub preferred_strategies: Vec<String>,
     /// Fields that this version does not know, or could not read.
     pub other: Map<String, Value>,
 }
@@ -110,6 +112,17 @@ impl LeaseCandidate {
         renewed
     }
 
+    /// This revision with another wish, in the field that its API has for it.
+    #[must_use]
+    pub fn wishing_for(mut self, strategy: &str) -> Self {
+        if self.api.lists_strategies() {
+            self.spec.preferred_strategies = vec![strategy.to_owned()];
+        } else {
+            strategy.clone_into(&mut self.spec.strategy);
+        }
+        self
+    }
+
     /// Reads a decoded JSON or YAML object.
     pub fn from_value(value: Value) -> Self {
         let mut object = Object::read(value);
@@ -119,6 +132,7 @@ impl LeaseCandidate {
         let binary_version = spec.text("binaryVersion").unwrap_or_default();
         let emulation_version = spec.text("emulationVersion").unwrap_or_default();
         let strategy = spec.text("strategy").unwrap_or_default();
+        let preferred_strategies = spec.text_list("preferredStrategies");
         let (other, mut faults) = object.spec.rest();
         faults.splice(0..0, object.faults);
         let spec = LeaseCandidateSpec {
@@ -128,6 +142,7 @@ impl LeaseCandidate {
             binary_version,
             emulation_version,
             strategy,
+            preferred_strategies,
             other,
         };
         Self {
@@ -212,6 +227,10 @@ impl Serialize for LeaseCandidateSpec {
                 spec.insert(name.to_owned(), text.as_str().into());
             }
         }
+        if !self.preferred_strategies.is_empty() {
+            let list = self.preferred_strategies.as_slice();
+            spec.insert("preferredStrategies".to_owned(), list.into());
+        }
         for (name, time) in [("pingTime", self.ping_time), ("renewTime", self.renew_time)] {
             if let Some(time) = time {
                 spec.insert(name.to_owned(), Rfc3339(time).to_string().into());
@@ -251,10 +270,31 @@ mod tests {
     }
 
     #[test]
+    fn a_wish_goes_where_the_api_has_it() {
+        let name = Identity::new("a").unwrap();
+        for api in CandidateApi::ALL {
+            let candidate = LeaseCandidate::named(api, &LeaseKey::new("ns", "l"), &name)
+                .wishing_for("a/b")
+                .wishing_for("c/d");
+            let wire = serde_json::to_value(&candidate).unwrap();
+            let expected = if api == CandidateApi::V1Alpha1 {
+                json!({"leaseName": "l", "preferredStrategies": ["c/d"]})
+            } else {
+                json!({"leaseName": "l", "strategy": "c/d"})
+            };
+            assert_eq!(wire["spec"], expected);
+            let read: LeaseCandidate = serde_json::from_value(wire).unwrap();
+            assert_eq!(read, candidate);
+        }
+    }
+
+    #[test]
     fn a_list_with_one_bad_item_stays_readable() {
         let items = json!([
             {"metadata": {"name": "good"}, "spec": {"leaseName": "l"}},
-            {"metadata": {"name": "bad"}, "spec": {"leaseName": 3, "renewTime": "10000-01-01T00:00:00Z"}},
+            {"metadata": {"name": "bad"}, "spec": {
+                "leaseName": 3, "renewTime": "10000-01-01T00:00:00Z", "preferredStrategies": "a/b",
+            }},
             null,
         ]);
         let list: Vec<LeaseCandidate> = serde_json::from_value(items).unwrap();
@@ -264,7 +304,14 @@ mod tests {
             .iter()
             .map(|fault| fault.field.as_str())
             .collect();
-        assert_eq!(fields, ["spec.leaseName", "spec.renewTime"]);
+        assert_eq!(
+            fields,
+            [
+                "spec.leaseName",
+                "spec.renewTime",
+                "spec.preferredStrategies"
+            ]
+        );
         assert_eq!(list[2], LeaseCandidate::default());
     }
 
@@ -290,6 +337,10 @@ mod tests {
         assert_eq!(
             path(CandidateApi::V1Beta1),
             "/apis/coordination.k8s.io/v1beta1/namespaces/ns/leasecandidates"
+        );
+        assert_eq!(
+            path(CandidateApi::V1Alpha1),
+            "/apis/coordination.k8s.io/v1alpha1/namespaces/ns/leasecandidates"
         );
         assert_eq!(
             path(CandidateApi::Elector),

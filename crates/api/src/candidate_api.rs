@@ -6,13 +6,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 
 /// The group and version that LeaseCandidates are read from and written to, found out at run time.
 ///
-/// All of these have the same spec; one type, [`LeaseCandidate`](crate::LeaseCandidate), serves them all.
+/// One type, [`LeaseCandidate`](crate::LeaseCandidate), serves them all: their specs are the same, but for the list of
+/// strategies that [`Self::V1Alpha1`] has in place of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum CandidateApi {
     /// `coordination.k8s.io/v1beta1`: Kubernetes 1.33 and later, where kube-apiserver is told to serve it.
     #[default]
     V1Beta1,
+    /// `coordination.k8s.io/v1alpha2`: Kubernetes 1.32 and later, the same.
+    V1Alpha2,
+    /// `coordination.k8s.io/v1alpha1`: Kubernetes 1.31, with `preferredStrategies`, and both versions optional.
+    V1Alpha1,
     /// `elector.dev/v1alpha1`: a CRD with the same spec, for every other cluster.
     Elector,
 }
@@ -20,9 +25,9 @@ pub enum CandidateApi {
 /// A cluster that serves no LeaseCandidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "neither coordination.k8s.io/v1beta1 LeaseCandidate nor elector.dev/v1alpha1 LeaseCandidate is served; \
-     enable the first with --runtime-config=coordination.k8s.io/v1beta1=true on kube-apiserver, \
-     or install the CRD leasecandidates.elector.dev"
+    "neither coordination.k8s.io LeaseCandidate (v1beta1, v1alpha2, v1alpha1) nor elector.dev/v1alpha1 LeaseCandidate \
+     is served; enable the first with --runtime-config=coordination.k8s.io/v1beta1=true on kube-apiserver \
+     (v1alpha2 in Kubernetes 1.32, v1alpha1 in 1.31), or install the CRD leasecandidates.elector.dev"
 )]
 pub struct NotServed;
 
@@ -30,14 +35,14 @@ pub struct NotServed;
 
 impl CandidateApi {
     /// Every variant, the one to prefer first.
-    pub const ALL: [Self; 2] = [Self::V1Beta1, Self::Elector];
+    pub const ALL: [Self; 4] = [Self::V1Beta1, Self::V1Alpha2, Self::V1Alpha1, Self::Elector];
     /// The plural of the kind, in every group.
     pub const PLURAL: &str = "leasecandidates";
 
     /// The API group.
     pub const fn group(self) -> &'static str {
         match self {
-            Self::V1Beta1 => "coordination.k8s.io",
+            Self::V1Beta1 | Self::V1Alpha2 | Self::V1Alpha1 => "coordination.k8s.io",
             Self::Elector => "elector.dev",
         }
     }
@@ -46,7 +51,8 @@ impl CandidateApi {
     pub const fn version(self) -> &'static str {
         match self {
             Self::V1Beta1 => "v1beta1",
-            Self::Elector => "v1alpha1",
+            Self::V1Alpha2 => "v1alpha2",
+            Self::V1Alpha1 | Self::Elector => "v1alpha1",
         }
     }
 
@@ -54,6 +60,8 @@ impl CandidateApi {
     pub const fn api_version(self) -> &'static str {
         match self {
             Self::V1Beta1 => "coordination.k8s.io/v1beta1",
+            Self::V1Alpha2 => "coordination.k8s.io/v1alpha2",
+            Self::V1Alpha1 => "coordination.k8s.io/v1alpha1",
             Self::Elector => "elector.dev/v1alpha1",
         }
     }
@@ -61,6 +69,16 @@ impl CandidateApi {
     /// The variant that an object's `apiVersion` names.
     pub fn of_api_version(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|api| api.api_version() == text)
+    }
+
+    /// Whether candidates have a list of strategies, and not one.
+    pub const fn lists_strategies(self) -> bool {
+        matches!(self, Self::V1Alpha1)
+    }
+
+    /// Those to prefer to this one, the best first.
+    pub fn better(self) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().take_while(move |api| *api != self)
     }
 
     /// Whether the resources of this group version, `GET /apis/{group}/{version}`, include LeaseCandidates.
@@ -117,10 +135,24 @@ mod tests {
             &["leasecandidates", "leasecandidates/status"],
         );
         let crd = document("elector.dev/v1alpha1", &["leasecandidates"]);
+        let older = ["v1alpha2", "v1alpha1"].map(|version| {
+            document(
+                &format!("coordination.k8s.io/{version}"),
+                &["leasecandidates"],
+            )
+        });
         for (documents, expected) in [
             (
-                vec![leases.clone(), crd.clone(), built_in],
+                vec![leases.clone(), crd.clone(), older[0].clone(), built_in],
                 Ok(CandidateApi::V1Beta1),
+            ),
+            (
+                vec![crd.clone(), older[1].clone(), older[0].clone()],
+                Ok(CandidateApi::V1Alpha2),
+            ),
+            (
+                vec![crd.clone(), older[1].clone()],
+                Ok(CandidateApi::V1Alpha1),
             ),
             (vec![leases.clone(), crd], Ok(CandidateApi::Elector)),
             (vec![leases], Err(NotServed)),
@@ -145,5 +177,16 @@ mod tests {
             assert_eq!(CandidateApi::of_api_version(&api.to_string()), Some(api));
         }
         assert_eq!(CandidateApi::of_api_version("coordination.k8s.io/v1"), None);
+    }
+
+    #[test]
+    fn what_is_better_stands_before() {
+        let better = |api: CandidateApi| api.better().collect::<Vec<_>>();
+        assert_eq!(better(CandidateApi::V1Beta1), []);
+        assert_eq!(
+            better(CandidateApi::V1Alpha1),
+            [CandidateApi::V1Beta1, CandidateApi::V1Alpha2]
+        );
+        assert_eq!(better(CandidateApi::Elector), CandidateApi::ALL[..3]);
     }
 }

@@ -94,11 +94,12 @@ impl LeaseCandidate {
             return Err(Rejection::Malformed(fault.to_string()));
         }
         let spec = &self.spec;
-        let offer = CandidateSpec::parse(
-            &spec.binary_version,
-            &spec.emulation_version,
-            &spec.strategy,
-        )?;
+        let (binary, emulation) = (&spec.binary_version, &spec.emulation_version);
+        let offer = if self.api.lists_strategies() {
+            CandidateSpec::parse_list(binary, emulation, &spec.preferred_strategies)?
+        } else {
+            CandidateSpec::parse(binary, emulation, &spec.strategy)?
+        };
         if spec.renew_time.is_none() {
             return Err(Rejection::NoRenewTime);
         }
@@ -130,6 +131,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::CandidateApi;
 
     fn good() -> Value {
         json!({
@@ -167,6 +169,27 @@ mod tests {
                 announced: None,
                 spec: Ok(CandidateSpec::parse("1.2.0", "1.1.0", "a/b").unwrap()),
             }
+        );
+    }
+
+    #[test]
+    fn a_list_of_strategies_is_read_where_the_api_has_one() {
+        let mut candidate = with("/spec/preferredStrategies", json!(["c/d", "a/b"]));
+        candidate.spec.binary_version.clear();
+        let read = |candidate: &LeaseCandidate| candidate.candidate().unwrap().spec;
+        assert_eq!(
+            read(&candidate),
+            Err(Rejection::BinaryVersion(VersionError::Empty))
+        );
+        candidate.api = CandidateApi::V1Alpha1;
+        assert_eq!(
+            read(&candidate),
+            CandidateSpec::parse_list("", "1.1.0", &["c/d", "a/b"])
+        );
+        candidate.spec.preferred_strategies.clear();
+        assert_eq!(
+            read(&candidate),
+            Err(Rejection::PreferredStrategies(StrategyError::Empty))
         );
     }
 

@@ -89,6 +89,14 @@ impl Fields {
         )
     }
 
+    /// A list of texts, empty where it is absent.
+    pub(crate) fn text_list(&mut self, name: &str) -> Vec<String> {
+        let taken = self.take(name, "must be a list of strings", |value| {
+            serde_json::from_value(value.clone()).ok()
+        });
+        taken.unwrap_or_default()
+    }
+
     /// What was not taken, and the faults found.
     pub(crate) fn rest(self) -> (Map<String, Value>, Vec<FieldError>) {
         (self.map, self.faults)

@@ -51,12 +51,12 @@ pub fn validate_candidate(candidate: &LeaseCandidate) -> Vec<FieldError> {
     let mut errors = candidate.faults().to_vec();
     let name = match candidate.api {
         // So that identities of the form hostname_uuid fit.
-        CandidateApi::V1Beta1 => config_key,
+        CandidateApi::V1Beta1 | CandidateApi::V1Alpha2 | CandidateApi::V1Alpha1 => config_key,
         // A custom resource has no say in this.
         CandidateApi::Elector => dns_subdomain,
     };
     validate_metadata(&candidate.metadata, name, &mut errors);
-    candidate_spec(&candidate.spec, &mut errors);
+    candidate_spec(candidate.api, &candidate.spec, &mut errors);
     errors
 }
 
@@ -67,7 +67,7 @@ pub fn validate_candidate_update(
 ) -> Vec<FieldError> {
     let mut errors = candidate.faults().to_vec();
     validate_metadata_update(&candidate.metadata, &old.metadata, &mut errors);
-    candidate_spec(&candidate.spec, &mut errors);
+    candidate_spec(candidate.api, &candidate.spec, &mut errors);
     let name = &candidate.spec.lease_name;
     if *name != old.spec.lease_name {
         errors.push(FieldError::invalid(
@@ -103,7 +103,7 @@ fn lease_spec(spec: &LeaseSpec, errors: &mut Vec<FieldError>) {
         ));
     }
     if let Some(text) = &spec.strategy {
-        strategy(text, errors);
+        strategy("spec.strategy", text, errors);
     }
     let preferred = spec
         .preferred_holder
@@ -115,14 +115,14 @@ fn lease_spec(spec: &LeaseSpec, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn candidate_spec(spec: &LeaseCandidateSpec, errors: &mut Vec<FieldError>) {
+fn candidate_spec(api: CandidateApi, spec: &LeaseCandidateSpec, errors: &mut Vec<FieldError>) {
     // A field that is there but unreadable has had its error.
     let missing = |name: &str, text: &str| text.is_empty() && !spec.other.contains_key(name);
     if missing("leaseName", &spec.lease_name) {
         errors.push(FieldError::required("spec.leaseName", ""));
     }
     let emulation = version("spec.emulationVersion", &spec.emulation_version, errors);
-    if missing("binaryVersion", &spec.binary_version) {
+    if missing("binaryVersion", &spec.binary_version) && !api.lists_strategies() {
         errors.push(FieldError::required("spec.binaryVersion", ""));
     }
     let binary = version("spec.binaryVersion", &spec.binary_version, errors);
@@ -135,18 +135,39 @@ fn candidate_spec(spec: &LeaseCandidateSpec, errors: &mut Vec<FieldError>) {
             rule,
         ));
     }
-    if missing("strategy", &spec.strategy) {
+    if api.lists_strategies() {
+        strategy_list(&spec.preferred_strategies, &binary, &emulation, errors);
+    } else if missing("strategy", &spec.strategy) {
         errors.push(FieldError::required("spec.strategy", ""));
-        return;
+    } else if !spec.strategy.is_empty() {
+        needs_version(&spec.strategy, "spec.emulationVersion", &emulation, errors);
+        strategy("spec.strategy", &spec.strategy, errors);
     }
-    if spec.strategy == Strategy::OLDEST_EMULATION_VERSION
-        && emulation.cmp_precedence(&Version::new(0, 0, 0)).is_eq()
-    {
+}
+
+/// An empty list is taken, and so is one that repeats itself.
+fn strategy_list(
+    list: &[String],
+    binary: &Version,
+    emulation: &Version,
+    errors: &mut Vec<FieldError>,
+) {
+    for (index, text) in list.iter().enumerate() {
+        // What the versions lack is said once.
+        if !list[..index].contains(text) {
+            needs_version(text, "spec.binaryVersion", binary, errors);
+            needs_version(text, "spec.emulationVersion", emulation, errors);
+        }
+        strategy(&format!("spec.preferredStrategies[{index}]"), text, errors);
+    }
+}
+
+/// The built-in strategy cannot do without versions, and 0.0.0 is none.
+fn needs_version(strategy: &str, path: &str, version: &Version, errors: &mut Vec<FieldError>) {
+    let zero = version.cmp_precedence(&Version::new(0, 0, 0)).is_eq();
+    if strategy == Strategy::OLDEST_EMULATION_VERSION && zero {
         let when = "must be specified when `strategy` is 'OldestEmulationVersion'";
-        errors.push(FieldError::required("spec.emulationVersion", when));
-    }
-    if !spec.strategy.is_empty() {
-        strategy(&spec.strategy, errors);
+        errors.push(FieldError::required(path, when));
     }
 }
 
@@ -168,14 +189,14 @@ fn version(path: &str, text: &str, errors: &mut Vec<FieldError>) -> Version {
 }
 
 /// The path ends in the same word twice; that is how the API server reports it.
-fn strategy(text: &str, errors: &mut Vec<FieldError>) {
-    let path = "spec.strategy.strategy";
+fn strategy(path: &str, text: &str, errors: &mut Vec<FieldError>) {
+    let path = format!("{path}.strategy");
     if text.contains('/') {
         let rules = qualified_name(text);
         errors.extend(
             rules
                 .into_iter()
-                .map(|rule| FieldError::invalid(path, text, rule)),
+                .map(|rule| FieldError::invalid(path.as_str(), text, rule)),
         );
     } else if text != Strategy::OLDEST_EMULATION_VERSION {
         let supported = [Strategy::OLDEST_EMULATION_VERSION];
@@ -399,6 +420,63 @@ mod tests {
     }
 
     #[test]
+    fn every_rule_of_a_list_of_strategies() {
+        let needed = |field: &str| {
+            format!(
+                "spec.{field}: Required value: must be specified when `strategy` is 'OldestEmulationVersion'"
+            )
+        };
+        let unsupported = |index, text: &str| {
+            format!(
+                "spec.preferredStrategies[{index}].strategy: Unsupported value: {text:?}: \
+                 supported values: \"OldestEmulationVersion\""
+            )
+        };
+        let cases: [(Value, Vec<String>); 8] = [
+            (json!({"strategy": "x", "binaryVersion": null}), vec![]),
+            (
+                json!({"preferredStrategies": ["a/b", "OldestEmulationVersion", "a/b"]}),
+                vec![],
+            ),
+            (
+                json!({"preferredStrategies": ["a/b"], "binaryVersion": "", "emulationVersion": ""}),
+                vec![],
+            ),
+            (
+                json!({"preferredStrategies": ["a/b"], "binaryVersion": "1.0.0"}),
+                vec!["spec.binaryVersion: Invalid value: \"1.0.0\": must be greater than or equal to `emulationVersion`".into()],
+            ),
+            (
+                json!({
+                    "preferredStrategies": ["OldestEmulationVersion", "OldestEmulationVersion"],
+                    "binaryVersion": "", "emulationVersion": "0.0.0",
+                }),
+                vec![needed("binaryVersion"), needed("emulationVersion")],
+            ),
+            (
+                json!({"preferredStrategies": ["a/b", "x", "OldestEmulationVersion", ""], "emulationVersion": ""}),
+                vec![unsupported(1, "x"), needed("emulationVersion"), unsupported(3, "")],
+            ),
+            (
+                json!({"preferredStrategies": ["a/"]}),
+                vec![
+                    "spec.preferredStrategies[0].strategy: Invalid value: \"a/\": name part must be non-empty".into(),
+                    format!("spec.preferredStrategies[0].strategy: Invalid value: \"a/\": {NAME_PART}"),
+                ],
+            ),
+            (
+                json!({"preferredStrategies": ["a/b", 3]}),
+                vec!["spec.preferredStrategies: Invalid value: [\"a/b\",3]: must be a list of strings".into()],
+            ),
+        ];
+        for (spec, expected) in cases {
+            let mut new = candidate(spec);
+            new.api = CandidateApi::V1Alpha1;
+            assert_eq!(texts(&validate_candidate(&new)), expected, "{:?}", new.spec);
+        }
+    }
+
+    #[test]
     fn only_the_lease_name_of_a_candidate_is_immutable() {
         let old = candidate(json!({"renewTime": "2026-01-01T00:00:00Z"}));
         let changed = json!({
@@ -417,9 +495,16 @@ mod tests {
 
     #[test]
     fn a_candidate_is_named_like_a_config_key_unless_it_is_a_custom_resource() {
-        let mut named = candidate(json!({}));
+        let mut named = candidate(json!({"preferredStrategies": ["a/b"]}));
         named.metadata.name = Some("Host_0.uid-".into());
-        assert_eq!(validate_candidate(&named), []);
+        for api in [
+            CandidateApi::V1Beta1,
+            CandidateApi::V1Alpha2,
+            CandidateApi::V1Alpha1,
+        ] {
+            named.api = api;
+            assert_eq!(validate_candidate(&named), []);
+        }
         named.api = CandidateApi::Elector;
         assert_eq!(validate_candidate(&named).len(), 1);
         named.metadata.name = Some("host-0".into());

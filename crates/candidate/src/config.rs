@@ -111,8 +111,9 @@ impl Config {
             .spec
             .emulation_version
             .clone_from(&self.emulation_version);
-        candidate.spec.strategy.clone_from(&self.strategy);
-        candidate.marked(self.timing.lease_duration)
+        candidate
+            .wishing_for(&self.strategy)
+            .marked(self.timing.lease_duration)
     }
 }
 

@@ -141,6 +141,8 @@ mod tests {
     async fn the_served_candidates_are_found() {
         let script = Script::new([
             Reply::Text(404, "404 page not found"),
+            Reply::Text(404, "404 page not found"),
+            Reply::Text(404, "404 page not found"),
             document(CandidateApi::Elector),
         ]);
         assert_eq!(
@@ -151,6 +153,8 @@ mod tests {
             script.lines(),
             [
                 "GET /apis/coordination.k8s.io/v1beta1",
+                "GET /apis/coordination.k8s.io/v1alpha2",
+                "GET /apis/coordination.k8s.io/v1alpha1",
                 "GET /apis/elector.dev/v1alpha1"
             ]
         );
@@ -158,16 +162,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nothing_served_says_what_to_do() {
-        let script = Script::new([
-            failure(404, "NotFound", "no"),
-            failure(404, "NotFound", "no"),
-        ]);
+        let script = Script::new(CandidateApi::ALL.map(|_| failure(404, "NotFound", "no")));
         let error = script.cluster().candidate_api().await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "find LeaseCandidates: neither coordination.k8s.io/v1beta1 LeaseCandidate nor elector.dev/v1alpha1 \
-             LeaseCandidate is served; enable the first with --runtime-config=coordination.k8s.io/v1beta1=true on \
-             kube-apiserver, or install the CRD leasecandidates.elector.dev"
+            "find LeaseCandidates: neither coordination.k8s.io LeaseCandidate (v1beta1, v1alpha2, v1alpha1) nor \
+             elector.dev/v1alpha1 LeaseCandidate is served; enable the first with \
+             --runtime-config=coordination.k8s.io/v1beta1=true on kube-apiserver (v1alpha2 in Kubernetes 1.32, \
+             v1alpha1 in 1.31), or install the CRD leasecandidates.elector.dev"
         );
     }
 
