@@ -25,11 +25,12 @@ use futures::stream;
 /// When the texts of the cases are malformed, which is a mistake in this repository.
 #[must_use]
 pub fn cases() -> Vec<Case> {
-    const TEXTS: [&str; 4] = [
+    const TEXTS: [&str; 5] = [
         include_str!("fidelity/cases/write.txt"),
         include_str!("fidelity/cases/validate.txt"),
         include_str!("fidelity/cases/patch.txt"),
         include_str!("fidelity/cases/read.txt"),
+        include_str!("fidelity/cases/other.txt"),
     ];
     let cases: Vec<_> = TEXTS.into_iter().flat_map(Case::parse_all).collect();
     let mut namespaces: Vec<_> = cases.iter().map(Case::namespace).collect();

@@ -16,6 +16,9 @@ use crate::show::Fields;
 /// The most that a body may hold, in bytes.
 pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
 
+/// How much of a body that cannot be read an error repeats, in bytes.
+const SHOWN: usize = 30;
+
 /// Reads the object of a create or an update, as it is to be stored.
 pub(crate) fn object(
     kind: &Kind,
@@ -91,14 +94,16 @@ fn fields(
 
 fn parse(kind: &Kind, body: &[u8]) -> Result<Node, Failure> {
     let unrecognized = |why: &str| {
-        let body = match body {
+        let (head, rest) = body.split_at(body.len().min(SHOWN));
+        let head = match head {
             [] => "<empty>".to_owned(),
-            [b'{', ..] => String::from_utf8_lossy(body).into_owned(),
-            _ => body.iter().map(|byte| format!("{byte:02x}")).collect(),
+            [b'{', ..] => String::from_utf8_lossy(head).into_owned(),
+            _ => head.iter().map(|byte| format!("{byte:02x}")).collect(),
         };
+        let more = if rest.is_empty() { "" } else { " ..." };
         Failure::bad_request(format!(
             "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: \
-             {why} ({body})",
+             {why} ({head}{more})",
             kind.kind
         ))
     };

@@ -170,7 +170,7 @@ impl Failure {
 
     /// An object that breaks rules.
     pub(crate) fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> Self {
-        Self::breaks_rules(&kind.group_kind(), name, errors).naming(kind, kind.kind, name)
+        Self::breaks_rules(&kind.group_kind(), name, errors).naming_in(kind.home(), kind.kind, name)
     }
 
     /// An update that breaks a rule of the store, which names the resource where validation names the kind.
@@ -288,13 +288,13 @@ impl Failure {
     }
 
     fn naming(self, kind: &Kind, what: &str, name: &str) -> Self {
-        let texts = [("name", name), ("group", kind.group), ("kind", what)];
-        self.with_details(
-            texts
-                .into_iter()
-                .filter(|(_, text)| !text.is_empty())
-                .map(|(key, text)| (key, text.into())),
-        )
+        self.naming_in(kind.group, what, name)
+    }
+
+    fn naming_in(self, group: &str, what: &str, name: &str) -> Self {
+        let texts = [("name", name), ("group", group), ("kind", what)];
+        let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+        self.with_details(texts.map(|(key, text)| (key, text.into())))
     }
 
     fn with_details(mut self, entries: impl IntoIterator<Item = (&'static str, Value)>) -> Self {

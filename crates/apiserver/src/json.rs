@@ -166,12 +166,25 @@ impl SyntaxError {
         let lines = bytes.split_inclusive(|byte| *byte == b'\n');
         let before = lines.take(error.line().saturating_sub(1));
         let offset = before.map(<[u8]>::len).sum::<usize>() + error.column().saturating_sub(1);
-        let (before, found) = bytes.split_at(offset.min(bytes.len()));
-        let place = match before.trim_ascii_end().last() {
-            None | Some(b':' | b'[') => "looking for beginning of value",
-            Some(b'{') => "looking for beginning of object key string",
-            Some(_) => "in JSON input",
-        };
+        let found = &bytes[offset.min(bytes.len())..];
+        let said = error.to_string();
+        let place = [
+            ("trailing characters", "after top-level value"),
+            ("expected `:`", "after object key"),
+            ("expected `,` or `}`", "after object key:value pair"),
+            ("expected `,` or `]`", "after array element"),
+            (
+                "key must be a string",
+                "looking for beginning of object key string",
+            ),
+            (
+                "trailing comma",
+                "looking for beginning of object key string",
+            ),
+        ]
+        .into_iter()
+        .find(|(start, _)| said.starts_with(start))
+        .map_or("looking for beginning of value", |(_, place)| place);
         match found.first() {
             Some(byte) => Self(format!("invalid character '{}' {place}", char::from(*byte))),
             None => Self("invalid JSON input".to_owned()),
@@ -218,7 +231,7 @@ mod tests {
                 "{\n\"a\": x}",
                 "invalid character 'x' looking for beginning of value",
             ),
-            ("{\"a\" x}", "invalid character 'x' in JSON input"),
+            ("{\"a\" x}", "invalid character 'x' after object key"),
         ] {
             assert_eq!(
                 Node::parse(text.as_bytes()),

@@ -192,7 +192,15 @@ impl Kind {
 
     /// `Kind.group`, as errors name the kind.
     pub(crate) fn group_kind(&self) -> String {
-        Self::in_group(self.kind, self.group)
+        Self::in_group(self.kind, self.home())
+    }
+
+    /// The group that validation names: that of the stored form.
+    pub(crate) fn home(&self) -> &'static str {
+        match self.bucket {
+            Bucket::Events => "",
+            _ => self.group,
+        }
     }
 
     /// What is said with each answer of a deprecated version.

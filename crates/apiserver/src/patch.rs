@@ -58,7 +58,12 @@ impl<'a> Patch<'a> {
         shown.insert("kind".to_owned(), kind.kind.into());
         shown.insert("apiVersion".to_owned(), kind.api_version().into());
         let mut value = Value::Object(shown);
-        let undecodable = |why: &str| Failure::bad_request(format!("error decoding patch: {why}"));
+        let undecodable = |why: &str| match self.form {
+            Form::Strategic => Failure::bad_request(why),
+            Form::Merge | Form::Operations => {
+                Failure::bad_request(format!("error decoding patch: {why}"))
+            }
+        };
         let node = Node::parse(self.body).map_err(|error| undecodable(&error.0))?;
         let wrong = |into: &str| {
             Err(undecodable(&format!(

@@ -150,10 +150,6 @@ impl Page {
         options: &ListOptions,
     ) -> Self {
         let selector = &options.selector;
-        let mut wanted = objects.filter(|object| {
-            let here = namespace.is_none_or(|namespace| object.key().namespace == namespace);
-            here && selector.matches(object.fields())
-        });
         // What the cache answers is never cut into pages.
         let cached = options.resource_version.as_deref() == Some("0") && options.resume.is_none();
         let limit = if options.limit == 0 || cached {
@@ -161,16 +157,19 @@ impl Page {
         } else {
             options.limit
         };
-        let objects: Vec<_> = wanted.by_ref().take(limit).collect();
-        let rest = wanted.count();
+        let mut here = objects
+            .filter(|object| namespace.is_none_or(|namespace| object.key().namespace == namespace));
+        let wanted = here
+            .by_ref()
+            .filter(|object| selector.matches(object.fields()));
+        let objects: Vec<_> = wanted.take(limit).collect();
+        // Whether any of the rest is selected is not looked at: the next page may be empty.
+        let rest = here.count();
         let more = objects.last().filter(|_| rest > 0);
         let resume = more.map(|last| {
             let after = last.key().clone();
-            Resume {
-                revision: Some(revision),
-                after,
-            }
-            .token(namespace)
+            let revision = Some(revision);
+            Resume { revision, after }.token(namespace)
         });
         let remaining = (rest > 0 && selector.is_empty()).then_some(rest);
         Self {
@@ -208,10 +207,10 @@ impl Resume {
             .decode(token)
             .map_err(|error| invalid(&error.to_string()))?;
         let node = Node::parse(&bytes).map_err(|error| invalid(&error.0))?;
-        if node.text("v") != "meta.k8s.io/v1" {
-            return Err(invalid(
-                "server does not recognize this encoded version \"\"",
-            ));
+        let version = node.text("v");
+        if version != "meta.k8s.io/v1" {
+            let why = format!("server does not recognize this encoded version {version}");
+            return Err(invalid(&why));
         }
         let revision = match node.field("rv") {
             Some(Node::Number(number)) => number.as_i64().unwrap_or_default(),

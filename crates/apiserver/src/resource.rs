@@ -35,15 +35,14 @@ impl Inner {
             (&Method::GET, name) if target.watch || name.is_none() => {
                 self.list_or_watch(target, call).await
             }
-            (&Method::GET, Some(_)) if call.query.switch("watch") => {
-                self.list_or_watch(target, call).await
-            }
             (&Method::GET, Some(name)) => self.get(target, place, name, call).await,
             (&Method::POST, None) if whole => self.create(target, place, call),
             (&Method::PUT, Some(name)) if whole => self.update(target, place, name, call),
             (&Method::PATCH, Some(name)) if whole => self.patch(target, place, name, call),
             (&Method::DELETE, Some(name)) if whole => self.delete(target, place, name, call),
-            (&Method::DELETE, None) if whole => self.delete_collection(target, call).await,
+            (&Method::DELETE, None) if whole && target.kind.namespaced => {
+                self.delete_collection(target, call).await
+            }
             _ => Err(Failure::method_not_allowed()),
         }
     }

@@ -1,5 +1,7 @@
 //! What each kind demands of its objects, and what the server adds to them.
 
+mod event;
+
 use elector_api::{
     CandidateApi, FieldError, Lease, LeaseCandidate, Problem, names, validate_candidate,
     validate_candidate_update, validate_lease, validate_lease_update,
@@ -23,9 +25,7 @@ pub(crate) fn prepare_create(kind: &Kind, config: &Config, new: &mut Fields) {
             new["metadata"]["generation"] = 1.into();
         }
         Bucket::Namespaces => {
-            let name = new["metadata"]["name"].clone();
-            let labels = meta(new).entry("labels").or_insert_with(|| json!({}));
-            labels["kubernetes.io/metadata.name"] = name;
+            label_with_name(new);
             new.insert("spec".to_owned(), json!({"finalizers": ["kubernetes"]}));
             new.insert("status".to_owned(), json!({"phase": "Active"}));
         }
@@ -59,6 +59,7 @@ pub(crate) fn prepare_update(kind: &Kind, config: &Config, new: &mut Fields, old
             new["metadata"]["generation"] = (generation + 1).into();
         }
         Bucket::Namespaces => {
+            label_with_name(new);
             for part in ["spec", "status"] {
                 if let Some(value) = old.get(part) {
                     new.insert(part.to_owned(), value.clone());
@@ -76,9 +77,6 @@ pub(crate) fn create_errors(kind: &Kind, new: &Fields) -> Vec<FieldError> {
             let lease = Lease::from_value(whole(new));
             beyond(lease.faults(), validate_lease(&lease))
         }
-        Bucket::Candidates if kind.version == "v1alpha1" => preferences_errors(new, |candidate| {
-            beyond(candidate.faults(), validate_candidate(candidate))
-        }),
         Bucket::Candidates | Bucket::CustomCandidates => {
             let candidate = candidate(kind, whole(new));
             beyond(candidate.faults(), validate_candidate(&candidate))
@@ -101,7 +99,11 @@ pub(crate) fn create_errors(kind: &Kind, new: &Fields) -> Vec<FieldError> {
             );
             errors
         }
-        Bucket::Events => metadata_errors(new),
+        Bucket::Events => {
+            let mut errors = metadata_errors(new);
+            errors.extend(event::create_errors(kind, new));
+            errors
+        }
     };
     in_the_order_of_go(new, errors)
 }
@@ -113,22 +115,17 @@ pub(crate) fn update_errors(kind: &Kind, new: &Fields, old: &Fields) -> Vec<Fiel
             let (lease, old) = (Lease::from_value(whole(new)), Lease::from_value(whole(old)));
             beyond(lease.faults(), validate_lease_update(&lease, &old))
         }
-        Bucket::Candidates if kind.version == "v1alpha1" => {
-            let old = LeaseCandidate::from_value(whole(old));
-            preferences_errors(new, |candidate| {
-                beyond(
-                    candidate.faults(),
-                    validate_candidate_update(candidate, &old),
-                )
-            })
-        }
         Bucket::Candidates | Bucket::CustomCandidates => {
             let (new, old) = (candidate(kind, whole(new)), candidate(kind, whole(old)));
             beyond(new.faults(), validate_candidate_update(&new, &old))
         }
         Bucket::Namespaces | Bucket::Events => {
-            let (lease, old) = (Lease::from_value(bare(new)), Lease::from_value(bare(old)));
-            beyond(lease.faults(), validate_lease_update(&lease, &old))
+            let (lease, before) = (Lease::from_value(bare(new)), Lease::from_value(bare(old)));
+            let mut errors = beyond(lease.faults(), validate_lease_update(&lease, &before));
+            if kind.bucket == Bucket::Events {
+                errors.extend(event::update_errors(kind, new, old));
+            }
+            errors
         }
     };
     let errors = in_the_order_of_go(new, errors);
@@ -180,6 +177,13 @@ fn in_the_order_of_go(new: &Fields, mut errors: Vec<FieldError>) -> Vec<FieldErr
     errors
 }
 
+/// A namespace carries its name as a label, so that selectors can tell it.
+fn label_with_name(namespace: &mut Fields) {
+    let name = namespace["metadata"]["name"].clone();
+    let labels = meta(namespace).entry("labels").or_insert_with(|| json!({}));
+    labels["kubernetes.io/metadata.name"] = name;
+}
+
 /// The fields of a Lease that the gate guards.
 const GATED: [&str; 2] = ["strategy", "preferredHolder"];
 
@@ -190,37 +194,8 @@ fn beyond(faults: &[FieldError], errors: Vec<FieldError>) -> Vec<FieldError> {
 
 fn candidate(kind: &Kind, object: Value) -> LeaseCandidate {
     let mut candidate = LeaseCandidate::from_value(object);
-    candidate.api = if kind.custom {
-        CandidateApi::Elector
-    } else {
-        CandidateApi::V1Beta1
-    };
+    candidate.api = CandidateApi::of_api_version(&kind.api_version()).unwrap_or_default();
     candidate
-}
-
-/// v1alpha1 has a list of strategies in place of one: each entry is checked, none is needed, nor is a binary version.
-fn preferences_errors(
-    new: &Fields,
-    check: impl Fn(&LeaseCandidate) -> Vec<FieldError>,
-) -> Vec<FieldError> {
-    let entries = new["spec"]["preferredStrategies"]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice);
-    let mut errors: Vec<FieldError> = Vec::new();
-    for (index, entry) in entries.iter().map(Some).chain([None]).enumerate() {
-        let mut object = whole(new);
-        object["spec"]["strategy"] = entry.cloned().unwrap_or_else(|| "elector.dev/none".into());
-        for mut error in check(&LeaseCandidate::from_value(object)) {
-            if error.field == "spec.strategy.strategy" {
-                error.field = format!("spec.preferredStrategies[{index}]");
-            }
-            let optional = error == FieldError::required("spec.binaryVersion", "");
-            if !optional && !errors.contains(&error) {
-                errors.push(error);
-            }
-        }
-    }
-    errors
 }
 
 /// The errors of the metadata alone, by the rules that all kinds share.

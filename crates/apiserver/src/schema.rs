@@ -158,9 +158,14 @@ impl Struct {
             return Ok(None);
         }
         let refused = |found: &str, into: &str| {
+            // Where in a list it was, Go does not say here.
+            let mut path = path.to_owned();
+            while let (Some(start), Some(end)) = (path.find('['), path.find(']')) {
+                path.replace_range(start..=end, "");
+            }
+            let name = self.name;
             format!(
-                "json: cannot unmarshal {found} into Go struct field {}.{path} of type {into}",
-                self.name
+                "json: cannot unmarshal {found} into Go struct field {name}.{path} of type {into}"
             )
         };
         let mismatch = || Err(refused(node.go_name(), &field.go_type()));

@@ -221,6 +221,9 @@ impl Inner {
             Route::NoPath => Ok(reply::text(StatusCode::NOT_FOUND, "404 page not found\n")),
         };
         let mut reply = served.unwrap_or_else(|failure| reply::refusal(&failure));
+        if call.method == Method::HEAD {
+            *reply.body_mut() = axum::body::Body::empty();
+        }
         if let Route::Resource(Target { kind, .. }) = route
             && reply.status() != StatusCode::METHOD_NOT_ALLOWED
             && let Some(warning) = kind.deprecation(self.config.minor)
@@ -291,7 +294,7 @@ fn asked<'a>(parts: &Parts, route: &'a Route, query: &Query) -> Asked<'a> {
     };
     let name = target.name.as_deref();
     let verb = match parts.method {
-        Method::GET if target.watch || query.switch("watch") => Verb::Watch,
+        Method::GET if target.watch || name.is_none() && query.switch("watch") => Verb::Watch,
         Method::GET if name.is_some() => Verb::Get,
         Method::GET => Verb::List,
         Method::POST => Verb::Create,

@@ -21,8 +21,13 @@ enum Shows {
     Text(&'static [&'static str]),
     /// A time by its path, as how long ago it was.
     Ago(&'static [&'static str]),
-    /// When an event was last seen.
+    /// When an event was first and last seen.
+    FirstSeen,
     LastSeen,
+    /// How often it was seen.
+    Count,
+    /// Who reports it.
+    Reporter,
     /// `kind/name` of what an event is about.
     Regarding,
 }
@@ -33,6 +38,13 @@ const fn column(name: &'static str, shows: Shows, about: &'static str) -> Column
         shows,
         about,
         wide: false,
+    }
+}
+
+const fn wide(column: Column) -> Column {
+    Column {
+        wide: true,
+        ..column
     }
 }
 
@@ -117,7 +129,7 @@ static NAMESPACE: [Column; 3] = [
     AGE,
 ];
 
-static EVENT: [Column; 7] = [
+static EVENT: [Column; 10] = [
     column(
         "Last Seen",
         Shows::LastSeen,
@@ -126,16 +138,20 @@ static EVENT: [Column; 7] = [
     column("Type", Shows::Text(&["type"]), "Normal or Warning."),
     column("Reason", Shows::Text(&["reason"]), "Why, in one word."),
     column("Object", Shows::Regarding, "What it is about."),
-    Column {
-        wide: true,
-        ..column(
-            "Source",
-            Shows::Text(&["source", "component"]),
-            "Who reports.",
-        )
-    },
+    wide(column(
+        "Subobject",
+        Shows::Text(&["involvedObject", "fieldPath"]),
+        "The part of it.",
+    )),
+    wide(column("Source", Shows::Reporter, "Who reports.")),
     column("Message", Shows::Text(&["message"]), "What happened."),
-    Column { wide: true, ..NAME },
+    wide(column(
+        "First Seen",
+        Shows::FirstSeen,
+        "How long ago it first happened.",
+    )),
+    wide(column("Count", Shows::Count, "How often it happened.")),
+    wide(NAME),
 ];
 
 /// The definitions of a kind's columns.
@@ -160,26 +176,48 @@ pub(crate) fn columns(kind: &Kind) -> Value {
 
 /// The cells of an object's row.
 pub(crate) fn cells(kind: &Kind, fields: &Fields, now: Timestamp) -> Value {
+    let first = |paths: &[&[&str]]| {
+        let mut texts = paths.iter().map(|path| text(fields, path));
+        texts.find(|text| !text.is_empty()).unwrap_or_default()
+    };
     let cells = of(kind).iter().map(|column| match column.shows {
         Shows::Name => text(fields, &["metadata", "name"]).into(),
         Shows::Text(path) => text(fields, path).into(),
-        Shows::Ago(path) => ago(text(fields, path), now),
+        Shows::Ago(path) => ago(text(fields, path), now).into(),
+        Shows::FirstSeen => ago(first(&[&["firstTimestamp"], &["eventTime"]]), now).into(),
         Shows::LastSeen => {
-            let times = [
-                text(fields, &["lastTimestamp"]),
-                text(fields, &["eventTime"]),
-            ];
+            let series: &[&str] = &["series", "lastObservedTime"];
             ago(
-                times
-                    .into_iter()
-                    .find(|time| !time.is_empty())
-                    .unwrap_or_default(),
+                first(&[
+                    series,
+                    &["lastTimestamp"],
+                    &["firstTimestamp"],
+                    &["eventTime"],
+                ]),
                 now,
             )
+            .into()
+        }
+        Shows::Count => {
+            let series = fields.get("series").and_then(|series| series.get("count"));
+            series
+                .or(fields.get("count"))
+                .cloned()
+                .unwrap_or_else(|| 1.into())
+        }
+        Shows::Reporter => {
+            let component = first(&[&["source", "component"], &["reportingComponent"]]);
+            match first(&[&["source", "host"], &["reportingInstance"]]) {
+                "" => component.into(),
+                instance => Value::from(format!("{component}, {instance}")),
+            }
         }
         Shows::Regarding => {
             let part = |name| text(fields, &["involvedObject", name]);
-            format!("{}/{}", part("kind").to_lowercase(), part("name"))
+            match (part("kind").to_lowercase(), part("name")) {
+                (kind, "") => kind.into(),
+                (kind, name) => format!("{kind}/{name}").into(),
+            }
         }
     });
     cells.collect()

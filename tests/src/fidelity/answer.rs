@@ -225,10 +225,16 @@ fn without_ending(text: &str, beginning: &str) -> String {
     whole
 }
 
+/// Whether a cell says how long ago something was: `5s`, `3h12m`.
 fn is_age(text: &str) -> bool {
-    text.strip_suffix('s').is_some_and(|digits| {
-        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-    })
+    let parts: Vec<_> = text.split_inclusive(['s', 'm', 'h', 'd', 'y']).collect();
+    let is_part = |part: &&str| {
+        let digits = part.trim_end_matches(['s', 'm', 'h', 'd', 'y']);
+        digits.len() + 1 == part.len()
+            && !digits.is_empty()
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    !parts.is_empty() && parts.iter().all(is_part)
 }
 
 #[cfg(test)]
@@ -268,6 +274,21 @@ mod tests {
                 r#"{"message":"not <uid 1> but (<revision 1>)"}"#,
             ]
         );
+    }
+
+    #[test]
+    fn ages_are_told_from_names() {
+        for (text, age) in [
+            ("0s", true),
+            ("3h12m", true),
+            ("322d", true),
+            ("a", false),
+            ("", false),
+            ("s", false),
+            ("5", false),
+        ] {
+            assert_eq!(is_age(text), age, "{text}");
+        }
     }
 
     #[test]

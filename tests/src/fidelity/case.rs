@@ -191,7 +191,8 @@ fn substitute<'a>(line: &str, look_up: impl Fn(&str) -> Option<&'a Value>) -> Re
         let end = from
             .find(['}', '"', ' '])
             .filter(|end| from[*end..].starts_with('}') && *end > 1);
-        let Some(end) = end else {
+        let named = from[1..].starts_with(|letter: char| letter.is_ascii_lowercase());
+        let Some(end) = end.filter(|_| named) else {
             filled.push('{');
             rest = &from[1..];
             continue;
