@@ -45,17 +45,25 @@ pub(crate) fn run(require_real: bool) -> Result<()> {
         eprintln!("left out: interop with client-go and kube-scheduler, because {reason}");
     }
     let mut real = cargo();
-    real.args(["test", "--workspace", "--all-features", "--test", "real"])
-        .env("ELECTOR_REAL", "1")
-        .env(
-            "ELECTOR_INTEROP",
-            if prepared.without_interop.is_none() {
-                "1"
-            } else {
-                "0"
-            },
-        )
-        .env("ELECTOR_BIN", elector()?);
+    real.args([
+        "test",
+        "--workspace",
+        "--all-features",
+        "--test",
+        "real",
+        "--test",
+        "fidelity",
+    ])
+    .env("ELECTOR_REAL", "1")
+    .env(
+        "ELECTOR_INTEROP",
+        if prepared.without_interop.is_none() {
+            "1"
+        } else {
+            "0"
+        },
+    )
+    .env("ELECTOR_BIN", elector()?);
     show_and_run(&mut real)
 }
 
