@@ -1,6 +1,7 @@
 //! The binary `elector`: wiring and words only.
 
 mod candidate;
+mod dev;
 mod explain;
 mod run;
 
@@ -19,6 +20,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Candidate(Box<candidate::CandidateArgs>),
+    Dev(Box<dev::DevArgs>),
     Explain(Box<explain::ExplainArgs>),
     Run(Box<run::RunArgs>),
     #[command(name = candidate::shim::NAME, hide = true)]
@@ -28,6 +30,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Candidate(args) => candidate::run(*args),
+        Command::Dev(args) => dev::run(*args),
         Command::Explain(args) => explain::run(*args),
         Command::Run(args) => run::run(*args),
         Command::Shim(args) => Ok(candidate::shim::run(&args)),

@@ -1,0 +1,253 @@
+//! The players: the elector and its candidates as tasks of this process, each with a connection of its own, and what
+//! they report.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use elector::{Config as ElectorConfig, Elector};
+use elector_candidate::{Candidate, Config, Leadership};
+use elector_protocol::{CandidateTiming, ElectorTiming, Identity, LeaseKey};
+use elector_runtime::{ClientArgs, SystemClock, connect};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+/// Something that a player reported.
+#[derive(Clone, Debug)]
+pub(super) struct News {
+    pub(super) at: Instant,
+    pub(super) what: Report,
+}
+
+/// What was reported.
+#[derive(Clone, Debug)]
+pub(super) enum Report {
+    Elector(elector::Event),
+    Candidate(Identity, elector_candidate::Event),
+    /// The run of a candidate that nobody told to leave has ended.
+    Left(Identity, String),
+}
+
+/// Everybody on stage. Dropping it drops them.
+pub(super) struct Cast {
+    client: ClientArgs,
+    lease: LeaseKey,
+    candidates: BTreeMap<Identity, Player>,
+    elector: Option<Player>,
+    paper: Paper,
+    at_work: Arc<AtWork>,
+}
+
+/// Where news is written; never waits.
+#[derive(Clone)]
+struct Paper(mpsc::Sender<News>);
+
+/// One player.
+struct Player {
+    tasks: JoinSet<()>,
+    leave: oneshot::Sender<()>,
+}
+
+/// How many do the work that one may do at a time.
+#[derive(Debug, Default)]
+struct AtWork {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+/// The time that somebody works.
+struct Shift(Arc<AtWork>);
+
+/// How much may be reported while nobody reads.
+const NEWS: usize = 4096;
+
+/// The lease of the story is short, so that the crash does not bore: 6 s in place of 15 s.
+pub(super) const LEASE_DURATION: Duration = Duration::from_secs(6);
+
+/// How long a candidate of the story leads without a renewal.
+const RENEW_DEADLINE: Duration = Duration::from_secs(4);
+
+/// How long a player may take to leave the stage: a candidate waits for the server for two requests at most.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+// === impl Cast ===
+
+impl Cast {
+    /// An empty stage before the server of that kubeconfig, and what will be reported from it.
+    pub(super) fn new(kubeconfig: PathBuf, lease: LeaseKey) -> (Self, mpsc::Receiver<News>) {
+        let (paper, news) = mpsc::channel(NEWS);
+        let cast = Self {
+            client: ClientArgs {
+                kubeconfig: Some(kubeconfig),
+                ..ClientArgs::default()
+            },
+            lease,
+            candidates: BTreeMap::new(),
+            elector: None,
+            paper: Paper(paper),
+            at_work: Arc::default(),
+        };
+        (cast, news)
+    }
+
+    /// Starts the elector.
+    pub(super) async fn start_elector(&mut self) -> anyhow::Result<()> {
+        let cluster = connect(&self.client).await?;
+        let timing = ElectorTiming {
+            // The store was empty a moment ago and is ours alone: that a Lease is missing proves that nobody leads.
+            absent_lease_grace: Some(Duration::ZERO),
+            ..ElectorTiming::default()
+        };
+        let config = ElectorConfig {
+            timing,
+            seed: rand::random(),
+            ..ElectorConfig::default()
+        };
+        let paper = self.paper.clone();
+        let elector = Elector::new(config, cluster, Arc::new(SystemClock::start()))
+            .context("start the elector")?
+            .observed_by(move |event| paper.write(Report::Elector(event.clone())));
+        let (leave, left) = oneshot::channel();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(elector.run(gone(left)));
+        self.elector = Some(Player { tasks, leave });
+        Ok(())
+    }
+
+    /// Starts a candidate, whose work is to be counted among those at work.
+    pub(super) async fn start_candidate(
+        &mut self,
+        name: &Identity,
+        version: &str,
+    ) -> anyhow::Result<()> {
+        let cluster = connect(&self.client).await?;
+        let api = cluster.candidate_api().await?;
+        let mut config = Config::new(self.lease.clone(), name.clone(), version);
+        config.timing = CandidateTiming::of(LEASE_DURATION, RENEW_DEADLINE);
+        let (paper, reporter) = (self.paper.clone(), name.clone());
+        let candidate = Candidate::new(cluster, api, config)
+            .with_context(|| format!("start {name}"))?
+            .observed_by(move |event| {
+                paper.write(Report::Candidate(reporter.clone(), event.clone()));
+            });
+        let (leave, left) = oneshot::channel();
+        let (paper, name, at_work) = (self.paper.clone(), name.clone(), self.at_work.clone());
+        let mut tasks = JoinSet::new();
+        let reporter = name.clone();
+        tasks.spawn(async move {
+            let work = |leadership: Leadership| lead(leadership, at_work.clone());
+            let how = match candidate.run(work, gone(left)).await {
+                Ok(elector_candidate::Outcome::ShutDown(_)) => return,
+                Ok(outcome) => format!("{outcome:?}"),
+                Err(error) => format!("failed to {error}"),
+            };
+            paper.write(Report::Left(reporter, how));
+        });
+        self.candidates.insert(name, Player { tasks, leave });
+        Ok(())
+    }
+
+    /// Drops a candidate in the middle of whatever it does: its tasks, its timers, its connections. It releases
+    /// nothing and deletes nothing; to everybody else it is as if its process had been killed.
+    pub(super) async fn crash(&mut self, name: &Identity) -> anyhow::Result<()> {
+        let mut player = self
+            .candidates
+            .remove(name)
+            .with_context(|| format!("crash {name}: it is not on stage"))?;
+        player.tasks.shutdown().await;
+        Ok(())
+    }
+
+    /// How many have been at work at the same time, at most.
+    pub(super) fn most_at_work(&self) -> usize {
+        self.at_work.most.load(Ordering::SeqCst)
+    }
+
+    /// Everybody leaves in good order: first the elector, so that it does not elect those who go.
+    pub(super) async fn leave(&mut self) {
+        if let Some(elector) = self.elector.take() {
+            elector.leave().await;
+        }
+        let candidates = std::mem::take(&mut self.candidates).into_values();
+        let mut leaving: JoinSet<()> = candidates.map(Player::leave).collect();
+        while leaving.join_next().await.is_some() {}
+    }
+}
+
+/// The work of a term: to be the one at work.
+async fn lead(
+    leadership: Leadership,
+    at_work: Arc<AtWork>,
+) -> Result<(), std::convert::Infallible> {
+    let _shift = Shift::begin(at_work);
+    leadership.stopped().await;
+    Ok(())
+}
+
+/// Waits until a player is told to leave. A player that was dropped without a word never hears of it.
+async fn gone(left: oneshot::Receiver<()>) {
+    left.await.unwrap_or_default();
+}
+
+// === impl Paper ===
+
+impl Paper {
+    fn write(&self, what: Report) {
+        let at = Instant::now();
+        // A terminal that stands still for thousands of reports loses some; whoever leads must not wait for it.
+        let _ = self.0.try_send(News { at, what });
+    }
+}
+
+// === impl Player ===
+
+impl Player {
+    async fn leave(mut self) {
+        // Its run may have ended.
+        let _ = self.leave.send(());
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        // Whoever takes longer is dropped.
+        let _ = tokio::time::timeout(FAREWELL, all).await;
+    }
+}
+
+// === impl Shift ===
+
+impl Shift {
+    fn begin(at_work: Arc<AtWork>) -> Self {
+        let now = at_work.now.fetch_add(1, Ordering::SeqCst) + 1;
+        at_work.most.fetch_max(now, Ordering::SeqCst);
+        Self(at_work)
+    }
+}
+
+impl Drop for Shift {
+    fn drop(&mut self) {
+        self.0.now.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_at_work_are_counted() {
+        let at_work = Arc::new(AtWork::default());
+        drop(Shift::begin(at_work.clone()));
+        let first = Shift::begin(at_work.clone());
+        assert_eq!(at_work.most.load(Ordering::SeqCst), 1);
+        drop(Shift::begin(at_work.clone()));
+        drop(first);
+        assert_eq!(
+            (
+                at_work.now.load(Ordering::SeqCst),
+                at_work.most.load(Ordering::SeqCst)
+            ),
+            (0, 2)
+        );
+    }
+}

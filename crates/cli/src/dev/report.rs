@@ -1,0 +1,257 @@
+//! What the players report, told in lines as it comes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use elector::LeadershipChange;
+use elector_candidate::Event;
+use elector_protocol::candidate::StopReason;
+use elector_protocol::{Identity, LeaseKey, Term};
+
+use super::cast::{News, Report};
+use super::tell::Teller;
+
+/// Who leads, who would like to, and why, as far as it was reported.
+#[derive(Debug)]
+pub(super) struct Reporter<W> {
+    pub(super) tell: Teller<W>,
+    lease: LeaseKey,
+    /// The candidates of the cast.
+    cast: BTreeSet<Identity>,
+    registered: BTreeSet<Identity>,
+    /// Why the elector says that somebody leads a term.
+    reasons: BTreeMap<(Identity, Term), String>,
+    /// What the elector last asked for, so that a repetition is not told twice.
+    preference: Option<String>,
+    /// Who makes room.
+    yielding: Option<Identity>,
+    vacant: Option<Vacancy>,
+    leader: Option<Leader>,
+}
+
+/// One of the cast that leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Leader {
+    pub(super) name: Identity,
+    pub(super) term: Term,
+    /// Whether the elector has said why.
+    pub(super) explained: bool,
+}
+
+/// Since when nobody does the work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Vacancy {
+    Crash(Identity, Instant),
+    HandOver(Instant),
+}
+
+/// A duration as one would say it.
+struct Spoken(Duration);
+
+// === impl Reporter ===
+
+impl<W: Write> Reporter<W> {
+    /// A reporter on that lease who has heard nothing yet.
+    pub(super) fn new(tell: Teller<W>, lease: LeaseKey) -> Self {
+        Self {
+            tell,
+            lease,
+            cast: BTreeSet::new(),
+            registered: BTreeSet::new(),
+            reasons: BTreeMap::new(),
+            preference: None,
+            yielding: None,
+            vacant: None,
+            leader: None,
+        }
+    }
+
+    /// A candidate of the cast enters.
+    ///
+    /// # Errors
+    ///
+    /// When nobody can hear it.
+    pub(super) fn introduce(&mut self, name: &Identity, version: &str) -> io::Result<()> {
+        self.cast.insert(name.clone());
+        let lease = &self.lease;
+        self.tell.say(
+            Instant::now(),
+            format_args!("{name} wants to lead {lease}, version {version}"),
+        )
+    }
+
+    /// Whether that candidate may be elected.
+    pub(super) fn is_registered(&self, name: &Identity) -> bool {
+        self.registered.contains(name)
+    }
+
+    /// Who of the cast leads.
+    pub(super) const fn leader(&self) -> Option<&Leader> {
+        self.leader.as_ref()
+    }
+
+    /// Somebody has just crashed.
+    ///
+    /// # Errors
+    ///
+    /// When nobody can hear it.
+    pub(super) fn crashed(&mut self, name: &Identity, at: Instant) -> io::Result<()> {
+        if self.leader.take_if(|leader| leader.name == *name).is_some() {
+            self.vacant = Some(Vacancy::Crash(name.clone(), at));
+        }
+        self.tell.say(
+            at,
+            format_args!(
+                "{name} crashes: dropped in the middle of its work, with nothing released"
+            ),
+        )
+    }
+
+    /// Tells what was reported, and remembers it.
+    ///
+    /// # Errors
+    ///
+    /// When nobody can hear it.
+    pub(super) fn hear(&mut self, news: News) -> io::Result<()> {
+        let at = news.at;
+        match news.what {
+            Report::Elector(elector::Event::Listed { .. }) => self
+                .tell
+                .say(at, format_args!("the elector has listed them all")),
+            Report::Elector(elector::Event::LeadershipChanged(change)) => {
+                self.hear_change(at, change)
+            }
+            Report::Elector(elector::Event::Preferred { reason, .. }) => {
+                if self.preference.as_ref() == Some(&reason) {
+                    return Ok(());
+                }
+                self.tell.say(at, format_args!("{reason}"))?;
+                self.preference = Some(reason);
+                Ok(())
+            }
+            // Whatever the elector will have to say one day.
+            Report::Elector(_) => Ok(()),
+            Report::Candidate(name, event) => self.hear_candidate(at, name, event),
+            Report::Left(name, how) => self.tell.say(at, format_args!("{name} has left: {how}")),
+        }
+    }
+
+    fn hear_change(&mut self, at: Instant, change: LeadershipChange) -> io::Result<()> {
+        self.preference = None;
+        let LeadershipChange {
+            lease,
+            holder,
+            term,
+            reason,
+            ..
+        } = change;
+        let ours = lease == self.lease;
+        let Some(holder) = holder else {
+            if ours {
+                (self.leader, self.vacant) = (None, None);
+            }
+            return self
+                .tell
+                .say(at, format_args!("nobody leads {lease}: {reason}"));
+        };
+        if !ours || !self.cast.contains(&holder) {
+            if ours {
+                (self.leader, self.vacant) = (None, None);
+            }
+            self.tell
+                .say(at, format_args!("{holder} leads {lease}, term {term}"))?;
+            return self.tell.aside(format_args!("why: {reason}"));
+        }
+        // One of the cast will say so itself, once it has accepted, and may have done so before this came.
+        if let Some(leader) = &mut self.leader
+            && (&leader.name, leader.term) == (&holder, term)
+        {
+            leader.explained = true;
+            return self.tell.aside(format_args!("why: {reason}"));
+        }
+        self.reasons.insert((holder, term), reason);
+        Ok(())
+    }
+
+    fn hear_candidate(&mut self, at: Instant, name: Identity, event: Event) -> io::Result<()> {
+        match event {
+            Event::Registered => {
+                self.registered.insert(name);
+                Ok(())
+            }
+            Event::Leading { term, .. } => self.hear_leading(at, name, term),
+            Event::Stopping { why, .. } => match why {
+                StopReason::HandOver { to } => {
+                    self.tell.say(
+                        at,
+                        format_args!("{name} stops its work and makes room for {to}"),
+                    )?;
+                    self.yielding = Some(name);
+                    Ok(())
+                }
+                StopReason::Lost(loss) => self
+                    .tell
+                    .say(at, format_args!("{name} stops its work: {loss}")),
+                StopReason::ShutDown => Ok(()),
+            },
+            Event::WorkStopped { .. } => {
+                if self
+                    .yielding
+                    .take_if(|yielding| *yielding == name)
+                    .is_some()
+                {
+                    self.vacant = Some(Vacancy::HandOver(at));
+                }
+                Ok(())
+            }
+            Event::Ended { .. } => {
+                self.leader = self.leader.take().filter(|leader| leader.name != name);
+                Ok(())
+            }
+        }
+    }
+
+    fn hear_leading(&mut self, at: Instant, name: Identity, term: Term) -> io::Result<()> {
+        self.tell
+            .say(at, format_args!("{name} leads, term {term}"))?;
+        let reason = self.reasons.remove(&(name.clone(), term));
+        if let Some(reason) = &reason {
+            self.tell.aside(format_args!("why: {reason}"))?;
+        }
+        self.leader = Some(Leader {
+            name,
+            term,
+            explained: reason.is_some(),
+        });
+        match self.vacant.take() {
+            Some(Vacancy::Crash(former, since)) => {
+                let gap = Spoken(at.saturating_duration_since(since));
+                self.tell
+                    .aside(format_args!("{gap} after {former} crashed"))
+            }
+            Some(Vacancy::HandOver(since)) => {
+                let gap = Spoken(at.saturating_duration_since(since));
+                self.tell.aside(format_args!("hand-over in {gap}"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+// === impl Spoken ===
+
+impl fmt::Display for Spoken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs_f64();
+        if seconds < 1.0 {
+            write!(f, "{:.1} ms", seconds * 1000.0)
+        } else {
+            write!(f, "{seconds:.1} s")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
