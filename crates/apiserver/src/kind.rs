@@ -118,6 +118,7 @@ static ALL: [Kind; 8] = [
     },
     Kind {
         version: "v1alpha1",
+        storage_hash: "VM2ILh8OBCI=",
         schema: &CANDIDATE_V1ALPHA1,
         ..NATIVE_CANDIDATE
     },

@@ -91,9 +91,14 @@ pub(crate) async fn holder(client: &Client, name: &str) -> Option<String> {
     })
 }
 
-/// Opens a watch with this query.
+/// Opens a watch of the leases with this query.
 pub(crate) async fn watch(client: &Client, query: &str) -> Frames {
-    let request = http::Request::get(format!("{LEASES}?watch=1&{query}"));
+    watch_at(client, LEASES, query).await
+}
+
+/// Opens a watch.
+pub(crate) async fn watch_at(client: &Client, path: &str, query: &str) -> Frames {
+    let request = http::Request::get(format!("{path}?watch=1&{query}"));
     let answer = client
         .send(request.body(Body::empty()).unwrap())
         .await

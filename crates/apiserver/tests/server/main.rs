@@ -7,4 +7,5 @@
 mod common;
 mod faults;
 mod tcp;
+mod versions;
 mod watching;
