@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
+use crate::crd;
 use crate::manifests;
 use crate::paths;
 
@@ -17,10 +18,20 @@ struct Generator {
 }
 
 /// Every generated file of the repository.
-const GENERATORS: &[Generator] = &[Generator {
-    path: "manifests/install.yaml",
-    render: manifests::install,
-}];
+const GENERATORS: &[Generator] = &[
+    Generator {
+        path: "manifests/install.yaml",
+        render: manifests::install,
+    },
+    Generator {
+        path: "manifests/components/crd/leasecandidates.yaml",
+        render: |_| crd::yaml(),
+    },
+    Generator {
+        path: "crates/api/src/crd.json",
+        render: |_| crd::json(),
+    },
+];
 
 /// Writes the generated files.
 pub(crate) fn write() -> Result<()> {

@@ -3,11 +3,13 @@
 mod cli;
 mod codegen;
 mod commands;
+mod crd;
 mod demo;
 mod fnv;
 mod golang;
 mod progress;
 mod test;
+mod yaml;
 
 pub mod binaries;
 pub mod cluster;

@@ -16,8 +16,9 @@ use crate::paths;
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:elector-system:elector";
 
 /// All that the elector may do with resources, as `kubectl auth can-i --list` shows it: no more, no less.
-const RIGHTS: [&str; 2] = [
+const RIGHTS: [&str; 3] = [
     "leasecandidates.coordination.k8s.io [get list watch update delete]",
+    "leasecandidates.elector.dev [get list watch update delete]",
     "leases.coordination.k8s.io [get list watch create update]",
 ];
 
@@ -34,7 +35,8 @@ pub(crate) fn try_on_a_cluster(options: &Options) -> Result<()> {
 }
 
 /// `kubectl apply -k manifests/base`, twice, and the single file `manifests/install.yaml` after it: the first must
-/// be accepted without a warning, and neither of the others may change a thing. Returns what the first said.
+/// be accepted without a warning, and neither of the others may change a thing. Then the same twice for
+/// `manifests/overlays/crd`, of which the base is a part. Returns what the first of each said.
 ///
 /// # Errors
 /// When the API server refuses an object or warns about one, or a repetition changes something.
@@ -51,15 +53,23 @@ pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
             .arg(path);
         commands::read(&mut command)
     };
-    let first = run("-k", &base)?;
-    if !first.stderr.trim().is_empty() {
-        bail!(
-            "the API server warns about {}: {}",
-            base.display(),
-            first.stderr.trim()
-        );
-    }
-    for (flag, path) in [("-k", &base), ("-f", &install)] {
+    let accepted = |path: &Path| {
+        let first = run("-k", path)?;
+        if !first.stderr.trim().is_empty() {
+            bail!(
+                "the API server warns about {}: {}",
+                path.display(),
+                first.stderr.trim()
+            );
+        }
+        Ok(first.stdout)
+    };
+    let overlay = paths::workspace().join("manifests/overlays/crd");
+    let mut said = accepted(&base)?;
+    for (flag, path) in [("-k", &base), ("-f", &install), ("-k", &overlay)] {
+        if *path == overlay {
+            said.push_str(&accepted(path)?);
+        }
         let again = run(flag, path)?;
         if let Some(line) = again
             .stdout
@@ -72,7 +82,7 @@ pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
             );
         }
     }
-    Ok(first.stdout)
+    Ok(said)
 }
 
 /// Compares what the elector's service account may do with what it needs.

@@ -11,6 +11,7 @@
 //!   by a [`FieldError`], and never an unreadable list.
 //! * [`CandidateApi`] says which LeaseCandidate a cluster serves, [`Carrier`] how a strategy and a preferred holder
 //!   travel there.
+//! * [`CANDIDATE_CRD`] is the LeaseCandidate of clusters that have none.
 //! * [`validate_lease`] and its relatives are the API server's own rules, for whoever plays one.
 //!
 //! It performs no I/O; [`kube::Resource`] is implemented so that others can. Like every library it chooses no version
@@ -42,6 +43,7 @@ mod candidate_api;
 mod carrier;
 mod convert_candidate;
 mod convert_lease;
+mod crd;
 mod duration;
 mod field;
 mod lease;
@@ -52,6 +54,7 @@ mod validate;
 pub use candidate::{LeaseCandidate, LeaseCandidateSpec};
 pub use candidate_api::{CandidateApi, NotServed};
 pub use carrier::Carrier;
+pub use crd::CANDIDATE_CRD;
 pub use duration::{DurationError, parse_duration, parse_duration_or_seconds};
 pub use field::{FieldError, Malformed, Problem};
 pub use lease::{Lease, LeaseSpec};

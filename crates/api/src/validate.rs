@@ -79,6 +79,9 @@ pub fn validate_candidate_update(
     errors
 }
 
+/// The longest version of a custom resource, in characters: what its rules cost must have a bound.
+const LONGEST_VERSION: usize = 256;
+
 /// What is said of a field that only a new object may have otherwise.
 const IMMUTABLE: &str = "field is immutable";
 
@@ -126,6 +129,19 @@ fn candidate_spec(api: CandidateApi, spec: &LeaseCandidateSpec, errors: &mut Vec
         errors.push(FieldError::required("spec.binaryVersion", ""));
     }
     let binary = version("spec.binaryVersion", &spec.binary_version, errors);
+    if api == CandidateApi::Elector {
+        let long = |(_, text): &(&str, &String)| text.chars().count() > LONGEST_VERSION;
+        let versions = [
+            ("spec.binaryVersion", &spec.binary_version),
+            ("spec.emulationVersion", &spec.emulation_version),
+        ];
+        errors.extend(
+            versions
+                .into_iter()
+                .filter(long)
+                .map(|(path, _)| FieldError::too_long(path, LONGEST_VERSION)),
+        );
+    }
     let both = !spec.binary_version.is_empty() && !spec.emulation_version.is_empty();
     if both && binary.cmp_precedence(&emulation).is_lt() {
         let rule = "must be greater than or equal to `emulationVersion`";
@@ -494,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_candidate_is_named_like_a_config_key_unless_it_is_a_custom_resource() {
+    fn a_custom_resource_has_a_plainer_name_and_shorter_versions() {
         let mut named = candidate(json!({"preferredStrategies": ["a/b"]}));
         named.metadata.name = Some("Host_0.uid-".into());
         for api in [
@@ -506,6 +522,12 @@ mod tests {
             assert_eq!(validate_candidate(&named), []);
         }
         named.api = CandidateApi::Elector;
+        named.spec.binary_version = format!("1.2.0-{}", "a".repeat(251));
+        assert_eq!(
+            texts(&validate_candidate(&named))[1..],
+            ["spec.binaryVersion: Too long: may not be more than 256 bytes"]
+        );
+        named.spec.binary_version.pop();
         assert_eq!(validate_candidate(&named).len(), 1);
         named.metadata.name = Some("host-0".into());
         assert_eq!(validate_candidate(&named), []);
