@@ -1,0 +1,216 @@
+//! An elector of the world: the production election, and how it hears of things.
+
+use elector_protocol::elector::{Effect, Election, News, Settings};
+use elector_protocol::{Candidate, Instant, LeaseSnapshot, LeaseWrite, Renumber, Renumbering, Uid};
+
+use super::numbers::{FRESH, NOW, timestamp};
+use super::run::Run;
+use super::shortcut::{Judge, Shortcut};
+use super::store::Store;
+
+/// One elector.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Watcher {
+    pub(super) election: Election,
+    /// Whether its watch of the Lease is whole. If not, it lists.
+    pub(super) whole: bool,
+    /// Changes of the Lease that its watch has yet to deliver, the oldest first.
+    pub(super) backlog: Vec<Option<LeaseSnapshot>>,
+    /// A write that it has sent.
+    pub(super) letter: Option<LeaseWrite>,
+    /// When it first saw the Lease's uid; kept for a shortcut.
+    first_sight: Option<(Uid, Instant)>,
+    /// When it saw the grant that nobody has accepted yet; kept for a shortcut.
+    pub(super) granted: Option<Instant>,
+    /// Who answered since it saw the newest record, one bit each; kept for a shortcut.
+    heard: u8,
+}
+
+/// What an elector can do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    /// Send this write of the Lease.
+    Write(LeaseWrite),
+    /// Send this POST of a Lease.
+    Post(elector_protocol::LeaseRecord),
+    /// Write this question.
+    Ask {
+        index: usize,
+        uid: Uid,
+        version: elector_protocol::ResourceVersion,
+        ping: elector_protocol::Timestamp,
+    },
+}
+
+// === impl Watcher ===
+
+impl Watcher {
+    /// A process that has just started. What an earlier life sent may land yet.
+    pub(super) fn new(letter: Option<LeaseWrite>) -> Self {
+        Self {
+            election: Election::unknown(),
+            whole: false,
+            backlog: Vec::new(),
+            letter,
+            first_sight: None,
+            granted: None,
+            heard: 0,
+        }
+    }
+
+    /// Whether it has listed the candidates.
+    pub(super) fn knows_candidates(&self) -> bool {
+        self.election.candidates().next().is_some()
+    }
+
+    /// Whether there is anything to see.
+    pub(super) fn can_see(&self) -> bool {
+        !self.whole || !self.backlog.is_empty()
+    }
+
+    /// Its watch ends; it will list.
+    pub(super) fn break_watch(&mut self) {
+        self.whole = false;
+        self.backlog.clear();
+    }
+
+    /// Takes the next event from its watch, or lists.
+    pub(super) fn see(&mut self, store: &Store, run: &Run) {
+        if self.whole {
+            if !self.backlog.is_empty() {
+                let change = self.backlog.remove(0);
+                self.take(change, store, News::Event, run.shortcut);
+            }
+            return;
+        }
+        self.whole = true;
+        self.backlog.clear();
+        self.take(store.lease.clone(), store, News::List, run.shortcut);
+        if self.knows_candidates() {
+            return;
+        }
+        // Where nobody is asked, everybody counts as just created.
+        let known = !run.asks || run.shortcut == Some(Shortcut::NobodyAsked);
+        let news = if known { News::Event } else { News::List };
+        for candidate in store.objects.iter().flatten() {
+            self.election.handle_candidate(NOW, candidate.clone(), news);
+        }
+    }
+
+    /// Sees the answer to its own write.
+    pub(super) fn take_reply(&mut self, snapshot: LeaseSnapshot, store: &Store, run: &Run) {
+        self.take(Some(snapshot), store, News::Reply, run.shortcut);
+    }
+
+    /// Sees a change of a candidate's object.
+    pub(super) fn see_object(&mut self, index: usize, object: Option<&Candidate>, run: &Run) {
+        match object {
+            Some(object) => {
+                let before = self
+                    .election
+                    .candidates()
+                    .find(|known| known.name == object.name);
+                if run.shortcut == Some(Shortcut::GrantOnUnanimity)
+                    && before.is_some_and(|before| before.renew != object.renew)
+                {
+                    self.heard |= 1 << index;
+                }
+                self.election
+                    .handle_candidate(NOW, object.clone(), News::Event);
+            }
+            None => {
+                let gone = self
+                    .election
+                    .candidates()
+                    .find(|known| known.name.as_str() == format!("c{index}"))
+                    .map(|known| known.name.clone());
+                if let Some(name) = gone {
+                    self.election.handle_candidate_gone(&name, None);
+                }
+            }
+        }
+    }
+
+    /// What the production step would do now.
+    pub(super) fn acts(&self, store: &Store, settings: &Settings, run: &Run) -> Vec<Act> {
+        let step = |election: &Election| election.step(NOW, timestamp(FRESH), settings).effects;
+        let mut effects = step(&self.election);
+        if let Some(shortcut) = run.shortcut {
+            let judge = Judge { store, step: &step };
+            shortcut.misdecide(&mut effects, self, &judge);
+        }
+        let act = |effect| match effect {
+            Effect::Write(write) => Some(Act::Write(write)),
+            Effect::Create(record) => Some(Act::Post(record)),
+            Effect::Ping {
+                name,
+                uid,
+                version,
+                ping,
+            } => Some(Act::Ask {
+                index: store.index_of(&name)?,
+                uid,
+                version,
+                ping,
+            }),
+            // Nobody is silent for long enough here.
+            Effect::Collect { .. } => None,
+        };
+        effects.into_iter().filter_map(act).collect()
+    }
+
+    /// When this uid was first seen.
+    pub(super) fn first_sight(&mut self, uid: &Uid) -> Instant {
+        match &self.first_sight {
+            Some((known, since)) if known == uid => *since,
+            _ => {
+                self.first_sight = Some((uid.clone(), NOW));
+                NOW
+            }
+        }
+    }
+
+    /// Whether every candidate that exists, as far as it knows, answered since it saw the newest record.
+    pub(super) fn all_answered(&self, store: &Store) -> bool {
+        self.election.candidates().all(|candidate| {
+            store
+                .index_of(&candidate.name)
+                .is_some_and(|index| self.heard & (1 << index) != 0)
+        })
+    }
+
+    fn take(
+        &mut self,
+        change: Option<LeaseSnapshot>,
+        store: &Store,
+        news: News,
+        shortcut: Option<Shortcut>,
+    ) {
+        if shortcut == Some(Shortcut::GrantOnUnanimity) {
+            self.heard = 0;
+        }
+        let Some(mut snapshot) = change else {
+            // A list that lacks the Lease says nothing of when it went.
+            let version = (news == News::Event).then_some(store.revision);
+            self.election.handle_lease_gone(NOW, version, news);
+            return;
+        };
+        let at = match shortcut {
+            Some(shortcut) => shortcut.misread(self, &mut snapshot),
+            None => NOW,
+        };
+        self.election.handle_lease(at, snapshot, news);
+    }
+}
+
+impl Renumber for Watcher {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        self.election.renumber(by);
+        self.backlog.renumber(by);
+        self.letter.renumber(by);
+        if let Some((_, since)) = &mut self.first_sight {
+            by.instant(since);
+        }
+        self.granted.renumber(by);
+    }
+}

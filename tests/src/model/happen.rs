@@ -1,0 +1,286 @@
+//! What a move does to a state.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use elector_protocol::elector::Actor;
+use elector_protocol::{LeaseRecord, LeaseWrite};
+
+use super::candidate::{Letter, Peer};
+use super::elector::{Act, Watcher};
+use super::moves::{CandidateMove, ElectorMove, Move};
+use super::numbers::{FRESH, timestamp};
+use super::run::Run;
+use super::shortcut::Shortcut;
+use super::store::{Landed, Store, names};
+use super::witness::Witnesses;
+use super::world::{State, World};
+
+// === impl State ===
+
+impl State {
+    /// Lets a move happen, and then everything that follows from it at once. Numbers are left as they are.
+    pub(super) fn happen(&mut self, by: &Move, world: &World) -> Witnesses {
+        let run = &world.run;
+        let store = Rc::clone(&self.store);
+        let peers = self.peers.clone();
+        let witnesses = match by {
+            Move::Tick => Witnesses::NONE,
+            Move::Candidate(index, by) => self.of_candidate(*index, *by, world),
+            Move::Elector(index, by) => self.of_elector(*index, by, run),
+            Move::LandPost | Move::Delete | Move::Blank | Move::Wipe | Move::DeleteObject(_) => {
+                self.of_stranger(by, run);
+                Witnesses::NONE
+            }
+        };
+        if let Some(lame) = run.lame {
+            self.answer(lame, run);
+        }
+        let still = Rc::ptr_eq(&store, &self.store);
+        for (peer, before) in self.peers.iter_mut().zip(&peers) {
+            if !still || !Rc::ptr_eq(peer, before) {
+                Rc::make_mut(peer).catch_up(&self.store, run);
+            }
+        }
+        for watcher in self.watchers.iter_mut().skip(run.lagging) {
+            while watcher.can_see() {
+                Rc::make_mut(watcher).see(&self.store, run);
+            }
+        }
+        witnesses
+    }
+
+    fn of_candidate(&mut self, index: usize, by: CandidateMove, world: &World) -> Witnesses {
+        let run = &world.run;
+        match by {
+            CandidateMove::Look => self.with_peer(index, |peer, store| peer.look(store, run)),
+            CandidateMove::Read => self.with_peer(index, |peer, store| peer.read(store, run)),
+            CandidateMove::Reply => self.with_peer(index, |peer, store| peer.reply(store, run)),
+            CandidateMove::GiveUp => self.with_peer(index, |peer, _| peer.give_up(run)),
+            CandidateMove::Act => self.with_peer(index, |peer, _| peer.settle(run, None)),
+            CandidateMove::Land => self.land(index, world),
+            CandidateMove::LandOrphan(number) => {
+                let write = Rc::make_mut(&mut self.peers[index]).orphans.remove(number);
+                self.put(index, &write, world);
+                Witnesses::NONE
+            }
+            CandidateMove::WorkStops | CandidateMove::WorkEnds => self.end_work(index, world),
+            CandidateMove::Answer => {
+                self.answer(index, run);
+                Witnesses::NONE
+            }
+            CandidateMove::Crash => {
+                let config = Arc::clone(&world.configs[index]);
+                Rc::make_mut(&mut self.peers[index]).crash(config, run);
+                Witnesses::NONE
+            }
+        }
+    }
+
+    fn of_elector(&mut self, index: usize, by: &ElectorMove, run: &Run) -> Witnesses {
+        match by {
+            ElectorMove::See => Rc::make_mut(&mut self.watchers[index]).see(&self.store, run),
+            ElectorMove::Decide(act) => return self.decide(index, act, run),
+            ElectorMove::Send(act) => {
+                if let Act::Write(write) = act {
+                    Rc::make_mut(&mut self.watchers[index]).letter = Some(write.clone());
+                }
+            }
+            ElectorMove::Land => {
+                let letter = Rc::make_mut(&mut self.watchers[index]).letter.take();
+                if let Some(write) = letter {
+                    return self.put_decision(&write, run, None);
+                }
+            }
+            ElectorMove::BreakWatch => Rc::make_mut(&mut self.watchers[index]).break_watch(),
+            ElectorMove::Restart => {
+                let letter = self.watchers[index].letter.clone();
+                self.watchers[index] = Rc::new(Watcher::new(letter));
+            }
+        }
+        Witnesses::NONE
+    }
+
+    fn of_stranger(&mut self, by: &Move, run: &Run) {
+        let store = Rc::make_mut(&mut self.store);
+        match by {
+            Move::LandPost => {
+                let created = store.post.take().map(|record| store.create(record));
+                if created != Some(Landed::Applied) {
+                    return;
+                }
+            }
+            Move::Delete => {
+                store.whims.deletions -= 1;
+                store.delete();
+            }
+            Move::Blank => {
+                store.whims.blanks -= 1;
+                store.overwrite(|record| LeaseRecord::born(record.strategy.clone()));
+            }
+            Move::Wipe => {
+                store.whims.wipes -= 1;
+                store.overwrite(|record| LeaseRecord {
+                    token: record.token,
+                    token_term: record.token_term,
+                    ..record.released(timestamp(FRESH))
+                });
+            }
+            Move::DeleteObject(index) => {
+                store.whims.object_deletions -= 1;
+                store.objects[*index] = None;
+                self.object_changed(*index, run);
+                return;
+            }
+            Move::Tick | Move::Candidate(..) | Move::Elector(..) => return,
+        }
+        self.lease_changed(run, None);
+    }
+
+    /// Lets a candidate do something that leaves the store alone.
+    fn with_peer(
+        &mut self,
+        index: usize,
+        act: impl FnOnce(&mut Peer, &Store) -> Witnesses,
+    ) -> Witnesses {
+        let witnesses = act(Rc::make_mut(&mut self.peers[index]), &self.store);
+        let again = witnesses.include(Witnesses::LEADS) && self.store.created > 1;
+        witnesses | Witnesses::RETURNS.when(again)
+    }
+
+    /// The write under way lands.
+    fn land(&mut self, index: usize, world: &World) -> Witnesses {
+        let Some(Letter::Sent(kind, write)) = self.peers[index].letter.clone() else {
+            return Witnesses::NONE;
+        };
+        if self.put(index, &write, world) == Landed::Applied
+            && let Some(lease) = self.store.lease.clone()
+        {
+            Rc::make_mut(&mut self.peers[index]).letter = Some(Letter::Landed(kind, lease));
+        }
+        Witnesses::HANDS_OVER.when(write.record.is_unaccepted_grant())
+    }
+
+    /// A write of a candidate's reaches the store.
+    fn put(&mut self, index: usize, write: &LeaseWrite, world: &World) -> Landed {
+        let actor = Actor::Candidate(&world.configs[index].identity);
+        let landed = Rc::make_mut(&mut self.store).put(write, &actor);
+        if landed == Landed::Applied {
+            self.lease_changed(&world.run, None);
+        }
+        landed
+    }
+
+    /// The work of a holder has ended, and the lease is to be given up if it is still its own.
+    fn end_work(&mut self, index: usize, world: &World) -> Witnesses {
+        let run = &world.run;
+        if run.shortcut == Some(Shortcut::ReleaseByOldRecord) {
+            let peer = Rc::make_mut(&mut self.peers[index]);
+            let known = peer.tenure.known().map(|known| &known.record);
+            let own = known.is_some_and(|record| names(record, index) && record.has_token());
+            if let Some(lease) = self.store.lease.as_ref().filter(|_| own) {
+                let write = lease.replace(lease.record.released(timestamp(FRESH)));
+                peer.crash(Arc::clone(&world.configs[index]), run);
+                peer.orphans = vec![write];
+                return Witnesses::NONE;
+            }
+        }
+        self.with_peer(index, |peer, _| peer.end_work(run))
+    }
+
+    fn answer(&mut self, index: usize, run: &Run) {
+        if !self.peers[index].is_asked(&self.store) {
+            return;
+        }
+        let before = self.store.objects[index].clone();
+        let peer = Rc::make_mut(&mut self.peers[index]);
+        peer.answer(Rc::make_mut(&mut self.store), run);
+        if before != self.store.objects[index] {
+            self.object_changed(index, run);
+        }
+    }
+
+    /// Carries out what an elector decided.
+    fn decide(&mut self, index: usize, act: &Act, run: &Run) -> Witnesses {
+        match act {
+            Act::Write(write) => return self.put_decision(write, run, Some(index)),
+            Act::Post(record) => Rc::make_mut(&mut self.store).post = Some(record.clone()),
+            Act::Ask {
+                index,
+                uid,
+                version,
+                ping,
+            } => {
+                let store = Rc::make_mut(&mut self.store);
+                let asked = store.objects[*index].as_ref();
+                let renew = if run.asks {
+                    asked.and_then(|object| object.renew)
+                } else {
+                    // Everybody answers at once.
+                    ping.next()
+                };
+                let landed = store.put_object(*index, uid, *version, Some(*ping), renew);
+                if landed == Landed::Applied {
+                    self.object_changed(*index, run);
+                }
+            }
+        }
+        Witnesses::NONE
+    }
+
+    /// A write of an elector's reaches the store. `heard` learns of it by the reply, the others by their watches.
+    fn put_decision(&mut self, write: &LeaseWrite, run: &Run, heard: Option<usize>) -> Witnesses {
+        let takes_over = self.takes_over(&write.record);
+        if Rc::make_mut(&mut self.store).put(write, &Actor::Elector) == Landed::Conflict {
+            return Witnesses::NONE;
+        }
+        self.lease_changed(run, heard);
+        if let (Some(index), Some(lease)) = (heard, self.store.lease.clone()) {
+            Rc::make_mut(&mut self.watchers[index]).take_reply(lease, &self.store, run);
+        }
+        Witnesses::TAKES_OVER.when(takes_over)
+    }
+
+    /// Whether a grant takes the place of a holder that crashed and has not even looked since.
+    fn takes_over(&self, grant: &LeaseRecord) -> bool {
+        let Some(lease) = &self.store.lease else {
+            return false;
+        };
+        let other = grant.holder.is_some() && grant.holder != lease.record.holder;
+        let mut peers = self.peers.iter().enumerate();
+        let holder = peers.find(|(index, _)| names(&lease.record, *index));
+        other
+            && lease.record.has_token()
+            && holder.is_some_and(|(_, peer)| peer.tenure.known().is_none())
+    }
+
+    /// Tells every elector of a change of the Lease, each in its own time; `but` has heard already.
+    fn lease_changed(&mut self, run: &Run, but: Option<usize>) {
+        for (index, watcher) in self.watchers.iter_mut().enumerate() {
+            let watcher = Rc::make_mut(watcher);
+            // A write on what was replaced is dead (R2).
+            watcher.letter = watcher
+                .letter
+                .take()
+                .filter(|write| self.store.accepts(write));
+            if !watcher.whole || but == Some(index) {
+                continue;
+            }
+            watcher.backlog.push(self.store.lease.clone());
+            if watcher.backlog.len() > run.backlog {
+                watcher.break_watch();
+            }
+        }
+    }
+
+    /// Tells every elector of a change of a candidate's object. That this may take its time is nothing that the
+    /// candidate's own delay does not cover.
+    fn object_changed(&mut self, index: usize, run: &Run) {
+        for watcher in &mut self.watchers {
+            if watcher.knows_candidates() {
+                let object = self.store.objects[index].as_ref();
+                Rc::make_mut(watcher).see_object(index, object, run);
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Everything that can happen next.
+
+use super::candidate::{Letter, Work};
+use super::elector::Act;
+use super::search::Course;
+use super::world::{State, World};
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub(super) enum Move {
+    /// Every clock goes on by its rate.
+    Tick,
+    /// A candidate does one thing.
+    Candidate(usize, CandidateMove),
+    /// An elector does one thing.
+    Elector(usize, ElectorMove),
+    /// A POST lands, if the name is absent.
+    LandPost,
+    /// A stranger deletes the Lease.
+    Delete,
+    /// A stranger makes the Lease look newborn.
+    Blank,
+    /// A stranger releases the Lease as client-go would.
+    Wipe,
+    /// A stranger deletes a candidate's object.
+    DeleteObject(usize),
+}
+
+/// What happens to a candidate.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CandidateMove {
+    /// Its watch delivers the Lease.
+    Look,
+    /// Its read is answered.
+    Read,
+    /// Its write lands.
+    Land,
+    /// A write that it gave up lands.
+    LandOrphan(usize),
+    /// The reply to its write comes.
+    Reply,
+    /// It gives up waiting for the reply.
+    GiveUp,
+    /// It does what is due by its clock.
+    Act,
+    /// Its work has stopped, as it was told to.
+    WorkStops,
+    /// Its work ends by itself.
+    WorkEnds,
+    /// It looks at its own object, and answers.
+    Answer,
+    /// It dies and starts again under the same name.
+    Crash,
+}
+
+/// What happens to an elector.
+#[derive(Clone, Debug)]
+pub(super) enum ElectorMove {
+    /// Its watch delivers an event, or it lists.
+    See,
+    /// It does one of the things that are due, and hears of the outcome.
+    Decide(Act),
+    /// It sends a write, which takes its time.
+    Send(Act),
+    /// Its write lands, and it hears of that by its watch.
+    Land,
+    /// Its watch breaks.
+    BreakWatch,
+    /// It dies and starts again.
+    Restart,
+}
+
+// === impl Move ===
+
+impl Move {
+    /// Whether it happens when all goes well.
+    pub(super) fn course(&self) -> Course {
+        match self {
+            Self::Tick => Course::Time,
+            Self::Candidate(_, by) => match by {
+                CandidateMove::Look
+                | CandidateMove::Read
+                | CandidateMove::Land
+                | CandidateMove::Reply
+                | CandidateMove::Act
+                | CandidateMove::WorkStops
+                | CandidateMove::Answer => Course::Prompt,
+                CandidateMove::LandOrphan(_)
+                | CandidateMove::GiveUp
+                | CandidateMove::WorkEnds
+                | CandidateMove::Crash => Course::Whim,
+            },
+            Self::Elector(_, by) => match by {
+                ElectorMove::See
+                | ElectorMove::Decide(_)
+                | ElectorMove::Send(_)
+                | ElectorMove::Land => Course::Prompt,
+                ElectorMove::BreakWatch | ElectorMove::Restart => Course::Whim,
+            },
+            Self::LandPost => Course::Prompt,
+            Self::Delete | Self::Blank | Self::Wipe | Self::DeleteObject(_) => Course::Whim,
+        }
+    }
+}
+
+/// All that can happen in a state.
+pub(super) fn possible(world: &World, state: &State) -> Vec<Move> {
+    let mut moves = vec![Move::Tick];
+    for index in 0..state.peers.len() {
+        let of_candidate = |by| Move::Candidate(index, by);
+        moves.extend(of_peer(world, state, index).into_iter().map(of_candidate));
+    }
+    for index in 0..state.watchers.len() {
+        let of_elector = |by| Move::Elector(index, by);
+        moves.extend(of_watcher(world, state, index).into_iter().map(of_elector));
+    }
+    moves.extend(of_strangers(state));
+    moves
+}
+
+fn of_peer(world: &World, state: &State, index: usize) -> Vec<CandidateMove> {
+    let run = &world.run;
+    let peer = &state.peers[index];
+    let mut moves = Vec::with_capacity(8);
+    if peer.can_look(&state.store) {
+        moves.push(CandidateMove::Look);
+    }
+    if peer.reading {
+        moves.push(CandidateMove::Read);
+    }
+    match &peer.letter {
+        Some(Letter::Sent(..)) => moves.push(CandidateMove::Land),
+        Some(Letter::Landed(..) | Letter::Dead(_)) => moves.push(CandidateMove::Reply),
+        None => {}
+    }
+    moves.extend((0..peer.orphans.len()).map(CandidateMove::LandOrphan));
+    if peer.can_give_up(run) {
+        moves.push(CandidateMove::GiveUp);
+    }
+    if world.is_due(peer) {
+        moves.push(CandidateMove::Act);
+    }
+    match peer.work {
+        Work::Running if run.releases => moves.push(CandidateMove::WorkEnds),
+        Work::Stopping => moves.push(CandidateMove::WorkStops),
+        Work::Idle | Work::Running => {}
+    }
+    // Whoever is lame answers at once, before anything else can happen.
+    if run.asks && run.lame != Some(index) && peer.is_asked(&state.store) {
+        moves.push(CandidateMove::Answer);
+    }
+    if peer.can_crash() {
+        moves.push(CandidateMove::Crash);
+    }
+    moves
+}
+
+fn of_watcher(world: &World, state: &State, index: usize) -> Vec<ElectorMove> {
+    let run = &world.run;
+    let watcher = &state.watchers[index];
+    let mut moves = Vec::with_capacity(6);
+    if watcher.can_see() {
+        moves.push(ElectorMove::See);
+    }
+    for act in &*world.acts(watcher, &state.store) {
+        match act {
+            // A write on what was replaced is dead (R2).
+            Act::Write(write) if !state.store.accepts(write) => {}
+            Act::Write(_) if run.slow_electors => {
+                if watcher.letter.is_none() {
+                    moves.push(ElectorMove::Send(act.clone()));
+                }
+            }
+            Act::Write(_) | Act::Post(_) | Act::Ask { .. } => {
+                moves.push(ElectorMove::Decide(act.clone()));
+            }
+        }
+    }
+    if watcher.letter.is_some() {
+        moves.push(ElectorMove::Land);
+    }
+    if run.whims.deletions > 0 && watcher.whole {
+        moves.push(ElectorMove::BreakWatch);
+    }
+    if run.restarts {
+        moves.push(ElectorMove::Restart);
+    }
+    moves
+}
+
+fn of_strangers(state: &State) -> Vec<Move> {
+    let store = &state.store;
+    let mut moves = Vec::new();
+    if store.post.is_some() {
+        moves.push(Move::LandPost);
+    }
+    let Some(lease) = &store.lease else {
+        return moves;
+    };
+    if store.whims.deletions > 0 {
+        moves.push(Move::Delete);
+    }
+    if store.whims.blanks > 0 {
+        moves.push(Move::Blank);
+    }
+    if store.whims.wipes > 0 && lease.record.has_token() {
+        moves.push(Move::Wipe);
+    }
+    if store.whims.object_deletions > 0 {
+        moves.extend((0..store.objects.len()).map(Move::DeleteObject));
+    }
+    moves
+}

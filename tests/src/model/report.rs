@@ -1,0 +1,105 @@
+//! Runs a search and says what came of it.
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use super::run::{Expectation, Run};
+use super::search::{Search, Verdict};
+use super::witness::Witnesses;
+use super::world::World;
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The run.
+    pub run: Run,
+    /// What was found, in a word.
+    pub verdict: String,
+    /// How many states were reached.
+    pub states: usize,
+    /// How long it took.
+    pub took: Duration,
+    /// Why it is not what was expected.
+    pub failure: Option<String>,
+    /// The shortest way to what was found, one move a line.
+    pub trace: Vec<String>,
+}
+
+/// More states than any run may have.
+const LIMIT: usize = 40_000_000;
+
+// === impl Run ===
+
+impl Run {
+    /// Searches the world of this run.
+    pub fn check(self) -> Report {
+        let begun = Instant::now();
+        let homeward = matches!(
+            self.expectation,
+            Expectation::SafeAndLive(_) | Expectation::Trapped
+        );
+        let found = Search::new(World::new(self.clone())).run(LIMIT, homeward);
+        let missing = match self.expectation {
+            Expectation::Safe(wanted) | Expectation::SafeAndLive(wanted) => {
+                wanted.without(found.witnesses)
+            }
+            Expectation::Unsafe(_) | Expectation::Trapped => Witnesses::NONE,
+        };
+        let (verdict, trace) = match found.verdict {
+            Verdict::Holds if homeward => ("safe, live".to_owned(), Vec::new()),
+            Verdict::Holds => ("safe".to_owned(), Vec::new()),
+            Verdict::Violated(property, trace) => (
+                format!("UNSAFE ({property}, {} moves)", trace.len() - 1),
+                trace,
+            ),
+            Verdict::Trapped(count, trace) => (format!("TRAPPED ({count} states)"), trace),
+            Verdict::Unfinished => ("unfinished".to_owned(), Vec::new()),
+        };
+        let expected = match self.expectation {
+            Expectation::Safe(_) => "safe".to_owned(),
+            Expectation::SafeAndLive(_) => "safe, live".to_owned(),
+            Expectation::Unsafe(property) => format!("UNSAFE ({property},"),
+            Expectation::Trapped => "TRAPPED (".to_owned(),
+        };
+        let failure = if !verdict.starts_with(&expected) {
+            Some(format!("expected {expected}"))
+        } else if missing != Witnesses::NONE {
+            Some(format!("this was never met: {missing}"))
+        } else if found.states < self.least {
+            Some(format!("fewer than {} states", self.least))
+        } else {
+            None
+        };
+        Report {
+            run: self,
+            verdict,
+            states: found.states,
+            took: begun.elapsed(),
+            failure,
+            trace,
+        }
+    }
+}
+
+/// The reports as a table.
+pub fn table(reports: &[Report]) -> String {
+    let mut text = format!(
+        "{:<10} {:<45} {:>8} {:>6}  {:<6} {}\n",
+        "run", "verdict", "states", "s", "clocks", "about"
+    );
+    for report in reports {
+        let run = &report.run;
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "{:<10} {:<45} {:>8} {:>6.1}  {:<6} {}",
+            run.id,
+            report.verdict,
+            report.states,
+            report.took.as_secs_f64(),
+            run.clocks(),
+            run.about
+        );
+    }
+    text
+}

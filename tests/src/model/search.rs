@@ -1,0 +1,374 @@
+//! Breadth-first search over all reachable states, and the backward search for states that cannot come home.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::hash::Hash;
+
+use super::intern::QuickMap;
+use super::witness::Witnesses;
+
+/// A world to search.
+pub(super) trait Model {
+    /// A state, numbers and all.
+    type State;
+    /// A state in short: equal keys are equal states.
+    type Key: Copy + Eq + Hash;
+    /// What leads from one state to the next.
+    type Move: fmt::Debug;
+    /// What must not be.
+    type Violation: Copy;
+
+    /// Where everything starts.
+    fn initial(&self) -> Vec<Self::State>;
+    /// All that can happen next.
+    fn successors(&self, state: &Self::State) -> Vec<Successor<Self>>;
+    /// The key of a state, made up where it is new.
+    fn key(&mut self, state: &Self::State) -> Self::Key;
+    /// The state of a key.
+    fn state(&self, key: Self::Key) -> Self::State;
+    /// What is wrong with a state.
+    fn violation(&self, state: &Self::State) -> Option<Self::Violation>;
+    /// Whether this is a state that must stay within reach.
+    fn is_home(&self, state: &Self::State) -> bool;
+    /// One line for a trace.
+    fn describe(&self, state: &Self::State) -> String;
+}
+
+/// One step of a model.
+pub(super) struct Successor<M: Model + ?Sized> {
+    /// What happened.
+    pub(super) by: M::Move,
+    /// Whether it belongs to a course without faults.
+    pub(super) course: Course,
+    /// What was seen to be possible.
+    pub(super) witnesses: Witnesses,
+    /// What came of it.
+    pub(super) state: M::State,
+}
+
+/// Whether a move happens when all goes well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Course {
+    /// It happens without delay.
+    Prompt,
+    /// Time passes, once nothing prompt is left to happen.
+    Time,
+    /// A fault, or somebody's whim: it need not happen.
+    Whim,
+}
+
+/// What a search found.
+pub(super) struct Found<V> {
+    /// How many states were reached.
+    pub(super) states: usize,
+    /// What was seen to be possible.
+    pub(super) witnesses: Witnesses,
+    /// The verdict.
+    pub(super) verdict: Verdict<V>,
+}
+
+/// What a search amounts to.
+pub(super) enum Verdict<V> {
+    /// Every state is as it must be.
+    Holds,
+    /// A state is wrong; the shortest way there.
+    Violated(V, Vec<String>),
+    /// So many states cannot come home without a fault; the shortest way to one of them.
+    Trapped(usize, Vec<String>),
+    /// The search met more states than it was allowed to.
+    Unfinished,
+}
+
+/// A search under way.
+pub(super) struct Search<M: Model> {
+    model: M,
+    indices: QuickMap<M::Key, u32>,
+    keys: Vec<M::Key>,
+    parents: Vec<u32>,
+    /// From, to: steps of courses without faults. Filled only where homes are looked for.
+    prompt: Vec<(u32, u32)>,
+    homes: Vec<u32>,
+    witnesses: Witnesses,
+}
+
+/// The parent of an initial state.
+const NONE: u32 = u32::MAX;
+
+// === impl Search ===
+
+impl<M: Model> Search<M> {
+    /// A search of this model that has not begun.
+    pub(super) fn new(model: M) -> Self {
+        Self {
+            model,
+            indices: QuickMap::default(),
+            keys: Vec::new(),
+            parents: Vec::new(),
+            prompt: Vec::new(),
+            homes: Vec::new(),
+            witnesses: Witnesses::NONE,
+        }
+    }
+
+    /// Visits every state, up to `limit`; with `homeward`, then looks for states that cannot come home.
+    pub(super) fn run(mut self, limit: usize, homeward: bool) -> Found<M::Violation> {
+        let verdict = self.explore(limit, homeward);
+        Found {
+            states: self.keys.len(),
+            witnesses: self.witnesses,
+            verdict,
+        }
+    }
+
+    fn explore(&mut self, limit: usize, homeward: bool) -> Verdict<M::Violation> {
+        for state in self.model.initial() {
+            let (index, _) = self.index(&state, NONE);
+            if let Some(violation) = self.model.violation(&state) {
+                return Verdict::Violated(violation, self.trace(index));
+            }
+        }
+        let mut next = 0;
+        while let Some(&key) = self.keys.get(next) {
+            if self.keys.len() > limit {
+                return Verdict::Unfinished;
+            }
+            let from = id(next);
+            next += 1;
+            let state = self.model.state(key);
+            if homeward && self.model.is_home(&state) {
+                self.homes.push(from);
+            }
+            let mut prompt = false;
+            let mut later = None;
+            for successor in self.model.successors(&state) {
+                self.witnesses |= successor.witnesses;
+                let (to, new) = self.index(&successor.state, from);
+                if new && let Some(violation) = self.model.violation(&successor.state) {
+                    return Verdict::Violated(violation, self.trace(to));
+                }
+                match successor.course {
+                    Course::Prompt if homeward && to != from => {
+                        prompt = true;
+                        self.prompt.push((from, to));
+                    }
+                    Course::Time => later = Some(to),
+                    Course::Prompt | Course::Whim => {}
+                }
+            }
+            if let Some(to) = later.filter(|_| homeward && !prompt) {
+                self.prompt.push((from, to));
+            }
+        }
+        if homeward {
+            self.come_home()
+        } else {
+            Verdict::Holds
+        }
+    }
+
+    /// The index of a state, and whether it is new.
+    fn index(&mut self, state: &M::State, parent: u32) -> (u32, bool) {
+        let key = self.model.key(state);
+        let fresh = id(self.keys.len());
+        let index = *self.indices.entry(key).or_insert(fresh);
+        if index == fresh {
+            self.keys.push(key);
+            self.parents.push(parent);
+        }
+        (index, index == fresh)
+    }
+
+    /// Walks back from every home and returns what was not met.
+    fn come_home(&mut self) -> Verdict<M::Violation> {
+        let mut starts = vec![0_u32; self.keys.len() + 1];
+        for (_, to) in &self.prompt {
+            starts[*to as usize + 1] += 1;
+        }
+        for index in 1..starts.len() {
+            starts[index] += starts[index - 1];
+        }
+        let mut filled = starts.clone();
+        let mut sources = vec![0_u32; self.prompt.len()];
+        for (from, to) in &self.prompt {
+            let slot = &mut filled[*to as usize];
+            sources[*slot as usize] = *from;
+            *slot += 1;
+        }
+        let mut met = vec![false; self.keys.len()];
+        let mut queue: VecDeque<u32> = self.homes.iter().copied().collect();
+        for home in &self.homes {
+            met[*home as usize] = true;
+        }
+        while let Some(at) = queue.pop_front() {
+            let range = starts[at as usize] as usize..starts[at as usize + 1] as usize;
+            for from in &sources[range] {
+                if !std::mem::replace(&mut met[*from as usize], true) {
+                    queue.push_back(*from);
+                }
+            }
+        }
+        let Some(first) = met.iter().position(|met| !met) else {
+            return Verdict::Holds;
+        };
+        let trapped = met.iter().filter(|met| !**met).count();
+        Verdict::Trapped(trapped, self.trace(id(first)))
+    }
+
+    /// The way to a state, one line for each move.
+    fn trace(&mut self, to: u32) -> Vec<String> {
+        let mut way = vec![to];
+        while let Some(&at) = way.last()
+            && self.parents[at as usize] != NONE
+        {
+            way.push(self.parents[at as usize]);
+        }
+        way.reverse();
+        let states: Vec<_> = way
+            .iter()
+            .map(|at| self.model.state(self.keys[*at as usize]))
+            .collect();
+        let mut lines = vec![format!("start: {}", self.model.describe(&states[0]))];
+        for (pair, at) in states.windows(2).zip(&way[1..]) {
+            let [before, after] = pair else { continue };
+            let label = self.label(before, *at);
+            lines.push(format!("{label}: {}", self.model.describe(after)));
+        }
+        lines
+    }
+
+    /// The move that leads from a state to the one of this index.
+    fn label(&mut self, before: &M::State, to: u32) -> String {
+        let wanted = self.keys[to as usize];
+        for successor in self.model.successors(before) {
+            if self.model.key(&successor.state) == wanted {
+                return format!("{:?}", successor.by);
+            }
+        }
+        "?".to_owned()
+    }
+}
+
+fn id(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(NONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A walk along a line: forward by one, back by one, or a fall into the pit at `pit`, which nothing leaves.
+    struct Line {
+        end: u32,
+        onward: Course,
+        wrong: Option<u32>,
+        pit: Option<u32>,
+    }
+
+    impl Model for Line {
+        type State = u32;
+        type Key = u32;
+        type Move = Step;
+        type Violation = ();
+
+        fn initial(&self) -> Vec<u32> {
+            vec![0]
+        }
+
+        fn successors(&self, state: &u32) -> Vec<Successor<Self>> {
+            let step = |by, course, state| Successor {
+                by,
+                course,
+                witnesses: Witnesses::LEADS.when(state == self.end),
+                state,
+            };
+            if self.pit == Some(*state) {
+                return vec![step(Step::Stay, Course::Prompt, *state)];
+            }
+            let mut steps = vec![step(Step::Back, Course::Whim, state.saturating_sub(1))];
+            if *state < self.end {
+                steps.push(step(Step::Forward, self.onward, state + 1));
+                steps.extend(self.pit.map(|pit| step(Step::Fall, Course::Whim, pit)));
+            }
+            steps
+        }
+
+        fn key(&mut self, state: &u32) -> u32 {
+            *state
+        }
+
+        fn state(&self, key: u32) -> u32 {
+            key
+        }
+
+        fn violation(&self, state: &u32) -> Option<()> {
+            (self.wrong == Some(*state)).then_some(())
+        }
+
+        fn is_home(&self, state: &u32) -> bool {
+            *state == self.end
+        }
+
+        fn describe(&self, state: &u32) -> String {
+            state.to_string()
+        }
+    }
+
+    #[derive(Debug)]
+    enum Step {
+        Back,
+        Forward,
+        Fall,
+        Stay,
+    }
+
+    const LINE: Line = Line {
+        end: 9,
+        onward: Course::Time,
+        wrong: None,
+        pit: None,
+    };
+
+    #[test]
+    fn every_state_is_met_once_and_time_leads_home() {
+        let found = Search::new(LINE).run(100, true);
+        assert_eq!(found.states, 10);
+        assert_eq!(found.witnesses, Witnesses::LEADS);
+        assert!(matches!(found.verdict, Verdict::Holds));
+    }
+
+    #[test]
+    fn the_way_to_a_wrong_state_is_the_shortest() {
+        let wrong = Some(3);
+        let found = Search::new(Line { wrong, ..LINE }).run(100, false);
+        let Verdict::Violated((), trace) = found.verdict else {
+            panic!("not found");
+        };
+        assert_eq!(
+            trace,
+            ["start: 0", "Forward: 1", "Forward: 2", "Forward: 3"]
+        );
+    }
+
+    #[test]
+    fn a_pit_is_a_trap_and_the_line_beside_it_is_not() {
+        let pit = Some(77);
+        let found = Search::new(Line { pit, ..LINE }).run(100, true);
+        let Verdict::Trapped(1, trace) = found.verdict else {
+            panic!("not found");
+        };
+        assert_eq!(trace, ["start: 0", "Fall: 77"]);
+    }
+
+    #[test]
+    fn a_whim_is_no_way_home() {
+        let onward = Course::Whim;
+        let found = Search::new(Line { onward, ..LINE }).run(100, true);
+        assert!(matches!(found.verdict, Verdict::Trapped(9, _)));
+    }
+
+    #[test]
+    fn too_large_a_world_is_not_called_safe() {
+        let found = Search::new(LINE).run(5, false);
+        assert!(matches!(found.verdict, Verdict::Unfinished));
+    }
+}

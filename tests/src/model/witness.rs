@@ -1,0 +1,77 @@
+//! What must be seen to be possible: a check of a world in which nothing happens would pass.
+
+use std::fmt;
+use std::ops::{BitOr, BitOrAssign};
+
+/// A set of things that were seen, or are to be seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Witnesses(u8);
+
+/// In the order of their bits.
+const NAMES: [&str; 5] = [
+    "somebody leads",
+    "a crashed holder is replaced",
+    "a holder is told to make room",
+    "a holder hands over",
+    "somebody leads after a deletion",
+];
+
+// === impl Witnesses ===
+
+impl Witnesses {
+    /// Nothing.
+    pub(super) const NONE: Self = Self(0);
+    /// Somebody leads.
+    pub(super) const LEADS: Self = Self(1);
+    /// The lease of a holder that crashed while it led is granted to another.
+    pub(super) const TAKES_OVER: Self = Self(2);
+    /// A holder is told to make room.
+    pub(super) const YIELDS: Self = Self(4);
+    /// A holder writes its successor.
+    pub(super) const HANDS_OVER: Self = Self(8);
+    /// Somebody leads under a Lease that was created after a deletion.
+    pub(super) const RETURNS: Self = Self(16);
+
+    /// This, if it is so.
+    pub(super) fn when(self, so: bool) -> Self {
+        if so { self } else { Self::NONE }
+    }
+
+    /// Whether anything of `other` is among these.
+    pub(super) fn include(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// What of these is not among `found`.
+    pub(super) fn without(self, found: Self) -> Self {
+        Self(self.0 & !found.0)
+    }
+}
+
+impl BitOr for Witnesses {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Witnesses {
+    fn bitor_assign(&mut self, other: Self) {
+        *self = *self | other;
+    }
+}
+
+impl fmt::Display for Witnesses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = NAMES
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| self.0 & (1 << bit) != 0);
+        for (index, (_, name)) in names.enumerate() {
+            let comma = if index > 0 { ", " } else { "" };
+            write!(f, "{comma}{name}")?;
+        }
+        Ok(())
+    }
+}
