@@ -243,8 +243,15 @@ impl World {
     /// # Errors
     /// When the holder or the term changes, or it does not renew.
     pub async fn stays(&self, holder: &str, times: usize) -> Result<()> {
+        // A candidate may say that it leads before the watch has brought its lease.
+        let named = format!("the lease names {holder}");
+        let term = self
+            .lease_until(&named, Duration::from_secs(5), |lease| {
+                let named = lease.spec.holder_identity.as_deref() == Some(holder);
+                named.then(|| lease.spec.lease_transitions.unwrap_or(0))
+            })
+            .await?;
         let start = self.journal.len();
-        let term = self.lease()?.spec.lease_transitions.unwrap_or(0);
         let patience = Duration::from_secs(8) * u32::try_from(times)?;
         let what = format!("{holder} renews {times} times");
         let outcome = self.journal.until(&what, patience, |entries| {
