@@ -111,8 +111,15 @@ fn chosen_among(world: &World) -> Result<Vec<String>> {
     })
 }
 
+/// Work that takes 0.3 s to stop, which whoever comes next has to wait for.
+const SLOW_TO_STOP: &str = "trap 'sleep 0.3; exit 0' TERM; while :; do sleep 0.05; done";
+
 async fn better_arrives(world: Arc<World>) -> Result<()> {
-    let holder = world.candidate("holder").version("1.2.0").start()?;
+    let holder = world
+        .candidate("holder")
+        .version("1.2.0")
+        .work(&["sh", "-c", SLOW_TO_STOP])
+        .start()?;
     holder.leads(PROMPTLY).await?;
     world.stays("holder", 1).await?;
     let arrival = world.note("a better candidate starts");
