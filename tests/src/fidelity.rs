@@ -7,11 +7,13 @@
 
 mod answer;
 mod case;
+mod kubectl;
 mod recording;
 mod server;
 
 pub use answer::Answer;
 pub use case::{Case, Step};
+pub use kubectl::Kubectl;
 pub use recording::Recording;
 pub use server::Server;
 

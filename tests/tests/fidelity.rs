@@ -5,12 +5,16 @@
 
 use std::env;
 use std::fs;
+use std::future::pending;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
-use elector_tests::fidelity::{self, Recording, Server};
+use elector_apiserver::ApiServer;
+use elector_tests::fidelity::{self, Kubectl, Recording, Server};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use tokio::net::TcpListener;
+use xtask::binaries::{Binary, Toolbox};
 use xtask::cluster::{Cluster, Options};
 use xtask::release::Release;
 
@@ -60,6 +64,66 @@ fn the_embedded_server_answers_as_a_real_one_does() -> Result<()> {
     assert_equal(&real, &embedded)?;
     let recorded = Recording::parse(&fs::read_to_string(recording())?);
     assert_equal(&real, &recorded).context("the recorded answers are out of date")
+}
+
+#[test]
+fn kubectl_sees_no_difference() -> Result<()> {
+    if env::var_os("ELECTOR_REAL").is_none_or(|value| value != "1") {
+        println!("left out: the comparison by kubectl (ELECTOR_REAL=1)");
+        return Ok(());
+    }
+    let program = Toolbox::new(Some(Release::DEFAULT))?.path(Binary::Kubectl)?;
+    let folder = tempfile::tempdir()?;
+    let kubectl = |name: &str, kubeconfig: PathBuf| -> Result<Kubectl> {
+        let home = folder.path().join(name);
+        fs::create_dir(&home)?;
+        Ok(Kubectl {
+            program: program.clone(),
+            kubeconfig,
+            home,
+        })
+    };
+    let cluster = Cluster::start(&Options {
+        kubernetes: Some(Release::DEFAULT),
+        ..Options::default()
+    })?;
+    let real = kubectl("real", cluster.kubeconfig())?.story()?;
+
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
+    let kubeconfig = folder.path().join("embedded.yaml");
+    fs::write(
+        &kubeconfig,
+        kubeconfig_of(&format!("http://{}", listener.local_addr()?)),
+    )?;
+    let server = ApiServer::new(elector_apiserver::Config::default());
+    runtime.spawn(async move { server.serve(listener, pending()).await });
+    let embedded = kubectl("embedded", kubeconfig)?.story()?;
+
+    println!("{} commands on both servers", embedded.len());
+    let differences: Vec<_> = real
+        .iter()
+        .zip(&embedded)
+        .filter(|(real, embedded)| real != embedded)
+        .map(|(real, embedded)| format!("--- real\n{real}\n--- embedded\n{embedded}"))
+        .collect();
+    ensure!(
+        differences.is_empty(),
+        "kubectl sees a difference:\n{}",
+        differences.join("\n")
+    );
+    Ok(())
+}
+
+fn kubeconfig_of(url: &str) -> String {
+    format!(
+        "{{apiVersion: v1, kind: Config, clusters: [{{name: a, cluster: {{server: \"{url}\"}}}}], \
+         contexts: [{{name: a, context: {{cluster: a, user: a}}}}], users: [{{name: a, user: {{}}}}], \
+         current-context: a}}"
+    )
 }
 
 async fn embedded() -> Result<Recording> {
