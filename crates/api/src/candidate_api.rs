@@ -89,18 +89,6 @@ impl CandidateApi {
                 .iter()
                 .any(|resource| resource.name == Self::PLURAL)
     }
-
-    /// The one to use, among what a cluster answers to `GET /apis/{group}/{version}` for each of [`Self::ALL`].
-    ///
-    /// # Errors
-    ///
-    /// When none is served; the text says how to change that.
-    pub fn served(documents: &[APIResourceList]) -> Result<Self, NotServed> {
-        Self::ALL
-            .into_iter()
-            .find(|api| documents.iter().any(|document| api.is_served_by(document)))
-            .ok_or(NotServed)
-    }
 }
 
 impl fmt::Display for CandidateApi {
@@ -128,43 +116,27 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_one_is_preferred_to_the_crd() {
+    fn it_is_served_where_its_resources_say_so() {
         let leases = document("coordination.k8s.io/v1", &["leases"]);
-        let built_in = document(
+        let none = document("coordination.k8s.io/v1beta1", &["leases"]);
+        let some = document(
             "coordination.k8s.io/v1beta1",
             &["leasecandidates", "leasecandidates/status"],
         );
         let crd = document("elector.dev/v1alpha1", &["leasecandidates"]);
-        let older = ["v1alpha2", "v1alpha1"].map(|version| {
-            document(
-                &format!("coordination.k8s.io/{version}"),
-                &["leasecandidates"],
-            )
+        let served = [&leases, &none, &some, &crd].map(|document| {
+            let api = |api: &CandidateApi| api.is_served_by(document);
+            CandidateApi::ALL.into_iter().find(api)
         });
-        for (documents, expected) in [
-            (
-                vec![leases.clone(), crd.clone(), older[0].clone(), built_in],
-                Ok(CandidateApi::V1Beta1),
-            ),
-            (
-                vec![crd.clone(), older[1].clone(), older[0].clone()],
-                Ok(CandidateApi::V1Alpha2),
-            ),
-            (
-                vec![crd.clone(), older[1].clone()],
-                Ok(CandidateApi::V1Alpha1),
-            ),
-            (vec![leases.clone(), crd], Ok(CandidateApi::Elector)),
-            (vec![leases], Err(NotServed)),
-            // The group version may be served for another resource.
-            (
-                vec![document("coordination.k8s.io/v1beta1", &["leases"])],
-                Err(NotServed),
-            ),
-            (vec![], Err(NotServed)),
-        ] {
-            assert_eq!(CandidateApi::served(&documents), expected);
-        }
+        assert_eq!(
+            served,
+            [
+                None,
+                None,
+                Some(CandidateApi::V1Beta1),
+                Some(CandidateApi::Elector)
+            ]
+        );
     }
 
     #[test]

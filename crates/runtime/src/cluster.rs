@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_api::{CandidateApi, NotServed};
+use http::Request;
 use kube::Client;
 
 use crate::request::{Cause, RequestError, Target, Verb};
@@ -16,6 +17,18 @@ pub struct Cluster {
     client: Client,
     url: Arc<str>,
     request_timeout: Duration,
+}
+
+/// What `GET /apis/{group}` says, as far as it matters here.
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+struct Group {
+    #[serde(default)]
+    versions: Vec<GroupVersion>,
+}
+
+#[derive(Clone, Debug, serde::Deserialize)]
+struct GroupVersion {
+    version: String,
 }
 
 /// No LeaseCandidates can be used.
@@ -69,22 +82,66 @@ impl Cluster {
     ///
     /// When it cannot be asked, or serves none; the text then says how to change that.
     pub async fn candidate_api(&self) -> Result<CandidateApi, DiscoveryError> {
-        let mut documents = Vec::new();
         for api in CandidateApi::ALL {
-            let target = Target {
-                verb: Verb::Get,
-                resource: Cow::Borrowed("the API"),
-                namespace: None,
-                name: Some(api.api_version().into()),
-            };
-            let request = self.client.list_api_group_resources(api.api_version());
-            match self.call(target, self.request_timeout, request).await {
-                Ok(document) => documents.push(document),
-                Err(error) if error.code() == Some(404) => {}
-                Err(error) => return Err(error.into()),
+            if self.serves(api).await? {
+                return Ok(api);
             }
         }
-        Ok(CandidateApi::served(&documents)?)
+        Err(NotServed.into())
+    }
+
+    /// The best of those LeaseCandidates that are preferred to these, `None` where none of them is served. One request
+    /// where the answer is no.
+    pub(crate) async fn better_candidate_api(
+        &self,
+        current: CandidateApi,
+    ) -> Result<Option<CandidateApi>, RequestError> {
+        let mut group: Option<(&str, Vec<String>)> = None;
+        for api in current.better() {
+            let versions = match &group {
+                Some((name, versions)) if *name == api.group() => versions,
+                _ => {
+                    let versions = self.versions(api.group()).await?;
+                    &group.insert((api.group(), versions)).1
+                }
+            };
+            let listed = versions.iter().any(|version| version == api.version());
+            if listed && self.serves(api).await? {
+                return Ok(Some(api));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether LeaseCandidates of that group and version are served.
+    async fn serves(&self, api: CandidateApi) -> Result<bool, RequestError> {
+        let target = the_api(api.api_version());
+        let request = self.client.list_api_group_resources(api.api_version());
+        match self.call(target, self.request_timeout, request).await {
+            Ok(document) => Ok(api.is_served_by(&document)),
+            Err(error) if error.code() == Some(404) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The versions of a group that are served, none where it is not.
+    async fn versions(&self, group: &str) -> Result<Vec<String>, RequestError> {
+        let target = the_api(group);
+        let request = async {
+            let request = Request::get(format!("/apis/{group}"))
+                .body(Vec::new())
+                .map_err(kube::Error::HttpError)?;
+            self.client.request::<Group>(request).await
+        };
+        match self.call(target, self.request_timeout, request).await {
+            Ok(group) => Ok(group
+                .versions
+                .into_iter()
+                .map(|version| version.version)
+                .collect()),
+            Err(error) if error.code() == Some(404) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Awaits a request, its body included, for no longer than `timeout`.
@@ -108,6 +165,16 @@ impl Cluster {
             url: self.url.clone(),
             cause,
         }
+    }
+}
+
+/// A part of the API as the target of a request.
+fn the_api(name: &str) -> Target {
+    Target {
+        verb: Verb::Get,
+        resource: Cow::Borrowed("the API"),
+        namespace: None,
+        name: Some(name.into()),
     }
 }
 
@@ -158,6 +225,18 @@ mod tests {
                 "GET /apis/elector.dev/v1alpha1"
             ]
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_best_one_is_taken_and_no_other_asked_for() {
+        // The group version may be served for another resource.
+        let other = json!({"groupVersion": "coordination.k8s.io/v1beta1", "resources": []});
+        let script = Script::new([Reply::Json(200, other), document(CandidateApi::V1Alpha2)]);
+        assert_eq!(
+            script.cluster().candidate_api().await.unwrap(),
+            CandidateApi::V1Alpha2
+        );
+        assert_eq!(script.lines().len(), 2);
     }
 
     #[tokio::test(start_paused = true)]

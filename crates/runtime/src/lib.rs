@@ -3,7 +3,7 @@
 //! ```text
 //!   ClientArgs ──connect──> Cluster ──┬── watch_leases, watch_candidates ──> WatchEvent, one after the other
 //!                                     ├── Writer: put, post, delete, read ──> Outcome
-//!                                     └── candidate_api
+//!                                     └── candidate_api, Lookout: which LeaseCandidates, and when that changes
 //!   Clock: elector's, holder's and wall clock in one value
 //!   LogArgs ──init_logging──> stderr          shutdown_signal() ──> which one
 //! ```
@@ -32,6 +32,7 @@ mod clock;
 mod cluster;
 mod connect;
 mod logging;
+mod lookout;
 mod outcome;
 mod proxy;
 mod request;
@@ -45,6 +46,7 @@ pub use clock::{Clock, SystemClock, TokioClock};
 pub use cluster::{Cluster, DiscoveryError};
 pub use connect::{ClientArgs, ConnectError, connect};
 pub use logging::{LogArgs, LogError, LogFormat, init_logging};
+pub use lookout::Lookout;
 pub use outcome::{Outcome, OutcomeKind, WriteCounts, Written};
 pub use request::{Cause, RequestError, Target, Verb};
 pub use signals::{Signal, shutdown_signal};
