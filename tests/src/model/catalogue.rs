@@ -140,6 +140,8 @@ fn strangers() -> Vec<Run> {
         Run {
             id: "MC-X7-off",
             about: "the best never accepts, and is passed over",
+            mixes: SOME,
+            least: 20_000,
             lame: Some(0),
             expectation: Expectation::SafeAndLive(Witnesses::LEADS | Witnesses::YIELDS),
             ..ASKED
