@@ -20,6 +20,8 @@ mod catalogue;
 mod elector;
 mod happen;
 mod intern;
+#[cfg(test)]
+mod meaning;
 mod moves;
 mod numbers;
 mod report;

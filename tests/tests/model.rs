@@ -1,7 +1,7 @@
 //! The model check: one test for each run, as many at a time as there are processors, and a table of all at the end.
 //!
-//! Takes names to run and `--list` as any test program does, and `--at-large` for bigger worlds: every mix of clocks,
-//! electors that all lag. Those take minutes and gigabytes.
+//! Takes names to run and `--list` as any test program does, and `--at-large` for bigger worlds: electors that all lag,
+//! and every mix of clocks where a run has several. Those take minutes and gigabytes.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};

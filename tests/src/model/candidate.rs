@@ -279,7 +279,8 @@ impl Peer {
     /// Looks at its own object, and registers or answers where that is due.
     pub(super) fn answer(&mut self, store: &mut Store, run: &Run) {
         let index = self.index;
-        if run.shortcut == Some(Shortcut::GrantOnUnanimity) && self.believes() {
+        let may_lead = self.believes() || self.letter.is_some() || self.reading;
+        if run.shortcut == Some(Shortcut::GrantOnUnanimity) && may_lead {
             return;
         }
         self.registration.handle_event(self.seen(store));

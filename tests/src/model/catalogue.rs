@@ -34,7 +34,6 @@ const BASE: Run = Run {
     lame: None,
     shortcut: None,
     best: false,
-    least: 0,
     expectation: Expectation::Safe(Witnesses::NONE),
 };
 
@@ -60,7 +59,6 @@ fn safe() -> Vec<Run> {
     let safe = |id, about| Run {
         id,
         about,
-        least: 20_000,
         expectation: Expectation::Safe(handed_over),
         ..BASE
     };
@@ -138,10 +136,17 @@ fn strangers() -> Vec<Run> {
         safe("MC-X1-off", "a stranger blanks the lease", blanked),
         safe("MC-X2-off", "a stranger releases somebody's term", wiped),
         Run {
+            id: "MC-X3-off",
+            about: "unanimous answers, no object deleted",
+            whims: blanked,
+            shortcut: Some(Shortcut::GrantOnUnanimity),
+            expectation: Expectation::Safe(led),
+            ..ASKED
+        },
+        Run {
             id: "MC-X7-off",
             about: "the best never accepts, and is passed over",
             mixes: SOME,
-            least: 20_000,
             lame: Some(0),
             expectation: Expectation::SafeAndLive(Witnesses::LEADS | Witnesses::YIELDS),
             ..ASKED

@@ -115,7 +115,7 @@ impl Renumbering for Numbers {
 
 impl Aging {
     /// Moves a reading so that its process's clock reads [`NOW`].
-    fn age(self, instant: &mut Instant, limit: Duration) {
+    pub(super) fn age(self, instant: &mut Instant, limit: Duration) {
         // Only a pause lies ahead. The scheduler pauses whom it likes anyway, so a pause is over at once.
         let age = if *instant > NOW {
             limit

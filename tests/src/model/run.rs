@@ -47,8 +47,6 @@ pub struct Run {
     pub(super) shortcut: Option<Shortcut>,
     /// Whether it is the best candidate that must be within reach as a leader, or any.
     pub(super) best: bool,
-    /// A safe run that meets fewer states proves too little.
-    pub(super) least: usize,
     /// What must come of it.
     pub(super) expectation: Expectation,
 }
@@ -119,11 +117,16 @@ impl Run {
         self.id
     }
 
-    /// The same run with every mix of clocks and with electors that all lag: minutes and gigabytes, not seconds.
+    /// The same run with electors that all lag, and with every mix of clocks where it has several: minutes and gigabytes,
+    /// not seconds.
     #[must_use]
     pub fn at_large(self) -> Self {
         Self {
-            mixes: ALL,
+            mixes: if self.mixes.len() > 1 {
+                ALL
+            } else {
+                self.mixes
+            },
             lagging: self.electors,
             ..self
         }

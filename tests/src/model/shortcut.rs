@@ -29,7 +29,8 @@ pub(super) enum Shortcut {
     CountFromUid,
     /// A release is believed although the token of the term is still there.
     TrustAnyRelease,
-    /// An unproven record is granted as soon as every candidate has answered. Those that lead keep silent.
+    /// An unproven record is granted as soon as every candidate has answered. Those that lead, or may yet by a write
+    /// under way, keep silent.
     GrantOnUnanimity,
     /// The holder of an expired record is not granted the lease again.
     NeverTheSame,

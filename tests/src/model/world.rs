@@ -36,6 +36,12 @@ pub(super) struct World {
     pub(super) run: Run,
     pub(super) settings: Settings,
     pub(super) configs: Vec<Arc<TenureConfig>>,
+    /// Ages of what an elector saw of the Lease are alike from here on.
+    pub(super) ages: Duration,
+    /// Ages of questions and answers from here on are alike. That is not exact: whether a question came before or
+    /// after a round began is forgotten with its age, so that old answers count for more than they should. This adds
+    /// grants and takes none away.
+    pub(super) sightings: Duration,
     stores: Interner<Store>,
     peers: Interner<Peer>,
     watchers: Interner<Watcher>,
@@ -67,7 +73,15 @@ impl World {
                 timing: CandidateTiming::clone(&timing),
             })
         };
+        let sightings = if run.asks {
+            run.elector_timing().ack_window
+        } else {
+            // Every answer is fresh for ever.
+            Duration::ZERO
+        };
         Self {
+            ages: LEASE_DURATION,
+            sightings,
             settings: Settings {
                 timing: run.elector_timing(),
                 ..Settings::default()
@@ -112,13 +126,8 @@ impl World {
         for (index, seconds) in (0..state.watchers.len()).zip(mix.electors) {
             let aging = Aging {
                 by: rate(seconds),
-                limit: LEASE_DURATION,
-                // Where nobody is asked, every answer is fresh for ever.
-                sightings: if self.run.asks {
-                    timing.ack_window
-                } else {
-                    Duration::ZERO
-                },
+                limit: self.ages,
+                sightings: self.sightings,
                 passed_over: timing.passed_over,
                 usual: timing.max_lease_duration,
             };

@@ -1,0 +1,165 @@
+//! Walks beside the search, with numbers that keep their history, and compares: what the search forgets must make no
+//! difference to what can follow.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use elector_protocol::{Instant, Renumber, Renumbering, Timestamp};
+
+use super::catalogue::runs;
+use super::moves::{Move, possible};
+use super::numbers::{Aging, NOW, timestamp};
+use super::search::Model;
+use super::world::{Key, State, World};
+
+/// Ages without limit. Versions and terms stay as they are; wire times, of which every write wants a new one, are kept
+/// apart by one numbering for all processes.
+struct Remember {
+    by: Duration,
+    /// Whether answers grow old.
+    asks: bool,
+    lease_times: Vec<Timestamp>,
+    candidate_times: Vec<Timestamp>,
+    collecting: bool,
+}
+
+const LONG: Duration = Duration::from_secs(500);
+
+impl Renumbering for Remember {
+    fn instant(&mut self, instant: &mut Instant) {
+        if !self.collecting {
+            let aging = Aging {
+                by: self.by,
+                ..Aging::default()
+            };
+            aging.age(instant, LONG);
+        }
+    }
+
+    fn sighting(&mut self, instant: &mut Instant) {
+        if self.asks {
+            self.instant(instant);
+        } else {
+            *instant = NOW;
+        }
+    }
+
+    fn heard(&mut self, instant: &mut Instant) {
+        *instant = NOW;
+    }
+
+    fn lease_time(&mut self, time: &mut Timestamp) {
+        renumber(&mut self.lease_times, time, self.collecting, 0);
+    }
+
+    fn candidate_time(&mut self, time: &mut Timestamp) {
+        let bucket = time.as_micros() / super::numbers::BUCKET * super::numbers::BUCKET;
+        renumber(&mut self.candidate_times, time, self.collecting, bucket);
+    }
+}
+
+fn renumber(times: &mut Vec<Timestamp>, time: &mut Timestamp, collecting: bool, floor: i64) {
+    if collecting {
+        times.push(*time);
+        return;
+    }
+    let place = times.binary_search(time).unwrap();
+    *time = timestamp(floor + 10 * i64::try_from(place).unwrap());
+}
+
+/// Lets time pass, and keeps all that there is to know.
+fn remember(world: &World, state: &mut State, tick: bool) {
+    let mix = world.run.mixes[state.mix];
+    let mut numbers = Remember {
+        by: Duration::ZERO,
+        asks: world.run.asks,
+        lease_times: Vec::new(),
+        candidate_times: Vec::new(),
+        collecting: true,
+    };
+    for collecting in [true, false] {
+        numbers.collecting = collecting;
+        numbers.lease_times.sort_unstable();
+        numbers.lease_times.dedup();
+        numbers.candidate_times.sort_unstable();
+        numbers.candidate_times.dedup();
+        Rc::make_mut(&mut state.store).renumber(&mut numbers);
+        for (peer, rate) in state.peers.iter_mut().zip(mix.candidates) {
+            numbers.by = Duration::from_secs(if tick { rate } else { 0 });
+            Rc::make_mut(peer).renumber(&mut numbers);
+        }
+        for (watcher, rate) in state.watchers.iter_mut().zip(mix.electors) {
+            numbers.by = Duration::from_secs(if tick { rate } else { 0 });
+            Rc::make_mut(watcher).renumber(&mut numbers);
+        }
+    }
+}
+
+/// All that can follow a state that remembers everything.
+fn following(world: &World, state: &State) -> Vec<State> {
+    let follow = |by: &Move| {
+        let mut next = state.clone();
+        let tick = matches!(by, Move::Tick);
+        next.happen(by, world);
+        remember(world, &mut next, tick);
+        if tick {
+            for peer in &mut next.peers {
+                Rc::make_mut(peer).catch_up(&next.store, &world.run);
+            }
+            remember(world, &mut next, false);
+        }
+        next
+    };
+    possible(world, state).iter().map(follow).collect()
+}
+
+/// The key of what a state means.
+fn meaning(world: &mut World, state: &State) -> Key {
+    let mut state = state.clone();
+    world.canonical(&mut state, None, false);
+    world.key(&state)
+}
+
+#[test]
+fn what_is_forgotten_makes_no_difference() {
+    for run in runs() {
+        // No run in which terms restart at zero: next to which old term they come to lie is another number, and of no
+        // consequence, since the uid differs.
+        if !["MC-S0", "MC-S1", "MC-G1", "MC-X2-off"].contains(&run.id()) {
+            continue;
+        }
+        let id = run.id();
+        let mut world = World::new(run);
+        if world.run.asks {
+            // Ages of answers are told apart only roughly, which this walk would see.
+            (world.ages, world.sightings) = (LONG, LONG);
+        }
+        let mut dice = 1_u64;
+        for walk in 0..150 {
+            let mut state = world.initial().remove(0);
+            for step in 0..80 {
+                // Processes are recognised by their address, so they must be ones that are kept.
+                let key = world.key(&state);
+                state = world.state(key);
+                let key = meaning(&mut world, &state);
+                let known = world.state(key);
+                let next = following(&world, &state);
+                let expected = world.successors(&known);
+                assert_eq!(next.len(), expected.len(), "{id}, walk {walk}, step {step}");
+                for (next, expected) in next.iter().zip(expected) {
+                    let by = expected.by;
+                    assert_eq!(
+                        meaning(&mut world, next),
+                        world.key(&expected.state),
+                        "{id}, walk {walk}, step {step}: {by:?}"
+                    );
+                }
+                dice = dice
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                let choice = usize::try_from(dice >> 33).unwrap() % next.len();
+                state = next[choice].clone();
+            }
+        }
+    }
+}
