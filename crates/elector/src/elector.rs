@@ -80,15 +80,22 @@ impl Elector {
 
     /// Elects until `shutdown` is done, through whatever failures of the API server; each is one line in the log.
     ///
+    /// It follows the cluster to another API of LeaseCandidates: to a better one that comes to be served, and to
+    /// whichever is left when the one in use goes. Holders are not disturbed, since all rests on their Leases.
+    ///
     /// Returns within two seconds of `shutdown`: what is under way is given up, and the lock of the built-in
     /// controller is released if this elector held it.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
+        let mut found = None;
         loop {
-            let candidates = tokio::select! {
-                biased;
-                () = &mut shutdown => return,
-                api = self.discover() => api,
+            let candidates = match found.take() {
+                Some(api) => api,
+                None => tokio::select! {
+                    biased;
+                    () = &mut shutdown => return,
+                    api = self.discover() => api,
+                },
             };
             info!(
                 server = self.cluster.url(),
@@ -109,6 +116,14 @@ impl Elector {
                     warn!(
                         "the store went back to an older version; starting anew, as a new process would"
                     );
+                }
+                Ended::Moved(api) => {
+                    info!(
+                        before = %candidates,
+                        now = %api,
+                        "candidates are served by another API; starting anew with those"
+                    );
+                    found = Some(api);
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! One life of an elector: from empty memory until it is told to stop, or the store turns out to be another one.
+//! One life of an elector: from empty memory until it is told to stop, or the store turns out to be another one, or
+//! LeaseCandidates come from another API.
 //!
 //! ```text
 //!   watches ──> View ──> queue ──> step ──> requests ──> reports ──> View
@@ -23,7 +24,7 @@ use std::time::Duration;
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_protocol::{CandidateTiming, Identity, Instant, LeaseKey};
 use elector_runtime::{
-    Clock, Cluster, Scope as WatchScope, Watch, WatchOptions, Writer, watch_candidates,
+    Clock, Cluster, Lookout, Scope as WatchScope, Watch, WatchOptions, Writer, watch_candidates,
     watch_leases,
 };
 use elector_workqueue::{Backoff, RateLimiter, WorkQueue};
@@ -48,6 +49,7 @@ pub(crate) struct Life {
     observer: Observer,
     leases: Watch<Lease>,
     candidates: Watch<LeaseCandidate>,
+    lookout: Lookout,
     lock_watch: Watch<Lease>,
     lock: lock::Lock,
     view: View,
@@ -71,10 +73,14 @@ pub(crate) enum Ended {
     ShutDown,
     /// The store was restored from a backup (R4).
     Rewound,
+    /// LeaseCandidates are to be used from this API from now on.
+    Moved(CandidateApi),
 }
 
 /// How often old memories are dropped.
 const FORGET_EVERY: Duration = Duration::from_secs(600);
+/// How often a better API of LeaseCandidates is asked for, where there may be one.
+const LOOK_OUT_EVERY: Duration = Duration::from_secs(30);
 
 // === impl Life ===
 
@@ -109,6 +115,7 @@ impl Life {
         Self {
             leases: watch_leases(cluster, &scope, &options),
             candidates: watch_candidates(cluster, candidates, &scope, &options),
+            lookout: Lookout::new(cluster.clone(), candidates, LOOK_OUT_EVERY, config.seed),
             lock_watch: watch_leases(cluster, &WatchScope::Object(lock_key), &options),
             lock: lock::Lock::default(),
             view: View::new(areas),
@@ -128,7 +135,7 @@ impl Life {
         }
     }
 
-    /// Lives until `shutdown` is done or the store is another one.
+    /// Lives until `shutdown` is done, or the store or the API of the candidates is another one.
     pub(crate) async fn run(mut self, mut shutdown: Pin<&mut impl Future<Output = ()>>) -> Ended {
         loop {
             let wake = self.settle();
@@ -149,6 +156,8 @@ impl Life {
                 event = self.leases.next() => self.hear_leases(event),
                 event = self.candidates.next() => self.hear_candidates(event),
                 event = self.lock_watch.next() => self.hear_lock(event),
+                // Whatever is known of other candidates is of no use; that of Leases is soon seen again.
+                api = self.lookout.moved() => return Ended::Moved(api),
                 () = wait(timer) => Ok(()),
             };
             if heard.is_err() {

@@ -4,3 +4,4 @@ mod builtin;
 mod elections;
 mod failures;
 mod life;
+mod moves;

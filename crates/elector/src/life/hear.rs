@@ -72,7 +72,10 @@ impl Life {
                 self.view
                     .handle_candidates(now, &Area::of(namespace), items);
             }
-            WatchEvent::Synced => self.recover("candidates"),
+            WatchEvent::Synced => {
+                self.lookout.trust();
+                self.recover("candidates");
+            }
             WatchEvent::Applied(candidate) => {
                 let place = Place::of(&candidate);
                 match (self.admit(candidate), place) {
@@ -88,7 +91,10 @@ impl Life {
                     self.bury(&place);
                 }
             }
-            WatchEvent::Failed(error) => self.mourn("candidates", &error),
+            WatchEvent::Failed(error) => {
+                self.lookout.suspect(&error);
+                self.mourn("candidates", &error);
+            }
         }
         Ok(())
     }

@@ -318,7 +318,8 @@ async fn a_cluster_without_candidates_is_asked_again_until_it_serves_them() {
     let lines = log.lines("WARN");
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(
-        lines[0].contains("failed to find LeaseCandidates: neither coordination.k8s.io/v1beta1"),
+        lines[0]
+            .contains("failed to find LeaseCandidates: neither coordination.k8s.io LeaseCandidate"),
         "{lines:?}"
     );
     api.state().refusals.clear();

@@ -32,6 +32,8 @@ pub(crate) struct State {
     pub(crate) writes: Vec<String>,
     /// Every request: verb and path, query cut off.
     pub(crate) requests: Vec<String>,
+    /// The group versions in which candidates are served.
+    pub(super) served: Vec<&'static str>,
     /// Whether `spec.strategy` and `spec.preferredHolder` of a Lease are kept.
     pub(crate) gate: bool,
     /// Requests to refuse: method, part of the path, status, reason.
@@ -62,6 +64,9 @@ pub(super) type ObjectKey = (String, String, String);
 
 pub(crate) const LEASES: &str = "leases";
 pub(crate) const CANDIDATES: &str = "leasecandidates";
+/// Those that are custom resources are kept apart.
+pub(super) const CUSTOM_CANDIDATES: &str = "leasecandidates.elector.dev";
+pub(super) const CUSTOM_GROUP: &str = "elector.dev";
 
 /// No request is answered in no time: a loop without a pause would never let virtual time pass.
 pub(super) const LATENCY: Duration = Duration::from_millis(1);
@@ -72,6 +77,7 @@ impl FakeApi {
     pub(crate) fn new() -> Self {
         let state = State {
             gate: true,
+            served: vec!["coordination.k8s.io/v1beta1"],
             version: 100,
             ..State::default()
         };
@@ -136,6 +142,30 @@ impl FakeApi {
 
     pub(crate) fn holder(&self, namespace: &str, name: &str) -> Option<String> {
         self.lease(namespace, name)?.spec.holder_identity
+    }
+
+    /// From now on candidates are served in these group versions, the best one first. Every connection breaks, as
+    /// when the API server is restarted; custom resources go with their definition.
+    pub(crate) fn offer(&self, apis: &[&'static str]) {
+        let mut state = self.state();
+        state.served = apis.to_vec();
+        if !apis.iter().any(|api| api.starts_with(CUSTOM_GROUP)) {
+            let custom = |key: &&ObjectKey| key.0 == CUSTOM_CANDIDATES;
+            let gone: Vec<_> = state.objects.keys().filter(custom).cloned().collect();
+            for key in gone {
+                state.remove(&key);
+            }
+        }
+        state.generation += 1;
+        self.announce(state);
+    }
+
+    /// Where candidates register now: in the best API.
+    pub(crate) fn candidates(&self) -> &'static str {
+        match self.state().served.first() {
+            Some(api) if api.starts_with(CUSTOM_GROUP) => CUSTOM_CANDIDATES,
+            _ => CANDIDATES,
+        }
     }
 
     /// From now on, watches of this plural deliver nothing.

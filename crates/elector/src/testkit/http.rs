@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::BoxError;
 
-use super::api::{CANDIDATES, FakeApi, LATENCY, LEASES, ObjectKey};
+use super::api::{
+    CANDIDATES, CUSTOM_CANDIDATES, CUSTOM_GROUP, FakeApi, LATENCY, LEASES, ObjectKey,
+};
 
 type Bytes = <Body as http_body::Body>::Data;
 type Answer = UnsyncBoxBody<Bytes, BoxError>;
@@ -86,51 +88,48 @@ impl FakeApi {
             return Err(Failure(*code, reason, message));
         }
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-        match parts.as_slice() {
-            ["apis", "coordination.k8s.io", "v1beta1"] => Ok(text(&json!({
-                "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "coordination.k8s.io/v1beta1",
-                "resources": [{
-                    "name": CANDIDATES, "singularName": "", "namespaced": true, "kind": "LeaseCandidate",
-                    "verbs": ["get"],
-                }],
-            }))),
-            ["apis", "coordination.k8s.io", _, plural] => self.collection(plural, None, query),
-            [
-                "apis",
-                "coordination.k8s.io",
-                _,
-                "namespaces",
-                namespace,
-                plural,
-            ] if method == Method::GET => self.collection(plural, Some(namespace), query),
-            [
-                "apis",
-                "coordination.k8s.io",
-                _,
-                "namespaces",
-                namespace,
-                plural,
-            ] => {
+        let unknown = || Failure(404, "NotFound", format!("no such path: {path}"));
+        let ["apis", group, rest @ ..] = parts.as_slice() else {
+            return Err(unknown());
+        };
+        let Some((version, rest)) = rest.split_first() else {
+            return self.group(group).ok_or_else(unknown);
+        };
+        if rest.is_empty() {
+            return self
+                .resources(&format!("{group}/{version}"))
+                .ok_or_else(unknown);
+        }
+        let plural = match rest {
+            [plural] | ["namespaces", _, plural, ..] => *plural,
+            _ => return Err(unknown()),
+        };
+        let bucket = match *group {
+            CUSTOM_GROUP => CUSTOM_CANDIDATES,
+            _ => plural,
+        };
+        if plural == CANDIDATES && !self.serves(&format!("{group}/{version}")) {
+            return Err(unknown());
+        }
+        match rest {
+            [_] => self.collection(bucket, None, query),
+            ["namespaces", namespace, _] if method == Method::GET => {
+                self.collection(bucket, Some(namespace), query)
+            }
+            ["namespaces", namespace, _] => {
                 let name = body["metadata"]["name"]
                     .as_str()
                     .unwrap_or_default()
                     .to_owned();
-                self.write(
-                    method,
-                    (plural.to_string(), namespace.to_string(), name),
-                    body,
-                )
+                let key = (bucket.to_owned(), (*namespace).to_owned(), name);
+                self.write(method, key, body)
             }
-            [
-                "apis",
-                "coordination.k8s.io",
-                _,
-                "namespaces",
-                namespace,
-                plural,
-                name,
-            ] => {
-                let key = (plural.to_string(), namespace.to_string(), name.to_string());
+            ["namespaces", namespace, _, name] => {
+                let key = (
+                    bucket.to_owned(),
+                    (*namespace).to_owned(),
+                    (*name).to_owned(),
+                );
                 if method != Method::GET {
                     return self.write(method, key, body);
                 }
@@ -141,8 +140,39 @@ impl FakeApi {
                     .map(text)
                     .ok_or_else(|| missing(&key))
             }
-            _ => Err(Failure(404, "NotFound", format!("no such path: {path}"))),
+            _ => Err(unknown()),
         }
+    }
+
+    /// `GET /apis/{group}`.
+    fn group(&self, group: &str) -> Option<Answer> {
+        let state = self.state();
+        let candidates = state.served.iter().filter_map(|api| api.split_once('/'));
+        let versions: Vec<_> = [("coordination.k8s.io", "v1")]
+            .into_iter()
+            .chain(candidates)
+            .filter(|(served, _)| *served == group)
+            .map(|(group, version)| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
+            .collect();
+        let document =
+            json!({"kind": "APIGroup", "apiVersion": "v1", "name": group, "versions": versions});
+        (!versions.is_empty()).then(|| text(&document))
+    }
+
+    /// `GET /apis/{group}/{version}`, for candidates.
+    fn resources(&self, api: &str) -> Option<Answer> {
+        let document = json!({
+            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api,
+            "resources": [{
+                "name": CANDIDATES, "singularName": "", "namespaced": true, "kind": "LeaseCandidate",
+                "verbs": ["get"],
+            }],
+        });
+        self.serves(api).then(|| text(&document))
+    }
+
+    fn serves(&self, api: &str) -> bool {
+        self.state().served.contains(&api)
     }
 
     fn collection(

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::{CANDIDATES, FakeApi, LEASES, millis, seconds, wall};
+use super::{FakeApi, LEASES, millis, seconds, wall};
 
 /// A candidate; dropping it is a crash.
 pub(crate) struct Robot {
@@ -18,6 +18,9 @@ struct Mind {
     namespace: String,
     name: String,
     lease: String,
+    version: String,
+    /// Where it registered.
+    home: &'static str,
     start: Instant,
     renewed: Option<Instant>,
 }
@@ -38,6 +41,8 @@ impl Robot {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             lease: lease.to_owned(),
+            version: version.to_owned(),
+            home: api.candidates(),
             start: Instant::now(),
             renewed: None,
         };
@@ -63,7 +68,7 @@ impl Drop for Robot {
 
 /// Creates a candidate that does nothing more.
 pub(crate) fn register(api: &FakeApi, namespace: &str, name: &str, lease: &str, version: &str) {
-    api.put(CANDIDATES, namespace, name, |object| {
+    api.put(api.candidates(), namespace, name, |object| {
         object["metadata"]["annotations"] = json!({"elector.dev/protocol": "1"});
         object["spec"] = json!({
             "leaseName": lease, "binaryVersion": version, "emulationVersion": version,
@@ -76,6 +81,7 @@ pub(crate) fn register(api: &FakeApi, namespace: &str, name: &str, lease: &str, 
 
 impl Mind {
     fn act(&mut self) {
+        self.move_house();
         self.answer();
         let Some(lease) = self.api.lease(&self.namespace, &self.lease) else {
             return;
@@ -112,8 +118,18 @@ impl Mind {
         }
     }
 
+    /// Registers again where the cluster serves candidates now.
+    fn move_house(&mut self) {
+        let home = self.api.candidates();
+        if home != self.home {
+            self.home = home;
+            let (namespace, name) = (&self.namespace, &self.name);
+            register(&self.api, namespace, name, &self.lease, &self.version);
+        }
+    }
+
     fn answer(&self) {
-        let object = self.api.read(CANDIDATES, &self.namespace, &self.name);
+        let object = self.api.read(self.home, &self.namespace, &self.name);
         let Some(candidate) = object.map(LeaseCandidate::from_value) else {
             return;
         };
@@ -123,7 +139,7 @@ impl Mind {
         {
             let answered = candidate.with_renewal(ping.max(self.wall()));
             self.api
-                .put(CANDIDATES, &self.namespace, &self.name, |object| {
+                .put(self.home, &self.namespace, &self.name, |object| {
                     *object = serde_json::to_value(answered).unwrap();
                 });
         }
