@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::binaries::{Binary, Toolbox};
 use crate::cluster::{self, Cluster, Options};
 use crate::codegen;
-use crate::demo;
+use crate::demo::{self, Stage};
 use crate::manifests;
 use crate::release::Release;
 use crate::test;
@@ -29,12 +29,8 @@ enum Verb {
     #[command(subcommand)]
     Cluster(ClusterVerb),
 
-    /// A real cluster, the elector and a few candidates: who leads, who takes over, and why
-    Demo {
-        /// Release of Kubernetes [default: what KUBEBUILDER_ASSETS holds, otherwise 1.36]
-        #[arg(long, value_name = "1.N")]
-        kubernetes: Option<Release>,
-    },
+    /// An API server, the elector and a few candidates: who leads, who takes over, and why
+    Demo(DemoArgs),
 
     /// Run the tests, also on a real kube-apiserver if one is to be had
     Test {
@@ -73,6 +69,25 @@ enum ClusterVerb {
     Status(DirArgs),
     /// Print the path of a program, building it if need be
     Binary(BinaryArgs),
+}
+
+#[derive(Debug, Args)]
+struct DemoArgs {
+    /// End when the story is over; without this everybody stays until Ctrl-C, to be played with
+    #[arg(long)]
+    once: bool,
+
+    /// No colours
+    #[arg(long)]
+    plain: bool,
+
+    /// On a real etcd and kube-apiserver, with processes that are killed; ends when the story is over
+    #[arg(long)]
+    real: bool,
+
+    /// Release of Kubernetes [default: what KUBEBUILDER_ASSETS holds, otherwise 1.36]
+    #[arg(long, value_name = "1.N", requires = "real")]
+    kubernetes: Option<Release>,
 }
 
 #[derive(Debug, Args)]
@@ -167,13 +182,7 @@ pub fn run() -> ExitCode {
 fn dispatch(verb: Verb) -> Result<bool> {
     match verb {
         Verb::Cluster(verb) => cluster(verb),
-        Verb::Demo { kubernetes } => {
-            let options = Options {
-                kubernetes,
-                ..Options::default()
-            };
-            demo::run(&options).map(|()| true)
-        }
+        Verb::Demo(args) => demo::run(&args.stage()).map(|()| true),
         Verb::Test { require_real } => test::run(require_real).map(|()| true),
         Verb::Codegen { check: true } => codegen::check(),
         Verb::Codegen { check: false } => codegen::write().map(|()| true),
@@ -215,6 +224,23 @@ fn run_in_cluster(options: &Options, command: &[OsString]) -> Result<bool> {
     Ok(status.success())
 }
 
+// === impl DemoArgs ===
+
+impl DemoArgs {
+    fn stage(self) -> Stage {
+        if self.real {
+            return Stage::Real(Options {
+                kubernetes: self.kubernetes,
+                ..Options::default()
+            });
+        }
+        Stage::Embedded {
+            once: self.once,
+            plain: self.plain,
+        }
+    }
+}
+
 // === impl DirArgs ===
 
 impl DirArgs {
@@ -248,6 +274,30 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_demo_is_embedded_unless_it_is_to_be_real() {
+        let stage = |line: &str| match Cli::try_parse_from(line.split(' ')).unwrap().verb {
+            Verb::Demo(args) => args.stage(),
+            verb => panic!("not a demo: {verb:?}"),
+        };
+        let (once, plain) = (false, false);
+        assert_eq!(stage("xtask demo"), Stage::Embedded { once, plain });
+        let (once, plain) = (true, true);
+        assert_eq!(
+            stage("xtask demo --plain --once"),
+            Stage::Embedded { once, plain }
+        );
+        let options = Options {
+            kubernetes: Some("1.34".parse().unwrap()),
+            ..Options::default()
+        };
+        assert_eq!(
+            stage("xtask demo --real --kubernetes 1.34"),
+            Stage::Real(options)
+        );
+        Cli::try_parse_from(["xtask", "demo", "--kubernetes", "1.34"]).unwrap_err();
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every test there is, and a plain word about those that had to be left out.
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
@@ -9,6 +10,8 @@ use crate::commands::{cargo, elector, show_and_run};
 
 /// What the real suite needs beyond a kube-apiserver.
 struct Prepared {
+    /// What the embedded API server is tried with too.
+    kubectl: PathBuf,
     /// Why there is no client-go candidate or kube-scheduler, if so.
     without_interop: Option<String>,
 }
@@ -29,11 +32,14 @@ pub(crate) fn run(require_real: bool) -> Result<()> {
     };
     // All commands build the same packages with the same features, so that nothing is compiled twice.
     show_and_run(cargo().args(["build", "--workspace", "--all-features", "--bins"]))?;
-    show_and_run(
-        cargo()
-            .args(["test", "--workspace", "--all-features"])
-            .env_remove("ELECTOR_REAL"),
-    )?;
+    let mut tests = cargo();
+    tests
+        .args(["test", "--workspace", "--all-features"])
+        .env_remove("ELECTOR_REAL");
+    if let Some(prepared) = &prepared {
+        tests.env("ELECTOR_KUBECTL", &prepared.kubectl);
+    }
+    show_and_run(&mut tests)?;
     let rust = started.elapsed();
     eprintln!("the tests without a cluster took {} s", rust.as_secs());
 
@@ -70,18 +76,21 @@ pub(crate) fn run(require_real: bool) -> Result<()> {
 /// Has every program ready before the tests start, so that none of them waits minutes for a build.
 fn prepare(require_interop: bool) -> Result<Prepared> {
     let toolbox = Toolbox::new(None)?;
-    for binary in [Binary::Etcd, Binary::KubeApiserver, Binary::Kubectl] {
+    for binary in [Binary::Etcd, Binary::KubeApiserver] {
         toolbox.path(binary)?;
     }
+    let kubectl = toolbox.path(Binary::Kubectl)?;
     let interop = toolbox
         .path(Binary::KubeScheduler)
         .and_then(|_| binaries::client_go_candidate());
     match interop {
         Ok(_) => Ok(Prepared {
+            kubectl,
             without_interop: None,
         }),
         Err(error) if require_interop => Err(error),
         Err(error) => Ok(Prepared {
+            kubectl,
             without_interop: Some(format!("{error:#}")),
         }),
     }
