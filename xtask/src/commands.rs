@@ -1,6 +1,7 @@
 //! Running other programs.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -51,6 +52,14 @@ pub(crate) fn cargo() -> Command {
     // Set by cargo for what it runs: the same toolchain, whatever is on the PATH.
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(crate::paths::workspace());
+    // What cargo says about this very package; build scripts that look at it would run again each time.
+    let own = |name: &OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+    };
+    for (name, _) in env::vars_os().filter(|(name, _)| own(name)) {
+        command.env_remove(name);
+    }
     command
 }
 
