@@ -119,7 +119,7 @@ impl<W: Write> Reporter<W> {
         match news.what {
             Report::Elector(elector::Event::Listed { .. }) => self
                 .tell
-                .say(at, format_args!("the elector has listed them all")),
+                .say(at, format_args!("the elector is up and has listed all candidates")),
             Report::Elector(elector::Event::LeadershipChanged(change)) => {
                 self.hear_change(at, change)
             }
