@@ -13,7 +13,7 @@ async fn main() -> anyhow::Result<()> {
     let cluster = connect(&ClientArgs::default()).await?;
     let api = cluster.candidate_api().await?;
     let lease = LeaseKey::new(cluster.namespace(), "example");
-    let config = Config::new(lease, random_identity("example", api), "1.0.0");
+    let config = Config::new(lease, random_identity("example"), "1.0.0");
     let candidate = Candidate::new(cluster, api, config)?;
     let outcome = candidate.run(work, async { _ = shutdown.await }).await?;
     println!("{outcome:?}");

@@ -22,7 +22,8 @@ pub struct Candidate {
 // === impl Candidate ===
 
 impl Candidate {
-    /// A candidate on this cluster, whose LeaseCandidates are those of `api` ([`Cluster::candidate_api`]).
+    /// A candidate on this cluster, whose LeaseCandidates are those of `api` ([`Cluster::candidate_api`]). Where the
+    /// cluster comes to serve others, it registers there; the Lease and its term go on.
     ///
     /// # Errors
     ///

@@ -1,27 +1,24 @@
 //! A name for one process life.
 
-use elector_api::CandidateApi;
 use elector_protocol::Identity;
 use rand::RngExt as _;
 
-/// The host name and a random part, as client-go's `hostname_uuid`: one identity for one process life (R1).
+/// The host name and a random part: one identity for one process life (R1).
 ///
-/// `hostname` may be the Pod's name. Characters that the name of a LeaseCandidate may not have are left out.
-pub fn random_identity(hostname: &str, api: CandidateApi) -> Identity {
-    // The name of a custom resource is a DNS subdomain.
-    let plain = api.group() != CandidateApi::V1Beta1.group();
-    let separator = if plain { '-' } else { '_' };
-    let fits = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || (!plain && *c == '.');
+/// `hostname` may be the Pod's name. Only letters, digits and dashes are kept of it, in lower case: the name of a
+/// LeaseCandidate is a DNS subdomain where it is a custom resource, and the cluster may come to that.
+pub fn random_identity(hostname: &str) -> Identity {
+    let fits = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
     let host: String = hostname.chars().filter(fits).take(200).collect();
-    let host = host.trim_start_matches(['-', '.']);
     let random: u64 = rand::rng().random();
-    let text = format!("{host}{separator}{random:016x}");
-    let text = text.trim_start_matches(['-', '_']).to_ascii_lowercase();
+    let text = format!("{host}-{random:016x}");
+    let text = text.trim_start_matches('-').to_ascii_lowercase();
     Identity::new(text).expect("sixteen digits are not empty")
 }
 
 #[cfg(test)]
 mod tests {
+    use elector_api::CandidateApi;
     use elector_protocol::LeaseKey;
 
     use super::*;
@@ -29,20 +26,21 @@ mod tests {
 
     #[test]
     fn it_is_valid_wherever_the_host_lives() {
-        for api in CandidateApi::ALL {
-            for host in [
-                "node-1.example",
-                "",
-                "Ünïx host",
-                "..",
-                "-a",
-                &"x".repeat(300),
-            ] {
-                let identity = random_identity(host, api);
-                let config = Config::new(LeaseKey::new("ns", "web"), identity.clone(), "1.0.0");
+        for host in [
+            "node-1.example",
+            "",
+            "Ünïx host",
+            "..",
+            "-a",
+            "A_b",
+            &"x".repeat(300),
+        ] {
+            let identity = random_identity(host);
+            let config = Config::new(LeaseKey::new("ns", "web"), identity.clone(), "1.0.0");
+            for api in CandidateApi::ALL {
                 assert_eq!(config.validate(api), Ok(()), "{identity}");
-                assert_ne!(identity, random_identity(host, api));
             }
+            assert_ne!(identity, random_identity(host));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the loop of a session was waiting for, and what each of the two machines is told of it.
 
-use elector_api::{Lease, LeaseCandidate};
+use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_protocol::candidate::{CandidateEvent, LeaseEvent, ReadFailed};
 use elector_protocol::{Instant, ResourceVersion};
 use elector_runtime::{Outcome as Answered, WatchEvent};
@@ -21,6 +21,10 @@ pub(crate) enum Input<T, E> {
     ShutDown,
     LeaseEvent(WatchEvent<Lease>),
     CandidateEvent(WatchEvent<LeaseCandidate>),
+    /// LeaseCandidates are to be registered in this API.
+    Moved(CandidateApi),
+    /// The LeaseCandidate is gone from where it was before.
+    Left,
     Time,
 }
 
@@ -36,7 +40,9 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             Input::ShutDown => self.close(Finish::ShutDown),
             Input::LeaseEvent(event) => self.take_lease_event(now, event),
             Input::CandidateEvent(event) => self.take_candidate_event(event),
-            Input::Time => {}
+            Input::Left => self.farewell_request = None,
+            // The loop moves, as the watch is its own.
+            Input::Moved(_) | Input::Time => {}
         }
         if self.registration.is_withdrawn() {
             self.tenure.handle_withdrawn();
@@ -84,6 +90,9 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                     return Err(RunError::Invalid(error.clone()));
                 }
                 self.trouble.candidate.note(outcome.error());
+                if let Some(error) = outcome.error() {
+                    self.lookout.suspect(error);
+                }
                 let read = candidate_outcome(&outcome, candidate_snapshot);
                 self.registration.handle_outcome(now, read);
                 if let Some(object) = outcome.done() {
@@ -165,9 +174,15 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 }
             }
             WatchEvent::Rewound { .. } => self.registration.ask_read(),
-            WatchEvent::Failed(error) => self.trouble.candidate_watch.note(Some(&error)),
+            WatchEvent::Failed(error) => {
+                self.lookout.suspect(&error);
+                self.trouble.candidate_watch.note(Some(&error));
+            }
             WatchEvent::Gap { .. } => {}
-            WatchEvent::Synced => self.trouble.candidate_watch.note(None),
+            WatchEvent::Synced => {
+                self.lookout.trust();
+                self.trouble.candidate_watch.note(None);
+            }
         }
     }
 

@@ -19,7 +19,7 @@
 //!
 //! # async fn example(cluster: Cluster) -> Result<(), Box<dyn std::error::Error>> {
 //! let api = cluster.candidate_api().await?;
-//! let config = Config::new(LeaseKey::new("default", "web"), random_identity("web-0", api), "1.2.0");
+//! let config = Config::new(LeaseKey::new("default", "web"), random_identity("web-0"), "1.2.0");
 //! let candidate = Candidate::new(cluster, api, config)?;
 //! let work = |leadership: Leadership| async move {
 //!     println!("leading, token {}", leadership.token());
@@ -40,6 +40,7 @@ mod config;
 mod identity;
 mod intake;
 mod leadership;
+mod moves;
 mod outcome;
 mod requests;
 mod session;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::candidate::{Effect, Registration, StopReason, Tenure, TenureConfig};
-use elector_protocol::{Instant, LeaseKey, Term, Token};
-use elector_runtime::{Clock, Scope, Watch, WatchOptions, Writer, watch_candidates, watch_leases};
+use elector_protocol::{Instant, Term, Token};
+use elector_runtime::{Clock, Lookout, Scope, Watch, WatchOptions, Writer, watch_leases};
 use futures::future::BoxFuture;
 
 use crate::config::{AfterTerm, Config};
@@ -26,7 +26,7 @@ pub(crate) type Observer = Box<dyn FnMut(&Event) + Send>;
 /// Everything that one run owns. Dropping it drops the work, the watches and the requests.
 pub(crate) struct Session<T, E> {
     pub(crate) config: Config,
-    writer: Writer,
+    pub(crate) writer: Writer,
     pub(crate) clock: Arc<dyn Clock>,
     observer: Observer,
     pub(crate) tenure: Tenure,
@@ -37,14 +37,20 @@ pub(crate) struct Session<T, E> {
     pub(crate) object: Option<LeaseCandidate>,
     pub(crate) lease_request: Option<BoxFuture<'static, LeaseAnswer>>,
     pub(crate) candidate_request: Option<BoxFuture<'static, CandidateAnswer>>,
+    /// Tells when the LeaseCandidate has to be registered elsewhere.
+    pub(crate) lookout: Lookout,
+    /// The removal of a LeaseCandidate from where it is of no use any more.
+    pub(crate) farewell_request: Option<BoxFuture<'static, ()>>,
+    /// Any number that differs from process to process.
+    pub(crate) seed: u64,
     pub(crate) work: Option<Work<T, E>>,
     /// The term that began last and whose end has not been told.
     term: Option<Term>,
     last_end: Option<TermEnd>,
-    registered: bool,
+    pub(crate) registered: bool,
     /// When the Lease last changed, as far as this process knows.
     pub(crate) heard_at: Instant,
-    finish: Option<Finish<T, E>>,
+    pub(crate) finish: Option<Finish<T, E>>,
     /// Until when a shutdown waits for the server.
     farewell: Option<Instant>,
     pub(crate) trouble: Troubles,
@@ -62,6 +68,9 @@ pub(crate) enum Finish<T, E> {
 /// The least time that a request gets, even where the belief is nearly over.
 const SHORTEST_REQUEST: Duration = Duration::from_millis(100);
 
+/// How often a better API of LeaseCandidates is asked for, where there may be one. There may be thousands of candidates.
+const LOOK_OUT_EVERY: Duration = Duration::from_secs(60);
+
 /// How many requests a shutdown waits for at most.
 const FAREWELL_REQUESTS: u32 = 2;
 
@@ -78,8 +87,13 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             identity: config.identity.clone(),
             timing: config.timing.clone(),
         }));
+        let seed = RandomState::new().build_hasher().finish();
+        let api = writer.candidate_api();
         Self {
             tenure,
+            lookout: Lookout::new(writer.cluster().clone(), api, LOOK_OUT_EVERY, seed),
+            farewell_request: None,
+            seed,
             registration: Registration::new(config.lease.name.clone()),
             heard_at: clock.holder(),
             config,
@@ -109,7 +123,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let (mut leases, mut candidates) = self.watches();
+        let (mut leases, mut candidates) = (self.watch_lease(), self.watch_candidate());
         let mut shutdown = pin!(shutdown);
         loop {
             let wake_at = self.advance(&mut work)?;
@@ -125,28 +139,24 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 answer = answered(&mut self.candidate_request) => Input::Candidate(answer),
                 event = leases.next() => Input::LeaseEvent(event),
                 event = candidates.next() => Input::CandidateEvent(event),
+                api = self.lookout.moved(), if self.finish.is_none() => Input::Moved(api),
+                () = answered(&mut self.farewell_request) => Input::Left,
                 () = sleep_until(&*clock, wake_at) => Input::Time,
             };
-            self.take(input)?;
+            if let Input::Moved(api) = input {
+                if self.move_to(api) {
+                    candidates = self.watch_candidate();
+                }
+            } else {
+                self.take(input)?;
+            }
         }
     }
 
-    fn watches(&self) -> (Watch<Lease>, Watch<LeaseCandidate>) {
-        let cluster = self.writer.cluster();
-        // Any number that differs from process to process.
-        let seed = RandomState::new().build_hasher().finish();
-        let options = WatchOptions::candidate(seed);
-        let lease = self.config.lease.clone();
-        let own = LeaseKey::new(lease.namespace.clone(), self.config.identity.as_str());
-        (
-            watch_leases(cluster, &Scope::Object(lease), &options),
-            watch_candidates(
-                cluster,
-                self.writer.candidate_api(),
-                &Scope::Object(own),
-                &options,
-            ),
-        )
+    fn watch_lease(&self) -> Watch<Lease> {
+        let lease = Scope::Object(self.config.lease.clone());
+        let options = WatchOptions::candidate(self.seed);
+        watch_leases(self.writer.cluster(), &lease, &options)
     }
 
     /// Takes both machines as far as they go now. Returns when to look again.

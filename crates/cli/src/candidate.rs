@@ -135,7 +135,7 @@ async fn campaign(args: CandidateArgs) -> anyhow::Result<ExitCode> {
     let namespace = namespace.unwrap_or_else(|| cluster.namespace().to_owned());
     let identity = match &args.name {
         Some(name) => Identity::new(name.as_str()).context("use --name: it is empty")?,
-        None => random_identity(&host_name(), api),
+        None => random_identity(&host_name()),
     };
     let config = args.config(LeaseKey::new(namespace, args.lease.as_str()), identity);
     if let Err(error) = config.validate(api) {

@@ -56,6 +56,15 @@ impl Writer {
         }
     }
 
+    /// The same writer for LeaseCandidates of another API.
+    #[must_use]
+    pub fn with_candidate_api(&self, candidates: CandidateApi) -> Self {
+        Self {
+            candidates,
+            ..self.clone()
+        }
+    }
+
     /// Where it writes to.
     pub const fn cluster(&self) -> &Cluster {
         &self.cluster

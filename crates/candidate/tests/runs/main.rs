@@ -6,6 +6,7 @@
 )]
 
 mod ends;
+mod moves;
 mod server;
 mod terms;
 mod troubles;
@@ -50,9 +51,22 @@ fn start<F>(
 where
     F: Future<Output = Result> + Send + 'static,
 {
+    start_in(CandidateApi::V1Beta1, server, config, work)
+}
+
+/// The same for a candidate that registers in another API at first.
+fn start_in<F>(
+    api: CandidateApi,
+    server: &Server,
+    config: Config,
+    work: impl FnMut(Leadership) -> F + Send + 'static,
+) -> Running
+where
+    F: Future<Output = Result> + Send + 'static,
+{
     let events = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&events);
-    let candidate = Candidate::new(server.cluster(), CandidateApi::V1Beta1, config)
+    let candidate = Candidate::new(server.cluster(), api, config)
         .unwrap()
         .with_clock(clock())
         .observed_by(move |event| told.lock().unwrap().push(event.clone()));

@@ -46,6 +46,10 @@ struct State {
     log: Vec<(String, &'static str, Value)>,
     version: u64,
     fault: Fault,
+    /// The group versions in which candidates are served.
+    apis: Vec<&'static str>,
+    /// Raised when connections break.
+    generation: u64,
 }
 
 type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
@@ -62,6 +66,7 @@ impl Server {
             state: Arc::default(),
             changed: watch::Sender::new(0),
         };
+        server.state.lock().unwrap().apis = vec!["coordination.k8s.io/v1beta1"];
         let born = json!({"metadata": {"name": "web", "namespace": "default"}, "spec": {"holderIdentity": ""}});
         server.create(&format!("{LEASES}/web"), born);
         server
@@ -83,6 +88,32 @@ impl Server {
     pub(crate) fn break_by(&self, fault: Fault) {
         self.state.lock().unwrap().fault = fault;
         self.changed.send_modify(|_| {});
+    }
+
+    /// From now on candidates are served in these group versions. Every connection breaks, as when the API server is
+    /// restarted; custom resources go with their definition.
+    pub(crate) fn offer(&self, apis: &[&'static str]) {
+        let gone: Vec<String> = {
+            let mut state = self.state.lock().unwrap();
+            state.apis = apis.to_vec();
+            state.generation += 1;
+            let custom = apis.iter().any(|api| api.starts_with("elector.dev"));
+            let objects = state.objects.keys();
+            objects
+                .filter(|path| !custom && path.starts_with("/apis/elector.dev"))
+                .cloned()
+                .collect()
+        };
+        for path in gone {
+            self.delete(&path);
+        }
+        self.changed.send_modify(|_| {});
+    }
+
+    /// The candidate's object in this API as it stands.
+    pub(crate) fn candidate_in(&self, api: &str, name: &str) -> Option<Value> {
+        let path = format!("/apis/{api}/namespaces/default/leasecandidates/{name}");
+        self.state.lock().unwrap().objects.get(&path).cloned()
     }
 
     /// The Lease as it stands.
@@ -237,6 +268,9 @@ impl Server {
             if fault == Fault::Hangs && !watches {
                 return std::future::pending().await;
             }
+            if let Some(reply) = self.discover(&path) {
+                return Ok(reply);
+            }
             if watches {
                 return Ok(self.watch(&path, &query));
             }
@@ -291,6 +325,40 @@ impl Server {
         }
     }
 
+    /// The answer about an API, or about one that is not served.
+    fn discover(&self, path: &str) -> Option<Reply> {
+        let parts: Vec<&str> = path.trim_start_matches('/').splitn(4, '/').collect();
+        let apis = self.state.lock().unwrap().apis.clone();
+        match parts[..] {
+            ["apis", group] => {
+                let versions: Vec<_> = apis
+                    .iter()
+                    .filter_map(|api| api.strip_prefix(group)?.strip_prefix('/'))
+                    .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
+                    .collect();
+                let body = json!({"kind": "APIGroup", "apiVersion": "v1", "name": group, "versions": versions});
+                Some(json_reply(200, &body))
+            }
+            ["apis", group, version] if apis.contains(&&*format!("{group}/{version}")) => {
+                let resource = json!({
+                    "name": "leasecandidates", "kind": "LeaseCandidate", "namespaced": true, "singularName": "",
+                    "verbs": [],
+                });
+                let api = format!("{group}/{version}");
+                Some(json_reply(
+                    200,
+                    &json!({"groupVersion": api, "resources": [resource]}),
+                ))
+            }
+            ["apis", _, _] => Some(status(404, "NotFound")),
+            ["apis", group, version, rest] if rest.contains("/leasecandidates") => {
+                let served = apis.contains(&&*format!("{group}/{version}"));
+                (!served).then(|| status(404, "NotFound"))
+            }
+            _ => None,
+        }
+    }
+
     fn list(&self, path: &str, query: &str) -> Reply {
         let state = self.state.lock().unwrap();
         let items: Vec<_> = state
@@ -313,6 +381,7 @@ impl Server {
             .unwrap();
         let (path, query) = (path.to_owned(), query.to_owned());
         let state = Arc::clone(&self.state);
+        let generation = state.lock().unwrap().generation;
         let events = stream::unfold(
             (0, self.changed.subscribe()),
             move |(mut next, mut changed)| {
@@ -322,6 +391,9 @@ impl Server {
                         changed.borrow_and_update();
                         let found = {
                             let state = state.lock().unwrap();
+                            if state.generation != generation {
+                                return None;
+                            }
                             let dead = matches!(state.fault, Fault::Hangs | Fault::WatchesFrozen);
                             let mut found = None;
                             while !dead && found.is_none() && next < state.log.len() {

@@ -230,7 +230,8 @@ async fn candidates_are_written_to_the_api_that_is_served() {
     let reply = || Reply::Json(200, serde_json::to_value(candidate()).unwrap());
     let deleted = Reply::Json(200, json!({"kind": "Status", "status": "Success"}));
     let script = Script::new([reply(), reply(), reply(), deleted]);
-    let writer = Writer::new(script.cluster(), CandidateApi::Elector);
+    let writer = Writer::new(script.cluster(), CandidateApi::V1Beta1)
+        .with_candidate_api(CandidateApi::Elector);
     let done = writer.post_candidate(&candidate()).await.done().unwrap();
     assert_eq!(done.api, CandidateApi::Elector);
     let done = writer.put_candidate(&candidate()).await.done().unwrap();
