@@ -117,9 +117,10 @@ impl<W: Write> Reporter<W> {
     pub(super) fn hear(&mut self, news: News) -> io::Result<()> {
         let at = news.at;
         match news.what {
-            Report::Elector(elector::Event::Listed { .. }) => self
-                .tell
-                .say(at, format_args!("the elector is up and has listed all candidates")),
+            Report::Elector(elector::Event::Listed { .. }) => self.tell.say(
+                at,
+                format_args!("the elector is up and has listed all candidates"),
+            ),
             Report::Elector(elector::Event::LeadershipChanged(change)) => {
                 self.hear_change(at, change)
             }
