@@ -12,6 +12,7 @@
 //! against the rules, whatever the scenario was about.
 
 mod candidate;
+pub mod definition;
 mod explain;
 mod harness;
 mod journal;
@@ -31,5 +32,5 @@ pub use judge::{Belief, Maker, Member, Roster, beliefs, judge};
 pub use process::Process;
 pub use programs::{Interop, Programs};
 pub use recorder::{Journals, Recorder};
-pub use site::{Gate, Site, command};
+pub use site::{Mode, Site, command};
 pub use world::{LONGEST_LEASE, World};

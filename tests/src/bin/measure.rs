@@ -19,10 +19,11 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, ValueEnum};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    EventKind, Gate, Maker, Process, Programs, Site, What, World, between, warm_up,
+    EventKind, Maker, Mode, Process, Programs, Site, What, World, between, warm_up,
 };
 use futures::{StreamExt as _, stream};
 use serde_json::json;
+use xtask::release::Release;
 
 /// Measures cold start, hand-over and crash on a real kube-apiserver and etcd.
 #[derive(Parser, Clone, Debug)]
@@ -36,15 +37,18 @@ struct Arguments {
     /// Which cases, all if none is given
     #[arg(long = "case", value_enum)]
     cases: Vec<Case>,
-    /// Which gate, both if none is given
-    #[arg(long = "gate", value_enum)]
-    gates: Vec<GateName>,
+    /// On which kind of cluster, all if none is given
+    #[arg(long = "mode", value_enum)]
+    modes: Vec<ModeName>,
     /// Whose candidates, both if none is given
     #[arg(long = "candidates", value_enum)]
     makers: Vec<MakerName>,
-    /// Measure Kubernetes' built-in controller with client-go candidates instead of Elector
-    #[arg(long)]
-    builtin: bool,
+    /// Who elects; Kubernetes' built-in controller with client-go candidates only
+    #[arg(long = "elector", value_enum, default_value = "ours")]
+    electors: Vec<ElectorName>,
+    /// Release of Kubernetes
+    #[arg(long, value_name = "1.N")]
+    kubernetes: Option<Release>,
     /// The cargo profile of `elector`
     #[arg(long, default_value = "release")]
     profile: String,
@@ -64,9 +68,16 @@ enum Case {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum GateName {
-    On,
-    Off,
+enum ModeName {
+    GateOn,
+    GateOff,
+    Custom,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ElectorName {
+    Ours,
+    BuiltIn,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -85,7 +96,7 @@ type Table = BTreeMap<(String, &'static str), Vec<f64>>;
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     case: Case,
-    gate: Gate,
+    mode: Mode,
     maker: Maker,
     builtin: bool,
 }
@@ -109,7 +120,10 @@ fn measure(arguments: &Arguments) -> Result<()> {
         !kinds.is_empty(),
         "there is nothing to measure: the built-in controller needs the gate and client-go"
     );
-    let programs = Arc::new(Programs::build(&arguments.profile)?);
+    let programs = Arc::new(Programs::build_for(
+        &arguments.profile,
+        arguments.kubernetes,
+    )?);
     let mut out: Box<dyn Write> = match &arguments.out {
         Some(path) => Box::new(
             File::create(path).with_context(|| format!("failed to create {}", path.display()))?,
@@ -120,21 +134,25 @@ fn measure(arguments: &Arguments) -> Result<()> {
         .enable_all()
         .build()?;
     let mut table = Table::new();
-    for gate in [Gate::On, Gate::Off] {
+    let mut sites: Vec<(Mode, bool)> = Vec::new();
+    for kind in &kinds {
+        if !sites.contains(&kind.site()) {
+            sites.push(kind.site());
+        }
+    }
+    for site in sites {
         let kinds: Vec<Kind> = kinds
             .iter()
-            .filter(|kind| kind.gate == gate)
+            .filter(|kind| kind.site() == site)
             .copied()
             .collect();
-        if !kinds.is_empty() {
-            runtime.block_on(on_one_site(
-                arguments,
-                &kinds,
-                Arc::clone(&programs),
-                &mut out,
-                &mut table,
-            ))?;
-        }
+        runtime.block_on(on_one_site(
+            arguments,
+            &kinds,
+            Arc::clone(&programs),
+            &mut out,
+            &mut table,
+        ))?;
     }
     summarize(&table);
     Ok(())
@@ -147,15 +165,15 @@ async fn on_one_site(
     out: &mut dyn Write,
     table: &mut Table,
 ) -> Result<()> {
-    let gate = kinds[0].gate;
+    let (mode, builtin) = kinds[0].site();
     let folder = tempfile::Builder::new()
         .prefix("elector-measure-")
         .tempdir()?;
-    let site = Arc::new(Site::start(gate, programs, folder.path().to_owned(), true).await?);
-    let _elector: Option<Process> = if arguments.builtin {
+    let site = Arc::new(Site::start(mode, programs, folder.path().to_owned(), true).await?);
+    let _elector: Option<Process> = if builtin {
         None
     } else {
-        let elector = site.elector("elector", gate.elector_flags().iter().copied())?;
+        let elector = site.elector("elector", mode.elector_flags().iter().copied())?;
         warm_up(&site).await?;
         Some(elector)
     };
@@ -181,7 +199,8 @@ async fn on_one_site(
             .collect();
         let line = json!({
             "case": kind.case.to_possible_value().map(|value| value.get_name().to_owned()),
-            "gate": kind.gate.to_string(),
+            "kubernetes": site.cluster().release().to_string(),
+            "mode": kind.mode.to_string(),
             "candidates": if kind.maker == Maker::Ours { "ours" } else { "client-go" },
             "elector": if kind.builtin { "built-in" } else { "ours" },
             "run": run,
@@ -326,10 +345,10 @@ impl Arguments {
         } else {
             &self.cases
         };
-        let gates: &[GateName] = if self.gates.is_empty() {
-            GateName::value_variants()
+        let modes: &[ModeName] = if self.modes.is_empty() {
+            ModeName::value_variants()
         } else {
-            &self.gates
+            &self.modes
         };
         let makers: &[MakerName] = if self.makers.is_empty() {
             MakerName::value_variants()
@@ -337,24 +356,24 @@ impl Arguments {
             &self.makers
         };
         let mut kinds = Vec::new();
-        for &gate in gates {
-            for &maker in makers {
-                for &case in cases {
-                    let kind = Kind {
-                        case,
-                        gate: if gate == GateName::On {
-                            Gate::On
-                        } else {
-                            Gate::Off
-                        },
-                        maker: if maker == MakerName::Ours {
-                            Maker::Ours
-                        } else {
-                            Maker::ClientGo
-                        },
-                        builtin: self.builtin,
-                    };
-                    kinds.push(kind);
+        for &elector in &self.electors {
+            for &mode in modes {
+                for &maker in makers {
+                    for &case in cases {
+                        kinds.push(Kind {
+                            case,
+                            mode: match mode {
+                                ModeName::GateOn => Mode::GateOn,
+                                ModeName::GateOff => Mode::GateOff,
+                                ModeName::Custom => Mode::Custom,
+                            },
+                            maker: match maker {
+                                MakerName::Ours => Maker::Ours,
+                                MakerName::ClientGo => Maker::ClientGo,
+                            },
+                            builtin: elector == ElectorName::BuiltIn,
+                        });
+                    }
                 }
             }
         }
@@ -369,9 +388,16 @@ impl Kind {
     fn is_possible(self) -> bool {
         let client_go = self.maker == Maker::ClientGo;
         // Without the gate a client-go leader cannot be asked to make room.
-        let yields = !client_go || self.gate == Gate::On || self.case != Case::HandOver;
-        let builtin_elects = !self.builtin || (client_go && self.gate == Gate::On);
-        yields && builtin_elects
+        let yields = !client_go || self.mode == Mode::GateOn || self.case != Case::HandOver;
+        let builtin_elects = !self.builtin || (client_go && self.mode == Mode::GateOn);
+        // client-go knows no custom resources.
+        let registers = !client_go || self.mode != Mode::Custom;
+        yields && builtin_elects && registers
+    }
+
+    /// The cluster that it is measured on: the two electors do not share one.
+    fn site(self) -> (Mode, bool) {
+        (self.mode, self.builtin)
     }
 
     fn label(self) -> String {
@@ -386,6 +412,6 @@ impl Kind {
             "client-go"
         };
         let builtin = if self.builtin { ", built-in" } else { "" };
-        format!("{case}, {maker}, {}{builtin}", self.gate)
+        format!("{case}, {maker}, {}{builtin}", self.mode)
     }
 }

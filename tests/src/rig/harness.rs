@@ -18,7 +18,7 @@ use crate::rig::judge::Maker;
 use crate::rig::process::Process;
 use crate::rig::programs::Programs;
 use crate::rig::request::Request;
-use crate::rig::site::{Gate, Site};
+use crate::rig::site::{Mode, Site};
 use crate::rig::world::World;
 
 /// What a scenario does. The world is judged after it has ended.
@@ -28,7 +28,7 @@ pub type Play = fn(Arc<World>) -> Pin<Box<dyn Future<Output = Result<()>> + Send
 #[derive(Clone, Debug)]
 pub struct Scenario {
     name: &'static str,
-    gate: Gate,
+    mode: Mode,
     maker: Maker,
     ground: Ground,
     lasts: Duration,
@@ -55,7 +55,7 @@ pub struct Suite {
 struct Grounds {
     programs: Arc<Programs>,
     folder: PathBuf,
-    shared: BTreeMap<Gate, OnceCell<SharedGround>>,
+    shared: BTreeMap<Mode, OnceCell<SharedGround>>,
     /// Starting a cluster takes both cores for seconds, and each that runs takes memory.
     own: Semaphore,
 }
@@ -95,10 +95,10 @@ const HANG: Duration = Duration::from_secs(180);
 
 impl Scenario {
     fn full_name(&self) -> String {
-        let gate = self.gate.to_string().replace(' ', "_");
+        let mode = self.mode.to_string().replace(' ', "_");
         match self.maker {
-            Maker::Ours => format!("{}::{gate}", self.name),
-            Maker::ClientGo => format!("{}::{gate}::client_go", self.name),
+            Maker::Ours => format!("{}::{mode}", self.name),
+            Maker::ClientGo => format!("{}::{mode}::client_go", self.name),
         }
     }
 
@@ -111,22 +111,22 @@ impl Scenario {
 // === impl Suite ===
 
 impl Suite {
-    /// Adds a scenario once for each gate and each maker. `lasts` is how long it takes, so that the long ones start
+    /// Adds a scenario once for each mode and each maker. `lasts` is how long it takes, so that the long ones start
     /// first.
     pub fn add(
         &mut self,
         name: &'static str,
         ground: Ground,
         makers: &[Maker],
-        gates: &[Gate],
+        modes: &[Mode],
         lasts: Duration,
         play: Play,
     ) {
-        for &gate in gates {
+        for &mode in modes {
             for &maker in makers {
                 self.scenarios.push(Scenario {
                     name,
-                    gate,
+                    mode,
                     maker,
                     ground,
                     lasts,
@@ -191,13 +191,13 @@ impl Suite {
 
 impl Grounds {
     /// The shared cluster; waits until its elector elects a new deployment at once.
-    async fn shared(&self, gate: Gate) -> Result<Arc<Site>> {
-        let cell = self.shared.get(&gate).context("no such ground")?;
+    async fn shared(&self, mode: Mode) -> Result<Arc<Site>> {
+        let cell = self.shared.get(&mode).context("no such ground")?;
         let ground = cell.get_or_try_init(|| async {
             let site = self
-                .start(gate, &gate.to_string().replace(' ', "-"))
+                .start(mode, &mode.to_string().replace(' ', "-"))
                 .await?;
-            let elector = site.elector("elector", gate.elector_flags().iter().copied())?;
+            let elector = site.elector("elector", mode.elector_flags().iter().copied())?;
             warm_up(&site)
                 .await
                 .context("the elector of a shared cluster elects nobody")?;
@@ -209,9 +209,9 @@ impl Grounds {
         Ok(Arc::clone(&ground.await?.site))
     }
 
-    async fn start(&self, gate: Gate, folder: &str) -> Result<Arc<Site>> {
+    async fn start(&self, mode: Mode, folder: &str) -> Result<Arc<Site>> {
         let site = Site::start(
-            gate,
+            mode,
             Arc::clone(&self.programs),
             self.folder.join(folder),
             false,
@@ -252,7 +252,7 @@ async fn run_all(
     folder: &Path,
     jobs: usize,
 ) -> Vec<Outcome> {
-    let shared = [Gate::On, Gate::Off].map(|gate| (gate, OnceCell::new()));
+    let shared = [Mode::GateOn, Mode::GateOff, Mode::Custom].map(|mode| (mode, OnceCell::new()));
     let own = Semaphore::new(OWN_CLUSTERS);
     let grounds = Arc::new(Grounds {
         programs,
@@ -298,12 +298,12 @@ async fn run_one(
 ) -> Result<(Vec<(String, Duration)>, Duration)> {
     let namespace = scenario.namespace();
     let (_own, site) = match scenario.ground {
-        Ground::Shared => (None, grounds.shared(scenario.gate).await?),
+        Ground::Shared => (None, grounds.shared(scenario.mode).await?),
         Ground::Own => {
             let permit = grounds.own.acquire().await?;
             (
                 Some(permit),
-                grounds.start(scenario.gate, &namespace).await?,
+                grounds.start(scenario.mode, &namespace).await?,
             )
         }
     };

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, bail};
 use xtask::binaries::{self, Binary, Toolbox};
 use xtask::paths;
+use xtask::release::Release;
 
 /// Where the programs lie.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub struct Programs {
     pub interop: Option<Interop>,
     /// Kubernetes' own command-line client.
     pub kubectl: PathBuf,
+    /// The release of the clusters; `None` for the usual one.
+    pub release: Option<Release>,
 }
 
 /// Unmodified programs that stand for election.
@@ -31,23 +34,41 @@ pub struct Interop {
 /// Names a ready `elector` binary, so that none is built.
 const ELECTOR_BIN: &str = "ELECTOR_BIN";
 
+/// Names another release of Kubernetes than the usual one, such as 1.31.
+const ELECTOR_KUBERNETES: &str = "ELECTOR_KUBERNETES";
+
 // === impl Programs ===
 
 impl Programs {
     /// Builds what is not there yet; takes minutes the first time. `profile` is that of `elector`, unless the
-    /// environment variable `ELECTOR_BIN` names one that is ready. `ELECTOR_INTEROP=0` does without [`Interop`].
+    /// environment variable `ELECTOR_BIN` names one that is ready. `ELECTOR_INTEROP=0` does without [`Interop`], and
+    /// `ELECTOR_KUBERNETES` names another release of the clusters.
     ///
     /// # Errors
     /// When something cannot be built.
     pub fn build(profile: &str) -> Result<Self> {
+        let release = match env::var(ELECTOR_KUBERNETES) {
+            Ok(text) if !text.is_empty() => Some(text.parse::<Release>()?),
+            _ => None,
+        };
+        Self::build_for(profile, release)
+    }
+
+    /// The same for clusters of this release, `None` for the usual one.
+    ///
+    /// # Errors
+    /// When something cannot be built.
+    pub fn build_for(profile: &str, release: Option<Release>) -> Result<Self> {
         let elector = match env::var_os(ELECTOR_BIN).filter(|path| !path.is_empty()) {
             Some(path) => PathBuf::from(path),
             None => build_elector(profile)?,
         };
-        let toolbox = Toolbox::new(None)?;
+        let toolbox = Toolbox::new(release)?;
         // Not needed here, but better now than in the middle of a scenario.
         toolbox.path(Binary::Etcd)?;
         toolbox.path(Binary::KubeApiserver)?;
+        // These get along with every release that is tested.
+        let toolbox = Toolbox::new(None)?;
         let interop = match env::var_os(ELECTOR_INTEROP) {
             Some(value) if value == "0" => None,
             _ => Some(Interop {
@@ -59,6 +80,7 @@ impl Programs {
             elector,
             interop,
             kubectl: toolbox.path(Binary::Kubectl)?,
+            release,
         })
     }
 

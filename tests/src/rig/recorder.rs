@@ -27,7 +27,7 @@ pub struct Journals {
 pub struct Recorder {
     journals: Arc<Journals>,
     // Dropped with the recorder, which ends the watches.
-    _watches: JoinSet<()>,
+    watches: Mutex<JoinSet<()>>,
 }
 
 /// How long a watch is asked to last; its end is no gap, since the next one starts where it ended.
@@ -56,15 +56,13 @@ impl Recorder {
     ///
     /// # Errors
     /// When the first lists fail.
-    pub async fn start(client: &Client) -> Result<Self> {
+    pub async fn start(client: &Client, api: CandidateApi) -> Result<Self> {
         let journals = Arc::new(Journals::default());
-        let mut watches = JoinSet::new();
         let leases: Api<Lease> = Api::all(client.clone());
-        let candidates: Api<LeaseCandidate> = Api::all_with(client.clone(), &CandidateApi::V1Beta1);
-        let lease_version = list(&leases).await?;
-        let candidate_version = list(&candidates).await?;
+        let version = list(&leases).await?.0;
         let book = Arc::clone(&journals);
-        watches.spawn(follow(leases, lease_version, move |lease, gone| {
+        let mut watches = JoinSet::new();
+        watches.spawn(follow(leases, version, move |lease, gone| {
             let (name, lease) = (lease.name_any(), Arc::new(lease));
             let journal = book.of(lease.metadata.namespace.as_deref().unwrap_or_default());
             let what = if gone {
@@ -74,25 +72,41 @@ impl Recorder {
             };
             journal.record(now(), what);
         }));
-        let book = Arc::clone(&journals);
-        watches.spawn(follow(
-            candidates,
-            candidate_version,
-            move |candidate, gone| {
-                let (name, candidate) = (candidate.name_any(), Arc::new(candidate));
-                let journal = book.of(candidate.metadata.namespace.as_deref().unwrap_or_default());
-                let what = if gone {
-                    What::CandidateGone(name, candidate)
-                } else {
-                    What::Candidate(name, candidate)
-                };
-                journal.record(now(), what);
-            },
-        ));
-        Ok(Self {
+        let recorder = Self {
             journals,
-            _watches: watches,
-        })
+            watches: Mutex::new(watches),
+        };
+        recorder.follow_candidates(client, api).await?;
+        Ok(recorder)
+    }
+
+    /// Watches the candidates of this API too, those that exist included, until it is served no more.
+    ///
+    /// # Errors
+    /// When the first list fails.
+    pub async fn follow_candidates(&self, client: &Client, api: CandidateApi) -> Result<()> {
+        let candidates: Api<LeaseCandidate> = Api::all_with(client.clone(), &api);
+        let (version, found) = list(&candidates).await?;
+        let book = Arc::clone(&self.journals);
+        let seen = move |mut candidate: LeaseCandidate, gone: bool| {
+            candidate.api = api;
+            let (name, candidate) = (candidate.name_any(), Arc::new(candidate));
+            let journal = book.of(candidate.metadata.namespace.as_deref().unwrap_or_default());
+            let what = if gone {
+                What::CandidateGone(name, candidate)
+            } else {
+                What::Candidate(name, candidate)
+            };
+            journal.record(now(), what);
+        };
+        for candidate in found {
+            seen(candidate, false);
+        }
+        self.watches
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .spawn(follow(candidates, version, seen));
+        Ok(())
     }
 
     /// The journal of a namespace.
@@ -101,7 +115,8 @@ impl Recorder {
     }
 }
 
-async fn list<K>(api: &Api<K>) -> Result<String>
+/// The version of a list, and what is in it.
+async fn list<K>(api: &Api<K>) -> Result<(String, Vec<K>)>
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
@@ -109,18 +124,25 @@ where
         .list(&ListParams::default())
         .await
         .context("failed to list what is to be watched")?;
-    list.metadata
-        .resource_version
-        .context("a list without a resourceVersion")
+    let version = list.metadata.resource_version;
+    Ok((
+        version.context("a list without a resourceVersion")?,
+        list.items,
+    ))
 }
 
-/// Follows all changes since `version`; opens the watch again where the last one ended.
+/// Follows all changes since `version`; opens the watch again where the last one ended, as long as the resource is
+/// served.
 async fn follow<K>(api: Api<K>, mut version: String, mut seen: impl FnMut(K, bool))
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
     loop {
         if let Err(error) = follow_once(&api, &mut version, &mut seen).await {
+            let gone = matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404);
+            if gone {
+                return;
+            }
             // A gap would be noticed as a revision that nobody explains; the end of the cluster ends in this line too.
             tracing::debug!(%error, "a watch ended");
             sleep(PAUSE).await;

@@ -7,53 +7,73 @@ use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use elector_api::CandidateApi;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::task::spawn_blocking;
 use xtask::cluster::{Cluster, Options};
+use xtask::release::Release;
 
+use crate::rig::definition;
 use crate::rig::journal::Journal;
 use crate::rig::process::Process;
 use crate::rig::programs::Programs;
 use crate::rig::recorder::Recorder;
 
-/// Whether the feature gate CoordinatedLeaderElection is on. With it off, LeaseCandidates are served all the same.
+/// What kind of LeaseCandidates a cluster has, and who else elects there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Gate {
-    /// Kubernetes' own controller elects, until it is replaced.
-    On,
-    /// The server drops `spec.strategy` and `spec.preferredHolder`.
-    Off,
+pub enum Mode {
+    /// The feature gate CoordinatedLeaderElection is on: Kubernetes' own controller elects, until it is replaced.
+    GateOn,
+    /// The gate is off, and LeaseCandidates are served all the same. The server drops `spec.strategy` and
+    /// `spec.preferredHolder`.
+    GateOff,
+    /// The gate is off and no LeaseCandidates are served but custom resources: every cluster that nobody prepared.
+    Custom,
 }
 
 /// A running cluster.
 pub struct Site {
-    gate: Gate,
+    mode: Mode,
     programs: Arc<Programs>,
     folder: PathBuf,
     client: Client,
+    api: CandidateApi,
     // Dropped in this order: the watches end before their server does.
     recorder: Recorder,
     cluster: Cluster,
 }
 
-// === impl Gate ===
+// === impl Mode ===
 
-impl Gate {
+impl Mode {
     /// What `elector run` needs to be told, to elect on such a cluster.
     pub fn elector_flags(self) -> &'static [&'static str] {
         match self {
-            Self::On => &["--replace-builtin"],
-            Self::Off => &[],
+            Self::GateOn => &["--replace-builtin"],
+            Self::GateOff | Self::Custom => &[],
         }
+    }
+
+    /// The LeaseCandidates of such a cluster of that release.
+    fn candidate_api(self, release: Release) -> Result<CandidateApi> {
+        if self == Self::Custom {
+            return Ok(CandidateApi::Elector);
+        }
+        let version = release
+            .candidate_api()
+            .with_context(|| format!("Kubernetes {release} serves no LeaseCandidates"))?;
+        CandidateApi::of_api_version(&format!("coordination.k8s.io/{version}"))
+            .with_context(|| format!("coordination.k8s.io/{version} is unknown"))
     }
 }
 
-impl fmt::Display for Gate {
+impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::On => "gate on",
-            Self::Off => "gate off",
+            Self::GateOn => "gate on",
+            Self::GateOff => "gate off",
+            Self::Custom => "custom",
         })
     }
 }
@@ -66,7 +86,7 @@ impl Site {
     /// # Errors
     /// When the cluster does not start.
     pub async fn start(
-        gate: Gate,
+        mode: Mode,
         programs: Arc<Programs>,
         folder: PathBuf,
         fsync: bool,
@@ -74,15 +94,22 @@ impl Site {
         fs::create_dir_all(&folder)
             .with_context(|| format!("failed to create {}", folder.display()))?;
         let options = Options {
-            gate: gate == Gate::On,
+            gate: mode == Mode::GateOn,
+            serve_candidates: mode != Mode::Custom,
+            kubernetes: programs.release,
             fsync,
             ..Options::default()
         };
         let cluster = spawn_blocking(move || Cluster::start(&options)).await??;
         let client = client(&cluster.kubeconfig()).await?;
-        let recorder = Recorder::start(&client).await?;
+        if mode == Mode::Custom {
+            definition::install(&client).await?;
+        }
+        let api = mode.candidate_api(cluster.release())?;
+        let recorder = Recorder::start(&client, api).await?;
         Ok(Self {
-            gate,
+            mode,
+            api,
             programs,
             folder,
             client,
@@ -91,9 +118,22 @@ impl Site {
         })
     }
 
-    /// The gate.
-    pub fn gate(&self) -> Gate {
-        self.gate
+    /// What kind of cluster it is.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Where its LeaseCandidates are.
+    pub fn candidate_api(&self) -> CandidateApi {
+        self.api
+    }
+
+    /// Records the candidates of another API too, from when it is served.
+    ///
+    /// # Errors
+    /// When they cannot be listed.
+    pub async fn record(&self, api: CandidateApi) -> Result<()> {
+        self.recorder.follow_candidates(&self.client, api).await
     }
 
     /// The programs under test.
@@ -145,7 +185,7 @@ impl fmt::Debug for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = self.cluster.url();
         f.debug_struct("Site")
-            .field("gate", &self.gate)
+            .field("mode", &self.mode)
             .field("url", &url)
             .finish_non_exhaustive()
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use elector_api::{CandidateApi, Lease, LeaseCandidate};
+use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::{LeaseKey, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
@@ -166,7 +166,7 @@ impl World {
         Api::namespaced_with(
             self.site.client().clone(),
             &self.namespace,
-            &CandidateApi::V1Beta1,
+            &self.site.candidate_api(),
         )
     }
 

@@ -7,24 +7,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use elector_api::{CandidateApi, Lease, LeaseCandidate, parse_time};
+use elector_api::{Lease, LeaseCandidate, parse_time};
 use elector_protocol::{Identity, LeaseKey};
-use elector_tests::rig::{Gate, Ground, LONGEST_LEASE, Process, Suite, World, command, now};
+use elector_tests::rig::{Ground, LONGEST_LEASE, Mode, Process, Suite, World, command, now};
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use kube::api::{Api, ObjectMeta, PostParams};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::{GATES, OURS, PROMPTLY};
+use crate::{MODES, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let off = &[Gate::Off];
-    let mut add = |name, ground, gates: &[Gate], seconds, play| {
+    let off = &[Mode::GateOff];
+    let mut add = |name, ground, modes: &[Mode], seconds, play| {
         suite.add(
             name,
             ground,
             OURS,
-            gates,
+            modes,
             Duration::from_secs(seconds),
             play,
         );
@@ -41,7 +41,7 @@ pub(crate) fn add(suite: &mut Suite) {
     add(
         "objects_are_malformed",
         Ground::Shared,
-        GATES,
+        MODES,
         45,
         |world| Box::pin(malformed(world)),
     );
@@ -266,11 +266,11 @@ async fn malformed(world: Arc<World>) -> Result<()> {
     ] {
         let identity = Identity::new(name).context("an empty name")?;
         let key = LeaseKey::new(world.namespace(), lease);
-        let mut candidate = LeaseCandidate::named(CandidateApi::V1Beta1, &key, &identity);
+        let mut candidate = LeaseCandidate::named(world.site().candidate_api(), &key, &identity);
         candidate.spec.binary_version = "0.0.1".to_owned();
         candidate.spec.emulation_version = "0.0.1".to_owned();
-        candidate.spec.strategy = "OldestEmulationVersion".to_owned();
         candidate.spec.renew_time = Some(renewed);
+        let candidate = candidate.wishing_for("OldestEmulationVersion");
         world
             .candidates()
             .create(&PostParams::default(), &candidate)

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use elector_api::{CandidateApi, LeaseCandidate, annotation};
+use elector_api::{LeaseCandidate, annotation};
 use elector_protocol::Identity;
-use elector_tests::rig::{Entry, EventKind, Gate, Ground, Suite, What, World, now};
+use elector_tests::rig::{Entry, EventKind, Ground, Mode, Suite, What, World, now};
 use kube::api::PostParams;
 
-use crate::{GATES, OURS, PROMPTLY};
+use crate::{MODES, OURS, PROMPTLY};
 
 /// A strategy that Elector leaves to others.
 const FOREIGN: &str = "example.com/by-colour";
@@ -20,7 +20,7 @@ pub(crate) fn add(suite: &mut Suite) {
             name,
             Ground::Shared,
             OURS,
-            GATES,
+            MODES,
             Duration::from_secs(seconds),
             play,
         );
@@ -43,11 +43,12 @@ async fn object(
     strategy: &str,
 ) -> Result<()> {
     let identity = Identity::new(name).context("an empty name")?;
-    let mut candidate = LeaseCandidate::named(CandidateApi::V1Beta1, &world.key(), &identity);
+    let mut candidate =
+        LeaseCandidate::named(world.site().candidate_api(), &world.key(), &identity);
     binary.clone_into(&mut candidate.spec.binary_version);
     emulation.clone_into(&mut candidate.spec.emulation_version);
-    strategy.clone_into(&mut candidate.spec.strategy);
     candidate.spec.renew_time = Some(now());
+    let candidate = candidate.wishing_for(strategy);
     world
         .candidates()
         .create(&PostParams::default(), &candidate)
@@ -99,9 +100,9 @@ async fn third_party(world: Arc<World>) -> Result<()> {
             |lease| (lease.spec.holder_identity.as_deref() == Some("")).then(|| lease.clone()),
         )
         .await?;
-    let strategy = match world.site().gate() {
-        Gate::On => born.spec.strategy.clone(),
-        Gate::Off => born
+    let strategy = match world.site().mode() {
+        Mode::GateOn => born.spec.strategy.clone(),
+        Mode::GateOff | Mode::Custom => born
             .metadata
             .annotations
             .as_ref()
@@ -143,9 +144,9 @@ async fn third_party(world: Arc<World>) -> Result<()> {
     let record = judged
         .record()?
         .granted(electee, Duration::from_secs(5), now());
-    let carrier = match world.site().gate() {
-        Gate::On => elector_api::Carrier::Fields,
-        Gate::Off => elector_api::Carrier::Annotations,
+    let carrier = match world.site().mode() {
+        Mode::GateOn => elector_api::Carrier::Fields,
+        Mode::GateOff | Mode::Custom => elector_api::Carrier::Annotations,
     };
     world.write(&judged.with_record(&record, carrier)).await?;
     candidate.leads(PROMPTLY).await?;

@@ -4,21 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use elector_tests::rig::{Entry, EventKind, Gate, Ground, Maker, Suite, What, World, between};
+use elector_tests::rig::{Entry, EventKind, Ground, Maker, Mode, Suite, What, World, between};
 use kube::api::ListParams;
 
-use crate::{BOTH, COLD_START, GATES, PROMPTLY, crash_limit};
+use crate::{CLIENT_GO, COLD_START, MODES, NATIVE, OURS, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut add = |name, seconds, play| {
-        suite.add(
-            name,
-            Ground::Shared,
-            BOTH,
-            GATES,
-            Duration::from_secs(seconds),
-            play,
-        );
+        for (makers, modes) in [(OURS, MODES), (CLIENT_GO, NATIVE)] {
+            let lasts = Duration::from_secs(seconds);
+            suite.add(name, Ground::Shared, makers, modes, lasts, play);
+        }
     };
     add("cold_start_of_three_versions", 40, |world| {
         Box::pin(cold_start(world))
@@ -67,7 +63,7 @@ async fn cold_start(world: Arc<World>) -> Result<()> {
     let took = between(start, led);
     world.figure("somebody leads", took);
     ensure!(took <= COLD_START, "nobody led for {took:?}");
-    if world.maker() == Maker::ClientGo && world.site().gate() == Gate::Off {
+    if world.maker() == Maker::ClientGo && world.site().mode() == Mode::GateOff {
         // It cannot be asked to make room: the best that had registered when the choice was made stays.
         let choice = chosen_among(&world)?;
         if let Some(best) = choice.iter().min_by_key(|name| rank(name)) {
@@ -124,7 +120,7 @@ async fn better_arrives(world: Arc<World>) -> Result<()> {
     world.stays("holder", 1).await?;
     let arrival = world.note("a better candidate starts");
     let better = world.candidate("better").version("1.1.0").start()?;
-    if world.maker() == Maker::ClientGo && world.site().gate() == Gate::Off {
+    if world.maker() == Maker::ClientGo && world.site().mode() == Mode::GateOff {
         let explanation = world
             .explained("that it cannot yield", PROMPTLY, |each| {
                 each.reason.contains("better") && each.reason.contains("cannot be asked to yield")

@@ -8,7 +8,7 @@ use elector_tests::rig::{
     Entry, EventKind, Ground, Maker, Process, Suite, What, World, between, warm_up,
 };
 
-use crate::{COLD_START, GATES, OURS, PROMPTLY, crash_limit};
+use crate::{COLD_START, MODES, OURS, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut add = |name, seconds, play| {
@@ -16,7 +16,7 @@ pub(crate) fn add(suite: &mut Suite) {
             name,
             Ground::Own,
             OURS,
-            GATES,
+            MODES,
             Duration::from_secs(seconds),
             play,
         );
@@ -33,7 +33,7 @@ pub(crate) fn add(suite: &mut Suite) {
 fn elector(world: &World, name: &str) -> Result<Process> {
     world.note(&format!("start {name}"));
     let site = world.site();
-    site.elector(name, site.gate().elector_flags().iter().copied())
+    site.elector(name, site.mode().elector_flags().iter().copied())
 }
 
 async fn restarted(world: Arc<World>) -> Result<()> {

@@ -1,5 +1,5 @@
 //! Scenarios on a real kube-apiserver with etcd: real processes, candidates ours and client-go's, each scenario with
-//! the feature gate on (and the built-in controller replaced) and with it off.
+//! the feature gate on (and the built-in controller replaced), with it off, and with candidates as custom resources.
 //!
 //! Run by `cargo xtask test`, or alone with `ELECTOR_REAL=1 cargo test --package elector-tests --test real`, followed
 //! by a word of the scenarios' names if not all are wanted.
@@ -15,12 +15,14 @@ use std::env;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use elector_tests::rig::{Gate, Maker, Suite};
+use elector_tests::rig::{Maker, Mode, Suite};
 
 const OURS: &[Maker] = &[Maker::Ours];
 const CLIENT_GO: &[Maker] = &[Maker::ClientGo];
-const BOTH: &[Maker] = &[Maker::Ours, Maker::ClientGo];
-const GATES: &[Gate] = &[Gate::On, Gate::Off];
+/// Every kind of cluster that our candidates can be elected on.
+const MODES: &[Mode] = &[Mode::GateOn, Mode::GateOff, Mode::Custom];
+/// Those with LeaseCandidates of Kubernetes' own, which client-go needs.
+const NATIVE: &[Mode] = &[Mode::GateOn, Mode::GateOff];
 
 /// W: the lease duration of all candidates here.
 const LEASE_DURATION: Duration = Duration::from_secs(15);

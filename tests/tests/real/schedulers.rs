@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_tests::rig::{
-    Entry, Gate, Ground, Maker, Process, Site, Suite, What, World, between, now, warm_up,
+    Entry, Ground, Maker, Mode, Process, Site, Suite, What, World, between, now, warm_up,
 };
 
-use crate::{CLIENT_GO, GATES, PROMPTLY, crash_limit};
+use crate::{CLIENT_GO, NATIVE, PROMPTLY, crash_limit};
 
 /// The lease of the schedulers, in `kube-system`.
 const SCHEDULER: &str = "kube-scheduler";
@@ -20,7 +20,7 @@ pub(crate) fn add(suite: &mut Suite) {
         "two_kube_schedulers",
         Ground::Own,
         CLIENT_GO,
-        GATES,
+        NATIVE,
         lasts,
         |world| Box::pin(two(world)),
     );
@@ -28,9 +28,9 @@ pub(crate) fn add(suite: &mut Suite) {
 
 async fn two(outer: Arc<World>) -> Result<()> {
     let site = outer.site();
-    let flags: &[&str] = match site.gate() {
-        Gate::On => &["--replace-builtin"],
-        Gate::Off => &["--system-namespaces"],
+    let flags: &[&str] = match site.mode() {
+        Mode::GateOn => &["--replace-builtin"],
+        Mode::GateOff | Mode::Custom => &["--system-namespaces"],
     };
     let _elector = site.elector("elector", flags.iter().copied())?;
     warm_up(site).await?;
