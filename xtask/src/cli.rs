@@ -37,6 +37,10 @@ enum Verb {
         /// Fail if one is not to be had
         #[arg(long)]
         require_real: bool,
+
+        /// Only cold start, hand-over and crash, on a kube-apiserver of this release: 1.31, 1.32, 1.34, 1.36 or 1.37
+        #[arg(long, value_name = "1.N", conflicts_with = "require_real")]
+        kubernetes: Option<Release>,
     },
 
     /// Write the files that are generated
@@ -183,7 +187,11 @@ fn dispatch(verb: Verb) -> Result<bool> {
     match verb {
         Verb::Cluster(verb) => cluster(verb),
         Verb::Demo(args) => demo::run(&args.stage()).map(|()| true),
-        Verb::Test { require_real } => test::run(require_real).map(|()| true),
+        Verb::Test {
+            kubernetes: Some(release),
+            ..
+        } => test::run_on(release).map(|()| true),
+        Verb::Test { require_real, .. } => test::run(require_real).map(|()| true),
         Verb::Codegen { check: true } => codegen::check(),
         Verb::Codegen { check: false } => codegen::write().map(|()| true),
         Verb::Manifests(args) => manifests::try_on_a_cluster(&args.options()).map(|()| true),

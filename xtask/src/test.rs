@@ -7,6 +7,7 @@ use anyhow::Result;
 
 use crate::binaries::{self, Binary, Toolbox};
 use crate::commands::{cargo, elector, show_and_run};
+use crate::release::Release;
 
 /// What the real suite needs beyond a kube-apiserver.
 struct Prepared {
@@ -15,6 +16,13 @@ struct Prepared {
     /// Why there is no client-go candidate or kube-scheduler, if so.
     without_interop: Option<String>,
 }
+
+/// What is played on every release: who is elected, how a better one takes over, and how the next one after a crash.
+const ON_EVERY_RELEASE: [&str; 3] = [
+    "cold_start_of_three_versions",
+    "better_candidate_arrives",
+    "leader_is_killed",
+];
 
 /// Runs the tests that need nothing but Rust, then those on a real kube-apiserver if one is to be had.
 pub(crate) fn run(require_real: bool) -> Result<()> {
@@ -69,6 +77,31 @@ pub(crate) fn run(require_real: bool) -> Result<()> {
             "0"
         },
     )
+    .env("ELECTOR_BIN", elector()?);
+    show_and_run(&mut real)
+}
+
+/// Runs cold start, hand-over and crash on a real server of that release, whatever else is to be had.
+pub(crate) fn run_on(release: Release) -> Result<()> {
+    let toolbox = Toolbox::new(Some(release))?;
+    for binary in [Binary::Etcd, Binary::KubeApiserver] {
+        toolbox.path(binary)?;
+    }
+    show_and_run(cargo().args(["build", "--workspace", "--all-features", "--bins"]))?;
+    let mut real = cargo();
+    real.args([
+        "test",
+        "--workspace",
+        "--all-features",
+        "--package",
+        "elector-tests",
+    ])
+    .args(["--test", "real", "--"])
+    .args(ON_EVERY_RELEASE)
+    .env("ELECTOR_REAL", "1")
+    .env("ELECTOR_KUBERNETES", release.to_string())
+    // The client-go candidate speaks the API of newer releases.
+    .env("ELECTOR_INTEROP", "0")
     .env("ELECTOR_BIN", elector()?);
     show_and_run(&mut real)
 }
