@@ -199,7 +199,7 @@ async fn on_one_site(
             .collect();
         let line = json!({
             "case": kind.case.to_possible_value().map(|value| value.get_name().to_owned()),
-            "kubernetes": site.cluster().release().to_string(),
+            "kubernetes": site.release().map(|release| release.to_string()),
             "mode": kind.mode.to_string(),
             "candidates": if kind.maker == Maker::Ours { "ours" } else { "client-go" },
             "elector": if kind.builtin { "built-in" } else { "ours" },

@@ -252,7 +252,8 @@ async fn run_all(
     folder: &Path,
     jobs: usize,
 ) -> Vec<Outcome> {
-    let shared = [Mode::GateOn, Mode::GateOff, Mode::Custom].map(|mode| (mode, OnceCell::new()));
+    let shared = [Mode::GateOn, Mode::GateOff, Mode::Custom, Mode::Embedded]
+        .map(|mode| (mode, OnceCell::new()));
     let own = Semaphore::new(OWN_CLUSTERS);
     let grounds = Arc::new(Grounds {
         programs,

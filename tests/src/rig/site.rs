@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail, ensure};
 use elector_api::CandidateApi;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -30,6 +31,8 @@ pub enum Mode {
     GateOff,
     /// The gate is off and no LeaseCandidates are served but custom resources: every cluster that nobody prepared.
     Custom,
+    /// The embedded API server (`elector dev --serve-only`): it keeps both fields, and nobody else elects there.
+    Embedded,
 }
 
 /// A running cluster.
@@ -41,8 +44,21 @@ pub struct Site {
     api: CandidateApi,
     // Dropped in this order: the watches end before their server does.
     recorder: Recorder,
-    cluster: Cluster,
+    server: Server,
 }
+
+/// What serves the API.
+enum Server {
+    Real(Box<Cluster>),
+    Embedded {
+        /// Killed when it is dropped.
+        _process: Process,
+        kubeconfig: PathBuf,
+    },
+}
+
+/// How long the embedded API server may take to listen.
+const LISTENS: Duration = Duration::from_secs(30);
 
 // === impl Mode ===
 
@@ -51,12 +67,15 @@ impl Mode {
     pub fn elector_flags(self) -> &'static [&'static str] {
         match self {
             Self::GateOn => &["--replace-builtin"],
-            Self::GateOff | Self::Custom => &[],
+            Self::GateOff | Self::Custom | Self::Embedded => &[],
         }
     }
 
     /// The LeaseCandidates of such a cluster of that release.
-    fn candidate_api(self, release: Release) -> Result<CandidateApi> {
+    fn candidate_api(self, release: Option<Release>) -> Result<CandidateApi> {
+        let Some(release) = release else {
+            return Ok(CandidateApi::V1Beta1);
+        };
         if self == Self::Custom {
             return Ok(CandidateApi::Elector);
         }
@@ -74,6 +93,7 @@ impl fmt::Display for Mode {
             Self::GateOn => "gate on",
             Self::GateOff => "gate off",
             Self::Custom => "custom",
+            Self::Embedded => "embedded",
         })
     }
 }
@@ -93,19 +113,25 @@ impl Site {
     ) -> Result<Self> {
         fs::create_dir_all(&folder)
             .with_context(|| format!("failed to create {}", folder.display()))?;
-        let options = Options {
-            gate: mode == Mode::GateOn,
-            serve_candidates: mode != Mode::Custom,
-            kubernetes: programs.release,
-            fsync,
-            ..Options::default()
+        let server = match mode {
+            Mode::Embedded => Server::embedded(&programs, &folder).await?,
+            Mode::GateOn | Mode::GateOff | Mode::Custom => {
+                let options = Options {
+                    gate: mode == Mode::GateOn,
+                    serve_candidates: mode != Mode::Custom,
+                    kubernetes: programs.release,
+                    fsync,
+                    ..Options::default()
+                };
+                let cluster = spawn_blocking(move || Cluster::start(&options)).await??;
+                Server::Real(Box::new(cluster))
+            }
         };
-        let cluster = spawn_blocking(move || Cluster::start(&options)).await??;
-        let client = client(&cluster.kubeconfig()).await?;
+        let client = client(&server.kubeconfig()).await?;
         if mode == Mode::Custom {
             definition::install(&client).await?;
         }
-        let api = mode.candidate_api(cluster.release())?;
+        let api = mode.candidate_api(server.release())?;
         let recorder = Recorder::start(&client, api).await?;
         Ok(Self {
             mode,
@@ -114,7 +140,7 @@ impl Site {
             folder,
             client,
             recorder,
-            cluster,
+            server,
         })
     }
 
@@ -151,9 +177,22 @@ impl Site {
         &self.client
     }
 
-    /// The cluster itself.
-    pub fn cluster(&self) -> &Cluster {
-        &self.cluster
+    /// The release of Kubernetes, `None` for the embedded server.
+    pub fn release(&self) -> Option<Release> {
+        self.server.release()
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.server.kubeconfig()
+    }
+
+    /// Where the API server listens; empty for the embedded one, whose kubeconfig says it.
+    pub fn url(&self) -> &str {
+        match &self.server {
+            Server::Real(cluster) => cluster.url(),
+            Server::Embedded { .. } => "",
+        }
     }
 
     /// The journal of a namespace.
@@ -163,7 +202,24 @@ impl Site {
 
     /// A command that finds this cluster as its user would, through `KUBECONFIG`.
     pub fn command(&self, program: &Path) -> Command {
-        command(program, &self.cluster.kubeconfig())
+        command(program, &self.kubeconfig())
+    }
+
+    /// Restarts the API server, which serves LeaseCandidates of its own from then on, or does not.
+    ///
+    /// # Errors
+    /// When it does not start again, or is no real one.
+    pub async fn restart(self: &Arc<Self>, serve_candidates: bool) -> Result<()> {
+        let site = Arc::clone(self);
+        let restart = move || match &site.server {
+            Server::Real(cluster) => cluster.restart_apiserver(&Options {
+                gate: site.mode == Mode::GateOn,
+                serve_candidates,
+                ..Options::default()
+            }),
+            Server::Embedded { .. } => bail!("the embedded API server cannot be restarted"),
+        };
+        spawn_blocking(restart).await?
     }
 
     /// Starts `elector run` with these flags.
@@ -183,11 +239,56 @@ impl Site {
 
 impl fmt::Debug for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = self.cluster.url();
         f.debug_struct("Site")
             .field("mode", &self.mode)
-            .field("url", &url)
+            .field("kubeconfig", &self.kubeconfig())
             .finish_non_exhaustive()
+    }
+}
+
+// === impl Server ===
+
+impl Server {
+    async fn embedded(programs: &Programs, folder: &Path) -> Result<Self> {
+        let kubeconfig = folder.join("kubeconfig");
+        let mut command = Command::new(&programs.elector);
+        command
+            .args(["dev", "--serve-only", "--plain", "--kubeconfig-out"])
+            .arg(&kubeconfig);
+        let mut process = Process::spawn("api-server", command, folder, |_| {})?;
+        let deadline = Instant::now() + LISTENS;
+        // The file is written when the port is open, and appears whole.
+        while !kubeconfig.exists() {
+            let ended = process.ended()?;
+            ensure!(
+                ended.is_none(),
+                "the embedded API server ended: {}",
+                process.output()?
+            );
+            ensure!(
+                Instant::now() < deadline,
+                "the embedded API server does not listen"
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(Self::Embedded {
+            _process: process,
+            kubeconfig,
+        })
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        match self {
+            Self::Real(cluster) => cluster.kubeconfig(),
+            Self::Embedded { kubeconfig, .. } => kubeconfig.clone(),
+        }
+    }
+
+    fn release(&self) -> Option<Release> {
+        match self {
+            Self::Real(cluster) => Some(cluster.release()),
+            Self::Embedded { .. } => None,
+        }
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn add(suite: &mut Suite) {
 
 /// The administrator's kubeconfig with something changed.
 fn kubeconfig(world: &World, name: &str, change: impl FnOnce(String) -> String) -> Result<PathBuf> {
-    let original = fs::read_to_string(world.site().cluster().kubeconfig())?;
+    let original = fs::read_to_string(world.site().kubeconfig())?;
     let path = world.folder().join(name);
     fs::write(&path, change(original))?;
     Ok(path)
@@ -116,7 +116,7 @@ async fn unreachable(world: Arc<World>) -> Result<()> {
         .local_addr()?
         .port();
     let url = format!("https://127.0.0.1:{port}");
-    let real = world.site().cluster().url().to_owned();
+    let real = world.site().url().to_owned();
     let path = kubeconfig(&world, "unreachable", |text| text.replace(&real, &url))?;
     let mut elector = start(&world, "elector", &path, &["run"])?;
     let mut candidate = start(&world, "candidate", &path, CANDIDATE)?;
@@ -313,7 +313,7 @@ async fn malformed(world: Arc<World>) -> Result<()> {
 
 /// A version that no server takes is refused before anything is asked of one.
 async fn malformed_version(world: Arc<World>) -> Result<()> {
-    let path = world.site().cluster().kubeconfig();
+    let path = world.site().kubeconfig();
     let arguments = [
         "candidate",
         "--lease=work",

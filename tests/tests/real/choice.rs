@@ -101,7 +101,7 @@ async fn third_party(world: Arc<World>) -> Result<()> {
         )
         .await?;
     let strategy = match world.site().mode() {
-        Mode::GateOn => born.spec.strategy.clone(),
+        Mode::GateOn | Mode::Embedded => born.spec.strategy.clone(),
         Mode::GateOff | Mode::Custom => born
             .metadata
             .annotations
@@ -145,7 +145,7 @@ async fn third_party(world: Arc<World>) -> Result<()> {
         .record()?
         .granted(electee, Duration::from_secs(5), now());
     let carrier = match world.site().mode() {
-        Mode::GateOn => elector_api::Carrier::Fields,
+        Mode::GateOn | Mode::Embedded => elector_api::Carrier::Fields,
         Mode::GateOff | Mode::Custom => elector_api::Carrier::Annotations,
     };
     world.write(&judged.with_record(&record, carrier)).await?;

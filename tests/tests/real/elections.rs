@@ -7,11 +7,11 @@ use anyhow::{Context as _, Result, bail, ensure};
 use elector_tests::rig::{Entry, EventKind, Ground, Maker, Mode, Suite, What, World, between};
 use kube::api::ListParams;
 
-use crate::{CLIENT_GO, COLD_START, MODES, NATIVE, OURS, PROMPTLY, crash_limit};
+use crate::{CLIENT_GO, COLD_START, MODES, OURS, PROMPTLY, STAGES, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut add = |name, seconds, play| {
-        for (makers, modes) in [(OURS, MODES), (CLIENT_GO, NATIVE)] {
+        for (makers, modes) in [(OURS, MODES), (CLIENT_GO, STAGES)] {
             let lasts = Duration::from_secs(seconds);
             suite.add(name, Ground::Shared, makers, modes, lasts, play);
         }

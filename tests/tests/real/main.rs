@@ -8,6 +8,7 @@ mod bad_input;
 mod choice;
 mod elections;
 mod electors;
+mod moves;
 mod schedulers;
 mod strangers;
 
@@ -21,8 +22,12 @@ const OURS: &[Maker] = &[Maker::Ours];
 const CLIENT_GO: &[Maker] = &[Maker::ClientGo];
 /// Every kind of cluster that our candidates can be elected on.
 const MODES: &[Mode] = &[Mode::GateOn, Mode::GateOff, Mode::Custom];
+/// The same, and the API server that is built into `elector dev`.
+const EVERYWHERE: &[Mode] = &[Mode::GateOn, Mode::GateOff, Mode::Custom, Mode::Embedded];
 /// Those with LeaseCandidates of Kubernetes' own, which client-go needs.
 const NATIVE: &[Mode] = &[Mode::GateOn, Mode::GateOff];
+/// Where unmodified client-go stands as a candidate.
+const STAGES: &[Mode] = &[Mode::GateOn, Mode::GateOff, Mode::Embedded];
 
 /// W: the lease duration of all candidates here.
 const LEASE_DURATION: Duration = Duration::from_secs(15);
@@ -48,6 +53,7 @@ fn main() -> ExitCode {
     choice::add(&mut suite);
     elections::add(&mut suite);
     electors::add(&mut suite);
+    moves::add(&mut suite);
     schedulers::add(&mut suite);
     strangers::add(&mut suite);
     if env::var_os("ELECTOR_REAL").is_none_or(|value| value != "1") {

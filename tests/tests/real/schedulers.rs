@@ -30,7 +30,7 @@ async fn two(outer: Arc<World>) -> Result<()> {
     let site = outer.site();
     let flags: &[&str] = match site.mode() {
         Mode::GateOn => &["--replace-builtin"],
-        Mode::GateOff | Mode::Custom => &["--system-namespaces"],
+        Mode::GateOff | Mode::Custom | Mode::Embedded => &["--system-namespaces"],
     };
     let _elector = site.elector("elector", flags.iter().copied())?;
     warm_up(site).await?;
@@ -129,7 +129,7 @@ fn new_candidate(entries: &[Entry], known: &[String]) -> Option<String> {
 }
 
 fn scheduler(site: &Site, name: &str) -> Result<Process> {
-    let kubeconfig = site.cluster().kubeconfig();
+    let kubeconfig = site.kubeconfig();
     let kubeconfig = kubeconfig
         .to_str()
         .context("the path of the kubeconfig is no text")?;

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use elector_tests::rig::{EventKind, Ground, LONGEST_LEASE, Maker, Suite, What, World, between};
 use kube::api::DeleteParams;
 
-use crate::{CLIENT_GO, MODES, OURS, PROMPTLY, crash_limit};
+use crate::{CLIENT_GO, EVERYWHERE, OURS, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut add = |name, makers, seconds, play| {
@@ -15,7 +15,7 @@ pub(crate) fn add(suite: &mut Suite) {
             name,
             Ground::Shared,
             makers,
-            MODES,
+            EVERYWHERE,
             Duration::from_secs(seconds),
             play,
         );
