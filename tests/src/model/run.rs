@@ -117,8 +117,8 @@ impl Run {
         self.id
     }
 
-    /// The same run with electors that all lag, and with every mix of clocks where it has several: minutes and gigabytes,
-    /// not seconds.
+    /// The same run with electors that all lag, or one of them where candidates are asked, and with every mix of clocks
+    /// where it has several: minutes and gigabytes, not seconds.
     #[must_use]
     pub fn at_large(self) -> Self {
         Self {
@@ -127,7 +127,7 @@ impl Run {
             } else {
                 self.mixes
             },
-            lagging: self.electors,
+            lagging: if self.asks { 1 } else { self.electors },
             ..self
         }
     }
