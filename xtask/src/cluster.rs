@@ -22,6 +22,7 @@ mod probe;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -62,7 +63,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Cluster {
     // Dropped in this order: the API server goes before its store.
-    apiserver: Tied,
+    apiserver: Mutex<Tied>,
     etcd: Tied,
     servers: Servers,
     temporary: Option<tempfile::TempDir>,
@@ -130,7 +131,7 @@ impl Cluster {
             match ready {
                 Ok(()) => {
                     return Ok(Self {
-                        apiserver,
+                        apiserver: Mutex::new(apiserver),
                         etcd,
                         servers,
                         temporary,
@@ -148,6 +149,31 @@ impl Cluster {
             }
         }
         unreachable!("the last attempt returns")
+    }
+
+    /// Kills the API server and starts it again on the same port and store, with the gate, the candidates and the
+    /// flags of these options; what else they say does not matter. Blocks until it is ready, for about 4 s.
+    ///
+    /// # Errors
+    /// When the options are impossible, or the server does not become ready.
+    pub fn restart_apiserver(&self, options: &Options) -> Result<()> {
+        let servers = &self.servers;
+        flags::check(servers.release, options)?;
+        let program = Program {
+            path: servers.apiserver.path.clone(),
+            flags: flags::apiserver(&servers.layout, servers.ports, servers.release, options),
+            log: servers.layout.log(APISERVER),
+        };
+        let mut apiserver = self
+            .apiserver
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // It keeps nothing, and asked politely it waits for every watch to end.
+        apiserver.kill().context("failed to stop kube-apiserver")?;
+        *apiserver =
+            Tied::spawn(&mut program.command()?).context("failed to start kube-apiserver")?;
+        // etcd is somebody else's affair here; without it the API server ends too.
+        servers.wait_until_ready(|| Ok((true, apiserver.try_wait()?.is_none())))
     }
 
     /// The administrator's kubeconfig.
@@ -188,6 +214,8 @@ impl Cluster {
     pub fn stop(mut self) -> Result<()> {
         // Stopped together with its store, the API server hangs for more than a minute.
         self.apiserver
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
             .terminate(STOP_DEADLINE)
             .context("failed to stop kube-apiserver")?;
         self.etcd
@@ -207,6 +235,7 @@ struct Servers {
     release: Release,
     version: String,
     url: String,
+    ports: Ports,
     etcd: Program,
     apiserver: Program,
     probe: Probe,
@@ -251,6 +280,7 @@ impl Servers {
             release,
             version: toolbox.version().to_owned(),
             url,
+            ports,
         })
     }
 

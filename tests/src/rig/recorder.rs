@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use futures::{StreamExt as _, pin_mut};
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};
@@ -132,22 +132,39 @@ where
 }
 
 /// Follows all changes since `version`; opens the watch again where the last one ended, as long as the resource is
-/// served.
+/// served. A server that was restarted has forgotten what happened before: then a list tells what there is now.
 async fn follow<K>(api: Api<K>, mut version: String, mut seen: impl FnMut(K, bool))
 where
     K: Resource + Clone + DeserializeOwned + Debug,
 {
     loop {
-        if let Err(error) = follow_once(&api, &mut version, &mut seen).await {
-            let gone = matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404);
-            if gone {
-                return;
+        let Err(error) = follow_once(&api, &mut version, &mut seen).await else {
+            continue;
+        };
+        // A gap would be noticed as a revision that nobody explains; the end of the cluster ends in this line too.
+        tracing::debug!(%error, "a watch ended");
+        match error.downcast_ref() {
+            Some(kube::Error::Api(status)) if status.code == 404 => return,
+            Some(kube::Error::Api(status)) if status.code == 410 => {
+                if let Ok((now, found)) = list(&api).await {
+                    let newest = number(&version);
+                    for object in found {
+                        if number(&object.resource_version().unwrap_or_default()) > newest {
+                            seen(object, false);
+                        }
+                    }
+                    version = now;
+                }
             }
-            // A gap would be noticed as a revision that nobody explains; the end of the cluster ends in this line too.
-            tracing::debug!(%error, "a watch ended");
-            sleep(PAUSE).await;
+            _ => {}
         }
+        sleep(PAUSE).await;
     }
+}
+
+/// A resourceVersion as the number that it is.
+fn number(version: &str) -> u64 {
+    version.parse().unwrap_or_default()
 }
 
 async fn follow_once<K>(
@@ -169,7 +186,7 @@ where
                 *version = bookmark.metadata.resource_version;
                 continue;
             }
-            WatchEvent::Error(status) => bail!("{}", status.message),
+            WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
         };
         if let Some(reached) = object.resource_version() {
             *version = reached;

@@ -304,6 +304,9 @@ pub fn command(program: &Path, kubeconfig: &Path) -> Command {
 
 async fn client(kubeconfig: &Path) -> Result<Client> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).context("failed to read the kubeconfig")?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    let mut config =
+        Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    // Its pauses double: a watch would be opened long after the server is there again.
+    config.default_retry = false;
     Ok(Client::try_from(config)?)
 }
