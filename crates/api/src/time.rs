@@ -134,7 +134,8 @@ impl Scanner<'_> {
             self.after(b"-")?;
         }
         let (hours, minutes) = (self.number(2)?, self.after(b":")?.number(2)?);
-        if hours > 23 || minutes > 59 {
+        // The bounds of Go, which reads what the API server lets in.
+        if hours > 24 || minutes > 60 {
             return Err(TimeError::Syntax);
         }
         Ok(sign * (hours * 3600 + minutes * 60))
@@ -214,7 +215,7 @@ mod tests {
             "1970-01-01T00:00:00.Z",
             "1970-01-01T00:00:00Z ",
             "1970-01-01T00:00:00+1:00",
-            "1970-01-01T00:00:00+24:00",
+            "1970-01-01T00:00:00+25:00",
             "1970-13-01T00:00:00Z",
             "1970-00-01T00:00:00Z",
             "1970-01-00T00:00:00Z",

@@ -9,6 +9,7 @@ mod choice;
 mod elections;
 mod electors;
 mod moves;
+mod rules;
 mod schedulers;
 mod strangers;
 
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
     elections::add(&mut suite);
     electors::add(&mut suite);
     moves::add(&mut suite);
+    rules::add(&mut suite);
     schedulers::add(&mut suite);
     strangers::add(&mut suite);
     if env::var_os("ELECTOR_REAL").is_none_or(|value| value != "1") {
