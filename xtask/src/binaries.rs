@@ -62,17 +62,27 @@ pub fn available(wanted: Option<Release>) -> Result<Source> {
     })
 }
 
-/// The program of `tests/interop/client-go`, an unmodified client-go elector; built on demand.
+/// The program of `tests/interop/client-go`, an unmodified client-go elector; built on demand. For a cluster of
+/// Kubernetes 1.31, whose LeaseCandidates later clients do not know, it is the client of that time.
 ///
 /// # Errors
 /// When there is no Go toolchain, or the build fails.
-pub fn client_go_candidate() -> Result<PathBuf> {
+pub fn client_go_candidate(release: Release) -> Result<PathBuf> {
     let module = paths::workspace().join("tests/interop/client-go");
-    let version = golang::required_version(&module, "k8s.io/client-go")?;
+    let (modfile, tag) = match release.candidate_api() {
+        Some("v1alpha1") => (Some("go-0.31.mod"), Some("client_go_0_31")),
+        _ => (None, None),
+    };
+    let version = golang::required_version(
+        &module.join(modfile.unwrap_or("go.mod")),
+        "k8s.io/client-go",
+    )?;
     let recipe = Recipe {
         name: "client-go-candidate",
         version,
         module,
+        modfile,
+        tag,
         package: ".".to_owned(),
         stamps: Vec::new(),
     };
@@ -160,7 +170,7 @@ impl Toolbox {
                 pinned.join(", ")
             );
         }
-        let version = golang::required_version(&module, "k8s.io/kubernetes")?;
+        let version = golang::required_version(&module.join("go.mod"), "k8s.io/kubernetes")?;
         Ok(Self {
             assets: None,
             release,
@@ -214,11 +224,13 @@ impl Toolbox {
         if binary == Binary::Etcd {
             let module = paths::workspace().join("xtask/go/etcd");
             let package = "go.etcd.io/etcd/server/v3".to_owned();
-            let version = golang::required_version(&module, &package)?;
+            let version = golang::required_version(&module.join("go.mod"), &package)?;
             return Ok(Recipe {
                 name,
                 version,
                 module,
+                modfile: None,
+                tag: None,
                 package,
                 stamps: Vec::new(),
             });
@@ -230,7 +242,7 @@ impl Toolbox {
                 self.release
             );
         }
-        let version = golang::required_version(&module, "k8s.io/kubernetes")?;
+        let version = golang::required_version(&module.join("go.mod"), "k8s.io/kubernetes")?;
         // Without these the programs call themselves v0.0.0, and feature gates and emulation versions misbehave.
         let stamps = [
             ("gitVersion", version.clone()),
@@ -243,6 +255,8 @@ impl Toolbox {
             name,
             version,
             module,
+            modfile: None,
+            tag: None,
             package: format!("k8s.io/kubernetes/cmd/{name}"),
             stamps,
         })

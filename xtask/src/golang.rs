@@ -32,6 +32,10 @@ pub(crate) struct Recipe {
     pub(crate) version: String,
     /// The folder of the pinned go.mod and go.sum.
     pub(crate) module: PathBuf,
+    /// The go.mod, where it is not the one of that name; its go.sum lies beside it.
+    pub(crate) modfile: Option<&'static str>,
+    /// The build tag, if any.
+    pub(crate) tag: Option<&'static str>,
     /// The package to compile.
     pub(crate) package: String,
     /// What the linker stamps into the program (`-X`), after `-s -w`.
@@ -164,10 +168,14 @@ impl Recipe {
                 "-buildvcs=false",
                 "-ldflags",
                 &ldflags,
-                "-o",
-            ])
-            .arg(output)
-            .arg(&self.package);
+            ]);
+        if let Some(modfile) = self.modfile {
+            command.arg(format!("-modfile={modfile}"));
+        }
+        if let Some(tag) = self.tag {
+            command.args(["-tags", tag]);
+        }
+        command.arg("-o").arg(output).arg(&self.package);
         command
     }
 
@@ -204,11 +212,10 @@ fn sources(module: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The version that the go.mod in `module` requires of `dependency`, with its `v`.
-pub(crate) fn required_version(module: &Path, dependency: &str) -> Result<String> {
-    let path = module.join("go.mod");
+/// The version that this go.mod requires of `dependency`, with its `v`.
+pub(crate) fn required_version(path: &Path, dependency: &str) -> Result<String> {
     let text =
-        fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+        fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;
     version_in(&text, dependency)
         .map(str::to_owned)
         .with_context(|| format!("{} does not require {dependency}", path.display()))
@@ -310,6 +317,8 @@ mod tests {
             name: "thing",
             version: "v1.2.3".to_owned(),
             module: module.to_owned(),
+            modfile: None,
+            tag: None,
             package: "example.com/thing".to_owned(),
             stamps: vec!["a.b=c".to_owned()],
         }

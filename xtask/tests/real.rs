@@ -16,6 +16,7 @@ use rustix::process::Signal;
 use xtask::binaries::{self, Binary, Toolbox};
 use xtask::cluster::{Cluster, Options};
 use xtask::manifests;
+use xtask::release::Release;
 use xtask::tied::Tied;
 
 /// Says so when the test is left out.
@@ -198,7 +199,7 @@ fn a_client_go_candidate_tells_its_whole_story() {
         return;
     }
     let cluster = Cluster::start(&Options::default()).unwrap();
-    let mut command = Command::new(binaries::client_go_candidate().unwrap());
+    let mut command = Command::new(binaries::client_go_candidate(Release::DEFAULT).unwrap());
     command
         .arg("--kubeconfig")
         .arg(cluster.kubeconfig())

@@ -167,10 +167,7 @@ func run(o options) error {
 	defer stop()
 
 	if o.coordinated {
-		candidate, informers, err := leaderelection.NewCandidate(
-			client, o.namespace, o.name, o.lease, o.binaryVersion, o.emulationVersion,
-			coordinationv1.CoordinatedLeaseStrategy(o.strategy),
-		)
+		candidate, informers, err := newCandidate(client, o)
 		if err != nil {
 			return err
 		}

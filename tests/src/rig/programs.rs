@@ -67,12 +67,13 @@ impl Programs {
         // Not needed here, but better now than in the middle of a scenario.
         toolbox.path(Binary::Etcd)?;
         toolbox.path(Binary::KubeApiserver)?;
+        let client_go_release = toolbox.release();
         // These get along with every release that is tested.
         let toolbox = Toolbox::new(None)?;
         let interop = match env::var_os(ELECTOR_INTEROP) {
             Some(value) if value == "0" => None,
             _ => Some(Interop {
-                client_go: binaries::client_go_candidate()?,
+                client_go: binaries::client_go_candidate(client_go_release)?,
                 kube_scheduler: toolbox.path(Binary::KubeScheduler)?,
             }),
         };
