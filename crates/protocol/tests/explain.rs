@@ -5,11 +5,11 @@
     reason = "a test that panics fails, its helpers included"
 )]
 
-mod common;
-
-use common::{World, id};
 use elector_protocol::elector::{Action, Explanation, Objects, Settings};
-use elector_protocol::{Candidate, LeaseRecord, LeaseSnapshot, ResourceVersion, Timestamp, Uid};
+use elector_protocol::{
+    Candidate, CandidateSpec, Identity, LeaseRecord, LeaseSnapshot, ResourceVersion, Strategy,
+    Timestamp, Uid,
+};
 
 const SECOND: i64 = 1_000_000;
 
@@ -22,8 +22,17 @@ fn candidate(name: &str, emulation: &str, ping: Option<i64>, renew: i64) -> Cand
         ping: ping.map(at),
         renew: Some(at(renew)),
         created: at(-60),
-        ..World::new().mk_candidate(name, emulation)
+        name: id(name),
+        uid: Uid::new(name),
+        version: ResourceVersion(1),
+        marked: true,
+        announced: None,
+        spec: CandidateSpec::parse("1.40.0", emulation, Strategy::OLDEST_EMULATION_VERSION),
     }
+}
+
+fn id(name: &str) -> Identity {
+    Identity::new(name).unwrap()
 }
 
 fn held(holder: &str, renewed: i64) -> Option<(LeaseSnapshot, Timestamp)> {

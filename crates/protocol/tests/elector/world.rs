@@ -1,12 +1,5 @@
 //! Builders and a small world for the elector's tests: one election, one clock, writes applied by hand.
 
-#![allow(
-    clippy::allow_attributes,
-    dead_code,
-    reason = "each test target uses its own part of this module"
-)]
-#![expect(clippy::unwrap_used, reason = "a test that panics fails")]
-
 use std::time::Duration;
 
 use elector_protocol::elector::{Decision, Effect, Election, News, Settings};
@@ -75,6 +68,19 @@ impl World {
         let candidate = self.mk_candidate(name, emulation);
         self.election
             .handle_candidate(self.now, candidate, News::List);
+    }
+
+    /// Five candidates that were there before the elector, the best one first.
+    pub(crate) fn list_five(&mut self) {
+        for (name, version) in [
+            ("a", "1.1.0"),
+            ("b", "1.2.0"),
+            ("c", "1.3.0"),
+            ("d", "1.4.0"),
+            ("e", "1.5.0"),
+        ] {
+            self.list(name, version);
+        }
     }
 
     pub(crate) fn mk_candidate(&mut self, name: &str, emulation: &str) -> Candidate {

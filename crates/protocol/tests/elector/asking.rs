@@ -1,0 +1,211 @@
+//! Whom the elector asks, and what counts as an answer (R15).
+
+use std::time::Duration;
+
+use elector_protocol::elector::{Action, Effect, Reason};
+use elector_protocol::{CandidateSpec, LeaseRecord, Timestamp};
+
+use crate::world::{World, id, pinged};
+
+#[test]
+fn nobody_is_granted_who_has_not_answered() {
+    let mut world = World::new();
+    world.list("a", "1.1.0");
+    world.list("b", "1.2.0");
+    world.lease(LeaseRecord::born(None));
+    let decision = world.step();
+    assert_eq!(world.ask(&decision), ["a"], "the best is asked first");
+    assert!(matches!(&world.step().reason, Reason::AwaitAnswer(names) if names == &[id("a")]));
+    world.answer("a");
+    assert!(matches!(&world.step().reason, Reason::Granted { to, .. } if to == &id("a")));
+}
+
+#[test]
+fn the_best_is_asked_first_then_two_then_all() {
+    let mut world = World::new();
+    world.list_five();
+    world.lease(LeaseRecord::born(None));
+    let decision = world.step();
+    assert_eq!(world.ask(&decision), ["a"]);
+    world.pass(2.0);
+    let decision = world.step();
+    assert_eq!(world.ask(&decision), ["b", "c"]);
+    world.answer("c");
+    assert!(matches!(&world.step().reason, Reason::AwaitAnswer(names) if names == &[id("b")]));
+    world.pass(2.0);
+    let decision = world.step();
+    assert_eq!(pinged(&decision), Vec::<String>::new());
+    assert!(
+        matches!(&decision.reason, Reason::Granted { to, silent, .. }
+        if to == &id("c") && silent == &[id("a"), id("b")]),
+        "{decision:?}"
+    );
+}
+
+#[test]
+fn all_are_asked_when_the_first_three_are_silent() {
+    let mut world = World::new();
+    world.list_five();
+    world.lease(LeaseRecord::born(None));
+    for expected in [vec!["a"], vec!["b", "c"], vec!["d", "e"]] {
+        let decision = world.step();
+        assert_eq!(world.ask(&decision), expected);
+        world.pass(2.0);
+    }
+    let decision = world.step();
+    assert_eq!(
+        decision.reason.to_string(),
+        "no candidate answers: a, b, c, d, e"
+    );
+}
+
+#[test]
+fn silent_candidates_are_reminded_when_nobody_answers() {
+    let mut world = World::new();
+    world.list("a", "1.1.0");
+    world.lease(LeaseRecord::born(None));
+    let decision = world.step();
+    world.ask(&decision);
+    let first = world.election.candidates().next().unwrap().ping.unwrap();
+    world.pass(2.0);
+    let decision = world.step();
+    assert_eq!(pinged(&decision), Vec::<String>::new());
+    assert_eq!(
+        decision.wake_at,
+        Some(world.now.after(Duration::from_secs(28)))
+    );
+    world.pass(28.0);
+    let decision = world.step();
+    assert_eq!(world.ask(&decision), ["a"]);
+    assert_eq!(
+        world.election.candidates().next().unwrap().ping,
+        first.next()
+    );
+}
+
+#[test]
+fn a_ping_is_the_candidates_own_time_and_one_microsecond() {
+    let mut world = World::new();
+    world.list("a", "1.1.0");
+    world.lease(LeaseRecord::born(None));
+    let renew = world.election.candidates().next().unwrap().renew.unwrap();
+    let decision = world.step();
+    assert!(
+        matches!(&decision.effects[..], [Effect::Ping { ping, .. }] if Some(*ping) == renew.next())
+    );
+}
+
+#[test]
+fn an_answer_of_a_slow_clock_counts_and_is_settled_at_once() {
+    let mut world = World::new();
+    world.list("a", "1.1.0");
+    world.lease(LeaseRecord::born(None));
+    let decision = world.step();
+    world.ask(&decision);
+    let slow = Timestamp::from_micros(7).unwrap();
+    world.change("a", |candidate| candidate.renew = Some(slow));
+    let decision = world.step();
+    assert_eq!(decision.action, Action::Grant);
+    let settled = |effect: &Effect| matches!(effect, Effect::Ping { ping, .. } if *ping == slow);
+    assert!(decision.effects.iter().any(settled), "{decision:?}");
+    world.ask(&decision);
+    assert_eq!(pinged(&world.step()), Vec::<String>::new(), "settled once");
+}
+
+#[test]
+fn an_answer_is_read_where_another_elector_cleared_the_ping() {
+    let mut world = World::new();
+    world.list("a", "1.1.0");
+    world.lease(LeaseRecord::born(None));
+    let decision = world.step();
+    world.ask(&decision);
+    let wall = world.wall();
+    world.change("a", |candidate| {
+        (candidate.renew, candidate.ping) = (wall.next(), None);
+    });
+    world.pass(6.0);
+    assert_eq!(
+        world.step().action,
+        Action::Grant,
+        "an answer to this round's question does not go stale"
+    );
+}
+
+#[test]
+fn a_candidate_at_the_end_of_time_is_passed_by_until_it_writes() {
+    let mut world = World::new();
+    world.list("a", "1.1.0");
+    world.change("a", |candidate| candidate.renew = Some(Timestamp::MAX));
+    world.pass(10.0);
+    world.list("b", "1.2.0");
+    world.lease(LeaseRecord::born(None));
+    let decision = world.step();
+    assert_eq!(world.ask(&decision), ["b"]);
+    world.answer("b");
+    assert!(matches!(&world.step().reason, Reason::Granted { to, .. } if to == &id("b")));
+}
+
+#[test]
+fn candidates_that_disagree_are_told_so_until_they_agree() {
+    let mut world = World::new();
+    world.register("a", "1.1.0");
+    world.register("b", "1.1.0");
+    world.change("b", |c| {
+        c.spec = CandidateSpec::parse("1.40.0", "1.1.0", "example.com/mine");
+    });
+    let decision = world.step();
+    assert_eq!(
+        decision.reason.to_string(),
+        "candidates of binary version 1.40.0 disagree on the strategy: \
+         a wants OldestEmulationVersion, b wants example.com/mine"
+    );
+    assert!(decision.effects.is_empty());
+    world.change("b", |c| {
+        c.spec = CandidateSpec::parse("1.40.0", "1.1.0", "OldestEmulationVersion");
+    });
+    assert_eq!(world.step().action, Action::Create);
+}
+
+#[test]
+fn candidates_without_a_valid_version_are_told_why() {
+    let mut world = World::new();
+    world.register("a", "");
+    assert_eq!(
+        world.step().reason.to_string(),
+        "no eligible candidate: a: spec.emulationVersion is missing, OldestEmulationVersion needs it"
+    );
+    assert!(world.step().effects.is_empty());
+}
+
+#[test]
+fn a_quiet_candidate_is_asked_every_quarter_of_an_hour_and_collected_when_dead() {
+    let mut world = World::new();
+    world.lead("b", "1.2.0");
+    world.register("c", "1.3.0");
+    let renew_until = |world: &mut World, seconds: u64| {
+        let mut asked = Vec::new();
+        for _ in 0..seconds / 5 {
+            world.pass(5.0);
+            world.renew();
+            let decision = world.step();
+            for name in world.ask(&decision) {
+                if name == "b" {
+                    world.answer("b");
+                }
+                asked.push(name);
+            }
+        }
+        asked
+    };
+    assert_eq!(renew_until(&mut world, 1795).len(), 2, "each once");
+    let collected = |world: &World| {
+        world
+            .step()
+            .effects
+            .iter()
+            .any(|e| matches!(e, Effect::Collect { name, .. } if name == &id("c")))
+    };
+    assert!(!collected(&world));
+    renew_until(&mut world, 10);
+    assert!(collected(&world));
+}

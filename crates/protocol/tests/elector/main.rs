@@ -1,0 +1,11 @@
+//! The elector's step, scenario by scenario.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that panics fails, its helpers included"
+)]
+
+mod asking;
+mod led;
+mod vacant;
+mod world;
