@@ -1,5 +1,4 @@
-//! Model check, scenarios and interop of Elector.
+//! Scenarios, fidelity and interop of Elector.
 
 pub mod fidelity;
-pub mod model;
 pub mod rig;

@@ -12,6 +12,7 @@ use crate::cluster::{self, Cluster, Options};
 use crate::codegen;
 use crate::demo::{self, Stage};
 use crate::manifests;
+use crate::proofs::{self, Proof};
 use crate::release::Release;
 use crate::test;
 
@@ -49,6 +50,10 @@ enum Verb {
         #[arg(long)]
         check: bool,
     },
+
+    /// Search every state of small worlds that run the production step functions; `--help` tells its flags
+    #[command(disable_help_flag = true)]
+    Model(ProofArgs),
 
     /// Try the manifests on a real kube-apiserver
     Manifests(OptionArgs),
@@ -109,6 +114,17 @@ struct RunArgs {
     /// The command, with KUBECONFIG set to the administrator's
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+/// What the program itself understands.
+#[derive(Debug, Args)]
+struct ProofArgs {
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGUMENT"
+    )]
+    arguments: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
@@ -194,6 +210,7 @@ fn dispatch(verb: Verb) -> Result<bool> {
         Verb::Test { require_real, .. } => test::run(require_real).map(|()| true),
         Verb::Codegen { check: true } => codegen::check(),
         Verb::Codegen { check: false } => codegen::write().map(|()| true),
+        Verb::Model(args) => proofs::run(Proof::Model, &args.arguments).map(|()| true),
         Verb::Manifests(args) => manifests::try_on_a_cluster(&args.options()).map(|()| true),
         Verb::ExecDetached { command } => cluster::exec_detached(&command).map(|()| true),
     }

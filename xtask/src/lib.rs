@@ -8,6 +8,7 @@ mod demo;
 mod fnv;
 mod golang;
 mod progress;
+mod proofs;
 mod test;
 mod yaml;
 

@@ -1,0 +1,35 @@
+//! `cargo xtask model`: the programs that prove and refute, each a test of its own package that takes arguments.
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+
+use crate::commands::{cargo, show_and_run};
+
+/// A program that prints a table of what it proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// The model check.
+    Model,
+}
+
+/// Runs it, with these arguments.
+pub(crate) fn run(proof: Proof, arguments: &[OsString]) -> Result<()> {
+    let (package, test) = proof.target();
+    show_and_run(
+        cargo()
+            .args(["test", "-p", package, "--test", test, "--"])
+            .args(arguments),
+    )
+}
+
+// === impl Proof ===
+
+impl Proof {
+    /// Its package, and the test in it.
+    const fn target(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Model => ("elector-model", "model"),
+        }
+    }
+}
