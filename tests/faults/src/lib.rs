@@ -1,0 +1,1 @@
+//! What faults do to leadership, on a real kube-apiserver, seen by a witness.

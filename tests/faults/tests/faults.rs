@@ -1,0 +1,3 @@
+//! The matrix of faults.
+
+fn main() {}
