@@ -4,7 +4,7 @@
 //!   Suite ── starts ──> Site (cluster, Recorder) ── has a World (namespace, Journal) for each scenario
 //!                                                     │ Plan ──> Candidate (a process, ours or client-go's)
 //!                                                     v
-//!            judge(Journal): no two believed at once, every change of a Lease a legal move
+//!         verify(Journal): no two believed at once, every change of a Lease a legal move
 //! ```
 //!
 //! A scenario starts and kills processes and waits for what must follow; it never sleeps for luck. Afterwards the
@@ -16,7 +16,6 @@ pub mod definition;
 mod explain;
 mod harness;
 mod journal;
-mod judge;
 mod process;
 mod programs;
 mod recorder;
@@ -27,8 +26,8 @@ mod world;
 pub use candidate::{Candidate, LEASE, Plan};
 pub use explain::{Chances, Explanation};
 pub use harness::{Ground, Play, Scenario, Suite, warm_up};
-pub use journal::{Entry, Event, EventKind, Journal, What, between, now};
-pub use judge::{Belief, Maker, Member, Roster, beliefs, judge};
+pub use elector_verify::{Belief, Entry, Event, EventKind, Maker, What, beliefs, between};
+pub use journal::{Journal, now};
 pub use process::Process;
 pub use programs::{Interop, Programs};
 pub use recorder::{Journals, Recorder};

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use elector_protocol::Timestamp;
+use elector_verify::{Entry, Event, EventKind, Maker, What};
 use rustix::process::Signal;
 
-use crate::rig::journal::{Event, EventKind, Journal, What, now};
-use crate::rig::judge::Maker;
+use crate::rig::journal::{Journal, now};
 use crate::rig::process::Process;
 use crate::rig::world::World;
 
@@ -205,7 +205,7 @@ impl Candidate {
         patience: Duration,
     ) -> Result<Timestamp> {
         let what = format!("{} says {kind:?}", self.name);
-        let look = |entries: &[crate::rig::journal::Entry]| {
+        let look = |entries: &[Entry]| {
             entries[from..].iter().find_map(|entry| match &entry.what {
                 What::Event(event) if event.name == self.name && event.kind == kind => {
                     Some(entry.at)
@@ -223,11 +223,7 @@ impl Candidate {
     pub fn kill(&mut self) -> Result<Timestamp> {
         self.journal.note(format!("kill {}", self.name));
         let at = self.process.kill()?;
-        let event = Event {
-            name: self.name.clone(),
-            kind: EventKind::Killed,
-            term: None,
-        };
+        let event = Event::new(self.name.as_str(), EventKind::Killed);
         self.journal.record(at, What::Event(event));
         Ok(at)
     }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
+use elector_verify::Maker;
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::rig::judge::Maker;
 use crate::rig::process::Process;
 use crate::rig::programs::Programs;
 use crate::rig::request::Request;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
+use elector_verify::What;
 use futures::{StreamExt as _, pin_mut};
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use kube::{Client, Resource, ResourceExt as _};
@@ -14,7 +15,7 @@ use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::rig::journal::{Journal, What, now};
+use crate::rig::journal::{Journal, now};
 
 /// The journals of a cluster, by namespace.
 #[derive(Debug, Default)]

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_api::{Lease, LeaseCandidate};
-use elector_protocol::{LeaseKey, Timestamp};
+use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
+use elector_verify::{Entry, EventKind, History, Limits, Maker, Roster, What, verify};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
 use kube::api::{Api, ObjectMeta, PostParams};
 
 use crate::rig::candidate::{LEASE, Plan};
-use crate::rig::journal::{Entry, EventKind, Journal, What, now};
-use crate::rig::judge::{Maker, Member, Roster, judge};
+use crate::rig::journal::{Journal, now};
 use crate::rig::site::Site;
 
 /// A namespace of a site, for one scenario.
@@ -84,10 +84,10 @@ impl World {
             namespace: namespace.to_owned(),
             lease: lease.to_owned(),
             folder,
-            roster: Mutex::new(Roster {
+            roster: Mutex::new(Roster::new(Limits {
                 longest_lease: LONGEST_LEASE,
-                ..Roster::default()
-            }),
+                ..Limits::default()
+            })),
             figures: Mutex::default(),
         })
     }
@@ -134,10 +134,8 @@ impl World {
 
     /// Enters a candidate for this lease into the roster, so that its writes are judged.
     pub fn enrol(&self, name: &str, maker: Maker, lease: &str) {
-        let lease = lease.to_owned();
-        self.roster()
-            .members
-            .insert(name.to_owned(), Member { maker, lease });
+        let lease = LeaseKey::new(self.namespace.as_str(), lease);
+        self.roster().enrol(lease, name, maker);
     }
 
     /// A figure for the report.
@@ -197,7 +195,8 @@ impl World {
             .unwrap_or_default();
         self.journal
             .note(format!("wrote the lease {} @{version}", written.name_any()));
-        self.roster().written_by_test.push(version);
+        let version = version.parse().context("a version that is no number")?;
+        self.roster().foreign(ResourceVersion(version));
         Ok(written)
     }
 
@@ -295,8 +294,9 @@ impl World {
     pub async fn verdict(&self) -> Result<()> {
         self.settle().await?;
         let roster = self.roster().clone();
-        let faults = self.journal.read(|entries| judge(entries, &roster));
-        ensure!(faults.is_empty(), "{}", faults.join("\n"));
+        let history = self.journal.read(|entries| History::from(entries.to_vec()));
+        let verdict = verify(&history, &roster);
+        ensure!(verdict.holds(), "{verdict}");
         Ok(())
     }
 

@@ -1,10 +1,13 @@
 //! A judge that finds nothing is worse than none: each fault is committed once.
 
+use std::sync::Arc;
+
 use elector_api::{Rfc3339, parse_time};
+use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
 use serde_json::{Value, json};
 
-use super::*;
-use crate::rig::journal::Event;
+use super::verify;
+use crate::{Entry, Event, EventKind, History, Maker, Roster, What};
 
 /// The beginning of these stories.
 fn second(seconds: f64) -> Timestamp {
@@ -19,14 +22,9 @@ fn wire(seconds: f64) -> String {
 }
 
 fn event(at: f64, name: &str, kind: EventKind) -> Entry {
-    let event = Event {
-        name: name.to_owned(),
-        kind,
-        term: None,
-    };
     Entry {
         at: second(at),
-        what: What::Event(event),
+        what: What::Event(Event::new(name, kind)),
     }
 }
 
@@ -38,7 +36,7 @@ fn candidate(at: f64, version: u64, name: &str, renewed: f64) -> Entry {
     let candidate = serde_json::from_value(object).unwrap();
     Entry {
         at: second(at),
-        what: What::Candidate(name.to_owned(), std::sync::Arc::new(candidate)),
+        what: What::Candidate(name.to_owned(), Arc::new(candidate)),
     }
 }
 
@@ -57,7 +55,7 @@ fn lease(at: f64, version: u64, spec: &Value, token: Option<(u64, i32)>) -> Entr
     let lease = serde_json::from_value(object).unwrap();
     Entry {
         at: second(at),
-        what: What::Lease("work".to_owned(), std::sync::Arc::new(lease)),
+        what: What::Lease("work".to_owned(), Arc::new(lease)),
     }
 }
 
@@ -68,26 +66,29 @@ fn held(holder: &str, term: i32, duration: i32, acquired: f64, renewed: f64) -> 
     })
 }
 
-fn faults(entries: &[Entry]) -> Vec<String> {
-    let member = |(name, maker): (&str, Maker)| {
-        let lease = "work".to_owned();
-        (name.to_owned(), Member { maker, lease })
-    };
-    let members = [
+fn key() -> LeaseKey {
+    LeaseKey::new("", "work")
+}
+
+fn roster() -> Roster {
+    let mut roster = Roster::default();
+    for (name, maker) in [
         ("a", Maker::Ours),
         ("b", Maker::Ours),
         ("go", Maker::ClientGo),
-    ];
-    let members = members.map(member).into();
-    let longest_lease = Duration::from_secs(15);
-    judge(
-        entries,
-        &Roster {
-            members,
-            longest_lease,
-            ..Roster::default()
-        },
-    )
+    ] {
+        roster.enrol(key(), name, maker);
+    }
+    roster
+}
+
+fn judge(entries: &[Entry], roster: &Roster) -> Vec<String> {
+    let verdict = verify(&History::from(entries.to_vec()), roster);
+    verdict.faults().map(ToString::to_string).collect()
+}
+
+fn faults(entries: &[Entry]) -> Vec<String> {
+    judge(entries, &roster())
 }
 
 #[track_caller]
@@ -208,9 +209,18 @@ fn a_grant_needs_an_answer() {
 fn each_kind_of_illegal_write_is_found() {
     let token = Some((11, 1));
     for (after, expected) in [
-        (lease(4.0, 14, &held("a", 2, 15, 0.2, 3.3), None), "R5"),
-        (lease(4.0, 14, &held("a", 1, 10, 0.2, 4.0), token), "R11"),
-        (lease(4.0, 14, &held("a", 1, 30, 0.2, 3.3), token), "R7"),
+        (
+            lease(4.0, 14, &held("a", 2, 15, 0.2, 3.3), None),
+            "S3: lease /work @14: a grant must",
+        ),
+        (
+            lease(4.0, 14, &held("a", 1, 10, 0.2, 4.0), token),
+            "S4: lease /work @14: a renewal must keep",
+        ),
+        (
+            lease(4.0, 14, &held("a", 1, 30, 0.2, 3.3), token),
+            "S4: lease /work @14: an elector",
+        ),
         (
             lease(
                 4.0,
@@ -218,7 +228,7 @@ fn each_kind_of_illegal_write_is_found() {
                 &json!({"holderIdentity": "", "leaseTransitions": 1}),
                 token,
             ),
-            "R12",
+            "S6: lease /work @14: a release must",
         ),
     ] {
         assert_fault(&and_then(a_leads(), [after]), expected);
@@ -255,7 +265,7 @@ fn who_leads_has_accepted() {
     let mut early = a_leads();
     // The event comes before the accept.
     early[5] = event(0.25, "a", EventKind::Leading);
-    assert_fault(&early, "a led in work without having accepted (S2)");
+    assert_fault(&early, "S2: lease /work: a led without having accepted");
 }
 
 #[test]
@@ -265,7 +275,7 @@ fn tokens_must_grow() {
     assert!(
         faults
             .iter()
-            .any(|fault| fault.contains("token 10 after 11 (S5)")),
+            .any(|fault| fault.contains("token 10 after 11")),
         "{faults:?}"
     );
 }
@@ -290,18 +300,12 @@ fn a_new_lease_names_nobody() {
 }
 
 #[test]
-fn what_the_test_wrote_is_nobodys_fault() {
+fn what_a_stranger_wrote_is_nobodys_fault() {
     let story = [lease(0.0, 1, &held("a", 0, 15, 0.0, 0.0), None)];
-    let member = Member {
-        maker: Maker::Ours,
-        lease: "work".to_owned(),
-    };
-    let mut roster = Roster {
-        members: [("a".to_owned(), member)].into(),
-        ..Roster::default()
-    };
+    let mut roster = Roster::default();
+    roster.enrol(key(), "a", Maker::Ours);
     assert_eq!(judge(&story, &roster).len(), 1);
-    roster.written_by_test.push("1".to_owned());
+    roster.foreign(ResourceVersion(1));
     assert_eq!(judge(&story, &roster), [""; 0]);
     // Nor is a lease that nobody here is about.
     assert_eq!(judge(&story, &Roster::default()), [""; 0]);

@@ -1,0 +1,96 @@
+//! A history: entries, and what their times mean.
+
+use elector_protocol::Timestamp;
+
+use crate::entry::{Entry, What};
+
+/// Everything that was recorded, in the order in which it was recorded.
+///
+/// ```
+/// use elector_protocol::Timestamp;
+/// use elector_verify::{Event, EventKind, History, Roster, What, verify};
+///
+/// let mut history = History::default();
+/// let now = Timestamp::from_micros(1).unwrap();
+/// history.record(now, What::Event(Event::new("a", EventKind::Start)));
+/// assert!(verify(&history, &Roster::default()).holds());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    entries: Vec<Entry>,
+    times: Times,
+    beginning: Beginning,
+}
+
+/// Where the times of a history come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Times {
+    /// One clock: that of whoever recorded, or the only one there is.
+    #[default]
+    Seen,
+    /// The times that stand in the objects, by as many clocks as there are writers.
+    Written,
+}
+
+/// Where a history begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Beginning {
+    /// Before there was any of the objects, so the first revision of each is its creation.
+    #[default]
+    Nothing,
+    /// In the midst: the first revision of an object is what it was like by then.
+    Midst,
+}
+
+// === impl History ===
+
+impl History {
+    /// The same entries, whose times come from there.
+    #[must_use]
+    pub fn with_times(mut self, times: Times) -> Self {
+        self.times = times;
+        self
+    }
+
+    /// The same entries, of a history that begins there.
+    #[must_use]
+    pub fn with_beginning(mut self, beginning: Beginning) -> Self {
+        self.beginning = beginning;
+        self
+    }
+
+    /// Adds what was seen at `at`.
+    pub fn record(&mut self, at: Timestamp, what: What) {
+        self.entries.push(Entry { at, what });
+    }
+
+    /// What was recorded.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Where the times come from.
+    pub fn times(&self) -> Times {
+        self.times
+    }
+
+    /// Where it begins.
+    pub fn beginning(&self) -> Beginning {
+        self.beginning
+    }
+}
+
+impl From<Vec<Entry>> for History {
+    fn from(entries: Vec<Entry>) -> Self {
+        Self {
+            entries,
+            ..Self::default()
+        }
+    }
+}
+
+impl Extend<Entry> for History {
+    fn extend<I: IntoIterator<Item = Entry>>(&mut self, entries: I) {
+        self.entries.extend(entries);
+    }
+}
