@@ -12,6 +12,7 @@ mod moves;
 mod rules;
 mod schedulers;
 mod strangers;
+mod upgrade;
 
 use std::env;
 use std::process::ExitCode;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
     rules::add(&mut suite);
     schedulers::add(&mut suite);
     strangers::add(&mut suite);
+    upgrade::add(&mut suite);
     if env::var_os("ELECTOR_REAL").is_none_or(|value| value != "1") {
         println!(
             "left out: the scenarios on a real kube-apiserver, which `cargo xtask test` runs (ELECTOR_REAL=1)"

@@ -1,0 +1,362 @@
+//! A control plane of three nodes is upgraded and rolled back node by node, as KEP-4355 tells it: the oldest version
+//! leads at every step, and leadership changes no more often than it must.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use elector_protocol::Timestamp;
+use elector_tests::rig::{
+    Belief, Candidate, Entry, Ground, Maker, Mode, Suite, What, World, beliefs, between, now,
+};
+
+use crate::{CLIENT_GO, EVERYWHERE, OURS, PROMPTLY, STAGES};
+
+pub(crate) fn add(suite: &mut Suite) {
+    for (makers, modes, seconds) in [(OURS, EVERYWHERE, 60), (CLIENT_GO, STAGES, 120)] {
+        suite.add(
+            "nodes_are_upgraded_and_rolled_back",
+            Ground::Shared,
+            makers,
+            modes,
+            Duration::from_secs(seconds),
+            |world| Box::pin(upgraded_and_rolled_back(world)),
+        );
+        suite.add(
+            "nodes_are_upgraded_under_a_pinned_version",
+            Ground::Shared,
+            makers,
+            modes,
+            Duration::from_secs(seconds),
+            |world| Box::pin(pinned(world)),
+        );
+    }
+}
+
+/// What a node runs, in the order of the strategy: what it behaves as, then what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Versions {
+    emulation: &'static str,
+    binary: &'static str,
+}
+
+/// The version before the upgrade.
+const OLD: Versions = Versions {
+    emulation: "1.1.0",
+    binary: "1.1.0",
+};
+
+/// The new binary, which still behaves as the old one.
+const PINNED: Versions = Versions {
+    emulation: "1.1.0",
+    binary: "1.2.0",
+};
+
+/// The version after the upgrade.
+const NEW: Versions = Versions {
+    emulation: "1.2.0",
+    binary: "1.2.0",
+};
+
+/// The nodes.
+const NODES: [&str; 3] = ["a", "b", "c"];
+
+/// How long it may take until a candidate that does not lead has ended.
+const ENDS: Duration = Duration::from_secs(10);
+
+/// Renewals that take longer than an answer counts, 5 s (R15).
+const REST: usize = 3;
+
+/// Three nodes, each with one candidate at a time.
+struct Plane<'w> {
+    world: &'w World,
+    nodes: Vec<Node>,
+    /// Everybody there ever was.
+    lives: Vec<Life>,
+    /// How many terms have been accounted for.
+    terms: usize,
+}
+
+/// A node and what runs on it.
+struct Node {
+    name: &'static str,
+    versions: Versions,
+    candidate: Candidate,
+}
+
+/// From when to when a candidate of these versions could have led.
+struct Life {
+    candidate: String,
+    versions: Versions,
+    from: Timestamp,
+    to: Option<Timestamp>,
+}
+
+/// Whose turn it is when all nodes are to be replaced.
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    /// Each time the node that leads: leadership moves with every step.
+    Leader,
+    /// The nodes that do not lead, and at last the one that does.
+    Standbys,
+}
+
+/// From the old version to the new one, back, and forward again.
+async fn upgraded_and_rolled_back(world: Arc<World>) -> Result<()> {
+    let mut plane = Plane::start(&world, OLD).await?;
+    // Two times to another old one, then to one of the new ones.
+    plane.replace_all(NEW, Turn::Leader).await?;
+    plane.changed(3).await?;
+    if cannot_yield(&world) {
+        return plane.end(Duration::ZERO);
+    }
+    // The first old one is handed the lease by a new one, and keeps it.
+    plane.replace_all(OLD, Turn::Standbys).await?;
+    plane.changed(1).await?;
+    // Forward again, as one should: the last old one leads until it goes.
+    plane.replace_all(NEW, Turn::Standbys).await?;
+    plane.changed(1).await?;
+    plane.end(yields_within(&world))
+}
+
+/// The binaries first, behaving as the old version did; then the version that they behave as; then all of it back.
+async fn pinned(world: Arc<World>) -> Result<()> {
+    let mut plane = Plane::start(&world, OLD).await?;
+    plane.replace_all(PINNED, Turn::Standbys).await?;
+    plane.changed(1).await?;
+    plane.replace_all(NEW, Turn::Standbys).await?;
+    plane.changed(1).await?;
+    if cannot_yield(&world) {
+        return plane.end(Duration::ZERO);
+    }
+    plane.replace_all(PINNED, Turn::Standbys).await?;
+    plane.changed(1).await?;
+    plane.replace_all(OLD, Turn::Standbys).await?;
+    plane.changed(1).await?;
+    plane.end(yields_within(&world))
+}
+
+/// Whether an older candidate that arrives has to wait until the leader goes: client-go is not told to make room where
+/// the server drops `spec.preferredHolder`.
+fn cannot_yield(world: &World) -> bool {
+    world.maker() == Maker::ClientGo && world.site().mode() == Mode::GateOff
+}
+
+/// How long a newer leader may take to make room for an older candidate that has arrived.
+fn yields_within(world: &World) -> Duration {
+    match world.maker() {
+        Maker::Ours => Duration::from_secs(5),
+        // It notices within 2 s, leads on for 10 s, and its record expires 15 s after its last renewal.
+        Maker::ClientGo => Duration::from_secs(5 + 12 + 15 + 5),
+    }
+}
+
+/// How long a lease that was given up may stay without a leader.
+fn elects_within(world: &World) -> Duration {
+    match world.maker() {
+        Maker::Ours => Duration::from_secs(2),
+        // Its object outlives it and is asked for 5 s, then the other two; and it polls for up to 4.4 s.
+        Maker::ClientGo => Duration::from_secs(15),
+    }
+}
+
+// === impl Versions ===
+
+impl Versions {
+    fn text(self) -> String {
+        let Self { emulation, binary } = self;
+        if emulation == binary {
+            binary.to_owned()
+        } else {
+            format!("{binary} as {emulation}")
+        }
+    }
+}
+
+// === impl Plane ===
+
+impl<'w> Plane<'w> {
+    /// A node after the other, and waits until one of them leads.
+    async fn start(world: &'w World, versions: Versions) -> Result<Self> {
+        let mut plane = Self {
+            world,
+            nodes: Vec::new(),
+            lives: Vec::new(),
+            terms: 1,
+        };
+        for name in NODES {
+            plane.add(name, versions).await?;
+        }
+        world.first_leader(PROMPTLY).await?;
+        Ok(plane)
+    }
+
+    /// Starts a candidate on a node, and waits until it is registered.
+    async fn add(&mut self, name: &'static str, versions: Versions) -> Result<()> {
+        // One identity, one life of a process (R1).
+        let candidate = format!("{name}-{}", self.lives.len());
+        let plan = self.world.candidate(&candidate);
+        let plan = plan.versions(versions.binary, versions.emulation);
+        let running = plan
+            .flag_for(Maker::ClientGo, "--rejoin")
+            .flag_for(Maker::ClientGo, "--release-on-cancel")
+            .start()?;
+        let there =
+            |entry: &Entry| matches!(&entry.what, What::Candidate(name, _) if *name == candidate);
+        let what = format!("{candidate} is registered");
+        self.world
+            .journal()
+            .until(&what, PROMPTLY, |entries| {
+                entries.iter().any(there).then_some(())
+            })
+            .await?;
+        self.lives.push(Life {
+            candidate,
+            versions,
+            from: now(),
+            to: None,
+        });
+        self.nodes.push(Node {
+            name,
+            versions,
+            candidate: running,
+        });
+        Ok(())
+    }
+
+    /// Replaces what runs on every node, one after the other.
+    async fn replace_all(&mut self, versions: Versions, turn: Turn) -> Result<()> {
+        let start = self
+            .world
+            .note(&format!("to {}, {turn:?} first", versions.text()));
+        for _ in NODES {
+            let leader = self.leader()?;
+            let old = |node: &Node| node.versions != versions;
+            let due = |wanted: bool| {
+                self.nodes
+                    .iter()
+                    .position(|node| old(node) && (node.candidate.name() == leader) == wanted)
+            };
+            let position = match turn {
+                Turn::Leader => due(true).or_else(|| due(false)),
+                Turn::Standbys => due(false).or_else(|| due(true)),
+            };
+            let position = position.context("every node has been replaced")?;
+            self.replace(position, versions).await?;
+        }
+        self.world
+            .figure(&format!("to {}", versions.text()), between(start, now()));
+        Ok(())
+    }
+
+    /// Replaces what runs on a node, and waits until the best of those that run leads.
+    async fn replace(&mut self, position: usize, versions: Versions) -> Result<()> {
+        let mut node = self.nodes.remove(position);
+        let gone = node.candidate.name().to_owned();
+        let asked = node.candidate.terminate()?;
+        if let Some(life) = self.lives.iter_mut().find(|life| life.candidate == gone) {
+            life.to = Some(asked);
+        }
+        node.candidate.ends_well(ENDS).await?;
+        self.best_leads(elects_within(self.world)).await?;
+        self.add(node.name, versions).await?;
+        let patience = if cannot_yield(self.world) {
+            elects_within(self.world)
+        } else {
+            yields_within(self.world)
+        };
+        self.best_leads(patience).await
+    }
+
+    /// Waits until one of the oldest that run leads.
+    async fn best_leads(&self, patience: Duration) -> Result<()> {
+        let oldest = self.nodes.iter().map(|node| node.versions).min();
+        let best: Vec<&str> = self
+            .nodes
+            .iter()
+            .filter(|node| Some(node.versions) == oldest)
+            .map(|node| node.candidate.name())
+            .collect();
+        let leads = |entries: &[Entry]| {
+            let belief = beliefs(entries).into_iter().rev().find(lasts)?;
+            best.contains(&belief.name.as_str()).then_some(())
+        };
+        let what = format!("one of {best:?} leads");
+        self.world.journal().until(&what, patience, leads).await
+    }
+
+    /// Who leads.
+    fn leader(&self) -> Result<String> {
+        let last = |entries: &[Entry]| beliefs(entries).into_iter().rev().find(lasts);
+        let belief = self.world.journal().read(last);
+        Ok(belief.context("nobody leads")?.name)
+    }
+
+    /// Checks how often leadership has changed since the last time, and lets it rest for long enough that nobody's last
+    /// answer counts any more: the next election has to ask.
+    async fn changed(&mut self, times: usize) -> Result<()> {
+        self.world.stays(&self.leader()?, REST).await?;
+        let terms = self.world.terms();
+        let changes = terms - self.terms;
+        ensure!(
+            changes == times,
+            "leadership changed {changes} times where {times} would have done"
+        );
+        self.terms = terms;
+        Ok(())
+    }
+
+    /// Checks all of the past: no two led at once, nobody began to lead while an older one was there, and whoever led
+    /// when an older one came made room within `limit`.
+    fn end(self, limit: Duration) -> Result<()> {
+        let beliefs = self.world.journal().read(beliefs);
+        let (mut gaps, mut wrong) = (Duration::ZERO, Duration::ZERO);
+        for pair in beliefs.windows(2) {
+            let (before, after) = (&pair[0], &pair[1]);
+            let stopped = before.to.filter(|stopped| *stopped <= after.from);
+            let stopped =
+                stopped.with_context(|| format!("two led at once: {before:?} and {after:?}"))?;
+            gaps += between(stopped, after.from);
+        }
+        for belief in &beliefs {
+            wrong += self.wrong(belief, limit)?;
+        }
+        self.world.figure("without a leader", gaps);
+        self.world.figure("led by a newer one", wrong);
+        Ok(())
+    }
+
+    /// For how long this one led while an older one was there.
+    fn wrong(&self, belief: &Belief, limit: Duration) -> Result<Duration> {
+        let known = |life: &&Life| life.candidate == belief.name;
+        let own = self.lives.iter().find(known);
+        let own = own.with_context(|| format!("{} is a stranger", belief.name))?;
+        let until = belief.to.unwrap_or_else(now);
+        let mut longest = Duration::ZERO;
+        for older in &self.lives {
+            let ended = older.to.unwrap_or(until);
+            if older.versions >= own.versions || older.from >= until || ended <= belief.from {
+                continue;
+            }
+            let (name, versions) = (&older.candidate, older.versions);
+            ensure!(
+                belief.from < older.from,
+                "{} ({:?}) began to lead while {name} ({versions:?}) was there",
+                own.candidate,
+                own.versions
+            );
+            longest = longest.max(between(older.from, until.min(ended)));
+        }
+        ensure!(
+            longest <= limit,
+            "{} ({:?}) led on for {longest:?} although an older one was there",
+            own.candidate,
+            own.versions
+        );
+        Ok(longest)
+    }
+}
+
+fn lasts(belief: &Belief) -> bool {
+    belief.to.is_none()
+}
