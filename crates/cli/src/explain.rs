@@ -93,6 +93,7 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
     let settings = Settings {
         timing,
         preference_field: objects.preference_field,
+        reserve: false,
     };
     let rows = report::rows(&objects, now, &settings);
     match args.output {

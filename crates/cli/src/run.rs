@@ -52,6 +52,12 @@ struct ScopeArgs {
     #[arg(long)]
     replace_builtin: bool,
 
+    /// Replace a leader that cannot be asked to make room: where the server drops spec.preferredHolder, a better
+    /// candidate otherwise waits for as long as an unmodified client-go leader renews. Its lease is reserved until it
+    /// must have stopped, so nobody leads for a few seconds
+    #[arg(long)]
+    reserve: bool,
+
     /// How many leases may be written at the same time, at least 1
     #[arg(long, value_name = "N", default_value = "8")]
     concurrent_elections: NonZeroUsize,
@@ -129,6 +135,7 @@ impl TryFrom<RunArgs> for Config {
             } else {
                 BuiltinController::Respect
             },
+            reserve: scope.reserve,
             concurrent_elections: scope.concurrent_elections,
             retry_base: scope.retry_base,
             retry_max: scope.retry_max,

@@ -28,6 +28,10 @@ pub struct Config {
     pub system_namespaces: bool,
     /// How it lives with the elector that is built into kube-apiserver.
     pub builtin: BuiltinController,
+    /// Whether a lease may be reserved from a holder that cannot be asked to yield: an unmodified client-go candidate
+    /// where the server drops `spec.preferredHolder` (R3 d). Nobody leads for the rest of its lease duration, and some.
+    /// Off.
+    pub reserve: bool,
     /// How many leases may be written at the same time. 8.
     pub concurrent_elections: NonZeroUsize,
     /// How long a lease waits after its first failed write. 5 ms, doubling, as client-go.
@@ -147,6 +151,7 @@ impl Default for Config {
             scope: Scope::AllNamespaces,
             system_namespaces: false,
             builtin: BuiltinController::Respect,
+            reserve: false,
             concurrent_elections: const { NonZeroUsize::new(8).expect("eight is not zero") },
             retry_base: Duration::from_millis(5),
             retry_max: Duration::from_secs(5),

@@ -18,6 +18,7 @@ mod housekeeping;
 mod observation;
 mod poll;
 mod preference;
+mod reservation;
 mod standing;
 mod step;
 mod vacancy;

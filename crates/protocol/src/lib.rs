@@ -18,6 +18,7 @@ mod lease;
 mod names;
 mod order;
 mod renumber;
+mod reservation;
 mod resolution;
 mod strategy;
 mod time;

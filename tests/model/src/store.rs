@@ -111,7 +111,7 @@ impl Store {
                     self.note(Property::ElecteeAnswered);
                 }
             }
-            Ok(Move::Release | Move::Renew | Move::Signal) => {}
+            Ok(Move::Release | Move::Renew | Move::Signal | Move::Reserve) => {}
             Err(_) => self.note(Property::AllowedMove),
         }
         self.overwrite(|_| after.clone());

@@ -63,6 +63,7 @@ impl Life {
                 Carrier::Fields => PreferenceField::Kept,
                 Carrier::Annotations => PreferenceField::Dropped,
             },
+            reserve: self.config.reserve,
         };
         let (step, wall) = (self.step, self.clock.wall());
         let stepped = catch_unwind(AssertUnwindSafe(|| {

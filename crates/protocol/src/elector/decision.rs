@@ -70,6 +70,8 @@ pub enum Action {
     Prefer,
     /// The holder is no longer asked to make room.
     Withdraw,
+    /// The holder is replaced by a placeholder, since it cannot be asked to make room.
+    Reserve,
     /// The Lease is left to others.
     Leave,
 }
@@ -93,6 +95,13 @@ pub enum Vacancy {
         /// Who did not accept.
         holder: Identity,
         /// The accept window.
+        after: Duration,
+    },
+    /// A placeholder has stood for its whole duration (R3 d, R4).
+    Reserved {
+        /// Whom it replaced.
+        from: Identity,
+        /// The duration of the placeholder.
         after: Duration,
     },
 }
@@ -153,6 +162,26 @@ pub enum Reason {
         holder: Identity,
         /// The better candidate.
         better: Identity,
+    },
+    /// A holder that cannot be asked to yield is replaced by a placeholder (R3 d).
+    Reserved {
+        /// The better candidate.
+        better: Identity,
+        /// The holder.
+        holder: Identity,
+        /// Why it is better, as a fragment that follows the candidate's name.
+        because: String,
+        /// How long the placeholder stands.
+        lasts: Duration,
+    },
+    /// A placeholder stands; whom it replaced may lead until it expires (R3 d).
+    AwaitReserved {
+        /// Whom it replaced.
+        from: Identity,
+        /// Who would be granted the lease.
+        next: Option<Identity>,
+        /// How much longer.
+        remaining: Duration,
     },
     /// Better candidates exist and do not answer.
     BetterIsSilent {
@@ -230,6 +259,7 @@ impl Action {
             Self::Grant => "grant",
             Self::Prefer => "prefer",
             Self::Withdraw => "withdraw",
+            Self::Reserve => "reserve",
             Self::Leave => "leave",
         }
     }
@@ -255,6 +285,13 @@ impl fmt::Display for Vacancy {
                 write!(
                     f,
                     "{holder} has not accepted its grant within {}s",
+                    after.as_secs()
+                )
+            }
+            Self::Reserved { from, after } => {
+                write!(
+                    f,
+                    "the lease was reserved for {}s, and {from} cannot lead any more",
                     after.as_secs()
                 )
             }
@@ -313,6 +350,32 @@ impl fmt::Display for Reason {
                 "{better} is better, but {holder} cannot be asked to yield: the server drops spec.preferredHolder \
                  and {holder} does not read the annotation"
             ),
+            Self::Reserved {
+                better,
+                holder,
+                because,
+                lasts,
+            } => write!(
+                f,
+                "{holder} cannot be asked to yield, so the lease is reserved for {}s, until it must have stopped: \
+                 {better} {because}",
+                lasts.as_secs()
+            ),
+            Self::AwaitReserved {
+                from,
+                next,
+                remaining,
+            } => {
+                f.write_str("reserved")?;
+                if let Some(next) = next {
+                    write!(f, " for {next}")?;
+                }
+                write!(
+                    f,
+                    ": {from} could not be asked to yield; grant in {:.1}s",
+                    remaining.as_secs_f64()
+                )
+            }
             Self::BetterIsSilent { holder, silent } => {
                 write!(
                     f,

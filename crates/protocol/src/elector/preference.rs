@@ -54,6 +54,11 @@ impl<'a> Step<'a> {
         };
         if !incumbent.candidate.marked && self.settings.preference_field == PreferenceField::Dropped
         {
+            if self.settings.reserve
+                && let Some(decided) = self.reserve(watched, own, ranking, &better, &strategy)
+            {
+                return decided;
+            }
             if let Some(preferred) = preferred {
                 return self.withdraw(
                     watched,

@@ -158,23 +158,41 @@ impl<'a> Step<'a> {
         let late_at = watched.since.after(duration * 2 / 3);
         let expires_at = watched.since.after(duration);
         let accepted = !record.is_unaccepted_grant();
+        let reserved_from = record.reserved_from();
         if self.now >= late_at {
             let (holder, after) = (holder.clone(), duration);
-            let vacancy = if accepted {
-                Vacancy::Expired { holder, after }
-            } else {
-                Vacancy::NotAccepted { holder, after }
+            let aside = match &reserved_from {
+                Some(from) => self.election.candidates.get_key_value(from),
+                None => None,
+            };
+            let aside = aside.map_or(record.holder.as_ref(), |(name, _)| Some(name));
+            let vacancy = match reserved_from {
+                Some(from) => Vacancy::Reserved { from, after },
+                None if accepted => Vacancy::Expired { holder, after },
+                None => Vacancy::NotAccepted { holder, after },
             };
             let opening = Opening {
                 watched,
                 vacancy,
                 round: late_at,
                 ready_at: expires_at,
-                aside: record.holder.as_ref(),
+                aside,
             };
             return self.fill(&opening, ranking, contenders, strategy);
         }
         self.wake(late_at);
+        if let Some(from) = reserved_from {
+            let next = contenders.first().map(|best| best.candidate.name.clone());
+            let remaining = expires_at.since(self.now);
+            return (
+                Action::Wait,
+                Reason::AwaitReserved {
+                    from,
+                    next,
+                    remaining,
+                },
+            );
+        }
         if !accepted {
             return (
                 Action::Wait,

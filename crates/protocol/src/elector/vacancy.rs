@@ -106,6 +106,11 @@ impl<'a> Step<'a> {
                         next: poll.elected.map(|elected| elected.candidate.name.clone()),
                     }
                 }
+                Vacancy::Reserved { from, .. } => Reason::AwaitReserved {
+                    from: from.clone(),
+                    next: poll.elected.map(|elected| elected.candidate.name.clone()),
+                    remaining: opening.ready_at.since(self.now),
+                },
                 Vacancy::Released | Vacancy::Unheld => Reason::AwaitProof {
                     remaining: opening.ready_at.since(self.now),
                 },
