@@ -1,5 +1,7 @@
 //! All runs: those that must be safe, and one for each shortcut.
 
+mod reserve;
+
 use super::run::{Expectation, Run, SOME, Start, WORST};
 use super::shortcut::Shortcut;
 use super::store::{Property, Whims};
@@ -11,6 +13,7 @@ pub fn runs() -> Vec<Run> {
     runs.extend(strangers());
     runs.extend(broken());
     runs.extend(trapped());
+    runs.extend(reserve::runs());
     runs
 }
 
@@ -33,6 +36,7 @@ const BASE: Run = Run {
     whims: NO_WHIMS,
     lame: None,
     shortcut: None,
+    reserve: None,
     best: false,
     expectation: Expectation::Safe(Witnesses::NONE),
 };

@@ -25,6 +25,7 @@ mod meaning;
 mod moves;
 mod numbers;
 mod report;
+mod reserve;
 mod run;
 mod search;
 mod shortcut;

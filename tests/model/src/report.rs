@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
+use super::reserve;
 use super::run::{Expectation, Run};
 use super::search::{Search, Verdict};
 use super::witness::Witnesses;
@@ -40,7 +41,12 @@ impl Run {
             self.expectation,
             Expectation::SafeAndLive(_) | Expectation::Trapped
         );
-        let found = Search::new(World::new(self.clone())).run(LIMIT, homeward);
+        let found = match self.reserve {
+            Some(reserve) => {
+                Search::new(reserve::World::new(self.clone(), reserve)).run(LIMIT, homeward)
+            }
+            None => Search::new(World::new(self.clone())).run(LIMIT, homeward),
+        };
         let missing = match self.expectation {
             Expectation::Safe(wanted) | Expectation::SafeAndLive(wanted) => {
                 wanted.without(found.witnesses)

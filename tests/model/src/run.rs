@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use elector_protocol::{CandidateTiming, ElectorTiming};
 
+use super::reserve::Reserve;
 use super::shortcut::Shortcut;
 use super::store::{Property, Whims};
 use super::witness::Witnesses;
@@ -45,6 +46,8 @@ pub struct Run {
     pub(super) lame: Option<usize>,
     /// The rule that is broken on purpose.
     pub(super) shortcut: Option<Shortcut>,
+    /// Where holders are client-go's: which electors reserve, and how holders count (R3 d).
+    pub(super) reserve: Option<Reserve>,
     /// Whether it is the best candidate that must be within reach as a leader, or any.
     pub(super) best: bool,
     /// What must come of it.

@@ -40,6 +40,16 @@ pub(super) enum Shortcut {
     ShortLease,
     /// Every candidate counts as having answered when it is first seen.
     NobodyAsked,
+    /// A placeholder lasts for less than the term that it replaces.
+    ReserveBriefly,
+    /// A grant takes the place of a holder that cannot be asked, and not a placeholder.
+    GrantInstead,
+    /// A placeholder is judged by its renewTime and the wall clock, which may be ahead.
+    ReservedByRenewTime,
+    /// A placeholder is written whatever the Lease says by then.
+    ReserveWithoutBase,
+    /// A placeholder carries no token, so that anybody's release of it is believed.
+    ReserveWithoutToken,
 }
 
 /// Longer ago than any wait.
@@ -55,6 +65,7 @@ impl Shortcut {
             Self::BornIsFree if record.holder.is_none() && record.duration_seconds.is_none() => {
                 record.duration_seconds = Some(1);
             }
+            Self::ReservedByRenewTime if record.reserved_from().is_some() => return LONG_AGO,
             Self::RestartExpires if watcher.election == Election::unknown() => return LONG_AGO,
             Self::TrustAnyRelease if record.holder.is_none() => {
                 (record.token, record.token_term) = (None, None);
@@ -128,7 +139,7 @@ impl Shortcut {
                     }
                 }
             }
-            _ => {}
+            _ => self.misreserve(effects, watcher, judge),
         }
     }
 }
@@ -143,7 +154,7 @@ pub(super) struct Judge<'a> {
 
 impl Judge<'_> {
     /// The grant that would be written if the Lease had just become `record`.
-    fn if_free(
+    pub(super) fn if_free(
         &self,
         election: &Election,
         known: Option<LeaseSnapshot>,

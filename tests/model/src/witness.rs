@@ -8,12 +8,14 @@ use std::ops::{BitOr, BitOrAssign};
 pub(super) struct Witnesses(u8);
 
 /// In the order of their bits.
-const NAMES: [&str; 5] = [
+const NAMES: [&str; 7] = [
     "somebody leads",
     "a crashed holder is replaced",
     "a holder is told to make room",
     "a holder hands over",
     "somebody leads after a deletion",
+    "a lease is reserved",
+    "a reserved lease is granted",
 ];
 
 // === impl Witnesses ===
@@ -31,6 +33,10 @@ impl Witnesses {
     pub(super) const HANDS_OVER: Self = Self(8);
     /// Somebody leads under a Lease that was created after a deletion.
     pub(super) const RETURNS: Self = Self(16);
+    /// A placeholder takes the place of a holder.
+    pub(super) const RESERVES: Self = Self(32);
+    /// A lease is granted that was reserved.
+    pub(super) const FOLLOWS: Self = Self(64);
 
     /// This, if it is so.
     pub(super) fn when(self, so: bool) -> Self {

@@ -328,7 +328,7 @@ impl Run {
 }
 
 /// Renumbers one process: its memory, what it has sent and what it is yet to be told.
-fn rename(
+pub(super) fn rename(
     part: &mut impl Renumber,
     process: usize,
     shared: &Numbers,

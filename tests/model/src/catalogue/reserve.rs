@@ -1,0 +1,169 @@
+//! Reservations (R3 d), where holders are client-go's and the server drops `preferredHolder`.
+
+use std::time::Duration;
+
+use super::super::reserve::{Counts, Reserve};
+use super::super::run::{ALL, Expectation, Run, SOME};
+use super::super::shortcut::Shortcut;
+use super::super::store::{Property, Whims};
+use super::super::witness::Witnesses;
+use super::{BASE, NO_WHIMS};
+
+/// What a holder does not hear of within this, it has given up.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// One elector that reserves, and letters that are less unruly than in the main world.
+const RESERVING: Run = Run {
+    reserve: Some(Reserve::RULES),
+    ..BASE
+};
+
+/// Every run about reservations.
+pub(super) fn runs() -> Vec<Run> {
+    let mut runs = safe();
+    runs.extend(broken());
+    runs
+}
+
+fn safe() -> Vec<Run> {
+    let seen = Witnesses::LEADS | Witnesses::RESERVES | Witnesses::FOLLOWS;
+    let safe = |id, about| Run {
+        id,
+        about,
+        expectation: Expectation::Safe(seen),
+        ..RESERVING
+    };
+    let wiped = Whims {
+        wipes: 1,
+        ..NO_WHIMS
+    };
+    let deleted = Whims {
+        deletions: 1,
+        ..NO_WHIMS
+    };
+    vec![
+        Run {
+            mixes: ALL,
+            best: true,
+            expectation: Expectation::SafeAndLive(seen),
+            ..safe(
+                "MC-R0",
+                "reserved from a client-go holder; the best comes to lead",
+            )
+        },
+        Run {
+            electors: 2,
+            slow_electors: true,
+            orphans: 0,
+            ..safe(
+                "MC-R1",
+                "2 electors that reserve, whose writes take their time",
+            )
+        },
+        Run {
+            electors: 2,
+            reserve: Some(Reserve {
+                by: [true, false],
+                ..Reserve::RULES
+            }),
+            ..safe("MC-R2", "2 electors, one of them does not reserve")
+        },
+        Run {
+            electors: 2,
+            whims: wiped,
+            ..safe(
+                "MC-R3",
+                "a client-go process of long ago releases the placeholder",
+            )
+        },
+        Run {
+            mixes: SOME,
+            whims: deleted,
+            ..safe("MC-R4", "the lease is deleted, a placeholder too")
+        },
+        Run {
+            mixes: ALL,
+            reserve: Some(Reserve {
+                counts: Counts::FromReply(TIMEOUT),
+                duration: Duration::from_secs(9),
+                ..Reserve::RULES
+            }),
+            ..safe(
+                "MC-R5",
+                "belief counts from the reply, W covers the timeout",
+            )
+        },
+    ]
+}
+
+fn broken() -> Vec<Run> {
+    let broken = |id, about, shortcut| Run {
+        id,
+        about,
+        shortcut: Some(shortcut),
+        expectation: Expectation::Unsafe(Property::OneBeliever),
+        ..RESERVING
+    };
+    vec![
+        broken(
+            "MC-R-brief",
+            "placeholder below the holder's duration",
+            Shortcut::ReserveBriefly,
+        ),
+        broken(
+            "MC-R-once",
+            "granted at once in the holder's place",
+            Shortcut::GrantInstead,
+        ),
+        Run {
+            electors: 2,
+            ..broken(
+                "MC-R-clock",
+                "placeholder judged by its renewTime",
+                Shortcut::ReservedByRenewTime,
+            )
+        },
+        Run {
+            electors: 2,
+            slow_electors: true,
+            expectation: Expectation::Unsafe(Property::AllowedMove),
+            ..broken(
+                "MC-R-cas",
+                "reserved without a base version",
+                Shortcut::ReserveWithoutBase,
+            )
+        },
+        Run {
+            whims: Whims {
+                wipes: 1,
+                ..NO_WHIMS
+            },
+            ..broken(
+                "MC-R-token",
+                "placeholder without a token, released by client-go",
+                Shortcut::ReserveWithoutToken,
+            )
+        },
+        Run {
+            id: "MC-R-reply",
+            about: "belief counts from the reply, W does not cover it",
+            reserve: Some(Reserve {
+                counts: Counts::FromReply(TIMEOUT),
+                ..Reserve::RULES
+            }),
+            expectation: Expectation::Unsafe(Property::OneBeliever),
+            ..RESERVING
+        },
+        Run {
+            id: "MC-R-off",
+            about: "no reservation: the holder never makes room",
+            best: true,
+            reserve: Some(Reserve {
+                by: [false, false],
+                ..Reserve::RULES
+            }),
+            expectation: Expectation::Trapped,
+            ..RESERVING
+        },
+    ]
+}

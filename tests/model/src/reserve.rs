@@ -1,0 +1,305 @@
+//! Holders as client-go makes them, on a server that drops `preferredHolder`, and electors that may reserve (R3 d).
+//!
+//! Such a holder renews for as long as it is named, makes room for nobody, and stops by its own deadline alone: that it
+//! may stop sooner, when it reads another name, only leaves out some of what is searched here. The electors are the
+//! production ones, and so is all that happens to them.
+
+mod flaws;
+mod happen;
+mod holder;
+mod moves;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use elector_protocol::elector::{PreferenceField, Settings};
+use elector_protocol::{Candidate, Identity, LeaseRecord, Renumber, ResourceVersion, Strategy};
+
+use self::holder::Holder;
+use self::moves::{Move, possible};
+use super::elector::{Act, Watcher};
+use super::intern::{Interner, QuickMap, address};
+use super::numbers::{Aging, Assign, Numbers, timestamp};
+use super::run::{LEASE_DURATION, RENEW_DEADLINE, Run, Start};
+use super::search::{Model, Successor};
+use super::store::{NAMES, Property, Store};
+use super::world::{Key, rename};
+
+/// A world of unmodified client-go candidates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reserve {
+    /// Which electors reserve.
+    pub(crate) by: [bool; 2],
+    /// From where a holder counts its deadline.
+    pub(crate) counts: Counts,
+    /// W of the holders, and `W_max` of the electors.
+    pub(crate) duration: Duration,
+}
+
+/// From where a holder counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counts {
+    /// From the sending of its last successful write.
+    FromSend,
+    /// From the reply, which it waits for as long as this.
+    FromReply(Duration),
+}
+
+/// The whole world at one moment. Every clock reads the same.
+#[derive(Clone)]
+pub(crate) struct State {
+    mix: usize,
+    store: Rc<Store>,
+    holders: Vec<Rc<Holder>>,
+    watchers: Vec<Rc<Watcher>>,
+}
+
+/// A run of this kind, ready to be searched.
+pub(crate) struct World {
+    run: Run,
+    reserve: Reserve,
+    settings: [Settings; 2],
+    stores: Interner<Store>,
+    holders: Interner<Holder>,
+    watchers: Interner<Watcher>,
+    scratch: RefCell<(Numbers, Numbers)>,
+    /// Whether the elector reserves, and its address: it is interned, and kept for ever.
+    acts: RefCell<Known>,
+}
+
+/// What an elector would do, where it has been asked before.
+type Known = QuickMap<(bool, usize), Rc<Vec<Act>>>;
+
+// === impl Reserve ===
+
+impl Reserve {
+    /// Every elector reserves, and holders count from the send.
+    pub(crate) const RULES: Self = Self {
+        by: [true, true],
+        counts: Counts::FromSend,
+        duration: LEASE_DURATION,
+    };
+}
+
+// === impl World ===
+
+impl World {
+    /// The world of a run.
+    pub(crate) fn new(run: Run, reserve: Reserve) -> Self {
+        let settings = reserve.by.map(|reserves| {
+            let mut timing = run.elector_timing();
+            timing.max_lease_duration = reserve.duration;
+            Settings {
+                timing,
+                preference_field: PreferenceField::Dropped,
+                reserve: reserves,
+            }
+        });
+        Self {
+            run,
+            reserve,
+            settings,
+            stores: Interner::new(),
+            holders: Interner::new(),
+            watchers: Interner::new(),
+            scratch: RefCell::default(),
+            acts: RefCell::default(),
+        }
+    }
+
+    fn start(&self, mix: usize) -> State {
+        let run = &self.run;
+        let object = |index| Candidate {
+            marked: false,
+            ..run.candidate(index)
+        };
+        let mut store = Store {
+            revision: ResourceVersion(1),
+            lease: None,
+            objects: (0..run.candidates)
+                .map(|index| Some(object(index)))
+                .collect(),
+            post: None,
+            created: 0,
+            whims: run.whims,
+            answered: u8::MAX,
+            broken: None,
+        };
+        if run.start == Start::Released {
+            let born = LeaseRecord::born(Some(Strategy::oldest_emulation_version()));
+            store.create(born.released(timestamp(0)));
+        }
+        let mut state = State {
+            mix,
+            store: Rc::new(store),
+            holders: (0..run.candidates)
+                .map(|_| Rc::new(Holder::default()))
+                .collect(),
+            watchers: (0..run.electors)
+                .map(|_| Rc::new(Watcher::new(None)))
+                .collect(),
+        };
+        self.canonical(&mut state, false);
+        state
+    }
+
+    /// What an elector would do, by its step.
+    fn acts(&self, index: usize, watcher: &Rc<Watcher>, store: &Store) -> Rc<Vec<Act>> {
+        let acts = || Rc::new(watcher.acts(store, &self.settings[index], &self.run));
+        // A shortcut may look at more than the elector's own memory.
+        if self.run.shortcut.is_some() {
+            return acts();
+        }
+        let mut known = self.acts.borrow_mut();
+        let key = (self.settings[index].reserve, address(watcher));
+        Rc::clone(known.entry(key).or_insert_with(acts))
+    }
+
+    /// Lets a tick pass, or no time at all, and replaces every number by what it means.
+    fn canonical(&self, state: &mut State, tick: bool) {
+        let mut scratch = self.scratch.borrow_mut();
+        let (shared, private) = &mut *scratch;
+        let mix = self.run.mixes[state.mix];
+        let rate = |seconds: u64| Duration::from_secs(if tick { seconds } else { 0 });
+        shared.clear();
+        // Collecting leaves the store as it is, but it takes a store that could be changed.
+        Store::clone(&state.store).renumber(shared);
+        shared.sort();
+        let mut process = 0;
+        for (holder, seconds) in state.holders.iter_mut().zip(mix.candidates) {
+            let aging = Aging {
+                by: rate(seconds),
+                limit: RENEW_DEADLINE,
+                ..Aging::default()
+            };
+            rename(Rc::make_mut(holder), process, shared, private, aging);
+            process += 1;
+        }
+        for (watcher, seconds) in state.watchers.iter_mut().zip(mix.electors) {
+            let aging = Aging {
+                by: rate(seconds),
+                limit: self.reserve.duration,
+                usual: self.reserve.duration,
+                ..Aging::default()
+            };
+            rename(Rc::make_mut(watcher), process, shared, private, aging);
+            // Only what is sent needs numbers of its own; without that, equal electors are told apart by nothing.
+            process += usize::from(self.run.slow_electors);
+        }
+        if !tick {
+            private.clear();
+            let store = Rc::make_mut(&mut state.store);
+            Assign::new(shared, private, process, Aging::default()).apply(store);
+        }
+    }
+}
+
+impl Model for World {
+    type State = State;
+    type Key = Key;
+    type Move = Move;
+    type Violation = Property;
+
+    fn initial(&self) -> Vec<State> {
+        (0..self.run.mixes.len())
+            .map(|mix| self.start(mix))
+            .collect()
+    }
+
+    fn successors(&self, state: &State) -> Vec<Successor<Self>> {
+        let successor = |by: Move| {
+            let mut next = state.clone();
+            let course = by.course(state, self);
+            let witnesses = next.happen(&by, self);
+            if matches!(by, Move::Tick) {
+                self.canonical(&mut next, true);
+                next.settle(self);
+            }
+            self.canonical(&mut next, false);
+            Successor {
+                course,
+                by,
+                witnesses,
+                state: next,
+            }
+        };
+        possible(self, state).into_iter().map(successor).collect()
+    }
+
+    fn key(&mut self, state: &State) -> Key {
+        let mut key = [0; 6];
+        key[0] = u32::try_from(state.mix).unwrap_or(u32::MAX);
+        key[1] = self.stores.index(&state.store);
+        for (slot, holder) in key[2..4].iter_mut().zip(&state.holders) {
+            *slot = self.holders.index(holder);
+        }
+        for (slot, watcher) in key[4..6].iter_mut().zip(&state.watchers) {
+            *slot = self.watchers.index(watcher);
+        }
+        let [first, second] = self.run.mixes[state.mix].electors;
+        let [one, other] = self.reserve.by;
+        let alike = first == second && one == other && matches!(self.run.lagging, 0 | 2);
+        if alike && !self.run.slow_electors && state.watchers.len() == 2 {
+            // Which of two equal electors is which makes no difference.
+            key[4..6].sort_unstable();
+        }
+        key
+    }
+
+    fn state(&self, key: Key) -> State {
+        let [mix, store, holders @ .., first, second] = key;
+        State {
+            mix: mix as usize,
+            store: self.stores.part(store),
+            holders: holders[..self.run.candidates]
+                .iter()
+                .map(|holder| self.holders.part(*holder))
+                .collect(),
+            watchers: [first, second][..self.run.electors]
+                .iter()
+                .map(|watcher| self.watchers.part(*watcher))
+                .collect(),
+        }
+    }
+
+    fn violation(&self, state: &State) -> Option<Property> {
+        let believers = state.holders.iter().filter(|holder| holder.believes());
+        let found = if believers.count() > 1 {
+            Some(Property::OneBeliever)
+        } else {
+            state.store.broken
+        };
+        found.filter(|property| self.run.checks(*property))
+    }
+
+    fn is_home(&self, state: &State) -> bool {
+        let homes = if self.run.best {
+            1
+        } else {
+            state.holders.len()
+        };
+        state.holders[..homes]
+            .iter()
+            .any(|holder| holder.believes())
+    }
+
+    fn describe(&self, state: &State) -> String {
+        let lease = state.store.lease.as_ref().map_or_else(
+            || "no lease".to_owned(),
+            |lease| {
+                let record = &lease.record;
+                let holder = record.holder.as_ref().map_or("nobody", Identity::as_str);
+                let duration = record.duration_seconds.unwrap_or_default();
+                format!("{} {holder} for {duration}s", lease.uid)
+            },
+        );
+        let believers: Vec<_> = NAMES
+            .iter()
+            .zip(&state.holders)
+            .filter(|(_, holder)| holder.believes())
+            .map(|(name, _)| *name)
+            .collect();
+        format!("{lease}; believing: {believers:?}")
+    }
+}

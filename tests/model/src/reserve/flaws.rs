@@ -1,0 +1,40 @@
+//! Reservations done wrong.
+
+use elector_protocol::LeaseSnapshot;
+use elector_protocol::elector::Effect;
+
+use super::super::elector::Watcher;
+use super::super::numbers::{FRESH, timestamp};
+use super::super::run::ACCEPT_WINDOW;
+use super::super::shortcut::{Judge, Shortcut};
+
+// === impl Shortcut ===
+
+impl Shortcut {
+    /// What an elector makes of its decision to reserve.
+    pub(crate) fn misreserve(self, effects: &mut [Effect], watcher: &Watcher, judge: &Judge<'_>) {
+        let reservation = effects.iter_mut().find_map(|effect| match effect {
+            Effect::Write(write) if write.record.reserved_from().is_some() => Some(write),
+            _ => None,
+        });
+        let (Some(write), Some(lease)) = (reservation, watcher.election.lease()) else {
+            return;
+        };
+        match self {
+            Self::ReserveBriefly => {
+                write.record.duration_seconds = i32::try_from(ACCEPT_WINDOW.as_secs()).ok();
+            }
+            Self::ReserveWithoutToken => {
+                (write.record.token, write.record.token_term) = (None, None);
+            }
+            Self::GrantInstead => {
+                let free = lease.record.released(timestamp(FRESH));
+                let known = LeaseSnapshot::clone(lease);
+                if let Some(granted) = judge.if_free(&watcher.election, Some(known), &free) {
+                    write.record = granted;
+                }
+            }
+            _ => {}
+        }
+    }
+}

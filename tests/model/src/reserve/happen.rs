@@ -1,0 +1,193 @@
+//! What a move does to a state.
+
+use std::rc::Rc;
+
+use elector_protocol::elector::Actor;
+use elector_protocol::{LeaseRecord, LeaseWrite, Occupancy};
+
+use super::super::elector::{Act, Watcher};
+use super::super::moves::ElectorMove;
+use super::super::numbers::{FRESH, timestamp};
+use super::super::store::Landed;
+use super::super::witness::Witnesses;
+use super::holder::Letter;
+use super::moves::{HolderMove, Move};
+use super::{State, World};
+
+// === impl State ===
+
+impl State {
+    /// Lets a move happen, and then everything that follows from it at once. Numbers are left as they are.
+    pub(super) fn happen(&mut self, by: &Move, world: &World) -> Witnesses {
+        let witnesses = match by {
+            Move::Tick => Witnesses::NONE,
+            Move::Holder(index, by) => self.of_holder(*index, *by, world),
+            Move::Elector(index, by) => self.of_elector(*index, by, world),
+            Move::LandPost => {
+                let store = Rc::make_mut(&mut self.store);
+                let created = store.post.take().map(|record| store.create(record));
+                if created == Some(Landed::Applied) {
+                    self.lease_changed(world, None);
+                }
+                Witnesses::NONE
+            }
+            Move::Delete => {
+                let store = Rc::make_mut(&mut self.store);
+                store.whims.deletions -= 1;
+                store.delete();
+                self.lease_changed(world, None);
+                Witnesses::NONE
+            }
+            Move::Wipe => {
+                let store = Rc::make_mut(&mut self.store);
+                store.whims.wipes -= 1;
+                // It replaces the spec; annotations stay as they are.
+                store.overwrite(|record| LeaseRecord {
+                    token: record.token,
+                    token_term: record.token_term,
+                    ..record.released(timestamp(FRESH))
+                });
+                self.lease_changed(world, None);
+                Witnesses::NONE
+            }
+        };
+        self.settle(world);
+        witnesses
+    }
+
+    /// What follows at once, whatever happened.
+    pub(super) fn settle(&mut self, world: &World) {
+        for holder in &mut self.holders {
+            Rc::make_mut(holder).settle(&self.store);
+        }
+        for watcher in self.watchers.iter_mut().skip(world.run.lagging) {
+            while watcher.can_see() {
+                Rc::make_mut(watcher).see(&self.store, &world.run);
+            }
+        }
+    }
+
+    fn of_holder(&mut self, index: usize, by: HolderMove, world: &World) -> Witnesses {
+        let holder = Rc::make_mut(&mut self.holders[index]);
+        match by {
+            HolderMove::Write => holder.write(index, &self.store, world.reserve.duration),
+            HolderMove::Land => {
+                if let Some(Letter::Sent(write, sent)) = holder.letter.take() {
+                    holder.letter = Some(Letter::Landed(sent));
+                    self.put(&write, world);
+                }
+            }
+            HolderMove::LandOrphan(number) => {
+                let write = holder.orphans.remove(number);
+                self.put(&write, world);
+            }
+            HolderMove::Reply => {
+                let led = holder.believes();
+                holder.hear(world.reserve.counts);
+                return Witnesses::LEADS.when(!led && holder.believes());
+            }
+            HolderMove::GiveUp => holder.give_up(),
+            HolderMove::Crash => holder.crash(world.run.orphans),
+        }
+        Witnesses::NONE
+    }
+
+    /// A write of a candidate's reaches the store, which holds it against nothing: it is not one of ours.
+    fn put(&mut self, write: &LeaseWrite, world: &World) {
+        if self.store.accepts(write) {
+            Rc::make_mut(&mut self.store).overwrite(|_| write.record.clone());
+            self.lease_changed(world, None);
+        }
+    }
+
+    fn of_elector(&mut self, index: usize, by: &ElectorMove, world: &World) -> Witnesses {
+        let run = &world.run;
+        match by {
+            ElectorMove::See => Rc::make_mut(&mut self.watchers[index]).see(&self.store, run),
+            ElectorMove::Decide(Act::Write(write)) => {
+                return self.put_decision(write, world, Some(index));
+            }
+            ElectorMove::Decide(Act::Post(record)) => {
+                Rc::make_mut(&mut self.store).post = Some(record.clone());
+            }
+            ElectorMove::Decide(Act::Ask {
+                index,
+                uid,
+                version,
+                ping,
+            }) => {
+                // Everybody answers at once.
+                let store = Rc::make_mut(&mut self.store);
+                store.put_object(*index, uid, *version, Some(*ping), ping.next());
+                for watcher in &mut self.watchers {
+                    if watcher.knows_candidates() {
+                        let object = self.store.objects[*index].as_ref();
+                        Rc::make_mut(watcher).see_object(*index, object, run);
+                    }
+                }
+            }
+            ElectorMove::Send(act) => {
+                if let Act::Write(write) = act {
+                    Rc::make_mut(&mut self.watchers[index]).letter = Some(write.clone());
+                }
+            }
+            ElectorMove::Land => {
+                let letter = Rc::make_mut(&mut self.watchers[index]).letter.take();
+                if let Some(write) = letter {
+                    return self.put_decision(&write, world, None);
+                }
+            }
+            ElectorMove::BreakWatch => Rc::make_mut(&mut self.watchers[index]).break_watch(),
+            ElectorMove::Restart => {
+                let letter = self.watchers[index].letter.clone();
+                self.watchers[index] = Rc::new(Watcher::new(letter));
+            }
+        }
+        Witnesses::NONE
+    }
+
+    /// A write of an elector's reaches the store. `heard` learns of it by the reply, the others by their watches.
+    fn put_decision(
+        &mut self,
+        write: &LeaseWrite,
+        world: &World,
+        heard: Option<usize>,
+    ) -> Witnesses {
+        let Some(lease) = self.store.lease.clone() else {
+            return Witnesses::NONE;
+        };
+        let mut write = write.clone();
+        if world.lands(&write, &self.store) {
+            (write.uid, write.version) = (lease.uid.clone(), lease.version);
+        }
+        if Rc::make_mut(&mut self.store).put(&write, &Actor::Elector) == Landed::Conflict {
+            return Witnesses::NONE;
+        }
+        self.lease_changed(world, heard);
+        if let (Some(index), Some(lease)) = (heard, self.store.lease.clone()) {
+            Rc::make_mut(&mut self.watchers[index]).take_reply(lease, &self.store, &world.run);
+        }
+        let stood = lease.record.reserved_from().is_some();
+        let stands = write.record.reserved_from().is_some();
+        let held = matches!(write.record.occupancy(), Occupancy::Held(_));
+        Witnesses::RESERVES.when(stands) | Witnesses::FOLLOWS.when(stood && !stands && held)
+    }
+
+    /// Tells every elector of a change of the Lease, each in its own time; `but` has heard already.
+    fn lease_changed(&mut self, world: &World, but: Option<usize>) {
+        for (index, watcher) in self.watchers.iter_mut().enumerate() {
+            let watcher = Rc::make_mut(watcher);
+            watcher.letter = watcher
+                .letter
+                .take()
+                .filter(|write| world.lands(write, &self.store));
+            if !watcher.whole || but == Some(index) {
+                continue;
+            }
+            watcher.backlog.push(self.store.lease.clone());
+            if watcher.backlog.len() > world.run.backlog {
+                watcher.break_watch();
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A candidate as client-go makes it: it takes what names it, renews, and stops by its own deadline.
+
+use std::time::Duration;
+
+use elector_protocol::{Identity, Instant, LeaseRecord, LeaseWrite, Renumber, Renumbering};
+
+use super::super::numbers::{FRESH, NOW, timestamp};
+use super::super::run::RENEW_DEADLINE;
+use super::super::store::{NAMES, Store, names};
+use super::Counts;
+
+/// One candidate's process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Holder {
+    /// The write under way.
+    pub(super) letter: Option<Letter>,
+    /// Writes that were given up, by this life or an earlier one, and may land yet.
+    pub(super) orphans: Vec<LeaseWrite>,
+    /// From when its belief counts, as long as it lasts.
+    pub(super) since: Option<Instant>,
+}
+
+/// A write and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Letter {
+    /// Sent. It may land.
+    Sent(LeaseWrite, Instant),
+    /// It landed; the reply is under way.
+    Landed(Instant),
+}
+
+// === impl Holder ===
+
+impl Holder {
+    /// Whether this process believes that it leads.
+    pub(super) fn believes(&self) -> bool {
+        self.since
+            .is_some_and(|since| NOW < since.after(RENEW_DEADLINE))
+    }
+
+    /// Whether it could write now: the Lease names it, and nothing is under way.
+    pub(super) fn can_write(&self, index: usize, store: &Store) -> bool {
+        self.letter.is_none()
+            && store
+                .lease
+                .as_ref()
+                .is_some_and(|lease| names(&lease.record, index))
+    }
+
+    /// Whether a write is due: a grant to be taken, or a renewal after half of the deadline.
+    pub(super) fn is_due(&self) -> bool {
+        self.since
+            .is_none_or(|since| NOW >= since.after(RENEW_DEADLINE / 2))
+    }
+
+    /// Reads the Lease and writes it as its own: the whole spec, and nothing but the spec. Terms are counted by others.
+    pub(super) fn write(&mut self, index: usize, store: &Store, duration: Duration) {
+        let Some(lease) = store.lease.as_ref() else {
+            return;
+        };
+        let at = timestamp(FRESH).differing_from(lease.record.renew_time);
+        let record = LeaseRecord {
+            holder: Identity::new(NAMES[index]),
+            duration_seconds: i32::try_from(duration.as_secs()).ok(),
+            renew_time: Some(at),
+            preferred_holder: None,
+            ..lease.record.clone()
+        };
+        self.letter = Some(Letter::Sent(lease.replace(record), NOW));
+    }
+
+    /// Whether the reply to a write that landed would still be waited for.
+    pub(super) fn can_hear(&self, counts: Counts) -> bool {
+        match (&self.letter, counts) {
+            (Some(Letter::Landed(sent)), Counts::FromReply(timeout)) => NOW <= sent.after(timeout),
+            (letter, Counts::FromSend) => matches!(letter, Some(Letter::Landed(_))),
+            _ => false,
+        }
+    }
+
+    /// The reply to a write that landed comes.
+    pub(super) fn hear(&mut self, counts: Counts) {
+        if let Some(Letter::Landed(sent)) = self.letter.take() {
+            self.since = Some(match counts {
+                Counts::FromSend => sent,
+                Counts::FromReply(_) => NOW,
+            });
+        }
+    }
+
+    /// The write under way is given up. It may land yet, if it has not.
+    pub(super) fn give_up(&mut self) {
+        if let Some(Letter::Sent(write, _)) = self.letter.take() {
+            self.orphans.push(write);
+        }
+    }
+
+    /// The process dies and starts again under the same name.
+    pub(super) fn crash(&mut self, orphans: usize) {
+        self.since = None;
+        if self.orphans.len() < orphans {
+            self.give_up();
+        }
+        self.letter = None;
+    }
+
+    /// Takes in what makes no difference to anybody: writes that can never land, and a belief that is over.
+    pub(super) fn settle(&mut self, store: &Store) {
+        if let Some(Letter::Sent(write, _)) = &self.letter
+            && !store.accepts(write)
+        {
+            self.letter = None;
+        }
+        self.orphans.retain(|write| store.accepts(write));
+        if !self.believes() {
+            self.since = None;
+        }
+    }
+}
+
+impl Renumber for Holder {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        self.letter.renumber(by);
+        self.orphans.renumber(by);
+        self.since.renumber(by);
+    }
+}
+
+// === impl Letter ===
+
+impl Renumber for Letter {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        match self {
+            Self::Sent(write, sent) => {
+                write.renumber(by);
+                by.instant(sent);
+            }
+            Self::Landed(sent) => by.instant(sent),
+        }
+    }
+}
