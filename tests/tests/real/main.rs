@@ -8,6 +8,8 @@ mod bad_input;
 mod choice;
 mod elections;
 mod electors;
+mod hosted;
+mod many;
 mod moves;
 mod rules;
 mod schedulers;
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
     choice::add(&mut suite);
     elections::add(&mut suite);
     electors::add(&mut suite);
+    many::add(&mut suite);
     moves::add(&mut suite);
     rules::add(&mut suite);
     schedulers::add(&mut suite);

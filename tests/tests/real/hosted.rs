@@ -1,0 +1,137 @@
+//! Candidates as tasks of the test's own process, where so many are needed that as many processes would be too much.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context as _, Result};
+use elector_api::CandidateApi;
+use elector_candidate::{Candidate, Config, Event as Told, Leadership};
+use elector_protocol::{Identity, LeaseKey};
+use elector_runtime::{ClientArgs, Cluster, connect};
+use elector_tests::rig::{Event, EventKind, Journal, Maker, What, World, now};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tokio::task::JoinHandle;
+
+/// What candidates of one process share: a handful of clients of the cluster.
+pub(crate) struct Host<'w> {
+    world: &'w World,
+    clusters: Vec<Cluster>,
+    api: CandidateApi,
+    next: AtomicUsize,
+}
+
+/// A candidate that is a task. Dropping it is a crash: its work and its requests end where they are.
+pub(crate) struct Hosted {
+    name: String,
+    lease: LeaseKey,
+    journal: Arc<Journal>,
+    task: JoinHandle<()>,
+}
+
+/// How many clients there are.
+const CLIENTS: usize = 8;
+
+// === impl Host ===
+
+impl<'w> Host<'w> {
+    /// Connects to the cluster of the world.
+    ///
+    /// # Errors
+    /// When its kubeconfig is not usable, or it serves no candidates.
+    pub(crate) async fn connect(world: &'w World) -> Result<Self> {
+        // Each candidate has two watches open.
+        let mut files = getrlimit(Resource::Nofile);
+        files.current = files.maximum;
+        setrlimit(Resource::Nofile, files).context("failed to allow for more connections")?;
+        let arguments = ClientArgs {
+            kubeconfig: Some(world.site().kubeconfig()),
+            ..ClientArgs::default()
+        };
+        let mut clusters = Vec::new();
+        for _ in 0..CLIENTS {
+            clusters.push(connect(&arguments).await?);
+        }
+        let api = world.site().candidate_api();
+        let next = AtomicUsize::new(0);
+        Ok(Self {
+            world,
+            clusters,
+            api,
+            next,
+        })
+    }
+
+    /// Starts a candidate of that version for a lease, whose work is to wait.
+    ///
+    /// # Errors
+    /// When its name or version is unusable.
+    pub(crate) fn start(&self, lease: &str, name: &str, version: &str) -> Result<Hosted> {
+        self.world.enrol(name, Maker::Ours, lease);
+        let lease = LeaseKey::new(self.world.namespace(), lease);
+        let identity = Identity::new(name).context("an empty name")?;
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        let cluster = self.clusters[index % self.clusters.len()].clone();
+        let config = Config::new(lease.clone(), identity, version);
+        let (journal, teller) = (Arc::clone(self.world.journal()), name.to_owned());
+        let candidate = Candidate::new(cluster, self.api, config)?;
+        let (book, about) = (Arc::clone(&journal), lease.clone());
+        let candidate = candidate.observed_by(move |told| tell(&book, &teller, &about, told));
+        let work = |leadership: Leadership| async move {
+            leadership.stopped().await;
+            Ok::<(), Infallible>(())
+        };
+        let task = tokio::spawn(async move {
+            if let Err(error) = candidate.run(work, std::future::pending()).await {
+                tracing::error!(%error, "a candidate gave up");
+            }
+        });
+        Ok(Hosted {
+            name: name.to_owned(),
+            lease,
+            journal,
+            task,
+        })
+    }
+}
+
+// === impl Hosted ===
+
+impl Hosted {
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Ends it without a word to anybody.
+    pub(crate) async fn crash(mut self) {
+        self.task.abort();
+        // It has been cancelled, which is what the error says.
+        let _ = (&mut self.task).await;
+        record(&self.journal, &self.name, &self.lease, EventKind::Killed);
+    }
+}
+
+impl Drop for Hosted {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What a candidate tells, as the process of one would.
+fn tell(journal: &Journal, name: &str, lease: &LeaseKey, told: &Told) {
+    let kind = match told {
+        Told::Registered => EventKind::Start,
+        Told::Leading { .. } => EventKind::Leading,
+        Told::WorkStopped { .. } => EventKind::WorkStopped,
+        Told::Ended { .. } => EventKind::Lost,
+        Told::Stopping { .. } => return,
+    };
+    record(journal, name, lease, kind);
+}
+
+fn record(journal: &Journal, name: &str, lease: &LeaseKey, kind: EventKind) {
+    let mut event = Event::new(name, kind);
+    event.lease = Some(lease.clone());
+    journal.record(now(), What::Event(event));
+}

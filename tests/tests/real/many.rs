@@ -1,0 +1,151 @@
+//! Two hundred leases with three candidates each, all at once; then a tenth of the leaders crashes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use elector_protocol::Timestamp;
+use elector_tests::rig::{
+    Entry, EventKind, Ground, Maker, Mode, Suite, What, World, between, warm_up,
+};
+
+use crate::hosted::{Host, Hosted};
+use crate::{OURS, crash_limit};
+
+pub(crate) fn add(suite: &mut Suite) {
+    suite.add(
+        "two_hundred_leases_at_once",
+        Ground::Own,
+        OURS,
+        &[Mode::GateOff, Mode::Embedded],
+        Duration::from_secs(80),
+        |world| Box::pin(two_hundred(world)),
+    );
+}
+
+/// How many leases.
+const LEASES: usize = 200;
+
+/// How many candidates each has.
+const STANDING: usize = 3;
+
+/// How many leaders crash.
+const CRASHES: usize = LEASES / 10;
+
+/// How long it may take until all are led, on a machine that has a lot else to do.
+const ALL_LED: Duration = Duration::from_secs(60);
+
+async fn two_hundred(world: Arc<World>) -> Result<()> {
+    let site = world.site();
+    let _elector = site.elector("elector", site.mode().elector_flags().iter().copied())?;
+    warm_up(site).await?;
+    let host = Host::connect(&world).await?;
+
+    let start = world.note("start everybody");
+    let mut candidates = BTreeMap::new();
+    for turn in 0..STANDING {
+        for lease in 0..LEASES {
+            let name = format!("lease-{lease:03}-{turn}");
+            let hosted = host.start(&format!("lease-{lease:03}"), &name, "1.0.0")?;
+            candidates.insert(name, hosted);
+        }
+    }
+    let mut leaders = Leaders::default();
+    leaders.all(&world, LEASES, ALL_LED).await?;
+    leaders.figures(&world, "led", |_| start);
+    all_registered(&world).await?;
+    ensure!(
+        world.terms() == LEASES,
+        "{} terms began where {LEASES} would have done",
+        world.terms()
+    );
+
+    let first = std::mem::take(&mut leaders.of_lease);
+    let mut killed = BTreeMap::new();
+    for (lease, (leader, _)) in first.iter().step_by(LEASES / CRASHES) {
+        let candidate: Hosted = candidates.remove(leader).context("a stranger leads")?;
+        killed.insert(
+            lease.clone(),
+            world.note(&format!("crash {}", candidate.name())),
+        );
+        candidate.crash().await;
+    }
+    leaders
+        .all(&world, CRASHES, crash_limit(Maker::Ours) + ALL_LED)
+        .await?;
+    for lease in leaders.of_lease.keys() {
+        ensure!(killed.contains_key(lease), "{lease} changed its leader");
+    }
+    leaders.figures(&world, "led again", |lease| killed[lease]);
+    ensure!(
+        world.terms() == LEASES + CRASHES,
+        "{} terms began",
+        world.terms()
+    );
+    Ok(())
+}
+
+/// Waits until each candidate has registered.
+async fn all_registered(world: &World) -> Result<()> {
+    let (mut seen, mut registered) = (0, 0);
+    let look = |entries: &[Entry]| {
+        let new = entries[seen..].iter();
+        registered += new
+            .filter(
+                |entry| matches!(&entry.what, What::Event(event) if event.kind == EventKind::Start),
+            )
+            .count();
+        seen = entries.len();
+        (registered == LEASES * STANDING).then_some(())
+    };
+    world
+        .journal()
+        .until("everybody is registered", ALL_LED, look)
+        .await
+}
+
+/// Who leads what, and since when.
+#[derive(Default)]
+struct Leaders {
+    of_lease: BTreeMap<String, (String, Timestamp)>,
+    seen: usize,
+}
+
+// === impl Leaders ===
+
+impl Leaders {
+    /// Waits until so many leases have had a new leader.
+    async fn all(&mut self, world: &World, leases: usize, patience: Duration) -> Result<()> {
+        let what = format!("{leases} leases are led");
+        let outcome = world.journal().until(&what, patience, |entries| {
+            for entry in &entries[self.seen..] {
+                if let What::Event(event) = &entry.what
+                    && event.kind == EventKind::Leading
+                    && let Some(lease) = &event.lease
+                {
+                    let leader = (event.name.clone(), entry.at);
+                    self.of_lease.insert(lease.name.to_string(), leader);
+                }
+            }
+            self.seen = entries.len();
+            (self.of_lease.len() >= leases).then_some(())
+        });
+        let waited = outcome.await;
+        waited.with_context(|| format!("{} are led", self.of_lease.len()))
+    }
+
+    /// Tells how long it took, for the middle one and for the last one.
+    fn figures(&self, world: &World, what: &str, since: impl Fn(&str) -> Timestamp) {
+        let mut took: Vec<Duration> = self
+            .of_lease
+            .iter()
+            .map(|(lease, (_, at))| between(since(lease), *at))
+            .collect();
+        took.sort_unstable();
+        if let (Some(median), Some(last)) = (took.get(took.len() / 2), took.last()) {
+            world.figure(&format!("half {what}"), *median);
+            world.figure(&format!("all {what}"), *last);
+        }
+    }
+}
