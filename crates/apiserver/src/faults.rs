@@ -2,15 +2,17 @@
 //!
 //! A client is known by the header `x-elector-client`, by the prefix `/as/NAME` of its paths, or by its bearer token.
 
+mod link;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use http::StatusCode;
-use tokio::sync::watch;
-
+use self::link::Switchboard;
+pub(crate) use self::link::{Line, Link};
 use crate::kind::Kind;
+use http::StatusCode;
 
 /// What goes wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub enum Fault {
     DropAfter,
     /// The client sees a broken connection at once; the request arrives so much later and is served then.
     Late(Duration),
+    /// It is served, and arrives once more so much later, as when a proxy tries again; the client sees the first answer.
+    Repeat(Duration),
     /// It is refused with this status, and nothing is read or written.
     Refuse(StatusCode),
     /// It is served, and then answered as if it had been refused with this status.
@@ -89,21 +93,6 @@ pub struct Switches {
 #[error("the connection was closed by an injected fault")]
 pub struct Broken;
 
-/// The state of the way to one client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Link {
-    /// Nothing gets through in watches.
-    pub(crate) silent: bool,
-    /// Nothing gets through at all.
-    pub(crate) partitioned: bool,
-    /// The cache that serves it is held at this revision.
-    pub(crate) cache: Option<u64>,
-    /// How often its watches were closed, and whether the last time in the middle.
-    pub(crate) closed: u64,
-    pub(crate) broken: bool,
-    pub(crate) latency: Latency,
-}
-
 /// A request as rules see it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
@@ -119,7 +108,7 @@ pub(crate) struct Book(Mutex<BTreeMap<String, Switches>>);
 #[derive(Debug)]
 struct Shared {
     rules: Mutex<Vec<Rule>>,
-    link: watch::Sender<Link>,
+    board: Switchboard,
 }
 
 // === impl Rule ===
@@ -187,7 +176,7 @@ impl Switches {
         Self {
             shared: Arc::new(Shared {
                 rules: Mutex::new(Vec::new()),
-                link: watch::Sender::new(Link::default()),
+                board: Switchboard::default(),
             }),
         }
     }
@@ -255,8 +244,8 @@ impl Switches {
         Some(fault)
     }
 
-    pub(crate) fn link(&self) -> watch::Receiver<Link> {
-        self.shared.link.subscribe()
+    pub(crate) fn line(&self) -> Line {
+        self.shared.board.line()
     }
 
     fn close(&self, broken: bool) {
@@ -267,9 +256,7 @@ impl Switches {
     }
 
     fn change(&self, change: impl FnOnce(&mut Link)) {
-        self.shared.link.send_modify(|link| {
-            change(link);
-        });
+        self.shared.board.change(change);
     }
 
     fn rules(&self) -> MutexGuard<'_, Vec<Rule>> {
@@ -278,20 +265,6 @@ impl Switches {
             .rules
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-// === impl Link ===
-
-impl Link {
-    /// Whether watches hear nothing.
-    pub(crate) fn is_silent(self) -> bool {
-        self.silent || self.partitioned
-    }
-
-    /// Whether the cache that serves it has not got there.
-    pub(crate) fn holds(self, revision: u64) -> bool {
-        self.cache.is_some_and(|cache| revision > cache)
     }
 }
 
@@ -388,7 +361,7 @@ mod tests {
     fn each_client_has_its_own() {
         let book = Book::default();
         book.of("a").partition(true);
-        assert!(book.of("a").link().borrow().partitioned);
-        assert!(!book.of("b").link().borrow().partitioned);
+        assert!(book.of("a").line().now().partitioned);
+        assert!(!book.of("b").line().now().partitioned);
     }
 }

@@ -57,7 +57,7 @@ impl Inner {
         let view = self.view(target, call)?;
         let key = Key::new(namespace, name);
         let version = call.query.text("resourceVersion");
-        let cache = call.link.borrow().cache;
+        let cache = call.link.now().cache;
         let object = read::get(&self.store, target.kind, &key, version, cache).await?;
         Ok(reply::json(StatusCode::OK, &view.object(object.fields())))
     }
@@ -78,7 +78,7 @@ impl Inner {
             let body = Watch::begin(self, view, namespace, &options, call.link.clone())?;
             return Ok(reply::stream(body));
         }
-        let cache = call.link.borrow().cache;
+        let cache = call.link.now().cache;
         let page = read::list(&self.store, target.kind, namespace, &options, cache).await?;
         let items = page.objects.iter().map(|object| object.fields());
         Ok(reply::json(StatusCode::OK, &view.list(page.meta(), items)))

@@ -14,12 +14,12 @@ use crate::body;
 use crate::config::Config;
 use crate::discovery;
 use crate::failure::Failure;
-use crate::faults::{Asked, Book, Broken, Fault, Link, Switches, Verb};
+use crate::faults::{Asked, Book, Broken, Fault, Line, Switches, Verb};
 use crate::kind::Kind;
 use crate::path::{Route, Target};
 use crate::query::Query;
 use crate::reply::{self, Reply};
-use crate::store::Store;
+use crate::store::{Key, Store};
 use crate::write::add_namespace;
 
 /// An in-memory coordination API server. Clones are the same server.
@@ -54,7 +54,7 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     pub(crate) query: Query,
     pub(crate) body: axum::body::Bytes,
-    pub(crate) link: tokio::sync::watch::Receiver<Link>,
+    pub(crate) link: Line,
 }
 
 /// The header that tells clients apart.
@@ -113,6 +113,32 @@ impl ApiServer {
         self.inner.store.with(crate::store::State::compact);
     }
 
+    /// Changes an object in the store past every rule, as somebody does who writes to etcd, or an API server of another
+    /// release. False where there is no such object.
+    ///
+    /// `plural` is the name of the resource. Revision and watches follow as after any write.
+    pub fn corrupt(
+        &self,
+        plural: &str,
+        (namespace, name): (&str, &str),
+        change: impl FnOnce(&mut serde_json::Map<String, serde_json::Value>),
+    ) -> bool {
+        let key = Key::new(namespace, name);
+        self.inner.store.with(|state| {
+            let kinds = self.inner.kinds.iter().filter(|kind| kind.plural == plural);
+            let found = kinds.map(|kind| kind.bucket).find_map(|bucket| {
+                let object = state.table(bucket).object(&key)?;
+                Some((bucket, object.fields().clone()))
+            });
+            let Some((bucket, mut fields)) = found else {
+                return false;
+            };
+            change(&mut fields);
+            state.put(bucket, key, fields);
+            true
+        })
+    }
+
     /// How many watches are open.
     #[must_use]
     pub fn watches(&self) -> usize {
@@ -165,13 +191,13 @@ impl Inner {
         let query = Query::parse(parts.uri.query());
         let asked = asked(&parts, &route, &query);
         let switches = self.book.of(&client);
-        let mut link = switches.link();
-        if link.borrow().partitioned {
+        let mut link = switches.line();
+        if link.now().partitioned {
             // Whatever was sent is lost; the connection breaks when it is noticed that it was cut.
-            let _ = link.wait_for(|link| !link.partitioned).await;
+            link.healed().await;
             return Err(Broken);
         }
-        let latency = link.borrow().latency;
+        let latency = link.now().latency;
         pause(latency.request).await;
         let fault = switches.strike(&asked);
         match fault {
@@ -198,14 +224,20 @@ impl Inner {
             return Err(Broken);
         }
         let reply = self.serve(&route, &call).await;
+        if let Some(Fault::Repeat(delay)) = fault {
+            tokio::spawn(async move {
+                tokio::time::sleep(delay).await;
+                self.serve(&route, &call).await;
+            });
+        }
         match fault {
             Some(Fault::DropAfter) => return Err(Broken),
             Some(Fault::RefuseAfter(code)) => return Ok(reply::refusal(&Failure::injected(code))),
             _ => {}
         }
         pause(latency.answer).await;
-        if link.borrow().partitioned {
-            let _ = link.wait_for(|link| !link.partitioned).await;
+        if link.now().partitioned {
+            link.healed().await;
             return Err(Broken);
         }
         Ok(reply)

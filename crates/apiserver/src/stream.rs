@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use futures::stream;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use crate::failure::Failure;
-use crate::faults::{Broken, Link};
+use crate::faults::{Broken, Line, Link};
 use crate::kind::Bucket;
 use crate::options::{self, ListOptions};
 use crate::selector::Selector;
@@ -31,7 +31,7 @@ pub(crate) struct Watch {
     bookmark: Option<Instant>,
     /// Whether the stream's first table has been sent.
     explained: bool,
-    link: watch::Receiver<Link>,
+    link: Line,
     /// How often watches had been closed when this one began.
     closed: u64,
     ended: bool,
@@ -69,13 +69,13 @@ impl Watch {
         view: View,
         namespace: Option<&str>,
         options: &ListOptions,
-        link: watch::Receiver<Link>,
+        link: Line,
     ) -> Result<Body, Failure> {
         let asked = options.resource_version.as_deref().map(options::revision);
         let asked = asked.transpose().map_err(Failure::internal)?;
         let bucket = view.kind.bucket;
         let scope = options.selector.scope(namespace);
-        let Link { cache, closed, .. } = *link.borrow();
+        let Link { cache, closed, .. } = link.now();
         let begun = server.store.with(|state| {
             let pending = backlog(state, bucket, namespace, options, asked, cache)?;
             let subscription = state.table_mut(bucket).subscribe(scope.clone());
@@ -120,7 +120,7 @@ impl Watch {
     /// The next frame; `None` at a clean end.
     async fn next(&mut self) -> Option<Result<Bytes, Broken>> {
         while !self.ended {
-            let link = *self.link.borrow_and_update();
+            let link = self.link.look();
             if link.closed != self.closed {
                 self.ended = true;
                 return link.broken.then_some(Err(Broken));
@@ -136,8 +136,7 @@ impl Watch {
             let bookmark = self.bookmark.filter(|_| !held && link.cache.is_none());
             tokio::select! {
                 biased;
-                // The other side of it is kept by the server that this watch keeps.
-                changed = self.link.changed() => if changed.is_err() { self.ended = true },
+                () = self.link.changed() => {}
                 event = self.events.recv(), if !held => match event {
                     Some(event) => self.pending.push_back(Pending::Event(event)),
                     None => return Some(Ok(self.cut_off())),

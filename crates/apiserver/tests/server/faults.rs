@@ -125,6 +125,41 @@ async fn a_late_post_arrives_when_nobody_waits_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_repeated_request_arrives_twice_and_is_answered_once() {
+    let server = ApiServer::new(Config::default());
+    let me = client(&server, "me");
+    let later = Duration::from_secs(30);
+    server
+        .switches("me")
+        .inject(Rule::new(Fault::Repeat(later)).verb(Verb::Create).times(1));
+    assert_eq!(post(&me, "a").await, Some(StatusCode::CREATED));
+    ask(&me, Method::DELETE, &format!("{LEASES}/a"), None)
+        .await
+        .unwrap();
+    sleep(later - Duration::from_secs(1)).await;
+    assert_eq!(holder(&me, "a").await, None);
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(holder(&me, "a").await.as_deref(), Some(""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_can_be_made_what_no_request_makes_it() {
+    let server = ApiServer::new(Config::default());
+    let me = client(&server, "me");
+    let created = create(&me, "a").await;
+    let garbage = |fields: &mut serde_json::Map<String, serde_json::Value>| {
+        fields["spec"] = json!({"leaseDurationSeconds": "soon"});
+    };
+    assert!(!server.corrupt("leases", ("default", "b"), garbage));
+    assert!(server.corrupt("leases", ("default", "a"), garbage));
+    let (_, lease) = ask(&me, Method::GET, &format!("{LEASES}/a"), None)
+        .await
+        .unwrap();
+    assert_eq!(lease["spec"]["leaseDurationSeconds"], "soon");
+    assert_eq!(revision(&lease), created + 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn watches_are_frozen_closed_and_broken() {
     let server = ApiServer::new(Config::default());
     let (me, other) = (client(&server, "me"), client(&server, "other"));
