@@ -1,6 +1,8 @@
 //! A candidate, ready to run.
 
+use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::Arc;
 
 use elector_api::CandidateApi;
@@ -17,6 +19,7 @@ pub struct Candidate {
     writer: Writer,
     clock: Arc<dyn Clock>,
     observer: Observer,
+    seed: u64,
 }
 
 // === impl Candidate ===
@@ -35,6 +38,7 @@ impl Candidate {
             writer: Writer::new(cluster, api),
             clock: Arc::new(SystemClock::start()),
             observer: Box::new(|_| {}),
+            seed: RandomState::new().build_hasher().finish(),
         })
     }
 
@@ -42,6 +46,14 @@ impl Candidate {
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
+        self
+    }
+
+    /// The same candidate with this number in place of a random one. It spreads the requests of many candidates; a
+    /// simulation that passes it repeats.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
         self
     }
 
@@ -82,7 +94,13 @@ impl Candidate {
         T: Send + 'static,
         E: Send + 'static,
     {
-        let session = Session::new(self.config, self.writer, self.clock, self.observer);
+        let session = Session::new(
+            self.config,
+            self.writer,
+            self.clock,
+            self.observer,
+            self.seed,
+        );
         session.run(work, shutdown).await
     }
 }

@@ -1,7 +1,5 @@
 //! One run: both machines, their requests, their watches and the work, in one loop that owns them all.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher as _, Hasher as _};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,12 +80,12 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         writer: Writer,
         clock: Arc<dyn Clock>,
         observer: Observer,
+        seed: u64,
     ) -> Self {
         let tenure = Tenure::new(Arc::new(TenureConfig {
             identity: config.identity.clone(),
             timing: config.timing.clone(),
         }));
-        let seed = RandomState::new().build_hasher().finish();
         let api = writer.candidate_api();
         Self {
             tenure,
