@@ -82,7 +82,8 @@ impl Lease {
         let mut next = self.clone();
         let judged = Annotations::read(&self.metadata).0;
         let spec = &mut next.spec;
-        spec.holder_identity = Some(text(record.holder.as_ref()).unwrap_or_default());
+        let holder = record.holder.as_ref().map_or("", Identity::as_str);
+        spec.holder_identity = Some(holder.to_owned());
         spec.lease_duration_seconds = record.duration_seconds;
         spec.acquire_time = record.acquire_time;
         spec.renew_time = record.renew_time;

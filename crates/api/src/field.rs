@@ -39,7 +39,7 @@ pub enum Problem {
 
 /// An object that could not be read, though it could be decoded: which one, which field, which rule.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("{kind} {namespace}/{name}: {error}")]
+#[error("{kind} {}/{}: {error}", cut(.namespace, LONGEST_NAME), cut(.name, LONGEST_NAME))]
 pub struct Malformed {
     /// The kind of the object.
     pub kind: &'static str,
@@ -53,6 +53,8 @@ pub struct Malformed {
 
 /// How much of a value that could not be read is repeated, in characters.
 const LONGEST_VALUE: usize = 64;
+/// The same for the name of the object, which no server serves longer.
+const LONGEST_NAME: usize = 253;
 
 // === impl FieldError ===
 
@@ -82,7 +84,7 @@ impl FieldError {
         rule: impl Into<String>,
     ) -> Self {
         let problem = Problem::Invalid {
-            value: cut(&value.into().to_string()),
+            value: cut(&value.into().to_string(), LONGEST_VALUE),
             rule: rule.into(),
         };
         Self::new(field, problem)
@@ -157,8 +159,8 @@ impl fmt::Display for Problem {
 }
 
 /// A text short enough for one line of a log.
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_VALUE) {
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -213,5 +215,17 @@ mod tests {
             error.to_string(),
             format!("a: Invalid value: \"{}…: must be short", "ä".repeat(63))
         );
+    }
+
+    #[test]
+    fn a_megabyte_in_an_object_is_no_megabyte_in_a_log() {
+        let megabyte = "x".repeat(1 << 20);
+        let malformed = Malformed {
+            kind: "Lease",
+            namespace: megabyte.clone(),
+            name: megabyte.clone(),
+            error: Box::new(FieldError::unreadable("a", megabyte, "must be short")),
+        };
+        assert!(malformed.to_string().len() < 1000);
     }
 }

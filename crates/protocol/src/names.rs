@@ -15,6 +15,9 @@ pub struct LeaseKey {
 /// Who leads or wants to: `holderIdentity`, which is also the name of the LeaseCandidate (R1).
 ///
 /// Never empty: "nobody" is `None`, written to the wire as an empty string.
+///
+/// The API lets a holder be any text, of a megabyte too, so `Display`, which is for logs and messages, ends after 253
+/// bytes, the length of the longest name. [`Self::as_str`] is the whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity(Arc<str>);
 
@@ -35,6 +38,9 @@ pub struct Term(pub i32);
 /// The fencing token of a term: the resourceVersion that the accept replaced (R14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub ResourceVersion);
+
+/// The longest name of an object, in bytes.
+const LONGEST_NAME: usize = 253;
 
 // === impl LeaseKey ===
 
@@ -71,7 +77,11 @@ impl Identity {
 
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        if self.0.len() <= LONGEST_NAME {
+            return f.write_str(&self.0);
+        }
+        let end = self.0.floor_char_boundary(LONGEST_NAME);
+        write!(f, "{}…", &self.0[..end])
     }
 }
 
@@ -127,5 +137,20 @@ impl fmt::Display for Term {
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_shown_whole_and_a_megabyte_is_not() {
+        let shown = |text: &str| Identity::new(text).unwrap().to_string();
+        let longest = "é".repeat(126);
+        assert_eq!(shown(&longest), longest);
+        let megabyte = "é".repeat(1 << 19);
+        assert_eq!(shown(&megabyte), format!("{longest}…"));
+        assert_eq!(Identity::new(&*megabyte).unwrap().as_str(), megabyte);
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn rows(objects: &Objects, now: Timestamp, settings: &Settings) -> Ve
     let name = |identity: &Option<Identity>| {
         identity
             .as_ref()
-            .map(ToString::to_string)
+            .map(|identity| identity.as_str().to_owned())
             .unwrap_or_default()
     };
     let rows = objects.elections.iter().map(|(key, election)| {
@@ -57,7 +57,11 @@ pub(crate) fn rows(objects: &Objects, now: Timestamp, settings: &Settings) -> Ve
             holder: name(&told.holder),
             preferred_holder: name(&told.preferred_holder),
             strategy: told.strategy.map(|strategy| strategy.to_string()),
-            ping: told.ping.iter().map(ToString::to_string).collect(),
+            ping: told
+                .ping
+                .iter()
+                .map(|identity| identity.as_str().to_owned())
+                .collect(),
             reason: told.reason.to_string(),
             candidates,
         }
@@ -152,7 +156,7 @@ impl Row {
 impl From<Standing> for CandidateRow {
     fn from(standing: Standing) -> Self {
         Self {
-            name: standing.name.to_string(),
+            name: standing.name.as_str().to_owned(),
             eligible: standing.eligible,
             rank: standing.rank,
             reason: standing.reason,
