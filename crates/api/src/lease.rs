@@ -253,6 +253,15 @@ mod tests {
     }
 
     #[test]
+    fn a_creation_time_reads_as_it_is_written() {
+        for text in ["1969-12-31T23:59:59.999999Z", "2026-01-02T03:04:05.000001Z"] {
+            let read = lease(json!({"metadata": {"creationTimestamp": text}}));
+            let again = lease(serde_json::to_value(&read).unwrap());
+            assert_eq!(again.metadata, read.metadata, "{text}");
+        }
+    }
+
+    #[test]
     fn null_is_absent() {
         let read =
             lease(json!({"metadata": null, "spec": {"renewTime": null, "holderIdentity": null}}));

@@ -142,7 +142,9 @@ impl Fields {
         let rule = "must be an RFC 3339 time from 0001-01-01 to 9999-12-30";
         self.take(name, rule, |value| {
             let micros = parse_time(value.as_str()?).ok()?.as_micros();
-            let stamp = k8s_openapi::jiff::Timestamp::from_microsecond(micros).ok()?;
+            // What is finer than it can be written would read otherwise the next time.
+            let second = micros.div_euclid(1_000_000);
+            let stamp = k8s_openapi::jiff::Timestamp::from_second(second).ok()?;
             Some(Time(stamp))
         })
     }
