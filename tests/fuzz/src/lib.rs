@@ -1,0 +1,31 @@
+//! Arbitrary objects through the whole of Elector's pipeline, and what must hold whatever they say.
+//!
+//! ```text
+//!   bytes ─ script ─> JSON documents ─ decode, validate ─> records ─ Election ─> step, standings, explain
+//!                                                                 └─ Tenure, Registration ─> step
+//!     ^                                                                            │ each effect
+//!     └─ mutate (one document, one field, one letter at a time)                    v
+//!                                                             audit · back to the wire and read again · bounded
+//! ```
+//!
+//! A *script* is a stream of JSON documents: objects, lists and watch frames as a server sends them, and a few orders
+//! to the driver, such as `{"pass": "5s"}`. So every entry of the corpus is readable, and whatever a fuzzer finds is a
+//! test as it stands. [`drive_objects`] and [`drive_candidate`] panic where something that must hold does not.
+//!
+//! ```
+//! elector_fuzz::drive_objects(br#"{"kind": "Lease", "spec": 7} {"pass": "5s"} {"kind": "#);
+//! ```
+
+mod candidate;
+mod dictionary;
+mod mutate;
+mod objects;
+mod quiet;
+mod script;
+mod shrink;
+mod wire;
+
+pub use candidate::drive_candidate;
+pub use mutate::mutate;
+pub use objects::drive_objects;
+pub use shrink::shrink;

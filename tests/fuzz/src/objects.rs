@@ -1,0 +1,424 @@
+//! The elector's side: objects to elections, steps and explanations.
+
+use std::collections::BTreeMap;
+
+use elector_api::{Lease, LeaseCandidate};
+use elector_protocol::elector::{
+    Actor, Decision, Effect, Election, Explanation, Move, News, Objects, PreferenceField, Settings,
+    audit,
+};
+use elector_protocol::{Candidate, Identity, Instant, LeaseKey, ResourceVersion, Timestamp};
+
+use crate::quiet;
+use crate::script::{Document, Told, documents, duration};
+use crate::wire;
+
+/// Everything that one elector has seen.
+struct World {
+    elections: BTreeMap<LeaseKey, Watched>,
+    now: Instant,
+    version: u64,
+    settings: Settings,
+}
+
+/// One lease, and the objects behind it.
+struct Watched {
+    election: Election,
+    lease: Option<Lease>,
+    candidates: BTreeMap<Identity, LeaseCandidate>,
+    /// When each candidate was last seen created, or to change its renewal time.
+    answers: BTreeMap<Identity, Instant>,
+}
+
+/// Plays a script to an elector.
+///
+/// Orders: `pass` (a duration), `apply` (the server carries out what the elector wants), `answer` (every candidate
+/// answers what it was asked), `drops` (the server drops `spec.preferredHolder`).
+///
+/// # Panics
+///
+/// Where something that must hold does not.
+pub fn drive_objects(script: &[u8]) {
+    let mut world = World {
+        elections: BTreeMap::new(),
+        now: Instant::from_epoch(std::time::Duration::from_secs(1_000)),
+        version: 1_000,
+        settings: Settings::default(),
+    };
+    for document in documents(script) {
+        world.take(document);
+        world.check();
+    }
+    for watched in world.elections.values() {
+        quiet::check(&watched.election, world.now, &world.settings);
+        watched.explain(&world.settings);
+    }
+}
+
+// === impl World ===
+
+impl World {
+    fn take(&mut self, document: Document) {
+        match document {
+            Document::Leases(Told::Seen(lease, news)) => self.see_lease(lease, news),
+            Document::Leases(Told::Deleted(lease)) => {
+                let version = self.version_of(lease.metadata.resource_version.as_deref());
+                let now = self.now;
+                let watched = self.watched(lease.key());
+                watched
+                    .election
+                    .handle_lease_gone(now, version, News::Event);
+                if watched.election.lease().is_none() {
+                    watched.lease = None;
+                }
+            }
+            Document::Leases(Told::Listed(leases)) => self.list_leases(leases),
+            Document::Candidates(Told::Seen(candidate, news)) => {
+                self.see_candidate(candidate, news);
+            }
+            Document::Candidates(Told::Deleted(candidate)) => {
+                let version = self.version_of(candidate.metadata.resource_version.as_deref());
+                if let Some(name) = candidate.metadata.name.as_deref().and_then(Identity::new) {
+                    self.watched(candidate.lease_key()).leave(&name, version);
+                }
+            }
+            Document::Candidates(Told::Listed(candidates)) => self.list_candidates(candidates),
+            Document::Order(name, about) => match name.as_str() {
+                "pass" => self.now = self.now.after(duration(&about)),
+                "apply" => self.apply(),
+                "answer" => self.answer(),
+                "drops" => self.settings.preference_field = PreferenceField::Dropped,
+                _ => {}
+            },
+            Document::Noise => {}
+        }
+    }
+
+    /// What a list without the lease or the candidate says of them.
+    fn list_leases(&mut self, leases: Vec<Lease>) {
+        let listed: Vec<_> = leases.iter().map(Lease::key).collect();
+        for (key, watched) in &mut self.elections {
+            if !listed.contains(key) {
+                watched
+                    .election
+                    .handle_lease_gone(self.now, None, News::List);
+                watched.lease = None;
+            }
+        }
+        for lease in leases {
+            self.see_lease(lease, News::List);
+        }
+    }
+
+    fn list_candidates(&mut self, candidates: Vec<LeaseCandidate>) {
+        let place =
+            |candidate: &LeaseCandidate| (candidate.lease_key(), candidate.metadata.name.clone());
+        let listed: Vec<_> = candidates.iter().map(place).collect();
+        for (key, watched) in &mut self.elections {
+            let names: Vec<_> = watched.candidates.keys().cloned().collect();
+            for name in names {
+                let place = (key.clone(), Some(name.as_str().to_owned()));
+                if !listed.contains(&place) {
+                    watched.leave(&name, None);
+                }
+            }
+        }
+        for candidate in candidates {
+            self.see_candidate(candidate, News::List);
+        }
+    }
+
+    fn see_lease(&mut self, mut lease: Lease, news: News) {
+        self.complete(&mut lease.metadata);
+        wire::check_lease_words(&lease);
+        let now = self.now;
+        let watched = self.watched(lease.key());
+        match lease.snapshot() {
+            Ok(snapshot) => {
+                let version = snapshot.version;
+                let before = watched.election.lease().map(|known| known.version);
+                watched.election.handle_lease(now, snapshot, news);
+                let after = watched.election.lease().map(|known| known.version);
+                if after == Some(version) && before != after {
+                    watched.lease = Some(lease);
+                }
+            }
+            // As the elector's view does: nothing is judged until the next readable revision.
+            Err(_) => {
+                let mut election = Election::unknown();
+                for candidate in watched.election.candidates() {
+                    election.handle_candidate(now, candidate.clone(), News::List);
+                }
+                watched.election = election;
+                watched.lease = None;
+                watched.answers.clear();
+            }
+        }
+    }
+
+    fn see_candidate(&mut self, mut object: LeaseCandidate, news: News) {
+        self.complete(&mut object.metadata);
+        wire::check_candidate_words(&object);
+        let now = self.now;
+        if let Ok(candidate) = object.candidate() {
+            let watched = self.watched(object.lease_key());
+            watched.hear(now, &candidate, object, news);
+        }
+    }
+
+    /// Gives an object what only a server assigns, as long as it does not say it itself.
+    fn complete(
+        &mut self,
+        metadata: &mut k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    ) {
+        if metadata.resource_version.is_none() {
+            metadata.resource_version = Some(self.version.to_string());
+            self.version += 1;
+        }
+        let name = metadata.name.clone().unwrap_or_default();
+        metadata.uid.get_or_insert_with(|| format!("uid of {name}"));
+        metadata.namespace.get_or_insert_with(|| "ns".to_owned());
+    }
+
+    fn version_of(&mut self, text: Option<&str>) -> Option<ResourceVersion> {
+        let Some(text) = text else {
+            self.version += 1;
+            return Some(ResourceVersion(self.version - 1));
+        };
+        text.parse().ok().map(ResourceVersion)
+    }
+
+    fn watched(&mut self, key: LeaseKey) -> &mut Watched {
+        let now = self.now;
+        self.elections.entry(key).or_insert_with(|| Watched {
+            election: Election::absent(now),
+            lease: None,
+            candidates: BTreeMap::new(),
+            answers: BTreeMap::new(),
+        })
+    }
+
+    /// The server carries out what every election wants, and its answers arrive.
+    fn apply(&mut self) {
+        let decided: Vec<_> = self
+            .elections
+            .iter()
+            .map(|(key, watched)| {
+                let decision = watched.election.step(self.now, wall(), &self.settings);
+                (key.clone(), decision.effects)
+            })
+            .collect();
+        for (key, effect) in decided
+            .into_iter()
+            .flat_map(|(key, effects)| effects.into_iter().map(move |effect| (key.clone(), effect)))
+        {
+            let Some(watched) = self.elections.get(&key) else {
+                continue;
+            };
+            match effect {
+                Effect::Create(record) => {
+                    let born = Lease::born(
+                        &key,
+                        record.strategy.as_ref(),
+                        elector_api::Carrier::Unknown,
+                    );
+                    self.see_lease(born, News::Event);
+                }
+                Effect::Write(write) => {
+                    let Some(judged) = &watched.lease else {
+                        continue;
+                    };
+                    let mut next = judged.with_record(&write.record, elector_api::Carrier::Unknown);
+                    next.metadata.resource_version =
+                        Some(write.version.0.saturating_add(1).to_string());
+                    self.see_lease(next, News::Reply);
+                }
+                Effect::Ping {
+                    name,
+                    ping,
+                    version,
+                    ..
+                } => {
+                    let Some(judged) = watched.candidates.get(&name) else {
+                        continue;
+                    };
+                    let mut next = judged.with_ping(ping);
+                    next.metadata.resource_version = Some(version.0.saturating_add(1).to_string());
+                    self.see_candidate(next, News::Reply);
+                }
+                Effect::Collect { name, .. } => self.watched(key).leave(&name, None),
+            }
+        }
+    }
+
+    /// Every candidate that was asked answers.
+    fn answer(&mut self) {
+        let asked: Vec<_> = self
+            .elections
+            .values()
+            .flat_map(|watched| watched.candidates.values())
+            .filter(|object| object.spec.ping_time > object.spec.renew_time)
+            .cloned()
+            .collect();
+        for object in asked {
+            let Some(ping) = object.spec.ping_time else {
+                continue;
+            };
+            let Ok(candidate) = object.candidate() else {
+                continue;
+            };
+            let mut next = object.with_renewal(ping);
+            next.metadata.resource_version =
+                Some(candidate.version.0.saturating_add(1).to_string());
+            self.see_candidate(next, News::Event);
+        }
+    }
+
+    /// What must hold of every election, after every document.
+    fn check(&self) {
+        for (key, watched) in &self.elections {
+            let decision = watched.election.step(self.now, wall(), &self.settings);
+            let again = watched.election.step(self.now, wall(), &self.settings);
+            assert_eq!(decision, again, "a step repeats itself");
+            wire::check_line(&decision.reason.to_string());
+            for standing in watched
+                .election
+                .standings(self.now, &self.settings)
+                .candidates
+            {
+                wire::check_line(&standing.reason);
+            }
+            if let Some(at) = decision.wake_at {
+                assert!(
+                    at > self.now,
+                    "a deadline in the past would spin: {decision:?}"
+                );
+            }
+            watched.check(key, self.now, &decision);
+        }
+    }
+}
+
+// === impl Watched ===
+
+impl Watched {
+    fn hear(&mut self, now: Instant, candidate: &Candidate, object: LeaseCandidate, news: News) {
+        let name = candidate.name.clone();
+        let known = |watched: &Self| {
+            watched
+                .election
+                .candidates()
+                .find(|known| known.name == name)
+                .cloned()
+        };
+        let before = known(self);
+        self.election.handle_candidate(now, candidate.clone(), news);
+        let after = known(self);
+        if after.as_ref() != Some(candidate) || before == after {
+            return;
+        }
+        let answered = match &before {
+            Some(before) if before.uid == candidate.uid && before.version < candidate.version => {
+                before.renew != candidate.renew && news != News::List
+            }
+            _ => {
+                self.answers.remove(&name);
+                news == News::Event
+            }
+        };
+        if answered && candidate.renew.is_some() {
+            self.answers.insert(name.clone(), now);
+        }
+        self.candidates.insert(name, object);
+    }
+
+    fn leave(&mut self, name: &Identity, version: Option<ResourceVersion>) {
+        self.election.handle_candidate_gone(name, version);
+        if !self.election.candidates().any(|known| &known.name == name) {
+            self.candidates.remove(name);
+            self.answers.remove(name);
+        }
+    }
+
+    fn check(&self, key: &LeaseKey, now: Instant, decision: &Decision) {
+        // A write of the Lease; of each candidate a question and, where the last one stays open, a collection.
+        let most = 1 + 2 * self.candidates.len();
+        assert!(
+            decision.effects.len() <= most,
+            "{} effects",
+            decision.effects.len()
+        );
+        for effect in &decision.effects {
+            match effect {
+                Effect::Create(record) => {
+                    assert!(self.election.lease().is_none());
+                    wire::check_born(key, record);
+                }
+                Effect::Write(write) => {
+                    let (Some(known), Some(object)) = (self.election.lease(), &self.lease) else {
+                        panic!("a write without a lease");
+                    };
+                    assert_eq!(
+                        (&write.uid, write.version),
+                        (&known.uid, known.version),
+                        "R2"
+                    );
+                    wire::check_lease_write(object, &write.record);
+                    let chosen = match audit(&known.record, &write.record, &Actor::Elector) {
+                        Ok(Move::Signal)
+                            if write.record.preferred_holder == known.record.preferred_holder =>
+                        {
+                            None
+                        }
+                        Ok(Move::Signal) => write.record.preferred_holder.as_ref(),
+                        Ok(Move::GrantExpired | Move::GrantUnheld) => write.record.holder.as_ref(),
+                        other => panic!("{other:?}: {:?} -> {:?}", known.record, write.record),
+                    };
+                    if let Some(name) = chosen {
+                        assert!(
+                            self.answers.get(name).is_some_and(|at| *at <= now),
+                            "{name} has never answered"
+                        );
+                        let offer = self.election.candidates().find(|one| &one.name == name);
+                        assert!(offer.is_some_and(|offer| offer.spec.is_ok()));
+                    }
+                }
+                Effect::Ping { name, ping, .. } => {
+                    let Some(object) = self.candidates.get(name) else {
+                        panic!("{name} does not exist");
+                    };
+                    wire::check_ping(object, *ping);
+                }
+                Effect::Collect { name, .. } => assert!(self.candidates.contains_key(name)),
+            }
+        }
+    }
+
+    /// What `elector explain` says of the objects alone, long before and long after their times.
+    fn explain(&self, settings: &Settings) {
+        let created = |object: &Lease| {
+            let time = object.metadata.creation_timestamp.as_ref()?;
+            Timestamp::from_micros(time.0.as_microsecond())
+        };
+        let lease = self.lease.as_ref().and_then(|object| {
+            Some((
+                object.snapshot().ok()?,
+                created(object).unwrap_or(Timestamp::MIN),
+            ))
+        });
+        let candidates = self.election.candidates().cloned().collect();
+        let objects = Objects { lease, candidates };
+        for now in [Timestamp::MIN, wall(), Timestamp::MAX] {
+            let told = Explanation::of(&objects, now, settings);
+            wire::check_line(&told.reason.to_string());
+            told.candidates
+                .iter()
+                .for_each(|standing| wire::check_line(&standing.reason));
+        }
+    }
+}
+
+/// 2026-01-01, the year of most scripts.
+pub(crate) fn wall() -> Timestamp {
+    Timestamp::from_micros(1_767_225_600_000_000).unwrap_or(Timestamp::MIN)
+}

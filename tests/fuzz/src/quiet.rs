@@ -1,0 +1,227 @@
+//! What becomes of an election that nothing new is heard of: it neither spins nor storms, and where candidates
+//! answer, somebody leads in the end (L2).
+
+use std::time::Duration;
+
+use elector_protocol::elector::{Action, Decision, Effect, Election, News, Reason, Settings};
+use elector_protocol::{
+    Candidate, Instant, LeaseRecord, LeaseSnapshot, Occupancy, ResourceVersion, Timestamp, Token,
+    Uid,
+};
+
+use crate::objects::wall;
+
+/// How the world behaves from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Weather {
+    /// Every write fails.
+    Refusing,
+    /// Writes succeed, and nobody answers or accepts.
+    Silent,
+    /// Writes succeed, candidates answer and accept at once, and renew.
+    Fair,
+}
+
+/// An election that goes on by itself.
+struct Sequel<'a> {
+    election: Election,
+    now: Instant,
+    version: u64,
+    settings: &'a Settings,
+}
+
+/// How long a request or a watch event takes.
+const HOP: Duration = Duration::from_millis(2);
+/// How long it is watched for storms.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Checks all that may become of an election.
+pub(crate) fn check(election: &Election, now: Instant, settings: &Settings) {
+    let highest = election
+        .candidates()
+        .map(|candidate| candidate.version.0)
+        .chain(election.lease().map(|lease| lease.version.0))
+        .max()
+        .unwrap_or(0);
+    // Nothing is newer than the largest number that there is.
+    let Some(version) = highest.checked_add(1).filter(|next| *next < u64::MAX / 2) else {
+        return;
+    };
+    for weather in [Weather::Refusing, Weather::Silent, Weather::Fair] {
+        let mut sequel = Sequel {
+            election: election.clone(),
+            now,
+            version,
+            settings,
+        };
+        sequel.play(weather);
+    }
+}
+
+// === impl Sequel ===
+
+impl Sequel<'_> {
+    fn play(&mut self, weather: Weather) {
+        let candidates = self.election.candidates().count();
+        let (start, most) = (self.now, 48 + 16 * candidates);
+        let mut writes = 0;
+        if weather == Weather::Fair {
+            self.answer();
+        }
+        for turn in 0..most {
+            let decision = self.step();
+            if self.now.since(start) <= MINUTE {
+                writes += decision.effects.len();
+                assert!(writes <= most, "{weather:?}: {writes} writes in a minute");
+            }
+            let wrote = weather != Weather::Refusing && self.write(&decision, weather);
+            if weather == Weather::Fair && self.is_led() {
+                return;
+            }
+            if wrote {
+                // Nothing is answered in no time at all.
+                self.now = self.now.after(HOP);
+                continue;
+            }
+            let Some(at) = decision.wake_at else { break };
+            assert!(at > self.now, "{weather:?}: {decision:?}");
+            self.now = at;
+            let spins = turn + 1 == most && self.now.since(start) < MINUTE;
+            assert!(
+                !spins,
+                "{weather:?}: {most} steps in a minute: {decision:?}"
+            );
+        }
+        if weather == Weather::Fair {
+            let decision = self.step();
+            assert!(
+                !self.should_be_led(&decision),
+                "nobody leads: {decision:?} {:?}",
+                self.election
+            );
+        }
+    }
+
+    fn step(&self) -> Decision {
+        self.election.step(self.now, wall(), self.settings)
+    }
+
+    /// Whether a candidate that accepted holds the lease, and is content with that.
+    fn is_led(&self) -> bool {
+        let Some(lease) = self.election.lease() else {
+            return false;
+        };
+        let Occupancy::Held(holder) = lease.record.occupancy() else {
+            return false;
+        };
+        let mut candidates = self.election.candidates();
+        candidates.any(|candidate| &candidate.name == holder)
+            && matches!(self.step().reason, Reason::HolderIsBest(_))
+    }
+
+    /// Whether one that answers could lead.
+    fn should_be_led(&self, decision: &Decision) -> bool {
+        let ours = !matches!(
+            decision.reason,
+            Reason::StrategyConflict(_)
+                | Reason::ForeignStrategy(_)
+                | Reason::NotSynced
+                | Reason::HolderCannotYield { .. }
+        ) && decision.action != Action::Leave;
+        let standings = self.election.standings(self.now, self.settings).candidates;
+        let can_be_asked = |candidate: &Candidate| {
+            standings
+                .iter()
+                .any(|one| one.eligible && one.name == candidate.name)
+                && candidate.question().is_some()
+        };
+        ours && self.election.candidates().any(can_be_asked)
+    }
+
+    /// Carries out what was decided. Says whether there was anything.
+    fn write(&mut self, decision: &Decision, weather: Weather) -> bool {
+        for effect in &decision.effects {
+            match effect {
+                Effect::Create(record) => {
+                    let uid = Uid::new("born later");
+                    self.lease(uid, record.clone(), News::Event);
+                }
+                Effect::Write(write) => {
+                    self.lease(write.uid.clone(), write.record.clone(), News::Reply);
+                    if weather == Weather::Fair {
+                        self.obey(write.uid.clone(), &write.record);
+                    }
+                }
+                Effect::Ping { name, ping, .. } => {
+                    let found = self.election.candidates().find(|one| &one.name == name);
+                    let Some(mut candidate) = found.cloned() else {
+                        continue;
+                    };
+                    candidate.ping = Some(*ping);
+                    candidate.version = self.next_version();
+                    self.election
+                        .handle_candidate(self.now, candidate.clone(), News::Reply);
+                    if weather == Weather::Fair && candidate.is_asked() {
+                        self.now = self.now.after(HOP);
+                        candidate.renew = Some(*ping);
+                        candidate.version = self.next_version();
+                        self.election
+                            .handle_candidate(self.now, candidate, News::Event);
+                    }
+                }
+                Effect::Collect { name, .. } => self.election.handle_candidate_gone(name, None),
+            }
+        }
+        !decision.effects.is_empty()
+    }
+
+    /// Whoever was asked before answers.
+    fn answer(&mut self) {
+        let asked = self.election.candidates().filter(|one| one.is_asked());
+        for mut candidate in asked.cloned().collect::<Vec<_>>() {
+            candidate.renew = candidate.ping;
+            candidate.version = self.next_version();
+            self.election
+                .handle_candidate(self.now, candidate, News::Event);
+        }
+    }
+
+    /// An electee accepts; a holder that is asked to hands over, and its successor accepts.
+    fn obey(&mut self, uid: Uid, record: &LeaseRecord) {
+        let mut record = record.clone();
+        if let Some(to) = record.preferred_holder.clone() {
+            record = record.granted(to, Duration::from_secs(5), wall());
+            self.lease(uid.clone(), record.clone(), News::Event);
+        }
+        if record.holder.is_none() || !record.is_unaccepted_grant() {
+            return;
+        }
+        let token = Token(ResourceVersion(self.version));
+        let accepted = LeaseRecord {
+            duration_seconds: Some(15),
+            renew_time: Some(
+                Timestamp::from_micros(wall().as_micros() + 7)
+                    .unwrap_or(Timestamp::MIN)
+                    .differing_from(record.renew_time),
+            ),
+            token: Some(token),
+            token_term: Some(record.term),
+            ..record
+        };
+        self.lease(uid, accepted, News::Event);
+    }
+
+    fn lease(&mut self, uid: Uid, record: LeaseRecord, news: News) {
+        let snapshot = LeaseSnapshot {
+            uid,
+            version: self.next_version(),
+            record,
+        };
+        self.election.handle_lease(self.now, snapshot, news);
+    }
+
+    fn next_version(&mut self) -> ResourceVersion {
+        self.version += 1;
+        ResourceVersion(self.version)
+    }
+}

@@ -1,0 +1,116 @@
+//! Scripts: streams of JSON documents, read as far as they can be.
+
+use std::time::Duration;
+
+use elector_api::{Lease, LeaseCandidate, parse_duration};
+use elector_protocol::elector::News;
+use kube::core::{ObjectList, WatchEvent};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
+
+/// One document of a script.
+#[derive(Debug)]
+pub(crate) enum Document {
+    /// Leases, in one of the ways that a server tells of them.
+    Leases(Told<Lease>),
+    /// Candidates.
+    Candidates(Told<LeaseCandidate>),
+    /// An order to the driver: its name and what it is about.
+    Order(String, Value),
+    /// Neither.
+    Noise,
+}
+
+/// What a server tells.
+#[derive(Debug)]
+pub(crate) enum Told<T> {
+    /// One revision.
+    Seen(T, News),
+    /// A deletion, with the last revision.
+    Deleted(T),
+    /// Everything that there is.
+    Listed(Vec<T>),
+}
+
+/// The longest script that is played, in documents: each costs a step of every election.
+const LONGEST: usize = 48;
+
+/// The documents of a script, up to the first that is no JSON.
+pub(crate) fn documents(bytes: &[u8]) -> Vec<Document> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut stream = serde_json::Deserializer::from_str(&text).into_iter::<IgnoredAny>();
+    let mut documents = Vec::new();
+    let mut start = 0;
+    while let Some(Ok(IgnoredAny)) = stream.next() {
+        let end = stream.byte_offset();
+        documents.push(read(&text[start..end]));
+        start = end;
+        if documents.len() == LONGEST {
+            break;
+        }
+    }
+    documents
+}
+
+/// How long an order to wait is about: a Go duration, or milliseconds.
+pub(crate) fn duration(value: &Value) -> Duration {
+    let duration = match value {
+        Value::String(text) => parse_duration(text).unwrap_or_default(),
+        value => Duration::from_millis(value.as_u64().unwrap_or_default()),
+    };
+    // A process does not live until its clock overflows.
+    duration.min(Duration::from_secs(100 * 365 * 86_400))
+}
+
+/// Reads one document, by the very types that the production code reads it by.
+fn read(text: &str) -> Document {
+    // Whatever it is, reading it as either kind must not fail in another way than by an error.
+    let (lease, candidate) = (
+        serde_json::from_str::<Lease>(text),
+        serde_json::from_str::<LeaseCandidate>(text),
+    );
+    let Ok(value) = serde_json::from_str::<Value>(text) else {
+        return Document::Noise;
+    };
+    let kind = |value: &Value| value["kind"].as_str().unwrap_or_default().to_owned();
+    if value.get("type").is_some() {
+        return match kind(&value["object"]).as_str() {
+            "LeaseCandidate" => frame(text).map_or(Document::Noise, Document::Candidates),
+            _ => frame(text).map_or(Document::Noise, Document::Leases),
+        };
+    }
+    match kind(&value).as_str() {
+        "LeaseList" => list(text).map_or(Document::Noise, Document::Leases),
+        "LeaseCandidateList" => list(text).map_or(Document::Noise, Document::Candidates),
+        "LeaseCandidate" => candidate.map_or(Document::Noise, |candidate| {
+            Document::Candidates(Told::Seen(candidate, News::Event))
+        }),
+        "Lease" => lease.map_or(Document::Noise, |lease| {
+            Document::Leases(Told::Seen(lease, News::Event))
+        }),
+        _ => match value {
+            Value::Object(map) if map.len() == 1 => map
+                .into_iter()
+                .next()
+                .map_or(Document::Noise, |(name, about)| {
+                    Document::Order(name, about)
+                }),
+            _ => Document::Noise,
+        },
+    }
+}
+
+fn frame<T: DeserializeOwned>(text: &str) -> Option<Told<T>> {
+    match serde_json::from_str(text).ok()? {
+        WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+            Some(Told::Seen(object, News::Event))
+        }
+        WatchEvent::Deleted(object) => Some(Told::Deleted(object)),
+        WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
+    }
+}
+
+fn list<T: DeserializeOwned + Clone>(text: &str) -> Option<Told<T>> {
+    let list: ObjectList<T> = serde_json::from_str(text).ok()?;
+    Some(Told::Listed(list.items))
+}

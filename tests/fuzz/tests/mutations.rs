@@ -1,0 +1,77 @@
+//! Histories that went wrong a little: the kept corpus, mutated at random.
+
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use elector_fuzz::{drive_candidate, drive_objects, mutate, shrink};
+use proptest::collection::vec;
+use proptest::prelude::{ProptestConfig, any, proptest};
+
+static OBJECTS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| scripts("objects"));
+static CANDIDATE: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| scripts("candidate"));
+
+fn scripts(folder: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("corpus")
+        .join(folder);
+    let entries = fs::read_dir(folder).expect("the corpus is there");
+    let mut paths: Vec<_> = entries
+        .map(|entry| entry.expect("readable").path())
+        .collect();
+    paths.sort();
+    paths
+        .iter()
+        .map(|path| fs::read(path).expect("readable"))
+        .collect()
+}
+
+/// Mutates a script of the corpus, and plays it. What fails is made small and printed, to be kept in the corpus under a
+/// name.
+fn play(corpus: &[Vec<u8>], index: usize, seeds: &[u64], drive: fn(&[u8])) {
+    let mut script = corpus[index % corpus.len()].clone();
+    for seed in seeds {
+        script = mutate(&script, *seed);
+    }
+    let fails = |script: &[u8]| std::panic::catch_unwind(|| drive(script)).is_err();
+    if fails(&script) {
+        let small = shrink(&script, fails);
+        panic!("this script fails:\n{}", String::from_utf8_lossy(&small));
+    }
+}
+
+/// Few enough for every run of the tests; `PROPTEST_CASES` asks for more.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    ProptestConfig {
+        cases: cases.unwrap_or(400),
+        failure_persistence: None,
+        // The script is made small, not its seeds.
+        max_shrink_iters: 0,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn no_object_is_too_strange(index in any::<usize>(), seeds in vec(any::<u64>(), 0..12)) {
+        play(&OBJECTS, index, &seeds, drive_objects);
+    }
+
+    #[test]
+    fn no_candidate_is_told_too_much(index in any::<usize>(), seeds in vec(any::<u64>(), 0..12)) {
+        play(&CANDIDATE, index, &seeds, drive_candidate);
+    }
+
+    #[test]
+    fn bytes_are_no_worse_than_objects(bytes in vec(any::<u8>(), 0..200), text in ".{0,80}") {
+        for script in [bytes.as_slice(), text.as_bytes()] {
+            drive_objects(script);
+            drive_candidate(script);
+        }
+    }
+}
