@@ -52,8 +52,9 @@ impl<'a> Step<'a> {
         let Some(best) = better.first() else {
             return (Action::None, Reason::HolderIsBest(holder.clone()));
         };
-        if !incumbent.candidate.marked && self.settings.preference_field == PreferenceField::Dropped
-        {
+        // Whoever wrote a token speaks the protocol, whatever became of its candidate's annotation since.
+        let reads_annotation = incumbent.candidate.marked || record.has_token();
+        if !reads_annotation && self.settings.preference_field == PreferenceField::Dropped {
             if self.settings.reserve
                 && let Some(decided) = self.reserve(watched, own, ranking, &better, &strategy)
             {

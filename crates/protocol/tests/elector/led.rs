@@ -138,6 +138,12 @@ fn a_holder_that_cannot_be_asked_is_left_in_peace() {
     let mut world = World::new();
     world.lead("b", "1.2.0");
     world.change("b", |candidate| candidate.marked = false);
+    let without_token = LeaseRecord {
+        token: None,
+        token_term: None,
+        ..world.record()
+    };
+    world.lease(without_token);
     world.register("c", "1.1.0");
     world.settings.preference_field = PreferenceField::Dropped;
     let decision = world.step();
@@ -145,6 +151,16 @@ fn a_holder_that_cannot_be_asked_is_left_in_peace() {
         matches!(decision.reason, Reason::HolderCannotYield { .. }) && decision.effects.is_empty()
     );
     world.settings.preference_field = PreferenceField::Kept;
+    assert_eq!(world.step().action, Action::Prefer);
+}
+
+#[test]
+fn a_holder_that_wrote_a_token_can_be_asked_whatever_its_candidate_says() {
+    let mut world = World::new();
+    world.lead("b", "1.2.0");
+    world.change("b", |candidate| candidate.marked = false);
+    world.register("c", "1.1.0");
+    world.settings.preference_field = PreferenceField::Dropped;
     assert_eq!(world.step().action, Action::Prefer);
 }
 
