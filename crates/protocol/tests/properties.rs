@@ -86,7 +86,9 @@ fn records() -> impl Arbitrary<Value = LeaseRecord> {
     );
     let signals = (option::of(strategies()), option::of(identities()));
     let token = (option::of(0..9u64), option::of(0..4i32));
-    (option::of(identities()), numbers, times, signals, token).prop_map(
+    let placeholder = Identity::new("elector.dev:reserved-from:a").unwrap();
+    let holder = option::of(prop_oneof![6 => identities(), 1 => Just(placeholder)]);
+    (holder, numbers, times, signals, token).prop_map(
         |(
             holder,
             (duration, term),
@@ -436,6 +438,10 @@ impl Oracle {
                 }
                 return Ok(());
             }
+            Ok(Move::Reserve) => {
+                self.check_reservation(now, before, after, settings, election)?;
+                return Ok(());
+            }
             Ok(Move::GrantExpired) => {
                 let least = before.duration().unwrap_or(longest);
                 prop_assert!(
@@ -466,6 +472,51 @@ impl Oracle {
         self.check_answered(now, electee, Duration::MAX)
     }
 
+    /// R3 (d): only where the holder cannot be asked, for as long as anybody may lead, and for somebody strictly better
+    /// by version who has just answered.
+    fn check_reservation(
+        &self,
+        now: Instant,
+        before: &LeaseRecord,
+        after: &LeaseRecord,
+        settings: &Settings,
+        election: &Election,
+    ) -> Result<(), TestCaseError> {
+        prop_assert!(settings.reserve && settings.preference_field == PreferenceField::Dropped);
+        prop_assert!(
+            after.duration()
+                >= before
+                    .duration()
+                    .max(Some(settings.timing.max_lease_duration))
+        );
+        let versions = |candidate: &Candidate| {
+            let spec = candidate.spec.clone().ok()?;
+            // Without a renewal time of its own it cannot be elected.
+            candidate.renew?;
+            Some((spec.emulation?, spec.binary?))
+        };
+        let holder = election
+            .candidates()
+            .find(|candidate| before.holder.as_ref() == Some(&candidate.name));
+        let Some(holder) = holder else {
+            return Err(TestCaseError::fail("S11: no candidate holds the lease"));
+        };
+        prop_assert!(!holder.marked);
+        let holder = versions(holder).filter(|(emulation, _)| !emulation.is_zero());
+        let reason = |candidate: &&Candidate| {
+            let Some(own) = versions(candidate) else {
+                return false;
+            };
+            let fresh = self.check_answered(now, &candidate.name, Duration::from_secs(5));
+            fresh.is_ok() && holder.as_ref().is_none_or(|holder| own < *holder)
+        };
+        prop_assert!(
+            election.candidates().any(|candidate| reason(&candidate)),
+            "R15, R16"
+        );
+        Ok(())
+    }
+
     fn check_answered(
         &self,
         now: Instant,
@@ -487,9 +538,27 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_write_is_one_that_the_rules_allow(history in vec(happenings(), 1..40), dropped in any::<bool>()) {
+    fn every_write_is_one_that_the_rules_allow(history in vec(happenings(), 1..40), dropped in any::<bool>(), reserve in any::<bool>()) {
         let preference_field = if dropped { PreferenceField::Dropped } else { PreferenceField::Kept };
-        drive(history, &Settings { preference_field, ..Settings::default() })?;
+        drive(history, &Settings { preference_field, reserve, ..Settings::default() })?;
+    }
+
+    #[test]
+    fn every_write_is_one_that_the_rules_allow_where_holders_cannot_be_asked(
+        record in records(),
+        list in vec(candidates(), 2..4),
+        history in vec(happenings(), 0..20),
+    ) {
+        let names = ["a", "b", "c"].map(|name| Identity::new(name).unwrap());
+        let record = LeaseRecord { holder: Some(names[0].clone()), ..record };
+        let mut before = vec![Happening::Lease { uid: 0, record, news: News::List }];
+        for (name, candidate) in names.into_iter().zip(list) {
+            let candidate = Candidate { name, marked: false, ..candidate };
+            before.push(Happening::Candidate { candidate, news: News::Event });
+        }
+        before.extend(history);
+        let settings = Settings { preference_field: PreferenceField::Dropped, reserve: true, ..Settings::default() };
+        drive(before, &settings)?;
     }
 
     #[test]

@@ -7,5 +7,6 @@
 
 mod asking;
 mod led;
+mod reserved;
 mod vacant;
 mod world;

@@ -1,0 +1,258 @@
+//! A holder that cannot be asked to yield is reserved from, when that is allowed (R3 d).
+
+use elector_protocol::elector::{Action, Actor, Move, PreferenceField, Reason, Vacancy, audit};
+use elector_protocol::{LeaseRecord, Occupancy, Timestamp};
+
+use crate::world::{World, id, pinged};
+
+/// Three candidates of client-go's, `c` the best; `b` leads, on a server that drops `spec.preferredHolder`.
+fn client_go() -> World {
+    let mut world = World::new();
+    world.settings.preference_field = PreferenceField::Dropped;
+    world.settings.reserve = true;
+    world.lead("b", "1.2.0");
+    world.change("b", |candidate| candidate.marked = false);
+    // Its accept carries no token.
+    let record = LeaseRecord {
+        token: None,
+        token_term: None,
+        ..world.record()
+    };
+    world.lease(record);
+    world.register("a", "1.3.0");
+    world.change("a", |candidate| candidate.marked = false);
+    world.pass(60.0);
+    world.renew();
+    world.register("c", "1.1.0");
+    world
+}
+
+#[test]
+fn a_lease_is_reserved_until_its_holder_must_have_stopped() {
+    let mut world = client_go();
+    let before = world.record();
+    let decision = world.step();
+    assert_eq!(decision.action, Action::Reserve);
+    assert_eq!(
+        decision.reason.to_string(),
+        "b cannot be asked to yield, so the lease is reserved for 15s, until it must have stopped: c has the older \
+         emulation version 1.1.0 (not 1.2.0)"
+    );
+    let placeholder = world.apply(&decision);
+    assert_eq!(
+        audit(&before, &placeholder, &Actor::Elector),
+        Ok(Move::Reserve)
+    );
+    assert_eq!(placeholder.holder, Some(id("elector.dev:reserved-from:b")));
+    assert_eq!(placeholder.term, before.term.next());
+
+    world.pass(2.0);
+    assert_eq!(
+        world.step().reason.to_string(),
+        "reserved for c: b could not be asked to yield; grant in 13.0s"
+    );
+    assert_eq!(world.step().effects, []);
+    world.pass(7.9);
+    assert_eq!(world.step().effects, [], "not late yet");
+
+    // Late: the best is asked, so that the answer is in when the placeholder expires, and b too, in case c is gone.
+    world.pass(0.2);
+    let decision = world.step();
+    assert_eq!(pinged(&decision), ["c", "b"]);
+    world.ask(&decision);
+    world.answer("c");
+    world.pass(4.8);
+    assert!(matches!(world.step().reason, Reason::AwaitReserved { .. }));
+    world.pass(0.1);
+    let decision = world.step();
+    assert!(
+        matches!(&decision.reason, Reason::Granted { to, vacancy: Vacancy::Reserved { from, .. }, .. }
+            if to == &id("c") && from == &id("b")),
+        "{decision:?}"
+    );
+    assert_eq!(
+        decision.reason.to_string(),
+        "the lease was reserved for 15s, and b cannot lead any more; c has the older emulation version 1.1.0 (not 1.2.0)"
+    );
+    let granted = world.apply(&decision);
+    assert_eq!(
+        audit(&placeholder, &granted, &Actor::Elector),
+        Ok(Move::GrantExpired)
+    );
+    assert!(granted.is_unaccepted_grant() && !granted.has_token());
+}
+
+#[test]
+fn a_placeholder_lasts_as_long_as_anybody_may_lead() {
+    for (duration, announced, lasts) in [(15, None, 15), (40, None, 40), (15, Some(25), 25)] {
+        let mut world = client_go();
+        world.change("a", |candidate| {
+            candidate.announced = announced.map(std::time::Duration::from_secs);
+        });
+        let record = LeaseRecord {
+            duration_seconds: Some(duration),
+            ..world.record()
+        };
+        world.lease(record);
+        let decision = world.step();
+        assert_eq!(world.apply(&decision).duration_seconds, Some(lasts));
+    }
+}
+
+#[test]
+fn only_a_holder_that_cannot_be_asked_is_reserved_from() {
+    let allowed = client_go();
+    assert_eq!(allowed.step().action, Action::Reserve);
+
+    let mut world = client_go();
+    world.settings.reserve = false;
+    assert!(matches!(
+        world.step().reason,
+        Reason::HolderCannotYield { .. }
+    ));
+    for kept in [PreferenceField::Kept, PreferenceField::Unknown] {
+        let mut world = client_go();
+        world.settings.preference_field = kept;
+        assert_eq!(world.step().action, Action::Prefer);
+    }
+    let mut world = client_go();
+    world.change("b", |candidate| candidate.marked = true);
+    assert_eq!(world.step().action, Action::Prefer);
+
+    let mut world = client_go();
+    world.election.handle_candidate_gone(&id("b"), None);
+    assert!(matches!(
+        world.step().reason,
+        Reason::HolderIsNoCandidate(_)
+    ));
+    let mut world = client_go();
+    let unaccepted = LeaseRecord {
+        acquire_time: world.record().renew_time,
+        ..world.record()
+    };
+    world.lease(unaccepted);
+    assert!(matches!(world.step().reason, Reason::AwaitAccept { .. }));
+}
+
+#[test]
+fn nobody_is_reserved_for_who_does_not_answer() {
+    let mut world = client_go();
+    world.pass(6.0);
+    world.renew();
+    let decision = world.step();
+    assert_eq!(
+        (decision.action, pinged(&decision)),
+        (Action::Ping, vec!["c".to_owned()])
+    );
+    world.ask(&decision);
+    world.pass(2.0);
+    world.renew();
+    let decision = world.step();
+    assert!(matches!(decision.reason, Reason::BetterIsSilent { .. }));
+    world.answer("c");
+    assert_eq!(world.step().action, Action::Reserve);
+}
+
+#[test]
+fn a_preference_that_the_holder_cannot_see_is_cleared_by_the_reservation() {
+    let mut world = client_go();
+    let record = world.record().preferring(Some(id("c")), None);
+    world.lease(record);
+    let decision = world.step();
+    assert_eq!(decision.action, Action::Reserve);
+    assert_eq!(world.apply(&decision).preferred_holder, None);
+
+    let mut world = client_go();
+    world.pass(6.0);
+    world.renew();
+    let record = world.record().preferring(Some(id("c")), None);
+    world.lease(record);
+    let decision = world.step();
+    assert_eq!(decision.action, Action::Withdraw, "c has yet to answer");
+}
+
+#[test]
+fn the_former_holder_is_granted_the_lease_when_the_better_one_is_gone() {
+    let mut world = client_go();
+    let decision = world.step();
+    world.apply(&decision);
+    world.election.handle_candidate_gone(&id("c"), None);
+    world.pass(10.1);
+    let decision = world.step();
+    // It is asked, and not waited for as long as another may answer.
+    assert_eq!(world.ask(&decision), ["b", "a"]);
+    world.answer("a");
+    world.pass(5.0);
+    assert!(
+        matches!(world.step().reason, Reason::Granted { to, .. } if to == id("a")),
+        "b has most likely ended with its term"
+    );
+    world.answer("b");
+    assert!(matches!(world.step().reason, Reason::Granted { to, .. } if to == id("b")));
+}
+
+#[test]
+fn a_release_of_the_placeholder_by_a_process_of_long_ago_is_not_believed() {
+    let mut world = client_go();
+    let decision = world.step();
+    let placeholder = world.apply(&decision);
+    world.lease(LeaseRecord {
+        token: placeholder.token,
+        token_term: placeholder.token_term,
+        ..placeholder.released(world.wall())
+    });
+    assert_eq!(world.record().occupancy(), Occupancy::Unproven);
+    assert!(matches!(world.step().reason, Reason::AwaitProof { .. }));
+}
+
+#[test]
+fn an_elector_that_does_not_reserve_waits_for_a_placeholder_all_the_same() {
+    let mut world = client_go();
+    let decision = world.step();
+    world.apply(&decision);
+    world.settings.reserve = false;
+    world.settings.preference_field = PreferenceField::Unknown;
+    world.pass(14.9);
+    assert!(matches!(world.step().reason, Reason::AwaitReserved { .. }));
+    world.pass(0.1);
+    world.answer("c");
+    assert_eq!(world.step().action, Action::Grant);
+}
+
+#[test]
+fn a_reservation_has_one_form() {
+    let world = client_go();
+    let before = world.record();
+    let reserved = |change: fn(&mut LeaseRecord)| {
+        let decision = world.step();
+        let mut record = crate::world::lease_write(&decision).unwrap().record.clone();
+        change(&mut record);
+        audit(&before, &record, &Actor::Elector)
+    };
+    assert_eq!(reserved(|_| {}), Ok(Move::Reserve));
+    let flaws: [fn(&mut LeaseRecord); 7] = [
+        |record| record.duration_seconds = Some(14),
+        |record| record.term = record.term.next(),
+        |record| record.token = None,
+        |record| record.preferred_holder = Some(id("c")),
+        |record| record.renew_time = Some(Timestamp::MAX),
+        |record| record.holder = Some(id("elector.dev:reserved-from:c")),
+        |record| record.holder = Some(id("c")),
+    ];
+    for (index, flaw) in flaws.into_iter().enumerate() {
+        assert!(reserved(flaw).is_err(), "{index}");
+    }
+    let marked = LeaseRecord {
+        token: Some(elector_protocol::Token(elector_protocol::ResourceVersion(
+            1,
+        ))),
+        token_term: Some(before.term),
+        ..before.clone()
+    };
+    let decision = world.step();
+    let record = &crate::world::lease_write(&decision).unwrap().record;
+    assert!(
+        audit(&marked, record, &Actor::Elector).is_err(),
+        "it reads the annotation"
+    );
+}
