@@ -1,1 +1,45 @@
 //! What faults do to leadership, on a real kube-apiserver, seen by a witness.
+//!
+//! ```text
+//!   candidate ──┬── API requests ──> Port (weather) ──> kube-apiserver <── Port (weather) ── elector
+//!     leads     │                                            ^
+//!               │                                            └── a stranger: the test
+//!               └── an operation every 50 ms ──> Register (the witness), which notes when, whose, which token
+//! ```
+//!
+//! A [`Cell`] is one [`Fault`] and one [`Subject`]: our candidates, unmodified client-go elected by Elector or by
+//! itself, or a single process without any election. All that is said about it is read from the log of the
+//! [`Register`]; what the processes believe of themselves does not count. [`Testimony`] tells how.
+//!
+//! Operations go to the register directly, so that a process that is parted from the API server can still do harm.
+//! Through the proxy, HTTP/2 is spoken with those that can (client-go), HTTP/1.1 with the others; the credentials of
+//! each pass through as they are.
+
+mod cell;
+mod fault;
+mod forward;
+mod keys;
+mod line;
+mod proxy;
+mod record;
+mod register;
+mod request;
+mod subject;
+mod suite;
+mod table;
+mod testimony;
+mod upstream;
+mod weather;
+
+pub use cell::{Cell, Outcome};
+pub use fault::{FAULTS, Fault};
+pub use forward::Traffic;
+pub use proxy::{Port, Proxy};
+pub use record::record;
+pub use register::{Operation, Register, Shelf};
+pub use request::{Request, USAGE};
+pub use subject::{Programs, Subject};
+pub use suite::{Results, play};
+pub use table::{table, told_by_subject};
+pub use testimony::{AT_WORK, Order, Testimony};
+pub use weather::Weather;

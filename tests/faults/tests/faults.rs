@@ -1,3 +1,82 @@
-//! The matrix of faults.
+//! The matrix of faults on a real kube-apiserver: `cargo xtask faults`, or the slice of it that continuous integration
+//! runs when `cargo test` has `ELECTOR_REAL=1`.
 
-fn main() {}
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use elector_faults::{Programs, Request, USAGE, play, record, table, told_by_subject};
+use xtask::binaries;
+use xtask::release::Release;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(101),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// False when something was seen that must not be.
+fn run() -> Result<bool> {
+    let Some(mut request) = Request::parse(env::args().skip(1))? else {
+        println!("{USAGE}");
+        return Ok(true);
+    };
+    // `cargo xtask faults` asks for what it wants; `cargo test` gets the slice, where there is a cluster to be had.
+    if !request.by_hand {
+        request = request.sliced();
+        let real = env::var_os("ELECTOR_REAL").is_some_and(|value| value == "1");
+        if !real && !request.list {
+            println!(
+                "left out: faults on a real kube-apiserver, which `cargo xtask test` and `cargo xtask faults` play"
+            );
+            return Ok(true);
+        }
+    }
+    let mut cells = request.cells();
+    if request.list {
+        for cell in &cells {
+            println!("{}: test", cell.name());
+        }
+        return Ok(true);
+    }
+    let interop = env::var_os("ELECTOR_INTEROP").is_none_or(|value| value != "0");
+    let programs = Programs {
+        elector: Programs::elector()?,
+        guarded: PathBuf::from(env!("CARGO_BIN_EXE_guarded")),
+        client_go: interop
+            .then(|| binaries::client_go_candidate(Release::DEFAULT))
+            .transpose()?,
+    };
+    if !interop {
+        cells.retain(|cell| !cell.subject.is_foreign());
+        println!("left out: client-go, because ELECTOR_INTEROP is 0");
+    }
+    println!("\nrunning {} tests", cells.len());
+    let folder = xtask::paths::workspace().join("target/faults");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)
+            .with_context(|| format!("failed to remove {}", folder.display()))?;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let results = runtime.block_on(play(&cells, programs, &folder, request.jobs, request.seed))?;
+    println!("\n{}", table(&results.outcomes));
+    println!("{}", told_by_subject(&results.outcomes));
+    println!("raw data: {}", folder.join("results.jsonl").display());
+    let (passed, failed) = results.counts();
+    if request.record {
+        record(&results)?;
+    }
+    println!(
+        "\n{passed} passed, {failed} failed; finished in {:.0} s",
+        results.took.as_secs_f64()
+    );
+    Ok(failed == 0)
+}

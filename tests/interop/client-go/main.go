@@ -48,6 +48,7 @@ type options struct {
 	retryPeriod      time.Duration
 	releaseOnCancel  bool
 	rejoin           bool
+	register         string
 }
 
 func parse() (options, error) {
@@ -65,6 +66,7 @@ func parse() (options, error) {
 	flag.DurationVar(&o.retryPeriod, "retry-period", 2*time.Second, "retry period")
 	flag.BoolVar(&o.releaseOnCancel, "release-on-cancel", false, "release the Lease at the end")
 	flag.BoolVar(&o.rejoin, "rejoin", false, "campaign again after the Lease was lost")
+	flag.StringVar(&o.register, "register", "", "while it leads, POST to this URL every 50 ms, followed by /STINT/TOKEN")
 	klog.InitFlags(nil)
 	flag.Parse()
 
@@ -111,21 +113,22 @@ func (f onBecameLeader) Eventf(_ runtime.Object, _, _, format string, arguments 
 }
 
 // campaign runs one elector until it loses its lease or ctx ends.
-func campaign(ctx context.Context, o options, client kubernetes.Interface, r *reporter) error {
+func campaign(ctx context.Context, o options, client kubernetes.Interface, r *reporter, at *register) error {
 	var work sync.WaitGroup
 	led := false
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: o.lease},
-			Client:    client.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{
-				Identity: o.name,
-				EventRecorder: onBecameLeader(func() {
-					led = true
-					work.Add(1)
-				}),
-			},
+	lock := &countingLock{Interface: &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: o.lease},
+		Client:    client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{
+			Identity: o.name,
+			EventRecorder: onBecameLeader(func() {
+				led = true
+				work.Add(1)
+			}),
 		},
+	}}
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock:            lock,
 		LeaseDuration:   o.leaseDuration,
 		RenewDeadline:   o.renewDeadline,
 		RetryPeriod:     o.retryPeriod,
@@ -136,6 +139,9 @@ func campaign(ctx context.Context, o options, client kubernetes.Interface, r *re
 			OnStartedLeading: func(ctx context.Context) {
 				defer work.Done()
 				r.event("leading")
+				if at != nil {
+					at.work(ctx, lock.transitions.Load())
+				}
 				<-ctx.Done()
 				r.event("work-stopped")
 			},
@@ -177,8 +183,12 @@ func run(o options) error {
 
 	r := &reporter{name: o.name}
 	r.event("start")
+	var at *register
+	if o.register != "" {
+		at = newRegister(o.register)
+	}
 	for {
-		if err := campaign(ctx, o, client, r); err != nil {
+		if err := campaign(ctx, o, client, r, at); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {

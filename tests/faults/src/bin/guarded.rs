@@ -1,0 +1,160 @@
+//! A process that does guarded operations while it leads, or always: the subject of the fault matrix.
+//!
+//! With `--single` it takes part in no election. Otherwise it asks its guard right before each operation.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use clap::Parser;
+use elector_candidate::{Candidate, Config, Leadership};
+use elector_protocol::{Identity, LeaseKey};
+use elector_runtime::{ClientArgs, connect};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+#[derive(Debug, Parser)]
+struct Args {
+    /// Where operations go: http://ADDRESS/GROUP/CLIENT
+    #[arg(long)]
+    register: String,
+    /// Work always, without any election
+    #[arg(long)]
+    single: bool,
+    #[arg(long, required_unless_present = "single")]
+    kubeconfig: Option<PathBuf>,
+    #[arg(long, default_value = "default")]
+    namespace: String,
+    #[arg(long, default_value = "work")]
+    lease: String,
+    #[arg(long, default_value = "single")]
+    name: String,
+}
+
+/// How often it works.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// How long an operation may take: less than the effect grace of 5 s.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let args = Args::parse();
+    let register = args
+        .register
+        .strip_prefix("http://")
+        .and_then(|rest| rest.split_once('/'))
+        .context("--register is not of the form http://ADDRESS/PATH")?;
+    let address = register.0.parse().context("--register has no address")?;
+    let path = register.1.to_owned();
+    let stints = Arc::new(AtomicU64::new(0));
+    let bench = move || Bench {
+        address,
+        path: path.clone(),
+        stint: stints.fetch_add(1, Ordering::Relaxed) + 1,
+        connection: None,
+    };
+    if args.single {
+        bench().work_always().await;
+        return Ok(());
+    }
+    let cluster = connect(&ClientArgs {
+        kubeconfig: args.kubeconfig,
+        ..ClientArgs::default()
+    })
+    .await?;
+    let api = cluster.candidate_api().await?;
+    let identity = Identity::new(args.name.as_str()).context("--name is empty")?;
+    let lease = LeaseKey::new(args.namespace, args.lease);
+    let candidate = Candidate::new(cluster, api, Config::new(lease, identity, "1.0.0"))?;
+    let work = move |leadership: Leadership| {
+        let bench = bench();
+        async move { Ok::<(), Infallible>(bench.work_while(&leadership).await) }
+    };
+    let outcome = candidate.run(work, std::future::pending()).await?;
+    anyhow::bail!("the candidate ended: {outcome:?}");
+}
+
+/// Where the work of one stint is done.
+struct Bench {
+    address: SocketAddr,
+    path: String,
+    stint: u64,
+    connection: Option<TcpStream>,
+}
+
+// === impl Bench ===
+
+impl Bench {
+    async fn work_always(mut self) {
+        let mut ticks = ticks();
+        loop {
+            ticks.tick().await;
+            self.operate(0, || true).await;
+        }
+    }
+
+    async fn work_while(mut self, leadership: &Leadership) {
+        let mut ticks = ticks();
+        loop {
+            tokio::select! {
+                biased;
+                _ = leadership.stopped() => return,
+                _ = ticks.tick() => {}
+            }
+            let token = leadership.token().0.0;
+            self.operate(token, || leadership.is_leader()).await;
+        }
+    }
+
+    /// One operation, if it may be done at the very moment when everything is ready for it. What fails is left, as
+    /// the next one comes soon.
+    async fn operate(&mut self, token: u64, may: impl Fn() -> bool) {
+        if !matches!(timeout(PATIENCE, self.post(token, may)).await, Ok(Ok(()))) {
+            self.connection = None;
+        }
+    }
+
+    async fn post(&mut self, token: u64, may: impl Fn() -> bool) -> Result<()> {
+        let Self {
+            address,
+            path,
+            stint,
+            ..
+        } = self;
+        let request = format!(
+            "POST /{path}/{stint}/{token} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\n\r\n"
+        );
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => {
+                let connection = TcpStream::connect(*address).await?;
+                connection.set_nodelay(true)?;
+                none.insert(connection)
+            }
+        };
+        // Nothing is awaited between this and the send.
+        if !may() {
+            return Ok(());
+        }
+        connection.write_all(request.as_bytes()).await?;
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            if connection.read_buf(&mut answer).await? == 0 {
+                anyhow::bail!("the register closed the connection");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ticks() -> tokio::time::Interval {
+    let mut ticks = interval(PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    ticks
+}

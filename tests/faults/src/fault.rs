@@ -1,0 +1,335 @@
+//! The faults of the matrix.
+
+use std::time::Duration;
+
+use crate::subject::Subject;
+use crate::weather::Weather;
+
+/// A row of the matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// Its name, to be chosen by.
+    pub name: &'static str,
+    /// What happens, for people.
+    pub tells: &'static str,
+    pub(crate) script: Script,
+    /// For how long it is looked at what becomes of it, from its beginning.
+    pub(crate) window: Duration,
+    /// In how many phases of the renewal cycle it strikes, each a run of its own.
+    pub(crate) phases: u32,
+    /// Whether it belongs to the slice that continuous integration runs.
+    pub(crate) in_slice: bool,
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Script {
+    /// Nothing.
+    Nothing,
+    /// The leader is killed, and perhaps started again.
+    Kill { back_after: Option<Duration> },
+    /// The leader is stopped with SIGSTOP for so long.
+    Stop(Duration),
+    /// The same at the moment when the server has taken a renewal and the answer is on its way.
+    StopInFlight(Duration),
+    /// Weather for the leader alone.
+    AtLeader(Weather, Duration),
+    /// The leader reaches neither the API server nor the register.
+    CutOff(Duration),
+    /// Weather for all candidates; the leader is killed in it.
+    AtAllAndKill(Weather, Duration),
+    /// The Lease is deleted by a stranger.
+    DeleteLease,
+    /// The Lease is emptied by a stranger.
+    BlankLease,
+    /// So many electors; one is killed together with the leader, and is back after a while if it is the only one.
+    KillElector { electors: usize },
+    /// Weather for the elector; the leader is killed in it, or goes on.
+    AtElector {
+        weather: Weather,
+        lasts: Duration,
+        kill: bool,
+    },
+}
+
+/// How long a killed process is away, when it is to come back.
+pub(crate) const AWAY: Duration = Duration::from_secs(5);
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+const fn fault(name: &'static str, tells: &'static str, script: Script, window: u64) -> Fault {
+    Fault {
+        name,
+        tells,
+        script,
+        window: seconds(window),
+        phases: 1,
+        in_slice: false,
+    }
+}
+
+const fn at_leader(name: &'static str, tells: &'static str, weather: Weather, lasts: u64) -> Fault {
+    let script = Script::AtLeader(weather, seconds(lasts));
+    fault(name, tells, script, lasts + AFTERWARDS)
+}
+
+/// How long it is looked on after a fault is over: longer than anybody's lease.
+const AFTERWARDS: u64 = 40;
+
+/// Every fault, in the order of the table.
+pub const FAULTS: &[Fault] = &[
+    fault("none", "no fault", Script::Nothing, 60),
+    fault(
+        "killed",
+        "leader killed, for good",
+        Script::Kill { back_after: None },
+        60,
+    )
+    .sliced(),
+    fault(
+        "killed-and-back",
+        "leader killed, started again after 5 s",
+        Script::Kill {
+            back_after: Some(AWAY),
+        },
+        60,
+    ),
+    fault(
+        "stop-5",
+        "leader stopped for 5 s (SIGSTOP)",
+        Script::Stop(seconds(5)),
+        45,
+    )
+    .phases(4),
+    fault(
+        "stop-20",
+        "leader stopped for 20 s",
+        Script::Stop(seconds(20)),
+        60,
+    )
+    .phases(4)
+    .sliced(),
+    fault(
+        "stop-60",
+        "leader stopped for 60 s",
+        Script::Stop(seconds(60)),
+        100,
+    )
+    .phases(4),
+    fault(
+        "stop-5-in-flight",
+        "leader stopped for 5 s, the answer to a renewal on its way",
+        Script::StopInFlight(seconds(5)),
+        45,
+    ),
+    fault(
+        "stop-20-in-flight",
+        "leader stopped for 20 s, the answer to a renewal on its way",
+        Script::StopInFlight(seconds(20)),
+        60,
+    )
+    .sliced(),
+    fault(
+        "stop-60-in-flight",
+        "leader stopped for 60 s, the answer to a renewal on its way",
+        Script::StopInFlight(seconds(60)),
+        100,
+    ),
+    at_leader(
+        "replies-5",
+        "replies to the leader 5 s late, for 40 s",
+        Weather::LateReplies(seconds(5)),
+        40,
+    ),
+    at_leader(
+        "replies-10",
+        "replies to the leader 10 s late, for 40 s",
+        Weather::LateReplies(seconds(10)),
+        40,
+    )
+    .sliced(),
+    at_leader(
+        "replies-20",
+        "replies to the leader 20 s late, for 40 s",
+        Weather::LateReplies(seconds(20)),
+        40,
+    ),
+    at_leader(
+        "replies-lost",
+        "the leader's requests are served, no reply arrives, for 40 s",
+        Weather::LostReplies,
+        40,
+    ),
+    at_leader(
+        "requests-5",
+        "requests of the leader 5 s late, for 40 s",
+        Weather::LateRequests(seconds(5)),
+        40,
+    ),
+    at_leader(
+        "requests-20",
+        "requests of the leader 20 s late, for 40 s",
+        Weather::LateRequests(seconds(20)),
+        40,
+    )
+    .sliced(),
+    at_leader(
+        "partition-8",
+        "leader and API server parted for 8 s, healed",
+        Weather::Partition,
+        8,
+    ),
+    at_leader(
+        "partition-20",
+        "leader and API server parted for 20 s, healed",
+        Weather::Partition,
+        20,
+    ),
+    at_leader(
+        "partition-60",
+        "leader and API server parted for 60 s, healed",
+        Weather::Partition,
+        60,
+    )
+    .sliced(),
+    fault(
+        "cut-off-20",
+        "leader parted from everything for 20 s, its work too",
+        Script::CutOff(seconds(20)),
+        60,
+    ),
+    fault(
+        "cut-off-60",
+        "leader parted from everything for 60 s, its work too",
+        Script::CutOff(seconds(60)),
+        100,
+    ),
+    at_leader(
+        "black-hole",
+        "what the leader sends to the API server vanishes, for 40 s",
+        Weather::BlackHole,
+        40,
+    ),
+    at_leader(
+        "refused",
+        "the leader's connections are reset, for 40 s",
+        Weather::Reject,
+        40,
+    ),
+    at_leader(
+        "429",
+        "429 with Retry-After 1 for the leader, for 40 s",
+        Weather::TooManyRequests(1),
+        40,
+    ),
+    at_leader(
+        "500",
+        "500 for the leader, for 40 s",
+        Weather::ServerErrors,
+        40,
+    ),
+    fault(
+        "watches-frozen",
+        "watches of all candidates silent for 40 s, leader killed after 2 s",
+        Script::AtAllAndKill(Weather::FrozenWatches, seconds(40)),
+        80,
+    )
+    .sliced(),
+    fault(
+        "watches-broken",
+        "watches of all candidates broken for 40 s, leader killed after 2 s",
+        Script::AtAllAndKill(Weather::BrokenWatches, seconds(40)),
+        80,
+    ),
+    fault(
+        "lease-deleted",
+        "Lease deleted by a stranger",
+        Script::DeleteLease,
+        60,
+    )
+    .sliced(),
+    fault(
+        "lease-blanked",
+        "Lease emptied by a stranger",
+        Script::BlankLease,
+        60,
+    )
+    .sliced(),
+    fault(
+        "three-electors",
+        "three electors; one and the leader killed",
+        Script::KillElector { electors: 3 },
+        60,
+    )
+    .sliced(),
+    fault(
+        "elector-killed",
+        "the only elector and the leader killed, the elector back after 5 s",
+        Script::KillElector { electors: 1 },
+        60,
+    ),
+    fault(
+        "elector-late",
+        "requests of the elector 10 s late for 40 s, leader killed after 2 s",
+        Script::AtElector {
+            weather: Weather::LateRequests(seconds(10)),
+            lasts: seconds(40),
+            kill: true,
+        },
+        80,
+    ),
+    fault(
+        "elector-blind",
+        "watches of the elector silent for 40 s, the leader lives",
+        Script::AtElector {
+            weather: Weather::FrozenWatches,
+            lasts: seconds(40),
+            kill: false,
+        },
+        80,
+    ),
+];
+
+// === impl Fault ===
+
+impl Fault {
+    const fn phases(mut self, phases: u32) -> Self {
+        self.phases = phases;
+        self
+    }
+
+    const fn sliced(mut self) -> Self {
+        self.in_slice = true;
+        self
+    }
+
+    /// Whether there is anything to be seen of the subject.
+    pub(crate) fn concerns(&self, subject: Subject) -> bool {
+        match self.script {
+            Script::KillElector { .. } | Script::AtElector { .. } => subject.is_elected(),
+            Script::StopInFlight(_) => subject.has_lease(),
+            _ => true,
+        }
+    }
+
+    /// How many runs it takes to see it in every phase.
+    pub(crate) fn runs(&self, subject: Subject) -> u32 {
+        if subject.has_lease() { self.phases } else { 1 }
+    }
+
+    /// How many electors it needs.
+    pub(crate) fn electors(&self) -> usize {
+        match self.script {
+            Script::KillElector { electors } => electors,
+            _ => 1,
+        }
+    }
+
+    /// Whether a process is stopped in the middle of what it does, so that an operation between check and deed can
+    /// come late.
+    pub(crate) fn stops_processes(&self) -> bool {
+        matches!(self.script, Script::Stop(_) | Script::StopInFlight(_))
+    }
+}

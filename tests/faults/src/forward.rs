@@ -1,0 +1,222 @@
+//! What becomes of one request on its way through the proxy.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::{Body, Frame};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::upstream::{Answer, Sent, Upstream};
+use crate::weather::Weather;
+
+/// One client's way through the proxy.
+#[derive(Debug)]
+pub(crate) struct Passage {
+    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) weather: watch::Receiver<Weather>,
+    pub(crate) traffic: watch::Sender<Traffic>,
+    /// What is on its way arrives, whatever becomes of its sender.
+    pub(crate) under_way: Mutex<JoinSet<()>>,
+}
+
+/// The writes of Leases that one client has made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// How many were sent.
+    pub sent: u64,
+    /// How many the server has taken.
+    pub taken: u64,
+    /// The time between the last two that were taken.
+    pub interval: Option<Duration>,
+    /// When the last one was taken.
+    pub last: Option<std::time::Instant>,
+}
+
+/// How many events of a watch may wait.
+const EVENTS: usize = 1024;
+
+// === impl Passage ===
+
+impl Passage {
+    /// Answers as the API server does, in this weather. An error breaks the stream that the request came on.
+    pub(crate) async fn answer<B>(self: Arc<Self>, request: Request<B>) -> Sent
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let mut weather = self.weather.clone();
+        let now = *weather.borrow_and_update();
+        let watches = is_watch(&request);
+        match now {
+            Weather::TooManyRequests(seconds) => {
+                let mut answer = refusal(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests");
+                answer
+                    .headers_mut()
+                    .insert(header::RETRY_AFTER, seconds.into());
+                return Ok(answer);
+            }
+            Weather::ServerErrors => {
+                return Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"));
+            }
+            Weather::BrokenWatches if watches => {
+                return Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"));
+            }
+            _ => {}
+        }
+        let answer = self.send(request, now.request_delay()).await?;
+        if !now.reply_delay().is_zero() {
+            sleep(now.reply_delay()).await;
+        }
+        match now {
+            Weather::LostReplies => std::future::pending().await,
+            // Without the proxy there is nobody to be answered.
+            Weather::HeldReplies => {
+                let _ = weather.wait_for(|weather| *weather != now).await;
+            }
+            _ => {}
+        }
+        Ok(if watches {
+            answer.map(|events| self.follow(events))
+        } else {
+            answer
+        })
+    }
+
+    /// Has a task of its own bring the request to the server.
+    async fn send<B>(self: &Arc<Self>, request: Request<B>, delay: Duration) -> Sent
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (tell, told) = oneshot::channel();
+        let passage = Arc::clone(self);
+        self.spawn(async move {
+            let answer = passage.deliver(request, delay).await;
+            // The client may have given up.
+            let _ = tell.send(answer);
+        });
+        told.await
+            .unwrap_or_else(|error| Err(io::Error::other(error)))
+    }
+
+    async fn deliver<B>(&self, request: Request<B>, delay: Duration) -> Sent
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (head, body) = request.into_parts();
+        let renews = head.method == Method::PUT && head.uri.path().contains("/leases/");
+        let body = body.collect().await;
+        let body = body.map_err(io::Error::other)?.to_bytes();
+        if renews {
+            self.traffic.send_modify(|traffic| traffic.sent += 1);
+        }
+        if !delay.is_zero() {
+            sleep(delay).await;
+        }
+        let request = Request::from_parts(head, Full::new(body));
+        let answer = self.upstream.send(request).await?;
+        if renews && answer.status().is_success() {
+            self.traffic.send_modify(Traffic::note);
+        }
+        Ok(answer)
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut under_way = self
+            .under_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        while under_way.try_join_next().is_some() {}
+        under_way.spawn(task);
+    }
+
+    /// Hands the events of a watch on, when the weather lets them through.
+    fn follow(self: &Arc<Self>, mut events: Answer) -> Answer {
+        let (sender, receiver) = mpsc::channel(EVENTS);
+        self.spawn(async move {
+            loop {
+                let event = tokio::select! {
+                    biased;
+                    // Its client is gone.
+                    () = sender.closed() => return,
+                    event = events.frame() => event,
+                };
+                let Some(event) = event else { return };
+                if sender.send((Instant::now(), event)).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let state = Some((receiver, self.weather.clone()));
+        let events = stream::unfold(state, |state| async {
+            let (mut events, mut weather) = state?;
+            let event = next_event(&mut events, &mut weather).await?;
+            let state = event.is_ok().then_some((events, weather));
+            Some((event, state))
+        });
+        StreamBody::new(events.boxed()).boxed_unsync()
+    }
+}
+
+/// The next event, when the weather lets it through. An error breaks the watch, `None` ends it.
+async fn next_event(
+    events: &mut mpsc::Receiver<(Instant, io::Result<Frame<Bytes>>)>,
+    weather: &mut watch::Receiver<Weather>,
+) -> Option<io::Result<Frame<Bytes>>> {
+    let broken = |weather: &Weather| *weather == Weather::BrokenWatches;
+    let (arrived, event) = tokio::select! {
+        biased;
+        _ = weather.wait_for(broken) => return Some(Err(io::ErrorKind::ConnectionReset.into())),
+        event = events.recv() => event?,
+    };
+    let thawed = weather.wait_for(|weather| *weather != Weather::FrozenWatches);
+    let delay = thawed.await.ok()?.reply_delay();
+    sleep_until(arrived + delay).await;
+    Some(event)
+}
+
+// === impl Traffic ===
+
+impl Traffic {
+    fn note(&mut self) {
+        let now = std::time::Instant::now();
+        self.taken += 1;
+        self.interval = self.last.map(|last| now - last);
+        self.last = Some(now);
+    }
+}
+
+fn is_watch<B>(request: &Request<B>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    query
+        .split('&')
+        .any(|part| matches!(part, "watch=true" | "watch=1"))
+}
+
+fn refusal(status: StatusCode, reason: &str) -> Response<Answer> {
+    let body = serde_json::json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": "a fault of the test",
+        "reason": reason,
+        "code": status.as_u16(),
+    });
+    let body = Full::new(Bytes::from(body.to_string()));
+    let mut response = Response::new(body.map_err(|never| match never {}).boxed_unsync());
+    *response.status_mut() = status;
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("application/json"),
+    );
+    response
+}

@@ -1,0 +1,101 @@
+//! The wire of one connection: it can stand still, as if no packet came through, and it can be cut.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use crate::weather::Weather;
+
+/// How much travels in one piece.
+const PIECE: usize = 16 * 1024;
+
+/// What the weather lets pass through a wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Everything.
+    Open,
+    /// Nothing for now.
+    Still,
+    /// Nothing any more.
+    Cut,
+}
+
+/// Carries bytes between the socket and the server at the other end, until one of them closes or the weather cuts the
+/// wire: in a partition the bytes wait and arrive afterwards, after a black hole the connection is dead, and where
+/// connections are refused it is reset.
+pub(crate) async fn carry(
+    mut socket: TcpStream,
+    server: DuplexStream,
+    weather: &watch::Receiver<Weather>,
+) {
+    let (from_client, to_client) = socket.split();
+    let (from_server, to_server) = tokio::io::split(server);
+    let both = tokio::try_join!(
+        relay(from_client, to_server, weather.clone()),
+        relay(from_server, to_client, weather.clone()),
+    );
+    if both.is_err() {
+        // What is cut looks cut: a reset, and not the polite end of a stream. Fails where it is closed already.
+        let _ = socket.set_zero_linger();
+    }
+}
+
+/// Carries bytes one way until their source ends. An error when the wire is cut.
+async fn relay(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut weather: watch::Receiver<Weather>,
+) -> io::Result<()> {
+    let mut piece = vec![0_u8; PIECE];
+    let mut before = *weather.borrow_and_update();
+    loop {
+        let now = *weather.borrow_and_update();
+        let state = state(before, now);
+        before = now;
+        if state == State::Cut {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        tokio::select! {
+            biased;
+            changed = weather.changed() => changed.map_err(io::Error::other)?,
+            read = from.read(&mut piece), if state == State::Open => {
+                let length = read?;
+                if length == 0 {
+                    return to.shutdown().await;
+                }
+                to.write_all(&piece[..length]).await?;
+            }
+        }
+    }
+}
+
+/// What passes when the weather was that and is this.
+fn state(before: Weather, now: Weather) -> State {
+    match (before, now) {
+        (_, Weather::Reject) => State::Cut,
+        (_, Weather::Partition) | (Weather::BlackHole, Weather::BlackHole) => State::Still,
+        // What went into the hole is gone, and with it every connection that missed it.
+        (Weather::BlackHole, _) => State::Cut,
+        (_, Weather::BlackHole) => State::Still,
+        _ => State::Open,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_heals_and_a_black_hole_does_not() {
+        use Weather::{BlackHole, Fair, FrozenWatches, Partition, Reject};
+        assert_eq!(state(Fair, FrozenWatches), State::Open);
+        assert_eq!(state(Fair, Partition), State::Still);
+        assert_eq!(state(Partition, Fair), State::Open);
+        assert_eq!(state(Fair, BlackHole), State::Still);
+        assert_eq!(state(BlackHole, BlackHole), State::Still);
+        assert_eq!(state(BlackHole, Fair), State::Cut);
+        assert_eq!(state(Fair, Reject), State::Cut);
+    }
+}

@@ -1,0 +1,66 @@
+//! The table in the documentation.
+
+use std::fs;
+
+use anyhow::{Context as _, Result};
+use xtask::paths;
+
+use crate::suite::Results;
+use crate::table::{table, told_by_subject};
+
+/// Where it goes, from the root of the workspace.
+const FILE: &str = "docs/proofs/faults.md";
+
+/// What stands before the tables.
+const WORDS: &str = "\
+# Faults on a real kube-apiserver
+
+Written by `cargo xtask faults --record`; not to be edited. `cargo xtask faults --help` tells how to play a part of it.
+
+Three candidates, default timing (15 s, 10 s), on a real kube-apiserver with etcd. Each process, the elector too,
+reaches the API server through a proxy of its own, which does to it what the row says. While it is told that it leads,
+each does an operation every 50 ms at a register, directly. Everything below is read from the log of that register.
+
+* **ours**: candidates of the crate `elector-candidate`, elected by `elector run`; each asks `is_leader()` right before
+  an operation. **coordinated**: unmodified client-go with `Coordinated: true`, elected by `elector run`. **plain**:
+  unmodified client-go that takes the Lease by itself. Both work until the context of `OnStartedLeading` ends, as
+  documented. **single**: one process without any election; what it loses is the yardstick of *never worse than one
+  replica*. It does not need the API server, so that only what happens to the process or its work concerns it.
+* **two believers**: for how long two clients were at work at the same time. At work is who does operations no more than
+  1 s apart; the maximum over the runs.
+* **stale operations**: those that came after one of a newer leader, so those that do harm where nothing compares
+  tokens. **past the fence**: those that come through also where the register refuses a token lower than one that it has
+  seen. **wrongly refused**: operations of the current leader that such a register refuses. The maxima.
+  The token is the one of `Leadership::token` for ours, `leaseTransitions` for client-go, which has no other.
+* **worst gap**: the longest time without an operation of the current leader, the maximum. **work done**: their number
+  in percent of those done in the same time without the fault, the mean.
+
+For ours it is a failure if two are at work at the same time at all, if a stale operation comes past the fence, if the
+leader is refused, if there is a stale operation where no process was stopped (where one was, a single operation can lie
+between the question and the deed), if nobody works in the end, or if a process ends that was not killed. The numbers
+of the others are recorded and not judged.
+";
+
+/// Writes the tables into the documentation.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn record(results: &Results) -> Result<()> {
+    let path = paths::workspace().join(FILE);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("failed to create {}", folder.display()))?;
+    }
+    let (passed, failed) = results.counts();
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let text = format!(
+        "{WORDS}\nKubernetes {}, {processors} processors, {} runs in {:.0} s: {passed} passed, {failed} failed.\n\n\
+         ## Over all faults\n\n{}\n## Fault by fault\n\n{}",
+        results.kubernetes,
+        results.outcomes.len(),
+        results.took.as_secs_f64(),
+        told_by_subject(&results.outcomes),
+        table(&results.outcomes),
+    );
+    fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
+}

@@ -1,0 +1,171 @@
+//! The command line of the matrix.
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::cell::Cell;
+use crate::fault::FAULTS;
+use crate::subject::Subject;
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Parts of the names of cells; none for all.
+    words: Vec<String>,
+    /// Only what continuous integration runs.
+    slice: bool,
+    /// Whether somebody asked for it by `cargo xtask faults`, and not for all tests there are.
+    pub by_hand: bool,
+    /// Only name the cells.
+    pub list: bool,
+    /// Write the table into the documentation.
+    pub record: bool,
+    /// How often every phase is played.
+    repeat: u32,
+    /// How many cells at once.
+    pub jobs: usize,
+    /// Of the phases.
+    pub seed: u64,
+}
+
+/// How many cells are played at once unless it is said otherwise: they wait for most of their time.
+const JOBS: usize = 48;
+
+/// What can be asked for.
+pub const USAGE: &str = "\
+Usage: cargo xtask faults [--slice] [--list] [--repeat N] [--jobs N] [--seed N] [--record] [WORD]...
+
+Plays every fault with every subject, or those whose names FAULT::SUBJECT::RUN contain one of the words.
+
+  --slice       only what continuous integration runs: fewer faults, one phase each
+  --list        name the cells and do nothing
+  --repeat N    play each N times [default: 1]
+  --jobs N      how many at once [default: 48]
+  --seed N      of the moments at which faults strike [default: 1]
+  --record      write the table to docs/proofs/faults.md";
+
+// === impl Request ===
+
+impl Request {
+    /// Reads the command line; `None` when only help was asked for.
+    ///
+    /// # Errors
+    /// When it cannot be understood.
+    pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Self>> {
+        let mut request = Self {
+            words: Vec::new(),
+            slice: false,
+            by_hand: false,
+            list: false,
+            record: false,
+            repeat: 1,
+            jobs: JOBS,
+            seed: 1,
+        };
+        let mut arguments = arguments;
+        while let Some(argument) = arguments.next() {
+            let (flag, value) = match argument.split_once('=') {
+                Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
+                None => (argument, None),
+            };
+            let mut number = || -> Result<u64> {
+                let value = value.clone().or_else(|| arguments.next());
+                let value = value.with_context(|| format!("{flag} needs a number"))?;
+                value
+                    .parse()
+                    .with_context(|| format!("{flag}: {value} is no number"))
+            };
+            match flag.as_str() {
+                "--help" | "-h" => return Ok(None),
+                "--by-hand" => request.by_hand = true,
+                "--slice" => request.slice = true,
+                "--list" => request.list = true,
+                "--record" => request.record = true,
+                "--repeat" => request.repeat = u32::try_from(number()?)?.max(1),
+                "--jobs" | "--test-threads" => request.jobs = usize::try_from(number()?)?,
+                "--seed" => request.seed = number()?,
+                // What libtest takes and has no meaning here.
+                "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--show-output" => {}
+                unknown if unknown.starts_with('-') => bail!("unknown flag {unknown}\n\n{USAGE}"),
+                _ => request.words.push(flag),
+            }
+        }
+        Ok(Some(request))
+    }
+
+    /// The same, but only what continuous integration runs.
+    #[must_use]
+    pub fn sliced(self) -> Self {
+        Self {
+            slice: true,
+            ..self
+        }
+    }
+
+    /// The cells that are asked for, in the order of the table.
+    pub fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for fault in FAULTS.iter().filter(|fault| !self.slice || fault.in_slice) {
+            for subject in Subject::ALL {
+                if !fault.concerns(subject) {
+                    continue;
+                }
+                let phases = if self.slice { 1 } else { fault.runs(subject) };
+                for run in 0..phases * self.repeat {
+                    let cell = Cell {
+                        fault,
+                        subject,
+                        run,
+                    };
+                    if self.wants(&cell.name()) {
+                        cells.push(cell);
+                    }
+                }
+            }
+        }
+        cells
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.words.is_empty() || self.words.iter().any(|word| name.contains(word.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(words: &[&str]) -> Result<Option<Request>> {
+        Request::parse(words.iter().map(|word| (*word).to_owned()))
+    }
+
+    fn names(words: &[&str]) -> Vec<String> {
+        let request = request(words).unwrap().unwrap();
+        request.cells().iter().map(Cell::name).collect()
+    }
+
+    #[test]
+    fn words_choose_and_repetitions_multiply() {
+        assert_eq!(names(&["none::ours"]), ["none::ours::0"]);
+        assert_eq!(names(&["none::ours", "--repeat", "2"]).len(), 2);
+        assert_eq!(names(&["stop-20::ours"]).len(), 4);
+        assert_eq!(names(&["stop-20::ours", "--slice"]), ["stop-20::ours::0"]);
+        assert_eq!(names(&["stop-20::single"]).len(), 1);
+    }
+
+    #[test]
+    fn every_fault_is_met_by_our_candidates_and_its_name_is_its_own() {
+        let all = names(&["::ours::0"]);
+        assert_eq!(all.len(), FAULTS.len());
+        let mut names: Vec<_> = FAULTS.iter().map(|fault| fault.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), FAULTS.len());
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        assert!(request(&["--wat"]).is_err() && request(&["--repeat", "x"]).is_err());
+        assert!(request(&["--jobs"]).is_err());
+        assert_eq!(request(&["--help"]).unwrap(), None);
+    }
+}

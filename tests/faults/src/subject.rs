@@ -1,0 +1,234 @@
+//! Whose behaviour under faults is looked at, and how its processes are started.
+
+use std::env;
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
+use xtask::tied::Tied;
+
+use crate::proxy::Port;
+use crate::testimony::Order;
+
+/// Whose processes do the guarded operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// Candidates of Elector, elected by Elector.
+    Ours,
+    /// Unmodified client-go candidates (`Coordinated: true`), elected by Elector.
+    Coordinated,
+    /// Unmodified client-go that takes the Lease by itself.
+    Plain,
+    /// One process without any election.
+    Single,
+}
+
+/// The programs of the matrix.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// The binary `elector`.
+    pub elector: PathBuf,
+    /// The binary `guarded` of this package.
+    pub guarded: PathBuf,
+    /// The program of `tests/interop/client-go`; without it only our own candidates are looked at.
+    pub client_go: Option<PathBuf>,
+}
+
+/// A running process. Dropping it kills it.
+#[derive(Debug)]
+pub(crate) struct Process {
+    name: String,
+    tied: Tied,
+}
+
+// === impl Subject ===
+
+impl Subject {
+    /// All of them, in the order of the table.
+    pub const ALL: [Self; 4] = [Self::Ours, Self::Coordinated, Self::Plain, Self::Single];
+
+    /// How many processes it has.
+    pub(crate) fn replicas(self) -> usize {
+        match self {
+            Self::Single => 1,
+            Self::Ours | Self::Coordinated | Self::Plain => 3,
+        }
+    }
+
+    /// Whether an elector elects for it.
+    pub(crate) fn is_elected(self) -> bool {
+        matches!(self, Self::Ours | Self::Coordinated)
+    }
+
+    /// Whether it writes a Lease at all.
+    pub(crate) fn has_lease(self) -> bool {
+        self != Self::Single
+    }
+
+    /// How its stints are ordered.
+    pub(crate) fn order(self) -> Order {
+        match self {
+            Self::Ours => Order::ByToken,
+            // leaseTransitions begin anew when the Lease is deleted.
+            Self::Coordinated | Self::Plain | Self::Single => Order::ByFirstOperation,
+        }
+    }
+
+    /// Whether it needs the client-go program.
+    pub fn is_foreign(self) -> bool {
+        matches!(self, Self::Coordinated | Self::Plain)
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // `pad` heeds the width that a table asks for.
+        f.pad(match self {
+            Self::Ours => "ours",
+            Self::Coordinated => "coordinated",
+            Self::Plain => "plain",
+            Self::Single => "single",
+        })
+    }
+}
+
+// === impl Programs ===
+
+impl Programs {
+    /// The binary `elector`: what the environment variable `ELECTOR_BIN` names, otherwise built now.
+    ///
+    /// # Errors
+    /// When it cannot be built.
+    pub fn elector() -> Result<PathBuf> {
+        if let Some(path) = env::var_os("ELECTOR_BIN").filter(|path| !path.is_empty()) {
+            return Ok(PathBuf::from(path));
+        }
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let output = Command::new(cargo)
+            .args([
+                "build",
+                "--quiet",
+                "--package",
+                "elector-cli",
+                "--bin",
+                "elector",
+            ])
+            .arg("--message-format=json-render-diagnostics")
+            .current_dir(xtask::paths::workspace())
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .context("failed to run cargo")?;
+        ensure!(output.status.success(), "failed to build elector");
+        let messages = String::from_utf8_lossy(&output.stdout);
+        messages
+            .lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+            .find(|message| {
+                message["target"]["name"] == "elector" && message["executable"].is_string()
+            })
+            .and_then(|message| message["executable"].as_str().map(PathBuf::from))
+            .context("cargo names no executable elector")
+    }
+
+    /// A process of the subject that finds the API server through that port, and the register at that address.
+    pub(crate) fn start(
+        &self,
+        subject: Subject,
+        (name, namespace): (&str, &str),
+        port: &Port,
+        register: &str,
+        folder: &Path,
+    ) -> Result<Process> {
+        let mut command = match subject {
+            Subject::Ours | Subject::Single => Command::new(&self.guarded),
+            Subject::Coordinated | Subject::Plain => {
+                let program = self.client_go.as_ref();
+                Command::new(program.context("there is no client-go program")?)
+            }
+        };
+        command.args(["--register", register]);
+        match subject {
+            Subject::Single => {
+                command.arg("--single");
+            }
+            Subject::Ours | Subject::Coordinated | Subject::Plain => {
+                command.arg("--kubeconfig").arg(port.kubeconfig());
+                command.args(["--namespace", namespace, "--lease", LEASE, "--name", name]);
+            }
+        }
+        match subject {
+            Subject::Coordinated => {
+                command.arg("--rejoin");
+            }
+            Subject::Plain => {
+                command.args(["--rejoin", "--coordinated=false"]);
+            }
+            Subject::Ours | Subject::Single => {}
+        }
+        Process::spawn(name, command, folder)
+    }
+
+    /// An elector for that namespace alone.
+    pub(crate) fn start_elector(
+        &self,
+        (name, namespace): (&str, &str),
+        port: &Port,
+        folder: &Path,
+    ) -> Result<Process> {
+        let mut command = Command::new(&self.elector);
+        command
+            .args(["run", "--namespace", namespace, "--v=4", "--kubeconfig"])
+            .arg(port.kubeconfig());
+        Process::spawn(name, command, folder)
+    }
+}
+
+/// The lease that everybody is after.
+pub(crate) const LEASE: &str = "work";
+
+// === impl Process ===
+
+impl Process {
+    fn spawn(name: &str, mut command: Command, folder: &Path) -> Result<Self> {
+        let path = folder.join(format!("{name}.log"));
+        let open = || -> std::io::Result<File> {
+            OpenOptions::new().create(true).append(true).open(&path)
+        };
+        let log = open().with_context(|| format!("failed to write {}", path.display()))?;
+        command
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        let program = command.get_program().to_owned();
+        let tied = Tied::spawn(&mut command)
+            .with_context(|| format!("failed to start {}", program.display()))?;
+        Ok(Self {
+            name: name.to_owned(),
+            tied,
+        })
+    }
+
+    /// Its name, which is that of its client in the register.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Sends a signal.
+    pub(crate) fn signal(&mut self, signal: Signal) -> Result<()> {
+        let name = &self.name;
+        self.tied
+            .signal(signal)
+            .with_context(|| format!("failed to signal {name}"))
+    }
+
+    /// Whether it has ended, and be it by a signal.
+    pub(crate) fn has_ended(&mut self) -> Result<bool> {
+        Ok(self.tied.try_wait()?.is_some())
+    }
+}

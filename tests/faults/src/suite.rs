@@ -1,0 +1,149 @@
+//! Plays many cells at once on one cluster, and tells what came of them.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinSet, spawn_blocking};
+use xtask::cluster::{Cluster, Options};
+
+use crate::cell::{Cell, Ground, Outcome};
+use crate::register::Register;
+use crate::subject::Programs;
+
+/// What came of all cells.
+#[derive(Debug)]
+pub struct Results {
+    /// Of those that could be played, in the order of the matrix.
+    pub outcomes: Vec<Outcome>,
+    /// The others, with the reason.
+    pub unplayed: Vec<(String, String)>,
+    /// How long it took in all.
+    pub took: Duration,
+    /// The release of Kubernetes.
+    pub kubernetes: String,
+}
+
+/// How long a cell waits after the one before: starting hundreds of processes at once would slow all of them down.
+const STAGGER: Duration = Duration::from_millis(250);
+
+/// Starts a cluster, plays the cells, so many at once, and leaves logs, operations and `results.jsonl` in `folder`.
+///
+/// # Errors
+/// When the cluster does not start.
+pub async fn play(
+    cells: &[Cell],
+    programs: Programs,
+    folder: &Path,
+    jobs: usize,
+    seed: u64,
+) -> Result<Results> {
+    let start = Instant::now();
+    fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
+    let cluster = spawn_blocking(|| Cluster::start(&Options::default())).await??;
+    let ground = Arc::new(Ground {
+        client: client(&cluster.kubeconfig()).await?,
+        kubeconfig: cluster.kubeconfig(),
+        register: Register::open().await?,
+        programs,
+        folder: folder.to_owned(),
+        seed,
+    });
+    let mut waiting: Vec<(usize, Cell)> = cells.iter().copied().enumerate().collect();
+    // The long ones first.
+    waiting.sort_by_key(|(index, cell)| (std::cmp::Reverse(cell.fault.window), *index));
+    let slots = Arc::new(Semaphore::new(jobs.max(1)));
+    let mut running = JoinSet::new();
+    let mut ended = Vec::new();
+    for (index, cell) in waiting {
+        let slot = Arc::clone(&slots).acquire_owned().await?;
+        let ground = Arc::clone(&ground);
+        running.spawn(async move {
+            let outcome = cell.play(ground).await;
+            drop(slot);
+            (index, cell, outcome)
+        });
+        while let Some(done) = running.try_join_next() {
+            ended.push(told(done?));
+        }
+        tokio::time::sleep(STAGGER).await;
+    }
+    while let Some(done) = running.join_next().await {
+        ended.push(told(done?));
+    }
+    ended.sort_by_key(|(index, _, _)| *index);
+    let mut results = Results {
+        outcomes: Vec::new(),
+        unplayed: Vec::new(),
+        took: start.elapsed(),
+        kubernetes: cluster.release().to_string(),
+    };
+    for (_, cell, outcome) in ended {
+        match outcome {
+            Ok(outcome) => results.outcomes.push(outcome),
+            Err(error) => results.unplayed.push((cell.name(), format!("{error:#}"))),
+        }
+    }
+    save(&results.outcomes, folder.join("results.jsonl"))?;
+    Ok(results)
+}
+
+// === impl Results ===
+
+impl Results {
+    /// How many cells were as they must be, and how many not.
+    pub fn counts(&self) -> (usize, usize) {
+        let good = self.outcomes.iter().filter(|one| one.faults.is_empty());
+        let good = good.count();
+        (good, self.outcomes.len() - good + self.unplayed.len())
+    }
+}
+
+/// Says how a cell ended, as soon as it has.
+fn told(done: (usize, Cell, Result<Outcome>)) -> (usize, Cell, Result<Outcome>) {
+    let (_, cell, outcome) = &done;
+    let name = cell.name();
+    match outcome {
+        Ok(one) => {
+            let state = if one.faults.is_empty() {
+                "ok"
+            } else {
+                "FAILED"
+            };
+            let seen = &one.testimony;
+            println!(
+                "test {name} ... {state} (two believers {:.2} s; stale {}, past the fence {}; worst gap {:.1} s; \
+                 work {:.0} %)",
+                seen.two_believers, seen.stale, seen.past_the_fence, seen.worst_gap, seen.work
+            );
+            for fault in &one.faults {
+                println!("    {fault}");
+            }
+        }
+        Err(error) => println!("test {name} ... FAILED ({error:#})"),
+    }
+    done
+}
+
+fn save(outcomes: &[Outcome], path: PathBuf) -> Result<()> {
+    let mut text = Vec::new();
+    for outcome in outcomes {
+        serde_json::to_writer(&mut text, outcome)?;
+        writeln!(text)?;
+    }
+    fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
+}
+
+async fn client(kubeconfig: &Path) -> Result<Client> {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).context("failed to read the kubeconfig")?;
+    let mut config =
+        Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    config.default_retry = false;
+    Ok(Client::try_from(config)?)
+}

@@ -1,0 +1,271 @@
+//! What the witness's log says: who worked at the same time, who worked on although superseded, and what was lost.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::register::Operation;
+
+/// How it is told which of two stints is the newer one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// By their tokens, which grow from leader to leader.
+    ByToken,
+    /// By which of them worked first; for clients whose tokens are no good for it.
+    ByFirstOperation,
+}
+
+/// What came out of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Testimony {
+    /// For how long two clients were at work, seconds. A client is at work between two operations of a stint that
+    /// are no more than [`AT_WORK`] apart, so that a single one that comes late is an instant and not a time.
+    pub two_believers: f64,
+    /// Operations that came after one of a newer stint of somebody else.
+    pub stale: usize,
+    /// Those that a fence lets through all the same.
+    pub past_the_fence: usize,
+    /// Operations that a fence refuses although they were not stale.
+    pub wrongly_refused: usize,
+    /// For how long in all nobody was at work, seconds.
+    pub idle: f64,
+    /// The longest time without an operation that was not stale, seconds.
+    pub worst_gap: f64,
+    /// Operations that were not stale, in percent of those that are done in the same time without a fault.
+    pub work: f64,
+}
+
+/// How far apart the operations of a client may be that is at work without a break.
+pub const AT_WORK: Duration = Duration::from_secs(1);
+
+/// One client at work.
+#[derive(Debug)]
+struct Stint<'o> {
+    client: &'o str,
+    number: u64,
+    token: u64,
+    /// Times at work, in order.
+    at_work: Vec<Range<Duration>>,
+}
+
+// === impl Testimony ===
+
+impl Testimony {
+    /// Reads a log. Work and gaps are those of the window; `rate` is how many operations a second there are without
+    /// a fault.
+    pub fn read(
+        operations: &[Operation],
+        order: Order,
+        window: &Range<Duration>,
+        rate: f64,
+    ) -> Self {
+        let mut stints: Vec<Stint<'_>> = Vec::new();
+        let mut read = Self::default();
+        let (mut done, mut last) = (0_u32, window.start);
+        let gap = |from: Duration, to: Duration, read: &mut Self| {
+            let gap = to.saturating_sub(from);
+            read.worst_gap = read.worst_gap.max(gap.as_secs_f64());
+            if gap > AT_WORK {
+                read.idle += gap.as_secs_f64();
+            }
+        };
+        for operation in operations.iter().filter(|one| one.at < window.end) {
+            let index = Stint::note(&mut stints, operation);
+            let stint = &stints[index];
+            let superseded = stints.iter().enumerate().any(|(other, newer)| {
+                newer.client != stint.client
+                    && match order {
+                        Order::ByToken => newer.token > stint.token,
+                        Order::ByFirstOperation => other > index,
+                    }
+            });
+            if superseded {
+                read.stale += 1;
+                read.past_the_fence += usize::from(!operation.refused);
+                continue;
+            }
+            read.wrongly_refused += usize::from(operation.refused);
+            if operation.at >= window.start {
+                gap(last, operation.at, &mut read);
+                last = operation.at;
+                done += 1;
+            }
+        }
+        gap(last, window.end, &mut read);
+        let possible = rate * (window.end - window.start).as_secs_f64();
+        read.work = 100.0 * f64::from(done) / possible;
+        read.two_believers = two_at_work(&stints).as_secs_f64();
+        read
+    }
+
+    /// The worse of each, for work the mean, over several runs.
+    pub fn worst<'t>(all: impl IntoIterator<Item = &'t Self>) -> Self {
+        let (mut worst, mut work, mut count) = (Self::default(), 0.0, 0.0);
+        for one in all {
+            worst = Self {
+                two_believers: worst.two_believers.max(one.two_believers),
+                stale: worst.stale.max(one.stale),
+                past_the_fence: worst.past_the_fence.max(one.past_the_fence),
+                wrongly_refused: worst.wrongly_refused.max(one.wrongly_refused),
+                idle: worst.idle.max(one.idle),
+                worst_gap: worst.worst_gap.max(one.worst_gap),
+                work: 0.0,
+            };
+            work += one.work;
+            count += 1.0;
+        }
+        worst.work = work / f64::max(count, 1.0);
+        worst
+    }
+}
+
+// === impl Stint ===
+
+impl<'o> Stint<'o> {
+    /// Adds an operation to its stint; which one that is.
+    fn note(stints: &mut Vec<Self>, operation: &'o Operation) -> usize {
+        let (client, number) = (operation.client.as_str(), operation.stint);
+        let same = |stint: &Self| stint.client == client && stint.number == number;
+        let index = stints.iter().position(same).unwrap_or_else(|| {
+            stints.push(Self {
+                client,
+                number,
+                token: operation.token,
+                at_work: Vec::new(),
+            });
+            stints.len() - 1
+        });
+        let at_work = &mut stints[index].at_work;
+        match at_work.last_mut() {
+            Some(time) if operation.at <= time.end + AT_WORK => time.end = operation.at,
+            _ => at_work.push(operation.at..operation.at),
+        }
+        index
+    }
+}
+
+/// For how long two clients or more were at work at the same time.
+fn two_at_work(stints: &[Stint<'_>]) -> Duration {
+    let mut overlaps: Vec<Range<Duration>> = Vec::new();
+    for (index, one) in stints.iter().enumerate() {
+        for other in stints[index + 1..]
+            .iter()
+            .filter(|other| other.client != one.client)
+        {
+            for (a, b) in one
+                .at_work
+                .iter()
+                .flat_map(|a| other.at_work.iter().map(move |b| (a, b)))
+            {
+                let both = a.start.max(b.start)..a.end.min(b.end);
+                if both.start < both.end {
+                    overlaps.push(both);
+                }
+            }
+        }
+    }
+    // Three at once are counted once.
+    overlaps.sort_by_key(|both| both.start);
+    let (mut sum, mut until) = (Duration::ZERO, Duration::ZERO);
+    for both in overlaps {
+        sum += both.end.saturating_sub(both.start.max(until));
+        until = until.max(both.end);
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Operations of a client every 100 ms.
+    fn works(client: &str, token: u64, from: f64, to: f64) -> Vec<Operation> {
+        let mut operations = Vec::new();
+        let mut at = from;
+        while at <= to + 1e-9 {
+            operations.push(Operation {
+                at: Duration::from_secs_f64(at),
+                client: client.to_owned(),
+                stint: 1,
+                token,
+                refused: false,
+            });
+            at += 0.1;
+        }
+        operations
+    }
+
+    fn log(parts: &[Vec<Operation>]) -> Vec<Operation> {
+        let mut all = parts.concat();
+        all.sort_by_key(|one| one.at);
+        let mut highest = 0;
+        for one in &mut all {
+            one.refused = one.token < highest;
+            highest = highest.max(one.token);
+        }
+        all
+    }
+
+    fn read(operations: &[Operation], order: Order) -> Testimony {
+        Testimony::read(operations, order, &(Duration::ZERO..10 * SECOND), 10.0)
+    }
+
+    #[test]
+    fn one_after_the_other_is_no_overlap() {
+        let log = log(&[works("a", 1, 0.0, 4.0), works("b", 2, 6.0, 10.0)]);
+        let read = read(&log, Order::ByToken);
+        assert_eq!((read.two_believers, read.stale), (0.0, 0));
+        assert!((read.worst_gap - 2.0).abs() < 1e-6 && (read.idle - 2.0).abs() < 1e-6);
+        assert!((read.work - 81.0).abs() < 1.1, "{}", read.work);
+    }
+
+    #[test]
+    fn two_at_work_are_timed_and_the_older_one_is_stale() {
+        let log = log(&[works("a", 1, 0.0, 5.05), works("b", 2, 3.0, 9.9)]);
+        for order in [Order::ByToken, Order::ByFirstOperation] {
+            let read = read(&log, order);
+            assert!((read.two_believers - 2.0).abs() < 0.15, "{read:?}");
+            assert!((20..=21).contains(&read.stale), "{read:?}");
+            assert_eq!((read.past_the_fence, read.wrongly_refused), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_single_late_operation_is_stale_and_takes_no_time() {
+        let late = works("a", 1, 8.0, 8.0);
+        let log = log(&[works("a", 1, 0.0, 3.0), works("b", 2, 4.0, 9.9), late]);
+        let read = read(&log, Order::ByToken);
+        assert_eq!((read.two_believers, read.stale), (0.0, 1));
+    }
+
+    #[test]
+    fn tokens_that_fall_refuse_the_wrong_one() {
+        let log = log(&[works("a", 5, 0.0, 3.0), works("b", 0, 4.0, 4.4)]);
+        let read = read(&log, Order::ByFirstOperation);
+        assert_eq!((read.stale, read.wrongly_refused), (0, 5));
+    }
+
+    #[test]
+    fn tokens_that_do_not_grow_let_stale_operations_through() {
+        let log = log(&[works("a", 0, 0.0, 5.0), works("b", 0, 4.0, 9.0)]);
+        let read = read(&log, Order::ByFirstOperation);
+        assert!(read.past_the_fence > 5 && read.past_the_fence == read.stale);
+    }
+
+    #[test]
+    fn the_worst_of_several_runs_and_their_mean_work() {
+        let one = Testimony {
+            stale: 3,
+            work: 50.0,
+            ..Testimony::default()
+        };
+        let other = Testimony {
+            worst_gap: 2.0,
+            work: 100.0,
+            ..Testimony::default()
+        };
+        let worst = Testimony::worst([&one, &other]);
+        assert_eq!((worst.stale, worst.worst_gap, worst.work), (3, 2.0, 75.0));
+    }
+}

@@ -1,0 +1,73 @@
+//! What goes wrong between one client and the API server.
+
+use std::fmt;
+use std::time::Duration;
+
+/// What happens to everything that one client sends and receives, from the moment it is set until the next is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weather {
+    /// Everything passes.
+    #[default]
+    Fair,
+    /// A request arrives so much later, also if the client has given up by then.
+    LateRequests(Duration),
+    /// A request is served at once; its answer, and each event of a watch, arrives so much later.
+    LateReplies(Duration),
+    /// A request is served, and its answer waits for other weather.
+    HeldReplies,
+    /// A request is served, and its answer never arrives.
+    LostReplies,
+    /// No byte passes, and new connections are not answered. What was sent meanwhile arrives afterwards.
+    Partition,
+    /// No byte passes, new connections are not answered, and nothing that was sent meanwhile ever arrives.
+    BlackHole,
+    /// Connections are reset, new ones too.
+    Reject,
+    /// Requests are answered with 429 and `Retry-After` of so many seconds.
+    TooManyRequests(u32),
+    /// Requests are answered with 500.
+    ServerErrors,
+    /// Watches stay open and say nothing. What they had to say arrives afterwards.
+    FrozenWatches,
+    /// Watches end, and new ones are answered with 500.
+    BrokenWatches,
+}
+
+// === impl Weather ===
+
+impl Weather {
+    /// How late answers are.
+    pub(crate) fn reply_delay(self) -> Duration {
+        match self {
+            Self::LateReplies(delay) => delay,
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// How late requests are.
+    pub(crate) fn request_delay(self) -> Duration {
+        match self {
+            Self::LateRequests(delay) => delay,
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+impl fmt::Display for Weather {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fair => f.write_str("fair"),
+            Self::LateRequests(delay) => write!(f, "requests {} s late", delay.as_secs()),
+            Self::LateReplies(delay) => write!(f, "replies {} s late", delay.as_secs()),
+            Self::HeldReplies => f.write_str("replies held"),
+            Self::LostReplies => f.write_str("replies lost"),
+            Self::Partition => f.write_str("partition"),
+            Self::BlackHole => f.write_str("black hole"),
+            Self::Reject => f.write_str("connections refused"),
+            Self::TooManyRequests(_) => f.write_str("429"),
+            Self::ServerErrors => f.write_str("500"),
+            Self::FrozenWatches => f.write_str("watches frozen"),
+            Self::BrokenWatches => f.write_str("watches broken"),
+        }
+    }
+}
