@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use elector_protocol::candidate::{Loss, StopReason};
@@ -23,7 +24,16 @@ pub struct Leadership {
     term: Term,
     token: Token,
     clock: Arc<dyn Clock>,
-    standing: watch::Receiver<Standing>,
+    post: Post,
+}
+
+/// The end of the line between the candidate and its work that the work holds.
+#[derive(Clone)]
+pub(crate) struct Post {
+    pub(crate) standing: watch::Receiver<Standing>,
+    /// Whether the work has been answered that its belief is over. After a pause it may hear that from the clock
+    /// before the candidate has come round to tell it.
+    pub(crate) over: Arc<AtomicBool>,
 }
 
 /// What the candidate tells its work.
@@ -43,7 +53,7 @@ impl Leadership {
         identity: Identity,
         (term, token): (Term, Token),
         clock: Arc<dyn Clock>,
-        standing: watch::Receiver<Standing>,
+        post: Post,
     ) -> Self {
         Self {
             lease,
@@ -51,7 +61,7 @@ impl Leadership {
             term,
             token,
             clock,
-            standing,
+            post,
         }
     }
 
@@ -86,28 +96,34 @@ impl Leadership {
     /// When the belief ends unless another renewal succeeds, on the holder's clock. `None` once it has ended.
     pub fn deadline(&self) -> Option<Instant> {
         // A candidate that is gone renews nothing and has stopped its work.
-        self.standing.has_changed().ok()?;
-        self.standing.borrow().deadline
+        self.post.standing.has_changed().ok()?;
+        self.post.standing.borrow().deadline
     }
 
     /// How long the belief lasts unless another renewal succeeds. Zero once it has ended.
     pub fn remaining(&self) -> Duration {
         let now = self.clock.holder();
-        self.deadline()
-            .map_or(Duration::ZERO, |deadline| deadline.since(now))
+        let remaining = self
+            .deadline()
+            .map_or(Duration::ZERO, |deadline| deadline.since(now));
+        if remaining.is_zero() {
+            self.post.over.store(true, Ordering::Release);
+        }
+        remaining
     }
 
     /// Waits until the work is to stop, and says why. Returns at once when it already is.
     ///
     /// From then on the work has the grace period to end. It is dropped afterwards.
     pub async fn stopped(&self) -> StopReason {
-        let mut standing = self.standing.clone();
+        let mut standing = self.post.standing.clone();
         loop {
             let Standing { deadline, stop } = standing.borrow_and_update().clone();
             if let Some(why) = stop {
                 return why;
             }
             let Some(deadline) = deadline.filter(|deadline| self.clock.holder() < *deadline) else {
+                self.post.over.store(true, Ordering::Release);
                 return StopReason::Lost(Loss::DeadlinePassed);
             };
             tokio::select! {
@@ -128,7 +144,7 @@ impl fmt::Debug for Leadership {
             .field("identity", &self.identity)
             .field("term", &self.term)
             .field("token", &self.token)
-            .field("standing", &*self.standing.borrow())
+            .field("standing", &*self.post.standing.borrow())
             .finish_non_exhaustive()
     }
 }
@@ -151,7 +167,10 @@ mod tests {
             Identity::new("me").unwrap(),
             (Term(3), Token(ResourceVersion(7))),
             clock.clone(),
-            receiver,
+            Post {
+                standing: receiver,
+                over: Arc::default(),
+            },
         );
         (sender, guard, clock)
     }

@@ -281,14 +281,8 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         };
         let (lease, identity) = (self.config.lease.clone(), self.config.identity.clone());
         let clock = Arc::clone(&self.clock);
-        self.work = Some(Work::start(term, standing, |standing| {
-            work(Leadership::new(
-                lease,
-                identity,
-                (term, token),
-                clock,
-                standing,
-            ))
+        self.work = Some(Work::start(term, standing, |post| {
+            work(Leadership::new(lease, identity, (term, token), clock, post))
         }));
     }
 

@@ -2,6 +2,8 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use elector_protocol::candidate::StopReason;
@@ -9,13 +11,14 @@ use elector_protocol::{Instant, Term};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::leadership::Standing;
+use crate::leadership::{Post, Standing};
 
 /// The work of one term. Dropping it drops the work.
 pub(crate) struct Work<T, E> {
     pub(crate) term: Term,
     tasks: JoinSet<Result<T, E>>,
     standing: watch::Sender<Standing>,
+    over: Arc<AtomicBool>,
     stage: Stage,
 }
 
@@ -50,17 +53,18 @@ const DROP_GRACE: Duration = Duration::from_secs(1);
 
 impl<T: Send + 'static, E: Send + 'static> Work<T, E> {
     /// Makes the work of a term and starts it as a task of its own. A panic while it is made counts as its own.
-    pub(crate) fn start<F>(
-        term: Term,
-        standing: Standing,
-        make: impl FnOnce(watch::Receiver<Standing>) -> F,
-    ) -> Self
+    pub(crate) fn start<F>(term: Term, standing: Standing, make: impl FnOnce(Post) -> F) -> Self
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
         let (standing, receiver) = watch::channel(standing);
+        let over = Arc::new(AtomicBool::new(false));
+        let post = Post {
+            standing: receiver,
+            over: Arc::clone(&over),
+        };
         let mut tasks = JoinSet::new();
-        match catch_unwind(AssertUnwindSafe(|| make(receiver))) {
+        match catch_unwind(AssertUnwindSafe(|| make(post))) {
             Ok(work) => drop(tasks.spawn(work)),
             Err(panic) => drop(tasks.spawn(async { resume_unwind(panic) })),
         }
@@ -68,6 +72,7 @@ impl<T: Send + 'static, E: Send + 'static> Work<T, E> {
             term,
             tasks,
             standing,
+            over,
             stage: Stage::Running,
         }
     }
@@ -95,9 +100,9 @@ impl<T: Send + 'static, E: Send + 'static> Work<T, E> {
         };
     }
 
-    /// Whether the work was told to stop.
+    /// Whether the work was told to stop, be it by the clock alone.
     pub(crate) fn is_told(&self) -> bool {
-        self.stage != Stage::Running
+        self.stage != Stage::Running || self.over.load(Ordering::Acquire)
     }
 
     /// Whether the work goes on although it was dropped.

@@ -79,6 +79,28 @@ async fn work_that_ends_by_itself_releases_and_gives_its_value() {
     );
 }
 
+/// After a pause of the process, the work may learn from its guard that the term is over before the candidate comes
+/// round to tell it. That it then returns is obedience, and no end by itself: the candidate campaigns again.
+#[tokio::test(start_paused = true)]
+async fn work_that_obeys_the_clock_before_it_is_told_has_not_ended_by_itself() {
+    let server = Server::start();
+    let running = start(&server, config(), |leadership: Leadership| async move {
+        while leadership.is_leader() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        Ok(7)
+    });
+    running.registered().await;
+    server.grant("me");
+    running.leads(1).await;
+    // As if the process had been stopped: the work, whose timer is due first, wakes first.
+    tokio::time::advance(Duration::from_secs(20)).await;
+    server.grant("other");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    server.grant("me");
+    running.leads(2).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn work_that_fails_releases_and_gives_its_error() {
     let server = Server::start();
