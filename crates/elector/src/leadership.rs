@@ -9,7 +9,7 @@ use elector_protocol::{Identity, LeaseKey, LeaseRecord, Occupancy, Term};
 pub struct LeadershipChange {
     /// The lease.
     pub lease: LeaseKey,
-    /// Who holds it now, `None` for nobody.
+    /// Who holds it now, `None` for nobody; also while the lease is reserved (R3 d).
     pub holder: Option<Identity>,
     /// The term, `spec.leaseTransitions`.
     pub term: Term,
@@ -19,7 +19,7 @@ pub struct LeadershipChange {
     pub reason: String,
 }
 
-/// A grant that is being written, so that its reason is known when the record appears.
+/// A grant or a reservation that is being written, so that its reason is known when the record appears.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExpectedGrant {
     pub(crate) to: Identity,
@@ -32,22 +32,22 @@ pub(crate) struct ExpectedGrant {
 impl LeadershipChange {
     /// What changed from one record of a lease to the next, `None` where the holder and its term are the same.
     ///
-    /// `ours` is the newest grant of our own.
+    /// `ours` is the newest grant or reservation of our own.
     pub(crate) fn between(
         lease: &LeaseKey,
         before: Option<&LeaseRecord>,
         after: Option<&LeaseRecord>,
         ours: Option<&ExpectedGrant>,
     ) -> Option<Self> {
-        let previous = before.and_then(|record| record.holder.clone());
-        let holder = after.and_then(|record| record.holder.clone());
+        let previous = before.and_then(leader).cloned();
+        let holder = after.and_then(leader).cloned();
         let term = after.or(before).map(|record| record.term)?;
         let same_term = before.is_none_or(|record| record.term == term);
         if previous == holder && (holder.is_none() || same_term) {
             return None;
         }
-        let granted =
-            |grant: &&ExpectedGrant| holder.as_ref() == Some(&grant.to) && term == grant.term;
+        let named = after.and_then(|record| record.holder.as_ref());
+        let granted = |grant: &&ExpectedGrant| named == Some(&grant.to) && term == grant.term;
         let reason = match (ours.filter(granted), before, after) {
             (Some(grant), _, _) => grant.reason.clone(),
             (None, _, Some(after)) => told_by_records(before, after),
@@ -72,9 +72,20 @@ impl fmt::Display for LeadershipChange {
     }
 }
 
+/// Who leads by a record: nobody does under a placeholder.
+fn leader(record: &LeaseRecord) -> Option<&Identity> {
+    record
+        .holder
+        .as_ref()
+        .filter(|_| record.reserved_from().is_none())
+}
+
 /// The reason for a change that others made, as far as the two records tell it.
 fn told_by_records(before: Option<&LeaseRecord>, after: &LeaseRecord) -> String {
-    let previous = before.and_then(|record| record.holder.as_ref());
+    let previous = before.and_then(leader);
+    if let Some(from) = after.reserved_from() {
+        return format!("another elector reserved it, since {from} cannot be asked to yield");
+    }
     let Some(holder) = &after.holder else {
         let who = previous.map_or("its holder", Identity::as_str);
         return match after.occupancy() {
@@ -104,7 +115,7 @@ fn told_by_records(before: Option<&LeaseRecord>, after: &LeaseRecord) -> String 
 mod tests {
     use std::time::Duration;
 
-    use elector_protocol::Timestamp;
+    use elector_protocol::{LeaseSnapshot, ResourceVersion, Timestamp, Uid};
 
     use super::*;
 
@@ -141,6 +152,12 @@ mod tests {
             ..a.clone()
         };
         let taken = renewed(&granted(&a, "b", 3), 4);
+        let snapshot = LeaseSnapshot {
+            uid: Uid::new("1"),
+            version: ResourceVersion(7),
+            record: a.clone(),
+        };
+        let reserved = snapshot.reserved(Duration::from_secs(15), at(3)).unwrap();
         let cases = [
             (
                 Some(&born),
@@ -170,6 +187,17 @@ mod tests {
                 Some(&a),
                 Some(renewed(&granted(&a, "a", 3), 4)),
                 Some("a started another term"),
+            ),
+            (
+                Some(&a),
+                Some(reserved.clone()),
+                Some("another elector reserved it, since a cannot be asked to yield"),
+            ),
+            (Some(&reserved), Some(reserved.released(at(4))), None),
+            (
+                Some(&reserved),
+                Some(granted(&reserved, "b", 20)),
+                Some("another elector granted it"),
             ),
             (Some(&a), None, Some("the lease was deleted")),
             (Some(&born), None, None),

@@ -5,3 +5,4 @@ mod elections;
 mod failures;
 mod life;
 mod moves;
+mod reserve;

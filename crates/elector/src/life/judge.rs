@@ -102,7 +102,7 @@ impl Life {
     /// The requests that a decision asks for, each with the object of the very revision that was judged.
     fn tasks(&mut self, key: &LeaseKey, decision: Decision) -> Vec<Task> {
         let grant = match &decision.reason {
-            Reason::Granted { .. } => Some(decision.reason.to_string()),
+            Reason::Granted { .. } | Reason::Reserved { .. } => Some(decision.reason.to_string()),
             _ => None,
         };
         let mut tasks = Vec::with_capacity(decision.effects.len());

@@ -21,6 +21,8 @@ struct Mind {
     version: String,
     /// Where it registered.
     home: &'static str,
+    /// Whether it speaks our protocol; a client-go candidate makes room for nobody here.
+    marked: bool,
     start: Instant,
     renewed: Option<Instant>,
 }
@@ -36,6 +38,32 @@ impl Robot {
         lease: &str,
         version: &str,
     ) -> Self {
+        register(api, namespace, name, lease, version);
+        Self::live(api, namespace, name, lease, version, true)
+    }
+
+    /// The same as client-go does it: unmarked, without tokens, and deaf to an annotation.
+    pub(crate) fn start_unmarked(
+        api: &FakeApi,
+        namespace: &str,
+        name: &str,
+        lease: &str,
+        version: &str,
+    ) -> Self {
+        api.put(api.candidates(), namespace, name, |object| {
+            object["spec"] = spec(lease, version);
+        });
+        Self::live(api, namespace, name, lease, version, false)
+    }
+
+    fn live(
+        api: &FakeApi,
+        namespace: &str,
+        name: &str,
+        lease: &str,
+        version: &str,
+        marked: bool,
+    ) -> Self {
         let mut mind = Mind {
             api: api.clone(),
             namespace: namespace.to_owned(),
@@ -43,10 +71,10 @@ impl Robot {
             lease: lease.to_owned(),
             version: version.to_owned(),
             home: api.candidates(),
+            marked,
             start: Instant::now(),
             renewed: None,
         };
-        register(api, namespace, name, lease, version);
         let mut changes = api.changes();
         let task = tokio::spawn(async move {
             loop {
@@ -70,11 +98,15 @@ impl Drop for Robot {
 pub(crate) fn register(api: &FakeApi, namespace: &str, name: &str, lease: &str, version: &str) {
     api.put(api.candidates(), namespace, name, |object| {
         object["metadata"]["annotations"] = json!({"elector.dev/protocol": "1"});
-        object["spec"] = json!({
-            "leaseName": lease, "binaryVersion": version, "emulationVersion": version,
-            "strategy": "OldestEmulationVersion", "renewTime": Rfc3339(wall()).to_string(),
-        });
+        object["spec"] = spec(lease, version);
     });
+}
+
+fn spec(lease: &str, version: &str) -> Value {
+    json!({
+        "leaseName": lease, "binaryVersion": version, "emulationVersion": version,
+        "strategy": "OldestEmulationVersion", "renewTime": Rfc3339(wall()).to_string(),
+    })
 }
 
 // === impl Mind ===
@@ -95,7 +127,7 @@ impl Mind {
             .renewed
             .is_none_or(|renewed| renewed.elapsed() >= seconds(3));
         match &record.preferred_holder {
-            Some(preferred) if self.renewed.is_some() => {
+            Some(preferred) if self.marked && self.renewed.is_some() => {
                 let next = record.granted(preferred.clone(), seconds(5), self.wall());
                 self.write(&lease, &next);
             }
@@ -106,7 +138,7 @@ impl Mind {
                     renew_time: Some(self.wall().differing_from(record.renew_time)),
                     ..record
                 };
-                if accepts {
+                if accepts && self.marked {
                     let version = lease.metadata.resource_version.clone().unwrap();
                     next.token = Some(Token(ResourceVersion(version.parse().unwrap())));
                     next.token_term = Some(next.term);
