@@ -1,10 +1,9 @@
-//! Who believed when, by what the candidates say, and who believed too early or too long.
+//! Who believed when, by what the candidates say.
 
-use elector_protocol::{LeaseKey, Timestamp};
+use elector_protocol::{LeaseKey, Timestamp, Token};
 
-use crate::entry::{Entry, EventKind, What, between};
-use crate::roster::{Maker, Roster};
-use crate::verdict::{Finding, Invariant, Level};
+use crate::entry::{Entry, EventKind, What};
+use crate::roster::Roster;
 
 /// From one instant to another, one process believed that it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,11 +12,19 @@ pub struct Belief {
     pub name: String,
     /// The lease that it is about, where the candidate says so.
     pub lease: Option<LeaseKey>,
+    /// The term, where the candidate says so.
+    pub term: Option<i64>,
+    /// The token of the term, where the candidate says so.
+    pub token: Option<Token>,
     /// When its work began.
     pub from: Timestamp,
     /// When its work had ended, or it was killed; where neither is known, when it said that it lost. `None` while it
     /// leads.
     pub to: Option<Timestamp>,
+    /// When it said that it had lost, if it did before its work had ended: then the lease was not its own to give away.
+    pub lost: Option<Timestamp>,
+    /// When a process of that name started next, where none of the ends is known.
+    pub restart: Option<Timestamp>,
 }
 
 /// Who believed when, in the order of the beginnings.
@@ -27,23 +34,36 @@ pub fn beliefs(entries: &[Entry]) -> Vec<Belief> {
         let What::Event(event) = &entry.what else {
             continue;
         };
+        let named = |belief: &&mut Belief| {
+            let same = event.lease.is_none() || belief.lease == event.lease;
+            belief.name == event.name && same
+        };
         match event.kind {
-            EventKind::Start => {}
+            EventKind::Start => {
+                if let Some(belief) = beliefs.iter_mut().rfind(named)
+                    && belief.to.is_none()
+                {
+                    belief.restart = belief.restart.or(Some(entry.at));
+                }
+            }
             EventKind::Leading => beliefs.push(Belief {
                 name: event.name.clone(),
                 lease: event.lease.clone(),
+                term: event.term,
+                token: event.token,
                 from: entry.at,
                 to: None,
+                lost: None,
+                restart: None,
             }),
             kind @ (EventKind::WorkStopped | EventKind::Lost | EventKind::Killed) => {
                 // After a loss by deadline the work may end later; it is the work that must not overlap.
-                let named = |belief: &&mut Belief| {
-                    belief.name == event.name
-                        && (event.lease.is_none() || belief.lease == event.lease)
-                };
                 if let Some(belief) = beliefs.iter_mut().rfind(named)
                     && (belief.to.is_none() || kind == EventKind::WorkStopped)
                 {
+                    if kind == EventKind::Lost {
+                        belief.lost = Some(entry.at);
+                    }
                     belief.to = Some(entry.at);
                 }
             }
@@ -53,52 +73,14 @@ pub fn beliefs(entries: &[Entry]) -> Vec<Belief> {
     beliefs
 }
 
-/// The beliefs that are about this lease.
-pub(crate) fn about<'b>(
-    beliefs: &'b [Belief],
-    lease: &LeaseKey,
-    roster: &Roster,
-) -> Vec<(&'b Belief, Maker)> {
-    let about = beliefs.iter().filter_map(|belief| {
-        let meant = match &belief.lease {
-            Some(said) => said == lease,
-            None => roster.leases_of(&belief.name).contains(&lease),
-        };
-        meant.then_some((belief, roster.maker(lease, &belief.name)?))
-    });
-    about.collect()
-}
+// === impl Belief ===
 
-/// S1: who began while another still led.
-pub(crate) fn overlaps(lease: &LeaseKey, beliefs: &[(&Belief, Maker)]) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (index, (early, maker)) in beliefs.iter().enumerate() {
-        for (late, other) in &beliefs[index + 1..] {
-            if early.to.is_some_and(|end| end <= late.from) {
-                continue;
-            }
-            let longer = early.to.map_or_else(
-                || "and leads on".to_owned(),
-                |end| format!("for {:.3} s longer", between(late.from, end).as_secs_f64()),
-            );
-            let level = if [*maker, *other] == [Maker::Ours; 2] {
-                Level::Promised
-            } else {
-                Level::AsClientGo
-            };
-            findings.push(Finding {
-                invariant: Invariant::S1,
-                lease: lease.clone(),
-                level,
-                at: late.from,
-                before: None,
-                after: None,
-                sentence: format!(
-                    "two believed at once: {} led {longer} when {} began",
-                    early.name, late.name
-                ),
-            });
+impl Belief {
+    /// Whether it is about this lease.
+    pub(crate) fn is_about(&self, lease: &LeaseKey, roster: &Roster) -> bool {
+        match &self.lease {
+            Some(said) => said == lease,
+            None => roster.leases_of(&self.name).contains(&lease),
         }
     }
-    findings
 }

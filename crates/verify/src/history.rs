@@ -20,6 +20,7 @@ pub struct History {
     entries: Vec<Entry>,
     times: Times,
     beginning: Beginning,
+    traces: Traces,
 }
 
 /// Where the times of a history come from.
@@ -38,8 +39,18 @@ pub enum Beginning {
     /// Before there was any of the objects, so the first revision of each is its creation.
     #[default]
     Nothing,
-    /// In the midst: the first revision of an object is what it was like by then.
+    /// In the midst: the first revision of an object is what it was like by then, unless it was created later.
     Midst,
+}
+
+/// What the events of the candidates cover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Traces {
+    /// Everything, also that a process was killed. Who says no more that it stopped leads on.
+    #[default]
+    Complete,
+    /// What the candidates could still say. Who says no more is taken to lead as long as its lease allows.
+    Told,
 }
 
 // === impl History ===
@@ -59,6 +70,13 @@ impl History {
         self
     }
 
+    /// The same entries, whose events cover that much.
+    #[must_use]
+    pub fn with_traces(mut self, traces: Traces) -> Self {
+        self.traces = traces;
+        self
+    }
+
     /// Adds what was seen at `at`.
     pub fn record(&mut self, at: Timestamp, what: What) {
         self.entries.push(Entry { at, what });
@@ -69,9 +87,19 @@ impl History {
         &self.entries
     }
 
+    /// When it begins: the earliest time in it.
+    pub fn start(&self) -> Option<Timestamp> {
+        self.entries.iter().map(|entry| entry.at).min()
+    }
+
     /// Where the times come from.
     pub fn times(&self) -> Times {
         self.times
+    }
+
+    /// What the events cover.
+    pub fn traces(&self) -> Traces {
+        self.traces
     }
 
     /// Where it begins.

@@ -1,9 +1,10 @@
 //! The history checker: at most one leader at a time, tokens that grow, and nothing but legal moves?
 //!
 //! ```text
-//!   recorded watches ──> History ──┐
-//!   what candidates say ──────────>├── verify ──> Verdict: findings, and what was looked at
-//!   who takes part ────> Roster ───┘
+//!   recorded watches ────┐
+//!   what candidates say ─┴─ Reader ──> History ──┐
+//!                                                ├── verify ──> Verdict: findings, and what was looked at
+//!   who takes part ─────────────────> Roster ────┘
 //! ```
 //!
 //! It knows the rules (R1–R17) and the invariants (S1–S12) of ARCHITECTURE.md, and nothing of how a lease is elected:
@@ -11,16 +12,21 @@
 //! a simulation can pass its own times.
 
 mod belief;
+mod claim;
 mod entry;
 mod history;
+mod read;
 mod roster;
+mod tenure;
 mod trial;
 mod verdict;
 mod verify;
 
 pub use belief::{Belief, beliefs};
 pub use entry::{Entry, Event, EventKind, What, between};
-pub use history::{Beginning, History, Times};
+pub use history::{Beginning, History, Times, Traces};
+pub use read::{Complaint, Place, Reader};
 pub use roster::{Limits, Maker, Roster};
-pub use verdict::{Case, Extent, Finding, Invariant, Level, Verdict};
+pub use tenure::{End, Moment, Tenure};
+pub use verdict::{Act, Case, Excused, Extent, Finding, Invariant, Level, Unjudged, Verdict};
 pub use verify::verify;

@@ -3,7 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use elector_api::{LeaseCandidate, annotation};
 use elector_protocol::{LeaseKey, ResourceVersion};
+
+use crate::entry::What;
+use crate::history::History;
 
 /// What a judge has to know besides the history.
 #[derive(Clone, Debug, Default)]
@@ -35,8 +39,15 @@ pub struct Limits {
     pub clocks: Option<Duration>,
     /// How much later than the elector whoever recorded may have seen a revision. 1 s.
     pub sight: Duration,
+    /// How far the clocks of those who tell about their work may be apart. 0, for one clock.
+    pub work: Duration,
     /// How long an answer counts without a question. 5 s (R15).
     pub fresh: Duration,
+    /// H: how long belief lasts after the send of the newest renewal. `None` where it is not known: then a Lease alone
+    /// is taken to stand for two thirds of its duration, as client-go's defaults, and work must end within all of it.
+    pub renew_deadline: Option<Duration>,
+    /// How much faster or slower than the times of this history any clock may run. 1.0, for not at all.
+    pub drift: f64,
 }
 
 // === impl Roster ===
@@ -68,6 +79,51 @@ impl Roster {
         self.foreign.contains(&version)
     }
 
+    /// Who takes part, by what the history shows: marked candidates and holders with a token are ours, all others
+    /// client-go's. A lease that no candidate names and whose holders have no token is left out.
+    #[must_use]
+    pub fn deduce(history: &History, limits: Limits) -> Self {
+        let mut roster = Self::new(limits);
+        let mut plain: Vec<(LeaseKey, String)> = Vec::new();
+        for entry in history.entries() {
+            match &entry.what {
+                What::Candidate(name, candidate) => {
+                    let lease = candidate.lease_key();
+                    if is_marked(candidate) {
+                        roster.enrol(lease, name.as_str(), Maker::Ours);
+                    } else if roster.maker(&lease, name).is_none() {
+                        roster.enrol(lease, name.as_str(), Maker::ClientGo);
+                    }
+                }
+                What::Lease(_, lease) => {
+                    let Ok(record) = lease.record() else {
+                        continue;
+                    };
+                    // A placeholder is nobody.
+                    let holder = record
+                        .holder
+                        .as_ref()
+                        .filter(|_| record.reserved_from().is_none());
+                    let Some(holder) = holder else {
+                        continue;
+                    };
+                    if record.has_token() {
+                        roster.enrol(lease.key(), holder.as_str(), Maker::Ours);
+                    } else {
+                        plain.push((lease.key(), holder.as_str().to_owned()));
+                    }
+                }
+                What::LeaseGone(..) | What::CandidateGone(..) | What::Event(_) | What::Note(_) => {}
+            }
+        }
+        for (lease, holder) in plain {
+            if let Some(members) = roster.members.get_mut(&lease) {
+                members.entry(holder).or_insert(Maker::ClientGo);
+            }
+        }
+        roster
+    }
+
     /// The leases that are judged.
     pub fn leases(&self) -> impl Iterator<Item = &LeaseKey> {
         self.members.keys()
@@ -90,13 +146,102 @@ impl Roster {
 
 // === impl Limits ===
 
+impl Limits {
+    /// How long a holder may believe after the last renewal of a record of this duration, told from the Lease alone.
+    pub(crate) fn belief(&self, duration: Duration) -> Duration {
+        self.renew_deadline
+            .unwrap_or(duration * 2 / 3)
+            .mul_f64(self.drift)
+    }
+
+    /// How long work may go on after the last renewal of a record of this duration.
+    pub(crate) fn work_limit(&self, duration: Duration) -> Duration {
+        self.renew_deadline.unwrap_or(duration).mul_f64(self.drift)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             longest_lease: Duration::from_secs(15),
             clocks: Some(Duration::from_millis(20)),
             sight: Duration::from_secs(1),
+            work: Duration::ZERO,
             fresh: Duration::from_secs(5),
+            renew_deadline: None,
+            drift: 1.0,
         }
+    }
+}
+
+/// Whether a candidate says that it speaks our protocol.
+fn is_marked(candidate: &LeaseCandidate) -> bool {
+    let annotations = candidate.metadata.annotations.as_ref();
+    annotations
+        .and_then(|annotations| annotations.get(annotation::PROTOCOL))
+        .is_some_and(|version| version == annotation::PROTOCOL_VERSION)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::read::Reader;
+
+    #[test]
+    fn who_takes_part_shows_in_the_history() {
+        let metadata = |name: &str, annotations: serde_json::Value| json!({"name": name, "namespace": "ns", "uid": "u", "resourceVersion": "1", "annotations": annotations});
+        let candidate = |name, annotations| {
+            json!({
+                "kind": "LeaseCandidate", "apiVersion": "coordination.k8s.io/v1beta1",
+                "metadata": metadata(name, annotations), "spec": {"leaseName": "web"},
+            })
+        };
+        let lease = |name, holder: &str, annotations| {
+            json!({
+                "kind": "Lease", "apiVersion": "coordination.k8s.io/v1",
+                "metadata": metadata(name, annotations), "spec": {"holderIdentity": holder},
+            })
+        };
+        let token = json!({"elector.dev/token": "1", "elector.dev/token-term": "0"});
+        let mut reader = Reader::default();
+        for document in [
+            lease("web", "stranger", json!({})),
+            candidate("ours", json!({"elector.dev/protocol": "1"})),
+            candidate("of-the-future", json!({"elector.dev/protocol": "2"})),
+            candidate("go", json!({})),
+            lease("solo", "with-a-token", token.clone()),
+            lease("solo", "elector.dev:reserved-from:x", token),
+            lease("node", "kubelet", json!({})),
+        ] {
+            reader.read("f", &document.to_string());
+        }
+        let roster = Roster::deduce(&reader.finish().0, Limits::default());
+        let web = LeaseKey::new("ns", "web");
+        let solo = LeaseKey::new("ns", "solo");
+        assert_eq!(roster.leases().collect::<Vec<_>>(), [&solo, &web]);
+        for (lease, name, maker) in [
+            (&web, "ours", Some(Maker::Ours)),
+            (&web, "of-the-future", Some(Maker::ClientGo)),
+            (&web, "go", Some(Maker::ClientGo)),
+            (&web, "stranger", Some(Maker::ClientGo)),
+            (&web, "with-a-token", None),
+            (&solo, "with-a-token", Some(Maker::Ours)),
+            (&solo, "elector.dev:reserved-from:x", None),
+        ] {
+            assert_eq!(roster.maker(lease, name), maker, "{name}");
+        }
+    }
+
+    #[test]
+    fn belief_has_a_limit_even_where_none_is_known() {
+        let mut limits = Limits::default();
+        let w = Duration::from_secs(15);
+        assert_eq!((limits.belief(w), limits.work_limit(w)), (w * 2 / 3, w));
+        limits.renew_deadline = Some(Duration::from_secs(4));
+        limits.drift = 1.5;
+        let limit = Duration::from_secs(6);
+        assert_eq!((limits.belief(w), limits.work_limit(w)), (limit, limit));
     }
 }

@@ -1,41 +1,71 @@
 //! The trial of a Lease's revisions, one after the other: was each a move that the rules allow?
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+mod rules;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use elector_api::{Lease, LeaseCandidate};
-use elector_protocol::elector::{Actor, Move, Violation, audit};
 use elector_protocol::{
     Identity, LeaseKey, LeaseRecord, LeaseSnapshot, Occupancy, ResourceVersion, Term, Timestamp,
     Token, Uid,
 };
 
+use self::rules::Fault;
 use crate::entry::between;
-use crate::history::Beginning;
+use crate::history::{Beginning, History};
 use crate::roster::{Maker, Roster};
-use crate::verdict::{Extent, Finding, Invariant, Level};
+use crate::tenure::{End, Moment, Tenure, Tenures, longest_gap};
+use crate::verdict::{Act, Extent, Finding, Invariant, Unjudged};
 
 /// The result of judging one Lease's revisions one after the other.
 #[derive(Debug)]
 pub(crate) struct Trial<'r> {
     lease: &'r LeaseKey,
     roster: &'r Roster,
-    beginning: Beginning,
+    /// Where the history begins.
+    started: Beginning,
+    /// Until when the Lease may have been created before the recording began; `None` where nothing was before.
+    midst: Option<Timestamp>,
     known: Option<Known>,
     answers: BTreeMap<String, Answer>,
     token: Option<TokenOfTerm>,
-    /// The newest held record that was not released, also when the Lease is gone.
-    owed: Option<LeaseRecord>,
+    /// The newest held record that was not released, also when the Lease is gone, and since when it was seen.
+    owed: Option<(LeaseRecord, Option<Timestamp>)>,
+    tenures: Tenures,
+    excuses: Vec<Excuse>,
     findings: Vec<Finding>,
+    unjudged: Vec<Unjudged>,
     extent: Extent,
+    seen: Option<(Timestamp, Timestamp)>,
+}
+
+/// What became of a trial.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) unjudged: Vec<Unjudged>,
+    pub(crate) tenures: Vec<Tenure>,
+    pub(crate) excuses: Vec<Excuse>,
+    pub(crate) extent: Extent,
+    /// The first and the last revision.
+    pub(crate) seen: Option<(Timestamp, Timestamp)>,
+}
+
+/// A write after which two may believe for a while, by nobody's fault of ours (S1).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Excuse {
+    pub(crate) by: ResourceVersion,
+    pub(crate) from: Timestamp,
+    /// How long it excuses: W.
+    pub(crate) until: Timestamp,
 }
 
 /// The newest revision of the Lease.
 #[derive(Debug)]
 struct Known {
     snapshot: LeaseSnapshot,
-    /// When this record, not this revision, was first seen.
-    since: Timestamp,
+    /// When this record, not this revision, was first seen; `None` where it is older than the recording.
+    since: Option<Timestamp>,
 }
 
 /// When a candidate was last heard of.
@@ -51,27 +81,31 @@ struct Answer {
 struct TokenOfTerm {
     uid: Uid,
     term: Term,
+    holder: Option<Identity>,
     token: Token,
 }
-
-/// What is wrong with a revision.
-struct Fault(Invariant, String);
 
 // === impl Trial ===
 
 impl<'r> Trial<'r> {
     /// The trial of a Lease of which nothing is known.
-    pub(crate) fn new(lease: &'r LeaseKey, roster: &'r Roster, beginning: Beginning) -> Self {
+    pub(crate) fn new(lease: &'r LeaseKey, roster: &'r Roster, history: &History) -> Self {
+        let started = history.beginning();
         Self {
             lease,
             roster,
-            beginning,
+            started,
+            midst: history.start().filter(|_| started == Beginning::Midst),
             known: None,
             answers: BTreeMap::new(),
             token: None,
             owed: None,
+            tenures: Tenures::default(),
+            excuses: Vec::new(),
             findings: Vec::new(),
+            unjudged: Vec::new(),
             extent: Extent::default(),
+            seen: None,
         }
     }
 
@@ -89,38 +123,247 @@ impl<'r> Trial<'r> {
 
     /// The Lease changed.
     pub(crate) fn revision(&mut self, lease: &Lease, version: ResourceVersion, at: Timestamp) {
+        let again = |known: &Known| known.snapshot.version == version;
+        if self.known.as_ref().is_some_and(again) {
+            return; // two recordings of one revision
+        }
         self.extent.revisions += 1;
+        self.saw(at);
         let foreign = self.roster.is_foreign(version);
         let snapshot = match lease.snapshot() {
             Ok(snapshot) => snapshot,
             Err(error) => {
                 // A stranger may write what nobody can read.
-                if !foreign {
-                    self.finding(at, version, Fault(Invariant::S3, error.to_string()));
+                if foreign {
+                    self.count(Act::Foreign);
+                } else {
+                    self.finding(
+                        at,
+                        version,
+                        Fault::promised(Invariant::S3, error.to_string()),
+                    );
                 }
                 self.known = None;
-                self.beginning = Beginning::Nothing;
+                self.midst = Some(at);
                 return;
             }
         };
+        let midst = self
+            .midst
+            .take()
+            .is_some_and(|start| !self.created_after(lease, start));
         let same = |known: &&Known| known.snapshot.uid == snapshot.uid;
-        let verdict = match self.known.as_ref().filter(same) {
-            _ if foreign => Ok(()),
-            Some(known) => self.change(known, &snapshot),
-            None if self.beginning == Beginning::Midst => Ok(()),
+        let before = self.known.as_ref().filter(same);
+        let verdict = match before {
+            _ if foreign => Ok(Act::Foreign),
+            Some(known) => self.change(known, &snapshot, at.as_micros()),
+            None if midst => {
+                let why = format!("how revision @{version} came to be: the recording begins there");
+                self.unjudged.push(Unjudged {
+                    invariant: Invariant::S3,
+                    why,
+                });
+                Ok(Act::Found)
+            }
             None => self.born(lease, &snapshot.record),
         };
-        self.beginning = Beginning::Nothing;
-        if let Err(fault) = verdict {
-            self.finding(at, version, fault);
-        }
+        let act = match verdict {
+            Ok(act) => act,
+            Err(fault) => {
+                self.finding(at, version, fault);
+                Act::Illegal
+            }
+        };
+        self.count(act);
+        self.excuse(act, &snapshot, at);
         self.token(&snapshot, version, at);
-        match snapshot.record.occupancy() {
-            Occupancy::Held(_) => self.owed = Some(snapshot.record.clone()),
-            Occupancy::Released if !foreign => self.owed = None,
-            // Deleted, or blanked by a stranger: the holder may still believe.
-            Occupancy::Released | Occupancy::Unproven => {}
+        self.tenure(act, &snapshot, at);
+        self.remember(act, snapshot, at, midst);
+    }
+
+    /// The Lease was deleted.
+    pub(crate) fn gone(&mut self, version: ResourceVersion, at: Timestamp) {
+        self.saw(at);
+        self.count(Act::Delete);
+        let written = None;
+        self.tenures.end(
+            End::Deleted,
+            Moment {
+                version,
+                at,
+                written,
+            },
+        );
+        self.known = None;
+        self.midst = None;
+    }
+
+    /// What is wrong, and what was looked at.
+    pub(crate) fn finish(mut self) -> Outcome {
+        if self.extent.revisions == 0 {
+            self.missing(Invariant::S1, "no revision of the Lease was recorded");
+        } else if !self.hears_candidates() {
+            let why = "no LeaseCandidate was recorded";
+            self.missing(Invariant::S7, why);
+            self.missing(Invariant::S11, why);
         }
+        let tenures = self.tenures.finish();
+        let led = || tenures.iter().filter(|tenure| tenure.accepted.is_some());
+        self.extent.terms = led().count();
+        self.extent.leaders = led()
+            .map(|tenure| &tenure.holder)
+            .collect::<BTreeSet<_>>()
+            .len();
+        self.extent.longest_gap = longest_gap(&tenures);
+        if let Some((first, last)) = self.seen {
+            self.extent.covered = between(first, last);
+        }
+        Outcome {
+            findings: self.findings,
+            unjudged: self.unjudged,
+            tenures,
+            excuses: self.excuses,
+            extent: self.extent,
+            seen: self.seen,
+        }
+    }
+
+    /// Whether the Lease was created after the recording began, by the server's clock, which has whole seconds.
+    fn created_after(&self, lease: &Lease, start: Timestamp) -> bool {
+        let created = lease.metadata.creation_timestamp.as_ref();
+        let created = created.and_then(|time| Timestamp::from_micros(time.0.as_microsecond()));
+        created.is_some_and(|created| between(start, created) > self.roster.limits.sight)
+    }
+
+    fn maker(&self, holder: &Identity) -> Option<Maker> {
+        self.roster.maker(self.lease, holder.as_str())
+    }
+
+    fn finding(&mut self, at: Timestamp, version: ResourceVersion, fault: Fault) {
+        self.findings.push(Finding {
+            invariant: fault.invariant,
+            lease: self.lease.clone(),
+            level: fault.level,
+            at,
+            before: self.known.as_ref().map(|known| known.snapshot.version),
+            after: Some(version),
+            sentence: fault.sentence,
+        });
+    }
+
+    fn missing(&mut self, invariant: Invariant, why: &str) {
+        let why = why.to_owned();
+        self.unjudged.push(Unjudged { invariant, why });
+    }
+
+    fn count(&mut self, act: Act) {
+        *self.extent.acts.entry(act).or_default() += 1;
+    }
+
+    fn saw(&mut self, at: Timestamp) {
+        let (first, last) = self.seen.unwrap_or((at, at));
+        self.seen = Some((first.min(at), last.max(at)));
+    }
+
+    /// S1's one excuse: a write by somebody who does not follow the rules, which names a holder or shortens a duration.
+    fn excuse(&mut self, act: Act, after: &LeaseSnapshot, at: Timestamp) {
+        if !matches!(act, Act::Foreign | Act::Illegal | Act::Take) {
+            return;
+        }
+        let before = self.known.as_ref().map(|known| &known.snapshot.record);
+        let record = &after.record;
+        let claim = |record: &LeaseRecord| (record.holder.clone(), record.term, record.token);
+        let names = record.holder.is_some() && before.map(claim) != Some(claim(record));
+        let durations = (before.and_then(LeaseRecord::duration), record.duration());
+        let shortens = match durations {
+            (Some(old), Some(new)) => new < old,
+            (Some(_), None) => record.holder.is_some(),
+            (None, _) => false,
+        };
+        if names || shortens {
+            let longest = self.roster.limits.longest_lease;
+            let lasts = [durations.0, durations.1]
+                .into_iter()
+                .flatten()
+                .fold(longest, Ord::max);
+            let until = i64::try_from(lasts.as_micros())
+                .ok()
+                .and_then(|lasts| Timestamp::from_micros(at.as_micros().saturating_add(lasts)));
+            self.excuses.push(Excuse {
+                by: after.version,
+                from: at,
+                until: until.unwrap_or(Timestamp::MAX),
+            });
+        }
+    }
+
+    /// S5: tokens stay in a term and grow from term to term, also over deletion.
+    fn token(&mut self, after: &LeaseSnapshot, version: ResourceVersion, at: Timestamp) {
+        let (uid, term, holder) = (
+            after.uid.clone(),
+            after.record.term,
+            after.record.holder.clone(),
+        );
+        let Some(token) = after.record.token.filter(|_| after.record.has_token()) else {
+            return;
+        };
+        if let Some(previous) = &self.token {
+            let same = (&previous.uid, previous.term, &previous.holder) == (&uid, term, &holder);
+            let legal = if same {
+                previous.token == token
+            } else {
+                previous.token < token
+            };
+            if !legal && !self.roster.is_foreign(version) {
+                let sentence = format!("token {token} after {}", previous.token);
+                self.finding(at, version, Fault::promised(Invariant::S5, sentence));
+            }
+        }
+        self.token = Some(TokenOfTerm {
+            uid,
+            term,
+            holder,
+            token,
+        });
+    }
+
+    fn tenure(&mut self, act: Act, after: &LeaseSnapshot, at: Timestamp) {
+        let moment = Moment {
+            version: after.version,
+            at,
+            written: after.record.renew_time,
+        };
+        let record = &after.record;
+        let goes_on = self.known.as_ref().is_some_and(|known| {
+            let before = &known.snapshot;
+            before.uid == after.uid
+                && before.record.term == record.term
+                && before.record.holder == record.holder
+        });
+        if !goes_on {
+            self.tenures.end(
+                match act {
+                    Act::HandOff => End::HandedOver,
+                    Act::Release => End::Released,
+                    Act::GrantExpired | Act::Reserve | Act::Take => End::Replaced,
+                    _ => End::Overwritten,
+                },
+                moment,
+            );
+        }
+        let maker = record.holder.as_ref().and_then(|holder| self.maker(holder));
+        // What a stranger wrote over a term is no sign of its holder.
+        if !(goes_on && matches!(act, Act::Foreign | Act::Illegal)) {
+            let own = match act {
+                Act::Found => !record.is_unaccepted_grant(),
+                Act::Create | Act::OfClientGo | Act::Take => true,
+                _ => false,
+            };
+            self.tenures.held(after, moment, maker, own);
+        }
+    }
+
+    fn remember(&mut self, act: Act, snapshot: LeaseSnapshot, at: Timestamp, midst: bool) {
         let since = match &self.known {
             Some(known)
                 if known.snapshot.uid == snapshot.uid
@@ -128,187 +371,14 @@ impl<'r> Trial<'r> {
             {
                 known.since
             }
-            _ => at,
+            _ => (!midst).then_some(at),
         };
+        match snapshot.record.occupancy() {
+            Occupancy::Held(_) => self.owed = Some((snapshot.record.clone(), since)),
+            Occupancy::Released if act != Act::Foreign => self.owed = None,
+            // Deleted, or blanked by a stranger: the holder may still believe.
+            Occupancy::Released | Occupancy::Unproven => {}
+        }
         self.known = Some(Known { snapshot, since });
     }
-
-    /// The Lease was deleted.
-    pub(crate) fn gone(&mut self) {
-        self.known = None;
-        self.beginning = Beginning::Nothing;
-    }
-
-    /// What is wrong, and what was looked at.
-    pub(crate) fn finish(self) -> (Vec<Finding>, Extent) {
-        (self.findings, self.extent)
-    }
-
-    fn finding(&mut self, at: Timestamp, version: ResourceVersion, fault: Fault) {
-        let Fault(invariant, sentence) = fault;
-        self.findings.push(Finding {
-            invariant,
-            lease: self.lease.clone(),
-            level: Level::Promised,
-            at,
-            before: self.known.as_ref().map(|known| known.snapshot.version),
-            after: Some(version),
-            sentence,
-        });
-    }
-
-    fn maker(&self, holder: &Identity) -> Option<Maker> {
-        self.roster.maker(self.lease, holder.as_str())
-    }
-
-    /// S3–S7 for one change of a Lease.
-    fn change(&self, known: &Known, after: &LeaseSnapshot) -> Result<(), Fault> {
-        let (before, after) = (&known.snapshot.record, &after.record);
-        if before == after {
-            return Ok(()); // labels or unknown fields
-        }
-        let actor = actor(before, after);
-        if let Actor::Candidate(holder) = &actor
-            && self.maker(holder) == Some(Maker::ClientGo)
-        {
-            return Ok(()); // client-go's own writes are its own affair
-        }
-        let made = audit(before, after, &actor).map_err(|violation| {
-            let who = match &actor {
-                Actor::Elector => "an elector's write".to_owned(),
-                Actor::Candidate(name) => format!("a write of {name}"),
-            };
-            Fault(broken(&violation), format!("{violation}; {who}"))
-        })?;
-        if matches!(made, Move::GrantExpired | Move::GrantUnheld) {
-            self.grant(known, before, after)?;
-        }
-        Ok(())
-    }
-
-    /// R4 by the times that both sides wrote where their clocks agree (a stranger's may say anything, so there it
-    /// counts when the record was seen), and R15 by what the electee wrote.
-    fn grant(&self, known: &Known, before: &LeaseRecord, after: &LeaseRecord) -> Result<(), Fault> {
-        let limits = &self.roster.limits;
-        let granted = after
-            .acquire_time
-            .ok_or_else(|| Fault(Invariant::S3, "a grant without a time".to_owned()))?;
-        let held = Some(before)
-            .filter(|record| record.holder.is_some())
-            .or(self.owed.as_ref());
-        if let Some(record) = held
-            && let Some(holder) = &record.holder
-        {
-            let duration = record.duration().unwrap_or(limits.longest_lease);
-            let (start, tolerance) = match (record.renew_time, limits.clocks) {
-                (Some(renewed), Some(apart)) if self.maker(holder).is_some() => (renewed, apart),
-                _ => (known.since, limits.sight),
-            };
-            let age = between(start, granted);
-            if age + tolerance < duration {
-                let early = format!(
-                    "granted {:.3} s after {holder} renewed, which is before its {} s are over (R4, R6)",
-                    age.as_secs_f64(),
-                    duration.as_secs()
-                );
-                return Err(Fault(Invariant::S3, early));
-            }
-        }
-        let electee = after
-            .holder
-            .as_ref()
-            .map(Identity::as_str)
-            .unwrap_or_default();
-        let answered = self.answers.get(electee).map(|answer| answer.at);
-        let oldest = known
-            .since
-            .as_micros()
-            .min(granted.as_micros() - micros(limits.fresh))
-            - micros(limits.sight);
-        let unfounded = match answered {
-            Some(answered) if answered.as_micros() >= oldest => return Ok(()),
-            Some(answered) => format!(
-                "granted to {electee}, who last answered {:.1} s before (R15)",
-                between(answered, granted).as_secs_f64()
-            ),
-            None => format!("granted to {electee}, who is no candidate (R15)"),
-        };
-        Err(Fault(Invariant::S7, unfounded))
-    }
-
-    /// S5: tokens stay in a term and grow from term to term, also over deletion.
-    fn token(&mut self, after: &LeaseSnapshot, version: ResourceVersion, at: Timestamp) {
-        let (uid, term) = (after.uid.clone(), after.record.term);
-        let Some(token) = after.record.token.filter(|_| after.record.has_token()) else {
-            return;
-        };
-        if let Some(previous) = &self.token {
-            let legal = if previous.uid == uid && previous.term == term {
-                previous.token == token
-            } else {
-                previous.token < token
-            };
-            if !legal {
-                let sentence = format!("token {token} after {}", previous.token);
-                self.finding(at, version, Fault(Invariant::S5, sentence));
-            }
-        }
-        self.token = Some(TokenOfTerm { uid, term, token });
-    }
-
-    /// R2: whoever creates a Lease for candidates names no holder. Plain client-go holders create their own.
-    fn born(&self, lease: &Lease, record: &LeaseRecord) -> Result<(), Fault> {
-        if let Some(holder) = &record.holder {
-            return match self.maker(holder) {
-                Some(Maker::ClientGo) => Ok(()),
-                _ => Err(Fault(
-                    Invariant::S3,
-                    format!("created with the holder {holder} (R2)"),
-                )),
-            };
-        }
-        if lease.spec.holder_identity.is_none() {
-            let absent = "created without holderIdentity, which must be an empty text";
-            return Err(Fault(Invariant::S3, absent.to_owned()));
-        }
-        let empty = LeaseRecord::born(record.strategy.clone());
-        if *record == empty {
-            Ok(())
-        } else {
-            Err(Fault(Invariant::S3, format!("created as {record:?} (R2)")))
-        }
-    }
-}
-
-/// Who made this change, judged from what changed.
-fn actor<'r>(before: &'r LeaseRecord, after: &LeaseRecord) -> Actor<'r> {
-    let Some(holder) = &before.holder else {
-        return Actor::Elector;
-    };
-    let let_go = after.holder.is_none();
-    let renewed = after.term == before.term && after.renew_time != before.renew_time;
-    let handed_off = after.term != before.term
-        && before.has_token()
-        && before.preferred_holder.is_some()
-        && after.holder == before.preferred_holder;
-    if let_go || renewed || handed_off {
-        Actor::Candidate(holder)
-    } else {
-        Actor::Elector
-    }
-}
-
-/// The invariant that a violation of the rules of writing breaks.
-fn broken(violation: &Violation) -> Invariant {
-    match violation {
-        Violation::TouchedTerm | Violation::MalformedRenewal => Invariant::S4,
-        Violation::MalformedAccept => Invariant::S5,
-        Violation::NotItsOwn | Violation::MalformedRelease => Invariant::S6,
-        // A grant or a reservation that is none.
-        _ => Invariant::S3,
-    }
-}
-
-fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

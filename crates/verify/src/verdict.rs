@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
 
+use crate::tenure::Tenure;
+
 /// The verdict on a history, lease by lease.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
@@ -16,8 +18,14 @@ pub struct Verdict {
 /// The verdict on one lease.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
-    /// What is wrong.
+    /// What is wrong, in the order of time.
     pub findings: Vec<Finding>,
+    /// What would be wrong, had not a stranger's write come before it (S1).
+    pub excused: Vec<Excused>,
+    /// What this history cannot tell.
+    pub unjudged: Vec<Unjudged>,
+    /// The terms, in the order of time.
+    pub terms: Vec<Tenure>,
     /// What was looked at.
     pub extent: Extent,
 }
@@ -41,6 +49,24 @@ pub struct Finding {
     pub sentence: String,
 }
 
+/// An overlap that the one excuse of S1 covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excused {
+    /// What would be wrong.
+    pub finding: Finding,
+    /// The write that excuses it.
+    pub by: ResourceVersion,
+}
+
+/// An invariant about which a history says nothing, or not all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unjudged {
+    /// Which.
+    pub invariant: Invariant,
+    /// What is missing, one fragment.
+    pub why: String,
+}
+
 /// The safety invariants of ARCHITECTURE.md that a history can refute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Invariant {
@@ -52,9 +78,9 @@ pub enum Invariant {
     S3,
     /// A live term is its holder's alone.
     S4,
-    /// Tokens grow.
+    /// Tokens grow, and so do terms.
     S5,
-    /// Nobody clears a term that is not its own.
+    /// Nobody clears or overwrites a term that is not its own.
     S6,
     /// Who is granted the lease has answered.
     S7,
@@ -84,8 +110,49 @@ pub struct Extent {
     pub terms: usize,
     /// Who led, each once.
     pub leaders: usize,
+    /// How often each kind of change was seen.
+    pub acts: BTreeMap<Act, usize>,
+    /// The longest time from the last sign of a leader to the accept of the next.
+    pub longest_gap: Duration,
     /// From the first entry about the lease to the last.
     pub covered: Duration,
+    /// Whether somebody's work was traced, so that belief is not only bounded by the Lease.
+    pub traced: bool,
+}
+
+/// A kind of change of a Lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Act {
+    /// It was there when the recording began.
+    Found,
+    /// It was created.
+    Create,
+    /// An unheld record was granted.
+    GrantUnheld,
+    /// An expired record was granted.
+    GrantExpired,
+    /// A placeholder took the place of a holder that cannot be asked to yield.
+    Reserve,
+    /// The holder wrote its successor.
+    HandOff,
+    /// The holder let go.
+    Release,
+    /// The electee accepted.
+    Accept,
+    /// The holder renewed.
+    Renew,
+    /// Preference or strategy changed, and nothing else.
+    Signal,
+    /// A holder that is client-go's wrote its own term.
+    OfClientGo,
+    /// A plain client took a record by itself.
+    Take,
+    /// A stranger wrote.
+    Foreign,
+    /// A change that no rule allows.
+    Illegal,
+    /// It was deleted.
+    Delete,
 }
 
 // === impl Verdict ===
@@ -136,6 +203,20 @@ impl fmt::Display for Finding {
 // === impl Invariant ===
 
 impl Invariant {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::S1,
+        Self::S2,
+        Self::S3,
+        Self::S4,
+        Self::S5,
+        Self::S6,
+        Self::S7,
+        Self::S9,
+        Self::S10,
+        Self::S11,
+    ];
+
     /// Its name in ARCHITECTURE.md.
     pub const fn id(self) -> &'static str {
         match self {
@@ -149,6 +230,22 @@ impl Invariant {
             Self::S9 => "S9",
             Self::S10 => "S10",
             Self::S11 => "S11",
+        }
+    }
+
+    /// What it says, in a few words.
+    pub const fn says(self) -> &'static str {
+        match self {
+            Self::S1 => "at most one leader at a time",
+            Self::S2 => "nobody leads before its accept or past its limit",
+            Self::S3 => "the holder changes by legal moves only",
+            Self::S4 => "a live term is its holder's alone",
+            Self::S5 => "terms and tokens grow",
+            Self::S6 => "nobody clears another's term",
+            Self::S7 => "only who answered is granted the lease",
+            Self::S9 => "one identity is one life",
+            Self::S10 => "durations never shrink within a term",
+            Self::S11 => "holders without a candidate are left alone",
         }
     }
 }

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
+use elector_protocol::{LeaseKey, ResourceVersion};
 
-use crate::belief::{Belief, about, beliefs, overlaps};
+use crate::belief::beliefs;
+use crate::claim::judge;
 use crate::entry::{Entry, What};
 use crate::history::History;
-use crate::roster::{Maker, Roster};
+use crate::roster::Roster;
 use crate::trial::Trial;
-use crate::verdict::{Case, Finding, Invariant, Level, Verdict};
+use crate::verdict::Verdict;
 
 /// Judges each lease of the roster.
 pub fn verify(history: &History, roster: &Roster) -> Verdict {
@@ -17,7 +18,7 @@ pub fn verify(history: &History, roster: &Roster) -> Verdict {
     let beliefs = beliefs(entries);
     let mut trials: BTreeMap<&LeaseKey, Trial<'_>> = roster
         .leases()
-        .map(|lease| (lease, Trial::new(lease, roster, history.beginning())))
+        .map(|lease| (lease, Trial::new(lease, roster, history)))
         .collect();
     // The two kinds of objects come by different watches; their versions tell what came first.
     let mut objects: Vec<(ResourceVersion, &Entry)> = entries
@@ -34,7 +35,7 @@ pub fn verify(history: &History, roster: &Roster) -> Verdict {
             }
             What::LeaseGone(_, lease) => {
                 if let Some(trial) = trials.get_mut(&lease.key()) {
-                    trial.gone();
+                    trial.gone(version, entry.at);
                 }
             }
             What::Candidate(name, candidate) => {
@@ -48,52 +49,13 @@ pub fn verify(history: &History, roster: &Roster) -> Verdict {
             What::CandidateGone(..) | What::Event(_) | What::Note(_) => {}
         }
     }
-    let judged = trials.into_iter().map(|(lease, trial)| {
-        let (mut findings, extent) = trial.finish();
-        let about = about(&beliefs, lease, roster);
-        findings.append(&mut overlaps(lease, &about));
-        findings.append(&mut unfounded(entries, lease, &about));
-        findings.sort_by_key(|finding| (finding.at, finding.after));
-        (lease.clone(), Case { findings, extent })
+    let cases = trials.into_iter().map(|(lease, trial)| {
+        let case = judge(lease, history, roster, &beliefs, trial.finish());
+        (lease.clone(), case)
     });
     Verdict {
-        cases: judged.collect(),
+        cases: cases.collect(),
     }
-}
-
-/// S2: one of ours leads only after its own write on a record that names it, which carries the token.
-fn unfounded(entries: &[Entry], lease: &LeaseKey, beliefs: &[(&Belief, Maker)]) -> Vec<Finding> {
-    let accepted = |name: &str, at: Timestamp| {
-        entries.iter().any(|entry| match &entry.what {
-            What::Lease(_, revision) if revision.key() == *lease => {
-                revision.record().is_ok_and(|record| {
-                    let holds = record
-                        .holder
-                        .as_ref()
-                        .is_some_and(|holder| holder.as_str() == name);
-                    holds
-                        && record.has_token()
-                        && record.renew_time.is_some_and(|renewed| renewed <= at)
-                })
-            }
-            _ => false,
-        })
-    };
-    let mut findings = Vec::new();
-    for (belief, maker) in beliefs {
-        if *maker == Maker::Ours && !accepted(&belief.name, belief.from) {
-            findings.push(Finding {
-                invariant: Invariant::S2,
-                lease: lease.clone(),
-                level: Level::Promised,
-                at: belief.from,
-                before: None,
-                after: None,
-                sentence: format!("{} led without having accepted", belief.name),
-            });
-        }
-    }
-    findings
 }
 
 #[cfg(test)]

@@ -1,0 +1,385 @@
+//! Who may have led when: by what the candidates say, and by the Lease where they say nothing. S1, S2, S6 and S9.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use elector_protocol::{LeaseKey, Timestamp};
+
+use crate::belief::Belief;
+use crate::entry::{EventKind, What, between};
+use crate::history::{History, Traces};
+use crate::roster::{Limits, Maker, Roster};
+use crate::tenure::{End, Tenure};
+use crate::trial::Outcome;
+use crate::verdict::{Case, Excused, Finding, Invariant, Level, Unjudged};
+
+/// From one instant to another, a process led, or may have.
+#[derive(Clone, Debug)]
+struct Claim<'a> {
+    name: &'a str,
+    maker: Maker,
+    from: Timestamp,
+    /// `None` while it leads.
+    to: Option<Timestamp>,
+    /// Whether a trace says so, and not the Lease alone.
+    traced: bool,
+}
+
+/// What is judged of one lease.
+#[derive(Debug)]
+pub(crate) struct Claims<'a> {
+    lease: &'a LeaseKey,
+    limits: &'a Limits,
+    terms: &'a [Tenure],
+    /// The beliefs that are about this lease, with whose code they are.
+    beliefs: Vec<(&'a Belief, Maker)>,
+    claims: Vec<Claim<'a>>,
+    findings: Vec<Finding>,
+    unjudged: Vec<Unjudged>,
+}
+
+/// Joins what the candidates say to the trial of the Lease.
+pub(crate) fn judge(
+    lease: &LeaseKey,
+    history: &History,
+    roster: &Roster,
+    beliefs: &[Belief],
+    outcome: Outcome,
+) -> Case {
+    let mut claims = Claims::new(lease, history, roster, beliefs, &outcome.tenures);
+    claims.founded();
+    claims.given_away();
+    claims.one_life();
+    let mut case = Case {
+        findings: outcome.findings,
+        unjudged: outcome.unjudged,
+        extent: outcome.extent,
+        ..Case::default()
+    };
+    case.extent.traced = !claims.beliefs.is_empty();
+    let (first, last) = claims.span().into_iter().chain(outcome.seen).fold(
+        (Timestamp::MAX, Timestamp::MIN),
+        |(first, last), (from, to)| (first.min(from), last.max(to)),
+    );
+    case.extent.covered = between(first, last);
+    for finding in claims.overlaps() {
+        // What was written after the overlap began excuses nothing.
+        let covers = |at: Timestamp| {
+            let mut excuses = outcome.excuses.iter().rev();
+            let seen = roster.limits.sight;
+            excuses.find(|excuse| between(at, excuse.from) <= seen && at <= excuse.until)
+        };
+        match covers(finding.at) {
+            Some(excuse) => case.excused.push(Excused {
+                by: excuse.by,
+                finding,
+            }),
+            None => case.findings.push(finding),
+        }
+    }
+    case.findings.append(&mut claims.findings);
+    case.unjudged.append(&mut claims.unjudged);
+    case.findings
+        .sort_by_key(|finding| (finding.at, finding.after));
+    case.terms = outcome.tenures;
+    case
+}
+
+// === impl Claims ===
+
+impl<'a> Claims<'a> {
+    fn new(
+        lease: &'a LeaseKey,
+        history: &History,
+        roster: &'a Roster,
+        beliefs: &'a [Belief],
+        terms: &'a [Tenure],
+    ) -> Self {
+        let about = beliefs
+            .iter()
+            .filter(|belief| belief.is_about(lease, roster));
+        let beliefs: Vec<_> = about
+            .filter_map(|belief| Some((belief, roster.maker(lease, &belief.name)?)))
+            .collect();
+        let mut all = Self {
+            lease,
+            limits: &roster.limits,
+            terms,
+            beliefs,
+            claims: Vec::new(),
+            findings: Vec::new(),
+            unjudged: Vec::new(),
+        };
+        all.collect(&traced(lease, history), history.traces());
+        all
+    }
+
+    /// Claims by trace, and by the Lease of those who have none.
+    fn collect(&mut self, traced: &BTreeSet<&str>, traces: Traces) {
+        for (belief, maker) in &self.beliefs {
+            let to = match (belief.to, traces) {
+                (Some(to), _) => Some(to),
+                (None, Traces::Complete) => None,
+                (None, Traces::Told) => Some(self.latest(belief)),
+            };
+            self.claims.push(Claim {
+                name: &belief.name,
+                maker: *maker,
+                from: belief.from,
+                to,
+                traced: true,
+            });
+        }
+        let mut silent = BTreeSet::new();
+        for tenure in self.terms {
+            let Some(accepted) = tenure.accepted else {
+                continue;
+            };
+            if traced.contains(tenure.holder.as_str()) {
+                continue;
+            }
+            if tenure.maker != Some(Maker::Ours) {
+                silent.insert(tenure.holder.as_str());
+                continue;
+            }
+            self.claims.push(Claim {
+                name: &tenure.holder,
+                maker: Maker::Ours,
+                from: accepted.at,
+                to: Some(limit(tenure, self.limits)),
+                traced: false,
+            });
+        }
+        self.claims.sort_by_key(|claim| claim.from);
+        for holder in silent {
+            let why = format!(
+                "how long {holder} led: it is client-go's, whose Lease does not tell, and its work was not traced"
+            );
+            self.missing(Invariant::S1, why);
+        }
+        if self.beliefs.is_empty() && self.terms.iter().any(|tenure| tenure.accepted.is_some()) {
+            let why = "no work was traced; each leader is taken to lead from its accept to its last renewal + the \
+                       renew deadline";
+            self.missing(Invariant::S2, why.to_owned());
+            self.missing(Invariant::S9, "no work was traced".to_owned());
+        }
+    }
+
+    /// When a belief of which no end is known was over at the latest.
+    fn latest(&self, belief: &Belief) -> Timestamp {
+        let limit = self
+            .tenure_of(belief)
+            .map(|tenure| limit(tenure, self.limits));
+        let end = limit.unwrap_or(belief.from).max(belief.from);
+        belief.restart.map_or(end, |restart| end.min(restart))
+    }
+
+    /// The term that a belief is of: the newest that this holder had accepted by then.
+    fn tenure_of(&self, belief: &Belief) -> Option<&'a Tenure> {
+        let clocks = self.limits.clocks;
+        let mut accepted = self.terms.iter().rev().filter(|tenure| {
+            let by_then = tenure
+                .accepted
+                .is_some_and(|moment| match (clocks, moment.written) {
+                    // Both are times of the candidate's own clock.
+                    (Some(_), Some(written)) => written <= belief.from,
+                    _ => between(belief.from, moment.at) <= self.limits.sight,
+                });
+            by_then && tenure.holder == belief.name
+        });
+        accepted.find(|tenure| {
+            belief.token.is_none_or(|token| tenure.token == Some(token))
+                && belief
+                    .term
+                    .is_none_or(|term| i64::from(tenure.term.0) == term)
+        })
+    }
+
+    /// S2: one of ours leads only after its own write on a record that names it, which carries the token; and not for
+    /// longer than that allows.
+    fn founded(&mut self) {
+        for (belief, maker) in self.beliefs.clone() {
+            if maker != Maker::Ours {
+                continue;
+            }
+            let Some(tenure) = self
+                .tenure_of(belief)
+                .filter(|tenure| tenure.token.is_some())
+            else {
+                let sentence = format!("{} led without having accepted", belief.name);
+                self.find(Invariant::S2, belief.from, sentence);
+                continue;
+            };
+            let (Some(to), Some(renewed)) = (belief.to, tenure.renewed) else {
+                continue;
+            };
+            let sent = match (self.limits.clocks, renewed.written) {
+                (Some(_), Some(written)) => written,
+                _ => renewed.at,
+            };
+            let limit = self.limits.work_limit(tenure.duration);
+            let worked = between(sent, to);
+            if worked > limit + self.limits.sight {
+                let sentence = format!(
+                    "{} worked until {:.3} s after it sent its last renewal @{}, {:.0} s are allowed",
+                    belief.name,
+                    worked.as_secs_f64(),
+                    renewed.version,
+                    limit.as_secs_f64(),
+                );
+                self.find(Invariant::S2, to, sentence);
+            }
+        }
+    }
+
+    /// S6: a term that its holder lost was not given away by its holder, however the record looks.
+    fn given_away(&mut self) {
+        for (belief, maker) in self.beliefs.clone() {
+            let (Some(lost), Some(tenure), Maker::Ours) =
+                (belief.lost, self.tenure_of(belief), maker)
+            else {
+                continue;
+            };
+            let own = match tenure.end {
+                End::Released => "released",
+                End::HandedOver => "handed over",
+                End::Lasts | End::Replaced | End::Overwritten | End::Deleted => continue,
+            };
+            let version = tenure.ended.map(|moment| moment.version);
+            let sentence = format!(
+                "term {} of {} was {own} by somebody else: it says that it lost the lease while it worked",
+                tenure.term, belief.name
+            );
+            self.find(Invariant::S6, lost, sentence);
+            if let Some(finding) = self.findings.last_mut() {
+                finding.after = version;
+            }
+        }
+    }
+
+    /// S9: no term is led twice, since each life waits for a grant of its own.
+    fn one_life(&mut self) {
+        let mut led = BTreeSet::new();
+        for (belief, _) in self.beliefs.clone() {
+            if let Some(token) = belief.token
+                && !led.insert((&belief.name, token))
+            {
+                let sentence = format!("two lives of {} led with the token {token}", belief.name);
+                self.find(Invariant::S9, belief.from, sentence);
+            }
+        }
+    }
+
+    /// S1 and, for two of one name, S9: who began while another still led.
+    fn overlaps(&self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for (index, early) in self.claims.iter().enumerate() {
+            for late in &self.claims[index + 1..] {
+                let tolerance = match (early.traced, late.traced) {
+                    (true, true) => self.limits.work,
+                    _ => self.limits.sight,
+                };
+                let longer = early.to.map(|end| between(late.from, end));
+                if longer.is_some_and(|longer| longer <= tolerance) {
+                    continue;
+                }
+                findings.push(self.overlap(early, late, longer));
+            }
+        }
+        findings
+    }
+
+    fn overlap(&self, early: &Claim<'_>, late: &Claim<'_>, longer: Option<Duration>) -> Finding {
+        let longer = longer.map_or_else(
+            || "and leads on".to_owned(),
+            |longer| format!("for {:.3} s longer", longer.as_secs_f64()),
+        );
+        let sentence = if early.traced {
+            format!(
+                "two believed at once: {} led {longer} when {} began",
+                early.name, late.name
+            )
+        } else {
+            format!(
+                "two may have believed at once: {} could lead {longer} when {} began",
+                early.name, late.name
+            )
+        };
+        let ours = [early.maker, late.maker] == [Maker::Ours; 2];
+        Finding {
+            invariant: if early.name == late.name {
+                Invariant::S9
+            } else {
+                Invariant::S1
+            },
+            lease: self.lease.clone(),
+            level: if ours {
+                Level::Promised
+            } else {
+                Level::AsClientGo
+            },
+            at: late.from,
+            before: None,
+            after: None,
+            sentence,
+        }
+    }
+
+    fn find(&mut self, invariant: Invariant, at: Timestamp, sentence: String) {
+        self.findings.push(Finding {
+            invariant,
+            lease: self.lease.clone(),
+            level: Level::Promised,
+            at,
+            before: None,
+            after: None,
+            sentence,
+        });
+    }
+
+    fn missing(&mut self, invariant: Invariant, why: String) {
+        self.unjudged.push(Unjudged { invariant, why });
+    }
+
+    /// From the first to the last thing that the candidates say.
+    fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        let first = self.beliefs.first()?.0.from;
+        let last = self
+            .beliefs
+            .iter()
+            .map(|(belief, _)| belief.to.unwrap_or(belief.from));
+        Some((first, last.max()?))
+    }
+}
+
+/// When the belief of a term was over at the latest, told from the Lease.
+fn limit(tenure: &Tenure, limits: &Limits) -> Timestamp {
+    let renewed = tenure.renewed.unwrap_or(tenure.granted).at;
+    let lasts = limits.belief(tenure.duration);
+    let limit = i64::try_from(lasts.as_micros())
+        .ok()
+        .and_then(|lasts| Timestamp::from_micros(renewed.as_micros().saturating_add(lasts)))
+        .unwrap_or(Timestamp::MAX);
+    match (&tenure.end, tenure.ended) {
+        // It stopped before it wrote that (R12).
+        (End::HandedOver | End::Released, Some(ended)) => limit.min(ended.at),
+        _ => limit,
+    }
+}
+
+/// Who says anything about its work on this lease.
+fn traced<'h>(lease: &LeaseKey, history: &'h History) -> BTreeSet<&'h str> {
+    let events = history
+        .entries()
+        .iter()
+        .filter_map(|entry| match &entry.what {
+            What::Event(event) => Some(event),
+            _ => None,
+        });
+    events
+        .filter(|event| event.lease.as_ref().is_none_or(|about| about == lease))
+        // A kill is told by somebody else.
+        .filter(|event| event.kind != EventKind::Killed)
+        .map(|event| event.name.as_str())
+        .collect()
+}

@@ -1,0 +1,322 @@
+//! Recordings as people have them: watch events, objects, lists and the events of candidates, in any mix.
+
+mod scan;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use elector_api::{CandidateApi, Lease, LeaseCandidate, parse_time};
+use elector_protocol::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
+
+use self::scan::{Found, scan};
+use crate::entry::{Entry, Event, What};
+use crate::history::{Beginning, History, Times, Traces};
+
+/// Reads recordings, one source after the other, into one [`History`].
+///
+/// It takes what `kubectl get leases -w -o json --output-watch-events` prints, the same with the time at which each
+/// event was received in a field `at` (RFC 3339, or seconds since 1970), single objects, lists, and the lines that a
+/// candidate prints for its events.
+///
+/// ```
+/// use elector_verify::Reader;
+///
+/// let mut reader = Reader::default();
+/// reader.read("trace", r#"{"event": "start", "name": "a", "time": "2026-01-01T00:00:00Z"}"#);
+/// reader.read("watch", "no JSON");
+/// let (history, complaints) = reader.finish();
+/// assert_eq!(history.entries().len(), 1);
+/// assert_eq!(complaints[0].to_string(), "watch: line 1: neither a JSON object nor a part of one");
+/// ```
+#[derive(Debug, Default)]
+pub struct Reader {
+    /// With the time of receipt, where the recording has it.
+    objects: Vec<(Option<Timestamp>, What)>,
+    events: Vec<Entry>,
+    complaints: Vec<Complaint>,
+}
+
+/// Something that could not be read, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{source}: {place}: {why}", source = .of)]
+pub struct Complaint {
+    /// The name of the source.
+    pub of: String,
+    /// Where in it.
+    pub place: Place,
+    /// The rule that is broken.
+    pub why: String,
+}
+
+/// Where a document begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The number of the document, from 1; `None` for what is none.
+    pub document: Option<usize>,
+    /// The line, from 1.
+    pub line: usize,
+}
+
+/// What a watch event says of its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Present,
+    Gone,
+}
+
+/// A clock that is a day ahead of all others is none.
+const A_DAY: i64 = 86_400_000_000;
+
+// === impl Reader ===
+
+impl Reader {
+    /// Reads a source; `of` names it in complaints.
+    pub fn read(&mut self, of: &str, text: &str) {
+        for found in scan(text) {
+            match found {
+                Found::Document { place, value } => {
+                    if let Err(why) = self.document(value) {
+                        self.complain(of, place, why);
+                    }
+                }
+                Found::Garbage { place, why } => self.complain(of, place, why),
+            }
+        }
+    }
+
+    /// What was read, and what could not be.
+    ///
+    /// Objects without a time of receipt get the newest time that had been written by then, and the history is one of
+    /// [`Times::Written`].
+    pub fn finish(mut self) -> (History, Vec<Complaint>) {
+        let received = self.objects.iter().all(|(at, _)| at.is_some());
+        let times = if received {
+            Times::Seen
+        } else {
+            Times::Written
+        };
+        self.objects.sort_by_key(|(_, what)| what.version());
+        let mut entries = date(self.objects);
+        entries.append(&mut self.events);
+        // Files are read one after the other; what they tell happened at the same time.
+        entries.sort_by_key(|entry| entry.at);
+        let history = History::from(entries)
+            .with_times(times)
+            .with_beginning(Beginning::Midst)
+            .with_traces(Traces::Told);
+        (history, self.complaints)
+    }
+
+    fn complain(&mut self, of: &str, place: Place, why: String) {
+        let of = of.to_owned();
+        self.complaints.push(Complaint { of, place, why });
+    }
+
+    fn document(&mut self, document: Value) -> Result<(), String> {
+        if document.get("event").is_some() {
+            let line = document.to_string();
+            let (at, event) = Event::parse(&line).ok_or(
+                "an event of a candidate needs event (start, leading, work-stopped, lost or killed), name and time",
+            )?;
+            let what = What::Event(event);
+            self.events.push(Entry { at, what });
+            return Ok(());
+        }
+        if document.get("object").is_some() || document.get("type").is_some() {
+            return self.watch_event(document);
+        }
+        if let Some(Value::Array(items)) = document.get("items") {
+            let of_list = |field: &str| {
+                document
+                    .get(field)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+            };
+            let (kind, api_version) = (of_list("kind"), of_list("apiVersion"));
+            let kind = kind.strip_suffix("List").unwrap_or_default();
+            for (index, item) in items.iter().enumerate() {
+                let mut item = item.clone();
+                // The items of a typed list leave their kind to the list.
+                if let (Some(object), false) = (item.as_object_mut(), kind.is_empty()) {
+                    object.entry("kind").or_insert_with(|| kind.into());
+                    object
+                        .entry("apiVersion")
+                        .or_insert_with(|| api_version.into());
+                }
+                self.object(None, Change::Present, item)
+                    .map_err(|why| format!("item {}: {why}", index + 1))?;
+            }
+            return Ok(());
+        }
+        self.object(None, Change::Present, document)
+    }
+
+    fn watch_event(&mut self, mut event: Value) -> Result<(), String> {
+        let object = event.get_mut("object").map(Value::take).unwrap_or_default();
+        let change = match event.get("type").and_then(Value::as_str) {
+            Some("ADDED" | "MODIFIED") => Change::Present,
+            Some("DELETED") => Change::Gone,
+            Some("BOOKMARK") => return Ok(()),
+            Some("ERROR") => {
+                let message = object.get("message").and_then(Value::as_str);
+                return Err(format!(
+                    "the watch ended in an error: {}",
+                    message.unwrap_or("without a message")
+                ));
+            }
+            _ => return Err("a watch event needs a type: ADDED, MODIFIED or DELETED".to_owned()),
+        };
+        let at = match event.get("at") {
+            None | Some(Value::Null) => None,
+            Some(at) => {
+                let time = time(at).ok_or("at must be an RFC 3339 time, or seconds since 1970")?;
+                Some(time)
+            }
+        };
+        self.object(at, change, object)
+    }
+
+    fn object(
+        &mut self,
+        at: Option<Timestamp>,
+        change: Change,
+        object: Value,
+    ) -> Result<(), String> {
+        let text = |field: &str| {
+            object
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let what = match (text("kind"), text("apiVersion")) {
+            ("Lease", Lease::API_VERSION) => {
+                let lease = Lease::from_value(object);
+                let name = named("Lease", &lease.metadata)?;
+                match change {
+                    Change::Present => What::Lease(name, Arc::new(lease)),
+                    Change::Gone => What::LeaseGone(name, Arc::new(lease)),
+                }
+            }
+            ("LeaseCandidate", version) if CandidateApi::of_api_version(version).is_some() => {
+                let candidate = LeaseCandidate::from_value(object);
+                let name = named("LeaseCandidate", &candidate.metadata)?;
+                match change {
+                    Change::Present => What::Candidate(name, Arc::new(candidate)),
+                    Change::Gone => What::CandidateGone(name, Arc::new(candidate)),
+                }
+            }
+            (kind @ ("Lease" | "LeaseCandidate"), version) => {
+                return Err(format!("{kind} of unknown apiVersion {version:?}"));
+            }
+            ("", _) => {
+                return Err(
+                    "neither a Kubernetes object, nor a watch event, nor an event of a candidate"
+                        .to_owned(),
+                );
+            }
+            // Anything else may stand in a recording of mixed kinds.
+            _ => return Ok(()),
+        };
+        self.objects.push((at, what));
+        Ok(())
+    }
+}
+
+// === impl Place ===
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.document {
+            Some(document) => write!(f, "document {document}, line {}", self.line),
+            None => write!(f, "line {}", self.line),
+        }
+    }
+}
+
+/// The name of an object that has what a revision is told from another by.
+fn named(kind: &str, metadata: &ObjectMeta) -> Result<String, String> {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let (namespace, name) = (text(&metadata.namespace), text(&metadata.name));
+    let of = format!("{kind} {namespace}/{name}");
+    if name.is_empty() {
+        return Err(format!("{of}: metadata.name: Required value"));
+    }
+    if text(&metadata.uid).is_empty() {
+        return Err(format!("{of}: metadata.uid: Required value"));
+    }
+    let version = text(&metadata.resource_version);
+    if version.parse::<u64>().is_err() {
+        return Err(format!(
+            "{of}: metadata.resourceVersion: Invalid value: {version:?}: must be an integer"
+        ));
+    }
+    Ok(name)
+}
+
+/// RFC 3339, or seconds since 1970 with a fraction, as jq's `now`.
+fn time(value: &Value) -> Option<Timestamp> {
+    match value {
+        Value::String(text) => parse_time(text).ok(),
+        Value::Number(seconds) => {
+            let micros = seconds.as_f64()? * 1e6;
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "what is too large is no time, which is checked"
+            )]
+            Timestamp::from_micros(micros as i64)
+        }
+        _ => None,
+    }
+}
+
+/// Gives each object, in the order of their versions, a time.
+fn date(objects: Vec<(Option<Timestamp>, What)>) -> Vec<Entry> {
+    let mut written: BTreeMap<(bool, String, String), Option<Timestamp>> = BTreeMap::new();
+    let mut newest: Option<Timestamp> = None;
+    let mut entries = Vec::with_capacity(objects.len());
+    for (received, what) in objects {
+        let at = received.or_else(|| {
+            let (key, renewed, created) = renewal(&what)?;
+            let news = match written.insert(key, renewed) {
+                // The first revision may be of any age, but it is not older than its object.
+                None => renewed.max(created),
+                Some(before) => renewed.filter(|_| renewed != before),
+            };
+            news.filter(|news| {
+                newest.is_none_or(|newest| news.as_micros() - newest.as_micros() < A_DAY)
+            })
+        });
+        newest = newest.max(at);
+        if let Some(at) = received.or(newest) {
+            entries.push(Entry { at, what });
+        } else {
+            let at = Timestamp::MIN;
+            entries.push(Entry { at, what });
+        }
+    }
+    entries
+}
+
+type Renewal = ((bool, String, String), Option<Timestamp>, Option<Timestamp>);
+
+/// Which object it is, when its writer renewed it, and when it was created.
+fn renewal(what: &What) -> Option<Renewal> {
+    let (is_lease, metadata, renewed) = match what {
+        What::Lease(_, lease) => (true, &lease.metadata, lease.spec.renew_time),
+        What::Candidate(_, candidate) => (false, &candidate.metadata, candidate.spec.renew_time),
+        What::LeaseGone(..) | What::CandidateGone(..) | What::Event(_) | What::Note(_) => {
+            return None;
+        }
+    };
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let key = (is_lease, text(&metadata.namespace), text(&metadata.name));
+    let created = metadata.creation_timestamp.as_ref();
+    let created = created.and_then(|time| Timestamp::from_micros(time.0.as_microsecond()));
+    Some((key, renewed, created))
+}
+
+#[cfg(test)]
+mod tests;

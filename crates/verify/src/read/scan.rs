@@ -1,0 +1,97 @@
+//! Finds the JSON documents in a text, whatever stands between them.
+
+use serde_json::Value;
+use serde_json::error::Category;
+
+use super::Place;
+
+/// A part of a text.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// A JSON object.
+    Document {
+        /// Where it begins.
+        place: Place,
+        /// What it says.
+        value: Value,
+    },
+    /// Anything else.
+    Garbage {
+        /// Where it begins.
+        place: Place,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// How much garbage in a row is told line by line.
+const PATIENCE: usize = 5;
+
+/// All documents of a text. After a document that is none, it goes on at the next line that begins one.
+pub(super) fn scan(text: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    let (mut rest, mut line, mut documents, mut garbage) = (text, 1, 0, 0);
+    loop {
+        let start = rest.trim_start();
+        line += lines(&rest[..rest.len() - start.len()]);
+        rest = start;
+        if rest.is_empty() {
+            return found;
+        }
+        let end = if rest.starts_with('{') {
+            documents += 1;
+            let place = Place {
+                document: Some(documents),
+                line,
+            };
+            let mut stream = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+            match stream.next() {
+                Some(Ok(value)) => {
+                    found.push(Found::Document { place, value });
+                    stream.byte_offset()
+                }
+                error => {
+                    let why = match error {
+                        Some(Err(error)) => broken(&error, line),
+                        _ => "an empty document".to_owned(),
+                    };
+                    found.push(Found::Garbage { place, why });
+                    next_start(rest)
+                }
+            }
+        } else {
+            garbage += 1;
+            let document = None;
+            let place = Place { document, line };
+            if garbage <= PATIENCE {
+                let why = "neither a JSON object nor a part of one".to_owned();
+                found.push(Found::Garbage { place, why });
+            } else if garbage == PATIENCE + 1 {
+                let why = "more of this, which is not repeated".to_owned();
+                found.push(Found::Garbage { place, why });
+            }
+            rest.find('\n').unwrap_or(rest.len())
+        };
+        line += lines(&rest[..end]);
+        rest = &rest[end..];
+    }
+}
+
+/// Where the next line begins that can begin a document: its first character is a brace.
+fn next_start(rest: &str) -> usize {
+    rest.find("\n{").map_or(rest.len(), |end| end + 1)
+}
+
+fn lines(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count()
+}
+
+/// What is wrong with a document that begins in this line.
+fn broken(error: &serde_json::Error, line: usize) -> String {
+    if error.classify() == Category::Eof {
+        return "ends in the midst of the document".to_owned();
+    }
+    let text = error.to_string();
+    let what = text.split(" at line ").next().unwrap_or(&text);
+    format!("no JSON: {what} in line {}", line + error.line() - 1)
+}

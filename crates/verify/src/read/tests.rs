@@ -1,0 +1,153 @@
+use serde_json::json;
+
+use super::*;
+
+fn lease(version: u64, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {
+            "name": "web", "namespace": "ns", "uid": "u", "resourceVersion": version.to_string(),
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": spec,
+    })
+}
+
+fn candidate(version: u64, renewed: &str) -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1beta1", "kind": "LeaseCandidate",
+        "metadata": {"name": "a", "namespace": "ns", "uid": "c", "resourceVersion": version.to_string()},
+        "spec": {"leaseName": "web", "renewTime": renewed},
+    })
+}
+
+fn read(text: &str) -> (History, Vec<String>) {
+    let mut reader = Reader::default();
+    reader.read("f", text);
+    let (history, complaints) = reader.finish();
+    (
+        history,
+        complaints.iter().map(ToString::to_string).collect(),
+    )
+}
+
+fn micros(text: &str) -> i64 {
+    parse_time(text).unwrap().as_micros()
+}
+
+fn times(history: &History) -> Vec<(u64, i64)> {
+    let start = micros("2026-01-01T00:00:00Z");
+    let time = |entry: &Entry| {
+        let version = entry.what.version().map_or(0, |version| version.0);
+        (version, entry.at.as_micros() - start)
+    };
+    history.entries().iter().map(time).collect()
+}
+
+#[test]
+fn every_form_of_a_recording_is_read() {
+    let seen =
+        json!({"at": "2026-01-01T00:00:01Z", "type": "ADDED", "object": lease(5, &json!({}))});
+    let from_jq =
+        json!({"at": 1_767_225_602.5, "type": "MODIFIED", "object": lease(6, &json!({}))});
+    let gone =
+        json!({"at": "2026-01-01T00:00:03Z", "type": "DELETED", "object": lease(7, &json!({}))});
+    let event = json!({"event": "leading", "name": "a", "time": "2026-01-01T00:00:02.75Z", "lease": "ns/web"});
+    let text = format!("{seen}\n{gone:#}\n{from_jq}{event}\n");
+    let (history, complaints) = read(&text);
+    assert_eq!(complaints, [""; 0]);
+    assert_eq!(history.times(), Times::Seen);
+    assert_eq!(
+        times(&history),
+        [
+            (5, 1_000_000),
+            (6, 2_500_000),
+            (0, 2_750_000),
+            (7, 3_000_000)
+        ]
+    );
+    assert!(matches!(history.entries()[3].what, What::LeaseGone(..)));
+}
+
+#[test]
+fn without_times_of_receipt_those_that_were_written_count() {
+    let renewed = |time: &str| json!({"holderIdentity": "a", "renewTime": time});
+    let documents = [
+        lease(5, &json!({"holderIdentity": ""})),
+        lease(6, &renewed("2026-01-01T00:00:02Z")),
+        // A signal: nothing new was written.
+        lease(7, &renewed("2026-01-01T00:00:02Z")),
+        candidate(8, "2026-01-01T00:00:03Z"),
+        // A clock that is behind, and one that is no clock.
+        lease(9, &renewed("2026-01-01T00:00:01Z")),
+        lease(10, &renewed("9999-01-01T00:00:01Z")),
+    ];
+    let list = json!({"kind": "List", "apiVersion": "v1", "items": documents});
+    let (history, complaints) = read(&list.to_string());
+    assert_eq!(complaints, [""; 0]);
+    assert_eq!(history.times(), Times::Written);
+    let second = 1_000_000;
+    assert_eq!(
+        times(&history),
+        [
+            (5, 0),
+            (6, 2 * second),
+            (7, 2 * second),
+            (8, 3 * second),
+            (9, 3 * second),
+            (10, 3 * second)
+        ]
+    );
+}
+
+#[test]
+fn a_typed_list_lends_its_kind() {
+    let mut item = candidate(5, "2026-01-01T00:00:00Z");
+    for field in ["kind", "apiVersion"] {
+        item.as_object_mut().unwrap().remove(field);
+    }
+    let list = json!({"kind": "LeaseCandidateList", "apiVersion": "coordination.k8s.io/v1beta1", "items": [item]});
+    let (history, complaints) = read(&list.to_string());
+    assert_eq!(complaints, [""; 0]);
+    assert!(matches!(history.entries()[0].what, What::Candidate(..)));
+}
+
+#[test]
+fn bad_documents_are_named_and_do_not_stop_the_rest() {
+    let good = lease(5, &json!({}));
+    let mut unnamed = good.clone();
+    unnamed["metadata"]["resourceVersion"] = "x".into();
+    let text = format!(
+        "a log line\n{unnamed:#}\n{{\"kind\": \"Lease\", oops}}\n{good}\n{}\n{}\n{}\n{}\n{{\"type\": \"ADDED\",\n",
+        json!({"kind": "Lease", "apiVersion": "v9"}),
+        json!({"event": "leading", "name": "a"}),
+        json!({"type": "ERROR", "object": {"kind": "Status", "message": "too old resource version"}}),
+        json!({"at": "noon", "type": "ADDED", "object": good}),
+    );
+    let (history, complaints) = read(&text);
+    assert_eq!(history.entries().len(), 1);
+    assert_eq!(
+        complaints,
+        [
+            "f: line 1: neither a JSON object nor a part of one",
+            "f: document 1, line 2: Lease ns/web: metadata.resourceVersion: Invalid value: \"x\": must be an integer",
+            "f: document 2, line 14: no JSON: key must be a string in line 14",
+            "f: document 4, line 16: Lease of unknown apiVersion \"v9\"",
+            "f: document 5, line 17: an event of a candidate needs event (start, leading, work-stopped, lost or \
+             killed), name and time",
+            "f: document 6, line 18: the watch ended in an error: too old resource version",
+            "f: document 7, line 19: at must be an RFC 3339 time, or seconds since 1970",
+            "f: document 8, line 20: ends in the midst of the document",
+        ]
+    );
+}
+
+#[test]
+fn a_flood_of_garbage_is_told_once() {
+    let (_, complaints) = read(&"nonsense\n".repeat(1000));
+    assert_eq!(complaints.len(), 6);
+    assert_eq!(
+        complaints[5],
+        "f: line 6: more of this, which is not repeated"
+    );
+}

@@ -1,0 +1,343 @@
+//! One change of a Lease against the rules: which move is it, or which invariant does it break?
+
+use std::time::Duration;
+
+use elector_api::Lease;
+use elector_protocol::elector::{Actor, Move, Violation, audit};
+use elector_protocol::{Identity, LeaseRecord, LeaseSnapshot};
+
+use super::{Known, Trial};
+use crate::entry::between;
+use crate::history::Beginning;
+use crate::roster::Maker;
+use crate::verdict::{Act, Invariant, Level};
+
+/// What is wrong with a revision.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) invariant: Invariant,
+    pub(super) level: Level,
+    pub(super) sentence: String,
+}
+
+// === impl Fault ===
+
+impl Fault {
+    pub(super) fn promised(invariant: Invariant, sentence: impl Into<String>) -> Self {
+        Self {
+            invariant,
+            level: Level::Promised,
+            sentence: sentence.into(),
+        }
+    }
+
+    fn of_client_go(self) -> Self {
+        Self {
+            level: Level::AsClientGo,
+            ..self
+        }
+    }
+}
+
+// === impl Trial ===
+
+impl Trial<'_> {
+    /// S3–S7, S10 and S11 for one change of a Lease.
+    pub(super) fn change(
+        &self,
+        known: &Known,
+        snapshot: &LeaseSnapshot,
+        at: i64,
+    ) -> Result<Act, Fault> {
+        let (before, after) = (&known.snapshot.record, &snapshot.record);
+        if before == after {
+            return Ok(Act::Signal); // labels or unknown fields
+        }
+        self.terms(before, after)?;
+        if self.takes(before, after) {
+            return match self.expired(known, before, after, at, Duration::from_secs(1)) {
+                Ok(()) => Ok(Act::Take),
+                Err(fault) => Err(fault.of_client_go()),
+            };
+        }
+        self.one_holder(before, after)?;
+        let actor = actor(before, after);
+        if let Actor::Candidate(holder) = &actor
+            && self.maker(holder) == Some(Maker::ClientGo)
+        {
+            self.shrinks(before, after).map_err(Fault::of_client_go)?;
+            return Ok(match after.holder {
+                Some(_) => Act::OfClientGo,
+                None => Act::Release,
+            });
+        }
+        let made = audit(before, after, &actor).map_err(|violation| {
+            let who = match &actor {
+                Actor::Elector => "an elector's write".to_owned(),
+                Actor::Candidate(name) => format!("a write of {name}"),
+            };
+            let shrunk = self.shrinks(before, after).err();
+            let sentence = format!("{violation}; {who}");
+            shrunk.unwrap_or_else(|| Fault::promised(broken(&violation), sentence))
+        })?;
+        match made {
+            Move::GrantExpired | Move::GrantUnheld => {
+                self.expired(known, before, after, at, Duration::ZERO)?;
+                self.answered(known, after, at)?;
+            }
+            Move::HandOff => self.stands(after.holder.as_ref())?,
+            Move::Signal => self.left_alone(before, after)?,
+            Move::Accept => {
+                let token = after.token.map(|token| token.0);
+                if token != Some(known.snapshot.version) {
+                    let sentence = format!(
+                        "the accept replaced @{} and wrote another token (R14); or a revision is missing here",
+                        known.snapshot.version
+                    );
+                    return Err(Fault::promised(Invariant::S5, sentence));
+                }
+            }
+            Move::Reserve | Move::Release | Move::Renew => {}
+        }
+        Ok(act(made))
+    }
+
+    /// R2: whoever creates a Lease for candidates names no holder. Plain client-go holders create their own.
+    pub(super) fn born(&self, lease: &Lease, record: &LeaseRecord) -> Result<Act, Fault> {
+        let fault = |sentence: String| Err(Fault::promised(Invariant::S3, sentence));
+        if let Some(holder) = &record.holder {
+            return match self.maker(holder) {
+                Some(Maker::ClientGo) => Ok(Act::Create),
+                _ => fault(format!("created with the holder {holder} (R2)")),
+            };
+        }
+        if lease.spec.holder_identity.is_none() {
+            return fault("created without holderIdentity, which must be an empty text".to_owned());
+        }
+        if *record == LeaseRecord::born(record.strategy.clone()) {
+            Ok(Act::Create)
+        } else {
+            fault(format!("created as {record:?} (R2)"))
+        }
+    }
+
+    /// Terms never fall while the Lease exists.
+    fn terms(&self, before: &LeaseRecord, after: &LeaseRecord) -> Result<(), Fault> {
+        // After the largest number that the API holds, counting starts over.
+        if after.term >= before.term || before.term.next().0 == 0 {
+            return Ok(());
+        }
+        let sentence = format!("the term fell from {} to {}", before.term, after.term);
+        Err(Fault::promised(Invariant::S5, sentence))
+    }
+
+    /// S3: each holder has a term of its own, since every move of R3 begins one.
+    fn one_holder(&self, before: &LeaseRecord, after: &LeaseRecord) -> Result<(), Fault> {
+        let (Some(old), Some(new)) = (&before.holder, &after.holder) else {
+            return Ok(());
+        };
+        if old == new || before.term != after.term {
+            return Ok(());
+        }
+        let sentence =
+            format!("{new} was written over {old} without a new term, which is no move of R3");
+        let fault = Fault::promised(Invariant::S3, sentence);
+        let of_client_go = [old, new].map(|name| self.maker(name)) == [Some(Maker::ClientGo); 2];
+        Err(if of_client_go {
+            fault.of_client_go()
+        } else {
+            fault
+        })
+    }
+
+    /// S10: the duration of a term that was accepted.
+    fn shrinks(&self, before: &LeaseRecord, after: &LeaseRecord) -> Result<(), Fault> {
+        let accepted = before.holder.is_some() && !before.is_unaccepted_grant();
+        let same = before.holder == after.holder && before.term == after.term;
+        match (before.duration(), after.duration()) {
+            (Some(old), new) if accepted && same && new.is_none_or(|new| new < old) => {
+                let sentence = format!(
+                    "the duration shrank from {} s to {} s within term {}",
+                    old.as_secs(),
+                    new.unwrap_or_default().as_secs(),
+                    before.term
+                );
+                Err(Fault::promised(Invariant::S10, sentence))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a plain client-go holder, which is no candidate, took the record by itself.
+    fn takes(&self, before: &LeaseRecord, after: &LeaseRecord) -> bool {
+        let Some(taker) = &after.holder else {
+            return false;
+        };
+        before.holder.as_ref() != Some(taker)
+            && self.maker(taker) == Some(Maker::ClientGo)
+            && self.hears_candidates()
+            && !self.answers.contains_key(taker.as_str())
+    }
+
+    /// R4 and R6: by the times that both sides wrote where their clocks agree (a stranger's may say anything, so there
+    /// it counts when the record was seen).
+    fn expired(
+        &self,
+        known: &Known,
+        before: &LeaseRecord,
+        after: &LeaseRecord,
+        at: i64,
+        leeway: Duration,
+    ) -> Result<(), Fault> {
+        let limits = &self.roster.limits;
+        let owed = match &before.holder {
+            Some(_) => Some((before, known.since)),
+            None => self.owed.as_ref().map(|(record, since)| (record, *since)),
+        };
+        let Some((record, since)) = owed else {
+            return Ok(());
+        };
+        let Some(holder) = &record.holder else {
+            return Ok(());
+        };
+        let duration = record.duration().unwrap_or(limits.longest_lease);
+        let counts = self.maker(holder).is_some();
+        let (age, tolerance) = match (record.renew_time, after.acquire_time, limits.clocks) {
+            (Some(renewed), Some(granted), Some(apart)) if counts => {
+                (between(renewed, granted), apart)
+            }
+            _ => match since {
+                Some(since) => (micros_between(since.as_micros(), at), limits.sight),
+                None => return Ok(()), // older than the recording
+            },
+        };
+        if age.mul_f64(limits.drift) + tolerance + leeway >= duration {
+            return Ok(());
+        }
+        let sentence = format!(
+            "granted {:.3} s after {holder} renewed, which is before its {} s are over (R4, R6)",
+            age.as_secs_f64(),
+            duration.as_secs()
+        );
+        Err(Fault::promised(Invariant::S3, sentence))
+    }
+
+    /// R15: by what the electee wrote.
+    fn answered(&self, known: &Known, after: &LeaseRecord, at: i64) -> Result<(), Fault> {
+        if !self.hears_candidates() {
+            return Ok(());
+        }
+        let limits = &self.roster.limits;
+        let granted = match (limits.clocks, after.acquire_time) {
+            (Some(_), Some(granted)) => granted.as_micros().min(at),
+            _ => at,
+        };
+        let electee = after
+            .holder
+            .as_ref()
+            .map(Identity::as_str)
+            .unwrap_or_default();
+        let since = known
+            .since
+            .map_or(i64::MIN, elector_protocol::Timestamp::as_micros);
+        let oldest = since
+            .min(granted.saturating_sub(micros(limits.fresh.mul_f64(limits.drift))))
+            .saturating_sub(micros(limits.sight));
+        let unfounded = match self
+            .answers
+            .get(electee)
+            .map(|answer| answer.at.as_micros())
+        {
+            Some(answered) if answered >= oldest => return Ok(()),
+            Some(answered) => format!(
+                "granted to {electee}, who last answered {:.1} s before (R15)",
+                micros_between(answered, granted).as_secs_f64()
+            ),
+            None => format!("granted to {electee}, who is no candidate (R15)"),
+        };
+        Err(Fault::promised(Invariant::S7, unfounded))
+    }
+
+    /// R15 for a hand-over: the successor was preferred before, and who is preferred has answered.
+    fn stands(&self, successor: Option<&Identity>) -> Result<(), Fault> {
+        match successor {
+            Some(successor)
+                if self.hears_candidates() && !self.answers.contains_key(successor.as_str()) =>
+            {
+                let sentence = format!("handed over to {successor}, who is no candidate (R15)");
+                Err(Fault::promised(Invariant::S7, sentence))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// S11: a holder that never was a candidate is not asked to make room.
+    fn left_alone(&self, before: &LeaseRecord, after: &LeaseRecord) -> Result<(), Fault> {
+        let Some(holder) = &before.holder else {
+            return Ok(());
+        };
+        let asked =
+            after.preferred_holder.is_some() && after.preferred_holder != before.preferred_holder;
+        let plain =
+            self.maker(holder) != Some(Maker::Ours) && !self.answers.contains_key(holder.as_str());
+        if asked && plain && self.hears_candidates() {
+            let sentence = format!("{holder}, who is no candidate, was asked to make room");
+            return Err(Fault::promised(Invariant::S11, sentence));
+        }
+        Ok(())
+    }
+
+    /// Whether candidates were recorded, so that nobody who is not among them is one.
+    pub(super) fn hears_candidates(&self) -> bool {
+        !self.answers.is_empty() || self.started == Beginning::Nothing
+    }
+}
+
+/// Who made this change, judged from what changed.
+fn actor<'r>(before: &'r LeaseRecord, after: &LeaseRecord) -> Actor<'r> {
+    let Some(holder) = &before.holder else {
+        return Actor::Elector;
+    };
+    let let_go = after.holder.is_none();
+    let renewed = after.term == before.term && after.renew_time != before.renew_time;
+    let handed_off = after.term != before.term
+        && before.has_token()
+        && before.preferred_holder.is_some()
+        && after.holder == before.preferred_holder;
+    if let_go || renewed || handed_off {
+        Actor::Candidate(holder)
+    } else {
+        Actor::Elector
+    }
+}
+
+/// The invariant that a violation of the rules of writing breaks.
+fn broken(violation: &Violation) -> Invariant {
+    match violation {
+        Violation::MalformedGrant | Violation::MalformedReservation => Invariant::S3,
+        Violation::TouchedTerm | Violation::MalformedRenewal => Invariant::S4,
+        Violation::MalformedAccept => Invariant::S5,
+        Violation::NotItsOwn | Violation::MalformedRelease => Invariant::S6,
+    }
+}
+
+fn act(made: Move) -> Act {
+    match made {
+        Move::GrantUnheld => Act::GrantUnheld,
+        Move::GrantExpired => Act::GrantExpired,
+        Move::Reserve => Act::Reserve,
+        Move::HandOff => Act::HandOff,
+        Move::Release => Act::Release,
+        Move::Accept => Act::Accept,
+        Move::Renew => Act::Renew,
+        Move::Signal => Act::Signal,
+    }
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn micros_between(earlier: i64, later: i64) -> Duration {
+    Duration::from_micros(u64::try_from(later.saturating_sub(earlier)).unwrap_or(0))
+}

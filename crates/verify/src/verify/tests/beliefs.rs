@@ -1,0 +1,294 @@
+//! Who leads too early, too long, twice or beside another is found.
+
+use std::time::Duration;
+
+use elector_protocol::ResourceVersion;
+use serde_json::json;
+
+use super::story::{
+    a_leads, and_then, assert_fault, candidate, event, faults, held, judge, key, lease, of_term,
+    roster, verdict, wire,
+};
+use crate::{Entry, EventKind, History, Invariant, Level, Roster, Traces, verify};
+
+#[test]
+fn two_of_ours_must_not_believe_at_once() {
+    let story = and_then(
+        a_leads(),
+        [
+            event(4.0, "b", EventKind::Leading),
+            event(5.5, "a", EventKind::Lost),
+        ],
+    );
+    assert_fault(&story, "a led for 1.500 s longer when b began");
+    let client_go = and_then(a_leads(), [event(4.0, "go", EventKind::Leading)]);
+    assert_eq!(faults(&client_go), [""; 0]);
+    // Work that ends after the loss counts to its end.
+    let late = [
+        event(4.0, "a", EventKind::Lost),
+        event(4.5, "a", EventKind::WorkStopped),
+        event(4.2, "b", EventKind::Leading),
+    ];
+    assert_fault(&and_then(a_leads(), late), "a led for 0.300 s longer");
+    // Nobody who leads to the end may be followed.
+    assert_fault(
+        &and_then(a_leads(), [event(4.0, "b", EventKind::Leading)]),
+        "two believed at once",
+    );
+}
+
+#[test]
+fn who_leads_has_accepted() {
+    let mut early = a_leads();
+    // The event comes before the accept.
+    early[5] = event(0.25, "a", EventKind::Leading);
+    assert_fault(&early, "S2: lease /work: a led without having accepted");
+}
+
+#[test]
+fn an_event_is_about_its_own_term() {
+    let leads = |term, token| {
+        let mut story = a_leads();
+        story[5] = of_term(event(0.3, "a", EventKind::Leading), term, token);
+        story
+    };
+    assert_eq!(faults(&leads(1, 11)), [""; 0]);
+    assert_fault(
+        &leads(2, 11),
+        "S2: lease /work: a led without having accepted",
+    );
+    assert_fault(
+        &leads(1, 10),
+        "S2: lease /work: a led without having accepted",
+    );
+}
+
+#[test]
+fn work_ends_with_the_lease() {
+    let until = |end: f64| and_then(a_leads(), [event(end, "a", EventKind::WorkStopped)]);
+    assert_eq!(faults(&until(19.0)), [""; 0]);
+    assert_fault(
+        &until(25.0),
+        "S2: lease /work: a worked until 21.700 s after it sent its last renewal @13, 15 s are allowed",
+    );
+    let mut roster = roster();
+    roster.limits.renew_deadline = Some(Duration::from_secs(10));
+    let strict = judge(&until(19.0), &roster);
+    assert!(
+        strict[0].contains("15.700 s after it sent its last renewal @13, 10 s are allowed"),
+        "{strict:?}"
+    );
+}
+
+#[test]
+fn what_was_lost_is_not_ones_own_to_release() {
+    let released = lease(
+        4.0,
+        14,
+        &json!({
+            "holderIdentity": "", "leaseTransitions": 1, "leaseDurationSeconds": 1,
+            "acquireTime": wire(4.0), "renewTime": wire(4.0),
+        }),
+        None,
+    );
+    let own = [
+        event(3.9, "a", EventKind::WorkStopped),
+        released.clone(),
+        event(4.1, "a", EventKind::Lost),
+    ];
+    assert_eq!(faults(&and_then(a_leads(), own)), [""; 0]);
+    let anothers = [
+        released,
+        event(4.1, "a", EventKind::Lost),
+        event(4.2, "a", EventKind::WorkStopped),
+    ];
+    assert_fault(
+        &and_then(a_leads(), anothers),
+        "S6: lease /work @14: term 1 of a was released by somebody else",
+    );
+}
+
+#[test]
+fn one_identity_is_one_life() {
+    let again = |from| of_term(event(from, "a", EventKind::Leading), 1, 11);
+    let mut twice = a_leads();
+    twice[5] = again(0.3);
+    let twice = and_then(twice, [event(4.0, "a", EventKind::Killed), again(5.0)]);
+    assert_fault(
+        &twice,
+        "S9: lease /work: two lives of a led with the token 11",
+    );
+    let beside = and_then(a_leads(), [event(5.0, "a", EventKind::Leading)]);
+    assert_fault(
+        &beside,
+        "S9: lease /work: two believed at once: a led and leads on when a began",
+    );
+}
+
+/// `a` led, without a trace of it; `b` is granted when its record has expired, and accepts.
+fn untraced() -> Vec<Entry> {
+    let mut story = a_leads();
+    story.remove(5);
+    and_then(
+        story,
+        [
+            candidate(18.3, 14, "b", 18.3),
+            lease(18.4, 15, &held("b", 2, 5, 18.4, 18.4), None),
+            lease(18.5, 16, &held("b", 2, 15, 18.4, 18.5), Some((15, 2))),
+        ],
+    )
+}
+
+#[test]
+fn without_a_trace_belief_lasts_as_long_as_the_lease_allows() {
+    assert_eq!(faults(&untraced()), [""; 0]);
+    let mut roster = roster();
+    roster.limits.renew_deadline = Some(Duration::from_secs(20));
+    assert_eq!(
+        judge(&untraced(), &roster),
+        [
+            "S1: lease /work: two may have believed at once: a could lead for 4.800 s longer when b began"
+        ]
+    );
+    // A holder that runs slower than the times of this history leads longer.
+    roster.limits.renew_deadline = Some(Duration::from_secs(14));
+    assert_eq!(judge(&untraced(), &roster), [""; 0]);
+    roster.limits.drift = 1.2;
+    assert_eq!(judge(&untraced(), &roster).len(), 1);
+}
+
+#[test]
+fn who_gave_the_lease_away_had_stopped() {
+    let mut preferring = held("a", 1, 15, 0.2, 3.3);
+    preferring["preferredHolder"] = "b".into();
+    let mut story = a_leads();
+    story.remove(5);
+    let story = and_then(
+        story,
+        [
+            lease(4.0, 14, &preferring, Some((11, 1))),
+            lease(4.1, 15, &held("b", 2, 5, 4.1, 4.1), None),
+            lease(4.2, 16, &held("b", 2, 15, 4.1, 4.2), Some((15, 2))),
+        ],
+    );
+    assert_eq!(faults(&story), [""; 0]);
+}
+
+#[test]
+fn who_was_killed_says_nothing() {
+    let story = and_then(untraced(), [event(18.5, "b", EventKind::Leading)]);
+    let killed = and_then(story, [event(0.3, "a", EventKind::Leading)]);
+    assert_fault(
+        &killed,
+        "two believed at once: a led and leads on when b began",
+    );
+    let told = History::from(killed).with_traces(Traces::Told);
+    assert!(verify(&told, &roster()).holds());
+    let mut longer = roster();
+    longer.limits.renew_deadline = Some(Duration::from_secs(20));
+    assert!(!verify(&told, &longer).holds());
+    // The next life of that name is the end of this one.
+    let mut told = told;
+    told.extend([event(10.0, "a", EventKind::Start)]);
+    assert!(verify(&told, &longer).holds());
+}
+
+#[test]
+fn clocks_of_work_traces_may_be_apart() {
+    let story = [
+        event(4.0, "b", EventKind::Leading),
+        event(4.3, "a", EventKind::WorkStopped),
+    ];
+    let story = and_then(a_leads(), story);
+    let mut roster = roster();
+    let overlap = |roster: &Roster| {
+        judge(&story, roster)
+            .iter()
+            .any(|fault| fault.contains("S1"))
+    };
+    assert!(overlap(&roster));
+    roster.limits.work = Duration::from_millis(300);
+    assert!(!overlap(&roster));
+}
+
+/// `a` works until 6.0; a stranger names `b` at 4.0, which accepts and leads.
+fn seized() -> Vec<Entry> {
+    and_then(
+        a_leads(),
+        [
+            lease(4.0, 14, &held("b", 2, 15, 4.0, 4.0), None),
+            lease(4.1, 15, &held("b", 2, 15, 4.0, 4.1), Some((14, 2))),
+            event(4.1, "b", EventKind::Leading),
+            event(6.0, "a", EventKind::Lost),
+        ],
+    )
+}
+
+#[test]
+fn a_strangers_write_that_names_a_holder_is_the_one_excuse() {
+    let mut roster = roster();
+    let case = |story: Vec<Entry>, roster: &Roster| {
+        verify(&History::from(story), roster).cases[&key()].clone()
+    };
+    // Not declared, it is a grant that comes too early.
+    let undeclared = case(seized(), &roster);
+    assert_eq!(undeclared.findings.len(), 1);
+    assert_eq!(undeclared.findings[0].invariant, Invariant::S3);
+    assert_eq!(undeclared.excused[0].by, ResourceVersion(14));
+
+    roster.foreign(ResourceVersion(14));
+    let declared = case(seized(), &roster);
+    assert_eq!(declared.findings, []);
+    assert_eq!(declared.excused.len(), 1);
+    assert_eq!(declared.excused[0].by, ResourceVersion(14));
+    assert_eq!(declared.excused[0].finding.invariant, Invariant::S1);
+
+    // W later it excuses nothing.
+    let mut late = seized();
+    late.truncate(9);
+    let late = and_then(
+        late,
+        [
+            event(20.0, "b", EventKind::Leading),
+            event(21.0, "a", EventKind::Lost),
+        ],
+    );
+    let late = case(late, &roster);
+    assert!(
+        late.findings
+            .iter()
+            .any(|finding| finding.invariant == Invariant::S1)
+    );
+}
+
+#[test]
+fn a_strangers_blanking_excuses_nothing() {
+    let blank = json!({"holderIdentity": "", "leaseDurationSeconds": 15, "leaseTransitions": 1});
+    let story = and_then(
+        a_leads(),
+        [
+            lease(4.0, 14, &blank, None),
+            event(4.1, "b", EventKind::Leading),
+            event(6.0, "a", EventKind::Lost),
+        ],
+    );
+    let mut roster = roster();
+    roster.foreign(ResourceVersion(14));
+    let faults = judge(&story, &roster);
+    assert!(
+        faults.iter().any(|fault| fault.starts_with("S1")),
+        "{faults:?}"
+    );
+}
+
+#[test]
+fn an_overlap_with_client_go_is_told_and_not_promised() {
+    let story = and_then(a_leads(), [event(4.0, "go", EventKind::Leading)]);
+    let verdict = verdict(&story);
+    assert!(verdict.holds());
+    let finding = verdict.findings().next().unwrap();
+    assert_eq!(
+        (finding.invariant, finding.level),
+        (Invariant::S1, Level::AsClientGo)
+    );
+}

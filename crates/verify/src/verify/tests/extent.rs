@@ -1,0 +1,211 @@
+//! What was looked at, what could not be, and by which clocks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::story::{a_leads, and_then, candidate, event, held, key, lease, roster, verdict};
+use crate::{Act, Beginning, Case, End, Entry, EventKind, History, Invariant, Roster, verify};
+
+fn case_of(history: &History, roster: &Roster) -> Case {
+    verify(history, roster).cases[&key()].clone()
+}
+
+fn unjudged(case: &Case) -> Vec<Invariant> {
+    case.unjudged
+        .iter()
+        .map(|unjudged| unjudged.invariant)
+        .collect()
+}
+
+/// `a` crashes after 3.3, and `b` follows.
+fn crash() -> Vec<Entry> {
+    and_then(
+        a_leads(),
+        [
+            event(4.0, "a", EventKind::Killed),
+            candidate(13.4, 13, "b", 13.4),
+            lease(18.4, 14, &held("b", 2, 5, 18.4, 18.4), None),
+            lease(18.5, 15, &held("b", 2, 15, 18.4, 18.5), Some((14, 2))),
+            event(18.6, "b", EventKind::Leading),
+        ],
+    )
+}
+
+#[test]
+fn terms_and_moves_are_counted() {
+    let case = verdict(&crash()).cases[&key()].clone();
+    assert_eq!(case.unjudged, []);
+    let extent = &case.extent;
+    assert_eq!((extent.revisions, extent.terms, extent.leaders), (6, 2, 2));
+    let acts = [
+        (Act::Create, 1),
+        (Act::GrantUnheld, 1),
+        (Act::GrantExpired, 1),
+        (Act::Accept, 2),
+        (Act::Renew, 1),
+    ];
+    assert_eq!(extent.acts, acts.into());
+    assert_eq!(extent.longest_gap, Duration::from_millis(15_200));
+    assert_eq!(extent.covered, Duration::from_millis(18_500));
+    let ends: Vec<_> = case
+        .terms
+        .iter()
+        .map(|tenure| (tenure.holder.as_str(), tenure.renewals, &tenure.end))
+        .collect();
+    assert_eq!(ends, [("a", 1, &End::Replaced), ("b", 0, &End::Lasts)]);
+}
+
+#[test]
+fn a_grant_that_nobody_accepts_is_no_leadership() {
+    let mut story = a_leads();
+    story.truncate(4);
+    let story = and_then(
+        story,
+        [
+            candidate(5.1, 12, "b", 5.1),
+            lease(5.3, 13, &held("b", 2, 5, 5.3, 5.3), None),
+        ],
+    );
+    let case = verdict(&story).cases[&key()].clone();
+    assert_eq!((case.extent.terms, case.terms.len()), (0, 2));
+    assert_eq!(case.findings, []);
+}
+
+#[test]
+fn a_revision_that_was_recorded_twice_counts_once() {
+    let mut twice = Vec::new();
+    for entry in crash() {
+        twice.extend([entry.clone(), entry]);
+    }
+    twice.retain({
+        let mut events = 0;
+        move |entry| {
+            let event = matches!(entry.what, crate::What::Event(_));
+            events += usize::from(event);
+            !event || events % 2 == 0
+        }
+    });
+    let case = verdict(&twice).cases[&key()].clone();
+    assert_eq!(case.extent.revisions, 6);
+    assert_eq!(case.findings, []);
+}
+
+#[test]
+fn a_recording_that_begins_in_the_midst_judges_what_follows() {
+    // From the first renewal on.
+    let later = crash().split_off(6);
+    let midst = History::from(later).with_beginning(Beginning::Midst);
+    let case = case_of(&midst, &roster());
+    assert_eq!(case.findings, []);
+    assert_eq!(unjudged(&case), [Invariant::S3]);
+    assert_eq!(case.extent.acts[&Act::Found], 1);
+    // A grant of a record whose age nobody here knows.
+    let mut clocks = roster();
+    clocks.limits.clocks = None;
+    assert_eq!(case_of(&midst, &clocks).findings, []);
+    // From nothing, it would be a Lease that was created with a holder.
+    let nothing = midst.with_beginning(Beginning::Nothing);
+    assert_eq!(case_of(&nothing, &roster()).findings.len(), 1);
+}
+
+#[test]
+fn a_lease_that_was_created_meanwhile_is_judged_from_its_creation() {
+    let created = |at: &str| {
+        let mut entry = lease(8.0, 12, &held("a", 1, 15, 7.9, 8.0), None);
+        if let crate::What::Lease(_, lease) = &mut entry.what {
+            let metadata = serde_json::json!({"metadata": {"creationTimestamp": at}});
+            let dated: elector_api::Lease = serde_json::from_value(metadata).unwrap();
+            Arc::make_mut(lease).metadata.creation_timestamp = dated.metadata.creation_timestamp;
+        }
+        let history = History::from(and_then(vec![candidate(0.0, 2, "a", 0.0)], [entry]));
+        case_of(&history.with_beginning(Beginning::Midst), &roster())
+    };
+    assert_eq!(created("2026-01-01T00:00:00Z").findings, []);
+    let later = created("2026-01-01T00:00:08Z");
+    assert_eq!(later.findings[0].sentence, "created with the holder a (R2)");
+}
+
+#[test]
+fn what_was_not_recorded_is_not_judged() {
+    let leases = crash()
+        .into_iter()
+        .filter(|entry| matches!(entry.what, crate::What::Lease(..)));
+    let history = History::from(leases.collect::<Vec<_>>()).with_beginning(Beginning::Midst);
+    let case = case_of(&history, &roster());
+    assert_eq!(case.findings, []);
+    assert_eq!(
+        unjudged(&case),
+        [
+            Invariant::S3,
+            Invariant::S7,
+            Invariant::S11,
+            Invariant::S2,
+            Invariant::S9
+        ]
+    );
+
+    let nothing = case_of(&History::default(), &roster());
+    assert_eq!(unjudged(&nothing), [Invariant::S1]);
+
+    let go = [lease(0.1, 10, &held("go", 0, 15, 0.1, 0.2), None)];
+    let case = verdict(&go).cases[&key()].clone();
+    assert_eq!(
+        unjudged(&case),
+        [Invariant::S1, Invariant::S2, Invariant::S9]
+    );
+}
+
+/// A crash of `a`, whose clock is ten minutes ahead of everybody else's; `b` follows after `seconds`.
+fn skewed(seconds: f64) -> Vec<Entry> {
+    let ahead = 600.0;
+    vec![
+        candidate(0.0, 2, "a", 0.0),
+        lease(0.1, 10, &json!({"holderIdentity": ""}), None),
+        lease(0.2, 11, &held("a", 1, 5, 0.2, 0.2), None),
+        lease(0.3, 12, &held("a", 1, 15, 0.2, ahead), Some((11, 1))),
+        event(0.3, "a", EventKind::Leading),
+        event(0.4, "a", EventKind::Killed),
+        candidate(seconds, 13, "b", seconds),
+        lease(seconds, 14, &held("b", 2, 5, seconds, seconds), None),
+    ]
+}
+
+#[test]
+fn times_of_two_clocks_are_not_compared() {
+    let mut roster = roster();
+    let findings = |story, roster: &Roster| case_of(&History::from(story), roster).findings.len();
+    assert!(findings(skewed(15.4), &roster) > 0);
+    roster.limits.clocks = None;
+    assert_eq!(findings(skewed(15.4), &roster), 0);
+    // Granted too early by the one clock of the recording, were it for the first digit after the point.
+    roster.limits.sight = Duration::from_millis(100);
+    assert_eq!(findings(skewed(15.3), &roster), 0);
+    assert_eq!(findings(skewed(14.0), &roster), 1);
+    // An elector whose clock runs a tenth faster waits no longer.
+    roster.limits.drift = 1.1;
+    assert_eq!(findings(skewed(14.0), &roster), 0);
+}
+
+#[test]
+fn absence_counts_from_the_record_that_was_deleted() {
+    let mut roster = roster();
+    roster.limits.clocks = None;
+    let again = |at: f64| {
+        let last = lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), Some((11, 1)));
+        and_then(
+            a_leads(),
+            [
+                super::story::gone(last),
+                event(4.1, "a", EventKind::Lost),
+                lease(at, 15, &json!({"holderIdentity": ""}), None),
+                candidate(at, 16, "b", at),
+                lease(at + 0.1, 17, &held("b", 1, 5, at + 0.1, at + 0.1), None),
+            ],
+        )
+    };
+    let findings = |at| case_of(&History::from(again(at)), &roster).findings.len();
+    assert_eq!(findings(18.4), 0);
+    assert_eq!(findings(10.0), 1);
+}

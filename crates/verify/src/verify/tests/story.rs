@@ -1,0 +1,142 @@
+//! Short histories to be judged, and words for what happens in them.
+
+use std::sync::Arc;
+
+use elector_api::{Rfc3339, parse_time};
+use elector_protocol::{LeaseKey, ResourceVersion, Timestamp, Token};
+use serde_json::{Value, json};
+
+use crate::{Entry, Event, EventKind, History, Maker, Roster, Verdict, What, verify};
+
+/// The beginning of these stories.
+pub(super) fn second(seconds: f64) -> Timestamp {
+    let start = parse_time("2026-01-01T00:00:00Z").unwrap().as_micros();
+    #[expect(clippy::cast_possible_truncation, reason = "a story takes minutes")]
+    let offset = (seconds * 1e6) as i64;
+    Timestamp::from_micros(start + offset).unwrap()
+}
+
+pub(super) fn wire(seconds: f64) -> String {
+    Rfc3339(second(seconds)).to_string()
+}
+
+pub(super) fn event(at: f64, name: &str, kind: EventKind) -> Entry {
+    Entry {
+        at: second(at),
+        what: What::Event(Event::new(name, kind)),
+    }
+}
+
+pub(super) fn candidate(at: f64, version: u64, name: &str, renewed: f64) -> Entry {
+    let object = json!({
+        "metadata": {"name": name, "uid": name, "resourceVersion": version.to_string()},
+        "spec": {"leaseName": "work", "renewTime": wire(renewed)},
+    });
+    let candidate = serde_json::from_value(object).unwrap();
+    Entry {
+        at: second(at),
+        what: What::Candidate(name.to_owned(), Arc::new(candidate)),
+    }
+}
+
+pub(super) fn lease(at: f64, version: u64, spec: &Value, token: Option<(u64, i32)>) -> Entry {
+    let mut annotations = serde_json::Map::new();
+    if let Some((token, term)) = token {
+        annotations.insert("elector.dev/token".to_owned(), token.to_string().into());
+        annotations.insert("elector.dev/token-term".to_owned(), term.to_string().into());
+    }
+    let object = json!({
+        "metadata": {
+            "name": "work", "uid": "u", "resourceVersion": version.to_string(), "annotations": annotations,
+        },
+        "spec": spec,
+    });
+    let lease = serde_json::from_value(object).unwrap();
+    Entry {
+        at: second(at),
+        what: What::Lease("work".to_owned(), Arc::new(lease)),
+    }
+}
+
+pub(super) fn held(holder: &str, term: i32, duration: i32, acquired: f64, renewed: f64) -> Value {
+    json!({
+        "holderIdentity": holder, "leaseTransitions": term, "leaseDurationSeconds": duration,
+        "acquireTime": wire(acquired), "renewTime": wire(renewed),
+    })
+}
+
+pub(super) fn key() -> LeaseKey {
+    LeaseKey::new("", "work")
+}
+
+pub(super) fn roster() -> Roster {
+    let mut roster = Roster::default();
+    for (name, maker) in [
+        ("a", Maker::Ours),
+        ("b", Maker::Ours),
+        ("go", Maker::ClientGo),
+    ] {
+        roster.enrol(key(), name, maker);
+    }
+    roster
+}
+
+pub(super) fn verdict(entries: &[Entry]) -> Verdict {
+    verify(&History::from(entries.to_vec()), &roster())
+}
+
+pub(super) fn judge(entries: &[Entry], roster: &Roster) -> Vec<String> {
+    let verdict = verify(&History::from(entries.to_vec()), roster);
+    verdict.faults().map(ToString::to_string).collect()
+}
+
+pub(super) fn faults(entries: &[Entry]) -> Vec<String> {
+    judge(entries, &roster())
+}
+
+#[track_caller]
+pub(super) fn assert_fault(entries: &[Entry], expected: &str) {
+    let faults = faults(entries);
+    assert!(
+        faults.iter().any(|fault| fault.contains(expected)),
+        "{faults:?}"
+    );
+}
+
+/// Two candidates, a born record, `a` elected, accepted, and once renewed.
+pub(super) fn a_leads() -> Vec<Entry> {
+    vec![
+        candidate(0.0, 2, "a", 0.0),
+        candidate(0.0, 3, "b", 0.0),
+        lease(0.1, 10, &json!({"holderIdentity": ""}), None),
+        lease(0.2, 11, &held("a", 1, 5, 0.2, 0.2), None),
+        lease(0.3, 12, &held("a", 1, 15, 0.2, 0.3), Some((11, 1))),
+        event(0.3, "a", EventKind::Leading),
+        lease(3.3, 13, &held("a", 1, 15, 0.2, 3.3), Some((11, 1))),
+    ]
+}
+
+pub(super) fn and_then(mut story: Vec<Entry>, more: impl IntoIterator<Item = Entry>) -> Vec<Entry> {
+    story.extend(more);
+    story
+}
+
+/// The event with a term and its token, as ours have it.
+pub(super) fn of_term(mut entry: Entry, term: i64, token: u64) -> Entry {
+    if let What::Event(event) = &mut entry.what {
+        event.term = Some(term);
+        event.token = Some(Token(ResourceVersion(token)));
+    }
+    entry
+}
+
+/// The Lease is deleted; its last revision is that of this entry.
+pub(super) fn gone(entry: Entry) -> Entry {
+    let What::Lease(name, last) = entry.what else {
+        unreachable!("a revision of a Lease")
+    };
+    Entry {
+        at: entry.at,
+        what: What::LeaseGone(name, last),
+    }
+}
