@@ -55,6 +55,11 @@ enum Verb {
     #[command(disable_help_flag = true)]
     Model(ProofArgs),
 
+    /// Strike leaders with every fault on a real kube-apiserver, and see who works at the same time; `--help` tells
+    /// its flags
+    #[command(disable_help_flag = true)]
+    Faults(ProofArgs),
+
     /// Try the manifests on a real kube-apiserver
     Manifests(OptionArgs),
 
@@ -211,6 +216,7 @@ fn dispatch(verb: Verb) -> Result<bool> {
         Verb::Codegen { check: true } => codegen::check(),
         Verb::Codegen { check: false } => codegen::write().map(|()| true),
         Verb::Model(args) => proofs::run(Proof::Model, &args.arguments).map(|()| true),
+        Verb::Faults(args) => proofs::run(Proof::Faults, &args.arguments).map(|()| true),
         Verb::Manifests(args) => manifests::try_on_a_cluster(&args.options()).map(|()| true),
         Verb::ExecDetached { command } => cluster::exec_detached(&command).map(|()| true),
     }

@@ -11,6 +11,8 @@ use crate::commands::{cargo, show_and_run};
 pub(crate) enum Proof {
     /// The model check.
     Model,
+    /// The matrix of faults on a real kube-apiserver.
+    Faults,
 }
 
 /// Runs it, with these arguments.
@@ -19,6 +21,7 @@ pub(crate) fn run(proof: Proof, arguments: &[OsString]) -> Result<()> {
     show_and_run(
         cargo()
             .args(["test", "-p", package, "--test", test, "--"])
+            .args(proof.flags())
             .args(arguments),
     )
 }
@@ -30,6 +33,16 @@ impl Proof {
     const fn target(self) -> (&'static str, &'static str) {
         match self {
             Self::Model => ("elector-model", "model"),
+            Self::Faults => ("elector-faults", "faults"),
+        }
+    }
+
+    /// What it is always told.
+    const fn flags(self) -> &'static [&'static str] {
+        match self {
+            Self::Model => &[],
+            // Among all tests it would play a part of it, or nothing.
+            Self::Faults => &["--by-hand"],
         }
     }
 }

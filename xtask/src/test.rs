@@ -67,6 +67,8 @@ pub(crate) fn run(require_real: bool) -> Result<()> {
         "real",
         "--test",
         "fidelity",
+        "--test",
+        "faults",
     ])
     .env("ELECTOR_REAL", "1")
     .env(
