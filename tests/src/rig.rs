@@ -20,13 +20,14 @@ mod process;
 mod programs;
 mod recorder;
 mod request;
+mod server;
 mod site;
 mod world;
 
 pub use candidate::{Candidate, LEASE, Plan};
+pub use elector_verify::{Belief, Entry, Event, EventKind, Maker, What, beliefs, between};
 pub use explain::{Chances, Explanation};
 pub use harness::{Ground, Play, Scenario, Suite, warm_up};
-pub use elector_verify::{Belief, Entry, Event, EventKind, Maker, What, beliefs, between};
 pub use journal::{Journal, now};
 pub use process::Process;
 pub use programs::{Interop, Programs};

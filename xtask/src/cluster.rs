@@ -22,7 +22,7 @@ mod probe;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -157,6 +157,28 @@ impl Cluster {
     /// # Errors
     /// When the options are impossible, or the server does not become ready.
     pub fn restart_apiserver(&self, options: &Options) -> Result<()> {
+        self.kill_apiserver()?;
+        self.start_apiserver(options)
+    }
+
+    /// Kills the API server; its store stays. [`start_apiserver`](Self::start_apiserver) brings it back.
+    ///
+    /// # Errors
+    /// When it cannot be killed.
+    pub fn kill_apiserver(&self) -> Result<()> {
+        // It keeps nothing, and asked politely it waits for every watch to end.
+        self.apiserver()
+            .kill()
+            .context("failed to stop kube-apiserver")?;
+        Ok(())
+    }
+
+    /// Starts the API server again on the same port and store after it was killed, with the gate, the candidates and
+    /// the flags of these options; what else they say does not matter. Blocks until it is ready, for about 4 s.
+    ///
+    /// # Errors
+    /// When the options are impossible, or the server does not become ready.
+    pub fn start_apiserver(&self, options: &Options) -> Result<()> {
         let servers = &self.servers;
         flags::check(servers.release, options)?;
         let program = Program {
@@ -164,16 +186,17 @@ impl Cluster {
             flags: flags::apiserver(&servers.layout, servers.ports, servers.release, options),
             log: servers.layout.log(APISERVER),
         };
-        let mut apiserver = self
-            .apiserver
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        // It keeps nothing, and asked politely it waits for every watch to end.
-        apiserver.kill().context("failed to stop kube-apiserver")?;
+        let mut apiserver = self.apiserver();
         *apiserver =
             Tied::spawn(&mut program.command()?).context("failed to start kube-apiserver")?;
         // etcd is somebody else's affair here; without it the API server ends too.
         servers.wait_until_ready(|| Ok((true, apiserver.try_wait()?.is_none())))
+    }
+
+    fn apiserver(&self) -> MutexGuard<'_, Tied> {
+        self.apiserver
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The administrator's kubeconfig.

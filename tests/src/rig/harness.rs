@@ -57,7 +57,7 @@ struct Grounds {
     folder: PathBuf,
     shared: BTreeMap<Mode, OnceCell<SharedGround>>,
     /// Starting a cluster takes both cores for seconds, and each that runs takes memory.
-    own: Semaphore,
+    permits: Semaphore,
 }
 
 /// A shared cluster and its elector.
@@ -212,12 +212,15 @@ impl Grounds {
     }
 
     async fn start(&self, mode: Mode, folder: &str) -> Result<Arc<Site>> {
-        let site = Site::start(
-            mode,
-            Arc::clone(&self.programs),
-            self.folder.join(folder),
-            false,
-        );
+        let folder = self.folder.join(folder);
+        let site = Site::start(mode, Arc::clone(&self.programs), folder, false);
+        Ok(Arc::new(site.await?))
+    }
+
+    /// A cluster for one scenario.
+    async fn own(&self, mode: Mode, folder: &str) -> Result<Arc<Site>> {
+        let folder = self.folder.join(folder);
+        let site = Site::start_own(mode, Arc::clone(&self.programs), folder);
         Ok(Arc::new(site.await?))
     }
 }
@@ -256,12 +259,12 @@ async fn run_all(
 ) -> Vec<Outcome> {
     let shared = [Mode::GateOn, Mode::GateOff, Mode::Custom, Mode::Embedded]
         .map(|mode| (mode, OnceCell::new()));
-    let own = Semaphore::new(OWN_CLUSTERS);
+    let permits = Semaphore::new(OWN_CLUSTERS);
     let grounds = Arc::new(Grounds {
         programs,
         folder: folder.to_owned(),
         shared: shared.into(),
-        own,
+        permits,
     });
     let slots = Arc::new(Semaphore::new(jobs.max(1)));
     let mut running = JoinSet::new();
@@ -303,11 +306,14 @@ async fn run_one(
     let (_own, site) = match scenario.ground {
         Ground::Shared => (None, grounds.shared(scenario.mode).await?),
         Ground::Own => {
-            let permit = grounds.own.acquire().await?;
-            (
-                Some(permit),
-                grounds.start(scenario.mode, &namespace).await?,
-            )
+            let permit = match scenario.mode {
+                // It is a part of this process and needs next to nothing.
+                Mode::Embedded => None,
+                Mode::GateOn | Mode::GateOff | Mode::Custom => {
+                    Some(grounds.permits.acquire().await?)
+                }
+            };
+            (permit, grounds.own(scenario.mode, &namespace).await?)
         }
     };
     let _slot = slots.acquire().await?;

@@ -5,14 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result};
 use elector_api::CandidateApi;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use tokio::task::spawn_blocking;
-use xtask::cluster::{Cluster, Options};
+use xtask::cluster::Options;
 use xtask::release::Release;
 
 use crate::rig::definition;
@@ -20,6 +18,7 @@ use crate::rig::journal::Journal;
 use crate::rig::process::Process;
 use crate::rig::programs::Programs;
 use crate::rig::recorder::Recorder;
+use crate::rig::server::Server;
 
 /// What kind of LeaseCandidates a cluster has, and who else elects there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,19 +46,6 @@ pub struct Site {
     server: Server,
 }
 
-/// What serves the API.
-enum Server {
-    Real(Box<Cluster>),
-    Embedded {
-        /// Killed when it is dropped.
-        _process: Process,
-        kubeconfig: PathBuf,
-    },
-}
-
-/// How long the embedded API server may take to listen.
-const LISTENS: Duration = Duration::from_secs(30);
-
 // === impl Mode ===
 
 impl Mode {
@@ -68,6 +54,15 @@ impl Mode {
         match self {
             Self::GateOn => &["--replace-builtin"],
             Self::GateOff | Self::Custom | Self::Embedded => &[],
+        }
+    }
+
+    /// How a real cluster of this kind is started.
+    fn options(self) -> Options {
+        Options {
+            gate: self == Self::GateOn,
+            serve_candidates: self != Self::Custom,
+            ..Options::default()
         }
     }
 
@@ -117,16 +112,36 @@ impl Site {
             Mode::Embedded => Server::embedded(&programs, &folder).await?,
             Mode::GateOn | Mode::GateOff | Mode::Custom => {
                 let options = Options {
-                    gate: mode == Mode::GateOn,
-                    serve_candidates: mode != Mode::Custom,
                     kubernetes: programs.release,
                     fsync,
-                    ..Options::default()
+                    ..mode.options()
                 };
-                let cluster = spawn_blocking(move || Cluster::start(&options)).await??;
-                Server::Real(Box::new(cluster))
+                Server::real(options).await?
             }
         };
+        Self::record_from(mode, programs, folder, server).await
+    }
+
+    /// The same, but an embedded API server is one that [`stop`](Self::stop) can end.
+    ///
+    /// # Errors
+    /// When the cluster does not start.
+    pub async fn start_own(mode: Mode, programs: Arc<Programs>, folder: PathBuf) -> Result<Self> {
+        if mode != Mode::Embedded {
+            return Self::start(mode, programs, folder, false).await;
+        }
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("failed to create {}", folder.display()))?;
+        let server = Server::local(&folder).await?;
+        Self::record_from(mode, programs, folder, server).await
+    }
+
+    async fn record_from(
+        mode: Mode,
+        programs: Arc<Programs>,
+        folder: PathBuf,
+        server: Server,
+    ) -> Result<Self> {
         let client = client(&server.kubeconfig()).await?;
         if mode == Mode::Custom {
             definition::install(&client).await?;
@@ -191,7 +206,7 @@ impl Site {
     pub fn url(&self) -> &str {
         match &self.server {
             Server::Real(cluster) => cluster.url(),
-            Server::Embedded { .. } => "",
+            Server::Embedded { .. } | Server::Local(_) => "",
         }
     }
 
@@ -208,18 +223,30 @@ impl Site {
     /// Restarts the API server, which serves LeaseCandidates of its own from then on, or does not.
     ///
     /// # Errors
-    /// When it does not start again, or is no real one.
-    pub async fn restart(self: &Arc<Self>, serve_candidates: bool) -> Result<()> {
-        let site = Arc::clone(self);
-        let restart = move || match &site.server {
-            Server::Real(cluster) => cluster.restart_apiserver(&Options {
-                gate: site.mode == Mode::GateOn,
-                serve_candidates,
-                ..Options::default()
-            }),
-            Server::Embedded { .. } => bail!("the embedded API server cannot be restarted"),
+    /// When it does not start again, or is none that can be restarted.
+    pub async fn restart(&self, serve_candidates: bool) -> Result<()> {
+        self.server.stop().await?;
+        let options = Options {
+            serve_candidates,
+            ..self.mode.options()
         };
-        spawn_blocking(restart).await?
+        self.server.start(options).await
+    }
+
+    /// Ends the API server; its store stays.
+    ///
+    /// # Errors
+    /// When it cannot be ended.
+    pub async fn stop(&self) -> Result<()> {
+        self.server.stop().await
+    }
+
+    /// Starts the API server again after [`stop`](Self::stop), and waits until it is ready.
+    ///
+    /// # Errors
+    /// When it does not start again.
+    pub async fn start_again(&self) -> Result<()> {
+        self.server.start(self.mode.options()).await
     }
 
     /// Starts `elector run` with these flags.
@@ -243,52 +270,6 @@ impl fmt::Debug for Site {
             .field("mode", &self.mode)
             .field("kubeconfig", &self.kubeconfig())
             .finish_non_exhaustive()
-    }
-}
-
-// === impl Server ===
-
-impl Server {
-    async fn embedded(programs: &Programs, folder: &Path) -> Result<Self> {
-        let kubeconfig = folder.join("kubeconfig");
-        let mut command = Command::new(&programs.elector);
-        command
-            .args(["dev", "--serve-only", "--plain", "--kubeconfig-out"])
-            .arg(&kubeconfig);
-        let mut process = Process::spawn("api-server", command, folder, |_| {})?;
-        let deadline = Instant::now() + LISTENS;
-        // The file is written when the port is open, and appears whole.
-        while !kubeconfig.exists() {
-            let ended = process.ended()?;
-            ensure!(
-                ended.is_none(),
-                "the embedded API server ended: {}",
-                process.output()?
-            );
-            ensure!(
-                Instant::now() < deadline,
-                "the embedded API server does not listen"
-            );
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        Ok(Self::Embedded {
-            _process: process,
-            kubeconfig,
-        })
-    }
-
-    fn kubeconfig(&self) -> PathBuf {
-        match self {
-            Self::Real(cluster) => cluster.kubeconfig(),
-            Self::Embedded { kubeconfig, .. } => kubeconfig.clone(),
-        }
-    }
-
-    fn release(&self) -> Option<Release> {
-        match self {
-            Self::Real(cluster) => Some(cluster.release()),
-            Self::Embedded { .. } => None,
-        }
     }
 }
 

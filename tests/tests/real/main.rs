@@ -11,6 +11,7 @@ mod electors;
 mod hosted;
 mod many;
 mod moves;
+mod outage;
 mod rules;
 mod schedulers;
 mod strangers;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
     electors::add(&mut suite);
     many::add(&mut suite);
     moves::add(&mut suite);
+    outage::add(&mut suite);
     rules::add(&mut suite);
     schedulers::add(&mut suite);
     strangers::add(&mut suite);

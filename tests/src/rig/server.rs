@@ -1,0 +1,200 @@
+//! What serves the API of a site, and how it goes away and comes back.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use elector_apiserver::{ApiServer, Config};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, spawn_blocking};
+use xtask::cluster::{Cluster, Options};
+use xtask::release::Release;
+
+use crate::rig::process::Process;
+use crate::rig::programs::Programs;
+
+/// What serves the API.
+pub(super) enum Server {
+    /// A kube-apiserver with its etcd.
+    Real(Arc<Cluster>),
+    /// The embedded API server as its users start it.
+    Embedded {
+        /// Killed when it is dropped.
+        _process: Process,
+        kubeconfig: PathBuf,
+    },
+    /// The embedded API server as a part of this process, so that its port can be closed while its store stays.
+    Local(Local),
+}
+
+/// An embedded API server whose port can be closed.
+pub(super) struct Local {
+    server: ApiServer,
+    address: SocketAddr,
+    kubeconfig: PathBuf,
+    open: Mutex<Option<Open>>,
+}
+
+/// An open port.
+struct Open {
+    close: oneshot::Sender<()>,
+    serving: JoinHandle<std::io::Result<()>>,
+}
+
+/// How long the embedded API server may take to listen.
+const LISTENS: Duration = Duration::from_secs(30);
+
+// === impl Server ===
+
+impl Server {
+    /// Starts a real one.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub(super) async fn real(options: Options) -> Result<Self> {
+        let cluster = spawn_blocking(move || Cluster::start(&options)).await??;
+        Ok(Self::Real(Arc::new(cluster)))
+    }
+
+    /// Starts the embedded one as a process.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub(super) async fn embedded(programs: &Programs, folder: &Path) -> Result<Self> {
+        let kubeconfig = folder.join("kubeconfig");
+        let mut command = Command::new(&programs.elector);
+        command
+            .args(["dev", "--serve-only", "--plain", "--kubeconfig-out"])
+            .arg(&kubeconfig);
+        let mut process = Process::spawn("api-server", command, folder, |_| {})?;
+        let deadline = Instant::now() + LISTENS;
+        // The file is written when the port is open, and appears whole.
+        while !kubeconfig.exists() {
+            let ended = process.ended()?;
+            ensure!(
+                ended.is_none(),
+                "the embedded API server ended: {}",
+                process.output()?
+            );
+            ensure!(
+                Instant::now() < deadline,
+                "the embedded API server does not listen"
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(Self::Embedded {
+            _process: process,
+            kubeconfig,
+        })
+    }
+
+    /// Starts the embedded one in this process.
+    ///
+    /// # Errors
+    /// When no port can be opened or the kubeconfig cannot be written.
+    pub(super) async fn local(folder: &Path) -> Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let local = Local {
+            // As `elector dev` has it.
+            server: ApiServer::new(Config {
+                gate: true,
+                ..Config::default()
+            }),
+            address: listener.local_addr()?,
+            kubeconfig: folder.join("kubeconfig"),
+            open: Mutex::default(),
+        };
+        fs::write(&local.kubeconfig, kubeconfig(local.address))?;
+        local.serve(listener);
+        Ok(Self::Local(local))
+    }
+
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        match self {
+            Self::Real(cluster) => cluster.kubeconfig(),
+            Self::Embedded { kubeconfig, .. } => kubeconfig.clone(),
+            Self::Local(local) => local.kubeconfig.clone(),
+        }
+    }
+
+    pub(super) fn release(&self) -> Option<Release> {
+        match self {
+            Self::Real(cluster) => Some(cluster.release()),
+            Self::Embedded { .. } | Self::Local(_) => None,
+        }
+    }
+
+    /// Ends it; its store stays.
+    ///
+    /// # Errors
+    /// When it cannot be ended, or has no store that would stay.
+    pub(super) async fn stop(&self) -> Result<()> {
+        match self {
+            Self::Real(cluster) => {
+                let cluster = Arc::clone(cluster);
+                spawn_blocking(move || cluster.kill_apiserver()).await?
+            }
+            Self::Embedded { .. } => bail!("the store of `elector dev` ends with it"),
+            Self::Local(local) => local.stop().await,
+        }
+    }
+
+    /// Starts it again after [`stop`](Self::stop), a real one with these options; returns when it is ready.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub(super) async fn start(&self, options: Options) -> Result<()> {
+        match self {
+            Self::Real(cluster) => {
+                let cluster = Arc::clone(cluster);
+                spawn_blocking(move || cluster.start_apiserver(&options)).await?
+            }
+            Self::Embedded { .. } => bail!("`elector dev` has not been stopped"),
+            Self::Local(local) => {
+                local.serve(TcpListener::bind(local.address).await?);
+                Ok(())
+            }
+        }
+    }
+}
+
+// === impl Local ===
+
+impl Local {
+    fn serve(&self, listener: TcpListener) {
+        let server = self.server.clone();
+        let (close, closed) = oneshot::channel();
+        let serving = tokio::spawn(async move {
+            // An error means that the other end is gone, which says the same.
+            let closed = async { closed.await.unwrap_or_default() };
+            server.serve(listener, closed).await
+        });
+        *self.open() = Some(Open { close, serving });
+    }
+
+    async fn stop(&self) -> Result<()> {
+        let open = self.open().take().context("it does not serve")?;
+        // The receiver is gone only if the server has ended, which is told below.
+        let _ = open.close.send(());
+        open.serving.await?.context("failed to serve")
+    }
+
+    fn open(&self) -> std::sync::MutexGuard<'_, Option<Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How to reach an API server that asks for nothing.
+fn kubeconfig(address: SocketAddr) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: local\n\
+         clusters:\n- name: local\n  cluster:\n    server: http://{address}\n\
+         users:\n- name: local\n  user: {{}}\n\
+         contexts:\n- name: local\n  context:\n    cluster: local\n    user: local\n"
+    )
+}

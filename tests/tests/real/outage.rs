@@ -1,0 +1,312 @@
+//! The API server is restarted, and it is gone for 8, 30 and 60 s: nobody takes over what can still be kept, nobody
+//! believes for longer than its last renewal allows, and afterwards somebody leads again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use elector_protocol::Timestamp;
+use elector_tests::rig::{
+    Belief, Candidate, Entry, EventKind, Ground, Maker, Mode, Process, Suite, What, World, beliefs,
+    between, now, warm_up,
+};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::{LEASE_DURATION, OURS, PROMPTLY};
+
+pub(crate) fn add(suite: &mut Suite) {
+    let mut add = |name, seconds, play| {
+        suite.add(
+            name,
+            Ground::Own,
+            OURS,
+            &[Mode::GateOn, Mode::GateOff, Mode::Embedded],
+            Duration::from_secs(seconds),
+            play,
+        );
+    };
+    add("api_server_is_briefly_gone", 70, |world| {
+        Box::pin(briefly(world))
+    });
+    add("api_server_is_gone_for_long", 160, |world| {
+        Box::pin(for_long(world))
+    });
+}
+
+/// H: how long our candidates believe after they sent their last renewal.
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+
+/// How far the end of a belief may lie from where it belongs: the work is a process that has to be ended.
+const TOLERANCE: Duration = Duration::from_secs(1);
+
+/// What is short enough to be outlived by everybody, if it begins right after a renewal: candidates try again every
+/// 2 s at most.
+const OUTLIVED: Duration = Duration::from_millis(8_500);
+
+/// How much sooner a real API server is started than it is to be ready.
+const START: Duration = Duration::from_millis(2_600);
+
+/// The one of ours who leads whenever he can.
+const BEST: &str = "leader";
+
+/// A machine that is busy with all the other scenarios may take longer to start an API server.
+const ATTEMPTS: usize = 4;
+
+/// An outage.
+struct Outage {
+    /// When the API server had just been ended.
+    gone: Timestamp,
+    /// When it was started again; a moment later it answers.
+    started: Timestamp,
+    /// When it was ready.
+    back: Timestamp,
+    /// How long the journal was when it was ended.
+    seen: usize,
+}
+
+/// Who takes part: an elector, two candidates the first of which leads, and perhaps two of client-go's for another
+/// lease.
+struct Cast {
+    elector: Process,
+    ours: Vec<Candidate>,
+    theirs: Vec<Candidate>,
+}
+
+/// Restarted, and gone for 8 s: no change of leader, and no end of a term.
+async fn briefly(world: Arc<World>) -> Result<()> {
+    let _cast = Cast::enter(&world).await?;
+    for (name, length) in [
+        ("restarted", Duration::ZERO),
+        ("gone for", Duration::from_secs(8)),
+    ] {
+        let mut outlived = false;
+        for _ in 0..ATTEMPTS {
+            best_leads(&world).await?;
+            world.stays(BEST, 1).await?;
+            let outage = outage(&world, length, async { Ok(()) }).await?;
+            if outage.length() <= OUTLIVED {
+                world.figure(name, outage.length());
+                world.stays(BEST, 3).await?;
+                outage.changed_nothing(&world)?;
+                outlived = true;
+                break;
+            }
+            // Too long to be held against anybody: whoever leads after it may do so.
+            world.figure("in vain", outage.length());
+            somebody_leads(&world, LEASE_DURATION + PROMPTLY).await?;
+        }
+        ensure!(outlived, "the API server never started within {OUTLIVED:?}");
+    }
+    Ok(())
+}
+
+/// Gone for 30 s, and for 60 s in which the elector is replaced by one that knows nothing.
+async fn for_long(world: Arc<World>) -> Result<()> {
+    let mut cast = Cast::enter(&world).await?;
+    cast.joined_by_client_go(&world).await?;
+    world.stays(BEST, 1).await?;
+    let long = outage(&world, Duration::from_secs(30), async { Ok(()) }).await?;
+    long.ended_the_term_of(BEST, &world)?;
+    long.is_over(&world, &cast).await?;
+
+    best_leads(&world).await?;
+    world.stays(BEST, 1).await?;
+    let elector = &mut cast.elector;
+    let replace = async {
+        elector.kill()?;
+        *elector = elect(&world, "second-elector")?;
+        Ok(())
+    };
+    let longer = outage(&world, Duration::from_secs(60), replace).await?;
+    longer.ended_the_term_of(BEST, &world)?;
+    let led = longer.is_over(&world, &cast).await?;
+    // It has seen the record for as long as that lasts before it grants (R4).
+    let waited = between(longer.started, led);
+    ensure!(
+        waited >= LEASE_DURATION,
+        "an elector that knew nothing granted after {waited:?}"
+    );
+    best_leads(&world).await?;
+    world.stays(BEST, 2).await
+}
+
+/// Starts an elector for the whole cluster.
+fn elect(world: &World, name: &str) -> Result<Process> {
+    let site = world.site();
+    site.elector(name, site.mode().elector_flags().iter().copied())
+}
+
+/// Takes the API server away for so long; `meanwhile` is done in the middle of it.
+async fn outage(
+    world: &World,
+    length: Duration,
+    meanwhile: impl Future<Output = Result<()>>,
+) -> Result<Outage> {
+    let site = world.site();
+    world.note("end the API server");
+    let seen = world.journal().len();
+    site.stop().await?;
+    let (start, gone) = (Instant::now(), now());
+    // This is the outage, not a wait for anything.
+    sleep(length / 2).await;
+    meanwhile.await?;
+    let head_start = match site.mode() {
+        Mode::Embedded => Duration::ZERO,
+        Mode::GateOn | Mode::GateOff | Mode::Custom => START,
+    };
+    sleep_until(start + length.saturating_sub(head_start)).await;
+    let started = world.note("start the API server");
+    site.start_again().await?;
+    let back = world.note("the API server is ready");
+    Ok(Outage {
+        gone,
+        started,
+        back,
+        seen,
+    })
+}
+
+/// Waits until somebody believes.
+async fn somebody_leads(world: &World, patience: Duration) -> Result<()> {
+    let leads = |entries: &[Entry]| {
+        let lasting = beliefs(entries).iter().any(|belief| belief.to.is_none());
+        lasting.then_some(())
+    };
+    world
+        .journal()
+        .until("somebody leads", patience, leads)
+        .await
+}
+
+/// Waits until the better one of ours leads, who may have to be made room for.
+async fn best_leads(world: &World) -> Result<()> {
+    let leads = |entries: &[Entry]| {
+        let lasting = |belief: &Belief| belief.to.is_none() && belief.name == BEST;
+        beliefs(entries).iter().any(lasting).then_some(())
+    };
+    let what = format!("{BEST} leads again");
+    world.journal().until(&what, PROMPTLY, leads).await
+}
+
+// === impl Cast ===
+
+impl Cast {
+    /// Waits until the first one leads.
+    async fn enter(world: &World) -> Result<Self> {
+        let elector = elect(world, "elector")?;
+        warm_up(world.site()).await?;
+        let leader = world.candidate(BEST).version("1.1.0").start()?;
+        leader.leads(PROMPTLY).await?;
+        let standby = world.candidate("standby").version("1.2.0").start()?;
+        standby.says(EventKind::Start, 0, PROMPTLY).await?;
+        Ok(Self {
+            elector,
+            ours: vec![leader, standby],
+            theirs: Vec::new(),
+        })
+    }
+
+    /// Starts two of client-go's too, where there are any, and waits until one of them leads.
+    async fn joined_by_client_go(&mut self, world: &World) -> Result<()> {
+        if world.site().programs().interop.is_none() {
+            return Ok(());
+        }
+        for (name, version) in [("client-go-1", "1.1.0"), ("client-go-2", "1.2.0")] {
+            let plan = world.candidate_of(Maker::ClientGo, name).lease("client-go");
+            let candidate = plan.version(version).flag("--rejoin").start()?;
+            if self.theirs.is_empty() {
+                candidate.leads(PROMPTLY).await?;
+            }
+            self.theirs.push(candidate);
+        }
+        Ok(())
+    }
+}
+
+// === impl Outage ===
+
+impl Outage {
+    fn length(&self) -> Duration {
+        between(self.gone, self.back)
+    }
+
+    /// Checks that nobody began or ended to lead since.
+    fn changed_nothing(&self, world: &World) -> Result<()> {
+        world.journal().read(|entries| {
+            let change = entries[self.seen..]
+                .iter()
+                .find_map(|entry| match &entry.what {
+                    What::Event(event) => Some(event.clone()),
+                    _ => None,
+                });
+            ensure!(change.is_none(), "{change:?}");
+            Ok(())
+        })
+    }
+
+    /// Checks that whoever led when it began stopped when its last renewal had been sent for as long as that allows,
+    /// neither sooner nor later.
+    fn ended_the_term_of(&self, name: &str, world: &World) -> Result<()> {
+        let (renewed, stopped) = world.journal().read(|entries| {
+            let (before, since) = entries.split_at(self.seen);
+            let renewed = before.iter().rev().find_map(|entry| match &entry.what {
+                What::Lease(lease, revision) if lease == world.lease_name() => {
+                    revision.spec.renew_time
+                }
+                _ => None,
+            });
+            let stopped = since.iter().find_map(|entry| match &entry.what {
+                What::Event(event)
+                    if event.name == name && event.kind == EventKind::WorkStopped =>
+                {
+                    Some(entry.at)
+                }
+                _ => None,
+            });
+            (renewed, stopped)
+        });
+        let renewed = renewed.context("the lease was never renewed")?;
+        let stopped = stopped.with_context(|| format!("{name} worked on"))?;
+        let led_on = between(renewed, stopped);
+        world.figure("worked on after its last renewal", led_on);
+        ensure!(
+            led_on >= RENEW_DEADLINE && led_on <= RENEW_DEADLINE + TOLERANCE,
+            "{name} worked on for {led_on:?} after its last renewal"
+        );
+        Ok(())
+    }
+
+    /// Waits until there is a leader again, of ours and of client-go's; since when one of ours leads.
+    async fn is_over(&self, world: &World, cast: &Cast) -> Result<Timestamp> {
+        let mut first = None;
+        for (whose, candidates, limit) in [
+            ("led again", &cast.ours, LEASE_DURATION + PROMPTLY),
+            // It is granted the lease as soon, and polls for it; if it sleeps through the grant, it gets another.
+            ("client-go led again", &cast.theirs, LEASE_DURATION * 3),
+        ] {
+            if candidates.is_empty() {
+                continue;
+            }
+            let names: Vec<&str> = candidates.iter().map(Candidate::name).collect();
+            let leading = |entry: &Entry| match &entry.what {
+                What::Event(event) => {
+                    event.kind == EventKind::Leading && names.contains(&event.name.as_str())
+                }
+                _ => false,
+            };
+            let leads = |entries: &[Entry]| {
+                let mut since = entries[self.seen..].iter();
+                since.find(|entry| leading(entry)).map(|entry| entry.at)
+            };
+            let what = format!("one of {names:?} leads again");
+            let led = world.journal().until(&what, limit, leads).await?;
+            ensure!(
+                led >= self.started,
+                "one of {names:?} began to lead without an API server"
+            );
+            world.figure(whose, between(self.back, led));
+            first.get_or_insert(led);
+        }
+        first.context("nobody takes part")
+    }
+}
