@@ -196,7 +196,7 @@ impl Resource for LeaseCandidate {
 
 impl<'de> Deserialize<'de> for LeaseCandidate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer).map(Self::from_value)
+        Object::value(deserializer).map(Self::from_value)
     }
 }
 

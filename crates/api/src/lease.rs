@@ -163,7 +163,7 @@ impl Resource for Lease {
 
 impl<'de> Deserialize<'de> for Lease {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer).map(Self::from_value)
+        Object::value(deserializer).map(Self::from_value)
     }
 }
 

@@ -1,9 +1,14 @@
 //! Reading an object field by field, so that one bad field makes one bad object and not an unreadable list.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use elector_protocol::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::{Map, Value};
 
 use crate::field::FieldError;
@@ -28,9 +33,27 @@ pub(crate) struct Fields {
     faults: Vec<FieldError>,
 }
 
+/// Reads JSON as a [`Value`], but for managedFields, which are skipped as they come in.
+///
+/// Not only because nothing needs them: whoever may write one object may nest them a thousand levels deep, which API
+/// servers store and serve, and JSON readers refuse, the whole list of objects with them. What is skipped may be as
+/// deep as it likes.
+#[derive(Clone, Copy)]
+enum Level {
+    /// The whole object.
+    Object,
+    /// Its metadata.
+    Metadata,
+}
+
 // === impl Object ===
 
 impl Object {
+    /// The JSON of an object without its managedFields.
+    pub(crate) fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+        Level::Object.deserialize(deserializer)
+    }
+
     /// Takes an object apart. Never fails: what cannot be read is a fault.
     pub(crate) fn read(value: Value) -> Self {
         let mut whole = Fields::new("", value);
@@ -45,6 +68,76 @@ impl Object {
             faults,
             spec: Fields::new("spec", spec),
         }
+    }
+}
+
+// === impl Level ===
+
+impl<'de> DeserializeSeed<'de> for Level {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Level {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(name) = access.next_key::<String>()? {
+            let value = match (self, name.as_str()) {
+                (Self::Object, "metadata") => access.next_value_seed(Self::Metadata)?,
+                (Self::Metadata, "managedFields") => {
+                    let IgnoredAny = access.next_value()?;
+                    continue;
+                }
+                _ => access.next_value()?,
+            };
+            map.insert(name, value);
+        }
+        Ok(Value::Object(map))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, access: A) -> Result<Value, A::Error> {
+        Value::deserialize(SeqAccessDeserializer::new(access))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.deserialize(deserializer)
     }
 }
 
@@ -176,4 +269,70 @@ fn read_metadata(mut fields: Fields, faults: &mut Vec<FieldError>) -> ObjectMeta
     };
     faults.append(&mut fields.faults);
     metadata
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::{ObjectList, WatchEvent};
+    use serde_json::json;
+
+    use crate::{Lease, LeaseCandidate};
+
+    /// An object whose managedFields lie a thousand levels deep, as API servers store and serve them.
+    fn deep(kind: &str, name: &str) -> String {
+        let (open, close) = ("{\"f:x\":".repeat(1000), "}".repeat(1000));
+        let managed = format!("[{{\"manager\":\"x\",\"fieldsV1\":{open}{{}}{close}}}]");
+        format!(
+            "{{\"kind\":{kind:?},\"metadata\":{{\"name\":{name:?},\"managedFields\":{managed},\"uid\":\"u\"}},\
+             \"spec\":{{\"leaseName\":\"l\"}}}}"
+        )
+    }
+
+    #[test]
+    fn deep_managed_fields_of_one_object_leave_the_others_readable() {
+        let (lease, candidate) = (deep("Lease", "a"), deep("LeaseCandidate", "b"));
+        let list =
+            format!(r#"{{"kind":"LeaseList","metadata":{{}},"items":[{lease},{{}},{lease}]}}"#);
+        let list: ObjectList<Lease> = serde_json::from_str(&list).unwrap();
+        let names = list
+            .items
+            .iter()
+            .map(|lease| lease.metadata.name.as_deref());
+        assert_eq!(names.collect::<Vec<_>>(), [Some("a"), None, Some("a")]);
+        assert_eq!(list.items[0].metadata.uid.as_deref(), Some("u"));
+        let frame = format!(r#"{{"type":"MODIFIED","object":{candidate}}}"#);
+        let frame: WatchEvent<LeaseCandidate> = serde_json::from_str(&frame).unwrap();
+        let WatchEvent::Modified(candidate) = frame else {
+            panic!("{frame:?}");
+        };
+        assert_eq!(candidate.lease_key().name.as_ref(), "l");
+        assert_eq!(candidate.faults(), []);
+    }
+
+    #[test]
+    fn every_kind_of_value_is_read() {
+        for value in [
+            json!(null),
+            json!(true),
+            json!(-7),
+            json!(u64::MAX),
+            json!(1.5),
+            json!("x"),
+            json!([1, [2]]),
+            json!({"a": {"managedFields": 1}, "managedFields": 2, "metadata": [{"b": null}]}),
+        ] {
+            let read = super::Object::value(&value).unwrap();
+            assert_eq!(read, value);
+            let text = value.to_string();
+            let mut json = serde_json::Deserializer::from_str(&text);
+            assert_eq!(super::Object::value(&mut json).unwrap(), value);
+        }
+        let wire =
+            json!({"metadata": {"name": "a", "managedFields": [1]}, "spec": {"managedFields": 2}});
+        let read = super::Object::value(wire).unwrap();
+        assert_eq!(
+            read,
+            json!({"metadata": {"name": "a"}, "spec": {"managedFields": 2}})
+        );
+    }
 }
