@@ -165,7 +165,7 @@ impl Suite {
         let before = chosen.len();
         chosen.retain(|scenario| scenario.maker == Maker::Ours || programs.interop.is_some());
         // The embedded server is of no release, and client-go of another one may not know it.
-        chosen.retain(|scenario| scenario.mode != Mode::Embedded || programs.release.is_none());
+        chosen.retain(|scenario| !scenario.mode.is_embedded() || programs.release.is_none());
         let ignored = before - chosen.len();
         // The long ones first, and those for which a cluster has to be started.
         chosen.sort_by_key(|scenario| (std::cmp::Reverse(scenario.lasts), scenario.full_name()));
@@ -308,7 +308,7 @@ async fn run_one(
         Ground::Own => {
             let permit = match scenario.mode {
                 // It is a part of this process and needs next to nothing.
-                Mode::Embedded => None,
+                Mode::Embedded | Mode::EmbeddedOff => None,
                 Mode::GateOn | Mode::GateOff | Mode::Custom => {
                     Some(grounds.permits.acquire().await?)
                 }

@@ -65,11 +65,13 @@ impl Server {
     ///
     /// # Errors
     /// When it does not start.
-    pub(super) async fn embedded(programs: &Programs, folder: &Path) -> Result<Self> {
+    pub(super) async fn embedded(programs: &Programs, folder: &Path, gate: bool) -> Result<Self> {
         let kubeconfig = folder.join("kubeconfig");
         let mut command = Command::new(&programs.elector);
         command
-            .args(["dev", "--serve-only", "--plain", "--kubeconfig-out"])
+            .args(["dev", "--serve-only", "--plain", "--gate"])
+            .arg(if gate { "on" } else { "off" })
+            .arg("--kubeconfig-out")
             .arg(&kubeconfig);
         let mut process = Process::spawn("api-server", command, folder, |_| {})?;
         let deadline = Instant::now() + LISTENS;
@@ -97,12 +99,12 @@ impl Server {
     ///
     /// # Errors
     /// When no port can be opened or the kubeconfig cannot be written.
-    pub(super) async fn local(folder: &Path) -> Result<Self> {
+    pub(super) async fn local(folder: &Path, gate: bool) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let local = Local {
             // As `elector dev` has it.
             server: ApiServer::new(Config {
-                gate: true,
+                gate,
                 ..Config::default()
             }),
             address: listener.local_addr()?,

@@ -32,6 +32,8 @@ pub enum Mode {
     Custom,
     /// The embedded API server (`elector dev --serve-only`): it keeps both fields, and nobody else elects there.
     Embedded,
+    /// The same server without its gate: it drops both fields.
+    EmbeddedOff,
 }
 
 /// A running cluster.
@@ -53,8 +55,13 @@ impl Mode {
     pub fn elector_flags(self) -> &'static [&'static str] {
         match self {
             Self::GateOn => &["--replace-builtin"],
-            Self::GateOff | Self::Custom | Self::Embedded => &[],
+            Self::GateOff | Self::Custom | Self::Embedded | Self::EmbeddedOff => &[],
         }
+    }
+
+    /// Whether it is the API server of `elector dev`.
+    pub(super) fn is_embedded(self) -> bool {
+        matches!(self, Self::Embedded | Self::EmbeddedOff)
     }
 
     /// How a real cluster of this kind is started.
@@ -89,6 +96,7 @@ impl fmt::Display for Mode {
             Self::GateOff => "gate off",
             Self::Custom => "custom",
             Self::Embedded => "embedded",
+            Self::EmbeddedOff => "embedded gate off",
         })
     }
 }
@@ -109,7 +117,9 @@ impl Site {
         fs::create_dir_all(&folder)
             .with_context(|| format!("failed to create {}", folder.display()))?;
         let server = match mode {
-            Mode::Embedded => Server::embedded(&programs, &folder).await?,
+            Mode::Embedded | Mode::EmbeddedOff => {
+                Server::embedded(&programs, &folder, mode == Mode::Embedded).await?
+            }
             Mode::GateOn | Mode::GateOff | Mode::Custom => {
                 let options = Options {
                     kubernetes: programs.release,
@@ -127,12 +137,12 @@ impl Site {
     /// # Errors
     /// When the cluster does not start.
     pub async fn start_own(mode: Mode, programs: Arc<Programs>, folder: PathBuf) -> Result<Self> {
-        if mode != Mode::Embedded {
+        if !mode.is_embedded() {
             return Self::start(mode, programs, folder, false).await;
         }
         fs::create_dir_all(&folder)
             .with_context(|| format!("failed to create {}", folder.display()))?;
-        let server = Server::local(&folder).await?;
+        let server = Server::local(&folder, mode == Mode::Embedded).await?;
         Self::record_from(mode, programs, folder, server).await
     }
 

@@ -102,7 +102,7 @@ async fn third_party(world: Arc<World>) -> Result<()> {
         .await?;
     let strategy = match world.site().mode() {
         Mode::GateOn | Mode::Embedded => born.spec.strategy.clone(),
-        Mode::GateOff | Mode::Custom => born
+        Mode::GateOff | Mode::Custom | Mode::EmbeddedOff => born
             .metadata
             .annotations
             .as_ref()
@@ -146,7 +146,7 @@ async fn third_party(world: Arc<World>) -> Result<()> {
         .granted(electee, Duration::from_secs(5), now());
     let carrier = match world.site().mode() {
         Mode::GateOn | Mode::Embedded => elector_api::Carrier::Fields,
-        Mode::GateOff | Mode::Custom => elector_api::Carrier::Annotations,
+        Mode::GateOff | Mode::Custom | Mode::EmbeddedOff => elector_api::Carrier::Annotations,
     };
     world.write(&judged.with_record(&record, carrier)).await?;
     candidate.leads(PROMPTLY).await?;

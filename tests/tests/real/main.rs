@@ -12,6 +12,7 @@ mod hosted;
 mod many;
 mod moves;
 mod outage;
+mod reserve;
 mod rules;
 mod schedulers;
 mod strangers;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
     electors::add(&mut suite);
     many::add(&mut suite);
     moves::add(&mut suite);
+    reserve::add(&mut suite);
     outage::add(&mut suite);
     rules::add(&mut suite);
     schedulers::add(&mut suite);

@@ -151,7 +151,7 @@ async fn outage(
     sleep(length / 2).await;
     meanwhile.await?;
     let head_start = match site.mode() {
-        Mode::Embedded => Duration::ZERO,
+        Mode::Embedded | Mode::EmbeddedOff => Duration::ZERO,
         Mode::GateOn | Mode::GateOff | Mode::Custom => START,
     };
     sleep_until(start + length.saturating_sub(head_start)).await;

@@ -30,7 +30,9 @@ async fn two(outer: Arc<World>) -> Result<()> {
     let site = outer.site();
     let flags: &[&str] = match site.mode() {
         Mode::GateOn => &["--replace-builtin"],
-        Mode::GateOff | Mode::Custom | Mode::Embedded => &["--system-namespaces"],
+        Mode::GateOff | Mode::Custom | Mode::Embedded | Mode::EmbeddedOff => {
+            &["--system-namespaces"]
+        }
     };
     let _elector = site.elector("elector", flags.iter().copied())?;
     warm_up(site).await?;
