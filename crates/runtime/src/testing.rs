@@ -116,7 +116,10 @@ fn whole(text: String) -> Answer {
 fn watch_body(lines: Vec<(Duration, Value)>, end: End) -> Answer {
     let frames = stream::iter(lines).then(|(pause, value)| async move {
         tokio::time::sleep(pause).await;
-        Ok(Frame::data(Bytes::from(format!("{value}\n"))))
+        // The type first, as API servers have it.
+        let (kind, object) = (&value["type"], &value["object"]);
+        let line = format!("{{\"type\":{kind},\"object\":{object}}}\n");
+        Ok(Frame::data(Bytes::from(line)))
     });
     let end = stream::once(async move {
         match end {

@@ -376,3 +376,33 @@ async fn a_list_without_a_version_is_refused() {
          the list's resourceVersion \"\" is no integer"
     );
 }
+
+/// API servers store whatever nesting a writer puts into managedFields, and JSON readers stop at 128 levels: one such
+/// object in any namespace ended every list, and with it every election.
+#[tokio::test(start_paused = true)]
+async fn an_object_nested_deeper_than_json_readers_go_hides_no_other() {
+    let nested = (0..1000).fold(json!({}), |inner, _| json!({"f:x": inner}));
+    let mut deep = lease("deep", 5);
+    deep["metadata"]["managedFields"] = json!([{"manager": "x", "fieldsV1": nested}]);
+    let script = Script::new([
+        list("10", &[lease("a", 3), deep.clone(), lease("b", 9)]),
+        Reply::Lines(
+            vec![
+                line("MODIFIED", deep.clone()),
+                line("MODIFIED", lease("a", 11)),
+                line("DELETED", deep),
+            ],
+            End::Silence,
+        ),
+    ]);
+    assert_eq!(
+        words(&mut whole(&script), 6).await[1..],
+        [
+            "listed a+deep+b at 10",
+            "synced",
+            "applied deep",
+            "applied a",
+            "deleted deep"
+        ]
+    );
+}
