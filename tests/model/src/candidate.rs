@@ -3,26 +3,25 @@
 use std::sync::Arc;
 
 use elector_protocol::candidate::{
-    CandidateEvent, CandidateSnapshot, Effect, LeaseEvent, Outcome, Registration,
-    RegistrationEffect, RegistrationOutcome, StopReason, Tenure, TenureConfig, WriteKind,
+    Effect, LeaseEvent, Outcome, Registration, StopReason, Tenure, TenureConfig, WriteKind,
 };
-use elector_protocol::{
-    Candidate, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering,
-    ResourceVersion, Uid,
-};
+use elector_protocol::{LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering};
 
-use super::numbers::{BUCKET, FRESH, NOW, timestamp};
-use super::run::{RENEW_DEADLINE, Run};
+use super::numbers::{FRESH, NOW, timestamp};
+use super::quirk::Quirk;
+use super::run::Run;
 use super::shortcut::Shortcut;
-use super::store::{Landed, Store, names};
+use super::store::{Side, Store, names};
 use super::witness::Witnesses;
 
 /// One candidate's process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Peer {
     index: usize,
+    /// Which of the names it bears.
+    pub(super) name: usize,
     pub(super) tenure: Tenure,
-    registration: Registration,
+    pub(super) registration: Registration,
     /// The write under way.
     pub(super) letter: Option<Letter>,
     /// Writes that were given up, by this life or an earlier one, and may land yet.
@@ -30,8 +29,8 @@ pub(super) struct Peer {
     /// Whether a read is under way.
     pub(super) reading: bool,
     pub(super) work: Work,
-    /// When belief began to count; kept for shortcuts alone, which believe for H from here.
-    pub(super) counted_from: Option<Instant>,
+    /// Kept for shortcuts alone.
+    pub(super) quirk: Quirk,
 }
 
 /// A write and what became of it.
@@ -57,16 +56,17 @@ pub(super) enum Work {
 
 impl Peer {
     /// A process that has just started.
-    pub(super) fn new(index: usize, config: Arc<TenureConfig>) -> Self {
+    pub(super) fn new(index: usize, name: usize, config: Arc<TenureConfig>) -> Self {
         Self {
             index,
+            name,
             tenure: Tenure::new(config),
             registration: Registration::new("lease"),
             letter: None,
             orphans: Vec::new(),
             reading: false,
             work: Work::Idle,
-            counted_from: None,
+            quirk: Quirk::default(),
         }
     }
 
@@ -83,7 +83,7 @@ impl Peer {
         *self = Self {
             registration,
             orphans,
-            ..Self::new(self.index, config)
+            ..Self::new(self.index, self.name, config)
         };
     }
 
@@ -93,11 +93,9 @@ impl Peer {
     }
 
     /// Whether this process believes that it leads.
-    pub(super) fn believes(&self) -> bool {
-        self.tenure.believes(NOW)
-            || self
-                .counted_from
-                .is_some_and(|from| NOW < from.after(RENEW_DEADLINE))
+    pub(super) fn believes(&self, run: &Run) -> bool {
+        (self.tenure.believes(NOW) && self.quirk.allows(&self.tenure, run))
+            || self.quirk.believes(run)
     }
 
     /// Whether its newest news of the Lease is old.
@@ -108,17 +106,22 @@ impl Peer {
     /// Its watch delivers the Lease as it is now.
     pub(super) fn look(&mut self, store: &Store, run: &Run) -> Witnesses {
         let event = match &store.lease {
-            Some(lease) => LeaseEvent::Seen(lease.clone()),
+            Some(lease) => LeaseEvent::Seen(self.quirk.misread(lease.clone(), run)),
             None => LeaseEvent::Deleted(store.revision),
         };
         self.tenure.handle_event(NOW, event);
-        self.settle(run, Some(Shortcut::LeadByRead))
+        if run.shortcut == Some(Shortcut::LeadByRead) {
+            self.reading = true;
+        }
+        self.settle(run, Some(Shortcut::LeadByEvent))
     }
 
     /// The read under way is answered.
     pub(super) fn read(&mut self, store: &Store, run: &Run) -> Witnesses {
         self.reading = false;
-        self.tenure.handle_read(NOW, Ok(store.lease.clone()));
+        let found = store.lease.clone();
+        let found = found.map(|lease| self.quirk.misread(lease, run));
+        self.tenure.handle_read(NOW, Ok(found));
         self.settle(run, Some(Shortcut::LeadByRead))
     }
 
@@ -138,8 +141,10 @@ impl Peer {
 
     /// The write under way is given up. It may land yet, if it has not.
     pub(super) fn give_up(&mut self, run: &Run) -> Witnesses {
-        if let Some(Letter::Sent(_, write)) = self.letter.take() {
-            self.orphans.push(write);
+        match self.letter.take() {
+            Some(Letter::Sent(_, write)) => self.orphans.push(write),
+            Some(Letter::Landed(WriteKind::Renew, landed)) => self.quirk.give_up(&landed.record),
+            _ => {}
         }
         self.tenure.handle_outcome(NOW, Outcome::Unknown);
         self.settle(run, None)
@@ -165,7 +170,7 @@ impl Peer {
             // It lives on old news.
             return;
         }
-        let names_me = |record: &LeaseRecord| names(record, self.index);
+        let names_me = |record: &LeaseRecord| names(record, self.name);
         let named = store
             .lease
             .as_ref()
@@ -174,7 +179,7 @@ impl Peer {
             .tenure
             .known()
             .is_some_and(|known| named && names_me(&known.record) && !known.record.has_token());
-        while !self.believes() {
+        while !self.believes(run) {
             self.bury(store);
             match &self.letter {
                 _ if granted => return,
@@ -203,11 +208,12 @@ impl Peer {
     /// Writes whose base is gone are dead, whether they were sent before or after that (R2).
     fn bury(&mut self, store: &Store) {
         if let Some(Letter::Sent(kind, write)) = &self.letter
-            && !store.accepts(write)
+            && !store.may_accept(write, Side::Candidate)
         {
             self.letter = Some(Letter::Dead(kind.clone()));
         }
-        self.orphans.retain(|write| store.accepts(write));
+        self.orphans
+            .retain(|write| store.may_accept(write, Side::Candidate));
     }
 
     /// Whether the reply under way would begin a term.
@@ -223,8 +229,16 @@ impl Peer {
 
     /// The work has ended.
     pub(super) fn end_work(&mut self, run: &Run) -> Witnesses {
-        self.work = Work::Idle;
-        self.counted_from = None;
+        self.quirk.clings =
+            run.shortcut == Some(Shortcut::ReleaseFirst) && self.work == Work::Running;
+        self.work = if self.quirk.clings {
+            // In truth it goes on for a while.
+            Work::Stopping
+        } else {
+            Work::Idle
+        };
+        // No reply counts for a holder that has stopped.
+        (self.quirk.counted_from, self.quirk.late_reply) = (None, None);
         self.tenure.handle_work_stopped(NOW);
         self.settle(run, None)
     }
@@ -234,106 +248,53 @@ impl Peer {
     pub(super) fn settle(&mut self, run: &Run, occasion: Option<Shortcut>) -> Witnesses {
         let mut witnesses = Witnesses::NONE;
         let lame = run.lame.is_some_and(|index| self.index == index);
+        let clings = run.shortcut == Some(Shortcut::BelieveTilTold);
+        let mut released_first = false;
         for effect in self.tenure.step(NOW, timestamp(FRESH)).effects {
             match effect {
                 Effect::Read => self.reading = true,
                 Effect::Write { .. } if lame => self.tenure.handle_outcome(NOW, Outcome::Refused),
-                Effect::Write { kind, write } => self.letter = Some(Letter::Sent(kind, write)),
+                Effect::Write { kind, mut write } => {
+                    self.quirk.send(&kind, &mut write, run);
+                    self.letter = Some(Letter::Sent(kind, write));
+                    witnesses |= Witnesses::TWO_LETTERS.when(!self.orphans.is_empty());
+                }
                 Effect::Start { .. } => {
                     self.work = Work::Running;
+                    self.quirk.clings = clings;
                     witnesses |= Witnesses::LEADS;
                 }
                 Effect::Stop(why) => {
-                    self.work = Work::Stopping;
-                    if matches!(why, StopReason::HandOver { .. }) {
-                        witnesses |= Witnesses::YIELDS;
+                    let hands_over = matches!(why, StopReason::HandOver { .. });
+                    released_first = run.shortcut == Some(Shortcut::ReleaseFirst) && hands_over;
+                    if !released_first {
+                        self.work = Work::Stopping;
+                        self.quirk.clings = false;
                     }
+                    witnesses |= Witnesses::YIELDS.when(hands_over);
                 }
                 Effect::Ended(_) => {}
             }
         }
+        if released_first {
+            witnesses |= self.end_work(run);
+        }
         let mine = self
             .tenure
             .known()
-            .is_some_and(|known| names(&known.record, self.index));
+            .is_some_and(|known| names(&known.record, self.name));
         if !mine {
-            self.counted_from = None;
+            self.quirk.counted_from = None;
         } else if occasion.is_some() && occasion == run.shortcut {
-            self.counted_from = Some(NOW);
+            self.quirk.counted_from = Some(NOW);
         }
         witnesses
-    }
-
-    /// Whether there is something to write into its own object.
-    pub(super) fn is_asked(&self, store: &Store) -> bool {
-        let object = store.objects[self.index].as_ref();
-        object.is_none_or(Candidate::is_asked) || !self.registration.is_registered()
     }
 
     /// Whether a step would do something.
     pub(super) fn is_due(&self) -> bool {
         let mut tenure = self.tenure.clone();
         !tenure.step(NOW, timestamp(FRESH)).effects.is_empty()
-    }
-
-    /// Looks at its own object, and registers or answers where that is due.
-    pub(super) fn answer(&mut self, store: &mut Store, run: &Run) {
-        let index = self.index;
-        let may_lead = self.believes() || self.letter.is_some() || self.reading;
-        if run.shortcut == Some(Shortcut::GrantOnUnanimity) && may_lead {
-            return;
-        }
-        self.registration.handle_event(self.seen(store));
-        let bucket = i64::try_from(index).unwrap_or(0) * BUCKET;
-        let wall = timestamp(bucket + FRESH);
-        // A life begins with at most a refusal, a read and a write.
-        for _ in 0..4 {
-            match self.registration.step(NOW, wall).effect {
-                None => return,
-                Some(RegistrationEffect::Read) => self
-                    .registration
-                    .handle_read(NOW, Ok(object_of(store, index))),
-                Some(RegistrationEffect::Create { renew }) => {
-                    let outcome = if store.objects[index].is_some() {
-                        RegistrationOutcome::Conflict
-                    } else {
-                        store.answered |= 1 << index;
-                        store.objects[index] = Some(Candidate {
-                            uid: Uid::new(format!("again{index}")),
-                            version: ResourceVersion(
-                                wall.as_micros().unsigned_abs() + BUCKET.unsigned_abs(),
-                            ),
-                            renew: Some(renew),
-                            ..run.candidate(index)
-                        });
-                        RegistrationOutcome::Done(object_of(store, index))
-                    };
-                    self.registration.handle_outcome(NOW, outcome);
-                }
-                Some(RegistrationEffect::Replace {
-                    uid,
-                    version,
-                    ping,
-                    renew,
-                }) => {
-                    let outcome = match store.put_object(index, &uid, version, ping, Some(renew)) {
-                        Landed::Applied => RegistrationOutcome::Done(object_of(store, index)),
-                        Landed::Conflict => RegistrationOutcome::Conflict,
-                    };
-                    self.registration.handle_outcome(NOW, outcome);
-                }
-                // Nobody shuts down here.
-                Some(RegistrationEffect::Delete { .. }) => return,
-            }
-        }
-    }
-
-    /// What the watch of its own object tells.
-    fn seen(&self, store: &Store) -> CandidateEvent {
-        match object_of(store, self.index) {
-            Some(seen) => CandidateEvent::Seen(seen),
-            None => CandidateEvent::Absent,
-        }
     }
 }
 
@@ -343,7 +304,7 @@ impl Renumber for Peer {
         self.registration.renumber(by);
         self.letter.renumber(by);
         self.orphans.renumber(by);
-        self.counted_from.renumber(by);
+        self.quirk.renumber(by);
     }
 }
 
@@ -357,15 +318,4 @@ impl Renumber for Letter {
             Self::Dead(_) => {}
         }
     }
-}
-
-fn object_of(store: &Store, index: usize) -> Option<CandidateSnapshot> {
-    let object = store.objects.get(index)?.as_ref()?;
-    Some(CandidateSnapshot {
-        uid: object.uid.clone(),
-        version: object.version,
-        lease: "lease".into(),
-        ping: object.ping,
-        renew: object.renew,
-    })
 }

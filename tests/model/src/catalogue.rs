@@ -1,20 +1,29 @@
 //! All runs: those that must be safe, and one for each shortcut.
 
+mod broken;
+mod live;
 mod reserve;
+mod safe;
+mod strangers;
+mod sweep;
 
-use super::run::{Expectation, Run, SOME, Start, WORST};
+use super::clocks::WORST;
+use super::run::{Expectation, Full, Run, Start, Timing};
 use super::shortcut::Shortcut;
-use super::store::{Property, Whims};
+use super::store::{Fence, Lax, Property, Whims};
 use super::witness::Witnesses;
 
-/// Every run.
+/// Every run, in the order of the table.
 pub fn runs() -> Vec<Run> {
-    let mut runs = safe();
-    runs.extend(strangers());
-    runs.extend(broken());
-    runs.extend(trapped());
-    runs.extend(reserve::runs());
-    runs
+    [
+        safe::runs(),
+        sweep::runs(),
+        strangers::runs(),
+        live::runs(),
+        broken::runs(),
+        reserve::runs(),
+    ]
+    .concat()
 }
 
 /// The world that runs vary: two candidates that count as alive, one elector, the worst clocks.
@@ -22,11 +31,13 @@ const BASE: Run = Run {
     id: "",
     about: "",
     mixes: WORST,
+    timing: Timing::USUAL,
     candidates: 2,
     electors: 1,
     lagging: 1,
     backlog: 1,
     slow_electors: false,
+    slow_posts: true,
     restarts: true,
     asks: false,
     releases: false,
@@ -35,253 +46,145 @@ const BASE: Run = Run {
     start: Start::Released,
     whims: NO_WHIMS,
     lame: None,
+    one_name: false,
+    announced: false,
+    fence: Fence::Base,
+    lax: Lax::Nothing,
     shortcut: None,
     reserve: None,
     best: false,
+    full: Full::Same,
     expectation: Expectation::Safe(Witnesses::NONE),
 };
 
-/// The same with candidates that are asked, which costs states, so that letters are less unruly.
-const ASKED: Run = Run {
-    asks: true,
+/// The same with letters that are less unruly, which makes room for other things.
+const TIDY: Run = Run {
     orphans: 0,
     lost_replies: false,
     ..BASE
 };
 
+/// The same with candidates that are asked.
+const ASKED: Run = Run { asks: true, ..TIDY };
+
+/// A holder renews as often as it likes, also twice in a tick.
+const RENEWS_AT_WILL: Timing = Timing {
+    renew: 0,
+    ..Timing::USUAL
+};
+
 /// Strangers keep away.
 const NO_WHIMS: Whims = Whims {
     deletions: 0,
+    creations: 0,
     blanks: 0,
     wipes: 0,
     object_deletions: 0,
 };
+/// A stranger deletes the Lease.
+const DELETED: Whims = Whims {
+    deletions: 1,
+    ..NO_WHIMS
+};
+/// A stranger deletes it twice.
+const DELETED_TWICE: Whims = Whims {
+    deletions: 2,
+    ..NO_WHIMS
+};
+/// A stranger makes the Lease look newborn.
+const BLANKED: Whims = Whims {
+    blanks: 1,
+    ..NO_WHIMS
+};
+/// A stranger releases somebody's term, as client-go would after a pause.
+const WIPED: Whims = Whims {
+    wipes: 1,
+    ..NO_WHIMS
+};
 
-fn safe() -> Vec<Run> {
-    let led = Witnesses::LEADS | Witnesses::TAKES_OVER | Witnesses::YIELDS;
-    let handed_over = led | Witnesses::HANDS_OVER;
-    let safe = |id, about| Run {
+/// Somebody leads, a crash is taken over, and a better candidate comes to lead.
+const LED: Witnesses = Witnesses::LEADS
+    .and(Witnesses::TAKES_OVER)
+    .and(Witnesses::YIELDS);
+/// The same, and the better one is written by the one before.
+const HANDED_OVER: Witnesses = LED.and(Witnesses::HANDS_OVER);
+
+/// A world that is safe.
+const fn safe(id: &'static str, about: &'static str, base: Run) -> Run {
+    Run {
         id,
         about,
-        expectation: Expectation::Safe(handed_over),
-        ..BASE
-    };
-    vec![
-        Run {
-            mixes: SOME,
-            asks: true,
-            orphans: 0,
-            lost_replies: false,
-            ..safe("MC-S0", "1 elector, candidates asked and answering")
-        },
-        Run {
-            electors: 2,
-            slow_electors: true,
-            orphans: 0,
-            lost_replies: false,
-            ..safe("MC-S1", "2 electors, whose writes take their time")
-        },
-        Run {
-            electors: 2,
-            lagging: 0,
-            asks: true,
-            orphans: 0,
-            lost_replies: false,
-            ..safe("MC-S2", "2 electors, candidates asked and answering")
-        },
-        Run {
-            electors: 2,
-            releases: true,
-            ..safe("MC-G1", "short grants, W from the accept, orphaned writes")
-        },
-        Run {
-            electors: 2,
-            orphans: 0,
-            lost_replies: false,
-            whims: Whims {
-                deletions: 2,
-                ..NO_WHIMS
-            },
-            expectation: Expectation::Safe(led | Witnesses::RETURNS),
-            ..safe("MC-Y1", "all rules, 2 electors, 2 deletions")
-        },
-        Run {
-            asks: true,
-            orphans: 0,
-            lost_replies: false,
-            best: true,
-            expectation: Expectation::SafeAndLive(handed_over),
-            ..safe("MC-L0", "from every state the best comes to lead")
-        },
-    ]
+        expectation: Expectation::Safe(HANDED_OVER),
+        ..base
+    }
 }
 
-/// What the runs with a shortcut do, done right.
-fn strangers() -> Vec<Run> {
-    let led = Witnesses::LEADS | Witnesses::TAKES_OVER | Witnesses::YIELDS;
-    let safe = |id, about, whims| Run {
-        id,
-        about,
-        whims,
-        expectation: Expectation::Safe(led),
-        ..BASE
-    };
-    let (blanked, wiped) = (
-        Whims {
-            blanks: 1,
-            ..NO_WHIMS
-        },
-        Whims {
-            wipes: 1,
-            ..NO_WHIMS
-        },
-    );
-    vec![
-        safe("MC-X1-off", "a stranger blanks the lease", blanked),
-        safe("MC-X2-off", "a stranger releases somebody's term", wiped),
-        Run {
-            id: "MC-X3-off",
-            about: "unanimous answers, no object deleted",
-            whims: blanked,
-            shortcut: Some(Shortcut::GrantOnUnanimity),
-            expectation: Expectation::Safe(led),
-            ..ASKED
-        },
-        Run {
-            id: "MC-X7-off",
-            about: "the best never accepts, and is passed over",
-            mixes: SOME,
-            lame: Some(0),
-            expectation: Expectation::SafeAndLive(Witnesses::LEADS | Witnesses::YIELDS),
-            ..ASKED
-        },
-    ]
+/// The same, with these witnesses.
+fn met(witnesses: Witnesses, run: Run) -> Run {
+    Run {
+        expectation: Expectation::Safe(witnesses),
+        ..run
+    }
 }
 
-/// Shortcuts that end in two believers, or in an electee that nobody asked.
-fn broken() -> Vec<Run> {
-    let broken = |id, about, shortcut| Run {
+/// A world that a shortcut breaks: two believers, unless said otherwise.
+const fn broken(id: &'static str, about: &'static str, shortcut: Shortcut, base: Run) -> Run {
+    Run {
         id,
         about,
         shortcut: Some(shortcut),
         expectation: Expectation::Unsafe(Property::OneBeliever),
-        ..BASE
-    };
-    let deleted = Whims {
-        deletions: 1,
-        ..NO_WHIMS
-    };
-    vec![
-        broken("MC-W", "W below H by the clocks", Shortcut::ShortLease),
-        broken(
-            "MC-M3",
-            "belief counted from the reply",
-            Shortcut::CountFromReply,
-        ),
-        broken("MC-M4b", "lead after a fresh read", Shortcut::LeadByRead),
-        Run {
-            lagging: 0,
-            releases: true,
-            ..broken(
-                "MC-M6",
-                "release judged by the old record",
-                Shortcut::ReleaseByOldRecord,
-            )
-        },
-        Run {
-            whims: deleted,
-            ..broken(
-                "MC-M9",
-                "missing lease granted at once",
-                Shortcut::MissingIsFree,
-            )
-        },
-        broken(
-            "MC-M10",
-            "restarted elector expires the record",
-            Shortcut::RestartExpires,
-        ),
-        Run {
-            whims: deleted,
-            ..broken("MC-F3", "born record granted at once", Shortcut::BornIsFree)
-        },
-        Run {
-            start: Start::Absent,
-            whims: deleted,
-            ..broken(
-                "MC-RT1",
-                "grants by POST, which may land late",
-                Shortcut::GrantByPost,
-            )
-        },
-        Run {
-            whims: Whims {
-                blanks: 1,
-                ..NO_WHIMS
-            },
-            ..broken(
-                "MC-X1",
-                "unproven record counted from its uid",
-                Shortcut::CountFromUid,
-            )
-        },
-        Run {
-            whims: Whims {
-                wipes: 1,
-                ..NO_WHIMS
-            },
-            ..broken(
-                "MC-X2",
-                "release judged without the token",
-                Shortcut::TrustAnyRelease,
-            )
-        },
-        Run {
-            asks: true,
-            orphans: 0,
-            lost_replies: false,
-            whims: Whims {
-                blanks: 1,
-                object_deletions: 1,
-                ..NO_WHIMS
-            },
-            ..broken(
-                "MC-X3",
-                "unanimous answers, an object deleted",
-                Shortcut::GrantOnUnanimity,
-            )
-        },
-        Run {
-            asks: true,
-            expectation: Expectation::Unsafe(Property::ElecteeAnswered),
-            ..broken(
-                "MC-M21",
-                "elected without having answered",
-                Shortcut::NobodyAsked,
-            )
-        },
-    ]
+        ..base
+    }
 }
 
-/// Shortcuts that end where nobody can lead any more.
-fn trapped() -> Vec<Run> {
-    vec![
-        Run {
-            id: "MC-L6",
-            about: "an expired holder is not granted again",
-            orphans: 0,
-            lost_replies: false,
-            shortcut: Some(Shortcut::NeverTheSame),
-            expectation: Expectation::Trapped,
-            ..BASE
-        },
-        Run {
-            id: "MC-X7",
-            about: "the best never accepts, and is not passed over",
-            lame: Some(0),
-            shortcut: Some(Shortcut::NobodyPassedOver),
-            expectation: Expectation::Trapped,
-            ..ASKED
-        },
-    ]
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_id_is_given_once() {
+        let mut seen = BTreeSet::new();
+        for run in runs() {
+            assert!(run.id.starts_with("MC-"), "{}", run.id);
+            assert!(seen.insert(run.id), "{} twice", run.id);
+            assert!(!run.about.is_empty(), "{}", run.id);
+        }
+    }
+
+    #[test]
+    fn every_safe_run_has_something_to_meet() {
+        for run in runs() {
+            if let Expectation::Safe(witnesses) | Expectation::SafeAndLive(witnesses) =
+                run.expectation
+            {
+                assert!(witnesses.include(Witnesses::LEADS), "{}", run.id);
+            }
+        }
+    }
+
+    #[test]
+    fn every_shortcut_is_caught_by_some_run() {
+        let caught = |shortcut| {
+            runs().iter().any(|run| {
+                let bad = matches!(
+                    run.expectation,
+                    Expectation::Unsafe(_) | Expectation::Trapped
+                );
+                bad && run.shortcut == Some(shortcut)
+            })
+        };
+        for run in runs() {
+            let Some(shortcut) = run.shortcut else {
+                continue;
+            };
+            let harmless = matches!(
+                shortcut,
+                Shortcut::JudgeByRenewTime(0) | Shortcut::ShortenAndForget | Shortcut::RevokeGrants
+            );
+            assert!(harmless || caught(shortcut), "{shortcut:?}");
+        }
+    }
 }

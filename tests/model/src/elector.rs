@@ -1,11 +1,12 @@
 //! An elector of the world: the production election, and how it hears of things.
 
 use elector_protocol::elector::{Effect, Election, News, Settings};
-use elector_protocol::{Candidate, Instant, LeaseSnapshot, LeaseWrite, Renumber, Renumbering, Uid};
+use elector_protocol::{Candidate, LeaseSnapshot, LeaseWrite, Renumber, Renumbering, Uid};
 
+use super::misled::{Judge, Notes};
 use super::numbers::{FRESH, NOW, timestamp};
 use super::run::Run;
-use super::shortcut::{Judge, Shortcut};
+use super::shortcut::Shortcut;
 use super::store::Store;
 
 /// One elector.
@@ -18,12 +19,8 @@ pub(super) struct Watcher {
     pub(super) backlog: Vec<Option<LeaseSnapshot>>,
     /// A write that it has sent.
     pub(super) letter: Option<LeaseWrite>,
-    /// When it first saw the Lease's uid; kept for a shortcut.
-    first_sight: Option<(Uid, Instant)>,
-    /// When it saw the grant that nobody has accepted yet; kept for a shortcut.
-    pub(super) granted: Option<Instant>,
-    /// Who answered since it saw the newest record, one bit each; kept for a shortcut.
-    heard: u8,
+    /// Kept for shortcuts alone.
+    pub(super) notes: Notes,
 }
 
 /// What an elector can do next.
@@ -52,9 +49,7 @@ impl Watcher {
             whole: false,
             backlog: Vec::new(),
             letter,
-            first_sight: None,
-            granted: None,
-            heard: 0,
+            notes: Notes::default(),
         }
     }
 
@@ -79,13 +74,13 @@ impl Watcher {
         if self.whole {
             if !self.backlog.is_empty() {
                 let change = self.backlog.remove(0);
-                self.take(change, store, News::Event, run.shortcut);
+                self.take(change, store, News::Event, run);
             }
             return;
         }
         self.whole = true;
         self.backlog.clear();
-        self.take(store.lease.clone(), store, News::List, run.shortcut);
+        self.take(store.lease.clone(), store, News::List, run);
         if self.knows_candidates() {
             return;
         }
@@ -99,7 +94,7 @@ impl Watcher {
 
     /// Sees the answer to its own write.
     pub(super) fn take_reply(&mut self, snapshot: LeaseSnapshot, store: &Store, run: &Run) {
-        self.take(Some(snapshot), store, News::Reply, run.shortcut);
+        self.take(Some(snapshot), store, News::Reply, run);
     }
 
     /// Sees a change of a candidate's object.
@@ -110,10 +105,10 @@ impl Watcher {
                     .election
                     .candidates()
                     .find(|known| known.name == object.name);
-                if run.shortcut == Some(Shortcut::GrantOnUnanimity)
+                if run.shortcut.is_some_and(Shortcut::is_unanimous)
                     && before.is_some_and(|before| before.renew != object.renew)
                 {
-                    self.heard |= 1 << index;
+                    self.notes.heard |= 1 << index;
                 }
                 self.election
                     .handle_candidate(NOW, object.clone(), News::Event);
@@ -136,7 +131,11 @@ impl Watcher {
         let step = |election: &Election| election.step(NOW, timestamp(FRESH), settings).effects;
         let mut effects = step(&self.election);
         if let Some(shortcut) = run.shortcut {
-            let judge = Judge { store, step: &step };
+            let judge = Judge {
+                run,
+                store,
+                step: &step,
+            };
             shortcut.misdecide(&mut effects, self, &judge);
         }
         let act = |effect| match effect {
@@ -159,44 +158,30 @@ impl Watcher {
         effects.into_iter().filter_map(act).collect()
     }
 
-    /// When this uid was first seen.
-    pub(super) fn first_sight(&mut self, uid: &Uid) -> Instant {
-        match &self.first_sight {
-            Some((known, since)) if known == uid => *since,
-            _ => {
-                self.first_sight = Some((uid.clone(), NOW));
-                NOW
-            }
-        }
+    /// Whether a candidate answered since it saw the newest record.
+    pub(super) fn has_answered(&self, candidate: &Candidate, store: &Store) -> bool {
+        store
+            .index_of(&candidate.name)
+            .is_some_and(|index| self.notes.heard & (1 << index) != 0)
     }
 
-    /// Whether every candidate that exists, as far as it knows, answered since it saw the newest record.
+    /// Whether every candidate that exists, as far as it knows, did.
     pub(super) fn all_answered(&self, store: &Store) -> bool {
-        self.election.candidates().all(|candidate| {
-            store
-                .index_of(&candidate.name)
-                .is_some_and(|index| self.heard & (1 << index) != 0)
-        })
+        self.election
+            .candidates()
+            .all(|candidate| self.has_answered(candidate, store))
     }
 
-    fn take(
-        &mut self,
-        change: Option<LeaseSnapshot>,
-        store: &Store,
-        news: News,
-        shortcut: Option<Shortcut>,
-    ) {
-        if shortcut == Some(Shortcut::GrantOnUnanimity) {
-            self.heard = 0;
-        }
+    fn take(&mut self, change: Option<LeaseSnapshot>, store: &Store, news: News, run: &Run) {
+        self.notes.heard = 0;
         let Some(mut snapshot) = change else {
             // A list that lacks the Lease says nothing of when it went.
             let version = (news == News::Event).then_some(store.revision);
             self.election.handle_lease_gone(NOW, version, news);
             return;
         };
-        let at = match shortcut {
-            Some(shortcut) => shortcut.misread(self, &mut snapshot),
+        let at = match run.shortcut {
+            Some(shortcut) => shortcut.misread(self, &mut snapshot, store, run),
             None => NOW,
         };
         self.election.handle_lease(at, snapshot, news);
@@ -208,9 +193,6 @@ impl Renumber for Watcher {
         self.election.renumber(by);
         self.backlog.renumber(by);
         self.letter.renumber(by);
-        if let Some((_, since)) = &mut self.first_sight {
-            by.instant(since);
-        }
-        self.granted.renumber(by);
+        self.notes.renumber(by);
     }
 }

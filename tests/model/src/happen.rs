@@ -8,11 +8,12 @@ use elector_protocol::{LeaseRecord, LeaseWrite};
 
 use super::candidate::{Letter, Peer};
 use super::elector::{Act, Watcher};
+use super::misled::TICK_SECONDS;
 use super::moves::{CandidateMove, ElectorMove, Move};
 use super::numbers::{FRESH, timestamp};
 use super::run::Run;
 use super::shortcut::Shortcut;
-use super::store::{Landed, Store, names};
+use super::store::{Landed, Side, Store, names};
 use super::witness::Witnesses;
 use super::world::{State, World};
 
@@ -25,10 +26,15 @@ impl State {
         let store = Rc::clone(&self.store);
         let peers = self.peers.clone();
         let witnesses = match by {
-            Move::Tick => Witnesses::NONE,
+            Move::Tick | Move::Sleep(_) => Witnesses::NONE,
             Move::Candidate(index, by) => self.of_candidate(*index, *by, world),
             Move::Elector(index, by) => self.of_elector(*index, by, run),
-            Move::LandPost | Move::Delete | Move::Blank | Move::Wipe | Move::DeleteObject(_) => {
+            Move::LandPost
+            | Move::Delete
+            | Move::Create
+            | Move::Blank
+            | Move::Wipe
+            | Move::DeleteObject(_) => {
                 self.of_stranger(by, run);
                 Witnesses::NONE
             }
@@ -65,6 +71,15 @@ impl State {
                 Witnesses::NONE
             }
             CandidateMove::WorkStops | CandidateMove::WorkEnds => self.end_work(index, world),
+            CandidateMove::Shorten => {
+                Rc::make_mut(&mut self.peers[index]).quirk.short = true;
+                Witnesses::NONE
+            }
+            CandidateMove::LateReply => {
+                let quirk = &mut Rc::make_mut(&mut self.peers[index]).quirk;
+                quirk.counted_from = quirk.late_reply.take();
+                Witnesses::NONE
+            }
             CandidateMove::Answer => {
                 self.answer(index, run);
                 Witnesses::NONE
@@ -114,6 +129,13 @@ impl State {
                 store.whims.deletions -= 1;
                 store.delete();
             }
+            Move::Create => {
+                store.whims.creations -= 1;
+                store.create(LeaseRecord {
+                    duration_seconds: Some(TICK_SECONDS),
+                    ..LeaseRecord::born(None)
+                });
+            }
             Move::Blank => {
                 store.whims.blanks -= 1;
                 store.overwrite(|record| LeaseRecord::born(record.strategy.clone()));
@@ -132,7 +154,7 @@ impl State {
                 self.object_changed(*index, run);
                 return;
             }
-            Move::Tick | Move::Candidate(..) | Move::Elector(..) => return,
+            Move::Tick | Move::Sleep(_) | Move::Candidate(..) | Move::Elector(..) => return,
         }
         self.lease_changed(run, None);
     }
@@ -153,11 +175,12 @@ impl State {
         let Some(Letter::Sent(kind, write)) = self.peers[index].letter.clone() else {
             return Witnesses::NONE;
         };
-        if self.put(index, &write, world) == Landed::Applied
-            && let Some(lease) = self.store.lease.clone()
-        {
-            Rc::make_mut(&mut self.peers[index]).letter = Some(Letter::Landed(kind, lease));
-        }
+        let landed = self.put(index, &write, world);
+        let letter = match self.store.lease.clone() {
+            Some(lease) if landed == Landed::Applied => Letter::Landed(kind, lease),
+            _ => Letter::Dead(kind),
+        };
+        Rc::make_mut(&mut self.peers[index]).letter = Some(letter);
         Witnesses::HANDS_OVER.when(write.record.is_unaccepted_grant())
     }
 
@@ -177,7 +200,8 @@ impl State {
         if run.shortcut == Some(Shortcut::ReleaseByOldRecord) {
             let peer = Rc::make_mut(&mut self.peers[index]);
             let known = peer.tenure.known().map(|known| &known.record);
-            let own = known.is_some_and(|record| names(record, index) && record.has_token());
+            let name = peer.name;
+            let own = known.is_some_and(|record| names(record, name) && record.has_token());
             if let Some(lease) = self.store.lease.as_ref().filter(|_| own) {
                 let write = lease.replace(lease.record.released(timestamp(FRESH)));
                 peer.crash(Arc::clone(&world.configs[index]), run);
@@ -192,11 +216,12 @@ impl State {
         if !self.peers[index].is_asked(&self.store) {
             return;
         }
-        let before = self.store.objects[index].clone();
+        let name = self.peers[index].name;
+        let before = self.store.objects[name].clone();
         let peer = Rc::make_mut(&mut self.peers[index]);
         peer.answer(Rc::make_mut(&mut self.store), run);
-        if before != self.store.objects[index] {
-            self.object_changed(index, run);
+        if before != self.store.objects[name] {
+            self.object_changed(name, run);
         }
     }
 
@@ -204,7 +229,14 @@ impl State {
     fn decide(&mut self, index: usize, act: &Act, run: &Run) -> Witnesses {
         match act {
             Act::Write(write) => return self.put_decision(write, run, Some(index)),
-            Act::Post(record) => Rc::make_mut(&mut self.store).post = Some(record.clone()),
+            Act::Post(record) if run.slow_posts => {
+                Rc::make_mut(&mut self.store).post = Some(record.clone());
+            }
+            Act::Post(record) => {
+                if Rc::make_mut(&mut self.store).create(record.clone()) == Landed::Applied {
+                    self.lease_changed(run, None);
+                }
+            }
             Act::Ask {
                 index,
                 uid,
@@ -231,6 +263,8 @@ impl State {
     /// A write of an elector's reaches the store. `heard` learns of it by the reply, the others by their watches.
     fn put_decision(&mut self, write: &LeaseWrite, run: &Run, heard: Option<usize>) -> Witnesses {
         let takes_over = self.takes_over(&write.record);
+        let before = self.store.lease.as_ref();
+        let signals = before.is_some_and(|lease| lease.record.same_record(&write.record));
         if Rc::make_mut(&mut self.store).put(write, &Actor::Elector) == Landed::Conflict {
             return Witnesses::NONE;
         }
@@ -238,7 +272,7 @@ impl State {
         if let (Some(index), Some(lease)) = (heard, self.store.lease.clone()) {
             Rc::make_mut(&mut self.watchers[index]).take_reply(lease, &self.store, run);
         }
-        Witnesses::TAKES_OVER.when(takes_over)
+        Witnesses::TAKES_OVER.when(takes_over) | Witnesses::SIGNALS.when(signals)
     }
 
     /// Whether a grant takes the place of a holder that crashed and has not even looked since.
@@ -247,11 +281,11 @@ impl State {
             return false;
         };
         let other = grant.holder.is_some() && grant.holder != lease.record.holder;
-        let mut peers = self.peers.iter().enumerate();
-        let holder = peers.find(|(index, _)| names(&lease.record, *index));
+        let mut peers = self.peers.iter();
+        let holder = peers.find(|peer| names(&lease.record, peer.name));
         other
             && lease.record.has_token()
-            && holder.is_some_and(|(_, peer)| peer.tenure.known().is_none())
+            && holder.is_some_and(|peer| peer.tenure.known().is_none())
     }
 
     /// Tells every elector of a change of the Lease, each in its own time; `but` has heard already.
@@ -262,7 +296,7 @@ impl State {
             watcher.letter = watcher
                 .letter
                 .take()
-                .filter(|write| self.store.accepts(write));
+                .filter(|write| self.store.may_accept(write, Side::Elector));
             if !watcher.whole || but == Some(index) {
                 continue;
             }

@@ -17,13 +17,17 @@
 
 mod candidate;
 mod catalogue;
+mod clocks;
 mod elector;
 mod happen;
 mod intern;
 #[cfg(test)]
 mod meaning;
+mod misled;
 mod moves;
 mod numbers;
+mod quirk;
+mod registrant;
 mod report;
 mod reserve;
 mod run;
@@ -34,5 +38,5 @@ mod witness;
 mod world;
 
 pub use catalogue::runs;
-pub use report::{Report, table};
+pub use report::{Report, page, table};
 pub use run::Run;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use elector_protocol::{Instant, Renumber, Renumbering, Timestamp};
 
 use super::catalogue::runs;
+use super::clocks::Time;
 use super::moves::{Move, possible};
 use super::numbers::{Aging, NOW, timestamp};
 use super::search::Model;
@@ -116,7 +117,7 @@ fn following(world: &World, state: &State) -> Vec<State> {
 /// The key of what a state means.
 fn meaning(world: &mut World, state: &State) -> Key {
     let mut state = state.clone();
-    world.canonical(&mut state, None, false);
+    world.canonical(&mut state, None, Time::Stands);
     world.key(&state)
 }
 

@@ -1,8 +1,11 @@
 //! Everything that can happen next.
 
 use super::candidate::{Letter, Work};
+use super::clocks::Time;
 use super::elector::Act;
 use super::search::Course;
+use super::shortcut::Shortcut;
+use super::store::Side;
 use super::world::{State, World};
 
 /// One thing that happens.
@@ -10,6 +13,8 @@ use super::world::{State, World};
 pub(super) enum Move {
     /// Every clock goes on by its rate.
     Tick,
+    /// The same, but this candidate's clock stands still.
+    Sleep(usize),
     /// A candidate does one thing.
     Candidate(usize, CandidateMove),
     /// An elector does one thing.
@@ -18,6 +23,8 @@ pub(super) enum Move {
     LandPost,
     /// A stranger deletes the Lease.
     Delete,
+    /// A stranger creates the Lease, without a holder and with a short duration.
+    Create,
     /// A stranger makes the Lease look newborn.
     Blank,
     /// A stranger releases the Lease as client-go would.
@@ -47,6 +54,10 @@ pub(super) enum CandidateMove {
     WorkStops,
     /// Its work ends by itself.
     WorkEnds,
+    /// It is told to write a shorter duration from now on.
+    Shorten,
+    /// The reply to a renewal that it gave up comes after all.
+    LateReply,
     /// It looks at its own object, and answers.
     Answer,
     /// It dies and starts again under the same name.
@@ -88,6 +99,8 @@ impl Move {
                 CandidateMove::LandOrphan(_)
                 | CandidateMove::GiveUp
                 | CandidateMove::WorkEnds
+                | CandidateMove::Shorten
+                | CandidateMove::LateReply
                 | CandidateMove::Crash => Course::Whim,
             },
             Self::Elector(_, by) => match by {
@@ -98,7 +111,21 @@ impl Move {
                 ElectorMove::BreakWatch | ElectorMove::Restart => Course::Whim,
             },
             Self::LandPost => Course::Prompt,
-            Self::Delete | Self::Blank | Self::Wipe | Self::DeleteObject(_) => Course::Whim,
+            Self::Sleep(_)
+            | Self::Delete
+            | Self::Create
+            | Self::Blank
+            | Self::Wipe
+            | Self::DeleteObject(_) => Course::Whim,
+        }
+    }
+
+    /// What it does to the clocks.
+    pub(super) fn time(&self) -> Time {
+        match self {
+            Self::Tick => Time::Passes,
+            Self::Sleep(index) => Time::PassesBut(*index),
+            _ => Time::Stands,
         }
     }
 }
@@ -106,6 +133,9 @@ impl Move {
 /// All that can happen in a state.
 pub(super) fn possible(world: &World, state: &State) -> Vec<Move> {
     let mut moves = vec![Move::Tick];
+    if world.run.shortcut == Some(Shortcut::ClockStops) {
+        moves.extend((0..state.peers.len()).map(Move::Sleep));
+    }
     for index in 0..state.peers.len() {
         let of_candidate = |by| Move::Candidate(index, by);
         moves.extend(of_peer(world, state, index).into_iter().map(of_candidate));
@@ -145,6 +175,14 @@ fn of_peer(world: &World, state: &State, index: usize) -> Vec<CandidateMove> {
         Work::Stopping => moves.push(CandidateMove::WorkStops),
         Work::Idle | Work::Running => {}
     }
+    let quirk = &peer.quirk;
+    let shortens = run.shortcut.is_some_and(Shortcut::shortens);
+    if shortens && peer.work == Work::Running && !quirk.short {
+        moves.push(CandidateMove::Shorten);
+    }
+    if quirk.late_reply.is_some() {
+        moves.push(CandidateMove::LateReply);
+    }
     // Whoever is lame answers at once, before anything else can happen.
     if run.asks && run.lame != Some(index) && peer.is_asked(&state.store) {
         moves.push(CandidateMove::Answer);
@@ -165,7 +203,7 @@ fn of_watcher(world: &World, state: &State, index: usize) -> Vec<ElectorMove> {
     for act in &*world.acts(watcher, &state.store) {
         match act {
             // A write on what was replaced is dead (R2).
-            Act::Write(write) if !state.store.accepts(write) => {}
+            Act::Write(write) if !state.store.may_accept(write, Side::Elector) => {}
             Act::Write(_) if run.slow_electors => {
                 if watcher.letter.is_none() {
                     moves.push(ElectorMove::Send(act.clone()));
@@ -195,6 +233,9 @@ fn of_strangers(state: &State) -> Vec<Move> {
         moves.push(Move::LandPost);
     }
     let Some(lease) = &store.lease else {
+        if store.whims.creations > 0 {
+            moves.push(Move::Create);
+        }
         return moves;
     };
     if store.whims.deletions > 0 {

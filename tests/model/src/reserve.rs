@@ -14,14 +14,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use elector_protocol::elector::{PreferenceField, Settings};
-use elector_protocol::{Candidate, Identity, LeaseRecord, Renumber, ResourceVersion, Strategy};
+use elector_protocol::{Candidate, Identity, Renumber};
 
 use self::holder::Holder;
 use self::moves::{Move, possible};
 use super::elector::{Act, Watcher};
 use super::intern::{Interner, QuickMap, address};
-use super::numbers::{Aging, Assign, Numbers, timestamp};
-use super::run::{LEASE_DURATION, RENEW_DEADLINE, Run, Start};
+use super::numbers::{Aging, Assign, Numbers};
+use super::run::{Run, Timing};
 use super::search::{Model, Successor};
 use super::store::{NAMES, Property, Store};
 use super::world::{Key, rename};
@@ -67,6 +67,11 @@ pub(crate) struct World {
     /// Whether the elector reserves, and its address: it is interned, and kept for ever.
     acts: RefCell<Known>,
 }
+
+/// W of the holders, unless a run says otherwise.
+const LEASE_DURATION: Duration = Duration::from_secs(Timing::USUAL.lease);
+/// H of the holders.
+const RENEW_DEADLINE: Duration = Duration::from_secs(Timing::USUAL.belief);
 
 /// What an elector would do, where it has been asked before.
 type Known = QuickMap<(bool, usize), Rc<Vec<Act>>>;
@@ -114,22 +119,8 @@ impl World {
             marked: false,
             ..run.candidate(index)
         };
-        let mut store = Store {
-            revision: ResourceVersion(1),
-            lease: None,
-            objects: (0..run.candidates)
-                .map(|index| Some(object(index)))
-                .collect(),
-            post: None,
-            created: 0,
-            whims: run.whims,
-            answered: u8::MAX,
-            broken: None,
-        };
-        if run.start == Start::Released {
-            let born = LeaseRecord::born(Some(Strategy::oldest_emulation_version()));
-            store.create(born.released(timestamp(0)));
-        }
+        let objects = (0..run.candidates).map(|index| Some(object(index)));
+        let store = run.store(objects.collect());
         let mut state = State {
             mix,
             store: Rc::new(store),
@@ -228,13 +219,13 @@ impl Model for World {
     }
 
     fn key(&mut self, state: &State) -> Key {
-        let mut key = [0; 6];
+        let mut key = [0; 7];
         key[0] = u32::try_from(state.mix).unwrap_or(u32::MAX);
         key[1] = self.stores.index(&state.store);
-        for (slot, holder) in key[2..4].iter_mut().zip(&state.holders) {
+        for (slot, holder) in key[2..5].iter_mut().zip(&state.holders) {
             *slot = self.holders.index(holder);
         }
-        for (slot, watcher) in key[4..6].iter_mut().zip(&state.watchers) {
+        for (slot, watcher) in key[5..7].iter_mut().zip(&state.watchers) {
             *slot = self.watchers.index(watcher);
         }
         let [first, second] = self.run.mixes[state.mix].electors;
@@ -242,7 +233,7 @@ impl Model for World {
         let alike = first == second && one == other && matches!(self.run.lagging, 0 | 2);
         if alike && !self.run.slow_electors && state.watchers.len() == 2 {
             // Which of two equal electors is which makes no difference.
-            key[4..6].sort_unstable();
+            key[5..7].sort_unstable();
         }
         key
     }

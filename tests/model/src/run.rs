@@ -4,20 +4,23 @@ use std::time::Duration;
 
 use elector_protocol::{CandidateTiming, ElectorTiming};
 
+use super::clocks::{ALL, Mix};
 use super::reserve::Reserve;
 use super::shortcut::Shortcut;
-use super::store::{Property, Whims};
+use super::store::{Fence, Lax, Property, Whims};
 use super::witness::Witnesses;
 
 /// One world to search, and what must come of it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Run {
     pub(super) id: &'static str,
     /// What it is about, in a few words.
     pub(super) about: &'static str,
     /// The clocks. Each mix is a world of its own.
     pub(super) mixes: &'static [Mix],
-    /// How many candidates, one or two.
+    /// W, H and A.
+    pub(super) timing: Timing,
+    /// How many candidates, one to three.
     pub(super) candidates: usize,
     /// How many electors, one or two.
     pub(super) electors: usize,
@@ -28,6 +31,8 @@ pub struct Run {
     /// Whether an elector's write takes its time, or lands when it is sent. It is conditional on the very revision
     /// that was judged, so to land later is much the same as to be sent later.
     pub(super) slow_electors: bool,
+    /// Whether a POST takes its time, or lands when it is sent.
+    pub(super) slow_posts: bool,
     /// Whether electors crash and start again.
     pub(super) restarts: bool,
     /// Whether candidates are asked and answer. Otherwise all answer at once.
@@ -44,23 +49,37 @@ pub struct Run {
     pub(super) whims: Whims,
     /// The candidate that answers first and whose writes of the Lease are all refused.
     pub(super) lame: Option<usize>,
+    /// Whether all candidates bear one name.
+    pub(super) one_name: bool,
+    /// Whether the electors know W by what the candidates announce alone: the configured `W_max` is A.
+    pub(super) announced: bool,
+    /// What is held against its predecessors as a token.
+    pub(super) fence: Fence,
+    /// Which writes the server applies without their condition.
+    pub(super) lax: Lax,
     /// The rule that is broken on purpose.
     pub(super) shortcut: Option<Shortcut>,
     /// Where holders are client-go's: which electors reserve, and how holders count (R3 d).
     pub(super) reserve: Option<Reserve>,
     /// Whether it is the best candidate that must be within reach as a leader, or any.
     pub(super) best: bool,
+    /// What becomes of it in a full check.
+    pub(super) full: Full,
     /// What must come of it.
     pub(super) expectation: Expectation,
 }
 
-/// The clocks of one world: seconds for each tick.
+/// The constants that a run may vary, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mix {
-    /// Of the candidates.
-    pub(super) candidates: [u64; 2],
-    /// Of the electors.
-    pub(super) electors: [u64; 2],
+pub(super) struct Timing {
+    /// W of the candidates, and `W_max` of the electors.
+    pub(super) lease: u64,
+    /// H of the candidates.
+    pub(super) belief: u64,
+    /// A: how long a grant waits for its accept.
+    pub(super) accept: u64,
+    /// R: how long a holder waits between renewals.
+    pub(super) renew: u64,
 }
 
 /// Where a world starts.
@@ -70,6 +89,17 @@ pub(super) enum Start {
     Absent,
     /// The Lease has been released.
     Released,
+}
+
+/// What becomes of a run in a full check, which takes its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    /// It is the same.
+    Same,
+    /// It is searched then only.
+    Only,
+    /// It grows: these clocks, and so many electors that lag.
+    Grows(&'static [Mix], usize),
 }
 
 /// The verdict that a run must come to.
@@ -85,32 +115,17 @@ pub(super) enum Expectation {
     Trapped,
 }
 
-/// W of the candidates, and `W_max` of the electors.
-pub(super) const LEASE_DURATION: Duration = Duration::from_secs(6);
-/// H of the candidates: two ticks of a slow clock, as W is two ticks of a fast one. Equality is the limit of safety.
-pub(super) const RENEW_DEADLINE: Duration = Duration::from_secs(4);
-/// A: how long a grant waits for its accept.
-pub(super) const ACCEPT_WINDOW: Duration = Duration::from_secs(3);
+// === impl Timing ===
 
-/// Slow holders, fast electors: the worst case.
-pub(super) const WORST: &[Mix] = &[mix([2, 2], [3, 3])];
-/// The worst case, one with unlike candidates, and the opposite of the worst.
-pub(super) const SOME: &[Mix] = &[
-    mix([2, 2], [3, 3]),
-    mix([2, 3], [3, 3]),
-    mix([3, 3], [2, 2]),
-];
-/// Every mix of like electors.
-pub(super) const ALL: &[Mix] = &[
-    mix([2, 2], [3, 3]),
-    mix([2, 3], [3, 3]),
-    mix([3, 2], [3, 3]),
-    mix([3, 3], [3, 3]),
-    mix([2, 2], [2, 2]),
-    mix([2, 3], [2, 2]),
-    mix([3, 2], [2, 2]),
-    mix([3, 3], [2, 2]),
-];
+impl Timing {
+    /// Two ticks of a fast clock for W and two of a slow one for H: equality, the limit of safety.
+    pub(super) const USUAL: Self = Self {
+        lease: 6,
+        belief: 4,
+        accept: 3,
+        renew: 2,
+    };
+}
 
 // === impl Run ===
 
@@ -120,18 +135,21 @@ impl Run {
         self.id
     }
 
-    /// The same run with electors that all lag, or one of them where candidates are asked, and with every mix of clocks
-    /// where it has several: minutes and gigabytes, not seconds.
+    /// Whether it is left to a full check.
+    pub fn is_full_only(&self) -> bool {
+        self.full == Full::Only
+    }
+
+    /// The same run as a full check searches it.
     #[must_use]
-    pub fn at_large(self) -> Self {
-        Self {
-            mixes: if self.mixes.len() > 1 {
-                ALL
-            } else {
-                self.mixes
+    pub fn in_full(self) -> Self {
+        match self.full {
+            Full::Grows(mixes, lagging) => Self {
+                mixes,
+                lagging,
+                ..self
             },
-            lagging: if self.asks { 1 } else { self.electors },
-            ..self
+            Full::Same | Full::Only => self,
         }
     }
 
@@ -149,8 +167,27 @@ impl Run {
         match self.expectation {
             Expectation::Unsafe(expected) => property == expected,
             Expectation::Trapped => false,
-            Expectation::Safe(_) | Expectation::SafeAndLive(_) => true,
+            Expectation::Safe(_) | Expectation::SafeAndLive(_) => {
+                // What is safe and not a move of ours is a shortcut that costs nothing but the rule of form.
+                property != Property::AllowedMove
+                    || self.shortcut.is_none_or(Shortcut::is_well_formed)
+            }
         }
+    }
+
+    /// W of the candidates.
+    pub(super) fn lease_duration(&self) -> Duration {
+        Duration::from_secs(self.timing.lease)
+    }
+
+    /// H of the candidates.
+    pub(super) fn renew_deadline(&self) -> Duration {
+        Duration::from_secs(self.timing.belief)
+    }
+
+    /// A of electors and candidates.
+    pub(super) fn accept_window(&self) -> Duration {
+        Duration::from_secs(self.timing.accept)
     }
 
     /// The constants of the electors.
@@ -162,13 +199,18 @@ impl Run {
             _ if self.asks => second * 2,
             _ => Duration::ZERO,
         };
+        let by_what_was_seen = self.announced || self.shortcut == Some(Shortcut::SeenIsLongest);
         ElectorTiming {
-            accept_window: ACCEPT_WINDOW,
-            accept_window_max: ACCEPT_WINDOW,
+            accept_window: self.accept_window(),
+            accept_window_max: self.accept_window(),
             ack_window: second * 2,
             ack_window_unmarked: second * 2,
             fresh: if self.asks { second * 2 } else { never / 2 },
-            max_lease_duration: LEASE_DURATION,
+            max_lease_duration: if by_what_was_seen {
+                self.accept_window()
+            } else {
+                self.lease_duration()
+            },
             absent_lease_grace: (self.shortcut == Some(Shortcut::MissingIsFree))
                 .then_some(Duration::ZERO),
             passed_over,
@@ -183,22 +225,12 @@ impl Run {
     /// The constants of the candidates.
     pub(super) fn candidate_timing(&self) -> CandidateTiming {
         CandidateTiming {
-            lease_duration: match self.shortcut {
-                Some(Shortcut::ShortLease) => LEASE_DURATION / 2,
-                _ => LEASE_DURATION,
-            },
-            renew_deadline: RENEW_DEADLINE,
-            renew_interval: Duration::from_secs(2),
+            lease_duration: self.lease_duration(),
+            renew_deadline: self.renew_deadline(),
+            renew_interval: Duration::from_secs(self.timing.renew),
             retry_period: CandidateTiming::RETRY_MIN * 2,
             request_timeout: Duration::from_secs(1),
-            accept_window: ACCEPT_WINDOW,
+            accept_window: self.accept_window(),
         }
-    }
-}
-
-const fn mix(candidates: [u64; 2], electors: [u64; 2]) -> Mix {
-    Mix {
-        candidates,
-        electors,
     }
 }

@@ -1,30 +1,59 @@
 //! Rules broken on purpose: each must be caught, or the check proves nothing.
-
-use elector_protocol::elector::{Effect, Election, News};
-use elector_protocol::{Instant, LeaseRecord, LeaseSnapshot, Occupancy, Uid};
-
-use super::elector::Watcher;
-use super::numbers::NOW;
-use super::run::ACCEPT_WINDOW;
-use super::store::Store;
+//!
+//! A shortcut alters what a step is told or what becomes of its effects, never the step. What it does to an elector is
+//! in `misled`, what it does to a candidate in `quirk`.
 
 /// A plausible way to save a wait, a write or a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shortcut {
+    /// Expiry is judged by renewTime and the elector's own wall clock, which is so many seconds ahead.
+    JudgeByRenewTime(u64),
     /// Belief is counted from the reply to a write, not from its sending.
     CountFromReply,
+    /// An event of the watch that names the reader is enough to lead.
+    LeadByEvent,
     /// A fresh read of a record that names the reader is enough to lead.
     LeadByRead,
+    /// The lease is given up as soon as the work is told to stop.
+    ReleaseFirst,
     /// Before a release the Lease is read again, but the old local record says whether it is one's own.
     ReleaseByOldRecord,
     /// A missing Lease is created and granted at once.
     MissingIsFree,
+    /// The same, by an elector that never saw the Lease.
+    NeverSeenIsFree,
     /// An elector that has just started takes an unchanged record for expired.
     RestartExpires,
+    /// A preference also rewrites the duration of the live record.
+    PreferringShortens,
+    /// The preferred candidate is granted the lease a tick after the holder was told.
+    TakeFromTheTold,
+    /// Every record that bears one's name is taken for a grant, whatever token it has.
+    TrustTheName,
+    /// A holder writes a shorter duration from some moment on, and believes for H as before.
+    Shorten,
+    /// The same, with a shorter belief from the first such write; but a late reply to an older renewal still counts.
+    ShortenAndClamp,
+    /// The same, and older replies are forgotten.
+    ShortenAndForget,
+    /// Renewals look alike to the electors, as if their clock had not moved on.
+    RepeatRenewTime,
+    /// A grant leaves the term as it was.
+    KeepTerm,
+    /// Belief ends when a timer or an event gets its turn, not when the clock says so.
+    BelieveTilTold,
+    /// A holder's clock may stand still for a tick.
+    ClockStops,
     /// A born record is granted at once.
     BornIsFree,
+    /// An unheld record with a duration is granted when that has passed.
+    UnheldExpires,
+    /// `W_max` is what was seen of this lease, whatever is configured.
+    SeenIsLongest,
     /// After a proven absence the Lease is created by a POST that already names its holder.
     GrantByPost,
+    /// The same, as soon as every candidate has answered.
+    PostOnUnanimity,
     /// The wait for an unproven record counts from the first sight of its uid, not of the record.
     CountFromUid,
     /// A release is believed although the token of the term is still there.
@@ -32,12 +61,12 @@ pub(super) enum Shortcut {
     /// An unproven record is granted as soon as every candidate has answered. Those that lead, or may yet by a write
     /// under way, keep silent.
     GrantOnUnanimity,
+    /// A grant that has not been accepted yet is given to the best again at once.
+    RevokeGrants,
     /// The holder of an expired record is not granted the lease again.
     NeverTheSame,
     /// An electee that does not accept is not passed over.
     NobodyPassedOver,
-    /// W is below H on the holder's own, slower clock.
-    ShortLease,
     /// Every candidate counts as having answered when it is first seen.
     NobodyAsked,
     /// A placeholder lasts for less than the term that it replaces.
@@ -52,128 +81,24 @@ pub(super) enum Shortcut {
     ReserveWithoutToken,
 }
 
-/// Longer ago than any wait.
-const LONG_AGO: Instant = Instant::from_epoch(std::time::Duration::ZERO);
-
 // === impl Shortcut ===
 
 impl Shortcut {
-    /// What an elector makes of a revision: when it says it saw it, and what it says it saw.
-    pub(super) fn misread(self, watcher: &mut Watcher, snapshot: &mut LeaseSnapshot) -> Instant {
-        let record = &mut snapshot.record;
-        match self {
-            Self::BornIsFree if record.holder.is_none() && record.duration_seconds.is_none() => {
-                record.duration_seconds = Some(1);
-            }
-            Self::ReservedByRenewTime if record.reserved_from().is_some() => return LONG_AGO,
-            Self::RestartExpires if watcher.election == Election::unknown() => return LONG_AGO,
-            Self::TrustAnyRelease if record.holder.is_none() => {
-                (record.token, record.token_term) = (None, None);
-            }
-            Self::NobodyPassedOver => {
-                // Were it seen for what it is, its electee would be set aside. It is seen as free, and the grants that
-                // this would bring before its time are held back.
-                watcher.granted = record.is_unaccepted_grant().then_some(NOW);
-                if watcher.granted.is_some() {
-                    (record.holder, record.duration_seconds) = (None, Some(1));
-                }
-            }
-            Self::CountFromUid => {
-                let since = watcher.first_sight(&snapshot.uid);
-                if snapshot.record.occupancy() == Occupancy::Unproven {
-                    return since;
-                }
-            }
-            _ => {}
-        }
-        NOW
+    /// Whether every write is still one of the moves that the rules allow.
+    pub(super) fn is_well_formed(self) -> bool {
+        self != Self::ShortenAndForget
     }
 
-    /// What an elector makes of its decision.
-    pub(super) fn misdecide(self, effects: &mut Vec<Effect>, watcher: &Watcher, judge: &Judge<'_>) {
-        match self {
-            Self::MissingIsFree | Self::GrantByPost => {
-                effects.retain_mut(|effect| {
-                    let Effect::Create(record) = effect else {
-                        return true;
-                    };
-                    if let Some(granted) = judge.if_free(&watcher.election, None, record) {
-                        *record = granted;
-                        return true;
-                    }
-                    // While absence is not proven, nothing is sent by this route.
-                    self == Self::MissingIsFree
-                });
-            }
-            Self::NobodyPassedOver => {
-                let early = |granted: Instant| NOW < granted.after(ACCEPT_WINDOW);
-                let hold_back = watcher.granted.is_some_and(early);
-                effects.retain(|effect| !hold_back || !matches!(effect, Effect::Write(_)));
-            }
-            Self::NeverTheSame => {
-                let holder = watcher
-                    .election
-                    .lease()
-                    .and_then(|lease| lease.record.holder.clone());
-                effects.retain(|effect| {
-                    !matches!(effect, Effect::Write(write)
-                        if holder.is_some()
-                            && write.record.holder == holder
-                            && write.record.is_unaccepted_grant())
-                });
-            }
-            Self::GrantOnUnanimity => {
-                if let Some(lease) = watcher.election.lease()
-                    && lease.record.occupancy() == Occupancy::Unproven
-                    && watcher.all_answered(judge.store)
-                {
-                    let free = LeaseRecord {
-                        duration_seconds: Some(1),
-                        token: None,
-                        ..lease.record.clone()
-                    };
-                    if let Some(granted) =
-                        judge.if_free(&watcher.election, Some(lease.clone()), &free)
-                    {
-                        effects.push(Effect::Write(lease.replace(granted)));
-                    }
-                }
-            }
-            _ => self.misreserve(effects, watcher, judge),
-        }
+    /// Whether candidates keep silent while they lead, or may yet by a write under way.
+    pub(super) fn is_unanimous(self) -> bool {
+        matches!(self, Self::GrantOnUnanimity | Self::PostOnUnanimity)
     }
-}
 
-/// Asks the production step what it would do if things were otherwise.
-pub(super) struct Judge<'a> {
-    pub(super) store: &'a Store,
-    pub(super) step: &'a dyn Fn(&Election) -> Vec<Effect>,
-}
-
-// === impl Judge ===
-
-impl Judge<'_> {
-    /// The grant that would be written if the Lease had just become `record`.
-    pub(super) fn if_free(
-        &self,
-        election: &Election,
-        known: Option<LeaseSnapshot>,
-        record: &LeaseRecord,
-    ) -> Option<LeaseRecord> {
-        let mut election = election.clone();
-        let mut version = self.store.revision;
-        version.0 += 1;
-        let snapshot = LeaseSnapshot {
-            uid: known.map_or_else(|| Uid::new("hypothetical"), |known| known.uid),
-            version,
-            record: record.clone(),
-        };
-        election.handle_lease(NOW, snapshot, News::Event);
-        (self.step)(&election)
-            .into_iter()
-            .find_map(|effect| match effect {
-                Effect::Write(write) if write.record.is_unaccepted_grant() => Some(write.record),
-                _ => None,
-            })
+    /// Whether a holder may come to write a shorter duration.
+    pub(super) fn shortens(self) -> bool {
+        matches!(
+            self,
+            Self::Shorten | Self::ShortenAndClamp | Self::ShortenAndForget
+        )
     }
 }

@@ -1,12 +1,15 @@
 //! The API server: one Lease under compare-and-swap, the candidates' objects, and what is wrong with a write.
 
 use std::fmt;
+use std::time::Duration;
 
 use elector_protocol::elector::{Actor, Move, audit};
 use elector_protocol::{
-    Candidate, Identity, LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering,
-    ResourceVersion, Timestamp, Token, Uid,
+    Candidate, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering,
+    ResourceVersion, Term, Timestamp, Token, Uid,
 };
+
+use super::numbers::NOW;
 
 /// All that outlives a process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -14,7 +17,7 @@ pub(super) struct Store {
     /// The revision of the newest change of the Lease.
     pub(super) revision: ResourceVersion,
     pub(super) lease: Option<LeaseSnapshot>,
-    /// The candidates' objects, by the candidate's index.
+    /// The candidates' objects, by the index of the name.
     pub(super) objects: Vec<Option<Candidate>>,
     /// A POST that was sent and has not landed. It has no base, so it may land whenever the name is absent.
     pub(super) post: Option<LeaseRecord>,
@@ -24,6 +27,16 @@ pub(super) struct Store {
     pub(super) whims: Whims,
     /// Which candidates ever answered, one bit each.
     pub(super) answered: u8,
+    /// The highest token so far, where the run keeps it.
+    pub(super) highest: Highest,
+    /// When renewTime changed last, where the run keeps it.
+    pub(super) written: Option<Instant>,
+    /// The last revision of the Lease that was deleted, where a PUT may bring it back.
+    pub(super) gone: Option<(Uid, ResourceVersion)>,
+    /// Which writes are applied without their condition: the same in every state.
+    pub(super) lax: Lax,
+    /// Which properties are looked at, one bit each: the same in every state.
+    pub(super) watched: u8,
     /// What some write broke.
     pub(super) broken: Option<Property>,
 }
@@ -33,12 +46,58 @@ pub(super) struct Store {
 pub(super) struct Whims {
     /// Deletions of the Lease.
     pub(super) deletions: u8,
+    /// Creations of a Lease without a holder and with a short duration, as the built-in controller writes it.
+    pub(super) creations: u8,
     /// Writes that make the Lease look newborn.
     pub(super) blanks: u8,
     /// Releases of somebody else's term, as client-go writes them after a pause.
     pub(super) wipes: u8,
     /// Deletions of a candidate's object.
     pub(super) object_deletions: u8,
+}
+
+/// What is held against its predecessors as a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fence {
+    /// The revision that the accept replaced. Every earlier token is such a revision too, so it is below.
+    Base,
+    /// The same, and every token is compared with the highest before it.
+    Token,
+    /// The term, compared in the same way.
+    Term,
+}
+
+/// The highest token so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Highest {
+    /// It is not kept.
+    Unkept,
+    /// Tokens are revisions.
+    Token(Option<Token>),
+    /// Tokens are terms.
+    Term(Option<Term>),
+}
+
+/// Which writes of the Lease are applied without their condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Lax {
+    /// None.
+    Nothing,
+    /// Those of electors, as if they were patches.
+    Electors,
+    /// Those of candidates.
+    Candidates,
+    /// A PUT on the last revision of a deleted Lease, which creates the Lease again.
+    LastPut,
+    /// Every PUT while there is no Lease, as the server takes it where it carries no uid.
+    AnyPut,
+}
+
+/// Who writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Elector,
+    Candidate,
 }
 
 /// What must hold in every state.
@@ -63,10 +122,25 @@ pub(super) enum Landed {
     Conflict,
 }
 
-/// The candidates' names. The first one is the better one.
-pub(super) const NAMES: [&str; 2] = ["c0", "c1"];
+/// The candidates' names. The first one is the best one.
+pub(super) const NAMES: [&str; 3] = ["c0", "c1", "c2"];
 
 // === impl Property ===
+
+impl Property {
+    /// Every one of them.
+    pub(super) const ALL: [Self; 4] = [
+        Self::OneBeliever,
+        Self::AllowedMove,
+        Self::TokenGrows,
+        Self::ElecteeAnswered,
+    ];
+
+    /// Its bit in a set.
+    pub(super) const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
 
 impl fmt::Display for Property {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,26 +153,96 @@ impl fmt::Display for Property {
     }
 }
 
+// === impl Fence ===
+
+impl Fence {
+    /// Where counting begins.
+    pub(super) fn highest(self) -> Highest {
+        match self {
+            Self::Base => Highest::Unkept,
+            Self::Token => Highest::Token(None),
+            Self::Term => Highest::Term(None),
+        }
+    }
+}
+
+// === impl Highest ===
+
+impl Highest {
+    /// Takes in the token of an accept; false where it is not higher than every one before it.
+    fn raise(&mut self, accepted: &LeaseRecord) -> bool {
+        match self {
+            Self::Unkept => true,
+            Self::Token(highest) => {
+                let before = std::mem::replace(highest, accepted.token);
+                before < accepted.token
+            }
+            Self::Term(highest) => {
+                let before = highest.replace(accepted.term);
+                before.is_none_or(|before| before < accepted.term)
+            }
+        }
+    }
+}
+
+impl Renumber for Highest {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        match self {
+            Self::Unkept => {}
+            Self::Token(token) => token.renumber(by),
+            Self::Term(term) => term.renumber(by),
+        }
+    }
+}
+
 // === impl Store ===
 
 impl Store {
     /// Whether a write would be applied now.
-    pub(super) fn accepts(&self, write: &LeaseWrite) -> bool {
-        self.lease
-            .as_ref()
-            .is_some_and(|lease| lease.uid == write.uid && lease.version == write.version)
+    pub(super) fn accepts(&self, write: &LeaseWrite, side: Side) -> bool {
+        let unconditional = match self.lax {
+            Lax::Electors => side == Side::Elector,
+            Lax::Candidates => side == Side::Candidate,
+            Lax::Nothing | Lax::LastPut | Lax::AnyPut => false,
+        };
+        match &self.lease {
+            Some(lease) => {
+                unconditional || (lease.uid == write.uid && lease.version == write.version)
+            }
+            None => match self.lax {
+                Lax::AnyPut => true,
+                Lax::LastPut => self
+                    .gone
+                    .as_ref()
+                    .is_some_and(|(uid, version)| *uid == write.uid && *version == write.version),
+                Lax::Nothing | Lax::Electors | Lax::Candidates => false,
+            },
+        }
+    }
+
+    /// Whether a write may be applied at all, now or later. What is based on a revision that was replaced never is
+    /// (R2), unless the server is lax.
+    pub(super) fn may_accept(&self, write: &LeaseWrite, side: Side) -> bool {
+        self.accepts(write, side) || (self.lax == Lax::AnyPut && self.whims.deletions > 0)
     }
 
     /// Applies a write of ours, if its base still stands (R2), and holds it against the rules.
     pub(super) fn put(&mut self, write: &LeaseWrite, actor: &Actor<'_>) -> Landed {
-        let Some(before) = self.lease.clone().filter(|_| self.accepts(write)) else {
-            return Landed::Conflict;
+        let side = match actor {
+            Actor::Elector => Side::Elector,
+            Actor::Candidate(_) => Side::Candidate,
         };
+        if !self.accepts(write, side) {
+            return Landed::Conflict;
+        }
         let after = &write.record;
+        let Some(before) = self.lease.clone() else {
+            return self.create(after.clone());
+        };
         match audit(&before.record, after, actor) {
             Ok(Move::Accept) => {
-                // Every earlier token is a version that an earlier accept replaced, so it is below this base.
-                if after.token != Some(Token(before.version)) {
+                let is_base = after.token == Some(Token(before.version));
+                if !is_base || !self.highest.raise(after) {
                     self.note(Property::TokenGrows);
                 }
             }
@@ -123,7 +267,11 @@ impl Store {
         self.revision = next(self.revision);
         if let Some(lease) = &mut self.lease {
             lease.version = self.revision;
-            lease.record = change(&lease.record);
+            let record = change(&lease.record);
+            if self.written.is_some() && record.renew_time != lease.record.renew_time {
+                self.written = Some(NOW);
+            }
+            lease.record = record;
         }
     }
 
@@ -139,13 +287,25 @@ impl Store {
             record,
         });
         self.created += 1;
+        self.gone = None;
         Landed::Applied
     }
 
     /// Deletes the Lease.
     pub(super) fn delete(&mut self) {
         self.revision = next(self.revision);
-        self.lease = None;
+        let gone = self.lease.take();
+        if self.lax == Lax::LastPut {
+            self.gone = gone.map(|lease| (lease.uid, lease.version));
+        }
+    }
+
+    /// Lets time pass on the clock that renewTime is read from.
+    pub(super) fn age(&mut self, by: Duration, limit: Duration) {
+        if let Some(written) = &mut self.written {
+            let age = NOW.since(*written).saturating_add(by).min(limit);
+            *written = Instant::from_epoch(NOW.since_epoch().saturating_sub(age));
+        }
     }
 
     /// Writes a question or an answer into a candidate's object, if the revision still stands.
@@ -178,7 +338,9 @@ impl Store {
     }
 
     fn note(&mut self, property: Property) {
-        self.broken = self.broken.or(Some(property));
+        if self.watched & property.bit() != 0 {
+            self.broken = self.broken.or(Some(property));
+        }
     }
 }
 
@@ -188,6 +350,10 @@ impl Renumber for Store {
         self.lease.renumber(by);
         self.objects.renumber(by);
         self.post.renumber(by);
+        self.highest.renumber(by);
+        if let Some((_, version)) = &mut self.gone {
+            version.renumber(by);
+        }
     }
 }
 

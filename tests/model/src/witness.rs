@@ -5,15 +5,17 @@ use std::ops::{BitOr, BitOrAssign};
 
 /// A set of things that were seen, or are to be seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Witnesses(u8);
+pub(super) struct Witnesses(u16);
 
 /// In the order of their bits.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 9] = [
     "somebody leads",
     "a crashed holder is replaced",
     "a holder is told to make room",
     "a holder hands over",
     "somebody leads after a deletion",
+    "a process has two writes under way",
+    "a signal leaves the record as it was",
     "a lease is reserved",
     "a reserved lease is granted",
 ];
@@ -33,10 +35,19 @@ impl Witnesses {
     pub(super) const HANDS_OVER: Self = Self(8);
     /// Somebody leads under a Lease that was created after a deletion.
     pub(super) const RETURNS: Self = Self(16);
+    /// A process that gave up a write sends another, and both may land.
+    pub(super) const TWO_LETTERS: Self = Self(32);
+    /// A preference is written or withdrawn, and every stop-watch runs on.
+    pub(super) const SIGNALS: Self = Self(64);
     /// A placeholder takes the place of a holder.
-    pub(super) const RESERVES: Self = Self(32);
+    pub(super) const RESERVES: Self = Self(128);
     /// A lease is granted that was reserved.
-    pub(super) const FOLLOWS: Self = Self(64);
+    pub(super) const FOLLOWS: Self = Self(256);
+
+    /// These and those.
+    pub(super) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
 
     /// This, if it is so.
     pub(super) fn when(self, so: bool) -> Self {
@@ -58,7 +69,7 @@ impl BitOr for Witnesses {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        self.and(other)
     }
 }
 

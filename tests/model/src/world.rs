@@ -13,12 +13,14 @@ use elector_protocol::{
 };
 
 use super::candidate::Peer;
+use super::clocks::Time;
 use super::elector::{Act, Watcher};
 use super::intern::{Interner, QuickMap, address};
 use super::moves::{Move, possible};
 use super::numbers::{Aging, Assign, BUCKET, NOW, Numbers, timestamp};
-use super::run::{LEASE_DURATION, RENEW_DEADLINE, Run, Start};
+use super::run::{Run, Start};
 use super::search::{Model, Successor};
+use super::shortcut::Shortcut;
 use super::store::{NAMES, Property, Store};
 
 /// The whole world at one moment. Every clock reads [`NOW`].
@@ -58,8 +60,8 @@ struct Scratch {
     private: Numbers,
 }
 
-/// The numbers of a state's parts: mix, store, two candidates, two electors.
-pub(super) type Key = [u32; 6];
+/// The numbers of a state's parts: mix, store, three candidates, two electors.
+pub(super) type Key = [u32; 7];
 
 // === impl World ===
 
@@ -67,9 +69,9 @@ impl World {
     /// The world of a run.
     pub(super) fn new(run: Run) -> Self {
         let timing = run.candidate_timing();
-        let config = |name: &&str| {
+        let config = |index| {
             Arc::new(TenureConfig {
-                identity: identity(name),
+                identity: identity(NAMES[run.name_of(index)]),
                 timing: CandidateTiming::clone(&timing),
             })
         };
@@ -80,13 +82,13 @@ impl World {
             Duration::ZERO
         };
         Self {
-            ages: LEASE_DURATION,
+            ages: run.lease_duration(),
             sightings,
             settings: Settings {
                 timing: run.elector_timing(),
                 ..Settings::default()
             },
-            configs: NAMES[..run.candidates].iter().map(config).collect(),
+            configs: (0..run.candidates).map(config).collect(),
             stores: Interner::new(),
             peers: Interner::new(),
             watchers: Interner::new(),
@@ -97,14 +99,18 @@ impl World {
         }
     }
 
-    /// Lets a tick pass, or no time at all, and replaces every number by what it means. `before` is the state that
+    /// Lets time pass, or no time at all, and replaces every number by what it means. `before` is the state that
     /// this one was made from: what both share is canonical already, unless the store changed or time passed.
-    pub(super) fn canonical(&self, state: &mut State, before: Option<&State>, tick: bool) {
+    pub(super) fn canonical(&self, state: &mut State, before: Option<&State>, time: Time) {
         let mut scratch = self.scratch.borrow_mut();
         let Scratch { shared, private } = &mut *scratch;
         let mix = self.run.mixes[state.mix];
         let timing = &self.settings.timing;
-        let rate = |seconds: u64| Duration::from_secs(if tick { seconds } else { 0 });
+        let tick = time.passes();
+        if tick && state.store.written.is_some() {
+            let by = Duration::from_secs(mix.electors[0]);
+            Rc::make_mut(&mut state.store).age(by, self.ages);
+        }
         let before = before.filter(|before| !tick && Rc::ptr_eq(&before.store, &state.store));
         shared.clear();
         // Collecting leaves the store as it is, but it takes a store that could be changed.
@@ -113,8 +119,8 @@ impl World {
         let mut process = 0;
         for (index, seconds) in (0..state.peers.len()).zip(mix.candidates) {
             let aging = Aging {
-                by: rate(seconds),
-                limit: RENEW_DEADLINE,
+                by: Duration::from_secs(time.of_candidate(index, seconds)),
+                limit: self.run.renew_deadline(),
                 ..Aging::default()
             };
             let peer = &mut state.peers[index];
@@ -125,7 +131,7 @@ impl World {
         }
         for (index, seconds) in (0..state.watchers.len()).zip(mix.electors) {
             let aging = Aging {
-                by: rate(seconds),
+                by: Duration::from_secs(time.of_elector(seconds)),
                 limit: self.ages,
                 sightings: self.sightings,
                 passed_over: timing.passed_over,
@@ -164,27 +170,11 @@ impl World {
 
     fn start(&self, mix: usize) -> State {
         let run = &self.run;
-        let mut store = Store {
-            revision: ResourceVersion(1),
-            lease: None,
-            objects: (0..run.candidates)
-                .map(|index| Some(run.candidate(index)))
-                .collect(),
-            post: None,
-            created: 0,
-            whims: run.whims,
-            answered: if run.asks { 0 } else { u8::MAX },
-            broken: None,
-        };
-        if run.start == Start::Released {
-            let born = LeaseRecord::born(Some(Strategy::oldest_emulation_version()));
-            store.create(born.released(timestamp(0)));
-        }
-        let peers = self
-            .configs
-            .iter()
-            .enumerate()
-            .map(|(index, config)| Rc::new(Peer::new(index, Arc::clone(config))));
+        let objects = (0..=run.name_of(run.candidates - 1)).map(|index| Some(run.candidate(index)));
+        let store = run.store(objects.collect());
+        let peers = self.configs.iter().enumerate().map(|(index, config)| {
+            Rc::new(Peer::new(index, run.name_of(index), Arc::clone(config)))
+        });
         let watchers = (0..run.electors).map(|_| Rc::new(Watcher::new(None)));
         let mut state = State {
             mix,
@@ -192,7 +182,7 @@ impl World {
             peers: peers.collect(),
             watchers: watchers.collect(),
         };
-        self.canonical(&mut state, None, false);
+        self.canonical(&mut state, None, Time::Stands);
         state
     }
 }
@@ -213,14 +203,13 @@ impl Model for World {
         let successor = |by: Move| {
             let mut next = state.clone();
             let witnesses = next.happen(&by, self);
-            let tick = matches!(by, Move::Tick);
-            self.canonical(&mut next, Some(state), tick);
-            if tick {
+            self.canonical(&mut next, Some(state), by.time());
+            if by.time().passes() {
                 // Time may have ended a belief.
                 for peer in &mut next.peers {
                     Rc::make_mut(peer).catch_up(&next.store, &self.run);
                 }
-                self.canonical(&mut next, None, false);
+                self.canonical(&mut next, None, Time::Stands);
             }
             Successor {
                 course: by.course(),
@@ -233,20 +222,20 @@ impl Model for World {
     }
 
     fn key(&mut self, state: &State) -> Key {
-        let mut key = [0; 6];
+        let mut key = [0; 7];
         key[0] = u32::try_from(state.mix).unwrap_or(u32::MAX);
         key[1] = self.stores.index(&state.store);
-        for (slot, peer) in key[2..4].iter_mut().zip(&state.peers) {
+        for (slot, peer) in key[2..5].iter_mut().zip(&state.peers) {
             *slot = self.peers.index(peer);
         }
-        for (slot, watcher) in key[4..6].iter_mut().zip(&state.watchers) {
+        for (slot, watcher) in key[5..7].iter_mut().zip(&state.watchers) {
             *slot = self.watchers.index(watcher);
         }
         let [first, second] = self.run.mixes[state.mix].electors;
         let alike = first == second && matches!(self.run.lagging, 0 | 2) && !self.run.slow_electors;
         if alike && state.watchers.len() == 2 {
             // Which of two equal electors is which makes no difference.
-            key[4..6].sort_unstable();
+            key[5..7].sort_unstable();
         }
         key
     }
@@ -268,8 +257,8 @@ impl Model for World {
     }
 
     fn violation(&self, state: &State) -> Option<Property> {
-        let believers = state.peers.iter().filter(|peer| peer.believes()).count();
-        let found = if believers > 1 {
+        let believers = state.peers.iter().filter(|peer| peer.believes(&self.run));
+        let found = if believers.count() > 1 {
             Some(Property::OneBeliever)
         } else {
             state.store.broken
@@ -295,11 +284,13 @@ impl Model for World {
                 format!("{} {holder} for {duration}s{token}", lease.uid)
             },
         );
-        let believers: Vec<_> = NAMES
-            .iter()
+        let believers: Vec<_> = (0..)
             .zip(&state.peers)
-            .filter(|(_, peer)| peer.believes())
-            .map(|(name, _)| *name)
+            .filter(|(_, peer)| peer.believes(&self.run))
+            .map(|(index, peer)| match NAMES[peer.name] {
+                name if peer.name == index => name.to_owned(),
+                name => format!("another {name}"),
+            })
             .collect();
         format!("{lease}; believing: {believers:?}")
     }
@@ -308,6 +299,38 @@ impl Model for World {
 // === impl Run ===
 
 impl Run {
+    /// Which name the candidate of an index bears.
+    pub(super) fn name_of(&self, index: usize) -> usize {
+        if self.one_name { 0 } else { index }
+    }
+
+    /// The server as it stands at the start.
+    pub(super) fn store(&self, objects: Vec<Option<Candidate>>) -> Store {
+        let mut store = Store {
+            revision: ResourceVersion(1),
+            lease: None,
+            objects,
+            post: None,
+            created: 0,
+            whims: self.whims,
+            answered: if self.asks { 0 } else { u8::MAX },
+            highest: self.fence.highest(),
+            written: matches!(self.shortcut, Some(Shortcut::JudgeByRenewTime(_))).then_some(NOW),
+            gone: None,
+            lax: self.lax,
+            watched: Property::ALL
+                .into_iter()
+                .filter(|property| self.checks(*property))
+                .fold(0, |bits, property| bits | property.bit()),
+            broken: None,
+        };
+        if self.start == Start::Released {
+            let born = LeaseRecord::born(Some(Strategy::oldest_emulation_version()));
+            store.create(born.released(timestamp(0)));
+        }
+        store
+    }
+
     /// The object of a candidate as it stands at the start. The lower the index, the better the candidate.
     pub(super) fn candidate(&self, index: usize) -> Candidate {
         let emulation = format!("1.{index}.0");
@@ -321,7 +344,7 @@ impl Run {
             ping: None,
             renew: Some(timestamp(bucket)),
             marked: true,
-            announced: None,
+            announced: self.announced.then(|| self.lease_duration()),
             spec,
         }
     }

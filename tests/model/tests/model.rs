@@ -1,40 +1,74 @@
 //! The model check: one test for each run, as many at a time as there are processors, and a table of all at the end.
-//!
-//! Takes names to run and `--list` as any test program does, and `--at-large` for bigger worlds: electors that all lag,
-//! and every mix of clocks where a run has several. Those take minutes and gigabytes.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::{env, fs, io, thread};
 
-use elector_model::{Report, Run, runs, table};
+use clap::Parser;
+use elector_model::{Report, Run, page, runs, table};
+
+/// Search every state of small worlds that run the production step functions, and print what came of each.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask model")]
+struct Args {
+    /// Runs to search, by a part of their ids; a run of the full check by its whole id
+    names: Vec<String>,
+
+    /// Search the bigger worlds too: up to 40 minutes on two processors, and gigabytes
+    #[arg(long)]
+    full: bool,
+
+    /// Print the ids and what they are about, and search nothing
+    #[arg(long)]
+    list: bool,
+
+    /// Write the table to docs/proofs/model.md
+    #[arg(long, conflicts_with = "names")]
+    record: bool,
+
+    /// Print the shortest way to what was found also where it was expected
+    #[arg(long)]
+    trace: bool,
+
+    /// Take names for whole ids
+    #[arg(long)]
+    exact: bool,
+
+    /// How many runs are searched at a time; all processors by default
+    #[arg(long, value_name = "N")]
+    test_threads: Option<usize>,
+
+    /// Taken for the sake of `cargo test`: nothing is captured here
+    #[arg(long, visible_alias = "show-output", hide = true)]
+    nocapture: bool,
+
+    /// Taken for the sake of `cargo test`
+    #[arg(short, long, hide = true)]
+    quiet: bool,
+}
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let given = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    let runs = chosen(&arguments);
-    if given("--list") {
+    let args = Args::parse();
+    let runs = chosen(&args);
+    if args.list {
         for run in &runs {
             println!("{}: test", run.id());
         }
         return ExitCode::SUCCESS;
     }
-    let large = |run: Run| {
-        if given("--at-large") {
-            run.at_large()
-        } else {
-            run
-        }
-    };
-    let runs: Vec<Run> = runs.into_iter().map(large).collect();
     println!("\nrunning {} tests", runs.len());
-    let reports = check(&runs);
+    let reports = check(&runs, args.test_threads);
     for report in &reports {
         if let Some(failure) = &report.failure {
             println!("\n---- {} ----\n{failure}", report.run.id());
-            println!("{}", report.trace.join("\n"));
+        } else if args.trace && !report.trace.is_empty() {
+            println!("\n---- {} ----", report.run.id());
+        } else {
+            continue;
         }
+        println!("{}", report.trace.join("\n"));
     }
     let failed = reports.iter().filter(|report| report.failure.is_some());
     let failed = failed.count();
@@ -44,39 +78,47 @@ fn main() -> ExitCode {
         "test result: {word}. {} passed; {failed} failed",
         reports.len() - failed
     );
-    if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(101)
+    if failed > 0 {
+        return ExitCode::from(101);
     }
+    if args.record
+        && let Err(error) = record(&reports, args.full)
+    {
+        eprintln!("error: failed to write the table: {error}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
 }
 
-/// The runs that the arguments name by a part of their ids, or all.
-fn chosen(arguments: &[String]) -> Vec<Run> {
-    let exact = arguments.iter().any(|argument| argument == "--exact");
-    let names: Vec<&String> = arguments
-        .iter()
-        .filter(|argument| !argument.starts_with('-'))
-        .collect();
+/// The runs that the arguments ask for.
+fn chosen(args: &Args) -> Vec<Run> {
     let named = |run: &Run| {
-        let matches = |name: &&String| match exact {
-            true => run.id() == name.as_str(),
-            false => run.id().contains(name.as_str()),
-        };
-        names.is_empty() || names.iter().any(matches)
+        let by_part = !args.exact && (args.full || !run.is_full_only());
+        args.names
+            .iter()
+            .any(|name| run.id() == name || (by_part && run.id().contains(name.as_str())))
     };
-    runs().into_iter().filter(named).collect()
+    let asked_for = |run: &Run| match args.names.is_empty() {
+        true => args.full || !run.is_full_only(),
+        false => named(run),
+    };
+    let grown = |run: Run| if args.full { run.in_full() } else { run };
+    runs().into_iter().filter(asked_for).map(grown).collect()
 }
 
-/// Searches every world. The reports stand in the order of the runs.
-fn check(runs: &[Run]) -> Vec<Report> {
+/// Searches every world, the bigger ones first. The reports stand in the order of the runs.
+fn check(runs: &[Run], at_a_time: Option<usize>) -> Vec<Report> {
+    let mut order: Vec<usize> = (0..runs.len()).collect();
+    order.sort_by_key(|index| !runs[*index].is_full_only());
     let next = AtomicUsize::new(0);
     let reports = Mutex::new(Vec::new());
     let work = || {
         loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(run) = runs.get(index) else { return };
-            let report = run.clone().check();
+            let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                return;
+            };
+            let run = &runs[*index];
+            let report = run.check();
             let word = if report.failure.is_none() {
                 "ok"
             } else {
@@ -88,15 +130,29 @@ fn check(runs: &[Run]) -> Vec<Report> {
                 run.id(),
                 report.took.as_secs_f64()
             );
-            reports.push((index, report));
+            reports.push((*index, report));
         }
     };
+    let processors = || thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+        for _ in 0..at_a_time.unwrap_or_else(processors) {
             scope.spawn(work);
         }
     });
     let mut reports = reports.into_inner().unwrap_or_else(PoisonError::into_inner);
     reports.sort_by_key(|(index, _)| *index);
     reports.into_iter().map(|(_, report)| report).collect()
+}
+
+/// Writes the page of the proofs.
+fn record(reports: &[Report], full: bool) -> io::Result<()> {
+    let command = if full {
+        "cargo xtask model --full --record"
+    } else {
+        "cargo xtask model --record"
+    };
+    let package = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| "tests/model".into());
+    let folder = PathBuf::from(package).join("../../docs/proofs");
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("model.md"), page(reports, command))
 }

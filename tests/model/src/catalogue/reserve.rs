@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::super::clocks::{ALL, SOME};
 use super::super::reserve::{Counts, Reserve};
-use super::super::run::{ALL, Expectation, Run, SOME};
+use super::super::run::{Expectation, Run};
 use super::super::shortcut::Shortcut;
 use super::super::store::{Property, Whims};
 use super::super::witness::Witnesses;

@@ -4,9 +4,9 @@ use elector_protocol::LeaseSnapshot;
 use elector_protocol::elector::Effect;
 
 use super::super::elector::Watcher;
+use super::super::misled::Judge;
 use super::super::numbers::{FRESH, timestamp};
-use super::super::run::ACCEPT_WINDOW;
-use super::super::shortcut::{Judge, Shortcut};
+use super::super::shortcut::Shortcut;
 
 // === impl Shortcut ===
 
@@ -22,7 +22,8 @@ impl Shortcut {
         };
         match self {
             Self::ReserveBriefly => {
-                write.record.duration_seconds = i32::try_from(ACCEPT_WINDOW.as_secs()).ok();
+                write.record.duration_seconds =
+                    i32::try_from(judge.run.accept_window().as_secs()).ok();
             }
             Self::ReserveWithoutToken => {
                 (write.record.token, write.record.token_term) = (None, None);

@@ -8,7 +8,7 @@ use elector_protocol::{LeaseRecord, LeaseWrite, Occupancy};
 use super::super::elector::{Act, Watcher};
 use super::super::moves::ElectorMove;
 use super::super::numbers::{FRESH, timestamp};
-use super::super::store::Landed;
+use super::super::store::{Landed, Side};
 use super::super::witness::Witnesses;
 use super::holder::Letter;
 use super::moves::{HolderMove, Move};
@@ -94,7 +94,7 @@ impl State {
 
     /// A write of a candidate's reaches the store, which holds it against nothing: it is not one of ours.
     fn put(&mut self, write: &LeaseWrite, world: &World) {
-        if self.store.accepts(write) {
+        if self.store.accepts(write, Side::Candidate) {
             Rc::make_mut(&mut self.store).overwrite(|_| write.record.clone());
             self.lease_changed(world, None);
         }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use elector_protocol::{Identity, Instant, LeaseRecord, LeaseWrite, Renumber, Renumbering};
 
 use super::super::numbers::{FRESH, NOW, timestamp};
-use super::super::run::RENEW_DEADLINE;
-use super::super::store::{NAMES, Store, names};
+use super::super::store::{NAMES, Side, Store, names};
 use super::Counts;
+use super::RENEW_DEADLINE;
 
 /// One candidate's process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -107,11 +107,12 @@ impl Holder {
     /// Takes in what makes no difference to anybody: writes that can never land, and a belief that is over.
     pub(super) fn settle(&mut self, store: &Store) {
         if let Some(Letter::Sent(write, _)) = &self.letter
-            && !store.accepts(write)
+            && !store.accepts(write, Side::Candidate)
         {
             self.letter = None;
         }
-        self.orphans.retain(|write| store.accepts(write));
+        self.orphans
+            .retain(|write| store.accepts(write, Side::Candidate));
         if !self.believes() {
             self.since = None;
         }

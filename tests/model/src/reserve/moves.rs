@@ -4,6 +4,7 @@ use super::super::elector::Act;
 use super::super::moves::ElectorMove;
 use super::super::search::Course;
 use super::super::shortcut::Shortcut;
+use super::super::store::Side;
 use super::holder::Letter;
 use super::{State, World};
 
@@ -179,6 +180,6 @@ impl World {
     ) -> bool {
         let careless = self.run.shortcut == Some(Shortcut::ReserveWithoutBase)
             && write.record.reserved_from().is_some();
-        store.accepts(write) || (careless && store.lease.is_some())
+        store.accepts(write, Side::Elector) || (careless && store.lease.is_some())
     }
 }

@@ -1,0 +1,290 @@
+//! Shortcuts that end in two believers, in a token that does not grow, or in an electee that nobody asked.
+
+use super::super::run::{Expectation, Run, Start};
+use super::super::shortcut::Shortcut;
+use super::super::store::{Fence, Lax, Property, Whims};
+use super::{ASKED, BASE, BLANKED, DELETED, RENEWS_AT_WILL, TIDY, WIPED, broken, safe};
+
+/// The runs of this file.
+pub(super) fn runs() -> Vec<Run> {
+    [belief(), writes(), expiry(), terms(), vacancies()].concat()
+}
+
+/// When a candidate believes.
+fn belief() -> Vec<Run> {
+    vec![
+        broken(
+            "MC-M3",
+            "belief counted from the reply",
+            Shortcut::CountFromReply,
+            BASE,
+        ),
+        broken(
+            "MC-M4",
+            "lead on an event of the watch",
+            Shortcut::LeadByEvent,
+            BASE,
+        ),
+        broken(
+            "MC-M4b",
+            "lead after a fresh read",
+            Shortcut::LeadByRead,
+            BASE,
+        ),
+        broken(
+            "MC-M5",
+            "release first, stop after",
+            Shortcut::ReleaseFirst,
+            BASE,
+        ),
+        Run {
+            one_name: true,
+            ..broken(
+                "MC-M13",
+                "two processes of one name, which trust it",
+                Shortcut::TrustTheName,
+                BASE,
+            )
+        },
+        broken("MC-M14", "a holder shortens W", Shortcut::Shorten, BASE),
+        Run {
+            timing: RENEWS_AT_WILL,
+            ..broken(
+                "MC-M14b",
+                "it shortens H too, but counts late replies",
+                Shortcut::ShortenAndClamp,
+                BASE,
+            )
+        },
+        broken(
+            "MC-M19",
+            "belief ends when a timer runs",
+            Shortcut::BelieveTilTold,
+            BASE,
+        ),
+        broken(
+            "MC-M20",
+            "the holder's clock stops in suspend",
+            Shortcut::ClockStops,
+            BASE,
+        ),
+    ]
+}
+
+/// How the Lease is written.
+fn writes() -> Vec<Run> {
+    let forbidden = |run| Run {
+        expectation: Expectation::Unsafe(Property::AllowedMove),
+        ..run
+    };
+    let old_record = |id, about| Run {
+        lagging: 0,
+        releases: true,
+        ..broken(id, about, Shortcut::ReleaseByOldRecord, BASE)
+    };
+    let lax = |id, about, lax, run| Run {
+        lax,
+        expectation: Expectation::Unsafe(Property::OneBeliever),
+        ..safe(id, about, run)
+    };
+    vec![
+        forbidden(old_record(
+            "MC-M6",
+            "release judged by the old record: a wiped term",
+        )),
+        old_record("MC-M6b", "the same: two leaders"),
+        lax(
+            "MC-M7",
+            "electors write without a condition",
+            Lax::Electors,
+            BASE,
+        ),
+        lax(
+            "MC-M8",
+            "holders write without a condition",
+            Lax::Candidates,
+            BASE,
+        ),
+        lax(
+            "MC-S12b",
+            "any PUT recreates a deleted lease",
+            Lax::AnyPut,
+            Run {
+                whims: DELETED,
+                ..BASE
+            },
+        ),
+        Run {
+            start: Start::Absent,
+            whims: DELETED,
+            ..broken(
+                "MC-RT1",
+                "grants by POST, which may land late",
+                Shortcut::GrantByPost,
+                BASE,
+            )
+        },
+        Run {
+            start: Start::Absent,
+            whims: DELETED,
+            ..broken(
+                "MC-RT2",
+                "the same on unanimous answers",
+                Shortcut::PostOnUnanimity,
+                ASKED,
+            )
+        },
+    ]
+}
+
+/// When a live record is taken from its holder.
+fn expiry() -> Vec<Run> {
+    vec![
+        Run {
+            lagging: 0,
+            ..broken(
+                "MC-M1",
+                "renewTime judged by a clock that is a tick ahead",
+                Shortcut::JudgeByRenewTime(3),
+                BASE,
+            )
+        },
+        broken(
+            "MC-M10",
+            "a restarted elector expires the record",
+            Shortcut::RestartExpires,
+            BASE,
+        ),
+        broken(
+            "MC-M11",
+            "a preference rewrites the duration",
+            Shortcut::PreferringShortens,
+            BASE,
+        ),
+        broken(
+            "MC-M12",
+            "taken a tick after the holder was told",
+            Shortcut::TakeFromTheTold,
+            BASE,
+        ),
+        broken(
+            "MC-M16",
+            "renewals look alike to the electors",
+            Shortcut::RepeatRenewTime,
+            BASE,
+        ),
+    ]
+}
+
+/// What a token is worth, and an electee.
+fn terms() -> Vec<Run> {
+    let stale = |id, about, whims| Run {
+        fence: Fence::Term,
+        whims,
+        expectation: Expectation::Unsafe(Property::TokenGrows),
+        ..safe(id, about, BASE)
+    };
+    vec![
+        Run {
+            fence: Fence::Term,
+            expectation: Expectation::Unsafe(Property::TokenGrows),
+            ..broken("MC-M17", "a grant keeps the term", Shortcut::KeepTerm, BASE)
+        },
+        stale("MC-M17b", "the term as the token, a deletion", DELETED),
+        stale("MC-M17c", "the term as the token, a lease blanked", BLANKED),
+        Run {
+            expectation: Expectation::Unsafe(Property::ElecteeAnswered),
+            ..broken(
+                "MC-M21",
+                "elected without having answered",
+                Shortcut::NobodyAsked,
+                ASKED,
+            )
+        },
+    ]
+}
+
+/// When a lease without a holder is free.
+fn vacancies() -> Vec<Run> {
+    let with = |whims, run| Run { whims, ..run };
+    vec![
+        with(
+            DELETED,
+            broken(
+                "MC-M9",
+                "missing lease granted at once",
+                Shortcut::MissingIsFree,
+                BASE,
+            ),
+        ),
+        with(
+            DELETED,
+            broken(
+                "MC-M9b",
+                "the same, if never seen",
+                Shortcut::NeverSeenIsFree,
+                BASE,
+            ),
+        ),
+        with(
+            DELETED,
+            broken(
+                "MC-F3",
+                "born record granted at once",
+                Shortcut::BornIsFree,
+                BASE,
+            ),
+        ),
+        with(
+            BLANKED,
+            broken(
+                "MC-X1",
+                "unproven record counted from its uid",
+                Shortcut::CountFromUid,
+                BASE,
+            ),
+        ),
+        with(
+            WIPED,
+            broken(
+                "MC-X2",
+                "release judged without the token",
+                Shortcut::TrustAnyRelease,
+                BASE,
+            ),
+        ),
+        with(
+            Whims {
+                object_deletions: 1,
+                ..BLANKED
+            },
+            broken(
+                "MC-X3",
+                "unanimous answers, an object deleted",
+                Shortcut::GrantOnUnanimity,
+                ASKED,
+            ),
+        ),
+        with(
+            Whims {
+                creations: 1,
+                ..DELETED
+            },
+            broken(
+                "MC-X4",
+                "an unheld record expires by its duration",
+                Shortcut::UnheldExpires,
+                TIDY,
+            ),
+        ),
+        with(
+            BLANKED,
+            broken(
+                "MC-X6",
+                "W known by what was seen alone",
+                Shortcut::SeenIsLongest,
+                BASE,
+            ),
+        ),
+    ]
+}

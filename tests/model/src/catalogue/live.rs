@@ -1,0 +1,103 @@
+//! From every state a leader, or the best one, is within reach without a fault; and where it is not.
+
+use super::super::clocks::WORST;
+use super::super::run::{Expectation, Full, Run};
+use super::super::shortcut::Shortcut;
+use super::super::store::Whims;
+use super::super::witness::Witnesses;
+use super::{ASKED, BASE, DELETED, HANDED_OVER, LED, TIDY, safe};
+
+/// The runs of this file.
+pub(super) fn runs() -> Vec<Run> {
+    let mut runs = live();
+    runs.extend(trapped());
+    runs
+}
+
+fn live() -> Vec<Run> {
+    let live = |witnesses, run| Run {
+        expectation: Expectation::SafeAndLive(witnesses),
+        ..run
+    };
+    vec![
+        live(
+            HANDED_OVER,
+            Run {
+                best: true,
+                ..safe("MC-L0", "from every state the best comes to lead", ASKED)
+            },
+        ),
+        live(
+            HANDED_OVER,
+            safe("MC-L1", "from every state somebody comes to lead", BASE),
+        ),
+        live(
+            LED.and(Witnesses::RETURNS),
+            Run {
+                whims: Whims {
+                    blanks: 1,
+                    wipes: 1,
+                    ..DELETED
+                },
+                best: true,
+                ..safe("MC-L2", "the best, whatever strangers did", TIDY)
+            },
+        ),
+        live(
+            HANDED_OVER,
+            Run {
+                electors: 2,
+                lagging: 0,
+                full: Full::Grows(WORST, 1),
+                ..safe("MC-L3", "somebody, with 2 electors", BASE)
+            },
+        ),
+        live(
+            HANDED_OVER,
+            Run {
+                electors: 2,
+                lagging: 0,
+                best: true,
+                full: Full::Only,
+                ..safe("MC-L4", "the best, with 2 electors, asked", ASKED)
+            },
+        ),
+    ]
+}
+
+/// Shortcuts that end where nobody can lead any more.
+fn trapped() -> Vec<Run> {
+    let trapped = |id, about, shortcut, run| Run {
+        id,
+        about,
+        shortcut: Some(shortcut),
+        expectation: Expectation::Trapped,
+        ..run
+    };
+    vec![
+        trapped(
+            "MC-L5",
+            "a lone holder that expired is not granted again",
+            Shortcut::NeverTheSame,
+            Run {
+                candidates: 1,
+                ..TIDY
+            },
+        ),
+        trapped(
+            "MC-L6",
+            "an expired holder is not granted again",
+            Shortcut::NeverTheSame,
+            TIDY,
+        ),
+        trapped(
+            "MC-X7",
+            "the best never accepts, and is not passed over",
+            Shortcut::NobodyPassedOver,
+            Run {
+                lame: Some(0),
+                ..ASKED
+            },
+        ),
+    ]
+}

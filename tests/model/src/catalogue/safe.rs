@@ -1,0 +1,216 @@
+//! The rules as they are, in worlds that differ in what may go wrong.
+
+use super::super::clocks::{ALL, SOME, WORST};
+use super::super::run::{Full, Run, Start, Timing};
+use super::super::store::{Fence, Lax};
+use super::super::witness::Witnesses;
+use super::{ASKED, BASE, DELETED, DELETED_TWICE, HANDED_OVER, LED, TIDY, met, safe};
+
+/// The runs of this file.
+pub(super) fn runs() -> Vec<Run> {
+    [few(), many(), letters(), absence(), tokens()].concat()
+}
+
+/// Two candidates, one or two electors.
+fn few() -> Vec<Run> {
+    vec![
+        Run {
+            mixes: SOME,
+            full: Full::Grows(ALL, 1),
+            ..safe("MC-S0", "1 elector, candidates asked and answering", ASKED)
+        },
+        Run {
+            electors: 2,
+            slow_electors: true,
+            full: Full::Grows(ALL, 1),
+            ..safe("MC-S1", "2 electors, whose writes take their time", TIDY)
+        },
+        Run {
+            electors: 2,
+            lagging: 0,
+            full: Full::Grows(WORST, 1),
+            ..safe("MC-S2", "2 electors, candidates asked and answering", ASKED)
+        },
+        Run {
+            electors: 2,
+            releases: true,
+            full: Full::Grows(ALL, 1),
+            ..safe("MC-G1", "short grants, W from the accept, orphans", BASE)
+        },
+        Run {
+            electors: 2,
+            releases: true,
+            timing: Timing {
+                accept: 2,
+                ..Timing::USUAL
+            },
+            ..safe("MC-G3", "the same with A = W/3", TIDY)
+        },
+    ]
+}
+
+/// Three candidates.
+fn many() -> Vec<Run> {
+    let three = Run {
+        candidates: 3,
+        full: Full::Only,
+        ..TIDY
+    };
+    vec![
+        safe(
+            "MC-B1",
+            "3 candidates, asked and answering",
+            Run {
+                asks: true,
+                ..three
+            },
+        ),
+        Run {
+            electors: 2,
+            lagging: 0,
+            ..safe("MC-S5", "3 candidates, 2 electors", three)
+        },
+        Run {
+            releases: true,
+            ..safe("MC-G2", "3 candidates, holders that let go", three)
+        },
+        met(
+            HANDED_OVER.and(Witnesses::RETURNS),
+            Run {
+                whims: DELETED,
+                ..safe("MC-Y2", "all rules, 3 candidates, 1 deletion", three)
+            },
+        ),
+        met(
+            HANDED_OVER.and(Witnesses::RETURNS),
+            Run {
+                electors: 2,
+                lagging: 0,
+                releases: true,
+                whims: DELETED,
+                ..safe("MC-S14", "all at once: 3 candidates, 2 electors", three)
+            },
+        ),
+    ]
+}
+
+/// What becomes of letters.
+fn letters() -> Vec<Run> {
+    vec![
+        met(
+            HANDED_OVER.and(Witnesses::TWO_LETTERS),
+            Run {
+                orphans: 2,
+                ..safe("MC-S3", "three writes of one process under way", BASE)
+            },
+        ),
+        met(
+            HANDED_OVER.and(Witnesses::SIGNALS),
+            Run {
+                backlog: 2,
+                ..safe(
+                    "MC-S4",
+                    "stop-watches on the record, not its revision",
+                    BASE,
+                )
+            },
+        ),
+        Run {
+            releases: true,
+            ..safe("MC-S10", "the holder writes its successor", BASE)
+        },
+    ]
+}
+
+/// The Lease is deleted, or was never there.
+fn absence() -> Vec<Run> {
+    let returns = LED.and(Witnesses::RETURNS);
+    vec![
+        met(
+            returns,
+            Run {
+                whims: DELETED,
+                ..safe("MC-S6", "a stranger deletes the lease", BASE)
+            },
+        ),
+        met(
+            returns,
+            Run {
+                start: Start::Absent,
+                whims: DELETED_TWICE,
+                ..safe("MC-F1", "no lease at first, and 2 deletions", TIDY)
+            },
+        ),
+        met(
+            returns,
+            Run {
+                electors: 2,
+                whims: DELETED_TWICE,
+                full: Full::Grows(WORST, 1),
+                ..safe("MC-Y1", "all rules, 2 electors, 2 deletions", TIDY)
+            },
+        ),
+        met(
+            returns,
+            Run {
+                mixes: SOME,
+                releases: true,
+                whims: DELETED,
+                full: Full::Grows(ALL, 1),
+                ..safe("MC-Y4", "all rules, all clocks, 1 deletion", TIDY)
+            },
+        ),
+        met(
+            returns,
+            Run {
+                electors: 2,
+                lagging: 0,
+                releases: true,
+                whims: DELETED,
+                full: Full::Only,
+                ..safe("MC-B3", "all at once: 2 electors, asked, 1 deletion", ASKED)
+            },
+        ),
+        met(
+            returns,
+            Run {
+                whims: DELETED,
+                lax: Lax::LastPut,
+                ..safe(
+                    "MC-S12",
+                    "a PUT on its last revision recreates a lease",
+                    BASE,
+                )
+            },
+        ),
+    ]
+}
+
+/// Tokens are kept and compared.
+fn tokens() -> Vec<Run> {
+    let returns = HANDED_OVER.and(Witnesses::RETURNS);
+    vec![
+        Run {
+            releases: true,
+            fence: Fence::Term,
+            ..safe("MC-S8", "the term as the token, no deletion", BASE)
+        },
+        met(
+            returns,
+            Run {
+                releases: true,
+                whims: DELETED_TWICE,
+                fence: Fence::Token,
+                ..safe("MC-S9", "our token, 2 deletions", TIDY)
+            },
+        ),
+        met(
+            returns,
+            Run {
+                whims: DELETED,
+                fence: Fence::Token,
+                ..safe("MC-Y3", "our token, hand-offs, orphans, 1 deletion", BASE)
+            },
+        ),
+    ]
+}

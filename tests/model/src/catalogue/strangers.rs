@@ -1,0 +1,158 @@
+//! What strangers do to the Lease, and what shortcuts do that turn out to be harmless: the runs with a shortcut, done
+//! right.
+
+use super::super::clocks::SOME;
+use super::super::run::{Expectation, Full, Run, Start};
+use super::super::shortcut::Shortcut;
+use super::super::store::Whims;
+use super::super::witness::Witnesses;
+use super::{
+    ASKED, BASE, BLANKED, DELETED, DELETED_TWICE, HANDED_OVER, LED, NO_WHIMS, RENEWS_AT_WILL, TIDY,
+    WIPED, met, safe,
+};
+
+/// The runs of this file.
+pub(super) fn runs() -> Vec<Run> {
+    [done_right(), harmless(), unanimous()].concat()
+}
+
+fn done_right() -> Vec<Run> {
+    let returns = LED.and(Witnesses::RETURNS);
+    vec![
+        Run {
+            whims: BLANKED,
+            ..safe("MC-X1-off", "a stranger blanks the lease", BASE)
+        },
+        Run {
+            whims: WIPED,
+            ..safe("MC-X2-off", "a stranger releases somebody's term", BASE)
+        },
+        met(
+            returns,
+            Run {
+                whims: Whims {
+                    creations: 1,
+                    ..DELETED
+                },
+                ..safe("MC-X4-off", "the built-in recreates the lease", TIDY)
+            },
+        ),
+        met(
+            Witnesses::LEADS,
+            Run {
+                one_name: true,
+                ..safe("MC-X5", "two processes of one name, told apart by R8", BASE)
+            },
+        ),
+        Run {
+            announced: true,
+            whims: BLANKED,
+            ..safe("MC-X6-off", "W known by what candidates announce", BASE)
+        },
+        Run {
+            mixes: SOME,
+            lame: Some(0),
+            expectation: Expectation::SafeAndLive(Witnesses::LEADS.and(Witnesses::YIELDS)),
+            ..safe(
+                "MC-X7-off",
+                "the best never accepts, and is passed over",
+                ASKED,
+            )
+        },
+    ]
+}
+
+fn harmless() -> Vec<Run> {
+    let with = |shortcut, run| Run {
+        shortcut: Some(shortcut),
+        ..run
+    };
+    vec![
+        with(
+            Shortcut::JudgeByRenewTime(0),
+            Run {
+                lagging: 0,
+                ..safe("MC-M1-off", "renewTime judged by clocks that agree", BASE)
+            },
+        ),
+        with(
+            Shortcut::ShortenAndForget,
+            Run {
+                timing: RENEWS_AT_WILL,
+                ..safe(
+                    "MC-S7",
+                    "a holder shortens W and H, forgets old replies",
+                    BASE,
+                )
+            },
+        ),
+        with(
+            Shortcut::RevokeGrants,
+            safe("MC-S11", "an elector revokes its grants at once", BASE),
+        ),
+    ]
+}
+
+/// Grants on unanimous answers are safe as long as no object is deleted (and so are no rule of ours).
+fn unanimous() -> Vec<Run> {
+    let unanimous = |shortcut, run| Run {
+        shortcut: Some(shortcut),
+        ..run
+    };
+    let returns = LED.and(Witnesses::RETURNS);
+    vec![
+        unanimous(
+            Shortcut::PostOnUnanimity,
+            met(
+                returns,
+                Run {
+                    slow_posts: false,
+                    whims: DELETED,
+                    ..safe(
+                        "MC-S6b",
+                        "granted by POST on unanimity, landing at once",
+                        ASKED,
+                    )
+                },
+            ),
+        ),
+        unanimous(
+            Shortcut::PostOnUnanimity,
+            met(
+                returns,
+                Run {
+                    electors: 2,
+                    lagging: 0,
+                    slow_posts: false,
+                    whims: DELETED_TWICE,
+                    full: Full::Only,
+                    ..safe("MC-S6c", "the same with 2 electors, 2 deletions", ASKED)
+                },
+            ),
+        ),
+        unanimous(
+            Shortcut::GrantOnUnanimity,
+            met(
+                returns,
+                Run {
+                    start: Start::Absent,
+                    whims: DELETED,
+                    ..safe("MC-F2", "born records granted on unanimity", ASKED)
+                },
+            ),
+        ),
+        unanimous(
+            Shortcut::GrantOnUnanimity,
+            met(
+                HANDED_OVER,
+                Run {
+                    whims: Whims {
+                        blanks: 1,
+                        ..NO_WHIMS
+                    },
+                    ..safe("MC-X3-off", "unanimous answers, no object deleted", ASKED)
+                },
+            ),
+        ),
+    ]
+}

@@ -1,0 +1,71 @@
+//! Clocks: how fast each process's clock runs, and how time passes.
+
+/// The clocks of one world: seconds for each tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mix {
+    /// Of the candidates.
+    pub(super) candidates: [u64; 3],
+    /// Of the electors.
+    pub(super) electors: [u64; 2],
+}
+
+/// What a move does to the clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Time {
+    /// No time passes.
+    Stands,
+    /// Every clock goes on by its rate.
+    Passes,
+    /// The same, but this candidate's clock stands still.
+    PassesBut(usize),
+}
+
+/// Slow holders, fast electors: the worst case.
+pub(super) const WORST: &[Mix] = &[mix([2, 2, 2], [3, 3])];
+/// The worst case, one with unlike candidates, and the opposite of the worst.
+pub(super) const SOME: &[Mix] = &[
+    mix([2, 2, 2], [3, 3]),
+    mix([2, 3, 2], [3, 3]),
+    mix([3, 3, 3], [2, 2]),
+];
+/// Every mix of like electors.
+pub(super) const ALL: &[Mix] = &[
+    mix([2, 2, 2], [3, 3]),
+    mix([2, 3, 2], [3, 3]),
+    mix([3, 2, 3], [3, 3]),
+    mix([3, 3, 3], [3, 3]),
+    mix([2, 2, 2], [2, 2]),
+    mix([2, 3, 2], [2, 2]),
+    mix([3, 2, 3], [2, 2]),
+    mix([3, 3, 3], [2, 2]),
+];
+
+// === impl Time ===
+
+impl Time {
+    /// Whether any time passes.
+    pub(super) fn passes(self) -> bool {
+        self != Self::Stands
+    }
+
+    /// How much time passes for the candidate of this index.
+    pub(super) fn of_candidate(self, index: usize, rate: u64) -> u64 {
+        match self {
+            Self::Stands => 0,
+            Self::PassesBut(stopped) if stopped == index => 0,
+            Self::Passes | Self::PassesBut(_) => rate,
+        }
+    }
+
+    /// How much time passes for an elector.
+    pub(super) fn of_elector(self, rate: u64) -> u64 {
+        if self.passes() { rate } else { 0 }
+    }
+}
+
+const fn mix(candidates: [u64; 3], electors: [u64; 2]) -> Mix {
+    Mix {
+        candidates,
+        electors,
+    }
+}

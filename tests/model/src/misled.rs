@@ -1,0 +1,288 @@
+//! What a shortcut does to an elector: it misreads what it sees, or carries out something else than was decided.
+
+use std::time::Duration;
+
+use elector_protocol::elector::{Effect, Election, News};
+use elector_protocol::{Instant, LeaseRecord, LeaseSnapshot, Occupancy, Uid};
+
+use super::elector::Watcher;
+use super::numbers::{FRESH, NOW, timestamp};
+use super::run::Run;
+use super::shortcut::Shortcut;
+use super::store::Store;
+
+/// What an elector keeps in mind for the sake of a shortcut.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Notes {
+    /// When it first saw the Lease's uid.
+    first_sight: Option<(Uid, Instant)>,
+    /// When it first saw the grant, or the preference, that it watches.
+    pub(super) noted: Option<Instant>,
+    /// Who answered since it saw the newest record, one bit each.
+    pub(super) heard: u8,
+    /// Whether it ever saw the Lease.
+    saw: bool,
+}
+
+/// Asks the production step what it would do if things were otherwise.
+pub(super) struct Judge<'a> {
+    pub(super) run: &'a Run,
+    pub(super) store: &'a Store,
+    pub(super) step: &'a dyn Fn(&Election) -> Vec<Effect>,
+}
+
+/// Longer ago than any wait.
+const LONG_AGO: Instant = Instant::from_epoch(Duration::ZERO);
+/// One tick of a fast clock, and the duration that a record is shortened to.
+pub(super) const TICK: Duration = Duration::from_secs(3);
+/// The same on the wire.
+pub(super) const TICK_SECONDS: i32 = 3;
+
+// === impl Shortcut ===
+
+impl Shortcut {
+    /// What an elector makes of a revision: when it says it saw it, and what it says it saw.
+    pub(super) fn misread(
+        self,
+        watcher: &mut Watcher,
+        snapshot: &mut LeaseSnapshot,
+        store: &Store,
+        run: &Run,
+    ) -> Instant {
+        let record = &mut snapshot.record;
+        let unheld = record.holder.is_none();
+        match self {
+            Self::JudgeByRenewTime(ahead) => {
+                let written = store.written.unwrap_or(NOW);
+                return before(written, Duration::from_secs(ahead));
+            }
+            Self::BornIsFree if unheld && record.duration_seconds.is_none() => {
+                record.duration_seconds = Some(1);
+            }
+            Self::UnheldExpires if record.occupancy() == Occupancy::Unproven => {
+                if let Some(duration) = record.duration() {
+                    return before(NOW, run.lease_duration().saturating_sub(duration));
+                }
+            }
+            Self::ReservedByRenewTime if record.reserved_from().is_some() => return LONG_AGO,
+            Self::RestartExpires if watcher.election == Election::unknown() => return LONG_AGO,
+            Self::TrustAnyRelease if unheld => (record.token, record.token_term) = (None, None),
+            Self::RepeatRenewTime if record.has_token() => record.renew_time = record.acquire_time,
+            Self::RevokeGrants if record.is_unaccepted_grant() => {
+                (record.holder, record.duration_seconds) = (None, Some(1));
+            }
+            Self::NeverSeenIsFree => watcher.notes.saw = true,
+            Self::TakeFromTheTold => {
+                let told = record.holder.is_some() && record.preferred_holder.is_some();
+                watcher.notes.noted = watcher.notes.noted.or(Some(NOW)).filter(|_| told);
+            }
+            Self::NobodyPassedOver => {
+                // Were it seen for what it is, its electee would be set aside. It is seen as free, and the grants that
+                // this would bring before its time are held back.
+                watcher.notes.noted = record.is_unaccepted_grant().then_some(NOW);
+                if watcher.notes.noted.is_some() {
+                    (record.holder, record.duration_seconds) = (None, Some(1));
+                }
+            }
+            Self::CountFromUid => {
+                let since = watcher.notes.first_sight(&snapshot.uid);
+                if snapshot.record.occupancy() == Occupancy::Unproven {
+                    return since;
+                }
+            }
+            _ => {}
+        }
+        NOW
+    }
+
+    /// What an elector makes of its decision.
+    pub(super) fn misdecide(self, effects: &mut Vec<Effect>, watcher: &Watcher, judge: &Judge<'_>) {
+        let election = &watcher.election;
+        if self.is_unanimous() {
+            ask_everybody(effects, watcher, judge.store);
+        }
+        match self {
+            Self::MissingIsFree | Self::GrantByPost => {
+                judge.name_the_holder(effects, election, LeaseRecord::clone);
+                if self == Self::GrantByPost {
+                    // While absence is not proven, nothing is sent by this route.
+                    effects.retain(|effect| !is_born(effect));
+                }
+            }
+            Self::NeverSeenIsFree if !watcher.notes.saw => {
+                judge.name_the_holder(effects, election, free);
+            }
+            Self::PostOnUnanimity => {
+                if watcher.all_answered(judge.store) {
+                    judge.name_the_holder(effects, election, free);
+                }
+                effects.retain(|effect| !is_born(effect));
+            }
+            Self::PreferringShortens => {
+                let holder = holder_of(election);
+                for effect in effects {
+                    if let Effect::Write(write) = effect
+                        && write.record.holder == holder
+                        && write.record.preferred_holder.is_some()
+                    {
+                        write.record.duration_seconds = Some(TICK_SECONDS);
+                    }
+                }
+            }
+            Self::TakeFromTheTold => {
+                let told = |noted: Instant| NOW >= noted.after(TICK);
+                if watcher.notes.noted.is_some_and(told)
+                    && let Some(lease) = election.lease()
+                    && let Some(preferred) = lease.record.preferred_holder.clone()
+                {
+                    let window = judge.run.accept_window();
+                    let granted = lease.record.granted(preferred, window, timestamp(FRESH));
+                    effects.push(Effect::Write(lease.replace(granted)));
+                }
+            }
+            Self::KeepTerm => {
+                let term = election.lease().map(|lease| lease.record.term);
+                for effect in effects {
+                    if let (Effect::Write(write), Some(term)) = (effect, term) {
+                        write.record.term = term;
+                    }
+                }
+            }
+            Self::NobodyPassedOver => {
+                let early = |granted: Instant| NOW < granted.after(judge.run.accept_window());
+                let hold_back = watcher.notes.noted.is_some_and(early);
+                effects.retain(|effect| !hold_back || !matches!(effect, Effect::Write(_)));
+            }
+            Self::NeverTheSame => {
+                let holder = holder_of(election);
+                effects.retain(|effect| {
+                    !matches!(effect, Effect::Write(write)
+                        if holder.is_some()
+                            && write.record.holder == holder
+                            && write.record.is_unaccepted_grant())
+                });
+            }
+            Self::GrantOnUnanimity => {
+                if let Some(lease) = election.lease()
+                    && lease.record.occupancy() == Occupancy::Unproven
+                    && watcher.all_answered(judge.store)
+                    && let Some(granted) =
+                        judge.if_free(election, Some(lease.clone()), &free(&lease.record))
+                {
+                    effects.push(Effect::Write(lease.replace(granted)));
+                }
+            }
+            _ => self.misreserve(effects, watcher, judge),
+        }
+    }
+}
+
+// === impl Notes ===
+
+impl Notes {
+    /// When this uid was first seen.
+    fn first_sight(&mut self, uid: &Uid) -> Instant {
+        match &self.first_sight {
+            Some((known, since)) if known == uid => *since,
+            _ => {
+                self.first_sight = Some((uid.clone(), NOW));
+                NOW
+            }
+        }
+    }
+}
+
+impl elector_protocol::Renumber for Notes {
+    fn renumber(&mut self, by: &mut dyn elector_protocol::Renumbering) {
+        if let Some((_, since)) = &mut self.first_sight {
+            by.instant(since);
+        }
+        self.noted.renumber(by);
+    }
+}
+
+// === impl Judge ===
+
+impl Judge<'_> {
+    /// Lets every POST name the holder that would be granted the lease, had the Lease just come to be what `pretended`
+    /// makes of the record; as it was where nobody would be.
+    fn name_the_holder(
+        &self,
+        effects: &mut [Effect],
+        election: &Election,
+        pretended: impl Fn(&LeaseRecord) -> LeaseRecord,
+    ) {
+        for effect in effects {
+            if let Effect::Create(record) = effect
+                && let Some(granted) = self.if_free(election, None, &pretended(record))
+            {
+                *record = granted;
+            }
+        }
+    }
+
+    /// The grant that would be written if the Lease had just become `record`.
+    pub(super) fn if_free(
+        &self,
+        election: &Election,
+        known: Option<LeaseSnapshot>,
+        record: &LeaseRecord,
+    ) -> Option<LeaseRecord> {
+        let mut election = election.clone();
+        let mut version = self.store.revision;
+        version.0 += 1;
+        let snapshot = LeaseSnapshot {
+            uid: known.map_or_else(|| Uid::new("hypothetical"), |known| known.uid),
+            version,
+            record: record.clone(),
+        };
+        election.handle_lease(NOW, snapshot, News::Event);
+        (self.step)(&election)
+            .into_iter()
+            .find_map(|effect| match effect {
+                Effect::Write(write) if write.record.is_unaccepted_grant() => Some(write.record),
+                _ => None,
+            })
+    }
+}
+
+/// Asks whoever has not answered since the newest record was seen.
+fn ask_everybody(effects: &mut Vec<Effect>, watcher: &Watcher, store: &Store) {
+    let unheld = match watcher.election.lease() {
+        Some(lease) => lease.record.occupancy() == Occupancy::Unproven,
+        None => watcher.whole,
+    };
+    effects.retain(|effect| !unheld || !matches!(effect, Effect::Ping { .. }));
+    for candidate in watcher.election.candidates().filter(|_| unheld) {
+        if watcher.has_answered(candidate, store) || candidate.is_asked() {
+            continue;
+        }
+        effects.extend(candidate.question().map(|ping| Effect::Ping {
+            name: candidate.name.clone(),
+            uid: candidate.uid.clone(),
+            version: candidate.version,
+            ping,
+        }));
+    }
+}
+
+fn holder_of(election: &Election) -> Option<elector_protocol::Identity> {
+    election.lease()?.record.holder.clone()
+}
+
+fn is_born(effect: &Effect) -> bool {
+    matches!(effect, Effect::Create(record) if record.holder.is_none())
+}
+
+/// The same record as if its holder had let go.
+fn free(record: &LeaseRecord) -> LeaseRecord {
+    LeaseRecord {
+        duration_seconds: Some(1),
+        token: None,
+        ..record.clone()
+    }
+}
+
+fn before(instant: Instant, by: Duration) -> Instant {
+    Instant::from_epoch(instant.since_epoch().saturating_sub(by))
+}

@@ -1,0 +1,93 @@
+//! What a shortcut does to a candidate: it is told something else than there is, or believes by rules of its own.
+
+use std::time::Duration;
+
+use elector_protocol::candidate::{Tenure, WriteKind};
+use elector_protocol::{Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering};
+
+use super::misled::TICK_SECONDS;
+use super::numbers::NOW;
+use super::run::Run;
+use super::shortcut::Shortcut;
+
+/// What a candidate keeps in mind for the sake of a shortcut.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Quirk {
+    /// It believes for H from here, whatever else it knows.
+    pub(super) counted_from: Option<Instant>,
+    /// It leads until it is told otherwise.
+    pub(super) clings: bool,
+    /// Its renewals carry the short duration from now on.
+    pub(super) short: bool,
+    /// When it sent the first of these.
+    shortened: Option<Instant>,
+    /// When it sent its newest renewal with the long duration.
+    sent: Option<Instant>,
+    /// When it sent the renewal that landed, that it gave up, and whose reply may come yet.
+    pub(super) late_reply: Option<Instant>,
+}
+
+/// H of a holder that writes the short duration: one tick of a slow clock, as that is one of a fast one.
+const SHORT_BELIEF: Duration = Duration::from_secs(2);
+
+// === impl Quirk ===
+
+impl Quirk {
+    /// Whether a belief is there in spite of the tenure.
+    pub(super) fn believes(&self, run: &Run) -> bool {
+        let lasts = |from: Instant| NOW < from.after(run.renew_deadline());
+        self.clings || self.counted_from.is_some_and(lasts)
+    }
+
+    /// Whether the belief of a tenure is let stand.
+    pub(super) fn allows(&self, tenure: &Tenure, run: &Run) -> bool {
+        let (Some(first), Some(belief)) = (self.shortened, tenure.belief()) else {
+            return true;
+        };
+        let proven = belief
+            .deadline
+            .since_epoch()
+            .saturating_sub(run.renew_deadline());
+        NOW < first.max(Instant::from_epoch(proven)).after(SHORT_BELIEF)
+    }
+
+    /// What is made of a write before it is sent.
+    pub(super) fn send(&mut self, kind: &WriteKind, write: &mut LeaseWrite, run: &Run) {
+        if *kind != WriteKind::Renew {
+            return;
+        }
+        if run.shortcut == Some(Shortcut::ShortenAndClamp) && !self.short {
+            self.sent = Some(NOW);
+        }
+        if self.short {
+            write.record.duration_seconds = Some(TICK_SECONDS);
+            if run.shortcut != Some(Shortcut::Shorten) {
+                self.shortened = self.shortened.or(Some(NOW));
+            }
+        }
+    }
+
+    /// A renewal that landed is given up; its reply is on its way.
+    pub(super) fn give_up(&mut self, landed: &LeaseRecord) {
+        if landed.duration_seconds != Some(TICK_SECONDS) {
+            self.late_reply = self.sent;
+        }
+    }
+
+    /// What is made of a revision before it is taken in.
+    pub(super) fn misread(&self, mut seen: LeaseSnapshot, run: &Run) -> LeaseSnapshot {
+        if run.shortcut == Some(Shortcut::TrustTheName) {
+            (seen.record.token, seen.record.token_term) = (None, None);
+        }
+        seen
+    }
+}
+
+impl Renumber for Quirk {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        self.counted_from.renumber(by);
+        self.shortened.renumber(by);
+        self.sent.renumber(by);
+        self.late_reply.renumber(by);
+    }
+}

@@ -1,0 +1,93 @@
+//! A candidate's dealings with its own object: it registers, and answers questions.
+
+use elector_protocol::candidate::{
+    CandidateEvent, CandidateSnapshot, RegistrationEffect, RegistrationOutcome,
+};
+use elector_protocol::{Candidate, ResourceVersion, Uid};
+
+use super::candidate::Peer;
+use super::numbers::{BUCKET, FRESH, NOW, timestamp};
+use super::run::Run;
+use super::shortcut::Shortcut;
+use super::store::{Landed, Store};
+
+// === impl Peer ===
+
+impl Peer {
+    /// Whether there is something to write into its own object.
+    pub(super) fn is_asked(&self, store: &Store) -> bool {
+        let object = store.objects[self.name].as_ref();
+        object.is_none_or(Candidate::is_asked) || !self.registration.is_registered()
+    }
+
+    /// Looks at its own object, and registers or answers where that is due.
+    pub(super) fn answer(&mut self, store: &mut Store, run: &Run) {
+        let index = self.name;
+        let may_lead = self.believes(run) || self.letter.is_some() || self.reading;
+        if run.shortcut.is_some_and(Shortcut::is_unanimous) && may_lead {
+            return;
+        }
+        self.registration.handle_event(self.seen(store));
+        let bucket = i64::try_from(index).unwrap_or(0) * BUCKET;
+        let wall = timestamp(bucket + FRESH);
+        // A life begins with at most a refusal, a read and a write.
+        for _ in 0..4 {
+            match self.registration.step(NOW, wall).effect {
+                None => return,
+                Some(RegistrationEffect::Read) => self
+                    .registration
+                    .handle_read(NOW, Ok(object_of(store, index))),
+                Some(RegistrationEffect::Create { renew }) => {
+                    let outcome = if store.objects[index].is_some() {
+                        RegistrationOutcome::Conflict
+                    } else {
+                        store.answered |= 1 << index;
+                        store.objects[index] = Some(Candidate {
+                            uid: Uid::new(format!("again{index}")),
+                            version: ResourceVersion(
+                                wall.as_micros().unsigned_abs() + BUCKET.unsigned_abs(),
+                            ),
+                            renew: Some(renew),
+                            ..run.candidate(index)
+                        });
+                        RegistrationOutcome::Done(object_of(store, index))
+                    };
+                    self.registration.handle_outcome(NOW, outcome);
+                }
+                Some(RegistrationEffect::Replace {
+                    uid,
+                    version,
+                    ping,
+                    renew,
+                }) => {
+                    let outcome = match store.put_object(index, &uid, version, ping, Some(renew)) {
+                        Landed::Applied => RegistrationOutcome::Done(object_of(store, index)),
+                        Landed::Conflict => RegistrationOutcome::Conflict,
+                    };
+                    self.registration.handle_outcome(NOW, outcome);
+                }
+                // Nobody shuts down here.
+                Some(RegistrationEffect::Delete { .. }) => return,
+            }
+        }
+    }
+
+    /// What the watch of its own object tells.
+    pub(super) fn seen(&self, store: &Store) -> CandidateEvent {
+        match object_of(store, self.name) {
+            Some(seen) => CandidateEvent::Seen(seen),
+            None => CandidateEvent::Absent,
+        }
+    }
+}
+
+fn object_of(store: &Store, index: usize) -> Option<CandidateSnapshot> {
+    let object = store.objects.get(index)?.as_ref()?;
+    Some(CandidateSnapshot {
+        uid: object.uid.clone(),
+        version: object.version,
+        lease: "lease".into(),
+        ping: object.ping,
+        renew: object.renew,
+    })
+}
