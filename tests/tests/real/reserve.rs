@@ -17,12 +17,12 @@ pub(crate) fn add(suite: &mut Suite) {
         suite.add(name, Ground::Own, CLIENT_GO, modes, lasts, play);
     };
     add(
-        "leader_that_cannot_be_asked_is_reserved_from",
+        "lease_is_reserved_from_client_go",
         &[Mode::GateOff, Mode::EmbeddedOff],
         |world| Box::pin(for_client_go(world)),
     );
     add(
-        "lease_is_reserved_from_client_go_for_one_of_ours",
+        "lease_is_reserved_for_one_of_ours",
         &[Mode::GateOff],
         |world| Box::pin(for_ours(world)),
     );
