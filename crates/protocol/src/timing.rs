@@ -198,7 +198,7 @@ impl CandidateTiming {
         );
         within("lease-duration", w, Duration::from_secs(2), LONGEST_LEASE)?;
         whole_seconds("lease-duration", w)?;
-        if w * 4 < h * 5 || w < h + Duration::from_secs(1) {
+        if w * 4 < h.saturating_mul(5) || w < h.saturating_add(Duration::from_secs(1)) {
             let rule = format!(
                 "must be at most 4/5 of lease-duration and one second below it, so at most {:?}",
                 (w * 4 / 5).min(w.saturating_sub(Duration::from_secs(1)))
@@ -289,5 +289,19 @@ mod tests {
             timing.validate().unwrap_err().to_string(),
             "renew-deadline is 13s: must be at most 4/5 of lease-duration and one second below it, so at most 12s"
         );
+    }
+
+    #[test]
+    fn no_duration_is_too_long_to_be_refused() {
+        let timing = CandidateTiming::of(Duration::from_secs(15), Duration::MAX);
+        assert_eq!(timing.validate().unwrap_err().name, "renew-deadline");
+        let timing = CandidateTiming::of(Duration::MAX, Duration::MAX);
+        assert_eq!(timing.validate().unwrap_err().name, "lease-duration");
+        let timing = ElectorTiming {
+            passed_over_max: Duration::MAX,
+            candidate_validity: Duration::MAX,
+            ..ElectorTiming::default()
+        };
+        assert_eq!(timing.validate().unwrap_err().name, "passed-over-max");
     }
 }
