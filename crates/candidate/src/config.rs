@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use elector_api::{CandidateApi, FieldError, LeaseCandidate, validate_candidate};
+use elector_api::{
+    CandidateApi, FieldError, Lease, LeaseCandidate, validate_candidate, validate_lease,
+};
 use elector_protocol::{CandidateTiming, Identity, LeaseKey, TimingError};
 
 /// What a candidate is told.
@@ -48,6 +50,15 @@ pub enum ConfigError {
     /// The API server would not take the LeaseCandidate. The text names the field.
     #[error("{0}")]
     Candidate(FieldError),
+    /// The API server would take the LeaseCandidate but never a Lease of the name that it wants. The text names the
+    /// rule.
+    #[error("the lease {name:?} cannot exist: {error}")]
+    Lease {
+        /// The name of the lease.
+        name: String,
+        /// What an API server says of it.
+        error: FieldError,
+    },
     /// The grace is too long to be waited for.
     #[error("grace-period is {0:?}: must be at most 1h")]
     Grace(Duration),
@@ -84,8 +95,17 @@ impl Config {
         let mut errors = validate_candidate(&self.object(api));
         // What was said comes before what follows from it.
         errors.sort_by_key(|error| error.field != "spec.binaryVersion");
-        match errors.into_iter().next() {
-            Some(error) => Err(ConfigError::Candidate(error)),
+        if let Some(error) = errors.into_iter().next() {
+            return Err(ConfigError::Candidate(error));
+        }
+        match validate_lease(&Lease::named(&self.lease))
+            .into_iter()
+            .next()
+        {
+            Some(error) => Err(ConfigError::Lease {
+                name: self.lease.name.as_ref().to_owned(),
+                error,
+            }),
             None => Ok(()),
         }
     }
@@ -158,5 +178,10 @@ mod tests {
                 .starts_with("metadata.name")
         );
         assert!(refusal(|config| config.grace = Duration::MAX).starts_with("grace-period"));
+        // The API server checks the name of a lease only where the Lease itself is written.
+        assert!(
+            refusal(|config| config.lease = LeaseKey::new("default", "Web"))
+                .starts_with("the lease \"Web\" cannot exist: metadata.name: Invalid value")
+        );
     }
 }
