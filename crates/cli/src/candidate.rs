@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use elector_api::parse_duration;
+use elector_api::{CandidateApi, parse_duration};
 use elector_candidate::{
     AfterTerm, Candidate, Config, Leadership, Outcome, TermEnd, random_identity,
 };
@@ -108,6 +108,11 @@ const WRONG_USAGE: u8 = 2;
 
 /// Runs the sub-command.
 pub(crate) fn run(args: CandidateArgs) -> anyhow::Result<ExitCode> {
+    // Before anything else: a flag that no cluster takes needs no cluster to be refused.
+    if let Err(error) = args.check() {
+        eprintln!("error: {error:#}");
+        return Ok(ExitCode::from(WRONG_USAGE));
+    }
     init_logging(&args.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -133,11 +138,8 @@ async fn campaign(args: CandidateArgs) -> anyhow::Result<ExitCode> {
     };
     let namespace = args.namespace.clone();
     let namespace = namespace.unwrap_or_else(|| cluster.namespace().to_owned());
-    let identity = match &args.name {
-        Some(name) => Identity::new(name.as_str()).context("use --name: it is empty")?,
-        None => random_identity(&host_name()),
-    };
-    let config = args.config(LeaseKey::new(namespace, args.lease.as_str()), identity);
+    let lease = LeaseKey::new(namespace, args.lease.as_str());
+    let config = args.config(lease, args.identity()?);
     if let Err(error) = config.validate(api) {
         eprintln!("error: {error}");
         return Ok(ExitCode::from(WRONG_USAGE));
@@ -213,6 +215,22 @@ fn host_name() -> String {
 // === impl CandidateArgs ===
 
 impl CandidateArgs {
+    /// Checks what can be said of the flags before the cluster says which API it serves.
+    fn check(&self) -> anyhow::Result<()> {
+        let namespace = self.namespace.as_deref().unwrap_or("default");
+        let lease = LeaseKey::new(namespace, self.lease.as_str());
+        // Of all APIs the one that lets in the most names.
+        let api = CandidateApi::V1Beta1;
+        Ok(self.config(lease, self.identity()?).validate(api)?)
+    }
+
+    fn identity(&self) -> anyhow::Result<Identity> {
+        match &self.name {
+            Some(name) => Identity::new(name.as_str()).context("--name is empty"),
+            None => Ok(random_identity(&host_name())),
+        }
+    }
+
     fn config(&self, lease: LeaseKey, identity: Identity) -> Config {
         let mut timing = CandidateTiming::of(self.lease_duration, self.renew_deadline);
         if let Some(retry_period) = self.retry_period {

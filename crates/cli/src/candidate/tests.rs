@@ -1,7 +1,6 @@
 //! The flags, and what becomes of a command.
 
 use clap::Parser;
-use elector_api::CandidateApi;
 
 use super::*;
 
@@ -59,4 +58,62 @@ fn after_a_loss_the_command_is_gone_before_anybody_else_can_lead() {
     assert_eq!(patience.lost, Duration::from_millis(3_750));
     let impatient = Patience::of(&CandidateTiming::default(), Duration::from_secs(1));
     assert_eq!(impatient.lost, Duration::from_secs(1));
+}
+
+#[test]
+fn an_absurd_flag_is_refused_in_one_clear_line_without_a_cluster() {
+    let long = "x".repeat(254);
+    for (flags, refusal) in [
+        (["--name", ""], "--name is empty"),
+        (["--name", "a/b"], "metadata.name: "),
+        (["--name", &long], "metadata.name: "),
+        (["--lease", "Web"], "the lease \"Web\" cannot exist: "),
+        (["--lease", ""], "spec.leaseName: "),
+        (["--namespace", ""], "metadata.namespace: "),
+        (["--namespace", "a b"], "metadata.namespace: "),
+        (["--binary-version", "v1"], "spec.binaryVersion: "),
+        (["--binary-version", ""], "spec.binaryVersion: "),
+        (["--emulation-version", "2.0.0"], "spec.binaryVersion: "),
+        (["--strategy", "mine"], "spec.strategy"),
+        (
+            ["--lease-duration", "0"],
+            "lease-duration is 0ns: must be from 2s to 3600s",
+        ),
+        (
+            ["--lease-duration", "15.5s"],
+            "lease-duration is 15.5s: must be whole seconds",
+        ),
+        (
+            ["--lease-duration", "2562047h"],
+            "lease-duration is 9223369200s: must be from",
+        ),
+        (
+            ["--renew-deadline", "2562047h"],
+            "renew-deadline is 9223369200s: must be at most",
+        ),
+        (
+            ["--renew-deadline", "0"],
+            "renew-interval is 0ns: must be from 100ms to 0ns",
+        ),
+        (
+            ["--retry-period", "1ns"],
+            "retry-period is 1ns: must be from 250ms",
+        ),
+        (["--grace-period", "2562047h"], "grace-period is"),
+    ] {
+        let usual = ["elector", "--lease", "web", "--binary-version", "1.2.3"];
+        let asked = |flag: &&str| *flag != flags[0];
+        // Each flag once.
+        let kept = usual[1..]
+            .chunks(2)
+            .filter(|pair| asked(&pair[0]))
+            .flatten();
+        let all = usual[..1].iter().chain(kept).chain(&flags);
+        let Err(error) = Only::try_parse_from(all).unwrap().args.check() else {
+            panic!("{flags:?} is taken");
+        };
+        let text = format!("{error:#}");
+        assert!(text.starts_with(refusal), "{flags:?}: {text}");
+        assert!(!text.contains('\n') && text.len() < 600, "{text}");
+    }
 }
