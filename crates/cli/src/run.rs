@@ -52,9 +52,10 @@ struct ScopeArgs {
     #[arg(long)]
     replace_builtin: bool,
 
-    /// Replace a leader that cannot be asked to make room: where the server drops spec.preferredHolder, a better
-    /// candidate otherwise waits for as long as an unmodified client-go leader renews. Its lease is reserved until it
-    /// must have stopped, so nobody leads for a few seconds
+    /// Replace a leader that cannot be asked to make room: an unmodified client-go candidate where kube-apiserver drops
+    /// spec.preferredHolder. Without this, a better candidate waits for as long as such a leader renews. Its lease is
+    /// reserved for its own duration or --max-lease-duration, whichever is longer, so that it must have stopped by then;
+    /// it stops after 10s to 12s, and nobody leads for the rest
     #[arg(long)]
     reserve: bool,
 
@@ -246,6 +247,12 @@ mod tests {
             set.scope,
             Scope::Namespaces(["a".into(), "b".into()].into())
         );
+    }
+
+    #[test]
+    fn leases_are_reserved_on_request() {
+        let reserve = |flags: &[&str]| config(flags).unwrap().reserve;
+        assert_eq!((reserve(&[]), reserve(&["--reserve"])), (false, true));
     }
 
     #[test]
