@@ -32,9 +32,12 @@ impl<'a> Step<'a> {
                 own.is_none_or(|own| ranking.compare(contender.spec, own.spec) == Ordering::Less);
             by_keys && &contender.candidate.name != holder
         };
-        let better: Vec<Contender<'a>> = contenders
+        let stronger: Vec<Contender<'a>> =
+            contenders.iter().filter(strictly_better).copied().collect();
+        // Whom this elector passes over it does not prefer. Where another one did, that stands: it knows better or will
+        // learn, and two that disagree would take each other's word back for as long as one of them remembers (L3).
+        let better: Vec<Contender<'a>> = stronger
             .iter()
-            .filter(strictly_better)
             .filter(|contender| {
                 !self
                     .election
@@ -45,11 +48,12 @@ impl<'a> Step<'a> {
         let record = &watched.snapshot.record;
         let preferred = record.preferred_holder.as_ref();
         if let Some(preferred) = preferred
-            && let Some(because) = self.unfit(preferred, holder, &better)
+            && let Some(because) = self.unfit(preferred, holder, &stronger)
         {
             return self.withdraw(watched, preferred, holder, because);
         }
-        let Some(best) = better.first() else {
+        let passed_over = stronger.first().filter(|_| preferred.is_some());
+        let Some(best) = better.first().or(passed_over) else {
             return (Action::None, Reason::HolderIsBest(holder.clone()));
         };
         // Whoever wrote a token speaks the protocol, whatever became of its candidate's annotation since.
@@ -72,7 +76,8 @@ impl<'a> Step<'a> {
             return (Action::None, Reason::HolderCannotYield { holder, better });
         }
         // Only those above the one already preferred may replace it: a preference moves strictly up (L3).
-        let standing = preferred.and_then(|name| better.iter().find(|c| &c.candidate.name == name));
+        let standing =
+            preferred.and_then(|name| stronger.iter().find(|c| &c.candidate.name == name));
         let above: Vec<Contender<'a>> = better
             .iter()
             .filter(|c| {
@@ -124,7 +129,7 @@ impl<'a> Step<'a> {
         &self,
         preferred: &Identity,
         holder: &Identity,
-        better: &[Contender<'_>],
+        stronger: &[Contender<'_>],
     ) -> Option<&'static str> {
         if preferred == holder {
             return Some("is the holder itself");
@@ -132,13 +137,7 @@ impl<'a> Step<'a> {
         let Some(seen) = self.election.candidates.get(preferred) else {
             return Some("is no candidate any more");
         };
-        if self
-            .election
-            .passes_over(preferred, self.now, &self.settings.timing)
-        {
-            return Some("did not accept its last grant");
-        }
-        if !better
+        if !stronger
             .iter()
             .any(|contender| &contender.candidate.name == preferred)
         {

@@ -133,6 +133,39 @@ fn a_preference_is_withdrawn_when_its_reason_vanishes() {
     );
 }
 
+/// Found by the simulation: one elector remembered a failed grant a little longer than the other, and for as long as it
+/// did they took each other's word back, tens of times a second.
+#[test]
+fn electors_that_remember_a_failed_grant_differently_do_not_take_each_others_word_back() {
+    let mut world = World::new();
+    world.register("a", "1.1.0");
+    world.register("b", "1.2.0");
+    world.lease(LeaseRecord::born(None));
+    let decision = world.step();
+    assert_eq!(world.apply(&decision).holder, Some(id("a")));
+    world.pass(4.0);
+    world.answer("b");
+    world.pass(1.0);
+    let decision = world.step();
+    assert_eq!(world.apply(&decision).holder, Some(id("b")));
+    world.accept();
+    world.answer("a");
+    assert_eq!(world.step().reason, Reason::HolderIsBest(id("b")));
+
+    let others = world.record().preferring(Some(id("a")), None);
+    world.lease(others);
+    let decision = world.step();
+    assert!(
+        matches!(decision.reason, Reason::AwaitYield { .. }) && decision.effects.is_empty(),
+        "{decision:?}"
+    );
+    world.pass(5.0);
+    let decision = world.step();
+    assert_eq!(world.ask(&decision), ["a"], "it must not outlive a");
+    world.pass(2.0);
+    assert_eq!(world.step().action, Action::Withdraw);
+}
+
 #[test]
 fn a_holder_that_cannot_be_asked_is_left_in_peace() {
     let mut world = World::new();
