@@ -29,8 +29,8 @@ pub struct Config {
     /// How it lives with the elector that is built into kube-apiserver.
     pub builtin: BuiltinController,
     /// Whether a lease may be reserved from a holder that cannot be asked to yield: an unmodified client-go candidate
-    /// where the server drops `spec.preferredHolder` (R3 d). Nobody leads for the rest of its lease duration, and some.
-    /// Off.
+    /// where the server drops `spec.preferredHolder` (R3 d). From when that holder stops until its lease duration is over
+    /// nobody leads. Off.
     pub reserve: bool,
     /// How many leases may be written at the same time. 8.
     pub concurrent_elections: NonZeroUsize,
