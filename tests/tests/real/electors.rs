@@ -5,26 +5,30 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use elector_tests::rig::{
-    Entry, EventKind, Ground, Maker, Process, Suite, What, World, between, warm_up,
+    Candidate, Entry, EventKind, Ground, Maker, Mode, Process, Suite, What, World, between, warm_up,
 };
+use tokio::time::sleep;
 
-use crate::{COLD_START, MODES, OURS, PROMPTLY, crash_limit};
+use crate::{COLD_START, EVERYWHERE, MODES, OURS, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let mut add = |name, seconds, play| {
+    let mut add = |name, modes, seconds, play| {
         suite.add(
             name,
             Ground::Own,
             OURS,
-            MODES,
+            modes,
             Duration::from_secs(seconds),
             play,
         );
     };
-    add("elector_is_killed_and_restarted", 120, |world| {
-        Box::pin(restarted(world))
-    });
-    add("two_electors_at_once", 90, |world| {
+    add(
+        "elector_is_killed_and_restarted",
+        EVERYWHERE,
+        120,
+        |world| Box::pin(restarted(world)),
+    );
+    add("two_electors_at_once", MODES, 90, |world| {
         Box::pin(two_at_once(world))
     });
 }
@@ -42,6 +46,8 @@ async fn restarted(world: Arc<World>) -> Result<()> {
     let mut leader = world.candidate("leader").version("1.1.0").start()?;
     leader.leads(PROMPTLY).await?;
     let standby = world.candidate("standby").version("1.2.0").start()?;
+    let client_go = two_of_client_go(&world).await?;
+    let terms = world.terms();
     world.stays("leader", 1).await?;
 
     world.note("kill the elector");
@@ -50,7 +56,23 @@ async fn restarted(world: Arc<World>) -> Result<()> {
     let mut second = elector(&world, "second-elector")?;
     // Long enough for the second one to know every record for W_max and to have taken the built-in lock over.
     world.stays("leader", 11).await?;
-    ensure!(world.terms() == 1, "{} terms began", world.terms());
+
+    // Whatever it was about to do when it was killed, and again before and after it was up: nobody has to notice.
+    for life in LIVES {
+        world.note(&format!("kill the elector and give the next one {life:?}"));
+        second.kill()?;
+        second = elector(&world, "second-elector")?;
+        sleep(life).await;
+    }
+    world.stays("leader", 3).await?;
+    ensure!(
+        world.terms() == terms,
+        "{} terms began where {terms} had before",
+        world.terms()
+    );
+    for mut candidate in client_go {
+        candidate.kill()?;
+    }
 
     // And it does elect.
     let killed = leader.kill()?;
@@ -69,6 +91,35 @@ async fn restarted(world: Arc<World>) -> Result<()> {
         "the elector ended after {took:?}"
     );
     world.stays("standby", 1).await
+}
+
+/// For how long electors live that are killed one after the other.
+const LIVES: [Duration; 8] = [
+    Duration::from_millis(20),
+    Duration::from_millis(60),
+    Duration::from_millis(150),
+    Duration::from_millis(400),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_millis(100),
+];
+
+/// Two of client-go's candidates for a lease of their own, the first of which leads; none where there are none.
+async fn two_of_client_go(world: &World) -> Result<Vec<Candidate>> {
+    let mode = world.site().mode();
+    if mode == Mode::Custom || world.site().programs().interop.is_none() {
+        return Ok(Vec::new());
+    }
+    let start = |name, version| {
+        let plan = world.candidate_of(Maker::ClientGo, name).lease("client-go");
+        plan.version(version).start()
+    };
+    let leader = start("client-go-1", "1.1.0")?;
+    leader.leads(PROMPTLY).await?;
+    let standby = start("client-go-2", "1.2.0")?;
+    standby.says(EventKind::Start, 0, PROMPTLY).await?;
+    Ok(vec![leader, standby])
 }
 
 /// Two electors decide everything twice; whoever is late ends in a conflict. No overlap, and no fight: the number of
