@@ -16,7 +16,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::fault::{AWAY, Fault, Script};
+use crate::fault::{AWAY, Deed, Fault, Leader, Script};
 use crate::proxy::{Port, Proxy};
 use crate::register::{Register, Shelf};
 use crate::subject::{LEASE, Process, Programs, Subject};
@@ -324,7 +324,7 @@ impl World {
             }
             Script::Stop(lasts) => self.stop(leader, lasts).await?,
             Script::StopInFlight(lasts) => {
-                self.candidates[leader].port.set(Weather::HeldReplies);
+                self.candidates[leader].port.set(Weather::HeldRenewals);
                 self.renewal(leader).await?;
                 self.stop_then(leader, lasts).await?;
             }
@@ -353,8 +353,19 @@ impl World {
                     .iter()
                     .for_each(|member| member.port.set(Weather::Fair));
             }
-            Script::DeleteLease => self.delete_lease().await?,
-            Script::BlankLease => self.blank_lease().await?,
+            Script::Stranger(deed, Leader::Well) => self.meddle(deed).await?,
+            Script::Stranger(deed, Leader::Parted(lasts)) => {
+                self.candidates[leader].port.set(Weather::Partition);
+                self.meddle(deed).await?;
+                sleep(lasts).await;
+                self.candidates[leader].port.set(Weather::Fair);
+            }
+            Script::Stranger(deed, Leader::Stopped(lasts)) => {
+                self.candidates[leader].process.signal(Signal::STOP)?;
+                self.meddle(deed).await?;
+                sleep(lasts).await;
+                self.candidates[leader].process.signal(Signal::CONT)?;
+            }
             Script::KillElector { electors } => {
                 self.electors[0].process.signal(Signal::KILL)?;
                 self.candidates[leader].process.signal(Signal::KILL)?;
@@ -396,34 +407,27 @@ impl World {
         process.signal(Signal::CONT)
     }
 
-    fn leases(&self) -> Api<Lease> {
-        Api::namespaced(self.ground.client.clone(), &self.namespace)
-    }
-
-    async fn delete_lease(&self) -> Result<()> {
-        if self.cell.subject.has_lease() {
-            let deleted = self.leases().delete(LEASE, &DeleteParams::default()).await;
-            deleted.context("failed to delete the lease")?;
-        }
-        Ok(())
-    }
-
-    async fn blank_lease(&self) -> Result<()> {
+    /// A stranger's deed, through no proxy.
+    async fn meddle(&self, deed: Deed) -> Result<()> {
         if !self.cell.subject.has_lease() {
             return Ok(());
         }
-        let blank = || async {
-            let mut lease = self.leases().get(LEASE).await?;
+        let leases: Api<Lease> = Api::namespaced(self.ground.client.clone(), &self.namespace);
+        if deed == Deed::Delete {
+            let deleted = leases.delete(LEASE, &DeleteParams::default()).await;
+            return deleted.map(drop).context("failed to delete the lease");
+        }
+        let empty = || async {
+            let mut lease = leases.get(LEASE).await?;
             lease.spec = Some(LeaseSpec {
                 holder_identity: Some(String::new()),
                 ..LeaseSpec::default()
             });
-            self.leases()
-                .replace(LEASE, &PostParams::default(), &lease)
-                .await
+            leases.replace(LEASE, &PostParams::default(), &lease).await
         };
         loop {
-            match blank().await {
+            match empty().await {
+                // The holder renewed in between.
                 Err(kube::Error::Api(status)) if status.is_conflict() => {}
                 result => return result.map(drop).context("failed to empty the lease"),
             }

@@ -38,10 +38,8 @@ pub(crate) enum Script {
     CutOff(Duration),
     /// Weather for all candidates; the leader is killed in it.
     AtAllAndKill(Weather, Duration),
-    /// The Lease is deleted by a stranger.
-    DeleteLease,
-    /// The Lease is emptied by a stranger.
-    BlankLease,
+    /// A stranger does something to the Lease, when the leader is well or not.
+    Stranger(Deed, Leader),
     /// So many electors; one is killed together with the leader, and is back after a while if it is the only one.
     KillElector { electors: usize },
     /// Weather for the elector; the leader is killed in it, or goes on.
@@ -50,6 +48,24 @@ pub(crate) enum Script {
         lasts: Duration,
         kill: bool,
     },
+}
+
+/// What a stranger does to the Lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deed {
+    Delete,
+    /// Leaves the object, without anything in its spec but an empty holder.
+    Empty,
+}
+
+/// How the leader is meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leader {
+    Well,
+    /// Parted from the API server since just before, for so long.
+    Parted(Duration),
+    /// Stopped since just before, for so long.
+    Stopped(Duration),
 }
 
 /// How long a killed process is away, when it is to come back.
@@ -158,8 +174,14 @@ pub const FAULTS: &[Fault] = &[
     ),
     at_leader(
         "replies-lost",
-        "the leader's requests are served, no reply arrives, for 40 s",
+        "the leader's requests are served, their replies are lost, for 40 s",
         Weather::LostReplies,
+        40,
+    ),
+    at_leader(
+        "one-way",
+        "the leader's requests are served, not a byte comes back, for 40 s",
+        Weather::OneWay,
         40,
     ),
     at_leader(
@@ -246,17 +268,36 @@ pub const FAULTS: &[Fault] = &[
     fault(
         "lease-deleted",
         "Lease deleted by a stranger",
-        Script::DeleteLease,
+        Script::Stranger(Deed::Delete, Leader::Well),
         60,
     )
     .sliced(),
     fault(
-        "lease-blanked",
-        "Lease emptied by a stranger",
-        Script::BlankLease,
+        "lease-deleted-parted",
+        "Lease deleted while leader and API server are parted for 20 s",
+        Script::Stranger(Deed::Delete, Leader::Parted(seconds(20))),
         60,
     )
     .sliced(),
+    fault(
+        "lease-deleted-stopped",
+        "Lease deleted while the leader is stopped for 20 s",
+        Script::Stranger(Deed::Delete, Leader::Stopped(seconds(20))),
+        60,
+    ),
+    fault(
+        "lease-emptied",
+        "Lease emptied by a stranger",
+        Script::Stranger(Deed::Empty, Leader::Well),
+        60,
+    )
+    .sliced(),
+    fault(
+        "lease-emptied-parted",
+        "Lease emptied while leader and API server are parted for 20 s",
+        Script::Stranger(Deed::Empty, Leader::Parted(seconds(20))),
+        60,
+    ),
     fault(
         "three-electors",
         "three electors; one and the leader killed",
@@ -330,6 +371,9 @@ impl Fault {
     /// Whether a process is stopped in the middle of what it does, so that an operation between check and deed can
     /// come late.
     pub(crate) fn stops_processes(&self) -> bool {
-        matches!(self.script, Script::Stop(_) | Script::StopInFlight(_))
+        matches!(
+            self.script,
+            Script::Stop(_) | Script::StopInFlight(_) | Script::Stranger(_, Leader::Stopped(_))
+        )
     }
 }

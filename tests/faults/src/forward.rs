@@ -46,51 +46,49 @@ const EVENTS: usize = 1024;
 
 impl Passage {
     /// Answers as the API server does, in this weather. An error breaks the stream that the request came on.
-    pub(crate) async fn answer<B>(self: Arc<Self>, request: Request<B>) -> Sent
+    ///
+    /// The request is on its way when this returns: what becomes of the future does not matter to it.
+    pub(crate) fn answer<B>(
+        self: Arc<Self>,
+        request: Request<B>,
+    ) -> impl Future<Output = Sent> + Send + 'static
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let mut weather = self.weather.clone();
-        let now = *weather.borrow_and_update();
-        let watches = is_watch(&request);
-        match now {
-            Weather::TooManyRequests(seconds) => {
-                let mut answer = refusal(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests");
+        let now = *self.weather.borrow();
+        let (watches, renews) = (is_watch(&request), renews(&request));
+        let sent = match now.refusal(watches) {
+            Some(refusal) => Err(refusal),
+            None => Ok(self.send(request, now.request_delay())),
+        };
+        async move {
+            let answer = match sent {
+                Ok(told) => told.await.map_err(io::Error::other)??,
+                Err(refusal) => return Ok(refusal),
+            };
+            if !now.reply_delay().is_zero() {
+                sleep(now.reply_delay()).await;
+            }
+            match now {
+                Weather::LostReplies => std::future::pending().await,
+                Weather::HeldRenewals if renews => {
+                    let mut weather = self.weather.clone();
+                    // Without the proxy there is nobody to be answered.
+                    let _ = weather.wait_for(|weather| *weather != now).await;
+                }
+                _ => {}
+            }
+            Ok(if watches {
+                answer.map(|events| self.follow(events))
+            } else {
                 answer
-                    .headers_mut()
-                    .insert(header::RETRY_AFTER, seconds.into());
-                return Ok(answer);
-            }
-            Weather::ServerErrors => {
-                return Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"));
-            }
-            Weather::BrokenWatches if watches => {
-                return Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"));
-            }
-            _ => {}
+            })
         }
-        let answer = self.send(request, now.request_delay()).await?;
-        if !now.reply_delay().is_zero() {
-            sleep(now.reply_delay()).await;
-        }
-        match now {
-            Weather::LostReplies => std::future::pending().await,
-            // Without the proxy there is nobody to be answered.
-            Weather::HeldReplies => {
-                let _ = weather.wait_for(|weather| *weather != now).await;
-            }
-            _ => {}
-        }
-        Ok(if watches {
-            answer.map(|events| self.follow(events))
-        } else {
-            answer
-        })
     }
 
     /// Has a task of its own bring the request to the server.
-    async fn send<B>(self: &Arc<Self>, request: Request<B>, delay: Duration) -> Sent
+    fn send<B>(self: &Arc<Self>, request: Request<B>, delay: Duration) -> oneshot::Receiver<Sent>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -102,8 +100,7 @@ impl Passage {
             // The client may have given up.
             let _ = tell.send(answer);
         });
-        told.await
-            .unwrap_or_else(|error| Err(io::Error::other(error)))
+        told
     }
 
     async fn deliver<B>(&self, request: Request<B>, delay: Duration) -> Sent
@@ -111,8 +108,8 @@ impl Passage {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let renews = renews(&request);
         let (head, body) = request.into_parts();
-        let renews = head.method == Method::PUT && head.uri.path().contains("/leases/");
         let body = body.collect().await;
         let body = body.map_err(io::Error::other)?.to_bytes();
         if renews {
@@ -183,6 +180,28 @@ async fn next_event(
     Some(event)
 }
 
+// === impl Weather ===
+
+impl Weather {
+    /// The answer of a server that does not even look at the request.
+    fn refusal(self, watches: bool) -> Option<Response<Answer>> {
+        match self {
+            Self::TooManyRequests(seconds) => {
+                let mut answer = refusal(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests");
+                answer
+                    .headers_mut()
+                    .insert(header::RETRY_AFTER, seconds.into());
+                Some(answer)
+            }
+            Self::ServerErrors => Some(refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError")),
+            Self::BrokenWatches if watches => {
+                Some(refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"))
+            }
+            _ => None,
+        }
+    }
+}
+
 // === impl Traffic ===
 
 impl Traffic {
@@ -192,6 +211,10 @@ impl Traffic {
         self.interval = self.last.map(|last| now - last);
         self.last = Some(now);
     }
+}
+
+fn renews<B>(request: &Request<B>) -> bool {
+    request.method() == Method::PUT && request.uri().path().contains("/leases/")
 }
 
 fn is_watch<B>(request: &Request<B>) -> bool {

@@ -11,6 +11,13 @@ use crate::weather::Weather;
 /// How much travels in one piece.
 const PIECE: usize = 16 * 1024;
 
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    ToServer,
+    ToClient,
+}
+
 /// What the weather lets pass through a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -33,8 +40,8 @@ pub(crate) async fn carry(
     let (from_client, to_client) = socket.split();
     let (from_server, to_server) = tokio::io::split(server);
     let both = tokio::try_join!(
-        relay(from_client, to_server, weather.clone()),
-        relay(from_server, to_client, weather.clone()),
+        relay(Way::ToServer, from_client, to_server, weather.clone()),
+        relay(Way::ToClient, from_server, to_client, weather.clone()),
     );
     if both.is_err() {
         // What is cut looks cut: a reset, and not the polite end of a stream. Fails where it is closed already.
@@ -44,6 +51,7 @@ pub(crate) async fn carry(
 
 /// Carries bytes one way until their source ends. An error when the wire is cut.
 async fn relay(
+    way: Way,
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut weather: watch::Receiver<Weather>,
@@ -52,7 +60,7 @@ async fn relay(
     let mut before = *weather.borrow_and_update();
     loop {
         let now = *weather.borrow_and_update();
-        let state = state(before, now);
+        let state = state(way, before, now);
         before = now;
         if state == State::Cut {
             return Err(io::ErrorKind::ConnectionReset.into());
@@ -72,13 +80,14 @@ async fn relay(
 }
 
 /// What passes when the weather was that and is this.
-fn state(before: Weather, now: Weather) -> State {
+fn state(way: Way, before: Weather, now: Weather) -> State {
     match (before, now) {
         (_, Weather::Reject) => State::Cut,
         (_, Weather::Partition) | (Weather::BlackHole, Weather::BlackHole) => State::Still,
         // What went into the hole is gone, and with it every connection that missed it.
         (Weather::BlackHole, _) => State::Cut,
         (_, Weather::BlackHole) => State::Still,
+        (_, Weather::OneWay) if way == Way::ToClient => State::Still,
         _ => State::Open,
     }
 }
@@ -89,13 +98,18 @@ mod tests {
 
     #[test]
     fn a_partition_heals_and_a_black_hole_does_not() {
-        use Weather::{BlackHole, Fair, FrozenWatches, Partition, Reject};
-        assert_eq!(state(Fair, FrozenWatches), State::Open);
-        assert_eq!(state(Fair, Partition), State::Still);
-        assert_eq!(state(Partition, Fair), State::Open);
-        assert_eq!(state(Fair, BlackHole), State::Still);
-        assert_eq!(state(BlackHole, BlackHole), State::Still);
-        assert_eq!(state(BlackHole, Fair), State::Cut);
-        assert_eq!(state(Fair, Reject), State::Cut);
+        use Weather::{BlackHole, Fair, FrozenWatches, OneWay, Partition, Reject};
+        for way in [Way::ToServer, Way::ToClient] {
+            let state = |before, now| state(way, before, now);
+            assert_eq!(state(Fair, FrozenWatches), State::Open);
+            assert_eq!(state(Fair, Partition), State::Still);
+            assert_eq!(state(Partition, Fair), State::Open);
+            assert_eq!(state(Fair, BlackHole), State::Still);
+            assert_eq!(state(BlackHole, BlackHole), State::Still);
+            assert_eq!(state(BlackHole, Fair), State::Cut);
+            assert_eq!(state(Fair, Reject), State::Cut);
+        }
+        assert_eq!(state(Way::ToServer, Fair, OneWay), State::Open);
+        assert_eq!(state(Way::ToClient, Fair, OneWay), State::Still);
     }
 }

@@ -183,3 +183,6 @@ fn private(path: &Path, text: &str) -> Result<()> {
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .with_context(|| format!("failed to write {}", path.display()))
 }
+
+#[cfg(test)]
+mod tests;

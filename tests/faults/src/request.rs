@@ -84,7 +84,11 @@ impl Request {
                 "--jobs" | "--test-threads" => request.jobs = usize::try_from(number()?)?,
                 "--seed" => request.seed = number()?,
                 // What libtest takes and has no meaning here.
-                "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--show-output" => {}
+                "--format" | "--color" | "-Z" | "--skip" => {
+                    drop(value.or_else(|| arguments.next()));
+                }
+                "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--show-output" | "--exact"
+                | "--ignored" | "--include-ignored" => {}
                 unknown if unknown.starts_with('-') => bail!("unknown flag {unknown}\n\n{USAGE}"),
                 _ => request.words.push(flag),
             }

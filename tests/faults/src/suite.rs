@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -90,7 +90,7 @@ pub async fn play(
             Err(error) => results.unplayed.push((cell.name(), format!("{error:#}"))),
         }
     }
-    save(&results.outcomes, folder.join("results.jsonl"))?;
+    save(&results.outcomes, &folder.join("results.jsonl"))?;
     Ok(results)
 }
 
@@ -131,13 +131,13 @@ fn told(done: (usize, Cell, Result<Outcome>)) -> (usize, Cell, Result<Outcome>) 
     done
 }
 
-fn save(outcomes: &[Outcome], path: PathBuf) -> Result<()> {
+fn save(outcomes: &[Outcome], path: &Path) -> Result<()> {
     let mut text = Vec::new();
     for outcome in outcomes {
         serde_json::to_writer(&mut text, outcome)?;
         writeln!(text)?;
     }
-    fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
+    fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))
 }
 
 async fn client(kubeconfig: &Path) -> Result<Client> {

@@ -1,6 +1,5 @@
 //! What goes wrong between one client and the API server.
 
-use std::fmt;
 use std::time::Duration;
 
 /// What happens to everything that one client sends and receives, from the moment it is set until the next is.
@@ -13,12 +12,14 @@ pub enum Weather {
     LateRequests(Duration),
     /// A request is served at once; its answer, and each event of a watch, arrives so much later.
     LateReplies(Duration),
-    /// A request is served, and its answer waits for other weather.
-    HeldReplies,
+    /// A write of a Lease is served, and its answer waits for other weather.
+    HeldRenewals,
     /// A request is served, and its answer never arrives.
     LostReplies,
     /// No byte passes, and new connections are not answered. What was sent meanwhile arrives afterwards.
     Partition,
+    /// Requests arrive and are served, and not a byte comes back. It comes afterwards.
+    OneWay,
     /// No byte passes, new connections are not answered, and nothing that was sent meanwhile ever arrives.
     BlackHole,
     /// Connections are reset, new ones too.
@@ -49,25 +50,6 @@ impl Weather {
         match self {
             Self::LateRequests(delay) => delay,
             _ => Duration::ZERO,
-        }
-    }
-}
-
-impl fmt::Display for Weather {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fair => f.write_str("fair"),
-            Self::LateRequests(delay) => write!(f, "requests {} s late", delay.as_secs()),
-            Self::LateReplies(delay) => write!(f, "replies {} s late", delay.as_secs()),
-            Self::HeldReplies => f.write_str("replies held"),
-            Self::LostReplies => f.write_str("replies lost"),
-            Self::Partition => f.write_str("partition"),
-            Self::BlackHole => f.write_str("black hole"),
-            Self::Reject => f.write_str("connections refused"),
-            Self::TooManyRequests(_) => f.write_str("429"),
-            Self::ServerErrors => f.write_str("500"),
-            Self::FrozenWatches => f.write_str("watches frozen"),
-            Self::BrokenWatches => f.write_str("watches broken"),
         }
     }
 }

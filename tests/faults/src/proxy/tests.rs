@@ -1,0 +1,289 @@
+//! Each weather, through a real connection with TLS, before a server of a few lines.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{FutureExt as _, stream};
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::Frame;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+use super::*;
+
+/// A server that answers with the credentials that it was shown, and what it has been asked.
+struct Stage {
+    port: Port,
+    client: Client,
+    asked: watch::Receiver<Vec<String>>,
+    events: mpsc::Sender<&'static str>,
+    _folder: tempfile::TempDir,
+}
+
+/// For what must come, however busy the machine is.
+const COMES: Duration = Duration::from_secs(20);
+
+/// For what must not come. Whatever the machine does, it cannot come because of this being short.
+const STAYS_AWAY: Duration = Duration::from_millis(100);
+
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/n/leases/work";
+
+// === impl Stage ===
+
+impl Stage {
+    async fn set() -> Self {
+        let (ask, asked) = watch::channel(Vec::new());
+        let (events, told) = mpsc::channel(8);
+        let told = Arc::new(Mutex::new(Some(told)));
+        let upstream = Upstream::new(move |request: Request<Full<Bytes>>| {
+            let path = request.uri().path_and_query().unwrap().to_string();
+            ask.send_modify(|asked| asked.push(path.clone()));
+            let events = told.lock().unwrap().take_if(|_| path.contains("watch"));
+            async move {
+                let body = match events {
+                    Some(told) => {
+                        let events = stream::unfold(told, |mut told| async {
+                            let event = told.recv().await?;
+                            Some((Ok(Frame::data(Bytes::from(event))), told))
+                        });
+                        StreamBody::new(events).boxed_unsync()
+                    }
+                    None => {
+                        let shown = request.headers()["authorization"].as_bytes().to_vec();
+                        let body = Full::new(Bytes::from(shown));
+                        body.map_err(|never| match never {}).boxed_unsync()
+                    }
+                };
+                Ok(Response::new(body))
+            }
+            .boxed()
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let proxy = Proxy::with(upstream, "secret".to_owned().into(), folder.path()).unwrap();
+        let port = proxy.open("me").await.unwrap();
+        let kubeconfig = Kubeconfig::read_from(port.kubeconfig()).unwrap();
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        let mut config = config.unwrap();
+        config.default_retry = false;
+        Self {
+            port,
+            client: Client::try_from(config).unwrap(),
+            asked,
+            events,
+            _folder: folder,
+        }
+    }
+
+    async fn ask(&self, method: Method, path: &str) -> kube::Result<Response<Body>> {
+        let request = Request::builder().method(method).uri(path);
+        self.client.send(request.body(Body::empty()).unwrap()).await
+    }
+
+    async fn get(&self) -> kube::Result<Response<Body>> {
+        timeout(COMES, self.ask(Method::GET, "/version"))
+            .await
+            .unwrap()
+    }
+
+    /// Waits until the server has been asked so often.
+    async fn asked(&self, times: usize) {
+        let mut asked = self.asked.clone();
+        let wait = asked.wait_for(|asked| asked.len() >= times);
+        timeout(COMES, wait).await.unwrap().unwrap();
+    }
+
+    fn times_asked(&self) -> usize {
+        self.asked.borrow().len()
+    }
+}
+
+async fn text(answer: Response<Body>) -> String {
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(body.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn credentials_pass_through_and_renewals_are_counted() {
+    let stage = Stage::set().await;
+    assert_eq!(text(stage.get().await.unwrap()).await, "Bearer secret");
+    assert_eq!(*stage.port.traffic().borrow(), Traffic::default());
+    for renewals in 1..=2 {
+        stage.ask(Method::PUT, LEASE).await.unwrap();
+        assert_eq!(stage.port.traffic().borrow().taken, renewals);
+    }
+    assert!(stage.port.traffic().borrow().interval.is_some());
+    assert_eq!(*stage.asked.borrow(), ["/version", LEASE, LEASE]);
+}
+
+#[tokio::test]
+async fn a_late_reply_is_of_a_request_served_at_once() {
+    let stage = Stage::set().await;
+    let delay = Duration::from_millis(300);
+    stage.port.set(Weather::LateReplies(delay));
+    let start = Instant::now();
+    let mut answer = std::pin::pin!(stage.get());
+    tokio::select! {
+        biased;
+        _ = &mut answer => panic!("the reply came first"),
+        () = stage.asked(1) => {}
+    }
+    answer.await.unwrap();
+    assert!(start.elapsed() >= delay);
+}
+
+#[tokio::test]
+async fn a_late_request_arrives_although_its_client_has_given_up() {
+    let stage = Stage::set().await;
+    stage.get().await.unwrap();
+    let delay = 3 * STAYS_AWAY;
+    stage.port.set(Weather::LateRequests(delay));
+    let start = Instant::now();
+    let given_up = timeout(STAYS_AWAY, stage.ask(Method::PUT, LEASE)).await;
+    given_up.unwrap_err();
+    stage.asked(2).await;
+    assert!(start.elapsed() >= delay);
+}
+
+#[tokio::test]
+async fn a_lost_reply_is_of_a_request_that_was_served() {
+    let stage = Stage::set().await;
+    stage.port.set(Weather::LostReplies);
+    let lost = timeout(COMES, async {
+        tokio::select! {
+            biased;
+            _ = stage.ask(Method::GET, "/version") => panic!("a reply came"),
+            () = stage.asked(1) => {}
+        }
+    });
+    lost.await.unwrap();
+    // The weather changes for new requests alone.
+    stage.port.set(Weather::Fair);
+    stage.get().await.unwrap();
+}
+
+#[tokio::test]
+async fn held_renewals_come_in_other_weather_and_nothing_else_waits() {
+    let stage = Stage::set().await;
+    stage.port.set(Weather::HeldRenewals);
+    stage.get().await.unwrap();
+    let mut answer = std::pin::pin!(stage.ask(Method::PUT, LEASE));
+    let taken = stage.port.traffic();
+    let mut taken = std::pin::pin!(taken);
+    tokio::select! {
+        biased;
+        _ = &mut answer => panic!("the reply came first"),
+        found = taken.wait_for(|traffic| traffic.taken == 1) => drop(found.unwrap()),
+    }
+    stage.port.set(Weather::Fair);
+    timeout(COMES, answer).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn what_is_sent_in_a_partition_arrives_when_it_heals() {
+    let stage = Stage::set().await;
+    stage.get().await.unwrap();
+    stage.port.set(Weather::Partition);
+    let request = stage.ask(Method::PUT, LEASE);
+    timeout(STAYS_AWAY, request).await.unwrap_err();
+    assert_eq!(stage.times_asked(), 1);
+    stage.port.set(Weather::Fair);
+    stage.asked(2).await;
+    stage.get().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_sent_into_a_black_hole_never_arrives() {
+    let stage = Stage::set().await;
+    stage.get().await.unwrap();
+    stage.port.set(Weather::BlackHole);
+    let request = tokio::spawn({
+        let client = stage.client.clone();
+        let request = Request::put(LEASE).body(Body::empty()).unwrap();
+        async move { client.send(request).await }
+    });
+    tokio::time::sleep(STAYS_AWAY).await;
+    assert!(!request.is_finished());
+    stage.port.set(Weather::Fair);
+    timeout(COMES, request).await.unwrap().unwrap().unwrap_err();
+    stage.get().await.unwrap();
+    assert_eq!(*stage.asked.borrow(), ["/version", "/version"]);
+}
+
+#[tokio::test]
+async fn refused_connections_fail_at_once() {
+    let stage = Stage::set().await;
+    stage.get().await.unwrap();
+    stage.port.set(Weather::Reject);
+    stage.get().await.unwrap_err();
+    assert_eq!(stage.times_asked(), 1);
+    stage.port.set(Weather::Fair);
+    stage.get().await.unwrap();
+}
+
+#[tokio::test]
+async fn storms_are_answered_and_nothing_is_served() {
+    let stage = Stage::set().await;
+    stage.port.set(Weather::TooManyRequests(7));
+    let answer = stage.get().await.unwrap();
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["retry-after"]),
+        (429, &"7".parse().unwrap())
+    );
+    stage.port.set(Weather::ServerErrors);
+    assert_eq!(stage.get().await.unwrap().status().as_u16(), 500);
+    assert_eq!(stage.times_asked(), 0);
+}
+
+#[tokio::test]
+async fn frozen_watches_thaw_and_broken_ones_end() {
+    let stage = Stage::set().await;
+    let answer = stage.ask(Method::GET, "/leases?watch=true").await.unwrap();
+    let mut watch = answer.into_body();
+    stage.events.send("one").await.unwrap();
+    let event = timeout(COMES, watch.frame())
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    assert_eq!(event.into_data().unwrap(), "one");
+    stage.port.set(Weather::FrozenWatches);
+    stage.events.send("two").await.unwrap();
+    timeout(STAYS_AWAY, watch.frame()).await.unwrap_err();
+    stage.port.set(Weather::Fair);
+    let event = timeout(COMES, watch.frame())
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    assert_eq!(event.into_data().unwrap(), "two");
+    stage.port.set(Weather::BrokenWatches);
+    assert!(
+        timeout(COMES, watch.frame())
+            .await
+            .unwrap()
+            .is_none_or(|event| event.is_err())
+    );
+    let again = stage.ask(Method::GET, "/leases?watch=true").await.unwrap();
+    assert_eq!(again.status().as_u16(), 500);
+}
+
+#[tokio::test]
+async fn one_way_a_request_is_served_and_its_reply_comes_afterwards() {
+    let stage = Stage::set().await;
+    stage.get().await.unwrap();
+    stage.port.set(Weather::OneWay);
+    let mut answer = std::pin::pin!(stage.ask(Method::PUT, LEASE));
+    tokio::select! {
+        biased;
+        _ = &mut answer => panic!("a reply came"),
+        () = stage.asked(2) => {}
+    }
+    timeout(STAYS_AWAY, &mut answer).await.unwrap_err();
+    stage.port.set(Weather::Fair);
+    timeout(COMES, answer).await.unwrap().unwrap();
+}
