@@ -4,6 +4,7 @@ mod candidate;
 mod dev;
 mod explain;
 mod run;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -23,6 +24,7 @@ enum Command {
     Dev(Box<dev::DevArgs>),
     Explain(Box<explain::ExplainArgs>),
     Run(Box<run::RunArgs>),
+    Verify(Box<verify::VerifyArgs>),
     #[command(name = candidate::shim::NAME, hide = true)]
     Shim(candidate::shim::ShimArgs),
 }
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Command::Dev(args) => dev::run(*args),
         Command::Explain(args) => explain::run(*args),
         Command::Run(args) => run::run(*args),
+        Command::Verify(args) => verify::run(&args),
         Command::Shim(args) => Ok(candidate::shim::run(&args)),
     };
     done.unwrap_or_else(|error| {

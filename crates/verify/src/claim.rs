@@ -57,11 +57,12 @@ pub(crate) fn judge(
         ..Case::default()
     };
     case.extent.traced = !claims.beliefs.is_empty();
-    let (first, last) = claims.span().into_iter().chain(outcome.seen).fold(
-        (Timestamp::MAX, Timestamp::MIN),
-        |(first, last), (from, to)| (first.min(from), last.max(to)),
-    );
-    case.extent.covered = between(first, last);
+    let spans = || claims.span().into_iter().chain(outcome.seen);
+    case.extent.from = spans().map(|(from, _)| from).min();
+    let last = spans().map(|(_, to)| to).max();
+    if let (Some(first), Some(last)) = (case.extent.from, last) {
+        case.extent.covered = between(first, last);
+    }
     for finding in claims.overlaps() {
         // What was written after the overlap began excuses nothing.
         let covers = |at: Timestamp| {

@@ -67,6 +67,9 @@ enum Change {
     Gone,
 }
 
+/// How much is said of one thing that cannot be read, in characters.
+const LONGEST_WHY: usize = 400;
+
 /// A clock that is a day ahead of all others is none.
 const A_DAY: i64 = 86_400_000_000;
 
@@ -110,8 +113,13 @@ impl Reader {
         (history, self.complaints)
     }
 
-    fn complain(&mut self, of: &str, place: Place, why: String) {
+    fn complain(&mut self, of: &str, place: Place, mut why: String) {
         let of = of.to_owned();
+        // What is repeated of a recording may be a megabyte of it.
+        if let Some((end, _)) = why.char_indices().nth(LONGEST_WHY) {
+            why.truncate(end);
+            why.push('…');
+        }
         self.complaints.push(Complaint { of, place, why });
     }
 

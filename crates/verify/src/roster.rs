@@ -74,6 +74,11 @@ impl Roster {
         self.foreign.insert(version);
     }
 
+    /// Judges only the leases for which `wanted` says so.
+    pub fn keep(&mut self, wanted: impl Fn(&LeaseKey) -> bool) {
+        self.members.retain(|lease, _| wanted(lease));
+    }
+
     /// Whether a stranger wrote this revision.
     pub(crate) fn is_foreign(&self, version: ResourceVersion) -> bool {
         self.foreign.contains(&version)

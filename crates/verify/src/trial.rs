@@ -1,5 +1,6 @@
 //! The trial of a Lease's revisions, one after the other: was each a move that the rules allow?
 
+mod excuse;
 mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +11,7 @@ use elector_protocol::{
     Token, Uid,
 };
 
+pub(crate) use self::excuse::Excuse;
 use self::rules::Fault;
 use crate::entry::between;
 use crate::history::{Beginning, History};
@@ -49,15 +51,6 @@ pub(crate) struct Outcome {
     pub(crate) extent: Extent,
     /// The first and the last revision.
     pub(crate) seen: Option<(Timestamp, Timestamp)>,
-}
-
-/// A write after which two may believe for a while, by nobody's fault of ours (S1).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Excuse {
-    pub(crate) by: ResourceVersion,
-    pub(crate) from: Timestamp,
-    /// How long it excuses: W.
-    pub(crate) until: Timestamp,
 }
 
 /// The newest revision of the Lease.
@@ -157,12 +150,10 @@ impl<'r> Trial<'r> {
         let verdict = match before {
             _ if foreign => Ok(Act::Foreign),
             Some(known) => self.change(known, &snapshot, at.as_micros()),
-            None if midst => {
+            // A record that says nothing might as well have been created just now.
+            None if midst && self.born(lease, &snapshot.record).is_err() => {
                 let why = format!("how revision @{version} came to be: the recording begins there");
-                self.unjudged.push(Unjudged {
-                    invariant: Invariant::S3,
-                    why,
-                });
+                self.missing(Invariant::S3, &why);
                 Ok(Act::Found)
             }
             None => self.born(lease, &snapshot.record),
@@ -215,9 +206,6 @@ impl<'r> Trial<'r> {
             .collect::<BTreeSet<_>>()
             .len();
         self.extent.longest_gap = longest_gap(&tenures);
-        if let Some((first, last)) = self.seen {
-            self.extent.covered = between(first, last);
-        }
         Outcome {
             findings: self.findings,
             unjudged: self.unjudged,
@@ -263,38 +251,6 @@ impl<'r> Trial<'r> {
     fn saw(&mut self, at: Timestamp) {
         let (first, last) = self.seen.unwrap_or((at, at));
         self.seen = Some((first.min(at), last.max(at)));
-    }
-
-    /// S1's one excuse: a write by somebody who does not follow the rules, which names a holder or shortens a duration.
-    fn excuse(&mut self, act: Act, after: &LeaseSnapshot, at: Timestamp) {
-        if !matches!(act, Act::Foreign | Act::Illegal | Act::Take) {
-            return;
-        }
-        let before = self.known.as_ref().map(|known| &known.snapshot.record);
-        let record = &after.record;
-        let claim = |record: &LeaseRecord| (record.holder.clone(), record.term, record.token);
-        let names = record.holder.is_some() && before.map(claim) != Some(claim(record));
-        let durations = (before.and_then(LeaseRecord::duration), record.duration());
-        let shortens = match durations {
-            (Some(old), Some(new)) => new < old,
-            (Some(_), None) => record.holder.is_some(),
-            (None, _) => false,
-        };
-        if names || shortens {
-            let longest = self.roster.limits.longest_lease;
-            let lasts = [durations.0, durations.1]
-                .into_iter()
-                .flatten()
-                .fold(longest, Ord::max);
-            let until = i64::try_from(lasts.as_micros())
-                .ok()
-                .and_then(|lasts| Timestamp::from_micros(at.as_micros().saturating_add(lasts)));
-            self.excuses.push(Excuse {
-                by: after.version,
-                from: at,
-                until: until.unwrap_or(Timestamp::MAX),
-            });
-        }
     }
 
     /// S5: tokens stay in a term and grow from term to term, also over deletion.

@@ -114,6 +114,8 @@ pub struct Extent {
     pub acts: BTreeMap<Act, usize>,
     /// The longest time from the last sign of a leader to the accept of the next.
     pub longest_gap: Duration,
+    /// When the first entry about the lease is; `None` where there is none.
+    pub from: Option<Timestamp>,
     /// From the first entry about the lease to the last.
     pub covered: Duration,
     /// Whether somebody's work was traced, so that belief is not only bounded by the Lease.

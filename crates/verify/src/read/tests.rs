@@ -151,3 +151,16 @@ fn a_flood_of_garbage_is_told_once() {
         "f: line 6: more of this, which is not repeated"
     );
 }
+
+#[test]
+fn a_megabyte_that_cannot_be_read_is_not_repeated() {
+    let version = "9".repeat(1 << 20);
+    let mut lease = lease(5, &json!({}));
+    lease["metadata"]["resourceVersion"] = json!(version);
+    let mut reader = Reader::default();
+    reader.read("it", &lease.to_string());
+    let (_, complaints) = reader.finish();
+    assert_eq!(complaints.len(), 1);
+    let text = complaints[0].to_string();
+    assert!(text.ends_with('…') && text.len() < 1000, "{text}");
+}

@@ -1,0 +1,173 @@
+//! `elector verify`: whether a recorded history proves that at most one led at a time.
+
+mod report;
+mod text;
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use elector_api::parse_duration;
+use elector_protocol::{LeaseKey, ResourceVersion};
+use elector_verify::{History, Limits, Reader, Roster, Times, verify};
+
+use self::report::{Report, Standing};
+
+/// Proves or refutes, from a recorded history, that at most one led at a time and that each change was a legal move.
+///
+/// Reads what `kubectl get leases -A -w -o json --output-watch-events` prints, the same for leasecandidates, and the
+/// lines of `elector candidate --events`, in any mix. The exit status is 0 if it is proven, 1 if it is refuted, and 2
+/// if the history cannot tell.
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArgs {
+    /// A recorded history or a work trace; `-` is standard input. May be given several times
+    #[arg(short = 'f', long, value_name = "FILE", required = true)]
+    filename: Vec<PathBuf>,
+
+    /// How to print
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+
+    /// Only this namespace [default: all]
+    #[arg(short = 'n', long)]
+    namespace: Option<String>,
+
+    /// Only this lease
+    #[arg(long, value_name = "NAME")]
+    lease: Option<String>,
+
+    /// The longest lease duration that any client of the cluster uses
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
+    max_lease_duration: Duration,
+
+    /// How long a candidate leads after its last renewal [default: two thirds of the lease duration]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    renew_deadline: Option<Duration>,
+
+    /// How far clocks may be apart, and how late a change may have been recorded
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
+    clock_tolerance: Duration,
+
+    /// A revision that somebody wrote by hand, for which nobody is blamed. May be given several times
+    #[arg(long, value_name = "RESOURCE_VERSION")]
+    foreign: Vec<u64>,
+}
+
+/// How to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+/// The history is refuted.
+const REFUTED: u8 = 1;
+/// The history cannot tell, or could not be read in full.
+const CANNOT_TELL: u8 = 2;
+
+/// Runs the sub-command. What cannot be read is named on standard error and the rest judged all the same.
+///
+/// # Errors
+///
+/// When a file cannot be read, or the verdict cannot be printed.
+pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
+    let mut reader = Reader::default();
+    for path in &args.filename {
+        let (name, text) = match read(path) {
+            Ok(read) => read,
+            Err(error) => {
+                eprintln!("error: failed to {error:#}");
+                return Ok(ExitCode::from(CANNOT_TELL));
+            }
+        };
+        reader.read(&name, &text);
+    }
+    let (history, complaints) = reader.finish();
+    for complaint in &complaints {
+        eprintln!("error: {complaint}");
+    }
+    let roster = args.roster(&history);
+    let verdict = verify(&history, &roster);
+    let reports: Vec<Report> = verdict
+        .cases
+        .iter()
+        .map(|(lease, case)| Report::new(lease, case))
+        .collect();
+    match args.output {
+        Format::Json => print(&(serde_json::to_string_pretty(&reports)? + "\n"))?,
+        Format::Text if reports.is_empty() => {
+            eprintln!("No lease of this history is named by a candidate or carries a token.");
+        }
+        Format::Text => print(&text::of(
+            &history,
+            args.clock_tolerance,
+            &verdict,
+            &reports,
+        ))?,
+    }
+    let standing = |wanted| reports.iter().any(|report| report.standing() == wanted);
+    Ok(if standing(Standing::Refuted) {
+        ExitCode::from(REFUTED)
+    } else if reports.is_empty() || standing(Standing::Unproven) || !complaints.is_empty() {
+        ExitCode::from(CANNOT_TELL)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+// === impl VerifyArgs ===
+
+impl VerifyArgs {
+    /// Who takes part, and how exact this history is.
+    fn roster(&self, history: &History) -> Roster {
+        let limits = Limits {
+            longest_lease: self.max_lease_duration,
+            // The time of receipt is that of one clock; what was written is compared only where there is nothing else.
+            clocks: (history.times() == Times::Written).then_some(self.clock_tolerance),
+            sight: self.clock_tolerance,
+            work: self.clock_tolerance,
+            renew_deadline: self.renew_deadline,
+            ..Limits::default()
+        };
+        let mut roster = Roster::deduce(history, limits);
+        roster.keep(|lease: &LeaseKey| {
+            self.namespace
+                .as_ref()
+                .is_none_or(|wanted| *wanted == *lease.namespace)
+                && self
+                    .lease
+                    .as_ref()
+                    .is_none_or(|wanted| *wanted == *lease.name)
+        });
+        for version in &self.foreign {
+            roster.foreign(ResourceVersion(*version));
+        }
+        roster
+    }
+}
+
+/// The name of a file for messages, and its text.
+fn read(path: &Path) -> anyhow::Result<(String, String)> {
+    let mut bytes = Vec::new();
+    let name = if path == Path::new("-") {
+        std::io::stdin()
+            .read_to_end(&mut bytes)
+            .context("read standard input")?;
+        "standard input".to_owned()
+    } else {
+        bytes = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
+        path.display().to_string()
+    };
+    // A recording that ended in the midst of a character is still one.
+    Ok((name, String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("print the verdict"),
+    }
+}

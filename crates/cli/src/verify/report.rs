@@ -1,0 +1,320 @@
+//! The verdict on one lease in the words of the report. Its JSON form is stable.
+
+use elector_api::Rfc3339;
+use elector_protocol::{LeaseKey, Timestamp};
+use elector_verify::{Act, Case, End, Finding, Invariant, Level, Maker, Moment, Tenure};
+use serde::Serialize;
+
+/// One lease. Fields may be added, none is renamed or removed.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Report {
+    namespace: String,
+    lease: String,
+    /// Of the lease as a whole.
+    verdict: &'static str,
+    /// What the history says about "at most one leader at a time".
+    one_leader: &'static str,
+    revisions: usize,
+    terms_led: usize,
+    leaders: usize,
+    seconds: f64,
+    longest_gap_seconds: f64,
+    traced: bool,
+    moves: Vec<Move>,
+    pub(super) invariants: Vec<Line>,
+    findings: Vec<Found>,
+    excused: Vec<Excuse>,
+    pub(super) terms: Vec<Term>,
+}
+
+/// What the history says about a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Proven,
+    Refuted,
+    Unproven,
+}
+
+/// How often a kind of change was seen.
+#[derive(Debug, Serialize)]
+struct Move {
+    kind: &'static str,
+    count: usize,
+}
+
+/// One invariant.
+#[derive(Debug, Serialize)]
+pub(super) struct Line {
+    pub(super) id: &'static str,
+    pub(super) says: &'static str,
+    pub(super) verdict: Answer,
+    /// What is missing, where not all could be judged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) missing: Vec<String>,
+}
+
+/// What the history says about an invariant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Answer {
+    Held,
+    Refuted,
+    Excused,
+    NotJudged,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Found {
+    invariant: &'static str,
+    /// Whether Elector promises it, or whether it is client-go's affair.
+    promised: bool,
+    time: String,
+    before: Option<u64>,
+    after: Option<u64>,
+    sentence: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Excuse {
+    by: u64,
+    #[serde(flatten)]
+    found: Found,
+}
+
+/// One term.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Term {
+    pub(super) term: i32,
+    pub(super) token: Option<u64>,
+    pub(super) leader: String,
+    maker: Option<&'static str>,
+    granted: Instance,
+    pub(super) accepted: Option<Instance>,
+    pub(super) last_sign: Option<Instance>,
+    pub(super) renewals: usize,
+    pub(super) end: &'static str,
+}
+
+/// A revision and its time.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Instance {
+    resource_version: u64,
+    pub(super) time: String,
+}
+
+// === impl Report ===
+
+impl Report {
+    /// The verdict on this lease.
+    pub(super) fn new(lease: &LeaseKey, case: &Case) -> Self {
+        let extent = &case.extent;
+        let one_leader = one_leader(case);
+        let verdict = match (case.findings.is_empty(), one_leader) {
+            (false, _) => Standing::Refuted,
+            (true, Answer::Held | Answer::Excused) => Standing::Proven,
+            (true, Answer::Refuted | Answer::NotJudged) => Standing::Unproven,
+        };
+        let moves = extent.acts.iter().map(|(act, count)| Move {
+            kind: kind(*act),
+            count: *count,
+        });
+        let excused = case.excused.iter().map(|excused| Excuse {
+            by: excused.by.0,
+            found: Found::new(&excused.finding),
+        });
+        Self {
+            namespace: lease.namespace.to_string(),
+            lease: lease.name.to_string(),
+            verdict: verdict.word(),
+            one_leader: one_leader.word(),
+            revisions: extent.revisions,
+            terms_led: extent.terms,
+            leaders: extent.leaders,
+            seconds: extent.covered.as_secs_f64(),
+            longest_gap_seconds: extent.longest_gap.as_secs_f64(),
+            traced: extent.traced,
+            moves: moves.collect(),
+            invariants: Invariant::ALL
+                .map(|invariant| Line::new(invariant, case))
+                .into(),
+            findings: case.findings.iter().map(Found::new).collect(),
+            excused: excused.collect(),
+            terms: case.terms.iter().map(Term::new).collect(),
+        }
+    }
+
+    /// What the history says about this lease.
+    pub(super) fn standing(&self) -> Standing {
+        let words = [Standing::Proven, Standing::Refuted, Standing::Unproven];
+        let found = words
+            .into_iter()
+            .find(|standing| standing.word() == self.verdict);
+        found.unwrap_or(Standing::Unproven)
+    }
+}
+
+/// What a case says about the one sentence that matters most.
+pub(super) fn one_leader(case: &Case) -> Answer {
+    let one = |finding: &Finding| matches!(finding.invariant, Invariant::S1 | Invariant::S9);
+    if case.findings.iter().any(one) {
+        return Answer::Refuted;
+    }
+    if case
+        .unjudged
+        .iter()
+        .any(|unjudged| unjudged.invariant == Invariant::S1)
+    {
+        return Answer::NotJudged;
+    }
+    if case.excused.is_empty() {
+        Answer::Held
+    } else {
+        Answer::Excused
+    }
+}
+
+// === impl Standing ===
+
+impl Standing {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Proven => "proven",
+            Self::Refuted => "refuted",
+            Self::Unproven => "unproven",
+        }
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Refuted => "refuted",
+            Self::Excused => "excused",
+            Self::NotJudged => "not-judged",
+        }
+    }
+}
+
+// === impl Line ===
+
+impl Line {
+    fn new(invariant: Invariant, case: &Case) -> Self {
+        let unjudged = case
+            .unjudged
+            .iter()
+            .filter(|unjudged| unjudged.invariant == invariant);
+        let missing: Vec<String> = unjudged.map(|unjudged| unjudged.why.clone()).collect();
+        let broken = case
+            .findings
+            .iter()
+            .any(|finding| finding.invariant == invariant);
+        let excused = case
+            .excused
+            .iter()
+            .any(|excused| excused.finding.invariant == invariant);
+        let verdict = if broken {
+            Answer::Refuted
+        } else if excused {
+            Answer::Excused
+        } else if missing.is_empty() || invariant == Invariant::S3 {
+            // Of the moves, only how the first revision came to be may be missing.
+            Answer::Held
+        } else {
+            Answer::NotJudged
+        };
+        Self {
+            id: invariant.id(),
+            says: invariant.says(),
+            verdict,
+            missing,
+        }
+    }
+}
+
+// === impl Found ===
+
+impl Found {
+    fn new(finding: &Finding) -> Self {
+        Self {
+            invariant: finding.invariant.id(),
+            promised: finding.level == Level::Promised,
+            time: Rfc3339(finding.at).to_string(),
+            before: finding.before.map(|version| version.0),
+            after: finding.after.map(|version| version.0),
+            sentence: finding.sentence.clone(),
+        }
+    }
+}
+
+// === impl Term ===
+
+impl Term {
+    fn new(tenure: &Tenure) -> Self {
+        let maker = tenure.maker.map(|maker| match maker {
+            Maker::Ours => "elector",
+            Maker::ClientGo => "client-go",
+        });
+        let end = match (&tenure.end, tenure.accepted) {
+            (End::Lasts, _) => "leads on",
+            (_, None) => "never accepted",
+            (End::HandedOver, _) => "handed over",
+            (End::Released, _) => "released",
+            (End::Replaced, _) => "expired",
+            (End::Overwritten, _) => "overwritten",
+            (End::Deleted, _) => "lease deleted",
+        };
+        Self {
+            term: tenure.term.0,
+            token: tenure.token.map(|token| token.0.0),
+            leader: tenure.holder.clone(),
+            maker,
+            granted: Instance::new(tenure.granted),
+            accepted: tenure.accepted.map(Instance::new),
+            last_sign: tenure.last_sign().map(Instance::new),
+            renewals: tenure.renewals,
+            end,
+        }
+    }
+}
+
+// === impl Instance ===
+
+impl Instance {
+    fn new(moment: Moment) -> Self {
+        Self {
+            resource_version: moment.version.0,
+            time: time(moment.at),
+        }
+    }
+}
+
+fn time(at: Timestamp) -> String {
+    Rfc3339(at).to_string()
+}
+
+fn kind(act: Act) -> &'static str {
+    match act {
+        Act::Found => "found",
+        Act::Create => "create",
+        Act::GrantUnheld => "grant-unheld",
+        Act::GrantExpired => "grant-expired",
+        Act::Reserve => "reserve",
+        Act::HandOff => "hand-over",
+        Act::Release => "release",
+        Act::Accept => "accept",
+        Act::Renew => "renew",
+        Act::Signal => "signal",
+        Act::OfClientGo => "client-go",
+        Act::Take => "take",
+        Act::Foreign => "foreign",
+        Act::Illegal => "illegal",
+        Act::Delete => "delete",
+    }
+}

@@ -1,0 +1,351 @@
+//! The report for people: who led when, what is proven, and the first thing that is wrong.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use elector_api::{Lease, Rfc3339};
+use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
+use elector_verify::{Case, Finding, History, Level, Times, Verdict, What};
+
+use super::report::{Answer, Report, Term, one_leader};
+
+/// How many terms are shown at each end of a long list.
+const TERMS: usize = 20;
+/// How many violations are shown after the first.
+const VIOLATIONS: usize = 10;
+
+/// The whole report.
+pub(super) fn of(
+    history: &History,
+    tolerance: Duration,
+    verdict: &Verdict,
+    reports: &[Report],
+) -> String {
+    let mut text = match history.times() {
+        Times::Seen => format!(
+            "Times are those at which changes were recorded; {} of difference count as none.\n",
+            duration(tolerance)
+        ),
+        Times::Written => format!(
+            "Times are those that stand in the objects: all below holds if their writers' clocks are at most {} apart.\n",
+            duration(tolerance)
+        ),
+    };
+    for ((lease, case), report) in verdict.cases.iter().zip(reports) {
+        let mut lines = Lines(&mut text);
+        lines.head(lease, case);
+        lines.terms(&report.terms);
+        lines.invariants(report);
+        lines.excuses(case);
+        lines.violations(history, lease, case);
+    }
+    text
+}
+
+/// Writing to a text does not fail, so that no result is looked at.
+struct Lines<'t>(&'t mut String);
+
+// === impl Lines ===
+
+impl Lines<'_> {
+    fn line(&mut self, line: &str) {
+        let _ = writeln!(self.0, "{}", line.trim_end());
+    }
+
+    /// The sentence that matters most.
+    fn head(&mut self, lease: &LeaseKey, case: &Case) {
+        let extent = &case.extent;
+        let said = match one_leader(case) {
+            Answer::Refuted => "REFUTED",
+            Answer::NotJudged => "not proven",
+            Answer::Excused => "held, but for what a stranger's write excuses",
+            Answer::Held if extent.terms == 0 => "nobody led",
+            Answer::Held if !case.findings.is_empty() => "held",
+            Answer::Held => "proven",
+        };
+        let count = |count: usize, one: &str, many: &str| {
+            format!("{count} {}", if count == 1 { one } else { many })
+        };
+        let other = if one_leader(case) != Answer::Refuted && !case.findings.is_empty() {
+            "; BUT RULES WERE BROKEN"
+        } else {
+            ""
+        };
+        let from = extent
+            .from
+            .map(|from| format!(" from {}", Rfc3339(from)))
+            .unwrap_or_default();
+        self.line("");
+        self.line(&format!(
+            "{lease}: at most one leader at a time: {said} for {} of {}, {} ({}{from}){other}",
+            count(extent.terms, "term", "terms"),
+            count(extent.leaders, "leader", "leaders"),
+            duration(extent.covered),
+            count(extent.revisions, "revision", "revisions"),
+        ));
+        if extent.terms > 1 {
+            self.line(&format!(
+                "  longest from a leader's last sign to the next one's accept: {}",
+                duration(extent.longest_gap)
+            ));
+        }
+    }
+
+    fn terms(&mut self, terms: &[Term]) {
+        if terms.is_empty() {
+            return;
+        }
+        let head = [
+            "TERM",
+            "TOKEN",
+            "LEADER",
+            "ACCEPTED",
+            "LAST SIGN",
+            "RENEWALS",
+            "END",
+        ];
+        let mut rows = vec![head.map(str::to_owned)];
+        let many = terms.len() > 2 * TERMS + 1;
+        for (index, term) in terms.iter().enumerate() {
+            if many && index == TERMS {
+                let mut dots = [const { String::new() }; 7];
+                dots[2] = format!("… {} more …", terms.len() - 2 * TERMS);
+                rows.push(dots);
+            }
+            if !many || index < TERMS || index >= terms.len() - TERMS {
+                rows.push(row(term));
+            }
+        }
+        for line in columns(&rows) {
+            self.line(&format!("  {line}"));
+        }
+    }
+
+    fn invariants(&mut self, report: &Report) {
+        let of = |wanted| {
+            report
+                .invariants
+                .iter()
+                .filter(move |line| line.verdict == wanted)
+        };
+        let held: Vec<&str> = of(Answer::Held).map(|line| line.id).collect();
+        self.line(&format!("  held: {}", held.join(" ")));
+        for line in &report.invariants {
+            let word = match line.verdict {
+                Answer::Held if line.missing.is_empty() => continue,
+                Answer::Held | Answer::NotJudged => "not judged",
+                Answer::Refuted => "REFUTED",
+                Answer::Excused => "excused",
+            };
+            if line.missing.is_empty() {
+                self.line(&format!("  {word}: {} {}", line.id, line.says));
+            }
+            for why in &line.missing {
+                self.line(&format!("  {word}: {} {}: {why}", line.id, line.says));
+            }
+        }
+    }
+
+    fn excuses(&mut self, case: &Case) {
+        for excused in &case.excused {
+            let finding = &excused.finding;
+            self.line(&format!(
+                "  excused by the write of revision @{}: {} at {}: {}",
+                excused.by,
+                finding.invariant,
+                Rfc3339(finding.at),
+                finding.sentence
+            ));
+        }
+    }
+
+    fn violations(&mut self, history: &History, lease: &LeaseKey, case: &Case) {
+        let Some((first, others)) = case.findings.split_first() else {
+            return;
+        };
+        self.line(&format!("  first violation: {}", sentence(first)));
+        self.sides(history, lease, first);
+        for finding in others.iter().take(VIOLATIONS) {
+            self.line(&format!("  then: {}", sentence(finding)));
+        }
+        if let Some(more) = others
+            .len()
+            .checked_sub(VIOLATIONS)
+            .filter(|more| *more > 0)
+        {
+            self.line(&format!("  and {more} more"));
+        }
+    }
+
+    /// Both revisions side by side, where it is about a change.
+    fn sides(&mut self, history: &History, lease: &LeaseKey, finding: &Finding) {
+        let Some(after) = finding.after else {
+            return;
+        };
+        let versions: Vec<ResourceVersion> = finding.before.into_iter().chain([after]).collect();
+        let sides: Vec<(Timestamp, &Lease)> = versions
+            .iter()
+            .filter_map(|version| revision(history, lease, *version))
+            .collect();
+        if sides.len() < versions.len() {
+            return;
+        }
+        let mut rows = vec![vec![String::new(), "revision".to_owned()]];
+        rows[0].extend(versions.iter().map(|version| format!("@{version}")));
+        let columns_of: Vec<_> = sides.iter().map(|(at, lease)| fields(*at, lease)).collect();
+        for (index, (field, value)) in columns_of[0].iter().enumerate() {
+            let values: Vec<&String> = columns_of.iter().map(|column| &column[index].1).collect();
+            let mark = if values.iter().any(|other| *other != value) {
+                "*"
+            } else {
+                ""
+            };
+            let mut row = vec![mark.to_owned(), (*field).to_owned()];
+            row.extend(values.into_iter().cloned());
+            rows.push(row);
+        }
+        for line in columns(&rows) {
+            self.line(&format!("   {line}"));
+        }
+    }
+}
+
+fn sentence(finding: &Finding) -> String {
+    let of = match finding.level {
+        Level::Promised => "",
+        Level::AsClientGo => " (client-go's part, where nothing is promised)",
+    };
+    let version = finding
+        .after
+        .map(|version| format!(" @{version}"))
+        .unwrap_or_default();
+    format!(
+        "{}{version} at {}: {}{of}",
+        finding.invariant,
+        Rfc3339(finding.at),
+        finding.sentence
+    )
+}
+
+fn revision<'h>(
+    history: &'h History,
+    key: &LeaseKey,
+    version: ResourceVersion,
+) -> Option<(Timestamp, &'h Lease)> {
+    history
+        .entries()
+        .iter()
+        .find_map(|entry| match &entry.what {
+            What::Lease(_, lease)
+                if entry.what.version() == Some(version) && lease.key() == *key =>
+            {
+                Some((entry.at, lease.as_ref()))
+            }
+            _ => None,
+        })
+}
+
+/// What of a revision the rules are about.
+fn fields(at: Timestamp, lease: &Lease) -> [(&'static str, String); 8] {
+    let spec = &lease.spec;
+    let time = |time: Option<Timestamp>| {
+        time.map(|time| Rfc3339(time).to_string())
+            .unwrap_or_default()
+    };
+    let number = |number: Option<i32>| number.map(|number| number.to_string()).unwrap_or_default();
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let annotations = lease.metadata.annotations.as_ref();
+    let annotation = |name: &str| {
+        annotations
+            .and_then(|all| all.get(name).cloned())
+            .unwrap_or_default()
+    };
+    let token = match annotation(elector_api::annotation::TOKEN) {
+        token if token.is_empty() => token,
+        token => format!(
+            "{token} of term {}",
+            annotation(elector_api::annotation::TOKEN_TERM)
+        ),
+    };
+    let preferred = match text(&spec.preferred_holder) {
+        preferred if preferred.is_empty() => annotation(elector_api::annotation::PREFERRED_HOLDER),
+        preferred => preferred,
+    };
+    [
+        ("seen", Rfc3339(at).to_string()),
+        ("holderIdentity", text(&spec.holder_identity)),
+        ("leaseTransitions", number(spec.lease_transitions)),
+        ("leaseDurationSeconds", number(spec.lease_duration_seconds)),
+        ("acquireTime", time(spec.acquire_time)),
+        ("renewTime", time(spec.renew_time)),
+        ("preferredHolder", preferred),
+        ("token", token),
+    ]
+}
+
+fn row(term: &Term) -> [String; 7] {
+    let time = |time: &str| {
+        time.split_once('T')
+            .map_or(time, |(_, clock)| clock)
+            .to_owned()
+    };
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    [
+        term.term.to_string(),
+        or_dash(term.token.map(|token| token.to_string())),
+        term.leader.clone(),
+        or_dash(term.accepted.as_ref().map(|instance| time(&instance.time))),
+        or_dash(term.last_sign.as_ref().map(|instance| time(&instance.time))),
+        term.renewals.to_string(),
+        term.end.to_owned(),
+    ]
+}
+
+/// Left-aligned columns, two blanks between them.
+fn columns<R: AsRef<[String]>>(rows: &[R]) -> Vec<String> {
+    let count = rows.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.as_ref().get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    let line = |row: &R| {
+        let cells = row.as_ref().iter().zip(&widths);
+        let padded: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        padded.join("  ")
+    };
+    rows.iter().map(line).collect()
+}
+
+/// A duration for people: the two largest units, and a tenth of a second below a minute.
+fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    match (hours, minutes) {
+        (0, 0) if duration < Duration::from_millis(100) => {
+            format!("{:.3} s", duration.as_secs_f64())
+        }
+        (0, 0) => format!("{:.1} s", duration.as_secs_f64()),
+        (0, minutes) => format!("{minutes} min {} s", seconds % 60),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_for_people() {
+        for (millis, text) in [
+            (7, "0.007 s"),
+            (1_250, "1.2 s"),
+            (61_900, "1 min 1 s"),
+            (7_800_000, "2 h 10 min"),
+        ] {
+            assert_eq!(duration(Duration::from_millis(millis)), text);
+        }
+    }
+}

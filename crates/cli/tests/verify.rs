@@ -1,0 +1,317 @@
+//! `elector verify`: what it says of a recording of a real cluster, and of the same one after it was tampered with.
+//!
+//! The recording: one elector, three candidates with a lease of 6 s. web-0 leads, hands over to web-2, which is older
+//! and gets killed; web-0 follows after its lease has expired, and releases.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that panics fails, its helpers included"
+)]
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/verify");
+
+/// The grant to the next after the crash, and the accept that follows it.
+const GRANT_AFTER_CRASH: u64 = 231;
+
+fn run(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_elector"))
+        .arg("verify")
+        .args(arguments)
+        .current_dir(FOLDER)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // It may have ended before it read anything.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The documents of a kept file.
+fn kept(name: &str) -> Vec<Value> {
+    let lines = std::fs::read_to_string(format!("{FOLDER}/{name}")).unwrap();
+    lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn lines(documents: &[Value]) -> String {
+    documents
+        .iter()
+        .map(|document| format!("{document}\n"))
+        .collect()
+}
+
+fn version(document: &Value) -> u64 {
+    let version = document.pointer("/object/metadata/resourceVersion");
+    version
+        .and_then(Value::as_str)
+        .map_or(0, |version| version.parse().unwrap())
+}
+
+/// The watch after somebody tampered with it.
+fn tampered(with: impl FnOnce(&mut Vec<Value>)) -> String {
+    let mut documents = kept("watch.json");
+    with(&mut documents);
+    lines(&documents)
+}
+
+/// The revision of the Lease with this version, to be changed.
+fn revision(documents: &mut [Value], wanted: u64) -> &mut Value {
+    documents
+        .iter_mut()
+        .find(|document| version(document) == wanted)
+        .unwrap()
+}
+
+/// The verdict on this watch, with the work trace: exit status, and the findings as "S3 @231".
+fn findings(watch: &str, arguments: &[&str]) -> (Option<i32>, Vec<String>) {
+    let output = run(&[&["-f", "-", "-o", "json"], arguments].concat(), watch);
+    let reports: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = reports[0]["findings"].as_array().unwrap();
+    let words = found.iter().map(|finding| {
+        let invariant = finding["invariant"].as_str().unwrap();
+        match finding["after"].as_u64() {
+            Some(version) => format!("{invariant} @{version}"),
+            None => invariant.to_owned(),
+        }
+    });
+    (output.status.code(), words.collect())
+}
+
+#[test]
+fn a_recording_is_proven() {
+    let output = run(&["-f", "watch.json", "-f", "work.json"], "");
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(
+        text(&output.stdout),
+        std::fs::read_to_string(format!("{FOLDER}/proven.txt")).unwrap()
+    );
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn what_kubectl_prints_is_enough() {
+    let mut documents = kept("watch.json");
+    for document in &mut documents {
+        document.as_object_mut().unwrap().remove("at");
+    }
+    let pretty: String = documents
+        .iter()
+        .map(|document| format!("{document:#}\n"))
+        .collect();
+    let output = run(&["-f", "-"], &pretty);
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(
+        text(&output.stdout),
+        std::fs::read_to_string(format!("{FOLDER}/kubectl.txt")).unwrap()
+    );
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_violation_is_shown_with_both_revisions() {
+    let early = tampered(|documents| {
+        // The elector did not wait.
+        for document in documents.iter_mut() {
+            if version(document) >= GRANT_AFTER_CRASH {
+                document["at"] = json!(document["at"].as_f64().unwrap() - 4.0);
+            }
+        }
+    });
+    let output = run(&["-f", "-", "-f", "work.json"], &early);
+    assert_eq!(
+        text(&output.stdout),
+        std::fs::read_to_string(format!("{FOLDER}/refuted.txt")).unwrap()
+    );
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn each_way_to_tamper_is_found() {
+    let accept = {
+        let documents = kept("watch.json");
+        let later = documents
+            .iter()
+            .filter(|document| document.pointer("/object/kind") == Some(&json!("Lease")));
+        later
+            .map(version)
+            .find(|version| *version > GRANT_AFTER_CRASH)
+            .unwrap()
+    };
+    let spec = |version: u64, field: &'static str, value: Value| {
+        tampered(move |documents| revision(documents, version)["object"]["spec"][field] = value)
+    };
+    let trace = ["-f", "work.json"];
+    let of = |words: &[&str]| {
+        (
+            Some(1),
+            words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(findings(&tampered(|_| {}), &trace), (Some(0), vec![]));
+
+    // The grant kept the number of the term, as the built-in controller does.
+    let found = findings(
+        &spec(GRANT_AFTER_CRASH, "leaseTransitions", json!(2)),
+        &trace,
+    );
+    assert!(
+        found.1.contains(&format!("S3 @{GRANT_AFTER_CRASH}")),
+        "{found:?}"
+    );
+
+    // A renewal shortened the lease.
+    let renewal = 224;
+    let found = findings(&spec(renewal, "leaseDurationSeconds", json!(3)), &trace);
+    assert_eq!(found.1[0], format!("S10 @{renewal}"));
+
+    // The accept wrote another token.
+    let found = tampered(|documents| {
+        revision(documents, accept)["object"]["metadata"]["annotations"]["elector.dev/token"] =
+            json!("1");
+    });
+    let found = findings(&found, &trace);
+    assert!(found.1.contains(&format!("S5 @{accept}")), "{found:?}");
+
+    // Somebody who was never a candidate.
+    let found = tampered(|documents| {
+        let stays =
+            |document: &Value| document.pointer("/object/metadata/name") != Some(&json!("web-0"));
+        documents.retain(stays);
+    });
+    let found = findings(&found, &trace);
+    assert!(
+        found.1.contains(&format!("S7 @{GRANT_AFTER_CRASH}")),
+        "{found:?}"
+    );
+
+    // Its grant was lost from the recording.
+    let found =
+        tampered(|documents| documents.retain(|document| version(document) != GRANT_AFTER_CRASH));
+    let found = findings(&found, &trace);
+    assert!(!found.1.is_empty());
+
+    // web-2 was not killed, and worked on beside web-0.
+    let mut work = kept("work.json");
+    let leading = work
+        .iter()
+        .find(|line| line["name"] == "web-2" && line["event"] == "leading")
+        .unwrap();
+    let mut stopped = leading.clone();
+    stopped["event"] = "work-stopped".into();
+    stopped["time"] = "2026-11-20T08:25:14.5Z".into();
+    work.push(stopped);
+    let both = lines(&kept("watch.json")) + &lines(&work);
+    assert_eq!(findings(&both, &[]), of(&["S1", "S2"]));
+}
+
+#[test]
+fn what_a_stranger_wrote_can_be_declared() {
+    let seized = tampered(|documents| {
+        let spec = &mut revision(documents, GRANT_AFTER_CRASH)["object"]["spec"];
+        spec["leaseTransitions"] = json!(7);
+        for document in documents.iter_mut() {
+            if version(document) > GRANT_AFTER_CRASH
+                && document.pointer("/object/kind") == Some(&json!("Lease"))
+            {
+                document["object"]["spec"]["leaseTransitions"] = json!(7);
+                document["object"]["metadata"]["annotations"]["elector.dev/token-term"] =
+                    json!("7");
+            }
+        }
+        let last = documents
+            .iter_mut()
+            .rfind(|document| document.pointer("/object/spec/holderIdentity") == Some(&json!("")));
+        last.unwrap()["object"]["metadata"]["annotations"]
+            .as_object_mut()
+            .unwrap()
+            .remove("elector.dev/token-term");
+    });
+    assert_eq!(
+        findings(&seized, &[]),
+        (Some(1), vec![format!("S3 @{GRANT_AFTER_CRASH}")])
+    );
+    let declared = GRANT_AFTER_CRASH.to_string();
+    assert_eq!(
+        findings(&seized, &["--foreign", &declared]),
+        (Some(0), vec![])
+    );
+}
+
+#[test]
+fn bad_input_is_named_and_the_rest_judged() {
+    let watch = std::fs::read_to_string(format!("{FOLDER}/watch.json")).unwrap();
+    let output = run(
+        &["-f", "-", "-f", "work.json"],
+        &format!("Warning: deprecated\n{watch}{{\"type\": \"ADDED\""),
+    );
+    assert_eq!(
+        text(&output.stderr),
+        format!(
+            "error: standard input: line 1: neither a JSON object nor a part of one\n\
+             error: standard input: document {}, line {}: ends in the midst of the document\n",
+            watch.lines().count() + 1,
+            watch.lines().count() + 2,
+        )
+    );
+    assert!(text(&output.stdout).contains("proven for 3 terms"));
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn what_cannot_be_told_is_said() {
+    let nothing = run(&["-f", "-"], "");
+    assert_eq!(nothing.status.code(), Some(2));
+    assert_eq!(
+        text(&nothing.stderr),
+        "No lease of this history is named by a candidate or carries a token.\n"
+    );
+    let missing = run(&["-f", "nowhere.json"], "");
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(text(&missing.stderr).starts_with("error: failed to read nowhere.json: "));
+    let usage = run(&[], "");
+    assert_eq!(usage.status.code(), Some(2));
+
+    // A candidate alone proves nothing about its lease.
+    let candidates = tampered(|documents| {
+        documents
+            .retain(|document| document.pointer("/object/kind") == Some(&json!("LeaseCandidate")));
+    });
+    let output = run(&["-f", "-"], &candidates);
+    assert!(
+        text(&output.stdout).contains("at most one leader at a time: not proven"),
+        "{}",
+        text(&output.stdout)
+    );
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn filters_leave_others_out() {
+    let of = |arguments: &[&str]| {
+        let arguments = [&["-f", "watch.json", "-o", "json"], arguments].concat();
+        let output = run(&arguments, "");
+        let reports: Value = serde_json::from_slice(&output.stdout).unwrap();
+        reports.as_array().unwrap().len()
+    };
+    assert_eq!(of(&["-n", "shop", "--lease", "web"]), 1);
+    assert_eq!(of(&["-n", "elsewhere"]), 0);
+    assert_eq!(of(&["--lease", "other"]), 0);
+}
