@@ -82,6 +82,9 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 };
                 self.registration.handle_read(now, read);
                 self.object = answer.ok().flatten();
+                if let Some(object) = self.object.clone() {
+                    self.look_for_damage(&object);
+                }
             }
             CandidateAnswer::Wrote(outcome) => {
                 if let Answered::Refused(error) = &outcome
@@ -96,6 +99,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 let read = candidate_outcome(&outcome, candidate_snapshot);
                 self.registration.handle_outcome(now, read);
                 if let Some(object) = outcome.done() {
+                    self.written.clone_from(&object.metadata.resource_version);
                     self.object = Some(object);
                 }
             }
@@ -193,8 +197,25 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         let version = snapshot.version;
         self.registration
             .handle_event(CandidateEvent::Seen(snapshot));
+        self.look_for_damage(&object);
         if self.registration.seen() == Some(version) {
             self.object = Some(object);
+        }
+    }
+
+    /// Whether somebody else wrote into the own LeaseCandidate what this process does not offer.
+    fn look_for_damage(&mut self, object: &LeaseCandidate) {
+        let version = &object.metadata.resource_version;
+        let intact = object.faults().is_empty() && self.config.offer(object.clone()) == *object;
+        if !self.registered || intact || *version == self.written {
+            return;
+        }
+        if let Some(snapshot) = candidate_snapshot(object) {
+            tracing::warn!(
+                candidate = %self.config.identity,
+                "somebody else changed the own LeaseCandidate; writing it anew"
+            );
+            self.registration.handle_spoilt(snapshot.version);
         }
     }
 

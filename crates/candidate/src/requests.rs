@@ -83,8 +83,12 @@ pub(crate) fn candidate_request(
             let object = config.object(writer.candidate_api()).with_renewal(*renew);
             Box::pin(async move { CandidateAnswer::Wrote(writer.post_candidate(&object).await) })
         }
-        RegistrationEffect::Replace { renew, .. } => {
-            let object = seen.map(|seen| config.offer(seen.clone()).with_renewal(*renew));
+        RegistrationEffect::Replace { ping, renew, .. } => {
+            let object = seen.map(|seen| {
+                let mut object = config.offer(seen.clone()).with_renewal(*renew);
+                object.spec.ping_time = *ping;
+                object
+            });
             Box::pin(async move {
                 CandidateAnswer::Wrote(match object {
                     Some(object) => writer.put_candidate(&object).await,

@@ -33,6 +33,8 @@ pub(crate) struct Session<T, E> {
     pub(crate) lease: Option<Lease>,
     /// The same of the own LeaseCandidate.
     pub(crate) object: Option<LeaseCandidate>,
+    /// The resourceVersion of the own LeaseCandidate that this process wrote last.
+    pub(crate) written: Option<String>,
     pub(crate) lease_request: Option<BoxFuture<'static, LeaseAnswer>>,
     pub(crate) candidate_request: Option<BoxFuture<'static, CandidateAnswer>>,
     /// Tells when the LeaseCandidate has to be registered elsewhere.
@@ -100,6 +102,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             observer,
             lease: None,
             object: None,
+            written: None,
             lease_request: None,
             candidate_request: None,
             work: None,

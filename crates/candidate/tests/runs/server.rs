@@ -211,6 +211,13 @@ impl Server {
         self.store(&path, "MODIFIED", serde_json::to_value(object).unwrap());
     }
 
+    /// Writes something into the spec of a candidate, as a stranger does.
+    pub(crate) fn spoil(&self, name: &str, field: &str, value: Value) {
+        let mut object = self.candidate(name).unwrap();
+        object["spec"][field] = value;
+        self.store(&format!("{CANDIDATES}/{name}"), "MODIFIED", object);
+    }
+
     pub(crate) fn key() -> LeaseKey {
         LeaseKey::new("default", "web")
     }

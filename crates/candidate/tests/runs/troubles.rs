@@ -124,3 +124,32 @@ async fn a_server_that_is_down_at_the_start_is_waited_for() {
         back.elapsed()
     );
 }
+
+/// Found by the simulation: such a candidate stayed out of every election for good.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_somebody_spoilt_is_written_anew() {
+    let server = Server::start();
+    let running = start(&server, config(), obedient);
+    running.registered().await;
+    let own = server.candidate("me").unwrap()["spec"].clone();
+    for (field, value) in [
+        ("binaryVersion", "0.0.1"),
+        ("renewTime", "now"),
+        ("renewTime", "9999-12-31T23:59:59.999999Z"),
+        ("pingTime", "9999-12-31T23:59:59.999999Z"),
+        ("strategy", "example.com/other"),
+    ] {
+        server.spoil("me", field, value.into());
+        let spoilt = Instant::now();
+        eventually(|| {
+            let spec = &server.candidate("me").unwrap()["spec"];
+            let same = |name: &str| spec[name] == own[name];
+            same("binaryVersion") && same("strategy") && !spec.to_string().contains(value)
+        })
+        .await;
+        assert!(spoilt.elapsed() <= Duration::from_secs(31), "{field}");
+    }
+    let story = running.story().len();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(running.story().len(), story, "and then left alone");
+}

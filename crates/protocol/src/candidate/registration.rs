@@ -13,7 +13,8 @@ use crate::time::{Instant, Timestamp};
 ///
 /// It is created with the versions and the strategy of this process, or taken over from an earlier life of the same
 /// name; every question (`pingTime` later than `renewTime`) is answered by a write of renewTime; an object that
-/// disappears is created again. It is not refreshed unasked: electors ask before they collect.
+/// disappears is created again, one that somebody else spoilt is written anew. It is not refreshed unasked: electors ask
+/// before they collect.
 ///
 /// Nothing here bears on safety. A stale view costs a conflict.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +27,9 @@ pub struct Registration {
     backoff: Backoff,
     answers: bool,
     goal: Goal,
+    /// The revision that somebody else made say what this process does not offer.
+    spoilt: Option<ResourceVersion>,
+    repaired: Option<Instant>,
 }
 
 /// What a registration needs to know of one revision of its object.
@@ -79,7 +83,7 @@ pub enum RegistrationEffect {
         uid: Uid,
         /// The revision.
         version: ResourceVersion,
-        /// `spec.pingTime`, carried over.
+        /// `spec.pingTime`, carried over; `None` where no answer to it could ever be asked for again.
         ping: Option<Timestamp>,
         /// `spec.renewTime`: the answer.
         renew: Timestamp,
@@ -141,6 +145,8 @@ impl Registration {
     pub const RETRY_MAX: Duration = Duration::from_secs(5);
     /// The first pause after a failed attempt. 250 ms.
     pub const RETRY_MIN: Duration = Duration::from_millis(250);
+    /// The least time between two repairs: another life of this name may offer something else and repair it too. 30 s.
+    pub const REPAIR_PAUSE: Duration = Duration::from_secs(30);
 
     /// A registration for the Lease of this name, in the candidate's own namespace.
     pub fn new(lease: impl Into<Arc<str>>) -> Self {
@@ -153,6 +159,8 @@ impl Registration {
             backoff: Backoff::default(),
             answers: true,
             goal: Goal::Registered,
+            spoilt: None,
+            repaired: None,
         }
     }
 
@@ -187,6 +195,12 @@ impl Registration {
     /// to lead; on by default.
     pub fn answer(&mut self, answers: bool) {
         self.answers = answers;
+    }
+
+    /// This revision, which somebody else wrote, does not say what this process offers, or cannot be read: unless there
+    /// is a newer one by then, it is written anew.
+    pub fn handle_spoilt(&mut self, version: ResourceVersion) {
+        self.spoilt = Some(version);
     }
 
     /// Deletes the object, once and for all.
@@ -257,6 +271,7 @@ impl Registration {
                 if let Some(snapshot) = snapshot {
                     self.see(snapshot);
                 }
+                self.spoilt = None;
                 self.standing = Standing::Registered;
             }
             RegistrationOutcome::Gone => self.seen = None,
@@ -281,9 +296,14 @@ impl Registration {
         let (request, effect) = if self.request == Request::ReadWanted {
             (Request::Reading, RegistrationEffect::Read)
         } else {
-            match self.wanted(wall) {
+            match self.wanted(now, wall) {
                 Some(wanted) => wanted,
-                None => return RegistrationDecision::default(),
+                None => {
+                    return RegistrationDecision {
+                        effect: None,
+                        wake_at: self.repair_due().filter(|due| now < *due),
+                    };
+                }
             }
         };
         if let Some(pause) = self.backoff.pause(now) {
@@ -302,7 +322,7 @@ impl Registration {
         }
     }
 
-    fn wanted(&mut self, wall: Timestamp) -> Option<(Request, RegistrationEffect)> {
+    fn wanted(&mut self, now: Instant, wall: Timestamp) -> Option<(Request, RegistrationEffect)> {
         if self.goal == Goal::Withdrawn {
             let seen = self.seen.as_ref();
             let Some(ours) = seen.filter(|_| self.standing != Standing::Stranger) else {
@@ -315,19 +335,33 @@ impl Registration {
         let Some(seen) = &self.seen else {
             return Some((Request::Writing, RegistrationEffect::Create { renew: wall }));
         };
+        // At the end of time nobody can ask for anything later (R15).
+        let last = |time: Option<Timestamp>| time.is_some_and(|time| time.next().is_none());
+        let ping = seen.ping.filter(|_| !last(seen.ping));
         let asked = seen.ping.is_some() && seen.ping > seen.renew;
-        let due = self.standing != Standing::Registered || (asked && self.answers);
+        let broken = self.spoilt == Some(seen.version) || last(seen.renew) || last(seen.ping);
+        let repair = broken && self.repair_due().is_none_or(|due| due <= now);
+        let due = self.standing != Standing::Registered
+            || ((asked && ping.is_some() || repair) && self.answers);
         if !due || seen.lease != self.lease {
             return None;
         }
-        let answer = seen.ping.map_or(wall, |ping| ping.max(wall));
+        let answer = ping.map_or(wall, |ping| ping.max(wall));
         let effect = RegistrationEffect::Replace {
             uid: seen.uid.clone(),
             version: seen.version,
-            ping: seen.ping,
+            ping,
             renew: answer.differing_from(seen.renew),
         };
+        if repair {
+            self.repaired = Some(now);
+        }
         Some((Request::Writing, effect))
+    }
+
+    /// When the next repair may be made, if one was.
+    fn repair_due(&self) -> Option<Instant> {
+        Some(self.repaired?.after(Self::REPAIR_PAUSE))
     }
 
     /// Takes in a revision, unless it is older than the newest one known.
@@ -363,6 +397,8 @@ impl Renumber for Registration {
         self.newest.renumber(by);
         self.seen.renumber(by);
         self.backoff.renumber(by);
+        self.spoilt.renumber(by);
+        self.repaired.renumber(by);
     }
 }
 

@@ -43,6 +43,67 @@ fn registered() -> Registration {
     registration
 }
 
+/// Found by the simulation: a candidate whose object somebody had spoilt stayed out of every election.
+#[test]
+fn an_object_that_somebody_spoilt_is_written_anew_and_not_again_at_once() {
+    let mut registration = registered();
+    let repair = |version| RegistrationEffect::Replace {
+        uid: Uid::new("u1"),
+        version: ResourceVersion(version),
+        ping: None,
+        renew: at(20),
+    };
+    registration.handle_event(CandidateEvent::Seen(object(2, None, Some(10))));
+    registration.handle_spoilt(ResourceVersion(2));
+    assert_eq!(registration.step(NOW, at(20)).effect, Some(repair(2)));
+    // The watch shows the own write before the answer does.
+    registration.handle_event(CandidateEvent::Seen(object(3, None, Some(20))));
+    registration.handle_spoilt(ResourceVersion(3));
+    registration.handle_outcome(
+        NOW,
+        RegistrationOutcome::Done(Some(object(3, None, Some(20)))),
+    );
+    assert_eq!(registration.step(NOW, at(20)).effect, None);
+
+    registration.handle_event(CandidateEvent::Seen(object(4, None, Some(10))));
+    registration.handle_spoilt(ResourceVersion(4));
+    let later = NOW.after(Registration::REPAIR_PAUSE);
+    let decision = registration.step(NOW, at(20));
+    assert_eq!((decision.effect, decision.wake_at), (None, Some(later)));
+    assert_eq!(registration.step(later, at(20)).effect, Some(repair(4)));
+}
+
+#[test]
+fn a_revision_that_is_not_the_newest_is_not_repaired() {
+    let mut registration = registered();
+    registration.handle_spoilt(ResourceVersion(2));
+    assert_eq!(registration.step(NOW, at(20)).effect, None);
+}
+
+/// Found by the simulation: at the end of time there is no later question, so it was never asked again.
+#[test]
+fn times_at_the_end_of_time_are_taken_back() {
+    let end = Timestamp::MAX.as_micros();
+    for (ping, renew) in [
+        (Some(end), Some(end)),
+        (Some(end), Some(10)),
+        (None, Some(end)),
+    ] {
+        let mut registration = registered();
+        registration.handle_event(CandidateEvent::Seen(object(2, ping, renew)));
+        let repair = RegistrationEffect::Replace {
+            uid: Uid::new("u1"),
+            version: ResourceVersion(2),
+            ping: None,
+            renew: at(20),
+        };
+        assert_eq!(registration.step(NOW, at(20)).effect, Some(repair));
+        let reply = object(3, None, Some(20));
+        registration.handle_outcome(NOW, RegistrationOutcome::Done(Some(reply)));
+        assert_eq!(registration.step(NOW, at(30)).effect, None);
+    }
+}
+
 #[test]
 fn a_question_is_answered_once_and_never_below_it() {
     let mut registration = registered();
