@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use elector_fuzz::{drive_candidate, drive_objects, mutate, shrink};
+use elector_fuzz::{drive_candidate, drive_history, drive_objects, mutate, shrink};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -16,7 +16,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let drive = match driver.as_str() {
         "objects" => drive_objects,
         "candidate" => drive_candidate,
-        other => return Err(format!("there is no driver {other}: objects or candidate").into()),
+        "history" => drive_history,
+        other => {
+            return Err(format!("there is no driver {other}: objects, candidate or history").into());
+        }
     };
     let seconds = arguments.next().map_or(Ok(60), |text| text.parse())?;
     let mut seed = arguments.next().map_or(Ok(0), |text| text.parse())?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use elector_api::{Lease, LeaseCandidate, parse_time};
+use elector_api::{Carrier, Lease, LeaseCandidate, parse_time};
 use elector_protocol::candidate::{
     CandidateEvent, CandidateSnapshot, Decision, Effect, LeaseEvent, Outcome, ReadFailed,
     Registration, RegistrationEffect, RegistrationOutcome, StopReason, Tenure, TenureConfig,
@@ -178,7 +178,7 @@ impl Process {
             .unwrap_or_else(|| Lease::named(&LeaseKey::new("ns", "l")));
         let Ok(record) = lease.record() else { return };
         let next = change(&record, &self.me, self.wall);
-        let mut next = lease.with_record(&next, elector_api::Carrier::Unknown);
+        let mut next = lease.with_record(&next, Carrier::Unknown);
         next.metadata.resource_version = None;
         self.see_lease(next);
     }
@@ -221,19 +221,26 @@ impl Process {
                 self.tenure.handle_read(self.now, answer);
             }
             Some(Request::Write(write)) => {
-                let reply = told.or_else(|| {
-                    let judged = self.lease.as_ref()?;
-                    let mut reply =
-                        judged.with_record(&write.record, elector_api::Carrier::Unknown);
-                    reply.metadata.resource_version = None;
-                    Some(reply)
-                });
-                let outcome = match reply.and_then(|reply| self.read(reply)) {
-                    Some((snapshot, lease)) => {
+                let judged = self.judged(&write).cloned();
+                let reply = match (told, judged) {
+                    // No server applies a write to another object than the one it names (R2).
+                    (Some(mut told), _) => {
+                        told.metadata.uid = Some(write.uid.as_str().to_owned());
+                        Some(told)
+                    }
+                    (None, judged) => judged.map(|judged| {
+                        let mut reply = judged.with_record(&write.record, Carrier::Unknown);
+                        reply.metadata.resource_version = None;
+                        reply
+                    }),
+                };
+                let outcome = match reply.map(|reply| self.read(reply)) {
+                    Some(Some((snapshot, lease))) => {
                         self.lease = Some(lease);
                         Outcome::Done(snapshot)
                     }
-                    None => Outcome::Unknown,
+                    Some(None) => Outcome::Unknown,
+                    None => Outcome::Conflict,
                 };
                 self.tenure.handle_outcome(self.now, outcome);
             }
@@ -389,15 +396,18 @@ impl Process {
                 at: self.now,
             });
         }
-        let judged = self.lease.as_ref().filter(|lease| {
-            lease
-                .snapshot()
-                .is_ok_and(|it| (&it.uid, it.version) == (&write.uid, write.version))
-        });
-        if let Some(judged) = judged {
+        if let Some(judged) = self.judged(&write) {
             wire::check_lease_write(judged, &write.record);
         }
         self.request = Some(Request::Write(Box::new(write)));
+    }
+
+    /// The newest Lease, where it is the one that a write replaces.
+    fn judged(&self, write: &LeaseWrite) -> Option<&Lease> {
+        self.lease.as_ref().filter(|lease| {
+            let judged = lease.snapshot();
+            judged.is_ok_and(|it| (&it.uid, it.version) == (&write.uid, write.version))
+        })
     }
 
     fn register(&mut self, effect: &RegistrationEffect) {

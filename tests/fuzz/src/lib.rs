@@ -10,7 +10,8 @@
 //!
 //! A *script* is a stream of JSON documents: objects, lists and watch frames as a server sends them, and a few orders
 //! to the driver, such as `{"pass": "5s"}`. So every entry of the corpus is readable, and whatever a fuzzer finds is a
-//! test as it stands. [`drive_objects`] and [`drive_candidate`] panic where something that must hold does not.
+//! test as it stands. [`drive_objects`], [`drive_candidate`] and, for recorded
+//! histories, [`drive_history`] panic where something that must hold does not.
 //!
 //! ```
 //! elector_fuzz::drive_objects(br#"{"kind": "Lease", "spec": 7} {"pass": "5s"} {"kind": "#);
@@ -18,6 +19,7 @@
 
 mod candidate;
 mod dictionary;
+mod history;
 mod mutate;
 mod objects;
 mod quiet;
@@ -26,6 +28,7 @@ mod shrink;
 mod wire;
 
 pub use candidate::drive_candidate;
+pub use history::drive_history;
 pub use mutate::mutate;
 pub use objects::drive_objects;
 pub use shrink::shrink;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use elector_fuzz::{drive_candidate, drive_objects};
+use elector_fuzz::{drive_candidate, drive_history, drive_objects};
 
 /// The scripts of one driver, by name.
 fn scripts(folder: &str) -> Vec<(PathBuf, Vec<u8>)> {
@@ -39,4 +39,9 @@ fn objects() {
 #[test]
 fn candidates() {
     replay("candidate", drive_candidate);
+}
+
+#[test]
+fn histories() {
+    replay("history", drive_history);
 }

@@ -4,12 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use elector_fuzz::{drive_candidate, drive_objects, mutate, shrink};
+use elector_fuzz::{drive_candidate, drive_history, drive_objects, mutate, shrink};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, any, proptest};
 
 static OBJECTS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| scripts("objects"));
 static CANDIDATE: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| scripts("candidate"));
+static HISTORY: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| scripts("history"));
 
 fn scripts(folder: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -68,10 +69,16 @@ proptest! {
     }
 
     #[test]
+    fn no_recording_is_too_garbled(index in any::<usize>(), seeds in vec(any::<u64>(), 0..12)) {
+        play(&HISTORY, index, &seeds, drive_history);
+    }
+
+    #[test]
     fn bytes_are_no_worse_than_objects(bytes in vec(any::<u8>(), 0..200), text in ".{0,80}") {
         for script in [bytes.as_slice(), text.as_bytes()] {
             drive_objects(script);
             drive_candidate(script);
+            drive_history(script);
         }
     }
 }

@@ -1,0 +1,35 @@
+//! The history checker: recordings of whatever quality, and a verdict on what could be read of them.
+
+use elector_verify::{Limits, Reader, Roster, verify};
+
+use crate::wire::check_line;
+
+/// Reads a script as a recording and judges it.
+///
+/// # Panics
+///
+/// Where something that must hold does not.
+pub fn drive_history(script: &[u8]) {
+    let text = String::from_utf8_lossy(script);
+    // Every line of a script may be a line of the recording, so the whole of it is read, garbage too.
+    let mut reader = Reader::default();
+    reader.read("the recording", &text);
+    let (history, complaints) = reader.finish();
+    for complaint in &complaints {
+        check_line(&complaint.to_string());
+    }
+    let ordered = history.entries().is_sorted_by_key(|entry| entry.at);
+    assert!(ordered, "entries stand in the order of their times");
+    let roster = Roster::deduce(&history, Limits::default());
+    let verdict = verify(&history, &roster);
+    for (lease, case) in &verdict.cases {
+        assert!(roster.leases().any(|one| one == lease));
+        let findings = case.findings.iter();
+        for finding in findings.chain(case.excused.iter().map(|excused| &excused.finding)) {
+            assert_eq!(&finding.lease, lease);
+            assert!(!finding.sentence.is_empty());
+        }
+        assert!(case.extent.revisions <= history.entries().len());
+        assert!(case.extent.terms <= case.extent.revisions);
+    }
+}
