@@ -6,6 +6,7 @@ mod rules;
 use std::collections::{BTreeMap, BTreeSet};
 
 use elector_api::{Lease, LeaseCandidate};
+use elector_protocol::elector::{Actor, Move, audit};
 use elector_protocol::{
     Identity, LeaseKey, LeaseRecord, LeaseSnapshot, Occupancy, ResourceVersion, Term, Timestamp,
     Token, Uid,
@@ -59,6 +60,8 @@ struct Known {
     snapshot: LeaseSnapshot,
     /// When this record, not this revision, was first seen; `None` where it is older than the recording.
     since: Option<Timestamp>,
+    /// Where strangers wrote it: what they wrote over.
+    written_over: Option<LeaseRecord>,
 }
 
 /// When a candidate was last heard of.
@@ -76,6 +79,9 @@ struct TokenOfTerm {
     term: Term,
     holder: Option<Identity>,
     token: Token,
+    /// Whether somebody else has held the record since, or nobody. The term cannot come back then; a number can, where
+    /// a stranger writes.
+    over: bool,
 }
 
 // === impl Trial ===
@@ -149,6 +155,7 @@ impl<'r> Trial<'r> {
         let before = self.known.as_ref().filter(same);
         let verdict = match before {
             _ if foreign => Ok(Act::Foreign),
+            Some(known) if restores(known, &snapshot.record) => Ok(Act::Renew),
             Some(known) => self.change(known, &snapshot, at.as_micros()),
             // A record that says nothing might as well have been created just now.
             None if midst && self.born(lease, &snapshot.record).is_err() => {
@@ -260,15 +267,18 @@ impl<'r> Trial<'r> {
             after.record.term,
             after.record.holder.clone(),
         );
+        if let Some(previous) = &mut self.token {
+            let same = (&previous.uid, previous.term, &previous.holder) == (&uid, term, &holder);
+            previous.over |= !same;
+        }
         let Some(token) = after.record.token.filter(|_| after.record.has_token()) else {
             return;
         };
         if let Some(previous) = &self.token {
-            let same = (&previous.uid, previous.term, &previous.holder) == (&uid, term, &holder);
-            let legal = if same {
-                previous.token == token
-            } else {
+            let legal = if previous.over {
                 previous.token < token
+            } else {
+                previous.token == token
             };
             if !legal && !self.roster.is_foreign(version) {
                 let sentence = format!("token {token} after {}", previous.token);
@@ -280,6 +290,7 @@ impl<'r> Trial<'r> {
             term,
             holder,
             token,
+            over: false,
         });
     }
 
@@ -331,10 +342,40 @@ impl<'r> Trial<'r> {
         };
         match snapshot.record.occupancy() {
             Occupancy::Held(_) => self.owed = Some((snapshot.record.clone(), since)),
-            Occupancy::Released if act != Act::Foreign => self.owed = None,
+            // Also where a stranger made it look so, which shortens a duration: S1 is excused.
+            Occupancy::Released => self.owed = None,
             // Deleted, or blanked by a stranger: the holder may still believe.
-            Occupancy::Released | Occupancy::Unproven => {}
+            Occupancy::Unproven => {}
         }
-        self.known = Some(Known { snapshot, since });
+        let written_over = match (act, self.known.take()) {
+            (Act::Foreign, Some(known)) => {
+                let Known {
+                    snapshot,
+                    written_over,
+                    ..
+                } = known;
+                Some(written_over.unwrap_or(snapshot.record))
+            }
+            _ => None,
+        };
+        self.known = Some(Known {
+            snapshot,
+            since,
+            written_over,
+        });
     }
+}
+
+/// Whether the holder of a term that strangers wrote on renews it as it was, with its duration and its token.
+fn restores(known: &Known, after: &LeaseRecord) -> bool {
+    let Some(own) = &known.written_over else {
+        return false;
+    };
+    let Some(holder) = &own.holder else {
+        return false;
+    };
+    let there = &known.snapshot.record;
+    (&there.holder, there.term) == (&own.holder, own.term)
+        && own.has_token()
+        && audit(own, after, &Actor::Candidate(holder)) == Ok(Move::Renew)
 }

@@ -284,31 +284,77 @@ fn a_term_of_client_go_may_shrink_but_is_told() {
     );
 }
 
+/// A stranger blanks the record of `a` with this duration, and the lease is granted at that time.
+fn blanked(duration: i32, token: Option<(u64, i32)>, granted: f64) -> Vec<String> {
+    let blank = json!({
+        "holderIdentity": "", "leaseDurationSeconds": duration, "leaseTransitions": 1,
+    });
+    let story = and_then(
+        a_leads(),
+        [
+            lease(4.0, 14, &blank, token),
+            candidate(granted, 15, "b", granted),
+            lease(granted, 16, &held("b", 2, 5, granted, granted), None),
+        ],
+    );
+    let mut roster = super::story::roster();
+    roster.foreign(ResourceVersion(14));
+    judge(&story, &roster)
+}
+
 #[test]
 fn a_stranger_that_blanks_makes_nobody_leader_earlier() {
-    let blank = lease(
-        4.0,
-        14,
-        &json!({"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 1}),
-        None,
-    );
-    let story = |at: f64| {
+    for (duration, token) in [(15, None), (15, Some((11, 1))), (1, Some((11, 1)))] {
+        assert_eq!(blanked(duration, token, 18.3), [""; 0]);
+        let early = blanked(duration, token, 5.0);
+        assert!(
+            early[0].contains("granted 1.700 s after a renewed"),
+            "{early:?}"
+        );
+    }
+}
+
+#[test]
+fn no_elector_is_blamed_for_what_a_stranger_made_look_like_a_release() {
+    assert_eq!(blanked(1, None, 5.0), [""; 0]);
+}
+
+#[test]
+fn a_holder_may_restore_its_term_after_a_stranger() {
+    let token = Some((11, 1));
+    let restored = |foreign, after| {
+        let mut roster = super::story::roster();
+        roster.foreign(ResourceVersion(14));
+        judge(&and_then(a_leads(), [foreign, after]), &roster)
+    };
+    let prolonged = lease(4.0, 14, &held("a", 1, 22, 0.2, 3.3), token);
+    let stripped = lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), None);
+    for foreign in [prolonged, stripped] {
+        let renewed = lease(6.6, 15, &held("a", 1, 15, 0.2, 6.6), token);
+        assert_eq!(restored(foreign.clone(), renewed), [""; 0]);
+        // Only as it was.
+        let shortened = lease(6.6, 15, &held("a", 1, 10, 0.2, 6.6), token);
+        assert_ne!(restored(foreign.clone(), shortened), [""; 0]);
+        let another = lease(6.6, 15, &held("a", 1, 15, 0.2, 6.6), Some((12, 1)));
+        assert_ne!(restored(foreign, another), [""; 0]);
+    }
+}
+
+#[test]
+fn a_term_whose_number_a_stranger_set_back_has_a_token_of_its_own() {
+    let story = |token| {
         and_then(
             a_leads(),
             [
-                blank.clone(),
-                candidate(at, 15, "b", at),
-                lease(at, 16, &held("b", 2, 5, at, at), None),
+                lease(4.0, 14, &json!({}), None),
+                candidate(19.0, 15, "a", 19.0),
+                lease(19.1, 16, &held("a", 1, 5, 19.1, 19.1), None),
+                lease(19.2, 17, &held("a", 1, 15, 19.1, 19.2), Some((token, 1))),
             ],
         )
     };
     let mut roster = super::story::roster();
     roster.foreign(ResourceVersion(14));
-    // Declared or not: what looks like a release is one only where nobody says otherwise.
-    assert_eq!(judge(&story(18.3), &roster), [""; 0]);
-    let early = judge(&story(5.0), &roster);
-    assert!(
-        early[0].contains("granted 1.700 s after a renewed"),
-        "{early:?}"
-    );
+    assert_eq!(judge(&story(16), &roster), [""; 0]);
+    assert!(!judge(&story(11), &roster).is_empty());
 }
