@@ -152,6 +152,7 @@ impl World {
         let mut scratch = self.scratch.borrow_mut();
         let (shared, private) = &mut *scratch;
         let mix = self.run.mixes[state.mix];
+        let timing = &self.settings[0].timing;
         let rate = |seconds: u64| Duration::from_secs(if tick { seconds } else { 0 });
         shared.clear();
         // Collecting leaves the store as it is, but it takes a store that could be changed.
@@ -171,6 +172,13 @@ impl World {
             let aging = Aging {
                 by: rate(seconds),
                 limit: self.reserve.duration,
+                // As in the main world.
+                sightings: if self.run.asks {
+                    timing.ack_window
+                } else {
+                    Duration::ZERO
+                },
+                passed_over: timing.passed_over,
                 usual: self.reserve.duration,
                 ..Aging::default()
             };

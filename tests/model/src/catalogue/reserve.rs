@@ -94,6 +94,17 @@ fn safe() -> Vec<Run> {
                 "belief counts from the reply, W covers the timeout",
             )
         },
+        Run {
+            asks: true,
+            orphans: 0,
+            lost_replies: false,
+            best: true,
+            expectation: Expectation::SafeAndLive(seen),
+            ..safe(
+                "MC-R6",
+                "candidates asked and answering; the best comes to lead",
+            )
+        },
     ]
 }
 

@@ -3,11 +3,13 @@
 use std::rc::Rc;
 
 use elector_protocol::elector::Actor;
-use elector_protocol::{LeaseRecord, LeaseWrite, Occupancy};
+use elector_protocol::{
+    Candidate, LeaseRecord, LeaseWrite, Occupancy, ResourceVersion, Timestamp, Uid,
+};
 
 use super::super::elector::{Act, Watcher};
 use super::super::moves::ElectorMove;
-use super::super::numbers::{FRESH, timestamp};
+use super::super::numbers::{BUCKET, FRESH, timestamp};
 use super::super::store::{Landed, Side};
 use super::super::witness::Witnesses;
 use super::holder::Letter;
@@ -87,6 +89,18 @@ impl State {
                 return Witnesses::LEADS.when(!led && holder.believes());
             }
             HolderMove::GiveUp => holder.give_up(),
+            HolderMove::Answer => {
+                let object = self.store.objects[index].clone();
+                if let Some(Candidate {
+                    uid, version, ping, ..
+                }) = object
+                {
+                    // Its own clock is ahead of what it is asked by.
+                    let bucket = BUCKET * i64::try_from(index).unwrap_or(0);
+                    let now = timestamp(bucket + FRESH);
+                    self.put_object(index, &uid, version, ping, Some(now), world);
+                }
+            }
             HolderMove::Crash => holder.crash(world.run.orphans),
         }
         Witnesses::NONE
@@ -116,15 +130,14 @@ impl State {
                 version,
                 ping,
             }) => {
-                // Everybody answers at once.
-                let store = Rc::make_mut(&mut self.store);
-                store.put_object(*index, uid, *version, Some(*ping), ping.next());
-                for watcher in &mut self.watchers {
-                    if watcher.knows_candidates() {
-                        let object = self.store.objects[*index].as_ref();
-                        Rc::make_mut(watcher).see_object(*index, object, run);
-                    }
-                }
+                let asked = self.store.objects[*index].as_ref();
+                let renew = if run.asks {
+                    asked.and_then(|object| object.renew)
+                } else {
+                    // Everybody answers at once.
+                    ping.next()
+                };
+                self.put_object(*index, uid, *version, Some(*ping), renew, world);
             }
             ElectorMove::Send(act) => {
                 if let Act::Write(write) = act {
@@ -144,6 +157,28 @@ impl State {
             }
         }
         Witnesses::NONE
+    }
+
+    /// A question or an answer reaches the store, and every elector sees it.
+    fn put_object(
+        &mut self,
+        index: usize,
+        uid: &Uid,
+        version: ResourceVersion,
+        ping: Option<Timestamp>,
+        renew: Option<Timestamp>,
+        world: &World,
+    ) {
+        let store = Rc::make_mut(&mut self.store);
+        if store.put_object(index, uid, version, ping, renew) == Landed::Conflict {
+            return;
+        }
+        for watcher in &mut self.watchers {
+            if watcher.knows_candidates() {
+                let object = self.store.objects[index].as_ref();
+                Rc::make_mut(watcher).see_object(index, object, &world.run);
+            }
+        }
     }
 
     /// A write of an elector's reaches the store. `heard` learns of it by the reply, the others by their watches.

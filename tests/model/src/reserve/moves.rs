@@ -1,5 +1,7 @@
 //! Everything that can happen next.
 
+use elector_protocol::Candidate;
+
 use super::super::elector::Act;
 use super::super::moves::ElectorMove;
 use super::super::search::Course;
@@ -38,6 +40,8 @@ pub(crate) enum HolderMove {
     Reply,
     /// It gives up waiting for the reply.
     GiveUp,
+    /// It answers a question.
+    Answer,
     /// It dies and starts again under the same name.
     Crash,
 }
@@ -54,7 +58,7 @@ impl Move {
                 let holder = &state.holders[*index];
                 match by {
                     HolderMove::Write => prompt(holder.is_due()),
-                    HolderMove::Land | HolderMove::Reply => Course::Prompt,
+                    HolderMove::Land | HolderMove::Reply | HolderMove::Answer => Course::Prompt,
                     // When it is too late for a reply, this is what is left.
                     HolderMove::GiveUp => prompt(
                         matches!(holder.letter, Some(Letter::Landed(_)))
@@ -130,6 +134,10 @@ fn of_one_holder(world: &World, state: &State, index: usize) -> Vec<HolderMove> 
         None => {}
     }
     moves.extend((0..holder.orphans.len()).map(HolderMove::LandOrphan));
+    let object = state.store.objects[index].as_ref();
+    if run.asks && object.is_some_and(Candidate::is_asked) {
+        moves.push(HolderMove::Answer);
+    }
     if holder.letter.is_some() || holder.since.is_some() {
         moves.push(HolderMove::Crash);
     }
