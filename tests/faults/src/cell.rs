@@ -131,8 +131,8 @@ impl Cell {
             .context("the fault took longer than its window")??;
         sleep_until(end).await;
         let window = start..start + self.fault.window;
-        let ours = self.subject == Subject::Ours;
-        let recovers = match ours {
+        let judged = self.subject.is_judged();
+        let recovers = match judged {
             true => world.shelf.next(RECOVERS).await.err(),
             false => None,
         };
@@ -141,7 +141,7 @@ impl Cell {
         let testimony = Testimony::read(&operations, order, &window, rate);
         world.save(&operations)?;
         let mut faults = Vec::new();
-        if ours {
+        if judged {
             faults = self.judge(&testimony);
             faults.extend(recovers.map(|error| format!("it does not recover: {error}")));
             faults.extend(world.deaths()?);
@@ -159,7 +159,8 @@ impl Cell {
 
     fn judge(&self, testimony: &Testimony) -> Vec<String> {
         let mut faults = Vec::new();
-        if testimony.two_believers > 0.0 {
+        let late = self.fault.lateness(self.subject);
+        if testimony.two_believers > late.time.as_secs_f64() {
             faults.push(format!(
                 "two believers for {:.2} s",
                 testimony.two_believers
@@ -177,9 +178,7 @@ impl Cell {
                 testimony.wrongly_refused
             ));
         }
-        // A process that is stopped between check and deed does one thing late, and no lease can prevent that.
-        let late = usize::from(self.fault.stops_processes());
-        if testimony.stale > late {
+        if testimony.stale > late.operations {
             faults.push(format!("{} stale operations", testimony.stale));
         }
         faults
@@ -361,10 +360,10 @@ impl World {
                 self.candidates[leader].port.set(Weather::Fair);
             }
             Script::Stranger(deed, Leader::Stopped(lasts)) => {
-                self.candidates[leader].process.signal(Signal::STOP)?;
+                self.candidates[leader].process.signal_all(Signal::STOP)?;
                 self.meddle(deed).await?;
                 sleep(lasts).await;
-                self.candidates[leader].process.signal(Signal::CONT)?;
+                self.candidates[leader].process.signal_all(Signal::CONT)?;
             }
             Script::KillElector { electors } => {
                 self.electors[0].process.signal(Signal::KILL)?;
@@ -393,18 +392,18 @@ impl World {
 
     async fn stop(&mut self, candidate: usize, lasts: Duration) -> Result<()> {
         let process = &mut self.candidates[candidate].process;
-        process.signal(Signal::STOP)?;
+        process.signal_all(Signal::STOP)?;
         sleep(lasts).await;
-        process.signal(Signal::CONT)
+        process.signal_all(Signal::CONT)
     }
 
     /// Stops it, and lets everything arrive that is on its way to it.
     async fn stop_then(&mut self, candidate: usize, lasts: Duration) -> Result<()> {
         let Member { process, port } = &mut self.candidates[candidate];
-        process.signal(Signal::STOP)?;
+        process.signal_all(Signal::STOP)?;
         port.set(Weather::Fair);
         sleep(lasts).await;
-        process.signal(Signal::CONT)
+        process.signal_all(Signal::CONT)
     }
 
     /// A stranger's deed, through no proxy.

@@ -368,12 +368,32 @@ impl Fault {
         }
     }
 
-    /// Whether a process is stopped in the middle of what it does, so that an operation between check and deed can
-    /// come late.
-    pub(crate) fn stops_processes(&self) -> bool {
-        matches!(
+    /// What may come late of a subject that is judged, and for how long. Only where a process is stopped in the middle
+    /// of what it does can there be anything.
+    pub(crate) fn lateness(&self, subject: Subject) -> Lateness {
+        let stops = matches!(
             self.script,
             Script::Stop(_) | Script::StopInFlight(_) | Script::Stranger(_, Leader::Stopped(_))
-        )
+        );
+        match subject {
+            _ if !stops => Lateness::default(),
+            // A command cannot ask. It works on until its wrapper, which wakes up with it, has told it to stop.
+            Subject::Command => Lateness {
+                operations: 20,
+                time: Duration::from_secs(1),
+            },
+            // One operation may lie between the question and the deed, and no lease can prevent that.
+            _ => Lateness {
+                operations: 1,
+                time: Duration::ZERO,
+            },
+        }
     }
+}
+
+/// What no lease can prevent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lateness {
+    pub(crate) operations: usize,
+    pub(crate) time: Duration,
 }

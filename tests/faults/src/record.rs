@@ -22,7 +22,8 @@ reaches the API server through a proxy of its own, which does to it what the row
 each does an operation every 50 ms at a register, directly. Everything below is read from the log of that register.
 
 * **ours**: candidates of the crate `elector-candidate`, elected by `elector run`; each asks `is_leader()` right before
-  an operation. **coordinated**: unmodified client-go with `Coordinated: true`, elected by `elector run`. **plain**:
+  an operation. **command**: a command of `elector candidate -- CMD`, which cannot ask and never ends by itself; it is
+  stopped together with its wrapper, as a container is. **coordinated**: unmodified client-go with `Coordinated: true`, elected by `elector run`. **plain**:
   unmodified client-go that takes the Lease by itself. Both work until the context of `OnStartedLeading` ends, as
   documented. **single**: one process without any election; what it loses is the yardstick of *never worse than one
   replica*. It does not need the API server, so that only what happens to the process or its work concerns it.
@@ -37,7 +38,8 @@ each does an operation every 50 ms at a register, directly. Everything below is 
 
 For ours it is a failure if two are at work at the same time at all, if a stale operation comes past the fence, if the
 leader is refused, if there is a stale operation where no process was stopped (where one was, a single operation can lie
-between the question and the deed), if nobody works in the end, or if a process ends that was not killed. The numbers
+between the question and the deed), if nobody works in the end, or if a process ends that was not killed. The same for
+command, but where it was stopped it may do up to 20 operations in a second until its wrapper has ended it. The numbers
 of the others are recorded and not judged.
 ";
 

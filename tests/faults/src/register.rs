@@ -45,7 +45,7 @@ pub struct Operation {
     pub at: Duration,
     /// From whom.
     pub client: String,
-    /// In which of its stints, counted from 1.
+    /// In which of its stints; any number that is new for each.
     pub stint: u64,
     /// Under which fencing token, 0 if it has none.
     pub token: u64,

@@ -2,12 +2,12 @@
 
 use std::env;
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use xtask::tied::Tied;
 
 use crate::proxy::Port;
@@ -19,6 +19,8 @@ use crate::testimony::Order;
 pub enum Subject {
     /// Candidates of Elector, elected by Elector.
     Ours,
+    /// The same as a command that `elector candidate` starts and stops.
+    Command,
     /// Unmodified client-go candidates (`Coordinated: true`), elected by Elector.
     Coordinated,
     /// Unmodified client-go that takes the Lease by itself.
@@ -49,19 +51,30 @@ pub(crate) struct Process {
 
 impl Subject {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 4] = [Self::Ours, Self::Coordinated, Self::Plain, Self::Single];
+    pub const ALL: [Self; 5] = [
+        Self::Ours,
+        Self::Command,
+        Self::Coordinated,
+        Self::Plain,
+        Self::Single,
+    ];
 
     /// How many processes it has.
     pub(crate) fn replicas(self) -> usize {
         match self {
             Self::Single => 1,
-            Self::Ours | Self::Coordinated | Self::Plain => 3,
+            Self::Ours | Self::Command | Self::Coordinated | Self::Plain => 3,
         }
     }
 
     /// Whether an elector elects for it.
     pub(crate) fn is_elected(self) -> bool {
-        matches!(self, Self::Ours | Self::Coordinated)
+        matches!(self, Self::Ours | Self::Command | Self::Coordinated)
+    }
+
+    /// Whether it is judged, and not only looked at.
+    pub(crate) fn is_judged(self) -> bool {
+        matches!(self, Self::Ours | Self::Command)
     }
 
     /// Whether it writes a Lease at all.
@@ -72,7 +85,7 @@ impl Subject {
     /// How its stints are ordered.
     pub(crate) fn order(self) -> Order {
         match self {
-            Self::Ours => Order::ByToken,
+            Self::Ours | Self::Command => Order::ByToken,
             // leaseTransitions begin anew when the Lease is deleted.
             Self::Coordinated | Self::Plain | Self::Single => Order::ByFirstOperation,
         }
@@ -89,6 +102,7 @@ impl fmt::Display for Subject {
         // `pad` heeds the width that a table asks for.
         f.pad(match self {
             Self::Ours => "ours",
+            Self::Command => "command",
             Self::Coordinated => "coordinated",
             Self::Plain => "plain",
             Self::Single => "single",
@@ -146,30 +160,31 @@ impl Programs {
     ) -> Result<Process> {
         let mut command = match subject {
             Subject::Ours | Subject::Single => Command::new(&self.guarded),
+            Subject::Command => Command::new(&self.elector),
             Subject::Coordinated | Subject::Plain => {
                 let program = self.client_go.as_ref();
                 Command::new(program.context("there is no client-go program")?)
             }
         };
+        if subject == Subject::Command {
+            command.args(["candidate", "--binary-version", "1.0.0"]);
+        }
+        if subject.has_lease() {
+            command.arg("--kubeconfig").arg(port.kubeconfig());
+            command.args(["--namespace", namespace, "--lease", LEASE, "--name", name]);
+        }
+        let its_own: &[&str] = match subject {
+            Subject::Ours => &[],
+            Subject::Single => &["--single"],
+            Subject::Coordinated => &["--rejoin"],
+            Subject::Plain => &["--rejoin", "--coordinated=false"],
+            Subject::Command => &["--"],
+        };
+        command.args(its_own);
+        if subject == Subject::Command {
+            command.arg(&self.guarded).arg("--command");
+        }
         command.args(["--register", register]);
-        match subject {
-            Subject::Single => {
-                command.arg("--single");
-            }
-            Subject::Ours | Subject::Coordinated | Subject::Plain => {
-                command.arg("--kubeconfig").arg(port.kubeconfig());
-                command.args(["--namespace", namespace, "--lease", LEASE, "--name", name]);
-            }
-        }
-        match subject {
-            Subject::Coordinated => {
-                command.arg("--rejoin");
-            }
-            Subject::Plain => {
-                command.args(["--rejoin", "--coordinated=false"]);
-            }
-            Subject::Ours | Subject::Single => {}
-        }
         Process::spawn(name, command, folder)
     }
 
@@ -227,8 +242,46 @@ impl Process {
             .with_context(|| format!("failed to signal {name}"))
     }
 
+    /// Sends a signal to it and to all that it has started, as the freezer of a container does; to the youngest first.
+    pub(crate) fn signal_all(&mut self, signal: Signal) -> Result<()> {
+        let mut family = vec![self.tied.id()];
+        let mut next = 0;
+        while let Some(parent) = family.get(next).copied() {
+            family.extend(children(parent)?);
+            next += 1;
+        }
+        for id in family.into_iter().skip(1).rev() {
+            let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
+            // It may have ended in between.
+            let _ = pid.map(|pid| kill_process(pid, signal));
+        }
+        self.signal(signal)
+    }
+
     /// Whether it has ended, and be it by a signal.
     pub(crate) fn has_ended(&mut self) -> Result<bool> {
         Ok(self.tied.try_wait()?.is_some())
     }
+}
+
+/// The processes whose parent is that one.
+fn children(parent: u32) -> Result<Vec<u32>> {
+    let mut children = Vec::new();
+    for entry in fs::read_dir("/proc").context("failed to read /proc")? {
+        let name = entry?.file_name();
+        let Some(id) = name.to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // One that has ended in between has no file any more.
+        let Ok(stat) = fs::read_to_string(format!("/proc/{id}/stat")) else {
+            continue;
+        };
+        // The name, in parentheses, may contain anything; after it come the state and the parent.
+        let after = stat.rsplit_once(") ").map(|(_, after)| after);
+        let its_parent = after.and_then(|after| after.split(' ').nth(1)?.parse().ok());
+        if its_parent == Some(parent) {
+            children.push(id);
+        }
+    }
+    Ok(children)
 }

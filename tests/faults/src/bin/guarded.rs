@@ -1,12 +1,12 @@
 //! A process that does guarded operations while it leads, or always: the subject of the fault matrix.
 //!
-//! With `--single` it takes part in no election. Otherwise it asks its guard right before each operation.
+//! With `--single` and with `--command` it takes part in no election and never asks. Otherwise it asks its guard right
+//! before each operation.
 
 use std::convert::Infallible;
+use std::env;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -26,7 +26,10 @@ struct Args {
     /// Work always, without any election
     #[arg(long)]
     single: bool,
-    #[arg(long, required_unless_present = "single")]
+    /// Work always, as the command of `elector candidate`, under the token that it was started with
+    #[arg(long, conflicts_with = "single")]
+    command: bool,
+    #[arg(long, required_unless_present_any = ["single", "command"])]
     kubeconfig: Option<PathBuf>,
     #[arg(long, default_value = "default")]
     namespace: String,
@@ -52,16 +55,18 @@ async fn main() -> Result<()> {
         .context("--register is not of the form http://ADDRESS/PATH")?;
     let address = register.0.parse().context("--register has no address")?;
     let path = register.1.to_owned();
-    let stints = Arc::new(AtomicU64::new(0));
-    let bench = move || Bench {
+    let bench = move |stint| Bench {
         address,
         path: path.clone(),
-        stint: stints.fetch_add(1, Ordering::Relaxed) + 1,
+        stint,
         connection: None,
     };
     if args.single {
-        bench().work_always().await;
-        return Ok(());
+        bench(1).work_always(0).await;
+    }
+    if args.command {
+        let token = told("ELECTOR_TOKEN")?;
+        bench(token).work_always(token).await;
     }
     let cluster = connect(&ClientArgs {
         kubeconfig: args.kubeconfig,
@@ -73,11 +78,22 @@ async fn main() -> Result<()> {
     let lease = LeaseKey::new(args.namespace, args.lease);
     let candidate = Candidate::new(cluster, api, Config::new(lease, identity, "1.0.0"))?;
     let work = move |leadership: Leadership| {
-        let bench = bench();
-        async move { Ok::<(), Infallible>(bench.work_while(&leadership).await) }
+        // No two terms have the same token, while the numbers of terms begin anew when the Lease is deleted.
+        let bench = bench(leadership.token().0.0);
+        async move {
+            bench.work_while(&leadership).await;
+            Ok::<(), Infallible>(())
+        }
     };
     let outcome = candidate.run(work, std::future::pending()).await?;
     anyhow::bail!("the candidate ended: {outcome:?}");
+}
+
+/// What `elector candidate` tells its command.
+fn told(variable: &str) -> Result<u64> {
+    let text = env::var(variable).with_context(|| format!("failed to read {variable}"))?;
+    text.parse()
+        .with_context(|| format!("failed to read {variable}: {text}"))
 }
 
 /// Where the work of one stint is done.
@@ -91,11 +107,11 @@ struct Bench {
 // === impl Bench ===
 
 impl Bench {
-    async fn work_always(mut self) {
+    async fn work_always(mut self, token: u64) {
         let mut ticks = ticks();
         loop {
             ticks.tick().await;
-            self.operate(0, || true).await;
+            self.operate(token, || true).await;
         }
     }
 
