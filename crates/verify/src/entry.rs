@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use elector_api::{Lease, LeaseCandidate, Rfc3339, parse_time};
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp, Token};
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// One thing that happened.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub struct Event {
 }
 
 /// The kinds of [`Event`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventKind {
     /// It runs.
@@ -83,6 +83,41 @@ struct Line {
 /// The time from `earlier` to `later`, zero when it is the other way round.
 pub fn between(earlier: Timestamp, later: Timestamp) -> Duration {
     Duration::from_micros(u64::try_from(later.as_micros() - earlier.as_micros()).unwrap_or(0))
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// The entry as one line of a recording, which a [`Reader`](crate::Reader) reads; `None` for a note.
+    pub fn line(&self) -> Option<String> {
+        let at = Rfc3339(self.at).to_string();
+        let seen = |kind: &str, object: Value| json!({"at": at, "type": kind, "object": object});
+        let document = match &self.what {
+            What::Lease(_, lease) => seen("MODIFIED", serde_json::to_value(&**lease).ok()?),
+            What::LeaseGone(_, lease) => seen("DELETED", serde_json::to_value(&**lease).ok()?),
+            What::Candidate(_, candidate) => {
+                seen("MODIFIED", serde_json::to_value(&**candidate).ok()?)
+            }
+            What::CandidateGone(_, candidate) => {
+                seen("DELETED", serde_json::to_value(&**candidate).ok()?)
+            }
+            What::Event(event) => {
+                let mut line = json!({"event": event.kind, "name": event.name, "time": at});
+                if let Some(lease) = &event.lease {
+                    line["lease"] = lease.to_string().into();
+                }
+                if let Some(term) = event.term {
+                    line["term"] = term.into();
+                }
+                if let Some(token) = event.token {
+                    line["token"] = token.0.0.into();
+                }
+                line
+            }
+            What::Note(_) => return None,
+        };
+        Some(document.to_string())
+    }
 }
 
 // === impl Event ===

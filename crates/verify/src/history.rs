@@ -87,6 +87,12 @@ impl History {
         &self.entries
     }
 
+    /// The entries as a recording, one line each, for `elector verify` to be read again. Notes are left out.
+    pub fn recording(&self) -> String {
+        let lines = self.entries.iter().filter_map(Entry::line);
+        lines.map(|line| line + "\n").collect()
+    }
+
     /// When it begins: the earliest time in it.
     pub fn start(&self) -> Option<Timestamp> {
         self.entries.iter().map(|entry| entry.at).min()

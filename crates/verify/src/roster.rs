@@ -206,7 +206,8 @@ mod tests {
         let lease = |name, holder: &str, annotations| {
             json!({
                 "kind": "Lease", "apiVersion": "coordination.k8s.io/v1",
-                "metadata": metadata(name, annotations), "spec": {"holderIdentity": holder},
+                "metadata": metadata(name, annotations),
+                "spec": {"holderIdentity": holder, "acquireTime": "2026-01-01T00:00:00Z"},
             })
         };
         let token = json!({"elector.dev/token": "1", "elector.dev/token-term": "0"});

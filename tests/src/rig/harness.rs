@@ -335,6 +335,8 @@ async fn run_one(
     };
     let story = world.journal().story();
     fs::write(world.folder().join("story.txt"), &story)?;
+    let recording = world.journal().history().recording();
+    fs::write(world.folder().join("history.json"), recording)?;
     result.map_err(|error| anyhow!("{error:#}\n\n{story}"))?;
     Ok((world.figures(), start.elapsed()))
 }

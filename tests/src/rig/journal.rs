@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
 use elector_protocol::Timestamp;
-use elector_verify::{Entry, What, between};
+use elector_verify::{Entry, History, What, between};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -53,6 +53,11 @@ impl Journal {
     /// Looks at everything so far.
     pub fn read<T>(&self, look: impl FnOnce(&[Entry]) -> T) -> T {
         look(&self.entries.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Everything so far, to be judged.
+    pub fn history(&self) -> History {
+        self.read(|entries| History::from(entries.to_vec()))
     }
 
     /// How much there is so far: what comes later has a higher index.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
-use elector_verify::{Entry, EventKind, History, Limits, Maker, Roster, What, verify};
+use elector_verify::{Entry, EventKind, Limits, Maker, Roster, What, verify};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
 use kube::api::{Api, ObjectMeta, PostParams};
@@ -294,8 +294,7 @@ impl World {
     pub async fn verdict(&self) -> Result<()> {
         self.settle().await?;
         let roster = self.roster().clone();
-        let history = self.journal.read(|entries| History::from(entries.to_vec()));
-        let verdict = verify(&history, &roster);
+        let verdict = verify(&self.journal.history(), &roster);
         ensure!(verdict.holds(), "{verdict}");
         Ok(())
     }

@@ -70,6 +70,29 @@ fn every_form_of_a_recording_is_read() {
 }
 
 #[test]
+fn what_is_written_reads_back() {
+    let document = |kind: &str, object: Value| {
+        json!({"at": "2026-01-01T00:00:01.000001Z", "type": kind, "object": object}).to_string()
+    };
+    let lines = [
+        document("MODIFIED", lease(5, &json!({"holderIdentity": "a"}))),
+        document("DELETED", lease(6, &json!({"holderIdentity": "a"}))),
+        document("MODIFIED", candidate(7, "2026-01-01T00:00:01.000000Z")),
+        document("DELETED", candidate(8, "2026-01-01T00:00:01.000000Z")),
+        json!({
+            "event": "work-stopped", "name": "a", "time": "2026-01-01T00:00:02.000000Z",
+            "lease": "ns/web", "term": 3, "token": 7,
+        })
+        .to_string(),
+        json!({"event": "killed", "name": "a", "time": "2026-01-01T00:00:03.000000Z"}).to_string(),
+    ];
+    let text = lines.join("\n") + "\n";
+    let (history, complaints) = read(&text);
+    assert_eq!(complaints, [""; 0]);
+    assert_eq!(history.recording(), text);
+}
+
+#[test]
 fn without_times_of_receipt_those_that_were_written_count() {
     let renewed = |time: &str| json!({"holderIdentity": "a", "renewTime": time});
     let documents = [

@@ -54,6 +54,32 @@ fn a_live_record_must_not_be_granted() {
     };
     assert_fault(&grant(17.0), "granted 13.7");
     assert_eq!(faults(&grant(18.3)), [""; 0]);
+    // Clocks of one machine agree to 20 ms.
+    assert_eq!(faults(&grant(18.285)), [""; 0]);
+    assert_fault(&grant(18.275), "granted 14.975");
+}
+
+#[test]
+fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
+    // Its renewTime is an hour old, or lies in the future.
+    for renewed in [-3600.0, 3600.0] {
+        let grant = |at: f64| {
+            let story = [
+                lease(4.0, 14, &held("x", 2, 15, renewed, renewed), None),
+                candidate(at, 15, "b", at),
+                lease(at, 16, &held("b", 3, 5, at, at), None),
+            ];
+            let mut roster = super::story::roster();
+            roster.foreign(ResourceVersion(14));
+            judge(&and_then(a_leads(), story), &roster)
+        };
+        let early = grant(15.0);
+        assert!(
+            early.len() == 1 && early[0].contains("granted 11.000 s after x renewed"),
+            "{early:?}"
+        );
+        assert_eq!(grant(19.0), [""; 0]);
+    }
 }
 
 #[test]
