@@ -347,17 +347,11 @@ impl<'r> Trial<'r> {
             // Deleted, or blanked by a stranger: the holder may still believe.
             Occupancy::Unproven => {}
         }
-        let written_over = match (act, self.known.take()) {
-            (Act::Foreign, Some(known)) => {
-                let Known {
-                    snapshot,
-                    written_over,
-                    ..
-                } = known;
-                Some(written_over.unwrap_or(snapshot.record))
-            }
+        let written_over = self.known.take().and_then(|known| match act {
+            Act::Foreign => Some(known.written_over.unwrap_or(known.snapshot.record)),
+            Act::Signal => known.written_over,
             _ => None,
-        };
+        });
         self.known = Some(Known {
             snapshot,
             since,
@@ -375,7 +369,14 @@ fn restores(known: &Known, after: &LeaseRecord) -> bool {
         return false;
     };
     let there = &known.snapshot.record;
-    (&there.holder, there.term) == (&own.holder, own.term)
-        && own.has_token()
-        && audit(own, after, &Actor::Candidate(holder)) == Ok(Move::Renew)
+    if (&there.holder, there.term) != (&own.holder, own.term) || !own.has_token() {
+        return false;
+    }
+    // The signals are others' to write.
+    let own = LeaseRecord {
+        strategy: there.strategy.clone(),
+        preferred_holder: there.preferred_holder.clone(),
+        ..own.clone()
+    };
+    audit(&own, after, &Actor::Candidate(holder)) == Ok(Move::Renew)
 }

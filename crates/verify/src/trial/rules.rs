@@ -85,6 +85,8 @@ impl Trial<'_> {
                 self.expired(known, before, after, at, Duration::ZERO)?;
                 self.answered(known, after, at)?;
             }
+            // Whom a stranger preferred is not the holder's choice.
+            Move::HandOff if known.written_over.is_some() => {}
             Move::HandOff => self.stands(after.holder.as_ref())?,
             Move::Signal => self.left_alone(before, after)?,
             Move::Accept => {

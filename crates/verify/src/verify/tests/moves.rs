@@ -356,7 +356,7 @@ fn a_holder_may_restore_its_term_after_a_stranger() {
     let prolonged = lease(4.0, 14, &held("a", 1, 22, 0.2, 3.3), token);
     let stripped = lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), None);
     for foreign in [prolonged, stripped] {
-        let renewed = lease(6.6, 15, &held("a", 1, 15, 0.2, 6.6), token);
+        let renewed = lease(6.6, 16, &held("a", 1, 15, 0.2, 6.6), token);
         assert_eq!(restored(foreign.clone(), renewed), [""; 0]);
         // Only as it was.
         let shortened = lease(6.6, 15, &held("a", 1, 10, 0.2, 6.6), token);
@@ -364,6 +364,46 @@ fn a_holder_may_restore_its_term_after_a_stranger() {
         let another = lease(6.6, 15, &held("a", 1, 15, 0.2, 6.6), Some((12, 1)));
         assert_ne!(restored(foreign, another), [""; 0]);
     }
+}
+
+#[test]
+fn a_holder_may_restore_its_term_after_an_elector_has_seen_to_the_signals() {
+    let mut signalled = held("a", 1, 15, 0.2, 3.3);
+    signalled["strategy"] = "OldestEmulationVersion".into();
+    let mut renewed = held("a", 1, 15, 0.2, 6.6);
+    renewed["strategy"] = "OldestEmulationVersion".into();
+    let mut roster = super::story::roster();
+    roster.foreign(ResourceVersion(14));
+    let story = and_then(
+        a_leads(),
+        [
+            lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), None),
+            lease(4.1, 15, &signalled, None),
+            lease(6.6, 16, &renewed, Some((11, 1))),
+        ],
+    );
+    assert_eq!(judge(&story, &roster), [""; 0]);
+}
+
+#[test]
+fn a_holder_makes_room_for_whomever_a_stranger_prefers() {
+    let mut preferring = held("a", 1, 15, 0.2, 3.3);
+    preferring["strategy"] = "OldestEmulationVersion".into();
+    preferring["preferredHolder"] = "nobody-knows-him".into();
+    let mut granted = held("nobody-knows-him", 2, 5, 4.1, 4.1);
+    granted["strategy"] = "OldestEmulationVersion".into();
+    let story = and_then(
+        a_leads(),
+        [
+            lease(4.0, 14, &preferring, Some((11, 1))),
+            event(4.0, "a", EventKind::WorkStopped),
+            lease(4.1, 15, &granted, None),
+        ],
+    );
+    assert_fault(&story, "who is no candidate");
+    let mut roster = super::story::roster();
+    roster.foreign(ResourceVersion(14));
+    assert_eq!(judge(&story, &roster), [""; 0]);
 }
 
 #[test]
