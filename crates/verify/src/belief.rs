@@ -1,9 +1,11 @@
 //! Who believed when, by what the candidates say.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use elector_protocol::{LeaseKey, Timestamp, Token};
 
 use crate::entry::{Entry, EventKind, What};
-use crate::roster::Roster;
+use crate::roster::{Maker, Roster};
 
 /// From one instant to another, one process believed that it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +27,15 @@ pub struct Belief {
     pub lost: Option<Timestamp>,
     /// When a process of that name started next, where none of the ends is known.
     pub restart: Option<Timestamp>,
+}
+
+/// What is said about the work on one lease.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Voice<'a> {
+    /// Who believed when, and whose code that is.
+    pub(crate) beliefs: Vec<(&'a Belief, Maker)>,
+    /// Who says anything at all.
+    pub(crate) speakers: BTreeSet<&'a str>,
 }
 
 /// Who believed when, in the order of the beginnings.
@@ -73,14 +84,47 @@ pub fn beliefs(entries: &[Entry]) -> Vec<Belief> {
     beliefs
 }
 
-// === impl Belief ===
+// === impl Voice ===
 
-impl Belief {
-    /// Whether it is about this lease.
-    pub(crate) fn is_about(&self, lease: &LeaseKey, roster: &Roster) -> bool {
-        match &self.lease {
-            Some(said) => said == lease,
-            None => roster.leases_of(&self.name).contains(&lease),
+impl<'a> Voice<'a> {
+    /// What is said about each lease of the roster. Who does not say which lease it is about means each that it is a
+    /// member of.
+    pub(crate) fn of_each(
+        entries: &'a [Entry],
+        beliefs: &'a [Belief],
+        roster: &'a Roster,
+    ) -> BTreeMap<&'a LeaseKey, Self> {
+        let mut member_of: BTreeMap<&str, Vec<&LeaseKey>> = BTreeMap::new();
+        for (lease, name) in roster.members() {
+            member_of.entry(name).or_default().push(lease);
         }
+        let about = |said: Option<&'a LeaseKey>, name: &str| match said {
+            Some(said) => vec![said],
+            None => member_of.get(name).cloned().unwrap_or_default(),
+        };
+        let mut voices: BTreeMap<&LeaseKey, Self> = BTreeMap::new();
+        for belief in beliefs {
+            for lease in about(belief.lease.as_ref(), &belief.name) {
+                if let Some(maker) = roster.maker(lease, &belief.name) {
+                    let voice = voices.entry(lease).or_default();
+                    voice.beliefs.push((belief, maker));
+                }
+            }
+        }
+        for entry in entries {
+            // A kill is told by somebody else.
+            if let What::Event(event) = &entry.what
+                && event.kind != EventKind::Killed
+            {
+                for lease in about(event.lease.as_ref(), &event.name) {
+                    voices
+                        .entry(lease)
+                        .or_default()
+                        .speakers
+                        .insert(&event.name);
+                }
+            }
+        }
+        voices
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use elector_protocol::{LeaseKey, Timestamp};
 
-use crate::belief::Belief;
-use crate::entry::{EventKind, What, between};
-use crate::history::{History, Traces};
+use crate::belief::{Belief, Voice};
+use crate::entry::between;
+use crate::history::Traces;
 use crate::roster::{Limits, Maker, Roster};
 use crate::tenure::{End, Tenure};
 use crate::trial::Outcome;
@@ -32,7 +32,7 @@ pub(crate) struct Claims<'a> {
     limits: &'a Limits,
     terms: &'a [Tenure],
     /// The beliefs that are about this lease, with whose code they are.
-    beliefs: Vec<(&'a Belief, Maker)>,
+    beliefs: &'a [(&'a Belief, Maker)],
     claims: Vec<Claim<'a>>,
     findings: Vec<Finding>,
     unjudged: Vec<Unjudged>,
@@ -41,12 +41,12 @@ pub(crate) struct Claims<'a> {
 /// Joins what the candidates say to the trial of the Lease.
 pub(crate) fn judge(
     lease: &LeaseKey,
-    history: &History,
+    traces: Traces,
     roster: &Roster,
-    beliefs: &[Belief],
+    voice: &Voice<'_>,
     outcome: Outcome,
 ) -> Case {
-    let mut claims = Claims::new(lease, history, roster, beliefs, &outcome.tenures);
+    let mut claims = Claims::new(lease, traces, roster, voice, &outcome.tenures);
     claims.founded();
     claims.given_away();
     claims.one_life();
@@ -91,33 +91,27 @@ pub(crate) fn judge(
 impl<'a> Claims<'a> {
     fn new(
         lease: &'a LeaseKey,
-        history: &History,
+        traces: Traces,
         roster: &'a Roster,
-        beliefs: &'a [Belief],
+        voice: &'a Voice<'a>,
         terms: &'a [Tenure],
     ) -> Self {
-        let about = beliefs
-            .iter()
-            .filter(|belief| belief.is_about(lease, roster));
-        let beliefs: Vec<_> = about
-            .filter_map(|belief| Some((belief, roster.maker(lease, &belief.name)?)))
-            .collect();
         let mut all = Self {
             lease,
             limits: &roster.limits,
             terms,
-            beliefs,
+            beliefs: &voice.beliefs,
             claims: Vec::new(),
             findings: Vec::new(),
             unjudged: Vec::new(),
         };
-        all.collect(&traced(lease, history), history.traces());
+        all.collect(&voice.speakers, traces);
         all
     }
 
     /// Claims by trace, and by the Lease of those who have none.
     fn collect(&mut self, traced: &BTreeSet<&str>, traces: Traces) {
-        for (belief, maker) in &self.beliefs {
+        for (belief, maker) in self.beliefs {
             let to = match (belief.to, traces) {
                 (Some(to), _) => Some(to),
                 (None, Traces::Complete) => None,
@@ -199,7 +193,7 @@ impl<'a> Claims<'a> {
     /// S2: one of ours leads only after its own write on a record that names it, which carries the token; and not for
     /// longer than that allows.
     fn founded(&mut self) {
-        for (belief, maker) in self.beliefs.clone() {
+        for &(belief, maker) in self.beliefs {
             if maker != Maker::Ours {
                 continue;
             }
@@ -235,7 +229,7 @@ impl<'a> Claims<'a> {
 
     /// S6: a term that its holder lost was not given away by its holder, however the record looks.
     fn given_away(&mut self) {
-        for (belief, maker) in self.beliefs.clone() {
+        for &(belief, maker) in self.beliefs {
             let (Some(lost), Some(tenure), Maker::Ours) =
                 (belief.lost, self.tenure_of(belief), maker)
             else {
@@ -261,7 +255,7 @@ impl<'a> Claims<'a> {
     /// S9: no term is led twice, since each life waits for a grant of its own.
     fn one_life(&mut self) {
         let mut led = BTreeSet::new();
-        for (belief, _) in self.beliefs.clone() {
+        for (belief, _) in self.beliefs {
             if let Some(token) = belief.token
                 && !led.insert((&belief.name, token))
             {
@@ -276,6 +270,9 @@ impl<'a> Claims<'a> {
         let mut findings = Vec::new();
         for (index, early) in self.claims.iter().enumerate() {
             for late in &self.claims[index + 1..] {
+                if early.to.is_some_and(|end| end <= late.from) {
+                    break; // and all that begin later
+                }
                 let tolerance = match (early.traced, late.traced) {
                     (true, true) => self.limits.work,
                     _ => self.limits.sight,
@@ -366,21 +363,4 @@ fn limit(tenure: &Tenure, limits: &Limits) -> Timestamp {
         (End::HandedOver | End::Released, Some(ended)) => limit.min(ended.at),
         _ => limit,
     }
-}
-
-/// Who says anything about its work on this lease.
-fn traced<'h>(lease: &LeaseKey, history: &'h History) -> BTreeSet<&'h str> {
-    let events = history
-        .entries()
-        .iter()
-        .filter_map(|entry| match &entry.what {
-            What::Event(event) => Some(event),
-            _ => None,
-        });
-    events
-        .filter(|event| event.lease.as_ref().is_none_or(|about| about == lease))
-        // A kill is told by somebody else.
-        .filter(|event| event.kind != EventKind::Killed)
-        .map(|event| event.name.as_str())
-        .collect()
 }

@@ -101,7 +101,7 @@ impl Reader {
         } else {
             Times::Written
         };
-        self.objects.sort_by_key(|(_, what)| what.version());
+        self.objects.sort_by_cached_key(|(_, what)| what.version());
         let mut entries = date(self.objects);
         entries.append(&mut self.events);
         // Files are read one after the other; what they tell happened at the same time.

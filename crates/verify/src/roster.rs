@@ -139,13 +139,12 @@ impl Roster {
         self.members.get(lease)?.get(name).copied()
     }
 
-    /// The leases that this name is about.
-    pub(crate) fn leases_of(&self, name: &str) -> Vec<&LeaseKey> {
-        let about = self
-            .members
-            .iter()
-            .filter(|(_, members)| members.contains_key(name));
-        about.map(|(lease, _)| lease).collect()
+    /// Every member of every lease.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&LeaseKey, &str)> {
+        self.members.iter().flat_map(|(lease, members)| {
+            let names = members.keys().map(String::as_str);
+            names.map(move |name| (lease, name))
+        })
     }
 }
 

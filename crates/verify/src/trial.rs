@@ -15,7 +15,7 @@ use elector_protocol::{
 pub(crate) use self::excuse::Excuse;
 use self::rules::Fault;
 use crate::entry::between;
-use crate::history::{Beginning, History};
+use crate::history::Beginning;
 use crate::roster::{Maker, Roster};
 use crate::tenure::{End, Moment, Tenure, Tenures, longest_gap};
 use crate::verdict::{Act, Extent, Finding, Invariant, Unjudged};
@@ -88,13 +88,17 @@ struct TokenOfTerm {
 
 impl<'r> Trial<'r> {
     /// The trial of a Lease of which nothing is known.
-    pub(crate) fn new(lease: &'r LeaseKey, roster: &'r Roster, history: &History) -> Self {
-        let started = history.beginning();
+    pub(crate) fn new(
+        lease: &'r LeaseKey,
+        roster: &'r Roster,
+        started: Beginning,
+        start: Option<Timestamp>,
+    ) -> Self {
         Self {
             lease,
             roster,
             started,
-            midst: history.start().filter(|_| started == Beginning::Midst),
+            midst: start.filter(|_| started == Beginning::Midst),
             known: None,
             answers: BTreeMap::new(),
             token: None,
@@ -108,7 +112,7 @@ impl<'r> Trial<'r> {
         }
     }
 
-    /// A candidate object of the namespace changed.
+    /// A candidate for the Lease changed.
     pub(crate) fn answer(&mut self, name: &str, candidate: &LeaseCandidate, at: Timestamp) {
         let (uid, renewed) = (candidate.metadata.uid.clone(), candidate.spec.renew_time);
         match self.answers.get(name) {

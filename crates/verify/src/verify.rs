@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use elector_protocol::{LeaseKey, ResourceVersion};
 
-use crate::belief::beliefs;
+use crate::belief::{Voice, beliefs};
 use crate::claim::judge;
 use crate::entry::{Entry, What};
 use crate::history::History;
@@ -15,10 +15,12 @@ use crate::verdict::Verdict;
 /// Judges each lease of the roster.
 pub fn verify(history: &History, roster: &Roster) -> Verdict {
     let entries = history.entries();
+    let start = history.start();
     let beliefs = beliefs(entries);
+    let mut voices = Voice::of_each(entries, &beliefs, roster);
     let mut trials: BTreeMap<&LeaseKey, Trial<'_>> = roster
         .leases()
-        .map(|lease| (lease, Trial::new(lease, roster, history)))
+        .map(|lease| (lease, Trial::new(lease, roster, history.beginning(), start)))
         .collect();
     // The two kinds of objects come by different watches; their versions tell what came first.
     let mut objects: Vec<(ResourceVersion, &Entry)> = entries
@@ -39,9 +41,7 @@ pub fn verify(history: &History, roster: &Roster) -> Verdict {
                 }
             }
             What::Candidate(name, candidate) => {
-                let namespace = candidate.metadata.namespace.as_deref().unwrap_or_default();
-                let near = |(lease, _): &(&&LeaseKey, _)| &*lease.namespace == namespace;
-                for (_, trial) in trials.iter_mut().filter(near) {
+                if let Some(trial) = trials.get_mut(&candidate.lease_key()) {
                     trial.answer(name, candidate, entry.at);
                 }
             }
@@ -50,7 +50,8 @@ pub fn verify(history: &History, roster: &Roster) -> Verdict {
         }
     }
     let cases = trials.into_iter().map(|(lease, trial)| {
-        let case = judge(lease, history, roster, &beliefs, trial.finish());
+        let voice = voices.remove(lease).unwrap_or_default();
+        let case = judge(lease, history.traces(), roster, &voice, trial.finish());
         (lease.clone(), case)
     });
     Verdict {
