@@ -262,7 +262,7 @@ impl Peer {
                 Effect::Start { .. } => {
                     self.work = Work::Running;
                     self.quirk.clings = clings;
-                    witnesses |= Witnesses::LEADS;
+                    witnesses |= Witnesses::LEADS | Witnesses::THIRD.when(self.index == 2);
                 }
                 Effect::Stop(why) => {
                     let hands_over = matches!(why, StopReason::HandOver { .. });

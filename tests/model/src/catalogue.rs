@@ -65,7 +65,14 @@ const TIDY: Run = Run {
 };
 
 /// The same with candidates that are asked.
-const ASKED: Run = Run { asks: true, ..TIDY };
+const ASKED: Run = Run {
+    asks: true,
+    timing: Timing {
+        passed_over: 2,
+        ..Timing::USUAL
+    },
+    ..TIDY
+};
 
 /// A holder renews as often as it likes, also twice in a tick.
 const RENEWS_AT_WILL: Timing = Timing {

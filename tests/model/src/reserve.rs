@@ -180,7 +180,6 @@ impl World {
                 },
                 passed_over: timing.passed_over,
                 usual: self.reserve.duration,
-                ..Aging::default()
             };
             rename(Rc::make_mut(watcher), process, shared, private, aging);
             // Only what is sent needs numbers of its own; without that, equal electors are told apart by nothing.

@@ -80,6 +80,8 @@ pub(super) struct Timing {
     pub(super) accept: u64,
     /// R: how long a holder waits between renewals.
     pub(super) renew: u64,
+    /// How long an electee that did not accept is passed over.
+    pub(super) passed_over: u64,
 }
 
 /// Where a world starts.
@@ -124,6 +126,7 @@ impl Timing {
         belief: 4,
         accept: 3,
         renew: 2,
+        passed_over: 0,
     };
 }
 
@@ -196,8 +199,7 @@ impl Run {
         let never = second * 3600;
         let passed_over = match self.shortcut {
             Some(Shortcut::NobodyPassedOver) => Duration::ZERO,
-            _ if self.asks => second * 2,
-            _ => Duration::ZERO,
+            _ => Duration::from_secs(self.timing.passed_over),
         };
         let by_what_was_seen = self.announced || self.shortcut == Some(Shortcut::SeenIsLongest);
         ElectorTiming {

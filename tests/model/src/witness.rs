@@ -8,7 +8,7 @@ use std::ops::{BitOr, BitOrAssign};
 pub(super) struct Witnesses(u16);
 
 /// In the order of their bits.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "somebody leads",
     "a crashed holder is replaced",
     "a holder is told to make room",
@@ -18,6 +18,7 @@ const NAMES: [&str; 9] = [
     "a signal leaves the record as it was",
     "a lease is reserved",
     "a reserved lease is granted",
+    "the third candidate leads",
 ];
 
 // === impl Witnesses ===
@@ -43,6 +44,8 @@ impl Witnesses {
     pub(super) const RESERVES: Self = Self(128);
     /// A lease is granted that was reserved.
     pub(super) const FOLLOWS: Self = Self(256);
+    /// The third candidate leads.
+    pub(super) const THIRD: Self = Self(512);
 
     /// These and those.
     pub(super) const fn and(self, other: Self) -> Self {

@@ -8,7 +8,7 @@ use super::super::run::{Expectation, Run};
 use super::super::shortcut::Shortcut;
 use super::super::store::{Property, Whims};
 use super::super::witness::Witnesses;
-use super::{BASE, NO_WHIMS};
+use super::{ASKED, BASE, NO_WHIMS};
 
 /// What a holder does not hear of within this, it has given up.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -96,6 +96,7 @@ fn safe() -> Vec<Run> {
         },
         Run {
             asks: true,
+            timing: ASKED.timing,
             orphans: 0,
             lost_replies: false,
             best: true,

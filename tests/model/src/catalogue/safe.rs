@@ -2,9 +2,9 @@
 
 use super::super::clocks::{ALL, SOME, WORST};
 use super::super::run::{Full, Run, Start, Timing};
-use super::super::store::{Fence, Lax};
+use super::super::store::{Fence, Lax, Whims};
 use super::super::witness::Witnesses;
-use super::{ASKED, BASE, DELETED, DELETED_TWICE, HANDED_OVER, LED, TIDY, met, safe};
+use super::{ASKED, BASE, DELETED, DELETED_TWICE, HANDED_OVER, LED, NO_WHIMS, TIDY, met, safe};
 
 /// The runs of this file.
 pub(super) fn runs() -> Vec<Run> {
@@ -49,50 +49,73 @@ fn few() -> Vec<Run> {
     ]
 }
 
-/// Three candidates.
+/// Three candidates. Where all answer at once, the last of them comes to lead only where the others do not accept in
+/// time or are not known.
 fn many() -> Vec<Run> {
-    let three = Run {
-        candidates: 3,
-        full: Full::Only,
-        ..TIDY
+    let three = |id, about, base| {
+        let timing = Timing {
+            passed_over: 6,
+            ..Timing::USUAL
+        };
+        let run = Run {
+            candidates: 3,
+            timing,
+            ..base
+        };
+        met(HANDED_OVER.and(Witnesses::THIRD), safe(id, about, run))
     };
+    let returns = HANDED_OVER.and(Witnesses::THIRD).and(Witnesses::RETURNS);
     vec![
-        safe(
-            "MC-B1",
-            "3 candidates, asked and answering",
-            Run {
-                asks: true,
-                ..three
-            },
-        ),
+        Run {
+            timing: ASKED.timing,
+            full: Full::Only,
+            ..three("MC-B1", "3 candidates, asked and answering", ASKED)
+        },
         Run {
             electors: 2,
-            lagging: 0,
-            ..safe("MC-S5", "3 candidates, 2 electors", three)
+            whims: UNKNOWN,
+            ..three("MC-S5", "3 candidates, 2 electors", TIDY)
         },
         Run {
             releases: true,
-            ..safe("MC-G2", "3 candidates, holders that let go", three)
+            whims: UNKNOWN,
+            ..three(
+                "MC-G2",
+                "3 candidates, hand-offs, holders that let go",
+                BASE,
+            )
         },
         met(
-            HANDED_OVER.and(Witnesses::RETURNS),
+            returns,
             Run {
-                whims: DELETED,
-                ..safe("MC-Y2", "all rules, 3 candidates, 1 deletion", three)
+                whims: Whims {
+                    deletions: 1,
+                    ..UNKNOWN
+                },
+                ..three("MC-Y2", "all rules, 3 candidates, 1 deletion", TIDY)
             },
         ),
         met(
-            HANDED_OVER.and(Witnesses::RETURNS),
+            returns,
             Run {
                 electors: 2,
-                lagging: 0,
                 releases: true,
-                whims: DELETED,
-                ..safe("MC-S14", "all at once: 3 candidates, 2 electors", three)
+                whims: Whims {
+                    deletions: 1,
+                    ..UNKNOWN
+                },
+                full: Full::Only,
+                ..three("MC-S14", "all at once: 3 candidates, 2 electors", TIDY)
             },
         ),
     ]
 }
+
+/// A candidate's object is deleted, and nobody notices but the electors.
+const UNKNOWN: Whims = Whims {
+    object_deletions: 1,
+    ..NO_WHIMS
+};
 
 /// What becomes of letters.
 fn letters() -> Vec<Run> {
