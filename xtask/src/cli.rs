@@ -55,6 +55,10 @@ enum Verb {
     #[command(disable_help_flag = true)]
     Model(ProofArgs),
 
+    /// Simulate electors and candidates through seeded faults, in virtual time; `--help` tells its flags
+    #[command(disable_help_flag = true)]
+    Sim(ProofArgs),
+
     /// Strike leaders with every fault on a real kube-apiserver, and see who works at the same time; `--help` tells
     /// its flags
     #[command(disable_help_flag = true)]
@@ -216,6 +220,7 @@ fn dispatch(verb: Verb) -> Result<bool> {
         Verb::Codegen { check: true } => codegen::check(),
         Verb::Codegen { check: false } => codegen::write().map(|()| true),
         Verb::Model(args) => proofs::run(Proof::Model, &args.arguments).map(|()| true),
+        Verb::Sim(args) => proofs::run(Proof::Sim, &args.arguments).map(|()| true),
         Verb::Faults(args) => proofs::run(Proof::Faults, &args.arguments).map(|()| true),
         Verb::Manifests(args) => manifests::try_on_a_cluster(&args.options()).map(|()| true),
         Verb::ExecDetached { command } => cluster::exec_detached(&command).map(|()| true),

@@ -11,6 +11,8 @@ use crate::commands::{cargo, show_and_run};
 pub(crate) enum Proof {
     /// The model check.
     Model,
+    /// The simulation.
+    Sim,
     /// The matrix of faults on a real kube-apiserver.
     Faults,
 }
@@ -20,7 +22,9 @@ pub(crate) fn run(proof: Proof, arguments: &[OsString]) -> Result<()> {
     let (package, test) = proof.target();
     show_and_run(
         cargo()
-            .args(["test", "-p", package, "--test", test, "--"])
+            .args(["test", "-p", package, "--test", test])
+            .args(proof.profile())
+            .arg("--")
             .args(proof.flags())
             .args(arguments),
     )
@@ -33,14 +37,23 @@ impl Proof {
     const fn target(self) -> (&'static str, &'static str) {
         match self {
             Self::Model => ("elector-model", "model"),
+            Self::Sim => ("elector-sim", "sim"),
             Self::Faults => ("elector-faults", "faults"),
+        }
+    }
+
+    /// How it is built. The model check is quick in every profile; the simulation runs half of the dependencies.
+    const fn profile(self) -> &'static [&'static str] {
+        match self {
+            Self::Model | Self::Faults => &[],
+            Self::Sim => &["--release"],
         }
     }
 
     /// What it is always told.
     const fn flags(self) -> &'static [&'static str] {
         match self {
-            Self::Model => &[],
+            Self::Model | Self::Sim => &[],
             // Among all tests it would play a part of it, or nothing.
             Self::Faults => &["--by-hand"],
         }

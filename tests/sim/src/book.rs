@@ -1,0 +1,224 @@
+//! Every revision of the Leases, and who wrote it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use elector_api::{Lease, LeaseCandidate};
+use elector_protocol::{Identity, Instant, LeaseRecord};
+
+/// Who sends requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// An elector of ours, by the rate of its clock.
+    Elector { rate: u64 },
+    /// A candidate of ours, by its lease.
+    Candidate { lease: usize },
+    /// A client that knows nothing of candidates.
+    Plain,
+    /// An elector as it is built into Kubernetes.
+    Builtin,
+    /// Somebody with kubectl.
+    Hand,
+}
+
+/// Somebody who sends requests, in one life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Author {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    /// What it is called in objects, where it is a candidate.
+    pub(crate) identity: Option<Identity>,
+    pub(crate) life: u32,
+    /// When this life began.
+    pub(crate) born: Duration,
+}
+
+/// A write of a Lease as it was sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    pub(crate) author: Author,
+    pub(crate) at: Duration,
+    /// The author's holder clock at that moment.
+    pub(crate) clock: Instant,
+    pub(crate) lease: String,
+    /// The version that it replaces; `None` for a POST.
+    pub(crate) base: Option<u64>,
+    pub(crate) record: Option<LeaseRecord>,
+    pub(crate) applied: bool,
+}
+
+/// A revision of a Lease, or its end.
+#[derive(Clone, Debug)]
+pub(crate) struct Revision {
+    pub(crate) at: Duration,
+    pub(crate) version: u64,
+    /// `None` where it was deleted.
+    pub(crate) lease: Option<Lease>,
+    /// `None` where it was deleted or cannot be read.
+    pub(crate) record: Option<LeaseRecord>,
+    /// Its attempt, where it was a write that was seen.
+    pub(crate) attempt: Option<usize>,
+}
+
+/// A revision of a LeaseCandidate, or its end.
+#[derive(Clone, Debug)]
+pub(crate) struct Registered {
+    pub(crate) at: Duration,
+    pub(crate) object: LeaseCandidate,
+    pub(crate) deleted: bool,
+}
+
+/// All that happened to Leases.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) leases: BTreeMap<String, Vec<Revision>>,
+    pub(crate) candidates: Vec<Registered>,
+    /// For how long S1 is excused after an act that the rules do not bind.
+    excuse: Duration,
+    excused: BTreeMap<String, (Duration, String)>,
+}
+
+// === impl Author ===
+
+impl Author {
+    /// Whether it is bound by the rules.
+    pub(crate) const fn is_ours(&self) -> bool {
+        matches!(self.role, Role::Elector { .. } | Role::Candidate { .. })
+    }
+}
+
+// === impl Book ===
+
+impl Book {
+    /// An empty book. An act of a stranger excuses for so long.
+    pub(crate) fn new(excuse: Duration) -> Self {
+        Self {
+            excuse,
+            ..Self::default()
+        }
+    }
+
+    /// The newest revision of a Lease that exists.
+    pub(crate) fn current(&self, lease: &str) -> Option<&Revision> {
+        let newest = self.leases.get(lease)?.last()?;
+        newest.lease.is_some().then_some(newest)
+    }
+
+    /// A Lease was written, by whoever sent just this.
+    pub(crate) fn wrote(&mut self, at: Duration, lease: Lease) {
+        let name = lease.key().name.to_string();
+        let version = version(lease.metadata.resource_version.as_deref());
+        let record = lease.record().ok();
+        let before = self.current(&name);
+        let base = before.map(|before| before.version);
+        let previous = before.and_then(|before| before.record.clone());
+        let attempt = record.as_ref().and_then(|record| {
+            self.attempts.iter().rposition(|attempt| {
+                attempt.lease == name
+                    && attempt.base == base
+                    && attempt
+                        .record
+                        .as_ref()
+                        .is_some_and(|sent| is_of(sent, record))
+            })
+        });
+        if let Some(attempt) = attempt.and_then(|index| self.attempts.get_mut(index)) {
+            attempt.applied = true;
+            if let Some(why) = excuse(&attempt.author.role, previous.as_ref(), record.as_ref()) {
+                let why = format!("{why} by {}", attempt.author.name);
+                self.excused.insert(name.clone(), (at, why));
+            }
+        }
+        self.leases.entry(name).or_default().push(Revision {
+            at,
+            version,
+            record,
+            lease: Some(lease),
+            attempt,
+        });
+    }
+
+    /// A Lease was deleted.
+    pub(crate) fn deleted(&mut self, at: Duration, lease: &Lease) {
+        let name = lease.key().name.to_string();
+        let version = version(lease.metadata.resource_version.as_deref());
+        self.leases.entry(name).or_default().push(Revision {
+            at,
+            version,
+            lease: None,
+            record: None,
+            attempt: None,
+        });
+    }
+
+    /// A LeaseCandidate was written or deleted.
+    pub(crate) fn registered(&mut self, at: Duration, object: LeaseCandidate, deleted: bool) {
+        self.candidates.push(Registered {
+            at,
+            object,
+            deleted,
+        });
+    }
+
+    /// The act of a stranger that excuses two believers now.
+    pub(crate) fn excuse(&self, lease: &str, now: Duration) -> Option<&str> {
+        let (at, why) = self.excused.get(lease)?;
+        (now <= *at + self.excuse).then_some(why)
+    }
+
+    /// The latest reading of a candidate's clock at which it sent a write that was applied.
+    pub(crate) fn proven(&self, name: &str, life: u32) -> Option<Instant> {
+        let mut attempts = self.attempts.iter().rev();
+        let applied = attempts.find(|attempt| {
+            attempt.applied && attempt.author.life == life && attempt.author.name == name
+        });
+        applied.map(|attempt| attempt.clock)
+    }
+}
+
+/// What S1 excuses: a write of somebody else that names a holder or shortens a duration, or any act of an elector
+/// that grants by the time of day.
+fn excuse(
+    role: &Role,
+    before: Option<&LeaseRecord>,
+    after: Option<&LeaseRecord>,
+) -> Option<&'static str> {
+    match role {
+        Role::Elector { .. } | Role::Candidate { .. } => None,
+        Role::Builtin => Some("an act"),
+        Role::Plain | Role::Hand => {
+            let after = after?;
+            let holder = |record: &LeaseRecord| record.holder.clone();
+            let shorter = before.and_then(LeaseRecord::duration) > after.duration()
+                && after.duration().is_some();
+            let term = |record: &LeaseRecord| {
+                (
+                    holder(record),
+                    record.term,
+                    record.token,
+                    record.token_term,
+                    record.renew_time,
+                )
+            };
+            if after.holder.is_some() && before.map(term) != Some(term(after)) {
+                Some("a holder was named")
+            } else if shorter {
+                Some("a duration was shortened")
+            } else {
+                None
+            }
+        }
+    }
+}
+
+/// Whether what was sent is what the server has now, but for what it drops.
+fn is_of(sent: &LeaseRecord, kept: &LeaseRecord) -> bool {
+    sent.same_record(kept)
+        && (sent.acquire_time, sent.token, sent.token_term)
+            == (kept.acquire_time, kept.token, kept.token_term)
+}
+
+pub(crate) fn version(text: Option<&str>) -> u64 {
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}

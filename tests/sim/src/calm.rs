@@ -1,0 +1,267 @@
+//! When all faults are over: somebody leads soon, then the best one, then nothing happens; and then a leader leaves,
+//! and another one dies.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::book::Role;
+use crate::clock::TRUE_RATE;
+use crate::plan::{self, Name};
+use crate::process::{Kind, lease_name};
+use crate::world::World;
+
+/// How often it is looked whether something has come about.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// The longest accept window: a grant to somebody who died just then lasts so long (R5).
+const LONGEST_GRANT: Duration = Duration::from_secs(60);
+
+/// The longest time that a candidate is passed over (R5), and what it may take to be asked and to hand over then.
+const BEST_LEADS: Duration = Duration::from_secs(15 * 60 + 120);
+
+/// How long nothing is to happen.
+const QUIET: Duration = Duration::from_secs(40);
+
+/// What elections take besides waiting: requests, questions, retries.
+const SLACK: Duration = Duration::from_secs(12);
+
+// === impl World ===
+
+impl World {
+    /// Checks what must come about once nothing goes wrong any more (L1, L4, L5, L6).
+    pub(crate) async fn calm(&mut self) {
+        for lease in 0..self.plan.setup.leases {
+            self.somebody_leads(lease).await;
+        }
+        let since = self.scene.log().now();
+        for lease in 0..self.plan.setup.leases {
+            self.the_best_leads(lease, since).await;
+        }
+        if !self.scene.state().violations.is_empty() {
+            return;
+        }
+        // The last hand-over may have left an answer under way.
+        sleep(Duration::from_secs(10)).await;
+        self.nothing_happens().await;
+        self.a_leader_leaves(0).await;
+        self.a_leader_dies(self.plan.setup.leases - 1).await;
+    }
+
+    /// L1, from an arbitrary state.
+    async fn somebody_leads(&self, lease: usize) {
+        let longest = Duration::from_secs(self.plan.setup.longest());
+        let limit = self.slowest_elector(longest + LONGEST_GRANT) + SLACK;
+        let name = lease_name(lease);
+        match self.leader(&name, None, limit).await {
+            Some(took) => self.scene.state().witness.moves.recoveries.push(took),
+            None => self.scene.violated(
+                "L1",
+                format!("nobody leads {name} {limit:?} after the last fault"),
+            ),
+        }
+    }
+
+    /// L4: nobody of a worse rank leads for long.
+    async fn the_best_leads(&self, lease: usize, since: Duration) {
+        let name = lease_name(lease);
+        let candidates = self.candidates(lease);
+        let best = candidates.iter().map(|(_, it)| it.version).min();
+        loop {
+            let leader = self.leader_name(&name);
+            let version = leader.as_ref().and_then(|leader| {
+                let found = candidates.iter().find(|(name, _)| name == leader);
+                found.map(|(_, it)| it.version)
+            });
+            let took = self.scene.log().now().saturating_sub(since);
+            if version == best {
+                self.scene.state().witness.moves.best.push(took);
+                return;
+            }
+            if took > BEST_LEADS {
+                let text =
+                    format!("{leader:?} of version {version:?} leads {name}, not one of {best:?}");
+                return self.scene.violated("L4", text);
+            }
+            sleep(GLANCE).await;
+        }
+    }
+
+    /// L5: only holders write, once in their renew interval.
+    async fn nothing_happens(&self) {
+        let start = self.scene.log().now();
+        sleep(QUIET).await;
+        for lease in 0..self.plan.setup.leases {
+            let name = lease_name(lease);
+            let Some(leader) = self.leader_name(&name) else {
+                self.scene.violated("L5", format!("nobody leads {name}"));
+                continue;
+            };
+            let (renewals, others) = self.writes(&name, &leader, start);
+            let most = self
+                .candidates(lease)
+                .iter()
+                .find(|(name, _)| *name == leader)
+                .map_or(0, |(_, it)| renewals_in(QUIET, it));
+            if others > 0 || renewals > most || renewals + 3 < most {
+                let text = format!(
+                    "{leader} wrote {renewals} times to {name} in {QUIET:?}, where {most} do, and others {others} times"
+                );
+                self.scene.violated("L5", text);
+            }
+        }
+        let answers = {
+            let state = self.scene.state();
+            let all = state.book.candidates.iter();
+            all.filter(|it| it.at > start).count()
+        };
+        // Each is asked once in a quarter of an hour, and answers; the four that were left lying about do not.
+        let most = 2 * self.plan.setup.candidates.len() + 4;
+        if answers > most {
+            let text = format!("{answers} writes of candidates in {QUIET:?}");
+            self.scene.violated("L5", text);
+        }
+    }
+
+    /// The renewals of a leader since then, and all other writes.
+    fn writes(&self, lease: &str, leader: &str, since: Duration) -> (u64, usize) {
+        let state = self.scene.state();
+        let (mut renewals, mut others) = (0, 0);
+        for revision in state.book.leases.get(lease).into_iter().flatten() {
+            if revision.at <= since {
+                continue;
+            }
+            let attempt = revision.attempt.and_then(|it| state.book.attempts.get(it));
+            match attempt.map(|it| &it.author) {
+                Some(author)
+                    if author.name == leader && matches!(author.role, Role::Candidate { .. }) =>
+                {
+                    renewals += 1;
+                }
+                _ => others += 1,
+            }
+        }
+        (renewals, others)
+    }
+
+    /// L6: a leader that is told to end hands over.
+    async fn a_leader_leaves(&mut self, lease: usize) {
+        let name = lease_name(lease);
+        let Some(leader) = self.leader_name(&name) else {
+            return self.scene.violated("L6", format!("nobody leads {name}"));
+        };
+        let Some(process) = self.processes.iter_mut().find(|it| it.name == leader) else {
+            return;
+        };
+        process.shut_down();
+        let Kind::Candidate(candidate, _) = process.kind else {
+            return;
+        };
+        let grace = Duration::from_secs(10);
+        let stop = process
+            .clock
+            .real(candidate.stop.min(grace) + Duration::from_secs(1));
+        // It stops, asks, releases; somebody is asked, granted, and accepts. Each is a request and its news.
+        let limit = stop + self.hops(12) + Duration::from_secs(3);
+        match self.leader(&name, Some(&leader), limit).await {
+            Some(took) => self
+                .scene
+                .log()
+                .note("plan", format_args!("a successor after {took:?}")),
+            None => self.scene.violated(
+                "L6",
+                format!("nobody leads {name} {limit:?} after {leader} was told to end"),
+            ),
+        }
+        // Its last answers may still be under way.
+        sleep(limit).await;
+        self.start_all().await;
+        sleep(self.hops(12) + Duration::from_secs(2)).await;
+    }
+
+    /// L1 as it is written: W · κ after the last renewal.
+    async fn a_leader_dies(&mut self, lease: usize) {
+        let name = lease_name(lease);
+        let settled = self.slowest_elector(LONGEST_GRANT);
+        if self.leader(&name, None, settled).await.is_none() {
+            return self.scene.violated("L1", format!("nobody leads {name}"));
+        }
+        let Some(leader) = self.leader_name(&name) else {
+            return;
+        };
+        let Some(process) = self.processes.iter_mut().find(|it| it.name == leader) else {
+            return;
+        };
+        let Kind::Candidate(candidate, _) = process.kind else {
+            return;
+        };
+        process.crash().await;
+        let duration = Duration::from_secs(candidate.timing.0);
+        let limit = self.slowest_elector(duration) + self.hops(6) + Duration::from_secs(3);
+        if self.leader(&name, Some(&leader), limit).await.is_none() {
+            let text = format!("nobody leads {name} {limit:?} after {leader} died");
+            self.scene.violated("L1", text);
+        }
+    }
+
+    /// Waits until somebody leads who is not `than`. How long that took.
+    async fn leader(&self, lease: &str, than: Option<&str>, limit: Duration) -> Option<Duration> {
+        let start = self.scene.log().now();
+        loop {
+            let took = self.scene.log().now().saturating_sub(start);
+            if self
+                .leader_name(lease)
+                .is_some_and(|leader| Some(leader.as_str()) != than)
+            {
+                return Some(took);
+            }
+            if took > limit {
+                return None;
+            }
+            sleep(GLANCE).await;
+        }
+    }
+
+    fn leader_name(&self, lease: &str) -> Option<String> {
+        let state = self.scene.state();
+        let (leader, _) = state.witness.leader_of(lease)?;
+        Some(leader.to_owned())
+    }
+
+    async fn start_all(&mut self) {
+        for process in &mut self.processes {
+            process.revive(Name::New).await;
+        }
+    }
+
+    /// The candidates of a lease by the names of their processes.
+    fn candidates(&self, lease: usize) -> Vec<(String, plan::Candidate)> {
+        let candidates = self.processes.iter().filter_map(|process| {
+            let Kind::Candidate(candidate, _) = &process.kind else {
+                return None;
+            };
+            (candidate.lease == lease).then(|| (process.name.clone(), *candidate))
+        });
+        candidates.collect()
+    }
+
+    /// Real time until every elector has counted so much.
+    fn slowest_elector(&self, time: Duration) -> Duration {
+        let rates = self.plan.setup.electors.iter().map(|site| site.rate);
+        let slowest = rates.min().unwrap_or(TRUE_RATE).max(1);
+        time.mul_f64(1_000_000.0 / f64::from(u32::try_from(slowest).unwrap_or(u32::MAX)))
+    }
+
+    /// So many messages, one after the other, at the slowest.
+    fn hops(&self, count: u32) -> Duration {
+        let sites = self.processes.iter().map(|process| process.site().latency);
+        Duration::from_millis(sites.max().unwrap_or(0) + 5) * count
+    }
+}
+
+/// How often a holder writes at most in so much real time.
+fn renewals_in(time: Duration, candidate: &plan::Candidate) -> u64 {
+    let interval = Duration::from_secs(candidate.timing.1) / 3;
+    let local = time.as_nanos() * u128::from(candidate.site.rate) / u128::from(TRUE_RATE);
+    u64::try_from(local / interval.as_nanos() + 1).unwrap_or(u64::MAX)
+}

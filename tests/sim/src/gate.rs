@@ -1,0 +1,116 @@
+//! Pausing a process: its futures are not polled, while the world goes on.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// Holds back all futures of a process while it is paused. Clones are the same gate.
+#[derive(Clone, Default)]
+pub(crate) struct Gate(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// How many pauses are on.
+    pauses: u32,
+    waiting: Vec<Waker>,
+}
+
+/// A future of a process. `after` is called whenever it has done something.
+pub(crate) struct Gated<F> {
+    gate: Gate,
+    future: Pin<Box<F>>,
+    after: Arc<dyn Fn() + Send + Sync>,
+}
+
+// === impl Gate ===
+
+impl Gate {
+    /// Holds the process back until as many [`resume`](Self::resume) as there were pauses.
+    pub(crate) fn pause(&self) {
+        self.state().pauses += 1;
+    }
+
+    /// Ends one pause.
+    pub(crate) fn resume(&self) {
+        let mut state = self.state();
+        state.pauses = state.pauses.saturating_sub(1);
+        if state.pauses == 0 {
+            let waiting = std::mem::take(&mut state.waiting);
+            drop(state);
+            waiting.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Ends all pauses.
+    pub(crate) fn open(&self) {
+        self.state().pauses = 1;
+        self.resume();
+    }
+
+    /// Wraps a future of the process.
+    pub(crate) fn hold<F: Future>(
+        &self,
+        future: F,
+        after: Arc<dyn Fn() + Send + Sync>,
+    ) -> Gated<F> {
+        Gated {
+            gate: self.clone(),
+            future: Box::pin(future),
+            after,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every update leaves a whole state.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Gated ===
+
+impl<F: Future> Future for Gated<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        {
+            let mut state = self.gate.state();
+            if state.pauses > 0 {
+                state.waiting.push(context.waker().clone());
+                return Poll::Pending;
+            }
+        }
+        let polled = self.future.as_mut().poll(context);
+        (self.after)();
+        polled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_paused_process_misses_its_timers_and_the_world_goes_on() {
+        let (gate, start) = (Gate::default(), Instant::now());
+        let process = tokio::spawn(gate.hold(
+            async move {
+                sleep(Duration::from_secs(1)).await;
+                start.elapsed()
+            },
+            Arc::new(|| {}),
+        ));
+        tokio::task::yield_now().await;
+        gate.pause();
+        gate.pause();
+        sleep(Duration::from_secs(10)).await;
+        gate.resume();
+        sleep(Duration::from_secs(10)).await;
+        assert!(!process.is_finished());
+        gate.resume();
+        assert_eq!(process.await.unwrap(), Duration::from_secs(20));
+    }
+}

@@ -1,0 +1,46 @@
+//! The deterministic simulation of Elector.
+//!
+//! ```text
+//!   seed ──> Plan: who takes part, what goes wrong when
+//!              │
+//!              v
+//!   electors, candidates ── kube::Client ── Port ── API server in memory ──> Book: every revision, and its author
+//!   (production code, each with a clock,      │            │ fault switches
+//!    a gate and a life of its own)            v            v
+//!        └── every guard, at every turn ──> Witness      Log ──> one hash for one seed
+//! ```
+//!
+//! Time is tokio's, paused: it moves on when nobody has anything to do. Nothing draws a random number but from the seed,
+//! so a plan always plays the same way, and a plan that fails can be cut down to the faults that matter.
+
+mod act;
+mod book;
+mod calm;
+mod clock;
+mod gate;
+mod log;
+mod oracle;
+mod plan;
+mod port;
+mod process;
+mod random;
+mod recorder;
+mod scene;
+mod shrink;
+mod spoil;
+mod stranger;
+mod tally;
+mod witness;
+mod world;
+
+pub use clock::{SimClock, TRUE_RATE};
+pub use plan::{
+    Applied, Candidate, Ending, Fault, KINDS, Name, Plan, Reach, Requests, Setup, Site, Spoil,
+    SpoilCandidate, What, Who,
+};
+pub use random::Random;
+pub use scene::Violation;
+pub use shrink::shrink;
+pub use tally::Tally;
+pub use witness::Moves;
+pub use world::{Report, play};

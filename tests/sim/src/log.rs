@@ -1,0 +1,76 @@
+//! What happened in a run, line by line, and the hash that says whether two runs were the same.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The log of one run.
+pub(crate) struct Log {
+    start: Instant,
+    state: Mutex<State>,
+}
+
+struct State {
+    keep: bool,
+    lines: Vec<String>,
+    count: u64,
+    hash: u64,
+}
+
+// === impl Log ===
+
+impl Log {
+    /// A log whose time starts now. Only one that is to be read keeps its lines.
+    pub(crate) fn start(keep: bool) -> Self {
+        Self {
+            start: Instant::now(),
+            state: Mutex::new(State {
+                keep,
+                lines: Vec::new(),
+                count: 0,
+                hash: FNV_OFFSET,
+            }),
+        }
+    }
+
+    /// Real time since the start of the run.
+    pub(crate) fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// Adds a line.
+    pub(crate) fn note(&self, who: &str, what: impl fmt::Display) {
+        let now = self.now();
+        let line = format!("{:>12.6} {who:<10} {what}", now.as_secs_f64());
+        let mut state = self.state();
+        state.count += 1;
+        state.hash = line.bytes().chain([b'\n']).fold(state.hash, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)
+        });
+        if state.keep {
+            state.lines.push(line);
+        }
+    }
+
+    /// The lines, if they were kept.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.state().lines.clone()
+    }
+
+    /// How many lines there were, and the hash of all of them.
+    pub(crate) fn digest(&self) -> (u64, u64) {
+        let state = self.state();
+        (state.count, state.hash)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every update leaves a whole state.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// FNV-1a of 64 bits.
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;

@@ -1,0 +1,306 @@
+//! The trial of the whole book: was each write of ours a legal move of whoever made it, at a time that its own clock
+//! allowed?
+//!
+//! The recorded history alone cannot tell that here, since every process writes by a clock that is off. The simulation
+//! knows who wrote what, when in real time, and how fast each clock runs.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use elector_protocol::elector::{Actor, Violation, audit};
+use elector_protocol::{Identity, LeaseRecord, Occupancy, Uid};
+
+use crate::book::{Attempt, Book, Registered, Revision, Role};
+use crate::clock::TRUE_RATE;
+use crate::plan::{Plan, What};
+use crate::process::lease_name;
+use crate::scene;
+
+/// What is known of a Lease before a revision.
+struct Past {
+    /// The revision before, `None` where there is no Lease.
+    before: Option<Revision>,
+    uid: Option<Uid>,
+    /// Since when the record before has been there.
+    since: Duration,
+    /// When this Lease was created, and since when there had been none, if there ever was one.
+    created: Duration,
+    gone: Option<Duration>,
+    /// Whether any revision of this Lease was held.
+    held: bool,
+    /// Whether a stranger wrote the revision before.
+    foreign: bool,
+    /// How many preferences were written in this term.
+    preferences: usize,
+}
+
+/// The trial of one Lease.
+struct Trial<'a> {
+    book: &'a Book,
+    plan: &'a Plan,
+    /// `W_max`.
+    longest: Duration,
+    /// Everybody who ever registered.
+    registered: BTreeSet<&'a str>,
+}
+
+type Finding = (&'static str, String);
+
+/// Everything that is wrong with the writes of a run.
+pub(crate) fn judge(book: &Book, plan: &Plan) -> Vec<scene::Violation> {
+    let registered = book.candidates.iter();
+    let trial = Trial {
+        book,
+        plan,
+        longest: Duration::from_secs(plan.setup.longest()),
+        registered: registered
+            .filter_map(|it| it.object.metadata.name.as_deref())
+            .collect(),
+    };
+    let mut violations = trial.strays();
+    for (lease, revisions) in &book.leases {
+        let mut past = Past::nothing();
+        for revision in revisions {
+            if let Err((rule, text)) = trial.revision(&past, revision) {
+                violations.push(scene::Violation {
+                    at: revision.at,
+                    rule,
+                    text: format!("{lease} @{}: {text}", revision.version),
+                });
+            }
+            let attempt = revision.attempt.and_then(|it| book.attempts.get(it));
+            past.take(revision, attempt.is_none_or(|it| !it.author.is_ours()));
+        }
+    }
+    violations.sort_by_key(|violation| violation.at);
+    violations
+}
+
+// === impl Trial ===
+
+impl Trial<'_> {
+    /// S11: a Lease that no candidate of the plan names is nobody's affair.
+    fn strays(&self) -> Vec<scene::Violation> {
+        let names: BTreeSet<String> = (0..self.plan.setup.leases).map(lease_name).collect();
+        let all = self.book.attempts.iter();
+        let strays = all.filter(|attempt| attempt.author.is_ours());
+        strays
+            .filter(|attempt| !names.contains(&attempt.lease) && attempt.base.is_some())
+            .map(|attempt| scene::Violation {
+                at: attempt.at,
+                rule: "S11",
+                text: format!("{} wrote to {}", attempt.author.name, attempt.lease),
+            })
+            .collect()
+    }
+
+    fn revision(&self, past: &Past, revision: &Revision) -> Result<(), Finding> {
+        let attempt = revision.attempt.and_then(|it| self.book.attempts.get(it));
+        let (Some(attempt), Some(after)) = (attempt, &revision.record) else {
+            return Ok(()); // deleted, or a stranger's
+        };
+        let actor = match (&attempt.author.role, &attempt.author.identity) {
+            (Role::Elector { .. }, _) => Actor::Elector,
+            (Role::Candidate { .. }, Some(me)) => Actor::Candidate(me),
+            _ => return Ok(()),
+        };
+        let Some(before) = &past.before else {
+            return born(after);
+        };
+        let Some(before) = &before.record else {
+            return Err(("S3", "a record that cannot be read was replaced".to_owned()));
+        };
+        // A holder puts right what a stranger wrote into its record.
+        let repairs = past.foreign && matches!(actor, Actor::Candidate(_));
+        match audit(before, after, &actor) {
+            Err(Violation::MalformedRenewal | Violation::MalformedAccept) if repairs => {}
+            Err(wrong) => return Err(("S3", format!("{wrong}; by {}", attempt.author.name))),
+            Ok(_) => {}
+        }
+        let Role::Elector { rate } = attempt.author.role else {
+            return Ok(());
+        };
+        if after.term == before.term {
+            return self.signal(past, before, after);
+        }
+        self.time(past, before, attempt, rate)?;
+        self.answered(after, attempt)
+    }
+
+    /// R4 and R6, by the elector's own clock.
+    fn time(
+        &self,
+        past: &Past,
+        before: &LeaseRecord,
+        attempt: &Attempt,
+        rate: u64,
+    ) -> Result<(), Finding> {
+        let local = |from: Duration, to: Duration| {
+            to.saturating_sub(from).as_nanos() * u128::from(rate) / u128::from(TRUE_RATE)
+        };
+        let age = local(past.since, attempt.at);
+        let (rule, needed) = match before.occupancy() {
+            Occupancy::Released => return Ok(()),
+            Occupancy::Held(_) => ("R4", before.duration().unwrap_or(self.longest)),
+            Occupancy::Unproven => {
+                // Whoever held an earlier Lease of this name sent its last renewal before that one was gone, and
+                // before the elector saw that there was none.
+                let absent = past.gone.unwrap_or_default().max(attempt.author.born);
+                let proven = local(absent, attempt.at) >= self.longest.as_nanos();
+                if proven && !past.held {
+                    return Ok(());
+                }
+                ("R6", self.longest)
+            }
+        };
+        if age >= needed.as_nanos() {
+            return Ok(());
+        }
+        let text = format!(
+            "{} granted after {:.3} s of its clock what it had to leave alone for {needed:?}",
+            attempt.author.name,
+            Duration::from_nanos(u64::try_from(age).unwrap_or(u64::MAX)).as_secs_f64(),
+        );
+        Err((rule, text))
+    }
+
+    /// S7: the electee answered in the lifetime of the elector that granted.
+    fn answered(&self, after: &LeaseRecord, attempt: &Attempt) -> Result<(), Finding> {
+        let Some(electee) = &after.holder else {
+            return Ok(());
+        };
+        let mut last: Option<&Registered> = None;
+        let mut answered = false;
+        for registered in &self.book.candidates {
+            if registered.object.metadata.name.as_deref() != Some(electee.as_str()) {
+                continue;
+            }
+            let (object, known) = (&registered.object, last.map(|it| &it.object));
+            let news = known.is_none_or(|known| {
+                known.metadata.uid != object.metadata.uid
+                    || known.spec.renew_time != object.spec.renew_time
+            });
+            let heard = (attempt.author.born..=attempt.at).contains(&registered.at);
+            answered |= news && heard && !registered.deleted;
+            last = Some(registered);
+        }
+        if answered {
+            return Ok(());
+        }
+        let who = &attempt.author.name;
+        Err((
+            "S7",
+            format!("{who} granted to {electee}, who had not answered it"),
+        ))
+    }
+
+    /// S11, L3 and R16: what an elector may say to a holder.
+    fn signal(
+        &self,
+        past: &Past,
+        before: &LeaseRecord,
+        after: &LeaseRecord,
+    ) -> Result<(), Finding> {
+        let Some(holder) = &before.holder else {
+            return Ok(());
+        };
+        if !self.registered.contains(holder.as_str()) {
+            return Err(("S11", format!("{holder}, who is no candidate, was touched")));
+        }
+        let preferred = after.preferred_holder.as_ref();
+        let Some(preferred) = preferred.filter(|it| before.preferred_holder.as_ref() != Some(*it))
+        else {
+            return Ok(());
+        };
+        let changed = |fault: &crate::plan::Fault| matches!(fault.what, What::SpoilCandidate(..));
+        if !self.plan.faults.iter().any(changed)
+            && let Some((one, other)) = self.version(preferred).zip(self.version(holder))
+            && one >= other
+        {
+            return Err((
+                "L3",
+                format!("{preferred} is preferred to {holder} and not better"),
+            ));
+        }
+        // Whoever stops answering is withdrawn, so each fault may cost one more.
+        let count = self.plan.setup.candidates.len() / self.plan.setup.leases;
+        let most = count.saturating_sub(1) + 2 * self.plan.faults.len();
+        if past.preferences + 1 > most {
+            return Err(("L3", format!("more than {most} preferences in one term")));
+        }
+        Ok(())
+    }
+
+    /// What a candidate registered first as its emulation and binary version.
+    fn version(&self, name: &Identity) -> Option<(&str, &str)> {
+        let mut all = self.book.candidates.iter();
+        let found = all.find(|it| it.object.metadata.name.as_deref() == Some(name.as_str()))?;
+        let spec = &found.object.spec;
+        Some((&spec.emulation_version, &spec.binary_version))
+    }
+}
+
+// === impl Past ===
+
+impl Past {
+    fn nothing() -> Self {
+        Self {
+            before: None,
+            uid: None,
+            since: Duration::ZERO,
+            created: Duration::ZERO,
+            gone: None,
+            held: false,
+            foreign: false,
+            preferences: 0,
+        }
+    }
+
+    fn take(&mut self, revision: &Revision, foreign: bool) {
+        self.foreign = foreign;
+        let Some(lease) = &revision.lease else {
+            self.before = None;
+            self.uid = None;
+            self.gone = Some(revision.at);
+            return;
+        };
+        let uid = lease.metadata.uid.as_deref().map(Uid::new);
+        let before = self
+            .before
+            .as_ref()
+            .and_then(|before| before.record.clone());
+        if self.before.is_none() || uid != self.uid {
+            self.created = revision.at;
+            self.since = revision.at;
+            self.held = false;
+            self.preferences = 0;
+        }
+        self.uid = uid;
+        if let Some(after) = &revision.record {
+            self.held |= matches!(after.occupancy(), Occupancy::Held(_));
+            match &before {
+                Some(before) if before.same_record(after) => {}
+                _ => self.since = revision.at,
+            }
+            match &before {
+                Some(before) if before.term == after.term => {
+                    let preferred = &after.preferred_holder;
+                    let new = preferred.is_some() && *preferred != before.preferred_holder;
+                    self.preferences += usize::from(new);
+                }
+                _ => self.preferences = 0,
+            }
+        }
+        self.before = Some(revision.clone());
+    }
+}
+
+/// R2: whoever creates a Lease for candidates names no holder.
+fn born(record: &LeaseRecord) -> Result<(), Finding> {
+    let empty = LeaseRecord::born(record.strategy.clone());
+    if *record == empty {
+        Ok(())
+    } else {
+        Err(("S3", format!("created as {record:?} (R2)")))
+    }
+}

@@ -1,0 +1,327 @@
+//! Who takes part in a run and what goes wrong: plain data, drawn from a seed, that can be printed and shrunk.
+
+mod draw;
+
+use std::fmt;
+use std::time::Duration;
+
+pub use self::draw::Reach;
+
+/// Everything that a run depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// What it was drawn from; also seeds the jitter of the network.
+    pub seed: u64,
+    /// Who takes part.
+    pub setup: Setup,
+    /// What goes wrong, in the order of time.
+    pub faults: Vec<Fault>,
+    /// When everything is mended.
+    pub calm: Duration,
+}
+
+/// Who takes part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// Whether the server keeps `spec.strategy` and `spec.preferredHolder`.
+    pub gate: bool,
+    /// Whether LeaseCandidates are custom resources.
+    pub custom: bool,
+    /// How many leases there are.
+    pub leases: usize,
+    /// The electors.
+    pub electors: Vec<Site>,
+    /// The candidates.
+    pub candidates: Vec<Candidate>,
+}
+
+/// Where a process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// How fast its clock runs, in millionths of real time.
+    pub rate: u64,
+    /// How far its time of day is off, in milliseconds.
+    pub offset: i64,
+    /// How long its requests, their answers and what its watches tell are on the way, in milliseconds.
+    pub latency: u64,
+    /// When it starts.
+    pub start: Duration,
+}
+
+/// A candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Where it runs.
+    pub site: Site,
+    /// The number of its lease.
+    pub lease: usize,
+    /// Minor versions: what it behaves as, and its binary.
+    pub version: (u64, u64),
+    /// W and H in seconds.
+    pub timing: (u64, u64),
+    /// How long its work takes to stop.
+    pub stop: Duration,
+}
+
+/// Something that goes wrong at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// When, since the start of the run.
+    pub at: Duration,
+    /// What.
+    pub what: What,
+}
+
+/// A process: electors first, then candidates, each in the order of the setup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Who(pub usize);
+
+/// Which requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Requests {
+    /// All.
+    All,
+    /// Every read and watch.
+    Reads,
+    /// Every write.
+    Writes,
+    /// Writes of existing objects.
+    Updates,
+    /// POST.
+    Creates,
+}
+
+/// What goes wrong. Times are how long it lasts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A process dies and is started again, under the same name or a new one.
+    Crash(Who, Duration, Name),
+    /// A process is told to end, and is started again.
+    ShutDown(Who, Duration),
+    /// A process is stopped in the middle of what it does.
+    Pause(Who, Duration),
+    /// Nothing gets through to a process and from it.
+    Partition(Who, Duration),
+    /// Everything to and from a process takes so many milliseconds more.
+    Slow(Who, u64, Duration),
+    /// The watches of a process fall silent.
+    Freeze(Who, Duration),
+    /// The watches of a process end, properly or in the middle of a line.
+    EndWatches(Who, Ending),
+    /// A process is served by a cache that is so many revisions old.
+    OldCache(Who, u64, Duration),
+    /// So many requests are answered with this status; `applied`: although they were carried out.
+    Refuse(Who, Requests, u16, Applied, u32),
+    /// So many requests are lost, or their answers are.
+    Lose(Who, Requests, Applied, u32),
+    /// So many requests arrive late, when the client has given them up.
+    Delay(Who, Requests, Duration, u32),
+    /// So many requests arrive a second time.
+    Repeat(Who, Requests, Duration, u32),
+    /// The server forgets its history.
+    Compact,
+    /// The time of day of a process is set, by so many milliseconds.
+    StepClock(Who, i64),
+    /// The elector's clock of a process stands still, as while a machine sleeps.
+    StopClock(Who, Duration),
+    /// Somebody writes to a Lease what no rule allows.
+    Spoil(usize, Spoil),
+    /// Somebody deletes the LeaseCandidate of a process, or writes nonsense into it.
+    SpoilCandidate(Who, SpoilCandidate),
+    /// A second process takes the name of a candidate.
+    Twin(Who, Duration),
+    /// A client that knows nothing of candidates wants the lease.
+    Plain(usize, Duration),
+    /// An elector as it is built into Kubernetes takes part.
+    Builtin(usize, Duration),
+}
+
+/// Under which name a process is started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Name {
+    /// A new one.
+    New,
+    /// The one that it had.
+    Same,
+}
+
+/// How a watch ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ending {
+    /// As at its timeout.
+    Closed,
+    /// In the middle.
+    Broken,
+}
+
+/// Whether a request that failed was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Applied {
+    /// It was.
+    Yes,
+    /// It was not.
+    No,
+}
+
+/// What a stranger does to a Lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Spoil {
+    /// Deletes it.
+    Delete,
+    /// Takes the holder away and leaves the rest.
+    Blank,
+    /// Makes it look new-born.
+    Bare,
+    /// Writes a holder of its own.
+    Seize,
+    /// Gives the term one second.
+    Shorten,
+    /// Writes nonsense into annotations and times, and names the same holder.
+    Nonsense,
+    /// Leaves something that cannot be read, for some seconds.
+    Unreadable,
+}
+
+/// What a stranger does to a LeaseCandidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SpoilCandidate {
+    /// Deletes it.
+    Delete,
+    /// Writes another version.
+    Version,
+    /// Writes times at the end of time.
+    Times,
+    /// Writes a version that cannot be read.
+    Unreadable,
+}
+
+/// The kinds of faults, for counting.
+pub const KINDS: [&str; 20] = [
+    "crash",
+    "shut down",
+    "pause",
+    "partition",
+    "slow",
+    "freeze watches",
+    "end watches",
+    "old cache",
+    "refuse",
+    "lose",
+    "delay",
+    "repeat",
+    "compact",
+    "step clock",
+    "stop clock",
+    "spoil lease",
+    "spoil candidate",
+    "twin",
+    "plain client",
+    "built-in elector",
+];
+
+// === impl Setup ===
+
+impl Setup {
+    /// The number of processes.
+    #[must_use]
+    pub fn processes(&self) -> usize {
+        self.electors.len() + self.candidates.len()
+    }
+
+    /// Where a process runs.
+    #[must_use]
+    pub fn site(&self, who: Who) -> Option<Site> {
+        let candidate = |index: usize| self.candidates.get(index).map(|it| it.site);
+        match who.0.checked_sub(self.electors.len()) {
+            Some(index) => candidate(index),
+            None => self.electors.get(who.0).copied(),
+        }
+    }
+
+    /// The longest lease duration of anybody, in seconds.
+    #[must_use]
+    pub fn longest(&self) -> u64 {
+        let durations = self.candidates.iter().map(|it| it.timing.0);
+        durations.max().unwrap_or_default().max(15)
+    }
+}
+
+// === impl What ===
+
+impl What {
+    /// Its index in [`KINDS`].
+    #[must_use]
+    pub const fn kind(&self) -> usize {
+        match self {
+            Self::Crash(..) => 0,
+            Self::ShutDown(..) => 1,
+            Self::Pause(..) => 2,
+            Self::Partition(..) => 3,
+            Self::Slow(..) => 4,
+            Self::Freeze(..) => 5,
+            Self::EndWatches(..) => 6,
+            Self::OldCache(..) => 7,
+            Self::Refuse(..) => 8,
+            Self::Lose(..) => 9,
+            Self::Delay(..) => 10,
+            Self::Repeat(..) => 11,
+            Self::Compact => 12,
+            Self::StepClock(..) => 13,
+            Self::StopClock(..) => 14,
+            Self::Spoil(..) => 15,
+            Self::SpoilCandidate(..) => 16,
+            Self::Twin(..) => 17,
+            Self::Plain(..) => 18,
+            Self::Builtin(..) => 19,
+        }
+    }
+}
+
+// === impl Plan, Fault ===
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let setup = &self.setup;
+        writeln!(
+            f,
+            "seed {}: {} lease(s), gate {}, candidates {}, calm at {:?}",
+            self.seed,
+            setup.leases,
+            if setup.gate { "on" } else { "off" },
+            if setup.custom { "custom" } else { "native" },
+            self.calm
+        )?;
+        for (index, site) in setup.electors.iter().enumerate() {
+            writeln!(f, "  elector {index}: {site}")?;
+        }
+        for (index, candidate) in setup.candidates.iter().enumerate() {
+            let index = setup.electors.len() + index;
+            let (emulation, binary) = candidate.version;
+            let (w, h) = candidate.timing;
+            writeln!(
+                f,
+                "  candidate {index}: lease {}, 1.{emulation} of 1.{binary}, W {w} s, H {h} s, stops in {:?}, {}",
+                candidate.lease, candidate.stop, candidate.site
+            )?;
+        }
+        for fault in &self.faults {
+            writeln!(f, "  {:>9.3} s  {:?}", fault.at.as_secs_f64(), fault.what)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            rate,
+            offset,
+            latency,
+            start,
+        } = self;
+        write!(
+            f,
+            "clock {rate} ppm {offset:+} ms, latency {latency} ms, starts at {start:?}"
+        )
+    }
+}

@@ -1,0 +1,266 @@
+//! Drawing a plan from a seed.
+
+use std::time::Duration;
+
+use super::{
+    Applied, Candidate, Ending, Fault, Name, Plan, Requests, Setup, Site, Spoil, SpoilCandidate,
+    What, Who,
+};
+use crate::random::Random;
+
+/// How far clocks may differ in a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// Within the bound W ≥ κ · H; equality is drawn too.
+    #[default]
+    Within,
+    /// Beyond it: two may believe at once.
+    Beyond,
+}
+
+/// W and H in seconds: the usual, the shortest that is sensible, and the least margin that is accepted.
+const TIMINGS: [(u64, u64); 4] = [(15, 10), (6, 4), (10, 8), (15, 12)];
+
+/// What is answered in storms.
+const STATUSES: [u16; 6] = [409, 410, 429, 500, 503, 504];
+
+// === impl Plan ===
+
+impl Plan {
+    /// The plan of a seed.
+    #[must_use]
+    pub fn draw(seed: u64, reach: Reach) -> Self {
+        let setup = draw_setup(&mut Random::stream(seed, 1), reach);
+        let mut random = Random::stream(seed, 2);
+        let horizon = random.millis(40_000, 240_000);
+        let count = random.between(0, 14);
+        let mut faults: Vec<Fault> = (0..count)
+            .map(|_| Fault {
+                at: random.millis(0, u64::try_from(horizon.as_millis()).unwrap_or(0)),
+                what: draw_fault(&mut random, &setup),
+            })
+            .collect();
+        if reach == Reach::Beyond {
+            faults = cut_off(&setup);
+        }
+        faults.sort_by_key(|fault| fault.at);
+        let last = faults.iter().map(|fault| fault.at + fault.what.lasts());
+        let calm = last.max().unwrap_or_default().max(horizon);
+        Self {
+            seed,
+            setup,
+            faults,
+            calm,
+        }
+    }
+}
+
+/// What shows a bound that is broken: whoever leads is cut off.
+fn cut_off(setup: &Setup) -> Vec<Fault> {
+    let candidates = setup.electors.len()..setup.processes();
+    candidates
+        .enumerate()
+        .map(|(turn, index)| Fault {
+            at: Duration::from_secs(60 + 60 * u64::try_from(turn).unwrap_or(0)),
+            what: What::Partition(Who(index), Duration::from_secs(45)),
+        })
+        .collect()
+}
+
+fn draw_setup(random: &mut Random, reach: Reach) -> Setup {
+    let leases = random.index(2) + 1;
+    let count = random.index(3) + 2;
+    let timing = |random: &mut Random| random.pick(&TIMINGS).copied().unwrap_or((15, 10));
+    let common = timing(random);
+    let mixed = random.percent(20);
+    let electors = random.index(3) + 1;
+    let electors = (0..electors)
+        .map(|_| {
+            let rate = draw_rate(random.bits());
+            draw_site(random, rate)
+        })
+        .collect::<Vec<_>>();
+    let fastest = electors.iter().map(|site| site.rate).max().unwrap_or(0);
+    let candidates = (0..leases)
+        .flat_map(|lease| (0..count).map(move |_| lease))
+        .map(|lease| {
+            let (w, h) = if mixed { timing(random) } else { common };
+            let rate = match reach {
+                Reach::Within if random.percent(15) => fastest * h / w + 1,
+                Reach::Within => draw_rate(random.bits()),
+                Reach::Beyond => fastest * h / w * 9 / 10,
+            };
+            let emulation = random.between(1, 3);
+            Candidate {
+                site: draw_site(random, rate),
+                lease,
+                version: (emulation, emulation + random.between(0, 1)),
+                timing: (w, h),
+                stop: if random.percent(10) {
+                    random.millis(9_000, 12_000)
+                } else {
+                    random.millis(0, 2_000)
+                },
+            }
+        })
+        .collect();
+    Setup {
+        gate: random.percent(50),
+        custom: random.percent(30),
+        leases,
+        electors,
+        candidates,
+    }
+}
+
+/// A rate within a tenth of the true one, often at the very edge.
+fn draw_rate(bits: u64) -> u64 {
+    match bits % 5 {
+        0 => 900_000,
+        1 => 1_100_000,
+        2 => 1_000_000,
+        _ => 900_000 + (bits >> 8) % 200_001,
+    }
+}
+
+fn draw_site(random: &mut Random, rate: u64) -> Site {
+    let offset = random.between(0, 1_200_000);
+    Site {
+        rate,
+        offset: i64::try_from(offset).unwrap_or(0) - 600_000,
+        latency: if random.percent(80) {
+            random.between(1, 10)
+        } else {
+            random.between(10, 200)
+        },
+        start: random.millis(0, 20_000),
+    }
+}
+
+fn draw_fault(random: &mut Random, setup: &Setup) -> What {
+    let anybody = Who(random.index(setup.processes()));
+    let candidate = Who(setup.electors.len() + random.index(setup.candidates.len()));
+    let elector = Who(random.index(setup.electors.len()));
+    let lease = random.index(setup.leases);
+    let times = u32::try_from(random.between(1, 12)).unwrap_or(1);
+    let requests = [
+        Requests::All,
+        Requests::Reads,
+        Requests::Writes,
+        Requests::Updates,
+        Requests::Creates,
+    ];
+    let requests = random.pick(&requests).copied().unwrap_or(Requests::All);
+    let applied = if random.percent(50) {
+        Applied::Yes
+    } else {
+        Applied::No
+    };
+    let short = random.millis(100, 20_000);
+    let long = random.millis(1_000, 45_000);
+    match random.between(0, 99) {
+        0..14 => {
+            let name = if random.percent(30) {
+                Name::Same
+            } else {
+                Name::New
+            };
+            What::Crash(anybody, short, name)
+        }
+        14..18 => What::ShutDown(anybody, short),
+        18..30 => What::Pause(anybody, long),
+        30..42 => What::Partition(anybody, long),
+        42..45 => What::Slow(anybody, random.between(50, 3_000), long),
+        45..50 => What::Freeze(anybody, long),
+        50..53 => {
+            let ending = if random.percent(50) {
+                Ending::Closed
+            } else {
+                Ending::Broken
+            };
+            What::EndWatches(anybody, ending)
+        }
+        53..57 => What::OldCache(anybody, random.between(0, 30), long),
+        57..62 => {
+            let status = random.pick(&STATUSES).copied().unwrap_or(500);
+            // What was carried out is never answered with a refusal.
+            let applied = if status >= 500 { applied } else { Applied::No };
+            What::Refuse(anybody, requests, status, applied, times)
+        }
+        62..66 => What::Lose(anybody, requests, applied, times),
+        66..70 => What::Delay(anybody, requests, random.millis(100, 40_000), times),
+        70..74 => What::Repeat(anybody, requests, random.millis(1, 40_000), times),
+        74..75 => What::Compact,
+        75..78 => What::StepClock(anybody, draw_step(random)),
+        78..80 => What::StopClock(elector, long),
+        80..87 => What::Spoil(lease, draw_spoil(random)),
+        87..91 => {
+            let ways = [
+                SpoilCandidate::Delete,
+                SpoilCandidate::Version,
+                SpoilCandidate::Times,
+                SpoilCandidate::Unreadable,
+            ];
+            let way = random.pick(&ways).copied();
+            What::SpoilCandidate(candidate, way.unwrap_or(SpoilCandidate::Delete))
+        }
+        91..95 => What::Twin(candidate, long),
+        95..98 => What::Plain(lease, long),
+        _ => What::Builtin(lease, long),
+    }
+}
+
+fn draw_step(random: &mut Random) -> i64 {
+    let size = match random.index(3) {
+        0 => random.between(1, 1_000),
+        1 => random.between(1_000, 20_000),
+        _ => random.between(20_000, 600_000),
+    };
+    let size = i64::try_from(size).unwrap_or(0);
+    if random.percent(50) { size } else { -size }
+}
+
+fn draw_spoil(random: &mut Random) -> Spoil {
+    let ways = [
+        Spoil::Delete,
+        Spoil::Delete,
+        Spoil::Blank,
+        Spoil::Bare,
+        Spoil::Seize,
+        Spoil::Shorten,
+        Spoil::Nonsense,
+        Spoil::Unreadable,
+    ];
+    random.pick(&ways).copied().unwrap_or(Spoil::Delete)
+}
+
+// === impl What ===
+
+impl What {
+    /// How long it lasts, as far as it is a matter of time.
+    #[must_use]
+    pub const fn lasts(&self) -> Duration {
+        match self {
+            Self::Crash(_, time, _)
+            | Self::ShutDown(_, time)
+            | Self::Pause(_, time)
+            | Self::Partition(_, time)
+            | Self::Slow(_, _, time)
+            | Self::Freeze(_, time)
+            | Self::OldCache(_, _, time)
+            | Self::Delay(_, _, time, _)
+            | Self::Repeat(_, _, time, _)
+            | Self::StopClock(_, time)
+            | Self::Twin(_, time)
+            | Self::Plain(_, time)
+            | Self::Builtin(_, time) => *time,
+            Self::EndWatches(..)
+            | Self::Refuse(..)
+            | Self::Lose(..)
+            | Self::Compact
+            | Self::StepClock(..)
+            | Self::Spoil(..)
+            | Self::SpoilCandidate(..) => Duration::ZERO,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! A process's way to the API server: writes down what it sends, and lets it take as long as it does.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use elector_api::Lease;
+use elector_apiserver::{ApiServer, InProcess};
+use elector_protocol::Instant;
+use elector_runtime::{Clock as _, Cluster};
+use http::{Method, Request};
+use kube::Client;
+use kube::client::Body;
+use tower::{Service, ServiceExt as _};
+
+use crate::book::{Attempt, Author, version};
+use crate::clock::SimClock;
+use crate::random::Random;
+use crate::scene::Scene;
+
+/// A process's way to the API server, in one life.
+#[derive(Clone)]
+pub(crate) struct Port {
+    pub(crate) server: ApiServer,
+    pub(crate) scene: Scene,
+    pub(crate) author: Author,
+    pub(crate) clock: SimClock,
+    /// How much longer than usual a request or its answer may take, in milliseconds.
+    pub(crate) jitter: u64,
+    pub(crate) random: Arc<Mutex<Random>>,
+}
+
+/// What the server answers with.
+type Reply = <InProcess as Service<Request<Body>>>::Response;
+
+/// How long a request may take that names no timeout of its own.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+// === impl Port ===
+
+impl Port {
+    /// A connection for the process.
+    pub(crate) fn cluster(&self) -> Cluster {
+        Cluster::new(self.client(), "sim", REQUEST_TIMEOUT)
+    }
+
+    /// A client for the process.
+    pub(crate) fn client(&self) -> Client {
+        let port = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let port = port.clone();
+            // What was sent is on its way, whatever becomes of the sender.
+            let sent = tokio::spawn(async move { port.send(request).await });
+            async move { sent.await.map_err(tower::BoxError::from)? }
+        });
+        Client::new(service, "default")
+    }
+
+    async fn send(&self, request: Request<Body>) -> Result<Reply, tower::BoxError> {
+        let clock = self.clock.holder();
+        let (parts, body) = request.into_parts();
+        let body = body.collect_bytes().await?;
+        let path = parts.uri.path();
+        let what = format!("{} {}", parts.method, short(path, parts.uri.query()));
+        let base = self.write_down(&parts.method, path, &body, clock);
+        let log = self.scene.log();
+        match base {
+            Some(base) => log.note(&self.author.name, format_args!("-> {what} @{base}")),
+            None => log.note(&self.author.name, format_args!("-> {what}")),
+        }
+        self.delay().await;
+        let request = Request::from_parts(parts, Body::from(body.to_vec()));
+        let answer = self
+            .server
+            .service(&self.author.name)
+            .oneshot(request)
+            .await;
+        self.delay().await;
+        match &answer {
+            Ok(answer) => log.note(
+                &self.author.name,
+                format_args!("<- {what}: {}", answer.status().as_u16()),
+            ),
+            Err(error) => log.note(&self.author.name, format_args!("<- {what}: {error}")),
+        }
+        answer
+    }
+
+    /// Notes a write of a Lease. Returns the version that a write names.
+    fn write_down(&self, method: &Method, path: &str, body: &[u8], clock: Instant) -> Option<u64> {
+        if !matches!(*method, Method::PUT | Method::POST) {
+            return None;
+        }
+        let value = serde_json::from_slice::<serde_json::Value>(body).ok()?;
+        let base = version(value["metadata"]["resourceVersion"].as_str());
+        if path.contains("/leases") {
+            let lease = Lease::from_value(value);
+            self.scene.state().book.attempts.push(Attempt {
+                author: self.author.clone(),
+                at: self.scene.log().now(),
+                clock,
+                lease: lease.key().name.to_string(),
+                base: (*method == Method::PUT).then_some(base),
+                record: lease.record().ok(),
+                applied: false,
+            });
+        }
+        Some(base)
+    }
+
+    async fn delay(&self) {
+        let time = {
+            // A stream of random numbers is whole at every moment.
+            let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+            random.millis(0, self.jitter)
+        };
+        if !time.is_zero() {
+            tokio::time::sleep(time).await;
+        }
+    }
+}
+
+/// The telling end of a path.
+fn short(path: &str, query: Option<&str>) -> String {
+    let tail = path
+        .rsplit_once("/namespaces/")
+        .map_or(path, |(_, tail)| tail);
+    match query.filter(|query| query.contains("watch=true")) {
+        Some(_) => format!("{tail} (watch)"),
+        None => tail.to_owned(),
+    }
+}

@@ -1,0 +1,395 @@
+//! A simulated process: the production elector or candidate, with a clock, a way to the server and a life of its own.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use elector::{Config as ElectorConfig, Elector, Event as ElectorEvent};
+use elector_apiserver::{ApiServer, Latency, Switches};
+use elector_candidate::{Candidate, Config as CandidateConfig, Leadership};
+use elector_protocol::{CandidateTiming, ElectorTiming, Identity, LeaseKey};
+use elector_runtime::{Cluster, DiscoveryError};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::book::{Author, Role};
+use crate::clock::SimClock;
+use crate::gate::Gate;
+use crate::plan::{self, Name, Site};
+use crate::port::Port;
+use crate::random::Random;
+use crate::scene::Scene;
+
+/// A process on its machine. It may have many lives.
+pub(crate) struct Process {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) clock: SimClock,
+    pub(crate) gate: Gate,
+    pub(crate) switches: Switches,
+    site: Site,
+    scene: Scene,
+    server: ApiServer,
+    seed: u64,
+    life: u32,
+    /// The number in its identity: that of the life which began under this name.
+    named: u32,
+    task: Option<JoinHandle<()>>,
+    shutdown: Option<oneshot::Sender<()>>,
+}
+
+/// What a process is.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    /// An elector; candidates announce lease durations up to this.
+    Elector(Duration),
+    /// A candidate, and the identity that it is made to use.
+    Candidate(plan::Candidate, Option<String>),
+}
+
+/// The namespace of everything.
+pub(crate) const NAMESPACE: &str = "default";
+
+/// Microseconds of 2026, when every clock would start that is not off.
+pub(crate) const EPOCH: i64 = 1_767_225_600_000_000;
+
+/// How much longer than usual a request may take, in milliseconds.
+const JITTER: u64 = 4;
+
+/// How long a candidate waits that found no LeaseCandidates.
+const DISCOVERY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The name of a lease by its number.
+pub(crate) fn lease_name(lease: usize) -> String {
+    format!("lease-{lease}")
+}
+
+// === impl Process ===
+
+impl Process {
+    /// A process that does not run yet.
+    pub(crate) fn new(
+        name: String,
+        kind: Kind,
+        site: Site,
+        seed: u64,
+        (scene, server): (Scene, ApiServer),
+    ) -> Self {
+        let switches = server.switches(&name);
+        let process = Self {
+            clock: SimClock::start(site.rate, EPOCH + site.offset * 1000),
+            gate: Gate::default(),
+            life: 0,
+            named: 0,
+            task: None,
+            shutdown: None,
+            name,
+            kind,
+            switches,
+            site,
+            scene,
+            server,
+            seed,
+        };
+        process.slow(0);
+        process
+    }
+
+    /// Everything takes so many milliseconds more than it does here.
+    pub(crate) fn slow(&self, more: u64) {
+        let way = Duration::from_millis(self.site.latency + more);
+        self.switches.latency(Latency {
+            request: way,
+            answer: way,
+            watch: way,
+        });
+    }
+
+    /// Mends everything that is wrong with it.
+    pub(crate) fn mend(&self) {
+        self.switches.clear();
+        self.slow(0);
+        self.gate.open();
+        self.clock.stop(false);
+    }
+
+    /// The identity of its present life.
+    pub(crate) fn identity(&self) -> String {
+        match &self.kind {
+            Kind::Candidate(_, Some(identity)) => identity.clone(),
+            _ => format!("{}-{}", self.name, self.named),
+        }
+    }
+
+    /// Where it runs.
+    pub(crate) const fn site(&self) -> Site {
+        self.site
+    }
+
+    /// Whether it runs.
+    pub(crate) fn runs(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| !task.is_finished())
+    }
+
+    /// Begins a life.
+    pub(crate) fn start(&mut self, name: Name) {
+        self.life += 1;
+        if name == Name::New {
+            self.named = self.life;
+        }
+        let (scene, gate) = (self.scene.clone(), self.gate.clone());
+        let (sender, receiver) = oneshot::channel::<()>();
+        let shutdown = async {
+            if receiver.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        scene.log().note(
+            &self.name,
+            format_args!("starts, life {}, as {}", self.life, self.identity()),
+        );
+        let port = self.port();
+        let look = scene.looker();
+        let task = match &self.kind {
+            Kind::Elector(longest) => {
+                let life = elector_life(port, *longest, self.lot(), shutdown);
+                tokio::spawn(gate.hold(life, look))
+            }
+            Kind::Candidate(candidate, _) => {
+                let life = CandidateLife {
+                    identity: self.identity(),
+                    life: self.life,
+                    candidate: *candidate,
+                    gate: gate.clone(),
+                    seed: self.lot(),
+                    port,
+                };
+                tokio::spawn(gate.hold(life.run(shutdown), look))
+            }
+        };
+        self.task = Some(task);
+        self.shutdown = Some(sender);
+    }
+
+    /// Ends its life at once.
+    pub(crate) async fn crash(&mut self) {
+        self.scene.log().note(&self.name, "crashes");
+        let now = self.scene.log().now();
+        self.scene.state().witness.crashes(now, &self.name);
+        if let Some(task) = self.task.take() {
+            task.abort();
+            self.bury(task).await;
+        }
+    }
+
+    /// Asks it to end.
+    pub(crate) fn shut_down(&mut self) {
+        self.scene.log().note(&self.name, "is told to end");
+        if let Some(shutdown) = self.shutdown.take() {
+            // It may have ended by itself.
+            let _ = shutdown.send(());
+        }
+    }
+
+    /// Begins a life if none is under way.
+    pub(crate) async fn revive(&mut self, name: Name) {
+        self.reap().await;
+        if !self.runs() {
+            self.start(name);
+        }
+    }
+
+    /// Takes note of a life that ended by itself.
+    pub(crate) async fn reap(&mut self) {
+        if self.task.as_ref().is_some_and(JoinHandle::is_finished)
+            && let Some(task) = self.task.take()
+        {
+            self.bury(task).await;
+        }
+    }
+
+    async fn bury(&self, task: JoinHandle<()>) {
+        if let Err(error) = task.await
+            && error.is_panic()
+        {
+            self.scene
+                .violated("L8", format!("{} panicked: {error}", self.name));
+        }
+        self.scene.look();
+    }
+
+    fn port(&self) -> Port {
+        let role = match &self.kind {
+            Kind::Elector(_) => Role::Elector {
+                rate: self.clock.rate(),
+            },
+            Kind::Candidate(candidate, _) => Role::Candidate {
+                lease: candidate.lease,
+            },
+        };
+        Port {
+            server: self.server.clone(),
+            scene: self.scene.clone(),
+            author: Author {
+                name: self.name.clone(),
+                role,
+                identity: Identity::new(self.identity()),
+                life: self.life,
+                born: self.scene.log().now(),
+            },
+            clock: self.clock.clone(),
+            jitter: JITTER,
+            random: Arc::new(Mutex::new(Random::new(self.lot()))),
+        }
+    }
+
+    /// A number of its own in each life.
+    fn lot(&self) -> u64 {
+        Random::stream(self.seed, u64::from(self.life)).bits()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+/// The life of an elector.
+async fn elector_life(
+    port: Port,
+    longest: Duration,
+    seed: u64,
+    shutdown: impl Future<Output = ()>,
+) {
+    let (scene, name) = (port.scene.clone(), port.author.name.clone());
+    let config = ElectorConfig {
+        timing: ElectorTiming {
+            max_lease_duration: longest,
+            ..ElectorTiming::default()
+        },
+        seed,
+        ..ElectorConfig::default()
+    };
+    let tell = {
+        let (scene, name) = (scene.clone(), name.clone());
+        move |event: &ElectorEvent| match event {
+            ElectorEvent::LeadershipChanged(change) => {
+                let holder = change.holder.as_ref().map_or("nobody", |it| it.as_str());
+                scene.log().note(
+                    &name,
+                    format_args!(
+                        "{}: {holder} in term {}: {}",
+                        change.lease.name, change.term, change.reason
+                    ),
+                );
+            }
+            other => scene.log().note(&name, format_args!("{other:?}")),
+        }
+    };
+    match Elector::new(config, port.cluster(), Arc::new(port.clock.clone())) {
+        Ok(elector) => elector.observed_by(tell).run(shutdown).await,
+        Err(error) => scene.violated("setup", error.to_string()),
+    }
+    scene.log().note(&name, "has ended");
+}
+
+/// The life of a candidate.
+struct CandidateLife {
+    identity: String,
+    life: u32,
+    candidate: plan::Candidate,
+    gate: Gate,
+    seed: u64,
+    port: Port,
+}
+
+// === impl CandidateLife ===
+
+impl CandidateLife {
+    async fn run(self, shutdown: impl Future<Output = ()>) {
+        let (scene, name) = (self.port.scene.clone(), self.port.author.name.clone());
+        let cluster = self.port.cluster();
+        let mut shutdown = std::pin::pin!(shutdown);
+        let api = loop {
+            let found = tokio::select! {
+                biased;
+                () = &mut shutdown => return,
+                found = discover(&cluster) => found,
+            };
+            if let Ok(api) = found {
+                break api;
+            }
+            tokio::time::sleep(DISCOVERY_PAUSE).await;
+        };
+        let candidate = match Candidate::new(cluster, api, self.config()) {
+            Ok(candidate) => candidate,
+            Err(error) => return scene.violated("setup", error.to_string()),
+        };
+        let lease = lease_name(self.candidate.lease);
+        let tell = {
+            let (scene, name) = (scene.clone(), name.clone());
+            move |event: &elector_candidate::Event| {
+                scene.log().note(&name, format_args!("{event:?}"));
+                let now = scene.log().now();
+                scene.state().witness.heard(now, &name, &lease, event);
+            }
+        };
+        let clock = Arc::new(self.port.clock.clone());
+        let candidate = candidate
+            .with_clock(clock)
+            .with_seed(self.seed)
+            .observed_by(tell);
+        let outcome = candidate
+            .run(|leadership| self.work(leadership), shutdown)
+            .await;
+        scene
+            .log()
+            .note(&name, format_args!("has ended: {outcome:?}"));
+    }
+
+    /// The work of a term: waits until it is to stop, and takes its time.
+    fn work(&self, leadership: Leadership) -> impl Future<Output = Result<(), ()>> + Send + use<> {
+        let scene = &self.port.scene;
+        let limit = Duration::from_secs(self.candidate.timing.1);
+        let now = scene.log().now();
+        let wrong = scene.state().witness.admit(
+            now,
+            (&self.port.author.name, self.life),
+            limit,
+            leadership.clone(),
+        );
+        if let Some((rule, text)) = wrong {
+            scene.violated(rule, text);
+        }
+        let stop = self.candidate.stop;
+        let work = async move {
+            leadership.stopped().await;
+            tokio::time::sleep(stop).await;
+            Ok(())
+        };
+        self.gate.hold(work, scene.looker())
+    }
+
+    fn config(&self) -> CandidateConfig {
+        let plan::Candidate {
+            lease,
+            version: (emulation, binary),
+            timing: (w, h),
+            ..
+        } = self.candidate;
+        let identity =
+            Identity::new(self.identity.as_str()).expect("a name with digits is not empty");
+        let key = LeaseKey::new(NAMESPACE, lease_name(lease));
+        CandidateConfig {
+            emulation_version: format!("1.{emulation}.0"),
+            timing: CandidateTiming::of(Duration::from_secs(w), Duration::from_secs(h)),
+            ..CandidateConfig::new(key, identity, format!("1.{binary}.0"))
+        }
+    }
+}
+
+async fn discover(cluster: &Cluster) -> Result<elector_api::CandidateApi, DiscoveryError> {
+    cluster.candidate_api().await
+}

@@ -1,0 +1,118 @@
+//! Writes down every revision at the moment of its commit.
+
+use elector_api::{CandidateApi, Lease, LeaseCandidate};
+use elector_apiserver::ApiServer;
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::api::{Api, WatchEvent, WatchParams};
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+
+use crate::process::NAMESPACE;
+use crate::scene::Scene;
+
+/// Who the recorder is to the server: a client whom nothing ever befalls.
+const CLIENT: &str = "recorder";
+
+/// Records Leases and LeaseCandidates until it is dropped. Its answers take no time, so it hears of a commit before
+/// anybody else does.
+pub(crate) async fn record(server: ApiServer, api: CandidateApi, scene: Scene) {
+    let client = Client::new(server.service(CLIENT), NAMESPACE);
+    let leases = Api::<Lease>::default_namespaced_with(client.clone(), &());
+    let candidates = Api::<LeaseCandidate>::default_namespaced_with(client, &api);
+    let leases = follow(&leases, |happened, lease| {
+        let now = scene.log().now();
+        let mut state = scene.state();
+        if happened == Happened::Deleted {
+            state.book.deleted(now, &lease);
+        } else {
+            state.book.wrote(now, lease.clone());
+        }
+        drop(state);
+        tell_lease(&scene, happened, &lease);
+    });
+    let candidates = follow(&candidates, |happened, candidate| {
+        let now = scene.log().now();
+        let name = candidate.metadata.name.as_deref().unwrap_or_default();
+        let (ping, renew) = (candidate.spec.ping_time, candidate.spec.renew_time);
+        let micros = |time: Option<elector_protocol::Timestamp>| {
+            time.map(elector_protocol::Timestamp::as_micros)
+        };
+        scene.log().note(
+            "candidates",
+            format_args!(
+                "{happened:?} {name}: ping {:?}, renewed {:?}",
+                micros(ping),
+                micros(renew)
+            ),
+        );
+        let deleted = happened == Happened::Deleted;
+        scene.state().book.registered(now, candidate, deleted);
+    });
+    tokio::join!(biased; leases, candidates);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Happened {
+    Written,
+    Deleted,
+}
+
+async fn follow<T>(api: &Api<T>, mut take: impl FnMut(Happened, T))
+where
+    T: Resource + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let mut version = "0".to_owned();
+    loop {
+        let Ok(events) = api.watch(&WatchParams::default(), &version).await else {
+            return;
+        };
+        let mut events = events.boxed();
+        while let Ok(Some(event)) = events.try_next().await {
+            let (happened, object) = match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    (Happened::Written, object)
+                }
+                WatchEvent::Deleted(object) => (Happened::Deleted, object),
+                WatchEvent::Bookmark(bookmark) => {
+                    version = bookmark.metadata.resource_version;
+                    continue;
+                }
+                WatchEvent::Error(_) => return,
+            };
+            if let Some(newest) = object.meta().resource_version.clone() {
+                version = newest;
+            }
+            take(happened, object);
+        }
+    }
+}
+
+fn tell_lease(scene: &Scene, happened: Happened, lease: &Lease) {
+    let spec = &lease.spec;
+    let text = |text: &Option<String>| {
+        text.as_deref()
+            .map_or("-".to_owned(), |it| format!("{it:?}"))
+    };
+    let author = {
+        let state = scene.state();
+        let revision = state.book.current(&lease.key().name);
+        let attempt = revision.and_then(|revision| state.book.attempts.get(revision.attempt?));
+        attempt.map_or("somebody", |it| &it.author.name).to_owned()
+    };
+    let annotations = lease.metadata.annotations.as_ref();
+    let token = annotations.and_then(|all| all.get("elector.dev/token"));
+    scene.log().note(
+        "leases",
+        format_args!(
+            "{happened:?} {} @{} by {author}: holder {}, {} s, term {}, renewed {:?}, preferred {}, token {:?}",
+            lease.key().name,
+            lease.metadata.resource_version.as_deref().unwrap_or_default(),
+            text(&spec.holder_identity),
+            spec.lease_duration_seconds.unwrap_or_default(),
+            spec.lease_transitions.unwrap_or_default(),
+            spec.renew_time.map(elector_protocol::Timestamp::as_micros),
+            lease.record().ok().and_then(|it| it.preferred_holder).map_or_else(|| "-".to_owned(), |it| it.to_string()),
+            token,
+        ),
+    );
+}

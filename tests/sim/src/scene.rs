@@ -1,0 +1,120 @@
+//! What all parts of a run share: the log, the book of Lease revisions and who wrote them, and the witness.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::book::Book;
+use crate::log::Log;
+use crate::witness::Witness;
+
+/// What all parts of a run share. Clones are the same scene.
+#[derive(Clone)]
+pub(crate) struct Scene(Arc<Inner>);
+
+struct Inner {
+    log: Log,
+    state: Mutex<State>,
+}
+
+/// What is known of the run. It is only ever locked for a moment, by one thread.
+pub(crate) struct State {
+    pub(crate) book: Book,
+    pub(crate) witness: Witness,
+    /// What was wrong, in the order of time.
+    pub(crate) violations: Vec<Violation>,
+    turns: u32,
+    turned: Duration,
+}
+
+/// Something that must not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// When, since the start of the run.
+    pub at: Duration,
+    /// The rule or invariant, by its number.
+    pub rule: &'static str,
+    /// What happened.
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at, rule, text } = self;
+        write!(f, "{rule} at {:.3} s: {text}", at.as_secs_f64())
+    }
+}
+
+/// How often the processes may be polled within one millisecond. More is a loop that time never leaves.
+const MOST_TURNS: u32 = 100_000;
+
+// === impl Scene ===
+
+impl Scene {
+    /// A scene that begins now.
+    pub(crate) fn start(keep_log: bool, book: Book) -> Self {
+        Self(Arc::new(Inner {
+            log: Log::start(keep_log),
+            state: Mutex::new(State {
+                book,
+                witness: Witness::default(),
+                violations: Vec::new(),
+                turns: 0,
+                turned: Duration::ZERO,
+            }),
+        }))
+    }
+
+    pub(crate) fn log(&self) -> &Log {
+        &self.0.log
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        // A panic of a process is a violation of its own; what is known stays true.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something is wrong.
+    pub(crate) fn violated(&self, rule: &'static str, text: impl Into<String>) {
+        let violation = Violation {
+            at: self.log().now(),
+            rule,
+            text: text.into(),
+        };
+        self.log()
+            .note("!", format_args!("{rule}: {}", violation.text));
+        self.state().violations.push(violation);
+    }
+
+    /// Looks at everything that may have changed. To be called whenever a process has done something.
+    ///
+    /// # Panics
+    ///
+    /// When time no longer passes: a process that asks again and again at one instant would never let it.
+    pub(crate) fn look(&self) {
+        let now = self.log().now();
+        let found = {
+            let mut state = self.state();
+            let State {
+                book,
+                witness,
+                turns,
+                turned,
+                ..
+            } = &mut *state;
+            *turns = if *turned == now { *turns + 1 } else { 0 };
+            *turned = now;
+            assert!(*turns < MOST_TURNS, "time no longer passes");
+            witness.check(now, book)
+        };
+        for (rule, text) in found {
+            self.violated(rule, text);
+        }
+    }
+
+    /// The hook of futures.
+    pub(crate) fn looker(&self) -> Arc<dyn Fn() + Send + Sync> {
+        let scene = self.clone();
+        Arc::new(move || scene.look())
+    }
+}

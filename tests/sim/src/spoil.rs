@@ -1,0 +1,211 @@
+//! A hand with kubectl, or in etcd: what it does to Leases and LeaseCandidates.
+
+use std::sync::{Arc, Mutex};
+
+use elector_api::{CandidateApi, Lease, LeaseCandidate};
+use elector_protocol::{Identity, LeaseKey, Timestamp};
+use kube::Client;
+use kube::api::{Api, DeleteParams, PostParams};
+use serde_json::json;
+
+use crate::book::{Author, Role};
+use crate::clock::{SimClock, TRUE_RATE};
+use crate::plan::{Spoil, SpoilCandidate, Who};
+use crate::port::Port;
+use crate::process::{EPOCH, NAMESPACE, lease_name};
+use crate::random::Random;
+use crate::world::World;
+
+/// Whom a hand names.
+const STRANGER: &str = "stranger";
+
+/// Everything that an annotation of ours may be.
+const ANNOTATIONS: [&str; 4] = [
+    "elector.dev/token",
+    "elector.dev/token-term",
+    "elector.dev/preferred-holder",
+    "elector.dev/strategy",
+];
+
+// === impl World ===
+
+impl World {
+    /// Which LeaseCandidates there are.
+    pub(crate) fn candidate_api(&self) -> CandidateApi {
+        if self.plan.setup.custom {
+            CandidateApi::Elector
+        } else {
+            CandidateApi::V1Beta1
+        }
+    }
+
+    /// A way to the server for somebody who is no process of ours.
+    pub(crate) fn visitor(&self, name: &str, role: Role, rate: u64) -> Port {
+        let seed = Random::stream(self.plan.seed, 5000).bits();
+        Port {
+            server: self.server.clone(),
+            scene: self.scene.clone(),
+            author: Author {
+                name: name.to_owned(),
+                role,
+                identity: None,
+                life: 1,
+                born: self.scene.log().now(),
+            },
+            clock: SimClock::start(rate, EPOCH),
+            jitter: 0,
+            random: Arc::new(Mutex::new(Random::new(seed))),
+        }
+    }
+
+    /// Does this to a Lease, if it is there.
+    pub(crate) async fn spoil(&mut self, lease: usize, how: Spoil) {
+        let name = lease_name(lease);
+        if how == Spoil::Unreadable {
+            self.server.corrupt("leases", (NAMESPACE, &name), |lease| {
+                lease["spec"]["leaseDurationSeconds"] = json!("soon");
+            });
+            return;
+        }
+        let client = self.hand();
+        let leases = Api::<Lease>::default_namespaced_with(client, &());
+        let Ok(Some(mut object)) = leases.get_opt(&name).await else {
+            return;
+        };
+        if how == Spoil::Delete {
+            // It may be gone.
+            let _ = leases.delete(&name, &DeleteParams::default()).await;
+            return;
+        }
+        let end_of_time = Some(Timestamp::MAX);
+        let spec = &mut object.spec;
+        match how {
+            Spoil::Delete | Spoil::Unreadable => {}
+            Spoil::Blank => spec.holder_identity = Some(String::new()),
+            Spoil::Bare => {
+                spec.holder_identity = Some(String::new());
+                spec.lease_duration_seconds = None;
+                spec.acquire_time = None;
+                spec.renew_time = None;
+                object.metadata.annotations = None;
+            }
+            Spoil::Seize => {
+                spec.holder_identity = Some(STRANGER.to_owned());
+                spec.lease_duration_seconds = Some(15);
+            }
+            Spoil::Shorten => spec.lease_duration_seconds = Some(1),
+            Spoil::Nonsense => {
+                spec.renew_time = end_of_time;
+                spec.lease_transitions = Some(i32::MAX - 1);
+                let annotations = object.metadata.annotations.get_or_insert_default();
+                for name in ANNOTATIONS {
+                    annotations.insert(name.to_owned(), "\u{1f451} /-".to_owned());
+                }
+            }
+        }
+        // A conflict is somebody else's luck.
+        let _ = leases.replace(&name, &PostParams::default(), &object).await;
+    }
+
+    /// Does this to the LeaseCandidate of a process, if it is there.
+    pub(crate) async fn spoil_candidate(&mut self, who: Who, how: SpoilCandidate) {
+        let Some(process) = self.processes.get(who.0) else {
+            return;
+        };
+        let name = process.identity();
+        if how == SpoilCandidate::Unreadable {
+            self.server
+                .corrupt("leasecandidates", (NAMESPACE, &name), |object| {
+                    object["spec"]["binaryVersion"] = json!("the best");
+                    object["spec"]["renewTime"] = json!("now");
+                });
+            return;
+        }
+        let api = self.candidate_api();
+        let candidates = Api::<LeaseCandidate>::default_namespaced_with(self.hand(), &api);
+        let Ok(Some(mut object)) = candidates.get_opt(&name).await else {
+            return;
+        };
+        match how {
+            SpoilCandidate::Delete | SpoilCandidate::Unreadable => {
+                let _ = candidates.delete(&name, &DeleteParams::default()).await;
+                return;
+            }
+            SpoilCandidate::Version => {
+                object.spec.binary_version = "0.0.1".to_owned();
+                object.spec.emulation_version = "0.0.1".to_owned();
+            }
+            SpoilCandidate::Times => {
+                object.spec.renew_time = Some(Timestamp::MAX);
+                object.spec.ping_time = Some(Timestamp::MAX);
+            }
+        }
+        // A conflict is somebody else's luck.
+        let _ = candidates
+            .replace(&name, &PostParams::default(), &object)
+            .await;
+    }
+
+    /// Leaves objects beside the leases that nobody can use, for the whole run: they must not stop the others (L8).
+    pub(crate) async fn litter(&mut self) {
+        let api = self.candidate_api();
+        let client = self.hand();
+        let candidates = Api::<LeaseCandidate>::default_namespaced_with(client.clone(), &api);
+        for (name, lease, renewed) in [
+            ("litter-name", "Not A Name!", Some(EPOCH)),
+            ("litter-time", "litter", Some(Timestamp::MAX.as_micros())),
+            ("litter-none", "litter", None),
+            ("litter-broken", "litter", Some(EPOCH)),
+        ] {
+            let Some(identity) = Identity::new(name) else {
+                continue;
+            };
+            let key = LeaseKey::new(NAMESPACE, lease);
+            let mut object = LeaseCandidate::named(api, &key, &identity);
+            object.spec.binary_version = "0.0.1".to_owned();
+            object.spec.emulation_version = "0.0.1".to_owned();
+            object.spec.renew_time = renewed.and_then(Timestamp::from_micros);
+            let object = object.wishing_for("OldestEmulationVersion");
+            if let Err(error) = candidates.create(&PostParams::default(), &object).await {
+                let log = self.scene.log();
+                log.note("hand", format_args!("{name} was refused: {error}"));
+            }
+        }
+        self.server
+            .corrupt("leasecandidates", (NAMESPACE, "litter-broken"), |object| {
+                object["spec"] = json!("leaseName");
+            });
+        let leases = Api::<Lease>::default_namespaced_with(client, &());
+        let mut foreign = Lease::named(&LeaseKey::new(NAMESPACE, FOREIGN));
+        foreign.spec.holder_identity = Some(STRANGER.to_owned());
+        foreign.spec.lease_duration_seconds = Some(15);
+        if let Err(error) = leases.create(&PostParams::default(), &foreign).await {
+            let log = self.scene.log();
+            log.note("hand", format_args!("{FOREIGN} was refused: {error}"));
+        }
+    }
+
+    /// Repairs what cannot be read, as somebody will at last.
+    pub(crate) fn repair(&self) {
+        for lease in 0..self.plan.setup.leases {
+            let name = lease_name(lease);
+            let unreadable = {
+                let state = self.scene.state();
+                let current = state.book.current(&name);
+                current.is_some_and(|revision| revision.record.is_none())
+            };
+            if unreadable {
+                self.server.corrupt("leases", (NAMESPACE, &name), |lease| {
+                    lease["spec"]["leaseDurationSeconds"] = json!(15);
+                });
+            }
+        }
+    }
+
+    fn hand(&self) -> Client {
+        self.visitor("hand", Role::Hand, TRUE_RATE).client()
+    }
+}
+
+/// A lease that no candidate names: nobody of ours may write it (S11).
+pub(crate) const FOREIGN: &str = "foreign";

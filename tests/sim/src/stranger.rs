@@ -1,0 +1,239 @@
+//! Clients that do not follow the rules of this repository: a plain client, and an elector as it is built into
+//! Kubernetes.
+
+use std::time::Duration;
+
+use elector_api::{CandidateApi, Lease, LeaseCandidate};
+use elector_protocol::{Identity, LeaseKey, LeaseRecord, Term};
+use elector_runtime::Clock as _;
+use kube::Client;
+use kube::api::{Api, ListParams, PostParams};
+use tokio::time::{Instant, sleep};
+
+use crate::book::Role;
+use crate::clock::SimClock;
+use crate::process::{NAMESPACE, lease_name};
+use crate::random::Random;
+use crate::world::World;
+
+/// Who comes and goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guest {
+    /// A client that knows nothing of candidates.
+    Plain,
+    /// An elector as it is built into Kubernetes.
+    Builtin,
+}
+
+/// A client as client-go's leader election is one, in a few lines: it takes a lease that is free or has not changed for
+/// its duration, renews it, and lets it go.
+struct Plain {
+    leases: Api<Lease>,
+    key: LeaseKey,
+    identity: Identity,
+    clock: SimClock,
+    /// The record that was seen last, and since when.
+    seen: Option<(LeaseRecord, Instant)>,
+}
+
+/// An elector as it is built into Kubernetes, as far as it can do harm: it judges by the time of day, grants a missing
+/// lease at once, and counts no terms.
+struct Builtin {
+    leases: Api<Lease>,
+    candidates: Api<LeaseCandidate>,
+    key: LeaseKey,
+    clock: SimClock,
+}
+
+/// What both of them write.
+const DURATION: i32 = 15;
+
+/// How often client-go looks, and the built-in elector.
+const PERIOD: Duration = Duration::from_secs(2);
+
+// === impl World ===
+
+impl World {
+    /// Lets somebody take part in the election of a lease for a while.
+    pub(crate) fn invite(&mut self, guest: Guest, lease: usize, lasts: Duration) {
+        let (name, role) = match guest {
+            Guest::Plain => (format!("plain{lease}"), Role::Plain),
+            Guest::Builtin => (format!("builtin{lease}"), Role::Builtin),
+        };
+        let number = u64::try_from(self.strangers.len()).unwrap_or(0);
+        let mut random = Random::stream(self.plan.seed, 6000 + number);
+        let rate = random.between(900_000, 1_100_000);
+        let port = self.visitor(&name, role, rate);
+        let offset = i64::try_from(random.between(0, 40_000)).unwrap_or(0) - 20_000;
+        port.clock.step(offset * 1000);
+        let switches = self.server.switches(&name);
+        switches.latency(elector_apiserver::Latency {
+            request: Duration::from_millis(2),
+            answer: Duration::from_millis(2),
+            watch: Duration::from_millis(2),
+        });
+        let (client, clock) = (port.client(), port.clock.clone());
+        let key = LeaseKey::new(NAMESPACE, lease_name(lease));
+        let api = self.candidate_api();
+        match guest {
+            Guest::Plain => {
+                let Some(identity) = Identity::new(name) else {
+                    return;
+                };
+                let plain = Plain {
+                    leases: leases(&client),
+                    key,
+                    identity,
+                    clock,
+                    seen: None,
+                };
+                self.strangers.spawn(plain.live(lasts));
+            }
+            Guest::Builtin => {
+                let builtin = Builtin {
+                    leases: leases(&client),
+                    candidates: candidates(&client, api),
+                    key,
+                    clock,
+                };
+                self.strangers.spawn(builtin.live(lasts));
+            }
+        }
+    }
+}
+
+fn leases(client: &Client) -> Api<Lease> {
+    Api::default_namespaced_with(client.clone(), &())
+}
+
+fn candidates(client: &Client, api: CandidateApi) -> Api<LeaseCandidate> {
+    Api::default_namespaced_with(client.clone(), &api)
+}
+
+// === impl Plain ===
+
+impl Plain {
+    async fn live(mut self, lasts: Duration) {
+        let end = Instant::now() + lasts;
+        while Instant::now() < end {
+            self.turn().await;
+            sleep(PERIOD).await;
+        }
+        // As ReleaseOnCancel has it: the annotations stay.
+        if let Ok(Some(mut lease)) = self.leases.get_opt(&self.key.name).await
+            && lease.spec.holder_identity.as_deref() == Some(self.identity.as_str())
+        {
+            lease.spec.holder_identity = Some(String::new());
+            lease.spec.lease_duration_seconds = Some(1);
+            lease.spec.renew_time = Some(self.clock.wall());
+            self.write(&lease).await;
+        }
+    }
+
+    async fn turn(&mut self) {
+        let Ok(found) = self.leases.get_opt(&self.key.name).await else {
+            return;
+        };
+        let now = self.clock.wall();
+        let Some(mut lease) = found else {
+            let mut lease = Lease::named(&self.key);
+            lease.spec.holder_identity = Some(self.identity.to_string());
+            lease.spec.lease_duration_seconds = Some(DURATION);
+            lease.spec.acquire_time = Some(now);
+            lease.spec.renew_time = Some(now);
+            lease.spec.lease_transitions = Some(0);
+            // Somebody else may have come first.
+            let _ = self.leases.create(&PostParams::default(), &lease).await;
+            return;
+        };
+        let Ok(record) = lease.record() else {
+            return;
+        };
+        if !matches!(&self.seen, Some((seen, _)) if seen.same_record(&record)) {
+            self.seen = Some((record.clone(), Instant::now()));
+        }
+        let since = self.seen.as_ref().map(|(_, since)| *since);
+        let age = since.map_or(Duration::ZERO, |since| since.elapsed());
+        let mine = record.holder.as_ref() == Some(&self.identity);
+        let over = self.clock.local(age) >= record.duration().unwrap_or(Duration::ZERO);
+        if !mine && record.holder.is_some() && !over {
+            return;
+        }
+        if !mine {
+            let Term(term) = record.term;
+            lease.spec.lease_transitions = Some(term.saturating_add(1));
+            lease.spec.acquire_time = Some(now);
+        }
+        lease.spec.holder_identity = Some(self.identity.to_string());
+        lease.spec.lease_duration_seconds = Some(DURATION);
+        lease.spec.renew_time = Some(now);
+        self.write(&lease).await;
+    }
+
+    async fn write(&self, lease: &Lease) {
+        // A conflict is found out at the next turn.
+        let _ = self
+            .leases
+            .replace(&self.key.name, &PostParams::default(), lease)
+            .await;
+    }
+}
+
+// === impl Builtin ===
+
+impl Builtin {
+    async fn live(self, lasts: Duration) {
+        let end = Instant::now() + lasts;
+        while Instant::now() < end {
+            self.turn().await;
+            sleep(PERIOD).await;
+        }
+    }
+
+    async fn turn(&self) {
+        let Ok(list) = self.candidates.list(&ListParams::default()).await else {
+            return;
+        };
+        let named = list
+            .items
+            .into_iter()
+            .filter(|it| *it.spec.lease_name == *self.key.name);
+        let Some(best) = named.min_by_key(|it| {
+            (
+                it.spec.emulation_version.clone(),
+                it.spec.binary_version.clone(),
+                it.metadata.name.clone(),
+            )
+        }) else {
+            return;
+        };
+        let Ok(found) = self.leases.get_opt(&self.key.name).await else {
+            return;
+        };
+        let now = self.clock.wall();
+        let mut lease = found.clone().unwrap_or_else(|| Lease::named(&self.key));
+        let spec = &mut lease.spec;
+        let holder = spec.holder_identity.clone().unwrap_or_default();
+        let micros = i64::from(spec.lease_duration_seconds.unwrap_or(0)) * 1_000_000;
+        let expired = spec
+            .renew_time
+            .is_none_or(|renewed| renewed.as_micros().saturating_add(micros) < now.as_micros());
+        if !holder.is_empty() && !expired {
+            return;
+        }
+        spec.holder_identity = best.metadata.name;
+        spec.lease_duration_seconds = Some(5);
+        spec.renew_time = Some(now);
+        spec.strategy = Some("OldestEmulationVersion".to_owned());
+        spec.preferred_holder = None;
+        let name = &self.key.name;
+        // A conflict is found out at the next turn.
+        let _ = match found {
+            Some(_) => {
+                let params = PostParams::default();
+                self.leases.replace(name, &params, &lease).await
+            }
+            None => self.leases.create(&PostParams::default(), &lease).await,
+        };
+    }
+}

@@ -1,0 +1,194 @@
+//! Who believes: every guard of every term, asked whenever anything has happened.
+//!
+//! A guard's answer changes from no to yes only while its process is polled, and back also by the clock, which never
+//! runs backwards. So asking all of them after each poll finds every instant at which two believe.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use elector_candidate::{Event, Leadership, TermEnd};
+use elector_protocol::{Identity, Instant, Token};
+
+use crate::book::Book;
+
+/// The guard of a term that has begun.
+#[derive(Debug)]
+struct Guard {
+    /// The process, by the name of its site, and its life.
+    name: String,
+    life: u32,
+    leadership: Leadership,
+    /// H of its process.
+    limit: Duration,
+    /// The end of its belief as last seen.
+    deadline: Option<Instant>,
+}
+
+/// Who believes, and how leadership moved.
+#[derive(Debug, Default)]
+pub(crate) struct Witness {
+    guards: Vec<Guard>,
+    tokens: BTreeMap<String, Token>,
+    /// Pairs that were found to overlap, so that each is told once.
+    told: BTreeSet<(String, String)>,
+    /// When a leader's work stopped for a hand-over, by lease.
+    handing: BTreeMap<String, Duration>,
+    /// When a leader crashed, by lease.
+    crashed: BTreeMap<String, Duration>,
+    /// When a process's work stopped.
+    stopped: BTreeMap<String, Duration>,
+    pub(crate) moves: Moves,
+}
+
+/// How leadership moved.
+#[derive(Clone, Debug, Default)]
+pub struct Moves {
+    /// Terms that were accepted.
+    pub elections: u64,
+    /// From the end of a leader's work to the beginning of its chosen successor's.
+    pub hand_overs: Vec<Duration>,
+    /// From the crash of a leader to the next one's beginning.
+    pub fail_overs: Vec<Duration>,
+    /// From the end of all faults to the first leader, lease by lease.
+    pub recoveries: Vec<Duration>,
+    /// From the end of all faults until the best one leads, lease by lease.
+    pub best: Vec<Duration>,
+    /// Overlaps that S1 excuses.
+    pub excused: u64,
+}
+
+// === impl Witness ===
+
+impl Witness {
+    /// A term has begun: what its work holds. Says what is wrong with that.
+    pub(crate) fn admit(
+        &mut self,
+        now: Duration,
+        (name, life): (&str, u32),
+        limit: Duration,
+        leadership: Leadership,
+    ) -> Option<(&'static str, String)> {
+        let lease = leadership.lease().name.to_string();
+        let token = leadership.token();
+        self.moves.elections += 1;
+        if let Some(since) = self.handing.remove(&lease) {
+            self.moves.hand_overs.push(now.saturating_sub(since));
+        }
+        if let Some(since) = self.crashed.remove(&lease) {
+            self.moves.fail_overs.push(now.saturating_sub(since));
+        }
+        self.guards.push(Guard {
+            name: name.to_owned(),
+            life,
+            leadership,
+            limit,
+            deadline: None,
+        });
+        match self.tokens.insert(lease.clone(), token) {
+            Some(before) if before >= token => Some((
+                "S5",
+                format!("{name} leads {lease} with token {token} after {before}"),
+            )),
+            _ => None,
+        }
+    }
+
+    /// A process tells what happens to it.
+    pub(crate) fn heard(&mut self, now: Duration, name: &str, lease: &str, event: &Event) {
+        match event {
+            Event::WorkStopped { .. } => {
+                self.stopped.insert(name.to_owned(), now);
+            }
+            Event::Ended {
+                end: TermEnd::HandedOver { .. },
+                ..
+            } => {
+                // The successor may already lead when the answer to the hand-over comes.
+                let successor = self
+                    .leader_of(lease)
+                    .is_some_and(|(leader, _)| leader != name);
+                if let Some(stopped) = self.stopped.remove(name).filter(|_| !successor) {
+                    self.handing.insert(lease.to_owned(), stopped);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A process dies.
+    pub(crate) fn crashes(&mut self, now: Duration, name: &str) {
+        for guard in &self.guards {
+            if guard.name == name && guard.leadership.is_leader() {
+                let lease = guard.leadership.lease().name.to_string();
+                self.handing.remove(&lease);
+                self.crashed.insert(lease, now);
+            }
+        }
+    }
+
+    /// Who leads, by the name of its site, and under which identity.
+    pub(crate) fn leader_of(&self, lease: &str) -> Option<(&str, &Identity)> {
+        let leading = |guard: &&Guard| {
+            *guard.leadership.lease().name == *lease && guard.leadership.is_leader()
+        };
+        let guard = self.guards.iter().rev().find(leading)?;
+        Some((&guard.name, guard.leadership.identity()))
+    }
+
+    /// S1 and S2, now.
+    pub(crate) fn check(&mut self, now: Duration, book: &Book) -> Vec<(&'static str, String)> {
+        let mut found = Vec::new();
+        // A guard without a deadline never gets another.
+        self.guards
+            .retain(|guard| guard.leadership.deadline().is_some());
+        for guard in &mut self.guards {
+            let deadline = guard.leadership.deadline();
+            if deadline == guard.deadline {
+                continue;
+            }
+            guard.deadline = deadline;
+            let proven = book.proven(&guard.name, guard.life);
+            let limit = proven.map(|sent| sent.after(guard.limit));
+            if deadline > limit {
+                found.push((
+                    "S2",
+                    format!(
+                        "{} believes until {deadline:?}, and its newest write allows {limit:?}",
+                        guard.name
+                    ),
+                ));
+            }
+        }
+        let believers: Vec<&Guard> = self
+            .guards
+            .iter()
+            .filter(|guard| guard.leadership.is_leader())
+            .collect();
+        for (index, one) in believers.iter().enumerate() {
+            for other in believers.iter().skip(index + 1) {
+                let lease = one.leadership.lease();
+                if lease != other.leadership.lease() {
+                    continue;
+                }
+                let label = |guard: &Guard| {
+                    format!(
+                        "{} (term {}, token {})",
+                        guard.name,
+                        guard.leadership.term(),
+                        guard.leadership.token()
+                    )
+                };
+                let pair = (label(one), label(other));
+                if let Some(_why) = book.excuse(&lease.name, now) {
+                    if self.told.insert(pair) {
+                        self.moves.excused += 1;
+                    }
+                } else if self.told.insert(pair.clone()) {
+                    let text = format!("{} and {} both believe in {}", pair.0, pair.1, lease.name);
+                    found.push(("S1", text));
+                }
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,165 @@
+//! A run: the processes, the server and time, driven through a plan.
+
+use std::time::Duration;
+
+use elector_apiserver::{ApiServer, Clock, Config, NativeCandidates};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use crate::act::acts;
+use crate::book::Book;
+use crate::oracle;
+use crate::plan::{Name, Plan};
+use crate::process::{EPOCH, Kind, Process};
+use crate::random::Random;
+use crate::recorder;
+use crate::scene::{Scene, Violation};
+use crate::witness::Moves;
+
+/// What became of a run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What was wrong.
+    pub violations: Vec<Violation>,
+    /// How leadership moved.
+    pub moves: Moves,
+    /// How long it was, in virtual time.
+    pub lasted: Duration,
+    /// How many lines the trace has, and their hash.
+    pub digest: (u64, u64),
+    /// The trace, if it was to be kept.
+    pub trace: Vec<String>,
+}
+
+/// The processes, the server and time.
+pub(crate) struct World {
+    pub(crate) plan: Plan,
+    pub(crate) scene: Scene,
+    pub(crate) server: ApiServer,
+    pub(crate) start: Instant,
+    pub(crate) processes: Vec<Process>,
+    /// Twins and strangers: what ends with the faults.
+    pub(crate) guests: Vec<Process>,
+    pub(crate) strangers: JoinSet<()>,
+}
+
+/// Plays a plan from its beginning to its end. The same plan gives the same report, digest included.
+///
+/// # Panics
+///
+/// Where no runtime can be made.
+#[must_use]
+pub fn play(plan: &Plan, keep_trace: bool) -> Report {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without IO needs nothing of the system");
+    runtime.block_on(async {
+        let world = World::new(plan, keep_trace);
+        world.run().await
+    })
+}
+
+// === impl World ===
+
+impl World {
+    fn new(plan: &Plan, keep_trace: bool) -> Self {
+        let longest = Duration::from_secs(plan.setup.longest());
+        let scene = Scene::start(keep_trace, Book::new(longest));
+        let epoch = k8s_openapi::jiff::Timestamp::from_microsecond(EPOCH)
+            .expect("2026 is a year of the common era");
+        let server = ApiServer::new(Config {
+            gate: plan.setup.gate,
+            native: if plan.setup.custom {
+                NativeCandidates::Absent
+            } else {
+                NativeCandidates::V1Beta1
+            },
+            custom_candidates: plan.setup.custom,
+            seed: plan.seed,
+            clock: Clock::following_timers(epoch),
+            ..Config::default()
+        });
+        let setup = &plan.setup;
+        let electors = setup
+            .electors
+            .iter()
+            .enumerate()
+            .map(|(index, site)| (format!("e{index}"), Kind::Elector(longest), *site));
+        let candidates = setup
+            .candidates
+            .iter()
+            .enumerate()
+            .map(|(index, candidate)| {
+                let index = setup.electors.len() + index;
+                let kind = Kind::Candidate(*candidate, None);
+                (format!("c{index}"), kind, candidate.site)
+            });
+        let processes = electors
+            .chain(candidates)
+            .zip(0..)
+            .map(|((name, kind, site), index)| {
+                let seed = Random::stream(plan.seed, 1000 + index).bits();
+                let stage = (scene.clone(), server.clone());
+                Process::new(name, kind, site, seed, stage)
+            })
+            .collect();
+        Self {
+            plan: plan.clone(),
+            scene,
+            server,
+            start: Instant::now(),
+            processes,
+            guests: Vec::new(),
+            strangers: JoinSet::new(),
+        }
+    }
+
+    async fn run(mut self) -> Report {
+        let api = self.candidate_api();
+        let recorder = recorder::record(self.server.clone(), api, self.scene.clone());
+        let recorder = tokio::spawn(recorder);
+        self.litter().await;
+        for (at, act) in acts(&self.plan) {
+            sleep_until(self.start + at).await;
+            self.perform(act).await;
+        }
+        sleep_until(self.start + self.plan.calm).await;
+        self.mend().await;
+        self.calm().await;
+        recorder.abort();
+        self.report()
+    }
+
+    /// Ends everything that is wrong.
+    async fn mend(&mut self) {
+        self.scene.log().note("plan", "everything is mended");
+        self.strangers.shutdown().await;
+        for mut guest in std::mem::take(&mut self.guests) {
+            guest.crash().await;
+        }
+        self.repair();
+        for process in &mut self.processes {
+            process.mend();
+            process.revive(Name::New).await;
+        }
+    }
+
+    fn report(&self) -> Report {
+        let log = self.scene.log();
+        let state = self.scene.state();
+        let mut violations = state.violations.clone();
+        violations.extend(oracle::judge(&state.book, &self.plan));
+        for violation in &violations {
+            log.note("!", format_args!("{violation}"));
+        }
+        Report {
+            violations,
+            moves: state.witness.moves.clone(),
+            lasted: log.now(),
+            digest: log.digest(),
+            trace: log.lines(),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The simulation: each seed is one run of electors and candidates, in virtual time, through what goes wrong in it.
+//!
+//! Without arguments, as `cargo test` runs it: the kept plans, 200 seeds, two of them again in another process, and
+//! worlds beyond the bound, in which two must be found to lead at once.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use elector_sim::{Plan, Reach, Report, Tally, play, shrink};
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Wish {
+    from: u64,
+    seeds: u64,
+    minutes: Option<u64>,
+    jobs: usize,
+    replay: Option<u64>,
+    digest: Option<u64>,
+    record: bool,
+    /// Everything that `cargo test` is to check.
+    all: bool,
+}
+
+/// How many seeds `cargo test` plays.
+const SEEDS: u64 = 200;
+
+/// Worlds beyond the bound that are looked into for one with two leaders.
+const BEYOND: u64 = 20;
+
+/// How many plans a failing one may be cut down with.
+const CUTS: usize = 60;
+
+/// Where the page goes.
+const PAGE: &str = "../../docs/proofs/simulation.md";
+
+const HELP: &str = "\
+cargo xtask sim [--seeds N] [--from K] [--minutes M] [--jobs J] [--record]
+cargo xtask sim --replay SEED
+
+  --seeds N      how many seeds to play [default: 200]
+  --from K       the first of them [default: 0]
+  --minutes M    stop after so many minutes
+  --jobs J       how many at a time [default: one for each processor]
+  --replay SEED  print what is planned and all that happens in one of them
+  --record       write the table to docs/proofs/simulation.md";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let wish = match Wish::parse(&arguments) {
+        Ok(Some(wish)) => wish,
+        Ok(None) => {
+            println!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("error: {error}\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    let passed = if let Some(seed) = wish.digest {
+        println!("{}", digest(seed));
+        true
+    } else if let Some(seed) = wish.replay {
+        replay(seed)
+    } else {
+        everything(&wish)
+    };
+    if passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(101)
+    }
+}
+
+/// Plays the seeds, and what else `cargo test` is to check. Whether nothing was wrong.
+fn everything(wish: &Wish) -> bool {
+    let start = Instant::now();
+    let tally = seeds(wish);
+    println!("\n{}", tally.table());
+    let (mut passed, mut failed) = (tally.seeds() - tally.failed(), tally.failed());
+    if wish.all {
+        for (name, wrong) in [("repeats", repeats()), ("bound", bound())] {
+            match wrong {
+                None => passed += 1,
+                Some(text) => {
+                    println!("{name}: {text}");
+                    failed += 1;
+                }
+            }
+        }
+    }
+    if wish.record && failed == 0 {
+        match record(wish, &tally) {
+            Ok(()) => println!("wrote docs/proofs/simulation.md"),
+            Err(error) => {
+                println!("failed to write {PAGE}: {error}");
+                failed += 1;
+            }
+        }
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{passed} passed, {failed} failed in {seconds:.1} s");
+    failed == 0
+}
+
+/// Plays the seeds, several at a time.
+fn seeds(wish: &Wish) -> Tally {
+    let limit = wish
+        .minutes
+        .map(|minutes| Duration::from_secs(60 * minutes));
+    let (start, next) = (Instant::now(), AtomicU64::new(0));
+    let reports = Mutex::new(BTreeMap::new());
+    let work = || {
+        while limit.is_none_or(|limit| start.elapsed() < limit) {
+            let turn = next.fetch_add(1, Ordering::Relaxed);
+            if turn >= wish.seeds {
+                return;
+            }
+            let seed = wish.from + turn;
+            let plan = Plan::draw(seed, Reach::Within);
+            let report = play(&plan, false);
+            if let Some(violation) = report.violations.first() {
+                println!("seed {seed} failed: {violation}");
+                println!("  replay it with: cargo xtask sim --replay {seed}");
+                println!("{}", indented(&smallest(&plan, violation.rule).to_string()));
+            }
+            locked(&reports).insert(seed, (plan, report));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..wish.jobs {
+            scope.spawn(work);
+        }
+    });
+    let mut tally = Tally::default();
+    for (plan, report) in locked(&reports).values() {
+        tally.add(plan, report);
+    }
+    tally
+}
+
+/// The smallest plan that breaks the same rule.
+fn smallest(plan: &Plan, rule: &str) -> Plan {
+    shrink(plan, CUTS, |plan| {
+        let report = play(plan, false);
+        report.violations.iter().any(|it| it.rule == rule)
+    })
+}
+
+/// Prints everything about one seed.
+fn replay(seed: u64) -> bool {
+    let plan = Plan::draw(seed, Reach::Within);
+    let report = play(&plan, true);
+    println!("{plan}");
+    for line in &report.trace {
+        println!("{line}");
+    }
+    println!("\n{}", summary(&report));
+    report.violations.is_empty()
+}
+
+fn summary(report: &Report) -> String {
+    let (lines, hash) = report.digest;
+    let seconds = report.lasted.as_secs_f64();
+    format!(
+        "{lines} lines of hash {hash:016x} in {seconds:.3} virtual seconds; {} violations",
+        report.violations.len()
+    )
+}
+
+fn digest(seed: u64) -> String {
+    let report = play(&Plan::draw(seed, Reach::Within), false);
+    let (lines, hash) = report.digest;
+    format!("{seed} {lines} {hash:016x}")
+}
+
+/// One seed is one trace: here, here again, and in another process.
+fn repeats() -> Option<String> {
+    let program = std::env::current_exe().ok()?;
+    (0..6).find_map(|seed| {
+        let (one, other) = (digest(seed), digest(seed));
+        let output = Command::new(&program)
+            .args(["--digest", &seed.to_string()])
+            .output();
+        let elsewhere = match output {
+            Ok(output) => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+            Err(error) => format!("no process: {error}"),
+        };
+        let same = one == other && one == elsewhere;
+        (!same).then(|| format!("not the same trace each time: {one}, {other}, {elsewhere}"))
+    })
+}
+
+/// The bound is tight: where clocks differ by more, two are found to lead at once.
+fn bound() -> Option<String> {
+    let overlaps = (0..BEYOND).any(|seed| {
+        let report = play(&Plan::draw(seed, Reach::Beyond), false);
+        report.violations.iter().any(|it| it.rule == "S1")
+    });
+    (!overlaps).then(|| format!("{BEYOND} worlds beyond the bound, and never two leaders"))
+}
+
+fn record(wish: &Wish, tally: &Tally) -> std::io::Result<()> {
+    let page = format!(
+        "# Simulation\n\n\
+         Written by `cargo xtask sim --seeds {} --from {} --record`; not to be edited.\n\n\
+         Each seed is one run of the production elector and candidate code over the API server in memory, in virtual\n\
+         time. What goes wrong in it is drawn from the seed, and so is who takes part: 1 to 3 electors, 2 to 4 candidates\n\
+         for each of 1 or 2 leases, with clocks up to ten minutes off whose rates differ by up to a tenth, or by just what\n\
+         W and H allow. Times are the least, the middle, the 99th of 100 and the most.\n\n{}",
+        wish.seeds,
+        wish.from,
+        tally.table()
+    );
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(path, page)
+}
+
+// === impl Wish ===
+
+impl Wish {
+    /// `None` where help is asked for.
+    fn parse(arguments: &[String]) -> Result<Option<Self>, String> {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let mut wish = Self {
+            from: 0,
+            seeds: SEEDS,
+            minutes: None,
+            jobs: processors,
+            replay: None,
+            digest: None,
+            record: false,
+            all: arguments.is_empty(),
+        };
+        let mut rest = arguments.iter();
+        while let Some(flag) = rest.next() {
+            let mut number = || {
+                let value = rest
+                    .next()
+                    .ok_or_else(|| format!("{flag} needs a number"))?;
+                let parsed = value.parse::<u64>();
+                parsed.map_err(|_| format!("{flag} {value}: not a number"))
+            };
+            match flag.as_str() {
+                "--from" => wish.from = number()?,
+                "--seeds" => wish.seeds = number()?,
+                "--minutes" => wish.minutes = Some(number()?),
+                "--jobs" => wish.jobs = usize::try_from(number()?).unwrap_or(1).max(1),
+                "--replay" => wish.replay = Some(number()?),
+                "--digest" => wish.digest = Some(number()?),
+                "--record" => wish.record = true,
+                "--help" | "-h" => return Ok(None),
+                // What cargo passes to every test program.
+                "--nocapture" | "--quiet" | "-q" => {}
+                other => return Err(format!("{other} is unknown")),
+            }
+        }
+        Ok(Some(wish))
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines()
+        .map(|line| format!("  {line}\n"))
+        .collect::<String>()
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Whoever panicked had not changed it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
