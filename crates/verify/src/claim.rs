@@ -190,21 +190,26 @@ impl<'a> Claims<'a> {
         })
     }
 
-    /// S2: one of ours leads only after its own write on a record that names it, which carries the token; and not for
-    /// longer than that allows.
+    /// S2: nobody leads before its own write on a record that names it, which carries the token where it is ours; and
+    /// ours not for longer than that allows.
     fn founded(&mut self) {
         for &(belief, maker) in self.beliefs {
-            if maker != Maker::Ours {
-                continue;
-            }
-            let Some(tenure) = self
+            let accepted = self
                 .tenure_of(belief)
-                .filter(|tenure| tenure.token.is_some())
-            else {
+                .filter(|tenure| maker == Maker::ClientGo || tenure.token.is_some());
+            let Some(tenure) = accepted else {
                 let sentence = format!("{} led without having accepted", belief.name);
                 self.find(Invariant::S2, belief.from, sentence);
+                if let Some(finding) = self.findings.last_mut()
+                    && maker == Maker::ClientGo
+                {
+                    finding.level = Level::AsClientGo;
+                }
                 continue;
             };
+            if maker == Maker::ClientGo {
+                continue;
+            }
             let (Some(to), Some(renewed)) = (belief.to, tenure.renewed) else {
                 continue;
             };

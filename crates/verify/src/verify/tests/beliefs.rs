@@ -46,6 +46,30 @@ fn who_leads_has_accepted() {
 }
 
 #[test]
+fn client_go_too_leads_by_a_write_of_its_own() {
+    let story = |from: f64| {
+        verdict(&[
+            candidate(0.0, 2, "go", 0.0),
+            lease(0.1, 10, &json!({"holderIdentity": ""}), None),
+            lease(0.2, 11, &held("go", 1, 5, 0.2, 0.2), None),
+            lease(1.3, 12, &held("go", 1, 15, 0.2, 1.3), None),
+            event(from, "go", EventKind::Leading),
+        ])
+    };
+    let early = |from| {
+        let levels: Vec<_> = story(from)
+            .findings()
+            .filter(|finding| finding.invariant == Invariant::S2)
+            .map(|finding| finding.level)
+            .collect();
+        levels
+    };
+    assert_eq!(early(1.4), []);
+    // The grant alone makes nobody a leader.
+    assert_eq!(early(1.0), [Level::AsClientGo]);
+}
+
+#[test]
 fn an_event_is_about_its_own_term() {
     let leads = |term, token| {
         let mut story = a_leads();
