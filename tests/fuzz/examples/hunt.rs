@@ -18,7 +18,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         "candidate" => drive_candidate,
         "history" => drive_history,
         other => {
-            return Err(format!("there is no driver {other}: objects, candidate or history").into());
+            return Err(
+                format!("there is no driver {other}: objects, candidate or history").into(),
+            );
         }
     };
     let seconds = arguments.next().map_or(Ok(60), |text| text.parse())?;

@@ -1,12 +1,11 @@
 //! The elector's side: objects to elections, steps and explanations.
 
+mod checks;
+
 use std::collections::BTreeMap;
 
 use elector_api::{Lease, LeaseCandidate};
-use elector_protocol::elector::{
-    Actor, Decision, Effect, Election, Explanation, Move, News, Objects, PreferenceField, Settings,
-    audit,
-};
+use elector_protocol::elector::{Effect, Election, News, PreferenceField, Settings};
 use elector_protocol::{Candidate, Identity, Instant, LeaseKey, ResourceVersion, Timestamp};
 
 use crate::quiet;
@@ -273,30 +272,6 @@ impl World {
             self.see_candidate(next, News::Event);
         }
     }
-
-    /// What must hold of every election, after every document.
-    fn check(&self) {
-        for (key, watched) in &self.elections {
-            let decision = watched.election.step(self.now, wall(), &self.settings);
-            let again = watched.election.step(self.now, wall(), &self.settings);
-            assert_eq!(decision, again, "a step repeats itself");
-            wire::check_line(&decision.reason.to_string());
-            for standing in watched
-                .election
-                .standings(self.now, &self.settings)
-                .candidates
-            {
-                wire::check_line(&standing.reason);
-            }
-            if let Some(at) = decision.wake_at {
-                assert!(
-                    at > self.now,
-                    "a deadline in the past would spin: {decision:?}"
-                );
-            }
-            watched.check(key, self.now, &decision);
-        }
-    }
 }
 
 // === impl Watched ===
@@ -337,83 +312,6 @@ impl Watched {
         if !self.election.candidates().any(|known| &known.name == name) {
             self.candidates.remove(name);
             self.answers.remove(name);
-        }
-    }
-
-    fn check(&self, key: &LeaseKey, now: Instant, decision: &Decision) {
-        // A write of the Lease; of each candidate a question and, where the last one stays open, a collection.
-        let most = 1 + 2 * self.candidates.len();
-        assert!(
-            decision.effects.len() <= most,
-            "{} effects",
-            decision.effects.len()
-        );
-        for effect in &decision.effects {
-            match effect {
-                Effect::Create(record) => {
-                    assert!(self.election.lease().is_none());
-                    wire::check_born(key, record);
-                }
-                Effect::Write(write) => {
-                    let (Some(known), Some(object)) = (self.election.lease(), &self.lease) else {
-                        panic!("a write without a lease");
-                    };
-                    assert_eq!(
-                        (&write.uid, write.version),
-                        (&known.uid, known.version),
-                        "R2"
-                    );
-                    wire::check_lease_write(object, &write.record);
-                    let chosen = match audit(&known.record, &write.record, &Actor::Elector) {
-                        Ok(Move::Signal)
-                            if write.record.preferred_holder == known.record.preferred_holder =>
-                        {
-                            None
-                        }
-                        Ok(Move::Signal) => write.record.preferred_holder.as_ref(),
-                        Ok(Move::GrantExpired | Move::GrantUnheld) => write.record.holder.as_ref(),
-                        other => panic!("{other:?}: {:?} -> {:?}", known.record, write.record),
-                    };
-                    if let Some(name) = chosen {
-                        assert!(
-                            self.answers.get(name).is_some_and(|at| *at <= now),
-                            "{name} has never answered"
-                        );
-                        let offer = self.election.candidates().find(|one| &one.name == name);
-                        assert!(offer.is_some_and(|offer| offer.spec.is_ok()));
-                    }
-                }
-                Effect::Ping { name, ping, .. } => {
-                    let Some(object) = self.candidates.get(name) else {
-                        panic!("{name} does not exist");
-                    };
-                    wire::check_ping(object, *ping);
-                }
-                Effect::Collect { name, .. } => assert!(self.candidates.contains_key(name)),
-            }
-        }
-    }
-
-    /// What `elector explain` says of the objects alone, long before and long after their times.
-    fn explain(&self, settings: &Settings) {
-        let created = |object: &Lease| {
-            let time = object.metadata.creation_timestamp.as_ref()?;
-            Timestamp::from_micros(time.0.as_microsecond())
-        };
-        let lease = self.lease.as_ref().and_then(|object| {
-            Some((
-                object.snapshot().ok()?,
-                created(object).unwrap_or(Timestamp::MIN),
-            ))
-        });
-        let candidates = self.election.candidates().cloned().collect();
-        let objects = Objects { lease, candidates };
-        for now in [Timestamp::MIN, wall(), Timestamp::MAX] {
-            let told = Explanation::of(&objects, now, settings);
-            wire::check_line(&told.reason.to_string());
-            told.candidates
-                .iter()
-                .for_each(|standing| wire::check_line(&standing.reason));
         }
     }
 }

@@ -47,7 +47,7 @@ fn config() -> ProptestConfig {
         .ok()
         .and_then(|text| text.parse().ok());
     ProptestConfig {
-        cases: cases.unwrap_or(400),
+        cases: cases.unwrap_or(200),
         failure_persistence: None,
         // The script is made small, not its seeds.
         max_shrink_iters: 0,
