@@ -11,15 +11,21 @@ use elector_protocol::{Identity, LeaseKey};
 use elector_runtime::{ClientArgs, Cluster, connect};
 use elector_tests::rig::{Event, EventKind, Journal, Maker, What, World, now};
 use rustix::process::{Resource, getrlimit, setrlimit};
+use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-/// What candidates of one process share: a handful of clients of the cluster.
+/// What candidates of one process share: a handful of clients of the cluster, and threads that are not those of the
+/// test, which must not see late what happens.
 pub(crate) struct Host<'w> {
     world: &'w World,
     clusters: Vec<Cluster>,
     api: CandidateApi,
     next: AtomicUsize,
+    threads: Threads,
 }
+
+/// A runtime that may be dropped anywhere.
+struct Threads(Option<Runtime>);
 
 /// A candidate that is a task. Dropping it is a crash: its work and its requests end where they are.
 pub(crate) struct Hosted {
@@ -31,6 +37,9 @@ pub(crate) struct Hosted {
 
 /// How many clients there are.
 const CLIENTS: usize = 8;
+
+/// How many threads there are.
+const THREADS: usize = 2;
 
 // === impl Host ===
 
@@ -48,10 +57,15 @@ impl<'w> Host<'w> {
             kubeconfig: Some(world.site().kubeconfig()),
             ..ClientArgs::default()
         };
-        let mut clusters = Vec::new();
-        for _ in 0..CLIENTS {
-            clusters.push(connect(&arguments).await?);
-        }
+        let threads = Threads::start()?;
+        let connecting = threads.spawn(async move {
+            let mut clusters = Vec::new();
+            for _ in 0..CLIENTS {
+                clusters.push(connect(&arguments).await?);
+            }
+            Ok::<_, anyhow::Error>(clusters)
+        })?;
+        let clusters = connecting.await??;
         let api = world.site().candidate_api();
         let next = AtomicUsize::new(0);
         Ok(Self {
@@ -59,6 +73,7 @@ impl<'w> Host<'w> {
             clusters,
             api,
             next,
+            threads,
         })
     }
 
@@ -81,17 +96,43 @@ impl<'w> Host<'w> {
             leadership.stopped().await;
             Ok::<(), Infallible>(())
         };
-        let task = tokio::spawn(async move {
+        let task = self.threads.spawn(async move {
             if let Err(error) = candidate.run(work, std::future::pending()).await {
                 tracing::error!(%error, "a candidate gave up");
             }
-        });
+        })?;
         Ok(Hosted {
             name: name.to_owned(),
             lease,
             journal,
             task,
         })
+    }
+}
+
+// === impl Threads ===
+
+impl Threads {
+    fn start() -> Result<Self> {
+        let mut threads = Builder::new_multi_thread();
+        let runtime = threads.worker_threads(THREADS).enable_all().build();
+        Ok(Self(Some(runtime.context("failed to start threads")?)))
+    }
+
+    fn spawn<F>(&self, task: F) -> Result<JoinHandle<F::Output>>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let runtime = self.0.as_ref().context("the threads have ended")?;
+        Ok(runtime.spawn(task))
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod hosted;
 mod many;
 mod moves;
 mod outage;
+mod overwritten;
 mod reserve;
 mod rules;
 mod schedulers;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
     moves::add(&mut suite);
     reserve::add(&mut suite);
     outage::add(&mut suite);
+    overwritten::add(&mut suite);
     rules::add(&mut suite);
     schedulers::add(&mut suite);
     strangers::add(&mut suite);

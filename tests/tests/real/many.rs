@@ -36,6 +36,9 @@ const CRASHES: usize = LEASES / 10;
 /// How long it may take until all are led, on a machine that has a lot else to do.
 const ALL_LED: Duration = Duration::from_secs(60);
 
+/// How many more terms may begin, where the machine is so busy that somebody cannot renew for 10 s.
+const NEEDLESS: usize = LEASES / 20;
+
 async fn two_hundred(world: Arc<World>) -> Result<()> {
     let site = world.site();
     let _elector = site.elector("elector", site.mode().elector_flags().iter().copied())?;
@@ -52,11 +55,13 @@ async fn two_hundred(world: Arc<World>) -> Result<()> {
         }
     }
     let mut leaders = Leaders::default();
-    leaders.all(&world, LEASES, ALL_LED).await?;
+    leaders
+        .until(&world, "all are led", ALL_LED, |led| led.len() == LEASES)
+        .await?;
     leaders.figures(&world, "led", |_| start);
     all_registered(&world).await?;
     ensure!(
-        world.terms() == LEASES,
+        world.terms() <= LEASES + NEEDLESS,
         "{} terms began where {LEASES} would have done",
         world.terms()
     );
@@ -71,18 +76,21 @@ async fn two_hundred(world: Arc<World>) -> Result<()> {
         );
         candidate.crash().await;
     }
+    let limit = crash_limit(Maker::Ours) + ALL_LED;
     leaders
-        .all(&world, CRASHES, crash_limit(Maker::Ours) + ALL_LED)
+        .until(&world, "whoever crashed has a successor", limit, |led| {
+            killed.keys().all(|lease| led.contains_key(lease))
+        })
         .await?;
-    for lease in leaders.of_lease.keys() {
-        ensure!(killed.contains_key(lease), "{lease} changed its leader");
-    }
-    leaders.figures(&world, "led again", |lease| killed[lease]);
+    let needless = leaders.of_lease.len() - CRASHES;
     ensure!(
-        world.terms() == LEASES + CRASHES,
-        "{} terms began",
-        world.terms()
+        needless <= NEEDLESS,
+        "{needless} leases changed their leader for no reason"
     );
+    leaders
+        .of_lease
+        .retain(|lease, _| killed.contains_key(lease));
+    leaders.figures(&world, "led again", |lease| killed[lease]);
     Ok(())
 }
 
@@ -115,10 +123,15 @@ struct Leaders {
 // === impl Leaders ===
 
 impl Leaders {
-    /// Waits until so many leases have had a new leader.
-    async fn all(&mut self, world: &World, leases: usize, patience: Duration) -> Result<()> {
-        let what = format!("{leases} leases are led");
-        let outcome = world.journal().until(&what, patience, |entries| {
+    /// Waits until those that have had a new leader satisfy `done`.
+    async fn until(
+        &mut self,
+        world: &World,
+        what: &str,
+        patience: Duration,
+        done: impl Fn(&BTreeMap<String, (String, Timestamp)>) -> bool,
+    ) -> Result<()> {
+        let outcome = world.journal().until(what, patience, |entries| {
             for entry in &entries[self.seen..] {
                 if let What::Event(event) = &entry.what
                     && event.kind == EventKind::Leading
@@ -129,10 +142,10 @@ impl Leaders {
                 }
             }
             self.seen = entries.len();
-            (self.of_lease.len() >= leases).then_some(())
+            done(&self.of_lease).then_some(())
         });
         let waited = outcome.await;
-        waited.with_context(|| format!("{} are led", self.of_lease.len()))
+        waited.with_context(|| format!("{} have a new leader", self.of_lease.len()))
     }
 
     /// Tells how long it took, for the middle one and for the last one.

@@ -1,0 +1,221 @@
+//! A stranger writes on a lease that is led: names somebody, changes times and terms, blanks it, or strips it. Whatever
+//! it was, one candidate leads again, as soon as the record that the stranger left allows.
+
+mod deeds;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use elector_api::Lease;
+use elector_protocol::Timestamp;
+use elector_tests::rig::{Entry, EventKind, Ground, Maker, Suite, What, World, between, now};
+use futures::future::try_join_all;
+
+use self::deeds::{BLANKED, Deed, LEADER, MARGIN, OVERWRITTEN, STANDBY};
+use crate::hosted::Host;
+use crate::{CLIENT_GO, EVERYWHERE, OURS, PROMPTLY, STAGES};
+
+pub(crate) fn add(suite: &mut Suite) {
+    let mut add = |name, play| {
+        for (makers, modes) in [(OURS, EVERYWHERE), (CLIENT_GO, STAGES)] {
+            let lasts = Duration::from_secs(60);
+            suite.add(name, Ground::Shared, makers, modes, lasts, play);
+        }
+    };
+    add("lease_is_overwritten_by_a_stranger", |world| {
+        Box::pin(done_to(world, OVERWRITTEN))
+    });
+    add("lease_is_blanked_by_a_stranger", |world| {
+        Box::pin(done_to(world, BLANKED))
+    });
+}
+
+/// What is done where client-go's candidates lead, whose belief is their own affair.
+const TO_CLIENT_GO: [&str; 4] = ["held", "renewed", "blank", "as-if-released"];
+
+/// Does all of it at once, each to a lease of its own.
+async fn done_to(world: Arc<World>, deeds: &[Deed]) -> Result<()> {
+    let done = match world.maker() {
+        Maker::Ours => {
+            let host = Host::connect(&world).await?;
+            let start =
+                |deed: &Deed, name: &str, version: &str| host.start(deed.name, name, version);
+            try_join_all(deeds.iter().map(|deed| done_to_one(&world, deed, start))).await?
+        }
+        Maker::ClientGo => {
+            let start = |deed: &Deed, name: &str, version: &str| {
+                let plan = world.candidate(name).lease(deed.name).version(version);
+                plan.flag("--rejoin").start()
+            };
+            let chosen = deeds
+                .iter()
+                .filter(|deed| TO_CLIENT_GO.contains(&deed.name));
+            try_join_all(chosen.map(|deed| done_to_one(&world, deed, start))).await?
+        }
+    };
+    for (deed, took) in done {
+        world.figure(deed, took);
+    }
+    Ok(())
+}
+
+/// Does it to a lease that is led, and waits until one of the two leads, has renewed its lease, and is the only one.
+async fn done_to_one<'d, C>(
+    world: &World,
+    deed: &'d Deed,
+    start: impl Fn(&Deed, &str, &str) -> Result<C>,
+) -> Result<(&'d str, Duration)> {
+    let names = [LEADER, STANDBY].map(|role| format!("{}{role}", deed.name));
+    let outcome = async {
+        let _leader = start(deed, &names[0], "1.1.0")?;
+        says(world, &names[0], EventKind::Leading).await?;
+        let _standby = start(deed, &names[1], "1.2.0")?;
+        says(world, &names[1], EventKind::Start).await?;
+
+        let (done, version) = write(world, deed).await?;
+        let mut recovery = Recovery::new(deed.name, &names, version);
+        let limit = deed.until + margin(world.maker());
+        let patience = limit + PROMPTLY * 2;
+        let led = world
+            .journal()
+            .until("one leads and renews", patience, |entries| {
+                recovery.look(entries)
+            })
+            .await?;
+        let took = between(done, led);
+        ensure!(took <= limit, "nobody led for {took:?}");
+        ensure!(
+            !deed.until.is_zero() || took.is_zero(),
+            "the leader did not lead on"
+        );
+        Ok(took)
+    };
+    let took: Result<Duration> = outcome.await;
+    Ok((deed.name, took.with_context(|| deed.name.to_owned())?))
+}
+
+/// For the news to spread and the work to be done.
+fn margin(maker: Maker) -> Duration {
+    match maker {
+        Maker::Ours => MARGIN,
+        // It leads on for 10 s after its lease is lost, and looks every 2 to 4.4 s whether it is elected again.
+        Maker::ClientGo => MARGIN + Duration::from_secs(10),
+    }
+}
+
+/// Waits until a candidate says that.
+async fn says(world: &World, name: &str, kind: EventKind) -> Result<()> {
+    let said = |entry: &Entry| matches!(&entry.what, What::Event(event) if event.name == name && event.kind == kind);
+    let what = format!("{name} says {kind:?}");
+    world
+        .journal()
+        .until(&what, PROMPTLY * 2, |entries| {
+            entries.iter().any(said).then_some(())
+        })
+        .await
+}
+
+/// Writes on the newest revision of the lease, as often as its holder is quicker; when, and which revision it became.
+async fn write(world: &World, deed: &Deed) -> Result<(Timestamp, u64)> {
+    loop {
+        let mut lease = world.leases().get(deed.name).await?;
+        (deed.change)(&mut lease);
+        let start = now();
+        match world.write(&lease).await {
+            Ok(written) => {
+                let version = number(&written)?;
+                // Not when the recorder gets to it: this is what the time of a stranger's record is judged by.
+                let what = What::Lease(deed.name.to_owned(), Arc::new(written));
+                world.journal().record(now(), what);
+                return Ok((start, version));
+            }
+            Err(error) => match error.downcast_ref() {
+                Some(kube::Error::Api(status)) if status.code == 409 => {}
+                _ => return Err(error),
+            },
+        }
+    }
+}
+
+/// The version of a revision as the number that it is.
+fn number(lease: &Lease) -> Result<u64> {
+    let version = lease.metadata.resource_version.as_deref();
+    let version = version.context("a revision without a version")?;
+    version.parse().context("a version that is no number")
+}
+
+/// What has become of a lease since a stranger wrote on it.
+struct Recovery<'a> {
+    lease: &'a str,
+    names: &'a [String; 2],
+    /// The revision that the stranger wrote.
+    version: u64,
+    /// How much of the journal has been looked at.
+    looked: usize,
+    /// Who believes that it leads, and since when.
+    believers: BTreeMap<String, Timestamp>,
+    /// Who holds the lease in which term, and when it renewed.
+    holder: Option<(String, i32)>,
+    renewals: BTreeSet<Timestamp>,
+}
+
+/// The accept and two renewals.
+const RENEWALS: usize = 3;
+
+// === impl Recovery ===
+
+impl<'a> Recovery<'a> {
+    fn new(lease: &'a str, names: &'a [String; 2], version: u64) -> Self {
+        Self {
+            lease,
+            names,
+            version,
+            looked: 0,
+            believers: BTreeMap::new(),
+            holder: None,
+            renewals: BTreeSet::new(),
+        }
+    }
+
+    /// Since when the only believer leads, once there is one who renews.
+    fn look(&mut self, entries: &[Entry]) -> Option<Timestamp> {
+        for entry in &entries[self.looked..] {
+            match &entry.what {
+                What::Event(event) if self.names.contains(&event.name) => match event.kind {
+                    EventKind::Leading => {
+                        self.believers.insert(event.name.clone(), entry.at);
+                    }
+                    EventKind::WorkStopped => {
+                        self.believers.remove(&event.name);
+                    }
+                    EventKind::Start | EventKind::Lost | EventKind::Killed => {}
+                },
+                What::Lease(name, revision) if name == self.lease => self.revised(revision),
+                _ => {}
+            }
+        }
+        self.looked = entries.len();
+        let (holder, _) = self.holder.as_ref()?;
+        let since = self.believers.get(holder)?;
+        let settled = self.believers.len() == 1 && self.renewals.len() >= RENEWALS;
+        settled.then_some(*since)
+    }
+
+    fn revised(&mut self, revision: &Lease) {
+        if number(revision).is_ok_and(|number| number <= self.version) {
+            return;
+        }
+        let spec = &revision.spec;
+        let holder = (
+            spec.holder_identity.clone().unwrap_or_default(),
+            spec.lease_transitions.unwrap_or_default(),
+        );
+        if self.holder.as_ref() != Some(&holder) {
+            self.holder = Some(holder);
+            self.renewals.clear();
+        }
+        self.renewals.extend(spec.renew_time);
+    }
+}
