@@ -1,4 +1,6 @@
 //! Elector and candidates, the real ones, in virtual time, while the API of LeaseCandidates changes under them.
+//!
+//! Everything that happens is recorded and judged in the end, whatever the test is about.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
@@ -13,10 +15,13 @@ use elector_apiserver::{ApiServer, Clock, Config, Latency, NativeCandidates};
 use elector_candidate::{Candidate, Config as CandidateConfig, Leadership};
 use elector_protocol::{Identity, LeaseKey, Timestamp};
 use elector_runtime::{Cluster, TokioClock};
+use elector_verify::{Entry, Event, EventKind, History, Limits, Maker, Roster, What, verify};
+use futures::{StreamExt as _, TryStreamExt as _};
 use http::Request;
-use kube::Client;
-use kube::api::{Api, DeleteParams, ListParams};
+use kube::api::{Api, DeleteParams, ListParams, WatchEvent, WatchParams};
 use kube::client::Body;
+use kube::{Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
 
@@ -27,8 +32,11 @@ const CUSTOM: CandidateApi = CandidateApi::Elector;
 /// Microseconds of 2026, when every clock starts.
 const EPOCH: i64 = 1_767_225_600_000_000;
 
-/// The only client that the server tells apart.
+/// The only client that the server tells apart, but for the recorder.
 const CLIENT: &str = "everybody";
+
+/// Who is a candidate for the lease.
+const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// A cluster whose candidates are served where it says.
 #[derive(Clone)]
@@ -36,6 +44,15 @@ struct Stage {
     server: ApiServer,
     served: Arc<Mutex<BTreeSet<CandidateApi>>>,
     at_work: Arc<AtWork>,
+    book: Book,
+    _recorders: Arc<[Running; 3]>,
+}
+
+/// What happened, by the one clock that everybody shares here; each process has set its own to another time.
+#[derive(Clone)]
+struct Book {
+    entries: Arc<Mutex<Vec<Entry>>>,
+    clock: Clock,
 }
 
 /// How many do the work that one may do at a time.
@@ -46,7 +63,11 @@ struct AtWork {
 }
 
 /// The time that somebody works; ends however the work ends.
-struct Shift(Arc<AtWork>);
+struct Shift {
+    at_work: Arc<AtWork>,
+    book: Book,
+    event: Event,
+}
 
 /// A process; dropping it is a crash.
 struct Running(JoinHandle<()>);
@@ -56,10 +77,11 @@ struct Running(JoinHandle<()>);
 impl Stage {
     fn new(served: &[CandidateApi]) -> Self {
         let epoch = k8s_openapi::jiff::Timestamp::from_microsecond(EPOCH).unwrap();
+        let clock = Clock::following_timers(epoch);
         let server = ApiServer::new(Config {
             native: NativeCandidates::V1Beta1AndV1Alpha2,
             custom_candidates: true,
-            clock: Clock::following_timers(epoch),
+            clock: clock.clone(),
             ..Config::default()
         });
         // An answer that takes no time would let no time pass.
@@ -67,8 +89,36 @@ impl Stage {
             request: Duration::from_millis(2),
             ..Latency::default()
         });
+        let entries = Arc::default();
+        let book = Book { entries, clock };
+        let client = Client::new(server.service("recorder"), "default");
+        let leases = book.follow(
+            Api::default_namespaced_with(client.clone(), &()),
+            |lease: Lease, gone| {
+                let (name, lease) = (lease.name_any(), Arc::new(lease));
+                if gone {
+                    What::LeaseGone(name, lease)
+                } else {
+                    What::Lease(name, lease)
+                }
+            },
+        );
+        let candidates = |api| {
+            let objects = Api::default_namespaced_with(client.clone(), &api);
+            book.follow(objects, |candidate: LeaseCandidate, gone| {
+                let (name, candidate) = (candidate.name_any(), Arc::new(candidate));
+                if gone {
+                    What::CandidateGone(name, candidate)
+                } else {
+                    What::Candidate(name, candidate)
+                }
+            })
+        };
+        let recorders = [leases, candidates(V1BETA1), candidates(CUSTOM)];
         Self {
             server,
+            book,
+            _recorders: Arc::new(recorders),
             served: Arc::new(Mutex::new(served.iter().copied().collect())),
             at_work: Arc::default(),
         }
@@ -154,6 +204,22 @@ impl Stage {
         }
     }
 
+    /// Judges everything that happened.
+    fn judge(&self) {
+        let mut roster = Roster::new(Limits {
+            clocks: None,
+            ..Limits::default()
+        });
+        for name in NAMES {
+            roster.enrol(LeaseKey::new("default", "work"), name, Maker::Ours);
+        }
+        let entries = self.book.entries.lock().unwrap().clone();
+        let verdict = verify(&History::from(entries), &roster);
+        assert!(verdict.holds(), "{verdict}");
+        let extent = &verdict.cases.values().next().unwrap().extent;
+        assert!(extent.terms > 0 && extent.traced, "{extent:?}");
+    }
+
     fn elector(&self) -> Running {
         let clock = Arc::new(TokioClock::start(Timestamp::from_micros(EPOCH).unwrap()));
         let elector = Elector::new(ElectorConfig::default(), self.cluster(), clock).unwrap();
@@ -170,11 +236,20 @@ impl Stage {
         let candidate = Candidate::new(self.cluster(), api, config)
             .unwrap()
             .with_clock(clock);
-        let at_work = Arc::clone(&self.at_work);
+        let (at_work, book, name) = (
+            Arc::clone(&self.at_work),
+            self.book.clone(),
+            name.to_owned(),
+        );
         let work = move |leadership: Leadership| {
-            let at_work = Arc::clone(&at_work);
+            let (at_work, book) = (Arc::clone(&at_work), book.clone());
+            let event = Event {
+                term: Some(leadership.term().0.into()),
+                token: Some(leadership.token()),
+                ..Event::new(name.as_str(), EventKind::Leading)
+            };
             async move {
-                let _shift = Shift::begin(at_work);
+                let _shift = Shift::begin(at_work, book, event);
                 leadership.stopped().await;
                 // A little late, as work is.
                 tokio::time::sleep(Duration::from_millis(300)).await;
@@ -187,19 +262,68 @@ impl Stage {
     }
 }
 
+// === impl Book ===
+
+impl Book {
+    fn write(&self, what: What) {
+        let at = Timestamp::from_micros(self.clock.now().as_microsecond()).unwrap();
+        self.entries.lock().unwrap().push(Entry { at, what });
+    }
+
+    /// Writes down everything that happens to these objects.
+    fn follow<K>(&self, api: Api<K>, what: impl Fn(K, bool) -> What + Send + 'static) -> Running
+    where
+        K: Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+    {
+        let book = self.clone();
+        Running(tokio::spawn(async move {
+            let mut version = "0".to_owned();
+            loop {
+                let mut events = api
+                    .watch(&WatchParams::default(), &version)
+                    .await
+                    .unwrap()
+                    .boxed();
+                while let Some(event) = events.try_next().await.unwrap() {
+                    let (object, gone) = match event {
+                        WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
+                        WatchEvent::Deleted(object) => (object, true),
+                        WatchEvent::Bookmark(bookmark) => {
+                            version = bookmark.metadata.resource_version;
+                            continue;
+                        }
+                        WatchEvent::Error(status) => {
+                            panic!("the recorder's watch broke: {status:?}")
+                        }
+                    };
+                    version = object.resource_version().unwrap();
+                    book.write(what(object, gone));
+                }
+            }
+        }))
+    }
+}
+
 // === impl Shift ===
 
 impl Shift {
-    fn begin(at_work: Arc<AtWork>) -> Self {
+    fn begin(at_work: Arc<AtWork>, book: Book, event: Event) -> Self {
         let now = at_work.now.fetch_add(1, Ordering::SeqCst) + 1;
         at_work.most.fetch_max(now, Ordering::SeqCst);
-        Self(at_work)
+        book.write(What::Event(event.clone()));
+        Self {
+            at_work,
+            book,
+            event,
+        }
     }
 }
 
 impl Drop for Shift {
     fn drop(&mut self) {
-        self.0.now.fetch_sub(1, Ordering::SeqCst);
+        self.at_work.now.fetch_sub(1, Ordering::SeqCst);
+        self.event.kind = EventKind::WorkStopped;
+        self.book.write(What::Event(self.event.clone()));
     }
 }
 
@@ -223,9 +347,9 @@ async fn whoever_leads_leads_on_through_every_change() {
     let stage = Stage::new(&[CUSTOM]);
     let _elector = stage.elector();
     pass(20).await;
-    let _candidates = ["a", "b", "c"].map(|name| stage.candidate(name, CUSTOM));
+    let _candidates = NAMES.map(|name| stage.candidate(name, CUSTOM));
     let leader = stage.successor_of("", Duration::from_secs(5)).await;
-    let all: BTreeSet<_> = ["a", "b", "c"].map(str::to_owned).into();
+    let all: BTreeSet<_> = NAMES.map(str::to_owned).into();
     let changes: [(&[CandidateApi], Option<CandidateApi>); 7] = [
         (&[V1ALPHA2, CUSTOM], Some(V1ALPHA2)),
         (&[V1BETA1, V1ALPHA2, CUSTOM], Some(V1BETA1)),
@@ -251,6 +375,7 @@ async fn whoever_leads_leads_on_through_every_change() {
         }
     }
     assert_eq!(stage.at_work.most.load(Ordering::SeqCst), 1);
+    stage.judge();
 }
 
 /// The leader crashes at every phase of a change; there is a next one as soon as elector and candidates have met
@@ -267,7 +392,7 @@ async fn a_crash_in_the_middle_of_a_change_is_survived() {
             let _elector = stage.elector();
             pass(20).await;
             let start = *stage.served.lock().unwrap().first().unwrap();
-            let mut candidates: Vec<_> = ["a", "b", "c"]
+            let mut candidates: Vec<_> = NAMES
                 .map(|name| (name, stage.candidate(name, start)))
                 .into();
             let leader = stage.successor_of("", Duration::from_secs(5)).await;
@@ -285,6 +410,7 @@ async fn a_crash_in_the_middle_of_a_change_is_survived() {
                 1,
                 "{to:?} {phase}"
             );
+            stage.judge();
         }
     }
 }
