@@ -9,13 +9,15 @@
 //!
 //! A [`Cell`] is one [`Fault`] and one [`Subject`]: our candidates, unmodified client-go elected by Elector or by
 //! itself, or a single process without any election. All that is said about it is read from the log of the
-//! [`Register`]; what the processes believe of themselves does not count. [`Testimony`] tells how.
+//! [`Register`]; what the processes believe of themselves does not count. [`Testimony`] tells how. Beside that, every
+//! revision of the Lease is held against the rules, as `elector verify` does it.
 //!
 //! Operations go to the register directly, so that a process that is parted from the API server can still do harm.
 //! Through the proxy, HTTP/2 is spoken with those that can (client-go), HTTP/1.1 with the others; the credentials of
 //! each pass through as they are.
 
 mod cell;
+mod chronicle;
 mod fault;
 mod forward;
 mod keys;
@@ -30,6 +32,7 @@ mod table;
 mod testimony;
 mod upstream;
 mod weather;
+mod world;
 
 pub use cell::{Cell, Outcome};
 pub use fault::{FAULTS, Fault};

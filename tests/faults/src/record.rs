@@ -33,8 +33,11 @@ each does an operation every 50 ms at a register, directly. Everything below is 
   tokens. **past the fence**: those that come through also where the register refuses a token lower than one that it has
   seen. **wrongly refused**: operations of the current leader that such a register refuses. The maxima.
   The token is the one of `Leadership::token` for ours, `leaseTransitions` for client-go, which has no other.
-* **worst gap**: the longest time without an operation of the current leader, the maximum. **work done**: their number
-  in percent of those done in the same time without the fault, the mean.
+* **worst gap**: the longest time without an operation of the current leader, the maximum. **work done**: in how many of
+  all quarters of a second there was one, the mean. Without a fault it is 100 %.
+
+Beside that, every revision of the Lease is held against the rules, as `elector verify` does it, also where Elector
+elects for client-go.
 
 For ours it is a failure if two are at work at the same time at all, if a stale operation comes past the fence, if the
 leader is refused, if there is a stale operation where no process was stopped (where one was, a single operation can lie

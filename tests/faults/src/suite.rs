@@ -7,15 +7,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use elector_api::CandidateApi;
+use elector_tests::rig::Recorder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
 use xtask::cluster::{Cluster, Options};
 
-use crate::cell::{Cell, Ground, Outcome};
+use crate::cell::{Cell, Outcome};
 use crate::register::Register;
 use crate::subject::Programs;
+use crate::world::Ground;
 
 /// What came of all cells.
 #[derive(Debug)]
@@ -47,8 +50,10 @@ pub async fn play(
     let start = Instant::now();
     fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
     let cluster = spawn_blocking(|| Cluster::start(&Options::default())).await??;
+    let client = client(&cluster.kubeconfig()).await?;
     let ground = Arc::new(Ground {
-        client: client(&cluster.kubeconfig()).await?,
+        recorder: Recorder::start(&client, CandidateApi::V1Beta1).await?,
+        client,
         kubeconfig: cluster.kubeconfig(),
         register: Register::open().await?,
         programs,

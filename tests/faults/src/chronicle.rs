@@ -1,0 +1,63 @@
+//! What the Lease itself says: every revision of it, held against the rules.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use elector_protocol::{LeaseKey, ResourceVersion};
+use elector_tests::rig::{Entry, Journal, Maker, What};
+use elector_verify::{Limits, Roster, Traces, verify};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Client;
+use kube::api::{Api, ObjectMeta, PostParams};
+
+use crate::subject::LEASE;
+
+/// A Lease that nobody stands for, written at the end.
+const SETTLED: &str = "rig-has-seen-everything";
+
+/// For the recorder to catch up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What of the history of the Lease breaks a promise. Belief is taken from the Lease alone: what the processes did is
+/// the register's affair.
+///
+/// # Errors
+/// When the end of the history does not come.
+pub(crate) async fn broken(
+    client: &Client,
+    journal: &Journal,
+    namespace: &str,
+    members: impl IntoIterator<Item = (String, Maker)>,
+    foreign: &[ResourceVersion],
+) -> Result<Vec<String>> {
+    settle(client, journal, namespace).await?;
+    let mut roster = Roster::new(Limits::default());
+    for (name, maker) in members {
+        roster.enrol(LeaseKey::new(namespace, LEASE), name, maker);
+    }
+    for version in foreign {
+        roster.foreign(*version);
+    }
+    let history = journal.history().with_traces(Traces::Told);
+    let verdict = verify(&history, &roster);
+    Ok(verdict.faults().map(ToString::to_string).collect())
+}
+
+/// Waits until a Lease that is written now has been seen, and with it all earlier ones.
+async fn settle(client: &Client, journal: &Journal, namespace: &str) -> Result<()> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
+    let last = Lease {
+        metadata: ObjectMeta {
+            name: Some(SETTLED.to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..Lease::default()
+    };
+    let last = leases.create(&PostParams::default(), &last).await;
+    last.context("failed to write the last lease")?;
+    let seen = |entry: &Entry| matches!(&entry.what, What::Lease(name, _) if name == SETTLED);
+    let seen = |entries: &[Entry]| entries.iter().any(seen).then_some(());
+    journal
+        .until("the recorder has caught up", PATIENCE, seen)
+        .await
+}

@@ -1,0 +1,369 @@
+//! A cell's share of the cluster: its processes behind their ports, and what is done to them.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use elector_protocol::ResourceVersion;
+use elector_tests::rig::{Maker, Recorder};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Client;
+use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use rustix::process::Signal;
+use tokio::time::{sleep, timeout};
+
+use crate::cell::Cell;
+use crate::chronicle;
+use crate::fault::{AWAY, Deed, Leader, Script};
+use crate::forward::Traffic;
+use crate::proxy::{Port, Proxy};
+use crate::register::{Operation, Register, Shelf};
+use crate::subject::{LEASE, Process, Programs, Subject};
+use crate::weather::Weather;
+
+/// What all cells share.
+pub(crate) struct Ground {
+    pub(crate) client: Client,
+    pub(crate) kubeconfig: PathBuf,
+    pub(crate) register: Register,
+    /// Sees every revision of every Lease.
+    pub(crate) recorder: Recorder,
+    pub(crate) programs: Programs,
+    /// For logs and operations.
+    pub(crate) folder: PathBuf,
+    /// Of the phases.
+    pub(crate) seed: u64,
+}
+
+/// A process with its port.
+#[derive(Debug)]
+struct Member {
+    // Dropped in this order: it is killed before it can be confused by a closed port.
+    process: Process,
+    port: Port,
+}
+
+/// A cell in progress.
+pub(crate) struct World {
+    ground: Arc<Ground>,
+    cell: Cell,
+    namespace: String,
+    folder: PathBuf,
+    proxy: Proxy,
+    pub(crate) shelf: Arc<Shelf>,
+    candidates: Vec<Member>,
+    electors: Vec<Member>,
+    /// What a stranger wrote.
+    foreign: Vec<ResourceVersion>,
+}
+
+/// How long a leader may take to renew.
+const RENEWS: Duration = Duration::from_secs(20);
+
+/// How long into the weather the leader is killed.
+const KILL_AFTER: Duration = Duration::from_secs(2);
+
+// === impl World ===
+
+impl World {
+    pub(crate) async fn open(cell: Cell, ground: Arc<Ground>) -> Result<Self> {
+        let namespace = cell.name().replace("::", "-");
+        let namespaces: Api<Namespace> = Api::all(ground.client.clone());
+        let object = Namespace {
+            metadata: ObjectMeta {
+                name: Some(namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            ..Namespace::default()
+        };
+        namespaces
+            .create(&PostParams::default(), &object)
+            .await
+            .context("failed to create a namespace")?;
+        let folder = ground.folder.join(&namespace);
+        let proxy = Proxy::before(&ground.kubeconfig, &folder).await?;
+        let mut world = Self {
+            shelf: ground.register.shelf(&namespace),
+            ground,
+            cell,
+            namespace,
+            folder,
+            proxy,
+            candidates: Vec::new(),
+            electors: Vec::new(),
+            foreign: Vec::new(),
+        };
+        if cell.subject.is_elected() {
+            for number in 1..=cell.fault.electors() {
+                world.start_elector(&format!("elector-{number}")).await?;
+            }
+        }
+        for number in 1..=cell.subject.replicas() {
+            world
+                .start_candidate(&format!("{}-{number}", cell.subject))
+                .await?;
+        }
+        Ok(world)
+    }
+
+    async fn start_candidate(&mut self, name: &str) -> Result<()> {
+        let port = self.proxy.open(name).await?;
+        let register = self.ground.register.url(&self.namespace, name);
+        let process = self.ground.programs.start(
+            self.cell.subject,
+            (name, &self.namespace),
+            &port,
+            &register,
+            &self.folder,
+        )?;
+        self.candidates.push(Member { process, port });
+        Ok(())
+    }
+
+    async fn start_elector(&mut self, name: &str) -> Result<()> {
+        let port = self.proxy.open(name).await?;
+        let whose = (name, self.namespace.as_str());
+        let process = self
+            .ground
+            .programs
+            .start_elector(whose, &port, &self.folder)?;
+        self.electors.push(Member { process, port });
+        Ok(())
+    }
+
+    /// The index of the candidate that worked last.
+    pub(crate) fn leader(&self) -> Result<usize> {
+        let newest = self.shelf.newest().context("nobody has worked")?;
+        self.candidates
+            .iter()
+            .position(|member| member.process.name() == newest.client)
+            .with_context(|| format!("{} is not known", newest.client))
+    }
+
+    /// Where in the renewal interval the fault is to strike: each run has a part of it, and a place in its part that
+    /// follows from the seed.
+    pub(crate) fn phase(&self) -> f64 {
+        let Cell {
+            fault,
+            subject,
+            run,
+        } = self.cell;
+        let name = format!("{}{subject}{run}", fault.name);
+        let name = name.bytes().fold(self.ground.seed, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let jitter: f64 = StdRng::seed_from_u64(name).random();
+        (f64::from(run % fault.phases) + jitter) / f64::from(fault.phases)
+    }
+
+    pub(crate) async fn wait_for_phase(&self, leader: usize, phase: f64) -> Result<()> {
+        if !self.cell.subject.has_lease() {
+            return Ok(());
+        }
+        let traffic = self.renewal(leader).await?;
+        let interval = traffic.interval.unwrap_or_default();
+        sleep(interval.mul_f64(phase)).await;
+        Ok(())
+    }
+
+    /// Waits until the server has taken another renewal of that candidate.
+    async fn renewal(&self, candidate: usize) -> Result<Traffic> {
+        let mut traffic = self.candidates[candidate].port.traffic();
+        let taken = traffic.borrow_and_update().taken;
+        let next = traffic.wait_for(|traffic| traffic.taken > taken);
+        let next = timeout(RENEWS, next)
+            .await
+            .context("the leader does not renew")?;
+        Ok(*next.context("the proxy is gone")?)
+    }
+
+    /// Does to it what the fault says; returns when it is over.
+    pub(crate) async fn strike(&mut self, leader: usize) -> Result<()> {
+        match self.cell.fault.script {
+            Script::Nothing => {}
+            Script::Kill { back_after } => {
+                self.candidates[leader].process.signal(Signal::KILL)?;
+                if let Some(away) = back_after {
+                    sleep(away).await;
+                    let name = format!("{}-again", self.candidates[leader].process.name());
+                    self.start_candidate(&name).await?;
+                }
+            }
+            Script::Stop(lasts) => self.stop(leader, lasts).await?,
+            Script::StopInFlight(lasts) => {
+                self.candidates[leader].port.set(Weather::HeldRenewals);
+                self.renewal(leader).await?;
+                self.stop_then(leader, lasts).await?;
+            }
+            Script::AtLeader(weather, lasts) => {
+                let port = &self.candidates[leader].port;
+                port.set(weather);
+                sleep(lasts).await;
+                port.set(Weather::Fair);
+            }
+            Script::CutOff(lasts) => {
+                let member = &self.candidates[leader];
+                self.shelf.cut_off(Some(member.process.name()));
+                member.port.set(Weather::Partition);
+                sleep(lasts).await;
+                member.port.set(Weather::Fair);
+                self.shelf.cut_off(None);
+            }
+            Script::AtAllAndKill(weather, lasts) => {
+                self.candidates
+                    .iter()
+                    .for_each(|member| member.port.set(weather));
+                sleep(KILL_AFTER).await;
+                self.candidates[leader].process.signal(Signal::KILL)?;
+                sleep(lasts - KILL_AFTER).await;
+                self.candidates
+                    .iter()
+                    .for_each(|member| member.port.set(Weather::Fair));
+            }
+            Script::Stranger(deed, Leader::Well) => self.meddle(deed).await?,
+            Script::Stranger(deed, Leader::Parted(lasts)) => {
+                self.candidates[leader].port.set(Weather::Partition);
+                self.meddle(deed).await?;
+                sleep(lasts).await;
+                self.candidates[leader].port.set(Weather::Fair);
+            }
+            Script::Stranger(deed, Leader::Stopped(lasts)) => {
+                self.candidates[leader].process.signal_all(Signal::STOP)?;
+                self.meddle(deed).await?;
+                sleep(lasts).await;
+                self.candidates[leader].process.signal_all(Signal::CONT)?;
+            }
+            Script::KillElector { electors } => {
+                self.electors[0].process.signal(Signal::KILL)?;
+                self.candidates[leader].process.signal(Signal::KILL)?;
+                if electors == 1 {
+                    sleep(AWAY).await;
+                    self.start_elector("elector-again").await?;
+                }
+            }
+            Script::AtElector {
+                weather,
+                lasts,
+                kill,
+            } => {
+                self.electors[0].port.set(weather);
+                sleep(KILL_AFTER).await;
+                if kill {
+                    self.candidates[leader].process.signal(Signal::KILL)?;
+                }
+                sleep(lasts - KILL_AFTER).await;
+                self.electors[0].port.set(Weather::Fair);
+            }
+        }
+        Ok(())
+    }
+
+    async fn stop(&mut self, candidate: usize, lasts: Duration) -> Result<()> {
+        let process = &mut self.candidates[candidate].process;
+        process.signal_all(Signal::STOP)?;
+        sleep(lasts).await;
+        process.signal_all(Signal::CONT)
+    }
+
+    /// Stops it, and lets everything arrive that is on its way to it.
+    async fn stop_then(&mut self, candidate: usize, lasts: Duration) -> Result<()> {
+        let Member { process, port } = &mut self.candidates[candidate];
+        process.signal_all(Signal::STOP)?;
+        port.set(Weather::Fair);
+        sleep(lasts).await;
+        process.signal_all(Signal::CONT)
+    }
+
+    /// A stranger's deed, through no proxy.
+    async fn meddle(&mut self, deed: Deed) -> Result<()> {
+        if !self.cell.subject.has_lease() {
+            return Ok(());
+        }
+        let leases: Api<Lease> = Api::namespaced(self.ground.client.clone(), &self.namespace);
+        if deed == Deed::Delete {
+            let deleted = leases.delete(LEASE, &DeleteParams::default()).await;
+            return deleted.map(drop).context("failed to delete the lease");
+        }
+        let empty = || async {
+            let mut lease = leases.get(LEASE).await?;
+            lease.spec = Some(LeaseSpec {
+                holder_identity: Some(String::new()),
+                ..LeaseSpec::default()
+            });
+            leases.replace(LEASE, &PostParams::default(), &lease).await
+        };
+        let emptied = loop {
+            match empty().await {
+                // The holder renewed in between.
+                Err(kube::Error::Api(status)) if status.is_conflict() => {}
+                result => break result.context("failed to empty the lease")?,
+            }
+        };
+        let version = emptied.metadata.resource_version.unwrap_or_default();
+        self.foreign.push(ResourceVersion(version.parse()?));
+        Ok(())
+    }
+
+    /// What of the history of the Lease breaks the rules.
+    pub(crate) async fn broken(&self) -> Result<Vec<String>> {
+        let maker = match self.cell.subject {
+            Subject::Ours | Subject::Command => Maker::Ours,
+            Subject::Coordinated => Maker::ClientGo,
+            Subject::Plain | Subject::Single => return Ok(Vec::new()),
+        };
+        let names = self.candidates.iter().map(|member| member.process.name());
+        let journal = self.ground.recorder.journal(&self.namespace);
+        let broken = chronicle::broken(
+            &self.ground.client,
+            &journal,
+            &self.namespace,
+            names.map(|name| (name.to_owned(), maker)),
+            &self.foreign,
+        )
+        .await?;
+        let path = self.folder.join("history.jsonl");
+        fs::write(&path, journal.history().recording())
+            .with_context(|| format!("failed to write {}", path.display()))?;
+        Ok(broken)
+    }
+
+    /// Who ended although nobody killed it.
+    pub(crate) fn deaths(&mut self) -> Result<Vec<String>> {
+        let killed = match self.cell.fault.script {
+            Script::Kill { .. } | Script::AtAllAndKill(..) => 1,
+            Script::KillElector { .. } => 2,
+            Script::AtElector { kill, .. } => usize::from(kill),
+            _ => 0,
+        };
+        let mut ended = Vec::new();
+        for member in self.candidates.iter_mut().chain(&mut self.electors) {
+            if member.process.has_ended()? {
+                ended.push(format!("{} ended", member.process.name()));
+            }
+        }
+        ensure!(
+            ended.len() >= killed,
+            "{killed} processes should have been killed"
+        );
+        if ended.len() == killed {
+            ended.clear();
+        }
+        Ok(ended)
+    }
+
+    pub(crate) fn save(&self, operations: &[Operation]) -> Result<()> {
+        let path = self.folder.join("operations.jsonl");
+        let mut text = Vec::new();
+        for operation in operations {
+            serde_json::to_writer(&mut text, operation)?;
+            writeln!(text)?;
+        }
+        fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
+    }
+}
