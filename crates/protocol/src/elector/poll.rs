@@ -178,7 +178,22 @@ impl Occasion<'_> {
                 _ => Liveness::Silent,
             };
         }
+        // A preference can wait until an open question is answered. Who has slept takes old answers for fresh ones, and
+        // those who asked would withdraw what it prefers, again and again.
+        if liveness == Liveness::Answered
+            && self.is_for_preference()
+            && seen.is_pending()
+            && let Some(asked) = seen.asked
+        {
+            let until = asked.at.after(seen.ack_window(timing));
+            return Liveness::Asked { until };
+        }
         liveness
+    }
+
+    /// Whether somebody leads and renews, so that there is no haste.
+    fn is_for_preference(&self) -> bool {
+        self.round.is_none() && !self.vacant
     }
 
     /// Whether a candidate that did not take up a grant is passed over for now (R5).

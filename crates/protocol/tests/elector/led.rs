@@ -166,6 +166,25 @@ fn electors_that_remember_a_failed_grant_differently_do_not_take_each_others_wor
     assert_eq!(world.step().action, Action::Withdraw);
 }
 
+/// Found by the simulation: an elector that had slept took what it read then for fresh, and preferred whom another one
+/// knew not to answer. That one withdrew it, and so on.
+#[test]
+fn nobody_is_preferred_while_a_question_to_it_is_open() {
+    let mut world = World::new();
+    world.lead("b", "1.2.0");
+    world.register("c", "1.1.0");
+    world.change("c", |c| c.ping = c.question());
+    let decision = world.step();
+    assert!(
+        matches!(decision.reason, Reason::AwaitAnswer(_)) && decision.effects.is_empty(),
+        "{decision:?}"
+    );
+    world.pass(2.0);
+    assert!(matches!(world.step().reason, Reason::BetterIsSilent { .. }));
+    world.answer("c");
+    assert_eq!(world.step().action, Action::Prefer);
+}
+
 #[test]
 fn a_holder_that_cannot_be_asked_is_left_in_peace() {
     let mut world = World::new();
