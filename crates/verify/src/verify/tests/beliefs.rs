@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use elector_protocol::ResourceVersion;
+use elector_protocol::{LeaseKey, ResourceVersion};
 use serde_json::json;
 
 use super::story::{
     a_leads, and_then, assert_fault, candidate, event, faults, held, judge, key, lease, of_term,
     roster, verdict, wire,
 };
-use crate::{Entry, EventKind, History, Invariant, Level, Roster, Traces, verify};
+use crate::{Entry, EventKind, History, Invariant, Level, Roster, Traces, What, verify};
 
 #[test]
 fn two_of_ours_must_not_believe_at_once() {
@@ -43,6 +43,49 @@ fn who_leads_has_accepted() {
     // The event comes before the accept.
     early[5] = event(0.25, "a", EventKind::Leading);
     assert_fault(&early, "S2: lease /work: a led without having accepted");
+}
+
+#[test]
+fn an_accept_without_a_token_makes_no_leader() {
+    let mut story = a_leads();
+    story.truncate(4);
+    let story = and_then(
+        story,
+        [
+            lease(0.3, 12, &held("a", 1, 15, 0.2, 0.3), None),
+            event(0.3, "a", EventKind::Leading),
+        ],
+    );
+    assert_fault(&story, "S2: lease /work: a led without having accepted");
+}
+
+#[test]
+fn who_was_only_said_to_be_killed_has_no_trace() {
+    let killed = and_then(untraced(), [event(4.0, "a", EventKind::Killed)]);
+    let mut roster = roster();
+    roster.limits.renew_deadline = Some(Duration::from_secs(20));
+    assert_eq!(judge(&killed, &roster).len(), 1);
+}
+
+#[test]
+fn an_event_is_about_its_own_lease() {
+    let about = |mut entry: Entry, lease: &str| {
+        if let What::Event(event) = &mut entry.what {
+            event.lease = Some(LeaseKey::new("", lease));
+        }
+        entry
+    };
+    let mut story = a_leads();
+    story[5] = about(event(0.3, "a", EventKind::Leading), "work");
+    // That the work for another lease ends does not end this one.
+    let story = and_then(
+        story,
+        [
+            about(event(3.4, "a", EventKind::WorkStopped), "other"),
+            about(event(4.0, "b", EventKind::Leading), "work"),
+        ],
+    );
+    assert_fault(&story, "a led and leads on when b began");
 }
 
 #[test]

@@ -77,6 +77,22 @@ fn a_grant_that_nobody_accepts_is_no_leadership() {
 }
 
 #[test]
+fn a_placeholder_is_nobodys_term() {
+    let reserved = held("elector.dev:reserved-from:go", 2, 15, 4.0, 4.0);
+    let story = [
+        candidate(0.0, 2, "go", 0.0),
+        lease(0.1, 10, &json!({"holderIdentity": ""}), None),
+        lease(0.2, 11, &held("go", 1, 5, 0.2, 0.2), None),
+        lease(1.3, 12, &held("go", 1, 15, 0.2, 1.3), None),
+        lease(4.0, 13, &reserved, Some((12, 2))),
+    ];
+    let case = verdict(&story).cases[&key()].clone();
+    assert_eq!(case.findings, []);
+    assert_eq!(case.extent.acts[&Act::Reserve], 1);
+    assert_eq!((case.terms.len(), &case.terms[0].end), (1, &End::Replaced));
+}
+
+#[test]
 fn a_revision_that_was_recorded_twice_counts_once() {
     let mut twice = Vec::new();
     for entry in crash() {

@@ -94,6 +94,12 @@ fn a_grant_needs_an_answer() {
     stale.insert(0, candidate(-10.0, 3, "b", -10.0));
     let stale = and_then(stale, [lease(18.4, 14, &held("b", 2, 5, 18.4, 18.4), None)]);
     assert_fault(&stale, "who last answered 28.4 s before (R15)");
+    // An answer counts as long as nobody has renewed since, whenever the question was.
+    let early = [
+        candidate(5.0, 14, "b", 5.0),
+        lease(18.4, 15, &held("b", 2, 5, 18.4, 18.4), None),
+    ];
+    assert_eq!(faults(&and_then(a_leads(), early)), [""; 0]);
 }
 
 #[test]
@@ -229,6 +235,39 @@ fn a_holder_has_a_term_of_its_own() {
 }
 
 #[test]
+fn the_built_in_elector_counts_no_terms_for_client_go() {
+    let story = [
+        candidate(0.0, 2, "go", 0.0),
+        candidate(0.0, 3, "gone", 0.0),
+        lease(0.1, 10, &held("go", 0, 15, 0.1, 0.1), None),
+        lease(15.2, 11, &held("gone", 0, 5, 15.2, 15.2), None),
+    ];
+    let mut roster = super::story::roster();
+    roster.enrol(key(), "gone", Maker::ClientGo);
+    let verdict = crate::verify(&crate::History::from(story.to_vec()), &roster);
+    let finding = verdict.findings().next().unwrap();
+    assert_eq!(
+        (finding.invariant, finding.level),
+        (Invariant::S3, Level::AsClientGo)
+    );
+    assert!(verdict.holds());
+}
+
+#[test]
+fn the_largest_term_is_followed_by_the_first() {
+    let story = [
+        candidate(0.0, 2, "a", 0.0),
+        candidate(0.0, 3, "b", 0.0),
+        lease(0.1, 10, &held("a", i32::MAX, 15, 0.1, 0.1), None),
+        candidate(15.2, 11, "b", 15.2),
+        lease(15.2, 12, &held("b", 0, 5, 15.2, 15.2), None),
+    ];
+    let mut roster = super::story::roster();
+    roster.foreign(ResourceVersion(10));
+    assert_eq!(judge(&story, &roster), [""; 0]);
+}
+
+#[test]
 fn a_hand_over_goes_to_a_candidate() {
     let mut preferring = held("a", 1, 15, 0.2, 3.3);
     preferring["preferredHolder"] = "c".into();
@@ -286,6 +325,8 @@ fn a_plain_client_may_take_what_has_expired() {
     assert_eq!(late.extent.acts[&Act::Take], 1);
     // It was created with a holder; that is all.
     assert_eq!(late.findings.len(), 1);
+    // It compares whole seconds, and so may see a renewal a second early.
+    assert_eq!(case(taken(18.1)).extent.acts[&Act::Take], 1);
     let early = case(taken(10.0));
     let finding = early.findings.last().unwrap();
     assert_eq!(
