@@ -1,0 +1,59 @@
+//! `elector explain` on objects of every quality: the scripts that the fuzzers keep.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that panics fails, its helpers included"
+)]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn explain_says_something_of_whatever_it_is_given() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/corpus/objects");
+    let (mut scripts, mut explained) = (0, 0);
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let output = Command::new(env!("CARGO_BIN_EXE_elector"))
+            .args([
+                "explain",
+                "--now",
+                "2026-01-01T00:00:10Z",
+                "-o",
+                "json",
+                "-f",
+            ])
+            .arg(&path)
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        let code = output.status.code();
+        assert!(
+            matches!(code, Some(0 | 1)),
+            "{}: {code:?}: {told}",
+            path.display()
+        );
+        assert!(
+            told.lines().all(|line| line.len() < 2_000),
+            "{}",
+            path.display()
+        );
+        scripts += 1;
+        if output.stdout.is_empty() {
+            // It could not be read at all, which is said.
+            assert!(
+                told.starts_with("error: failed to "),
+                "{}: {told}",
+                path.display()
+            );
+        } else {
+            let rows: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            explained += rows.as_array().unwrap().len();
+        }
+    }
+    assert!(
+        scripts > 50 && explained > 20,
+        "{scripts} scripts, {explained} leases"
+    );
+}
