@@ -3,6 +3,7 @@
 mod report;
 mod text;
 
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,7 +13,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use elector_api::parse_duration;
 use elector_protocol::{LeaseKey, ResourceVersion};
-use elector_verify::{History, Limits, Reader, Roster, Times, verify};
+use elector_verify::{History, Limits, Reader, Roster, Times, What, verify};
 
 use self::report::{Report, Standing};
 
@@ -101,12 +102,11 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
         Format::Text if reports.is_empty() => {
             eprintln!("No lease of this history is named by a candidate or carries a token.");
         }
-        Format::Text => print(&text::of(
-            &history,
-            args.clock_tolerance,
-            &verdict,
-            &reports,
-        ))?,
+        Format::Text => {
+            let mut text = text::of(&history, args.clock_tolerance, &verdict, &reports);
+            text.push_str(&text::left_out(args.left_out(&history, &roster)));
+            print(&text)?;
+        }
     }
     let standing = |wanted| reports.iter().any(|report| report.standing() == wanted);
     Ok(if standing(Standing::Refuted) {
@@ -133,19 +133,33 @@ impl VerifyArgs {
             ..Limits::default()
         };
         let mut roster = Roster::deduce(history, limits);
-        roster.keep(|lease: &LeaseKey| {
-            self.namespace
-                .as_ref()
-                .is_none_or(|wanted| *wanted == *lease.namespace)
-                && self
-                    .lease
-                    .as_ref()
-                    .is_none_or(|wanted| *wanted == *lease.name)
-        });
+        roster.keep(|lease| self.wants(lease));
         for version in &self.foreign {
             roster.foreign(ResourceVersion(*version));
         }
         roster
+    }
+
+    /// Whether the filters let this lease pass.
+    fn wants(&self, lease: &LeaseKey) -> bool {
+        let namespace = self.namespace.as_deref();
+        let name = self.lease.as_deref();
+        namespace.is_none_or(|wanted| wanted == &*lease.namespace)
+            && name.is_none_or(|wanted| wanted == &*lease.name)
+    }
+
+    /// How many leases of this history are not judged although the filters let them pass.
+    fn left_out(&self, history: &History, roster: &Roster) -> usize {
+        let judged: BTreeSet<&LeaseKey> = roster.leases().collect();
+        let leases = history
+            .entries()
+            .iter()
+            .filter_map(|entry| match &entry.what {
+                What::Lease(_, lease) => Some(lease.key()),
+                _ => None,
+            });
+        let others = leases.filter(|lease| self.wants(lease) && !judged.contains(lease));
+        others.collect::<BTreeSet<_>>().len()
     }
 }
 

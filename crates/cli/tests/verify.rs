@@ -69,6 +69,17 @@ fn tampered(with: impl FnOnce(&mut Vec<Value>)) -> String {
     lines(&documents)
 }
 
+/// The watch as it would be, had the elector not waited after the crash.
+fn spoilt() -> String {
+    tampered(|documents| {
+        for document in documents.iter_mut() {
+            if version(document) >= GRANT_AFTER_CRASH {
+                document["at"] = json!(document["at"].as_f64().unwrap() - 4.0);
+            }
+        }
+    })
+}
+
 /// The revision of the Lease with this version, to be changed.
 fn revision(documents: &mut [Value], wanted: u64) -> &mut Value {
     documents
@@ -124,14 +135,7 @@ fn what_kubectl_prints_is_enough() {
 
 #[test]
 fn a_violation_is_shown_with_both_revisions() {
-    let early = tampered(|documents| {
-        // The elector did not wait.
-        for document in documents.iter_mut() {
-            if version(document) >= GRANT_AFTER_CRASH {
-                document["at"] = json!(document["at"].as_f64().unwrap() - 4.0);
-            }
-        }
-    });
+    let early = spoilt();
     let output = run(&["-f", "-", "-f", "work.json"], &early);
     assert_eq!(
         text(&output.stdout),
@@ -220,6 +224,86 @@ fn each_way_to_tamper_is_found() {
     work.push(stopped);
     let both = lines(&kept("watch.json")) + &lines(&work);
     assert_eq!(findings(&both, &[]), of(&["S1", "S2"]));
+}
+
+#[test]
+fn the_json_form_is_stable() {
+    let output = run(&["-f", "watch.json", "-f", "work.json", "-o", "json"], "");
+    let reports: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report = &reports[0];
+    let keys = |value: &Value| {
+        value
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(
+        keys(report),
+        "excused findings invariants leaders lease longestGapSeconds moves namespace oneLeader revisions seconds \
+         terms termsLed traced verdict"
+    );
+    assert_eq!(
+        (&report["verdict"], &report["oneLeader"]),
+        (&json!("proven"), &json!("held"))
+    );
+    assert_eq!(
+        (
+            &report["revisions"],
+            &report["termsLed"],
+            &report["leaders"]
+        ),
+        (&json!(18), &json!(3), &json!(2))
+    );
+    assert_eq!(report["moves"][0], json!({"kind": "create", "count": 1}));
+    assert_eq!(
+        report["invariants"][0],
+        json!({"id": "S1", "says": "at most one leader at a time", "verdict": "held"})
+    );
+    assert_eq!(
+        report["terms"][1],
+        json!({
+            "term": 2, "token": 221, "leader": "web-2", "maker": "elector", "renewals": 3, "end": "expired",
+            "granted": {"resourceVersion": 221, "time": "2026-11-20T08:25:01.297141Z"},
+            "accepted": {"resourceVersion": 222, "time": "2026-11-20T08:25:01.300034Z"},
+            "lastSign": {"resourceVersion": 225, "time": "2026-11-20T08:25:05.305461Z"},
+        })
+    );
+    let early = spoilt();
+    let output = run(&["-f", "-", "-o", "json"], &early);
+    let reports: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(reports[0]["verdict"], "refuted");
+    assert_eq!(
+        keys(&reports[0]["findings"][0]),
+        "after before invariant promised sentence time"
+    );
+}
+
+#[test]
+fn leases_of_others_are_left_out_and_counted() {
+    let plain = |name: &str| {
+        json!({
+            "type": "ADDED",
+            "object": {
+                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                "metadata": {"name": name, "namespace": "shop", "uid": name, "resourceVersion": "1"},
+                "spec": {"holderIdentity": "somebody"},
+            },
+        })
+    };
+    let others =
+        tampered(|documents| documents.extend([plain("one"), plain("other"), plain("other")]));
+    let output = run(&["-f", "-", "-f", "work.json"], &others);
+    let text = text(&output.stdout);
+    assert!(
+        text.contains(
+            "\n2 other leases, which no candidate names and no token marks, are left out.\n"
+        ),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(0));
 }
 
 #[test]

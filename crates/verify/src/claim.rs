@@ -190,14 +190,10 @@ impl<'a> Claims<'a> {
         })
     }
 
-    /// S2: nobody leads before its own write on a record that names it, which carries the token where it is ours; and
-    /// ours not for longer than that allows.
+    /// S2: nobody leads before its own write on a record that names it; and ours not for longer than that allows.
     fn founded(&mut self) {
         for &(belief, maker) in self.beliefs {
-            let accepted = self
-                .tenure_of(belief)
-                .filter(|tenure| maker == Maker::ClientGo || tenure.token.is_some());
-            let Some(tenure) = accepted else {
+            let Some(tenure) = self.tenure_of(belief) else {
                 let sentence = format!("{} led without having accepted", belief.name);
                 self.find(Invariant::S2, belief.from, sentence);
                 if let Some(finding) = self.findings.last_mut()
@@ -243,7 +239,9 @@ impl<'a> Claims<'a> {
             let own = match tenure.end {
                 End::Released => "released",
                 End::HandedOver => "handed over",
-                End::Lasts | End::Replaced | End::Overwritten | End::Deleted => continue,
+                End::Lasts | End::Replaced | End::Overwritten | End::Deleted | End::Unseen => {
+                    continue;
+                }
             };
             let version = tenure.ended.map(|moment| moment.version);
             let sentence = format!(
@@ -364,8 +362,8 @@ fn limit(tenure: &Tenure, limits: &Limits) -> Timestamp {
         .and_then(|lasts| Timestamp::from_micros(renewed.as_micros().saturating_add(lasts)))
         .unwrap_or(Timestamp::MAX);
     match (&tenure.end, tenure.ended) {
-        // It stopped before it wrote that (R12).
-        (End::HandedOver | End::Released, Some(ended)) => limit.min(ended.at),
+        // It stopped before it wrote that (R12), or may have.
+        (End::HandedOver | End::Released | End::Unseen, Some(ended)) => limit.min(ended.at),
         _ => limit,
     }
 }

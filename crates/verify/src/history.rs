@@ -1,6 +1,8 @@
 //! A history: entries, and what their times mean.
 
-use elector_protocol::Timestamp;
+use std::collections::BTreeSet;
+
+use elector_protocol::{ResourceVersion, Timestamp};
 
 use crate::entry::{Entry, What};
 
@@ -21,6 +23,7 @@ pub struct History {
     times: Times,
     beginning: Beginning,
     traces: Traces,
+    gaps: BTreeSet<ResourceVersion>,
 }
 
 /// Where the times of a history come from.
@@ -75,6 +78,16 @@ impl History {
     pub fn with_traces(mut self, traces: Traces) -> Self {
         self.traces = traces;
         self
+    }
+
+    /// Adds that revisions may be missing before this one: the watch was broken, and a list says what there was then.
+    pub fn gap_before(&mut self, version: ResourceVersion) {
+        self.gaps.insert(version);
+    }
+
+    /// The revisions before which others may be missing.
+    pub fn gaps(&self) -> &BTreeSet<ResourceVersion> {
+        &self.gaps
     }
 
     /// Adds what was seen at `at`.

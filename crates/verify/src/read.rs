@@ -2,12 +2,12 @@
 
 mod scan;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate, parse_time};
-use elector_protocol::Timestamp;
+use elector_protocol::{ResourceVersion, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
@@ -35,6 +35,8 @@ use crate::history::{Beginning, History, Times, Traces};
 pub struct Reader {
     /// With the time of receipt, where the recording has it.
     objects: Vec<(Option<Timestamp>, What)>,
+    /// Revisions of Leases that a watch brought as changes, so that there is none missing before them.
+    followed: BTreeSet<ResourceVersion>,
     events: Vec<Entry>,
     complaints: Vec<Complaint>,
 }
@@ -63,7 +65,11 @@ pub struct Place {
 /// What a watch event says of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    Present,
+    /// It was there, and perhaps for long: a list says so, or a watch that has just begun.
+    There,
+    /// It changed.
+    Made,
+    /// It was deleted.
     Gone,
 }
 
@@ -81,7 +87,7 @@ impl Reader {
         for found in scan(text) {
             match found {
                 Found::Document { place, value } => {
-                    if let Err(why) = self.document(value) {
+                    for why in self.document(value) {
                         self.complain(of, place, why);
                     }
                 }
@@ -102,14 +108,18 @@ impl Reader {
             Times::Written
         };
         self.objects.sort_by_cached_key(|(_, what)| what.version());
+        let gaps = gaps(&self.objects, &self.followed);
         let mut entries = date(self.objects);
         entries.append(&mut self.events);
         // Files are read one after the other; what they tell happened at the same time.
         entries.sort_by_key(|entry| entry.at);
-        let history = History::from(entries)
+        let mut history = History::from(entries)
             .with_times(times)
             .with_beginning(Beginning::Midst)
             .with_traces(Traces::Told);
+        for version in gaps {
+            history.gap_before(version);
+        }
         (history, self.complaints)
     }
 
@@ -123,7 +133,36 @@ impl Reader {
         self.complaints.push(Complaint { of, place, why });
     }
 
-    fn document(&mut self, document: Value) -> Result<(), String> {
+    /// Takes in a document; what is wrong with it.
+    fn document(&mut self, document: Value) -> Vec<String> {
+        if let Some(Value::Array(items)) = document.get("items") {
+            return self.list(&document, items);
+        }
+        self.single(document).err().into_iter().collect()
+    }
+
+    fn list(&mut self, list: &Value, items: &[Value]) -> Vec<String> {
+        let of_list = |field: &str| list.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (kind, api_version) = (of_list("kind"), of_list("apiVersion"));
+        let kind = kind.strip_suffix("List").unwrap_or_default();
+        let mut faults = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let mut item = item.clone();
+            // The items of a typed list leave their kind to the list.
+            if let (Some(object), false) = (item.as_object_mut(), kind.is_empty()) {
+                object.entry("kind").or_insert_with(|| kind.into());
+                object
+                    .entry("apiVersion")
+                    .or_insert_with(|| api_version.into());
+            }
+            if let Err(why) = self.object(None, Change::There, item) {
+                faults.push(format!("item {}: {why}", index + 1));
+            }
+        }
+        faults
+    }
+
+    fn single(&mut self, document: Value) -> Result<(), String> {
         if document.get("event").is_some() {
             let line = document.to_string();
             let (at, event) = Event::parse(&line).ok_or(
@@ -136,36 +175,14 @@ impl Reader {
         if document.get("object").is_some() || document.get("type").is_some() {
             return self.watch_event(document);
         }
-        if let Some(Value::Array(items)) = document.get("items") {
-            let of_list = |field: &str| {
-                document
-                    .get(field)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-            };
-            let (kind, api_version) = (of_list("kind"), of_list("apiVersion"));
-            let kind = kind.strip_suffix("List").unwrap_or_default();
-            for (index, item) in items.iter().enumerate() {
-                let mut item = item.clone();
-                // The items of a typed list leave their kind to the list.
-                if let (Some(object), false) = (item.as_object_mut(), kind.is_empty()) {
-                    object.entry("kind").or_insert_with(|| kind.into());
-                    object
-                        .entry("apiVersion")
-                        .or_insert_with(|| api_version.into());
-                }
-                self.object(None, Change::Present, item)
-                    .map_err(|why| format!("item {}: {why}", index + 1))?;
-            }
-            return Ok(());
-        }
-        self.object(None, Change::Present, document)
+        self.object(None, Change::Made, document)
     }
 
     fn watch_event(&mut self, mut event: Value) -> Result<(), String> {
         let object = event.get_mut("object").map(Value::take).unwrap_or_default();
         let change = match event.get("type").and_then(Value::as_str) {
-            Some("ADDED" | "MODIFIED") => Change::Present,
+            Some("ADDED") => Change::There,
+            Some("MODIFIED") => Change::Made,
             Some("DELETED") => Change::Gone,
             Some("BOOKMARK") => return Ok(()),
             Some("ERROR") => {
@@ -204,7 +221,7 @@ impl Reader {
                 let lease = Lease::from_value(object);
                 let name = named("Lease", &lease.metadata)?;
                 match change {
-                    Change::Present => What::Lease(name, Arc::new(lease)),
+                    Change::There | Change::Made => What::Lease(name, Arc::new(lease)),
                     Change::Gone => What::LeaseGone(name, Arc::new(lease)),
                 }
             }
@@ -212,7 +229,7 @@ impl Reader {
                 let candidate = LeaseCandidate::from_value(object);
                 let name = named("LeaseCandidate", &candidate.metadata)?;
                 match change {
-                    Change::Present => What::Candidate(name, Arc::new(candidate)),
+                    Change::There | Change::Made => What::Candidate(name, Arc::new(candidate)),
                     Change::Gone => What::CandidateGone(name, Arc::new(candidate)),
                 }
             }
@@ -228,6 +245,9 @@ impl Reader {
             // Anything else may stand in a recording of mixed kinds.
             _ => return Ok(()),
         };
+        if change == Change::Made {
+            self.followed.extend(what.version());
+        }
         self.objects.push((at, what));
         Ok(())
     }
@@ -278,6 +298,24 @@ fn time(value: &Value) -> Option<Timestamp> {
         }
         _ => None,
     }
+}
+
+/// The revisions of Leases that are only known to have been there, although their object was known before.
+fn gaps(
+    objects: &[(Option<Timestamp>, What)],
+    followed: &BTreeSet<ResourceVersion>,
+) -> Vec<ResourceVersion> {
+    let mut known = BTreeSet::new();
+    let mut gaps = Vec::new();
+    for (_, what) in objects {
+        if let (What::Lease(_, lease), Some(version)) = (what, what.version())
+            && !known.insert(&lease.metadata.uid)
+            && !followed.contains(&version)
+        {
+            gaps.push(version);
+        }
+    }
+    gaps
 }
 
 /// Gives each object, in the order of their versions, a time.

@@ -62,6 +62,8 @@ pub enum End {
     Overwritten,
     /// The Lease was deleted.
     Deleted,
+    /// In a gap of the recording.
+    Unseen,
 }
 
 /// The terms so far.
@@ -79,7 +81,9 @@ impl Tenure {
     pub fn last_sign(&self) -> Option<Moment> {
         match self.end {
             End::HandedOver | End::Released => self.ended,
-            End::Lasts | End::Replaced | End::Overwritten | End::Deleted => self.renewed,
+            End::Lasts | End::Replaced | End::Overwritten | End::Deleted | End::Unseen => {
+                self.renewed
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use elector_protocol::{
 pub(crate) use self::excuse::Excuse;
 use self::rules::Fault;
 use crate::entry::between;
-use crate::history::Beginning;
+use crate::history::{Beginning, History};
 use crate::roster::{Maker, Roster};
 use crate::tenure::{End, Moment, Tenure, Tenures, longest_gap};
 use crate::verdict::{Act, Extent, Finding, Invariant, Unjudged};
@@ -27,6 +27,9 @@ pub(crate) struct Trial<'r> {
     roster: &'r Roster,
     /// Where the history begins.
     started: Beginning,
+    /// The revisions before which others may be missing, and how many there are of this Lease.
+    gaps: &'r BTreeSet<ResourceVersion>,
+    gaps_met: Vec<ResourceVersion>,
     /// Until when the Lease may have been created before the recording began; `None` where nothing was before.
     midst: Option<Timestamp>,
     known: Option<Known>,
@@ -91,13 +94,16 @@ impl<'r> Trial<'r> {
     pub(crate) fn new(
         lease: &'r LeaseKey,
         roster: &'r Roster,
-        started: Beginning,
+        history: &'r History,
         start: Option<Timestamp>,
     ) -> Self {
+        let started = history.beginning();
         Self {
             lease,
             roster,
             started,
+            gaps: history.gaps(),
+            gaps_met: Vec::new(),
             midst: start.filter(|_| started == Beginning::Midst),
             known: None,
             answers: BTreeMap::new(),
@@ -157,8 +163,13 @@ impl<'r> Trial<'r> {
             .is_some_and(|start| !self.created_after(lease, start));
         let same = |known: &&Known| known.snapshot.uid == snapshot.uid;
         let before = self.known.as_ref().filter(same);
+        let gap = before.is_some() && self.gaps.contains(&version);
         let verdict = match before {
             _ if foreign => Ok(Act::Foreign),
+            Some(_) if gap => {
+                self.gaps_met.push(version);
+                Ok(Act::Found)
+            }
             Some(known) if restores(known, &snapshot.record) => Ok(Act::Renew),
             Some(known) => self.change(known, &snapshot, at.as_micros()),
             // A record that says nothing might as well have been created just now.
@@ -180,7 +191,7 @@ impl<'r> Trial<'r> {
         self.excuse(act, &snapshot, at);
         self.token(&snapshot, version, at);
         self.tenure(act, &snapshot, at);
-        self.remember(act, snapshot, at, midst);
+        self.remember(act, snapshot, at, midst || gap);
     }
 
     /// The Lease was deleted.
@@ -208,6 +219,14 @@ impl<'r> Trial<'r> {
             let why = "no LeaseCandidate was recorded";
             self.missing(Invariant::S7, why);
             self.missing(Invariant::S11, why);
+        }
+        if let Some(first) = self.gaps_met.first() {
+            let count = self.gaps_met.len();
+            let gaps = if count == 1 { "gap" } else { "gaps" };
+            let why = format!(
+                "what happened in {count} {gaps} of the recording, the first before revision @{first}"
+            );
+            self.missing(Invariant::S3, &why);
         }
         let tenures = self.tenures.finish();
         let led = || tenures.iter().filter(|tenure| tenure.accepted.is_some());
@@ -317,6 +336,7 @@ impl<'r> Trial<'r> {
                     Act::HandOff => End::HandedOver,
                     Act::Release => End::Released,
                     Act::GrantExpired | Act::Reserve | Act::Take => End::Replaced,
+                    Act::Found => End::Unseen,
                     _ => End::Overwritten,
                 },
                 moment,

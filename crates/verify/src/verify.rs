@@ -20,7 +20,7 @@ pub fn verify(history: &History, roster: &Roster) -> Verdict {
     let mut voices = Voice::of_each(entries, &beliefs, roster);
     let mut trials: BTreeMap<&LeaseKey, Trial<'_>> = roster
         .leases()
-        .map(|lease| (lease, Trial::new(lease, roster, history.beginning(), start)))
+        .map(|lease| (lease, Trial::new(lease, roster, history, start)))
         .collect();
     // The two kinds of objects come by different watches; their versions tell what came first.
     let mut objects: Vec<(ResourceVersion, &Entry)> = entries

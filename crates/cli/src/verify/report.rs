@@ -269,6 +269,7 @@ impl Term {
             (End::Replaced, _) => "expired",
             (End::Overwritten, _) => "overwritten",
             (End::Deleted, _) => "lease deleted",
+            (End::Unseen, _) => "not recorded",
         };
         Self {
             term: tenure.term.0,

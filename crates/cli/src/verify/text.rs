@@ -42,6 +42,18 @@ pub(super) fn of(
     text
 }
 
+/// That there are so many leases which nobody here judges.
+pub(super) fn left_out(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        1 => "\n1 other lease, which no candidate names and no token marks, is left out.\n"
+            .to_owned(),
+        count => format!(
+            "\n{count} other leases, which no candidate names and no token marks, are left out.\n"
+        ),
+    }
+}
+
 /// Writing to a text does not fail, so that no result is looked at.
 struct Lines<'t>(&'t mut String);
 

@@ -124,6 +124,51 @@ fn without_times_of_receipt_those_that_were_written_count() {
 }
 
 #[test]
+fn a_watch_that_begins_anew_leaves_a_gap() {
+    let event = |kind: &str, version| {
+        json!({"type": kind, "object": lease(version, &json!({}))}).to_string() + "\n"
+    };
+    let gaps = |text: &str| {
+        let (history, _) = read(text);
+        let versions = history.gaps().iter().map(|version| version.0);
+        versions.collect::<Vec<_>>()
+    };
+    let first = event("ADDED", 5) + &event("MODIFIED", 6);
+    assert_eq!(gaps(&first), [0; 0]);
+    assert_eq!(
+        gaps(&(first.clone() + &event("ADDED", 6) + &event("MODIFIED", 7))),
+        [0; 0]
+    );
+    assert_eq!(
+        gaps(&(first.clone() + &event("ADDED", 8) + &event("MODIFIED", 9))),
+        [8]
+    );
+    // Another recording saw what happened meanwhile.
+    let other = (5..9).fold(event("ADDED", 4), |text, version| {
+        text + &event("MODIFIED", version)
+    });
+    assert_eq!(gaps(&(first + &event("ADDED", 8) + &other)), [0; 0]);
+    let list = |version| json!({"kind": "List", "items": [lease(version, &json!({}))]}).to_string();
+    assert_eq!(gaps(&(list(5) + &list(9))), [9]);
+}
+
+#[test]
+fn a_bad_item_does_not_stop_its_list() {
+    let mut unnamed = lease(5, &json!({}));
+    unnamed["metadata"]["name"] = json!(null);
+    let list = json!({"kind": "List", "items": [unnamed, 7, lease(6, &json!({}))]});
+    let (history, complaints) = read(&list.to_string());
+    assert_eq!(history.entries().len(), 1);
+    assert_eq!(
+        complaints,
+        [
+            "f: document 1, line 1: item 1: Lease ns/: metadata.name: Required value",
+            "f: document 1, line 1: item 2: neither a Kubernetes object, nor a watch event, nor an event of a candidate",
+        ]
+    );
+}
+
+#[test]
 fn a_typed_list_lends_its_kind() {
     let mut item = candidate(5, "2026-01-01T00:00:00Z");
     for field in ["kind", "apiVersion"] {

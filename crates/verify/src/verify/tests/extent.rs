@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use elector_protocol::ResourceVersion;
 use serde_json::json;
 
 use super::story::{
@@ -137,6 +138,46 @@ fn a_recording_that_begins_in_the_midst_judges_what_follows() {
     // From nothing, it would be a Lease that was created with a holder.
     let nothing = midst.with_beginning(Beginning::Nothing);
     assert_eq!(case_of(&nothing, &roster()).findings.len(), 1);
+}
+
+#[test]
+fn what_happened_in_a_gap_is_not_judged() {
+    let story = |mut entries: Vec<Entry>| {
+        // The grant and the accept that end the term of `a` were not recorded.
+        entries.retain(|entry| {
+            !entry
+                .what
+                .version()
+                .is_some_and(|version| (13..15).contains(&version.0))
+        });
+        History::from(entries)
+    };
+    let broken = case_of(&story(crash()), &roster());
+    assert!(!broken.findings.is_empty());
+    let mut history = story(crash());
+    history.gap_before(ResourceVersion(15));
+    let case = case_of(&history, &roster());
+    assert_eq!(case.findings, []);
+    assert_eq!(unjudged(&case), [Invariant::S3]);
+    assert_eq!(
+        case.unjudged[0].why,
+        "what happened in 1 gap of the recording, the first before revision @15"
+    );
+    let ends: Vec<_> = case
+        .terms
+        .iter()
+        .map(|tenure| (tenure.holder.as_str(), &tenure.end))
+        .collect();
+    assert_eq!(ends, [("a", &End::Unseen), ("b", &End::Lasts)]);
+    // What a gap cannot explain is found all the same.
+    let mut later = crash();
+    later.push(lease(20.0, 16, &held("b", 2, 3, 18.4, 20.0), Some((14, 2))));
+    let mut later = story(later);
+    later.gap_before(ResourceVersion(15));
+    assert_eq!(
+        case_of(&later, &roster()).findings[0].invariant,
+        Invariant::S10
+    );
 }
 
 #[test]
