@@ -256,6 +256,10 @@ impl Peer {
                 Effect::Write { .. } if lame => self.tenure.handle_outcome(NOW, Outcome::Refused),
                 Effect::Write { kind, mut write } => {
                     self.quirk.send(&kind, &mut write, run);
+                    if matches!(kind, WriteKind::Release | WriteKind::HandOff(_)) {
+                        // Whoever gives the lease away while its work goes on leads until that stops (R12).
+                        self.quirk.clings = self.work != Work::Idle;
+                    }
                     self.letter = Some(Letter::Sent(kind, write));
                     witnesses |= Witnesses::TWO_LETTERS.when(!self.orphans.is_empty());
                 }

@@ -172,6 +172,115 @@ mod tests {
         }
     }
 
+    /// What must be searched whatever else is. Where a row is a switch, it comes with what is safe beside it.
+    const ROWS: [&str; 77] = [
+        "MC-S0",
+        "MC-S1",
+        "MC-S2",
+        "MC-B1",
+        "MC-S3",
+        "MC-S4",
+        "MC-S5",
+        "MC-S6",
+        "MC-S6b",
+        "MC-S6c",
+        "MC-S7",
+        "MC-S8",
+        "MC-S9",
+        "MC-S10",
+        "MC-S11",
+        "MC-S12",
+        "MC-S12b",
+        "MC-S14",
+        "MC-B3",
+        "MC-L0",
+        "MC-L1",
+        "MC-L2",
+        "MC-L3",
+        "MC-L4",
+        "MC-RT1",
+        "MC-RT2",
+        "MC-F1",
+        "MC-F2",
+        "MC-F3",
+        "MC-G1",
+        "MC-G2",
+        "MC-G3",
+        "MC-W-2-1",
+        "MC-W-2-2",
+        "MC-W-3-2",
+        "MC-W-3-3",
+        "MC-W-4-3",
+        "MC-W-4-4",
+        "MC-M1",
+        "MC-M1-off",
+        "MC-M3",
+        "MC-M4",
+        "MC-M4b",
+        "MC-M5",
+        "MC-M6",
+        "MC-M6b",
+        "MC-M7",
+        "MC-M8",
+        "MC-M9",
+        "MC-M9b",
+        "MC-M10",
+        "MC-M11",
+        "MC-M12",
+        "MC-M13",
+        "MC-M14",
+        "MC-M14b",
+        "MC-M16",
+        "MC-M17",
+        "MC-M17b",
+        "MC-M17c",
+        "MC-M19",
+        "MC-M20",
+        "MC-M21",
+        "MC-L5",
+        "MC-L6",
+        "MC-X1",
+        "MC-X2",
+        "MC-X3",
+        "MC-X4",
+        "MC-X5",
+        "MC-X6",
+        "MC-X7",
+        "MC-Y1",
+        "MC-Y2",
+        "MC-Y3",
+        "MC-Y4",
+        "MC-R0",
+    ];
+
+    #[test]
+    fn no_row_is_missing() {
+        let ids: BTreeSet<_> = runs().iter().map(|run| run.id).collect();
+        for row in ROWS {
+            assert!(ids.contains(row), "{row}");
+        }
+    }
+
+    #[test]
+    fn every_switch_is_told_of_with_its_rule() {
+        let told = include_str!("../../../ARCHITECTURE.md");
+        let rows: Vec<_> = told
+            .lines()
+            .filter_map(|line| line.strip_prefix("| MC-"))
+            .filter_map(|row| row.split_once(" |"))
+            .flat_map(|(ids, _)| ids.split(", "))
+            .map(|id| id.trim_start_matches("MC-"))
+            .collect();
+        for run in runs() {
+            let harmful = matches!(
+                run.expectation,
+                Expectation::Unsafe(_) | Expectation::Trapped
+            );
+            let told = rows.contains(&run.id.trim_start_matches("MC-"));
+            assert_eq!(harmful, told, "{}", run.id);
+        }
+    }
+
     #[test]
     fn every_shortcut_is_caught_by_some_run() {
         let caught = |shortcut| {

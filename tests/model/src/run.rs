@@ -143,6 +143,11 @@ impl Run {
         self.full == Full::Only
     }
 
+    /// Whether a full check searches more than the usual one.
+    pub fn is_bigger_in_full(&self) -> bool {
+        self.full != Full::Same
+    }
+
     /// The same run as a full check searches it.
     #[must_use]
     pub fn in_full(self) -> Self {

@@ -109,7 +109,7 @@ fn chosen(args: &Args) -> Vec<Run> {
 /// Searches every world, the bigger ones first. The reports stand in the order of the runs.
 fn check(runs: &[Run], at_a_time: Option<usize>) -> Vec<Report> {
     let mut order: Vec<usize> = (0..runs.len()).collect();
-    order.sort_by_key(|index| !runs[*index].is_full_only());
+    order.sort_by_key(|index| !runs[*index].is_bigger_in_full());
     let next = AtomicUsize::new(0);
     let reports = Mutex::new(Vec::new());
     let work = || {

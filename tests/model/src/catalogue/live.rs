@@ -58,7 +58,6 @@ fn live() -> Vec<Run> {
                 electors: 2,
                 lagging: 0,
                 best: true,
-                full: Full::Only,
                 ..safe("MC-L4", "the best, with 2 electors, asked", ASKED)
             },
         ),

@@ -73,6 +73,7 @@ fn many() -> Vec<Run> {
         },
         Run {
             electors: 2,
+            lagging: 0,
             whims: UNKNOWN,
             ..three("MC-S5", "3 candidates, 2 electors", TIDY)
         },
@@ -82,7 +83,7 @@ fn many() -> Vec<Run> {
             ..three(
                 "MC-G2",
                 "3 candidates, hand-offs, holders that let go",
-                BASE,
+                TIDY,
             )
         },
         met(
@@ -99,6 +100,7 @@ fn many() -> Vec<Run> {
             returns,
             Run {
                 electors: 2,
+                lagging: 0,
                 releases: true,
                 whims: Whims {
                     deletions: 1,
@@ -169,7 +171,6 @@ fn absence() -> Vec<Run> {
             Run {
                 electors: 2,
                 whims: DELETED_TWICE,
-                full: Full::Grows(WORST, 1),
                 ..safe("MC-Y1", "all rules, 2 electors, 2 deletions", TIDY)
             },
         ),
