@@ -104,8 +104,12 @@ impl LeaseRecord {
     }
 
     /// Whether a marked candidate accepted this very term (R8, R14).
+    ///
+    /// The elector that is built into kube-apiserver grants without counting the term and leaves annotations alone, so
+    /// the token of the holder before stays there and names the term. But it clears acquireTime, which an accept of
+    /// ours always leaves set: a token without one is that of an earlier holder.
     pub fn has_token(&self) -> bool {
-        self.token.is_some() && self.token_term == Some(self.term)
+        self.token.is_some() && self.token_term == Some(self.term) && self.acquire_time.is_some()
     }
 
     /// Whether `other` is the same record for a stop-watch: same holder, term, renewal time and duration (R4).

@@ -66,6 +66,39 @@ fn a_term_of_an_earlier_life_of_this_name_is_left_to_expire() {
     assert_eq!(world.told, [lost(Loss::NewTerm)]);
 }
 
+/// The built-in elector counts no term and leaves the token of a holder that crashed in place: its next electee took
+/// the record for a term of another life of its name, never accepted, and was never granted anew.
+#[test]
+fn a_grant_of_the_built_in_elector_after_a_crash_is_accepted() {
+    let mut crashed = World::leading();
+    let before = crashed.record().clone();
+    crashed.now = crashed.now.after(seconds(30.0));
+    crashed.take_over_as_builtin("me");
+    let granted = crashed.store.lease.clone().unwrap();
+    assert_eq!(
+        (granted.record.term, granted.record.token),
+        (before.term, before.token)
+    );
+    let mut next = World::new();
+    next.store = crashed.store.clone();
+    next.now = crashed.now;
+    next.watch();
+    let token = Token(granted.version);
+    assert_eq!(next.told, [Told::Start(before.term, token)]);
+    assert!(Some(token) > before.token);
+    let accepted = next.record().clone();
+    assert_eq!(accepted.acquire_time, accepted.renew_time);
+    // From here on the term is one like any other: a second life of the name leaves it alone, its holder renews it.
+    let mut second = World::new();
+    second.store = next.store.clone();
+    second.watch();
+    second.pass(seconds(30.0));
+    assert!(second.sent.is_empty());
+    next.pass(seconds(4.0));
+    assert_eq!(next.sent, [WriteKind::Accept, WriteKind::Renew]);
+    assert_eq!(next.record().acquire_time, accepted.acquire_time);
+}
+
 #[test]
 fn belief_counts_from_the_send_and_not_from_the_reply() {
     let mut world = World::new();

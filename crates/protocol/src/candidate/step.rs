@@ -157,10 +157,12 @@ impl Tenure {
         Some(Effect::Write { kind, write })
     }
 
-    /// The record of this holder's term: everything that is not the holder's own is carried over.
+    /// The record of this holder's term: everything that is not the holder's own is carried over, and acquireTime is
+    /// set where the grant was one of the built-in elector, which has none.
     fn renewed(&self, record: &LeaseRecord, token: Token, at: Timestamp) -> LeaseRecord {
         LeaseRecord {
             duration_seconds: Some(wire_seconds(self.config.timing.lease_duration)),
+            acquire_time: record.acquire_time.or(Some(at)),
             renew_time: Some(at),
             token: Some(token),
             token_term: Some(record.term),

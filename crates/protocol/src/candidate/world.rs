@@ -167,6 +167,20 @@ impl World {
             .edit(|record| record.granted(identity(to), window, at));
     }
 
+    /// A take-over by the elector that is built into kube-apiserver: it clears acquireTime and the preference, counts no
+    /// term and leaves annotations alone.
+    pub(super) fn take_over_as_builtin(&mut self, to: &str) {
+        let at = wall_at(self.now);
+        self.store.edit(|record| LeaseRecord {
+            holder: Some(identity(to)),
+            duration_seconds: Some(5),
+            acquire_time: None,
+            renew_time: Some(at),
+            preferred_holder: None,
+            ..record.clone()
+        });
+    }
+
     pub(super) fn prefer(&mut self, whom: Option<&str>) {
         self.store
             .edit(|record| record.preferring(whom.map(identity), None));

@@ -140,9 +140,10 @@ fn audit_candidate(
         return Err(Violation::NotItsOwn);
     }
     if !before.has_token() {
+        // A grant of the built-in elector has no acquireTime; its accept sets one.
         let accepted = after.has_token()
             && after.renew_time != before.renew_time
-            && after.acquire_time == before.acquire_time;
+            && after.acquire_time == before.acquire_time.or(after.renew_time);
         return if accepted {
             Ok(Move::Accept)
         } else {
