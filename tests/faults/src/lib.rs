@@ -43,6 +43,6 @@ pub use register::{Operation, Register, Shelf};
 pub use request::{Request, USAGE};
 pub use subject::{Programs, Subject};
 pub use suite::{Results, play};
-pub use table::{table, told_by_subject};
+pub use table::{at_a_glance, table, told_by_subject};
 pub use testimony::{AT_WORK, Order, Testimony};
 pub use weather::Weather;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use xtask::paths;
 
 use crate::suite::Results;
-use crate::table::{table, told_by_subject};
+use crate::table::{at_a_glance, table, told_by_subject};
 
 /// Where it goes, from the root of the workspace.
 const FILE: &str = "docs/proofs/faults.md";
@@ -23,10 +23,11 @@ each does an operation every 50 ms at a register, directly. Everything below is 
 
 * **ours**: candidates of the crate `elector-candidate`, elected by `elector run`; each asks `is_leader()` right before
   an operation. **command**: a command of `elector candidate -- CMD`, which cannot ask and never ends by itself; it is
-  stopped together with its wrapper, as a container is. **coordinated**: unmodified client-go with `Coordinated: true`, elected by `elector run`. **plain**:
-  unmodified client-go that takes the Lease by itself. Both work until the context of `OnStartedLeading` ends, as
-  documented. **single**: one process without any election; what it loses is the yardstick of *never worse than one
-  replica*. It does not need the API server, so that only what happens to the process or its work concerns it.
+  stopped together with its wrapper, as a container is. **coordinated**: unmodified client-go with `Coordinated: true`,
+  elected by `elector run`. **plain**: unmodified client-go that takes the Lease by itself. Both work until the context
+  of `OnStartedLeading` ends, as documented. **single**: one process without any election; what it loses is the
+  yardstick of *never worse than one replica*. It does not need the API server, so that only what happens to the process
+  or its work concerns it.
 * **two believers**: for how long two clients were at work at the same time. At work is who does operations no more than
   1 s apart; the maximum over the runs.
 * **stale operations**: those that came after one of a newer leader, so those that do harm where nothing compares
@@ -44,6 +45,9 @@ leader is refused, if there is a stale operation where no process was stopped (w
 between the question and the deed), if nobody works in the end, or if a process ends that was not killed. The same for
 command, but where it was stopped it may do up to 20 operations in a second until its wrapper has ended it. The numbers
 of the others are recorded and not judged.
+
+Each run leaves its raw data in `target/faults`: `results.jsonl`, and for each cell the operations as the register took
+them, the revisions of the Lease as `elector verify` reads them, and the logs of all processes.
 ";
 
 /// Writes the tables into the documentation.
@@ -60,11 +64,12 @@ pub fn record(results: &Results) -> Result<()> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let text = format!(
         "{WORDS}\nKubernetes {}, {processors} processors, {} runs in {:.0} s: {passed} passed, {failed} failed.\n\n\
-         ## Over all faults\n\n{}\n## Fault by fault\n\n{}",
+         ## Over all faults\n\n{}\n## At a glance\n\n{}\n## Fault by fault\n\n{}",
         results.kubernetes,
         results.outcomes.len(),
         results.took.as_secs_f64(),
         told_by_subject(&results.outcomes),
+        at_a_glance(&results.outcomes),
         table(&results.outcomes),
     );
     fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))

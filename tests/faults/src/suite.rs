@@ -14,6 +14,7 @@ use kube::{Client, Config};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
 use xtask::cluster::{Cluster, Options};
+use xtask::release::Release;
 
 use crate::cell::{Cell, Outcome};
 use crate::register::Register;
@@ -52,7 +53,7 @@ pub async fn play(
     let cluster = spawn_blocking(|| Cluster::start(&Options::default())).await??;
     let client = client(&cluster.kubeconfig()).await?;
     let ground = Arc::new(Ground {
-        recorder: Recorder::start(&client, CandidateApi::V1Beta1).await?,
+        recorder: Recorder::start(&client, candidates(cluster.release())?).await?,
         client,
         kubeconfig: cluster.kubeconfig(),
         register: Register::open().await?,
@@ -143,6 +144,15 @@ fn save(outcomes: &[Outcome], path: &Path) -> Result<()> {
         writeln!(text)?;
     }
     fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))
+}
+
+/// The LeaseCandidates of that release.
+fn candidates(release: Release) -> Result<CandidateApi> {
+    let version = release.candidate_api();
+    let version =
+        version.with_context(|| format!("Kubernetes {release} has no LeaseCandidates"))?;
+    CandidateApi::of_api_version(&format!("coordination.k8s.io/{version}"))
+        .with_context(|| format!("coordination.k8s.io/{version} is unknown"))
 }
 
 async fn client(kubeconfig: &Path) -> Result<Client> {

@@ -16,8 +16,9 @@ pub fn table(outcomes: &[Outcome]) -> String {
     for fault in FAULTS {
         let mut first = true;
         for subject in Subject::ALL {
-            let of = |one: &&Outcome| one.fault == fault.name && one.subject == subject;
-            let runs: Vec<&Outcome> = outcomes.iter().filter(of).collect();
+            let runs = runs(outcomes, |one| {
+                one.fault == fault.name && one.subject == subject
+            });
             if runs.is_empty() {
                 continue;
             }
@@ -35,6 +36,39 @@ pub fn table(outcomes: &[Outcome]) -> String {
     text
 }
 
+/// One line for each fault: for how long there were two believers, and what was done.
+pub fn at_a_glance(outcomes: &[Outcome]) -> String {
+    let mut text = String::from("| two believers, work done |");
+    for subject in Subject::ALL {
+        // Writing to a String does not fail.
+        let _ = write!(text, " {subject} |");
+    }
+    let _ = writeln!(text, "\n|---|{}", "--:|".repeat(Subject::ALL.len()));
+    for fault in FAULTS {
+        if !outcomes.iter().any(|one| one.fault == fault.name) {
+            continue;
+        }
+        let _ = write!(text, "| {} |", fault.tells);
+        for subject in Subject::ALL {
+            let runs = runs(outcomes, |one| {
+                one.fault == fault.name && one.subject == subject
+            });
+            let worst = Testimony::worst(runs.iter().map(|one| &one.testimony));
+            let _ = match (runs.is_empty(), worst.two_believers > 0.0) {
+                (true, _) => write!(text, " |"),
+                (false, false) => write!(text, " {:.0} % |", worst.work),
+                (false, true) => write!(
+                    text,
+                    " **{:.1} s**, {:.0} % |",
+                    worst.two_believers, worst.work
+                ),
+            };
+        }
+        text.push('\n');
+    }
+    text
+}
+
 /// One line for each subject, over all faults.
 pub fn told_by_subject(outcomes: &[Outcome]) -> String {
     let mut text = String::from(
@@ -42,15 +76,16 @@ pub fn told_by_subject(outcomes: &[Outcome]) -> String {
          work done |\n|---|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for subject in Subject::ALL {
-        let runs: Vec<&Outcome> = outcomes
-            .iter()
-            .filter(|one| one.subject == subject)
-            .collect();
+        let runs = runs(outcomes, |one| one.subject == subject);
         if !runs.is_empty() {
             let _ = writeln!(text, "| {subject} | {} | {} |", runs.len(), line(&runs));
         }
     }
     text
+}
+
+fn runs(outcomes: &[Outcome], wanted: impl Fn(&Outcome) -> bool) -> Vec<&Outcome> {
+    outcomes.iter().filter(|one| wanted(one)).collect()
 }
 
 fn line(runs: &[&Outcome]) -> String {
@@ -64,4 +99,44 @@ fn line(runs: &[&Outcome]) -> String {
         worst.worst_gap,
         worst.work
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(fault: &'static str, subject: Subject, two_believers: f64, work: f64) -> Outcome {
+        Outcome {
+            fault,
+            subject,
+            run: 0,
+            phase: 0.5,
+            testimony: Testimony {
+                two_believers,
+                work,
+                ..Testimony::default()
+            },
+            faults: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn rows_stand_in_the_order_of_the_faults_and_runs_are_put_together() {
+        let outcomes = [
+            outcome("killed", Subject::Plain, 1.0, 50.0),
+            outcome("killed", Subject::Plain, 2.5, 70.0),
+            outcome("none", Subject::Ours, 0.0, 100.0),
+        ];
+        let glance = at_a_glance(&outcomes);
+        assert!(
+            glance.ends_with(
+                "| no fault | 100 % | | | | |\n\
+                 | leader killed, for good | | | | **2.5 s**, 60 % | |\n"
+            ),
+            "{glance}"
+        );
+        let table = table(&outcomes);
+        assert!(table.contains("| plain | 2 | 2.5 s | 0 |"), "{table}");
+        assert!(told_by_subject(&outcomes).contains("| ours | 1 | 0.0 s |"));
+    }
 }

@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use elector_faults::{Programs, Request, USAGE, play, record, table, told_by_subject};
-use xtask::binaries;
-use xtask::release::Release;
+use elector_faults::{Programs, Request, USAGE, at_a_glance, play, record, table, told_by_subject};
+use xtask::binaries::{self, Toolbox};
 
 fn main() -> ExitCode {
     match run() {
@@ -50,7 +49,9 @@ fn run() -> Result<bool> {
         elector: Programs::elector()?,
         guarded: PathBuf::from(env!("CARGO_BIN_EXE_guarded")),
         client_go: interop
-            .then(|| binaries::client_go_candidate(Release::DEFAULT))
+            .then(|| {
+                Toolbox::new(None).and_then(|tools| binaries::client_go_candidate(tools.release()))
+            })
             .transpose()?,
     };
     if !interop {
@@ -67,7 +68,8 @@ fn run() -> Result<bool> {
         .enable_all()
         .build()?;
     let results = runtime.block_on(play(&cells, programs, &folder, request.jobs, request.seed))?;
-    println!("\n{}", table(&results.outcomes));
+    println!("\n{}", at_a_glance(&results.outcomes));
+    println!("{}", table(&results.outcomes));
     println!("{}", told_by_subject(&results.outcomes));
     println!("raw data: {}", folder.join("results.jsonl").display());
     let (passed, failed) = results.counts();
