@@ -399,3 +399,19 @@ fn filters_leave_others_out() {
     assert_eq!(of(&["-n", "elsewhere"]), 0);
     assert_eq!(of(&["--lease", "other"]), 0);
 }
+
+#[test]
+fn an_excused_overlap_names_the_write_that_excuses_it() {
+    let declared = GRANT_AFTER_CRASH.to_string();
+    let output = run(&["-f", "-", "--foreign", &declared], &spoilt());
+    let text = text(&output.stdout);
+    for line in [
+        "shop/web: at most one leader at a time: NOT HELD after the write of @231 for 3 terms of 2 leaders",
+        "  excused: S1 at most one leader at a time\n",
+        "  excused by the write of revision @231: S1 at 2026-11-20T08:25:07.454422Z: two may have believed at once: \
+         web-2 could lead for 1.851 s longer when web-0 began\n",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    assert_eq!(output.status.code(), Some(0));
+}

@@ -276,9 +276,14 @@ impl<'a> Claims<'a> {
                 if early.to.is_some_and(|end| end <= late.from) {
                     break; // and all that begin later
                 }
-                let tolerance = match (early.traced, late.traced) {
-                    (true, true) => self.limits.work,
-                    _ => self.limits.sight,
+                let traced = early.traced && late.traced;
+                if early.name == late.name && !traced {
+                    continue; // whoever begins a term has left its last one
+                }
+                let tolerance = if traced {
+                    self.limits.work
+                } else {
+                    self.limits.sight
                 };
                 let longer = early.to.map(|end| between(late.from, end));
                 if longer.is_some_and(|longer| longer <= tolerance) {

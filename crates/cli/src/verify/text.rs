@@ -68,12 +68,15 @@ impl Lines<'_> {
     fn head(&mut self, lease: &LeaseKey, case: &Case) {
         let extent = &case.extent;
         let said = match one_leader(case) {
-            Answer::Refuted => "REFUTED",
-            Answer::NotJudged => "not proven",
-            Answer::Excused => "held, but for what a stranger's write excuses",
-            Answer::Held if extent.terms == 0 => "nobody led",
-            Answer::Held if !case.findings.is_empty() => "held",
-            Answer::Held => "proven",
+            Answer::Refuted => "REFUTED".to_owned(),
+            Answer::NotJudged => "not proven".to_owned(),
+            Answer::Excused => match case.excused.first() {
+                Some(excused) => format!("NOT HELD after the write of @{}", excused.by),
+                None => "excused".to_owned(),
+            },
+            Answer::Held if extent.terms == 0 => "nobody led".to_owned(),
+            Answer::Held if !case.findings.is_empty() => "held".to_owned(),
+            Answer::Held => "proven".to_owned(),
         };
         let count = |count: usize, one: &str, many: &str| {
             format!("{count} {}", if count == 1 { one } else { many })

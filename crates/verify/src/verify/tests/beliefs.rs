@@ -6,8 +6,8 @@ use elector_protocol::{LeaseKey, ResourceVersion};
 use serde_json::json;
 
 use super::story::{
-    a_leads, and_then, assert_fault, candidate, event, faults, held, judge, key, lease, of_term,
-    roster, verdict, wire,
+    a_leads, and_then, assert_fault, candidate, event, faults, gone, held, judge, key, lease,
+    of_term, roster, verdict, wire,
 };
 use crate::{Entry, EventKind, History, Invariant, Level, Roster, Traces, What, verify};
 
@@ -222,6 +222,25 @@ fn without_a_trace_belief_lasts_as_long_as_the_lease_allows() {
     assert_eq!(judge(&untraced(), &roster), [""; 0]);
     roster.limits.drift = 1.2;
     assert_eq!(judge(&untraced(), &roster).len(), 1);
+}
+
+#[test]
+fn without_a_trace_one_name_is_one_life() {
+    let mut story = a_leads();
+    story.remove(5);
+    let story = and_then(
+        story,
+        [
+            gone(lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), Some((11, 1)))),
+            lease(18.2, 15, &json!({"holderIdentity": ""}), None),
+            candidate(18.3, 16, "a", 18.3),
+            lease(18.3, 17, &held("a", 1, 5, 18.3, 18.3), None),
+            lease(18.4, 18, &held("a", 1, 15, 18.3, 18.4), Some((17, 1))),
+        ],
+    );
+    let mut roster = roster();
+    roster.limits.renew_deadline = Some(Duration::from_secs(20));
+    assert_eq!(judge(&story, &roster), [""; 0]);
 }
 
 #[test]
