@@ -239,7 +239,6 @@ impl Builtin {
 
     /// The write to perform now. After one, [`Self::handle_outcome`] is owed before the next.
     pub(crate) fn poll(&mut self, now: Instant, wall: Timestamp) -> Option<Act> {
-        let longest = self.longest;
         let Mode::Replace(campaign) = &mut self.mode else {
             return None;
         };
@@ -266,11 +265,8 @@ impl Builtin {
                     ..record.clone()
                 }
             }
-            // Another elector keeps the built-in one quiet just as well.
-            Some(holder)
-                if !is_stranger(holder)
-                    && now < since.after(record.duration().unwrap_or(longest)) =>
-            {
+            // Another elector keeps the built-in one quiet just as well, while it lives.
+            Some(holder) if !is_stranger(holder) && now < since.after(campaign.missed(record)) => {
                 return None;
             }
             _ => record.granted(campaign.me.clone(), campaign.timing.lease_duration, at),
@@ -290,6 +286,9 @@ impl Builtin {
         }
         if let Mode::Replace(campaign) = &self.mode {
             wakes.extend(campaign.deadline());
+            if let Lock::Present { snapshot, since } = &self.lock {
+                wakes.push(since.after(campaign.missed(&snapshot.record)));
+            }
             if !campaign.in_flight {
                 wakes.push(campaign.retry_at);
                 wakes.extend(campaign.renew_at());
@@ -353,6 +352,16 @@ impl Campaign {
 
     fn deadline(&self) -> Option<Instant> {
         Some(self.applied?.after(self.timing.renew_deadline))
+    }
+
+    /// How long the record of another elector may stay as it is before the lock is taken over from it: longer than a
+    /// renewal takes to come, and much shorter than its duration. The built-in controller has been waiting for that
+    /// since the renewal; whoever starts after a crash has seen the record later, and would always come second.
+    fn missed(&self, record: &LeaseRecord) -> Duration {
+        let missed = self.timing.renew_deadline / 2;
+        record
+            .duration()
+            .map_or(missed, |duration| duration.min(missed))
     }
 
     fn renew_at(&self) -> Option<Instant> {
