@@ -79,7 +79,7 @@ struct Outcome {
 const JOBS: usize = 20;
 
 /// How many clusters there may be beside the shared ones.
-const OWN_CLUSTERS: usize = 3;
+const OWN_CLUSTERS: usize = 5;
 
 /// Set to `1`, it keeps the logs of a run in which nothing failed too.
 const KEEP_LOGS: &str = "ELECTOR_KEEP_LOGS";
