@@ -45,6 +45,9 @@ pub enum Conflict {
 /// Which strategy supersedes which, and the first candidate by name that says so.
 type Edges<'a> = BTreeMap<&'a Strategy, BTreeMap<&'a Strategy, &'a Identity>>;
 
+/// How many wishes of a conflict are told one by one.
+const NAMED: usize = 8;
+
 // === impl Resolution ===
 
 impl Resolution {
@@ -200,6 +203,11 @@ impl Conflict {
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let comma = |index| if index > 0 { "," } else { "" };
+        // As many as fit into a line: each candidate may bring a strategy of its own.
+        let more = |f: &mut fmt::Formatter<'_>, count: usize| match count.saturating_sub(NAMED) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        };
         match self {
             Self::Wishes { binary, wishes } => {
                 match binary {
@@ -207,28 +215,30 @@ impl fmt::Display for Conflict {
                     None => f.write_str("candidates without a binary version")?,
                 }
                 f.write_str(" disagree on the strategy:")?;
-                for (index, (strategy, name)) in wishes.iter().enumerate() {
+                for (index, (strategy, name)) in wishes.iter().take(NAMED).enumerate() {
                     write!(f, "{} {name} wants {strategy}", comma(index))?;
                 }
+                more(f, wishes.len())
             }
             Self::Unrelated { firsts } => {
                 f.write_str(
                     "candidates list different strategies first and none supersedes the others:",
                 )?;
-                for (index, (strategy, name)) in firsts.iter().enumerate() {
+                for (index, (strategy, name)) in firsts.iter().take(NAMED).enumerate() {
                     write!(f, "{} {name} wants {strategy}", comma(index))?;
                 }
+                more(f, firsts.len())
             }
             Self::Circle { steps } => {
                 f.write_str(
                     "candidates contradict one another on which strategy supersedes which:",
                 )?;
-                for (index, (above, below, name)) in steps.iter().enumerate() {
+                for (index, (above, below, name)) in steps.iter().take(NAMED).enumerate() {
                     write!(f, "{} {name} lists {above} before {below}", comma(index))?;
                 }
+                more(f, steps.len())
             }
         }
-        Ok(())
     }
 }
 

@@ -420,14 +420,40 @@ impl fmt::Display for Reason {
     }
 }
 
+/// Names, as many as fit into a line: a lease may have thousands of candidates.
 struct List<'a>(&'a [Identity]);
+
+impl List<'_> {
+    const NAMED: usize = 8;
+}
 
 impl fmt::Display for List<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, name) in self.0.iter().enumerate() {
+        for (index, name) in self.0.iter().take(Self::NAMED).enumerate() {
             let comma = if index > 0 { ", " } else { "" };
             write!(f, "{comma}{name}")?;
         }
-        Ok(())
+        match self.0.len().saturating_sub(Self::NAMED) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_fits_into_a_line_whoever_is_silent() {
+        let names = |count: usize| {
+            let name = |index| Identity::new(format!("c-{index}")).unwrap();
+            Reason::NobodyAnswers((0..count).map(name).collect()).to_string()
+        };
+        assert_eq!(names(2), "no candidate answers: c-0, c-1");
+        assert_eq!(
+            names(5000),
+            "no candidate answers: c-0, c-1, c-2, c-3, c-4, c-5, c-6, c-7 and 4992 more"
+        );
     }
 }

@@ -217,3 +217,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_conflict_of_thousands_fits_into_a_line() {
+    let name = |index: usize| Identity::new(format!("c-{index:04}")).unwrap();
+    let spec = |index: usize| CandidateSpec::parse("1.0.0", "1.0.0", &format!("a/s{index:04}"));
+    let specs: Vec<_> = (0..5000)
+        .map(|index| (name(index), spec(index).unwrap()))
+        .collect();
+    let resolution = Resolution::of(specs.iter().map(|(name, spec)| (name, spec)));
+    let Resolution::Conflict(conflict) = resolution else {
+        panic!("{resolution:?}");
+    };
+    let text = conflict.to_string();
+    assert!(
+        text.ends_with(" c-0007 wants a/s0007 and 4992 more"),
+        "{text}"
+    );
+}
