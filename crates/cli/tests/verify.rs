@@ -114,6 +114,31 @@ fn a_recording_is_proven() {
     assert_eq!(output.status.code(), Some(0));
 }
 
+/// client-go's go-0 was stopped by SIGSTOP until web-1 led, and then went on: it led on for 1.1 s beside web-1, and until
+/// it was elected again it led without a lease.
+#[test]
+fn a_client_go_leader_that_was_paused_refutes_it() {
+    let output = run(&["-f", "client-go.json"], "");
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(
+        text(&output.stdout),
+        std::fs::read_to_string(format!("{FOLDER}/client-go.txt")).unwrap()
+    );
+    assert_eq!(output.status.code(), Some(1));
+    // Without the work trace, its Lease looks as it should, and tells nothing of how long it led.
+    let watch = std::fs::read_to_string(format!("{FOLDER}/client-go.json")).unwrap();
+    let watch: Vec<&str> = watch
+        .lines()
+        .filter(|line| line.contains("\"object\""))
+        .collect();
+    let output = run(&["-f", "-"], &watch.join("\n"));
+    assert!(
+        text(&output.stdout)
+            .contains("not judged: S1 at most one leader at a time: how long go-0 led")
+    );
+    assert_eq!(output.status.code(), Some(2));
+}
+
 #[test]
 fn what_kubectl_prints_is_enough() {
     let mut documents = kept("watch.json");
