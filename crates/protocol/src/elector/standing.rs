@@ -1,5 +1,7 @@
 //! How the candidates of a lease stand: who is eligible, in which order, and why.
 
+use std::collections::BTreeSet;
+
 use crate::candidacy::{Candidate, Rejection};
 use crate::elector::election::{Election, Settings};
 use crate::names::Identity;
@@ -33,12 +35,18 @@ pub struct Standing {
 // === impl Election ===
 
 impl Election {
-    /// How the candidates stand at `now`.
-    pub fn standings(&self, now: Instant, settings: &Settings) -> StandingReport {
-        let strategy = match self.resolve(now, settings) {
+    /// The strategy that the lease is elected under at `now`, `None` when the candidates disagree or none has a valid
+    /// wish.
+    pub fn strategy(&self, now: Instant, settings: &Settings) -> Option<Strategy> {
+        match self.resolve(now, settings) {
             Resolution::One(strategy) => Some(strategy),
             Resolution::NoWish | Resolution::Conflict(_) => None,
-        };
+        }
+    }
+
+    /// How the candidates stand at `now`.
+    pub fn standings(&self, now: Instant, settings: &Settings) -> StandingReport {
+        let strategy = self.strategy(now, settings);
         let ranking = strategy.as_ref().and_then(Strategy::ranking);
         let incumbent = self.lease().and_then(|lease| lease.record.holder.as_ref());
         let contenders =
@@ -66,11 +74,12 @@ impl Election {
                 reason,
             });
         }
+        let ranked: BTreeSet<&Identity> = contenders
+            .iter()
+            .map(|contender| &contender.candidate.name)
+            .collect();
         for candidate in self.candidates() {
-            if candidates
-                .iter()
-                .any(|ranked| ranked.name == candidate.name)
-            {
+            if ranked.contains(&candidate.name) {
                 continue;
             }
             let rejection = rejection(candidate, ranking);
