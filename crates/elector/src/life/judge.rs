@@ -180,6 +180,6 @@ impl Life {
 
 /// Whether the built-in controller would decide about this lease: all but those whose strategy is somebody else's.
 fn is_builtin_affair(election: &Election, now: Instant, settings: &Settings) -> bool {
-    let strategy = election.standings(now, settings).strategy;
+    let strategy = election.strategy(now, settings);
     strategy.is_none_or(|strategy| strategy.as_str() == Strategy::OLDEST_EMULATION_VERSION)
 }
