@@ -129,35 +129,26 @@ fn note_first<'a>(
 }
 
 /// A circle, if there is one; always the same one, whatever the order of the candidates.
+///
+/// One object may list a hundred thousand strategies, so nothing here looks at each pair of them.
 fn circle(edges: &Edges<'_>) -> Option<Vec<(Strategy, Strategy, Identity)>> {
-    // Whatever is superseded only by what is gone is no part of a circle, and goes too.
-    let mut left: BTreeSet<&Strategy> = edges.keys().copied().collect();
-    loop {
-        let held: BTreeSet<_> = left
-            .iter()
-            .filter_map(|above| edges.get(above))
-            .flat_map(BTreeMap::keys)
-            .copied()
-            .collect();
-        let before = left.len();
-        left.retain(|strategy| held.contains(strategy));
-        if left.len() == before {
-            break;
+    let left = entangled(edges);
+    // The first of those that supersede it.
+    let mut above: BTreeMap<&Strategy, &Strategy> = BTreeMap::new();
+    for strategy in &left {
+        for below in edges.get(strategy).into_iter().flat_map(BTreeMap::keys) {
+            above.entry(below).or_insert(strategy);
         }
     }
     // Each that is left is superseded by another that is left: going up, one is met twice.
     let mut path = vec![*left.first()?];
+    let mut met = BTreeMap::from([(*left.first()?, 0)]);
     let start = loop {
-        let below = *path.last()?;
-        let above = *left.iter().find(|above| {
-            edges
-                .get(*above)
-                .is_some_and(|edges| edges.contains_key(below))
-        })?;
-        if let Some(start) = path.iter().position(|met| *met == above) {
+        let next = *above.get(path.last()?)?;
+        if let Some(start) = met.insert(next, path.len()) {
             break start;
         }
-        path.push(above);
+        path.push(next);
     };
     let mut round: Vec<&Strategy> = path.split_off(start);
     round.reverse();
@@ -178,18 +169,39 @@ fn circle(edges: &Edges<'_>) -> Option<Vec<(Strategy, Strategy, Identity)>> {
         .collect()
 }
 
+/// The strategies that supersede something and are superseded, in the end, by a circle. What is superseded only by
+/// what is gone is no part of one, and goes too.
+fn entangled<'a>(edges: &Edges<'a>) -> BTreeSet<&'a Strategy> {
+    let mut holders: BTreeMap<&Strategy, usize> = BTreeMap::new();
+    for below in edges.values().flat_map(BTreeMap::keys) {
+        *holders.entry(below).or_default() += 1;
+    }
+    let mut left: BTreeSet<&Strategy> = edges.keys().copied().collect();
+    let mut free: Vec<&Strategy> = left.iter().copied().collect();
+    free.retain(|strategy| !holders.contains_key(strategy));
+    while let Some(gone) = free.pop() {
+        left.remove(gone);
+        for below in edges.get(gone).into_iter().flat_map(BTreeMap::keys) {
+            let Some(count) = holders.get_mut(below) else {
+                continue;
+            };
+            *count -= 1;
+            if *count == 0 && edges.contains_key(below) {
+                free.push(below);
+            }
+        }
+    }
+    left
+}
+
 // === impl Conflict ===
 
 impl Conflict {
     /// Whether this candidate takes part in it: without those that do, it would be over.
     pub fn concerns(&self, candidate: &CandidateSpec) -> bool {
-        let lists = |strategy: &Strategy| {
-            let rest = candidate.supersedes.iter().flatten();
-            [&candidate.strategy]
-                .into_iter()
-                .chain(rest)
-                .any(|listed| listed == strategy)
-        };
+        let rest = candidate.supersedes.iter().flatten();
+        let listed: BTreeSet<&Strategy> = [&candidate.strategy].into_iter().chain(rest).collect();
+        let lists = |strategy: &Strategy| listed.contains(strategy);
         match self {
             Self::Wishes { binary, .. } => candidate.binary == *binary,
             Self::Unrelated { firsts } => firsts.keys().any(lists),

@@ -235,3 +235,21 @@ fn a_conflict_of_thousands_fits_into_a_line() {
         "{text}"
     );
 }
+
+/// An object of a megabyte lists a hundred thousand strategies. Looking at each pair of them stopped every election.
+#[test]
+fn a_list_as_long_as_an_object_can_hold_is_resolved_at_once() {
+    let strategies: Vec<_> = (0..100_000).map(|index| format!("a/s{index:06}")).collect();
+    let chain = CandidateSpec::parse_list("", "", &strategies).unwrap();
+    let turned = [strategies[99_999].clone(), strategies[0].clone()];
+    let turned = CandidateSpec::parse_list("", "", &turned).unwrap();
+    let (first, second) = (name("a"), name("b"));
+    let resolution = Resolution::of([(&first, &chain)]);
+    assert_eq!(resolution, Resolution::One(chain.strategy.clone()));
+    let resolution = Resolution::of([(&first, &chain), (&second, &turned)]);
+    let Resolution::Conflict(conflict) = resolution else {
+        panic!("{resolution:?}");
+    };
+    assert!(conflict.concerns(&chain) && conflict.concerns(&turned));
+    assert!(conflict.to_string().ends_with(" and 99992 more"));
+}
