@@ -1,18 +1,18 @@
 //! The trial of a Lease's revisions, one after the other: was each a move that the rules allow?
 
 mod excuse;
+mod memory;
 mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use elector_api::{Lease, LeaseCandidate};
-use elector_protocol::elector::{Actor, Move, audit};
 use elector_protocol::{
-    Identity, LeaseKey, LeaseRecord, LeaseSnapshot, Occupancy, ResourceVersion, Term, Timestamp,
-    Token, Uid,
+    Identity, LeaseKey, LeaseRecord, LeaseSnapshot, ResourceVersion, Term, Timestamp, Token, Uid,
 };
 
 pub(crate) use self::excuse::Excuse;
+use self::memory::{Known, restores};
 use self::rules::Fault;
 use crate::entry::between;
 use crate::history::{Beginning, History};
@@ -55,16 +55,6 @@ pub(crate) struct Outcome {
     pub(crate) extent: Extent,
     /// The first and the last revision.
     pub(crate) seen: Option<(Timestamp, Timestamp)>,
-}
-
-/// The newest revision of the Lease.
-#[derive(Debug)]
-struct Known {
-    snapshot: LeaseSnapshot,
-    /// When this record, not this revision, was first seen; `None` where it is older than the recording.
-    since: Option<Timestamp>,
-    /// Where strangers wrote it: what they wrote over.
-    written_over: Option<LeaseRecord>,
 }
 
 /// When a candidate was last heard of.
@@ -353,54 +343,4 @@ impl<'r> Trial<'r> {
             self.tenures.held(after, moment, maker, own);
         }
     }
-
-    fn remember(&mut self, act: Act, snapshot: LeaseSnapshot, at: Timestamp, midst: bool) {
-        let since = match &self.known {
-            Some(known)
-                if known.snapshot.uid == snapshot.uid
-                    && known.snapshot.record.same_record(&snapshot.record) =>
-            {
-                known.since
-            }
-            _ => (!midst).then_some(at),
-        };
-        match snapshot.record.occupancy() {
-            Occupancy::Held(_) => self.owed = Some((snapshot.record.clone(), since)),
-            // Also where a stranger made it look so, which shortens a duration: S1 is excused.
-            Occupancy::Released => self.owed = None,
-            // Deleted, or blanked by a stranger: the holder may still believe.
-            Occupancy::Unproven => {}
-        }
-        let written_over = self.known.take().and_then(|known| match act {
-            Act::Foreign => Some(known.written_over.unwrap_or(known.snapshot.record)),
-            Act::Signal => known.written_over,
-            _ => None,
-        });
-        self.known = Some(Known {
-            snapshot,
-            since,
-            written_over,
-        });
-    }
-}
-
-/// Whether the holder of a term that strangers wrote on renews it as it was, with its duration and its token.
-fn restores(known: &Known, after: &LeaseRecord) -> bool {
-    let Some(own) = &known.written_over else {
-        return false;
-    };
-    let Some(holder) = &own.holder else {
-        return false;
-    };
-    let there = &known.snapshot.record;
-    if (&there.holder, there.term) != (&own.holder, own.term) || !own.has_token() {
-        return false;
-    }
-    // The signals are others' to write.
-    let own = LeaseRecord {
-        strategy: there.strategy.clone(),
-        preferred_holder: there.preferred_holder.clone(),
-        ..own.clone()
-    };
-    audit(&own, after, &Actor::Candidate(holder)) == Ok(Move::Renew)
 }

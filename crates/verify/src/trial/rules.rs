@@ -6,7 +6,8 @@ use elector_api::Lease;
 use elector_protocol::elector::{Actor, Move, Violation, audit};
 use elector_protocol::{Identity, LeaseRecord, LeaseSnapshot};
 
-use super::{Known, Trial};
+use super::Trial;
+use super::memory::Known;
 use crate::entry::between;
 use crate::history::Beginning;
 use crate::roster::Maker;
@@ -119,7 +120,10 @@ impl Trial<'_> {
         if *record == LeaseRecord::born(record.strategy.clone()) {
             Ok(Act::Create)
         } else {
-            fault(format!("created as {record:?} (R2)"))
+            fault(
+                "created with a duration, times or a token, although a new Lease says nothing (R2)"
+                    .to_owned(),
+            )
         }
     }
 

@@ -3,4 +3,5 @@
 mod beliefs;
 mod extent;
 mod moves;
+mod others;
 mod story;

@@ -1,0 +1,244 @@
+//! What plain holders, client-go and strangers do is told, or left to them, and nobody is blamed for going on after it.
+
+use elector_protocol::ResourceVersion;
+use serde_json::json;
+
+use super::story::{
+    a_leads, and_then, assert_fault, candidate, event, faults, held, judge, key, lease, verdict,
+};
+use crate::{Act, EventKind, Invariant, Level, Maker, Roster};
+
+#[test]
+fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
+    // Its renewTime is an hour old, or lies in the future.
+    for renewed in [-3600.0, 3600.0] {
+        let grant = |at: f64| {
+            let story = [
+                lease(4.0, 14, &held("x", 2, 15, renewed, renewed), None),
+                candidate(at, 15, "b", at),
+                lease(at, 16, &held("b", 3, 5, at, at), None),
+            ];
+            let mut roster = super::story::roster();
+            roster.foreign(ResourceVersion(14));
+            judge(&and_then(a_leads(), story), &roster)
+        };
+        let early = grant(15.0);
+        assert!(
+            early.len() == 1 && early[0].contains("granted 11.000 s after x renewed"),
+            "{early:?}"
+        );
+        assert_eq!(grant(19.0), [""; 0]);
+    }
+}
+
+#[test]
+fn what_a_stranger_wrote_is_nobodys_fault() {
+    let story = [lease(0.0, 1, &held("a", 0, 15, 0.0, 0.0), None)];
+    let mut roster = Roster::default();
+    roster.enrol(key(), "a", Maker::Ours);
+    assert_eq!(judge(&story, &roster).len(), 1);
+    roster.foreign(ResourceVersion(1));
+    assert_eq!(judge(&story, &roster), [""; 0]);
+    // Nor is a lease that nobody here is about.
+    assert_eq!(judge(&story, &Roster::default()), [""; 0]);
+}
+
+#[test]
+fn the_built_in_elector_counts_no_terms_for_client_go() {
+    let story = [
+        candidate(0.0, 2, "go", 0.0),
+        candidate(0.0, 3, "gone", 0.0),
+        lease(0.1, 10, &held("go", 0, 15, 0.1, 0.1), None),
+        lease(15.2, 11, &held("gone", 0, 5, 15.2, 15.2), None),
+    ];
+    let mut roster = super::story::roster();
+    roster.enrol(key(), "gone", Maker::ClientGo);
+    let verdict = crate::verify(&crate::History::from(story.to_vec()), &roster);
+    let finding = verdict.findings().next().unwrap();
+    assert_eq!(
+        (finding.invariant, finding.level),
+        (Invariant::S3, Level::AsClientGo)
+    );
+    assert!(verdict.holds());
+}
+
+/// A plain client-go process holds the lease; it has written twice.
+fn go_leads() -> Vec<crate::Entry> {
+    vec![
+        candidate(0.0, 2, "a", 0.0),
+        lease(0.1, 10, &held("go", 0, 15, 0.1, 0.1), None),
+        lease(2.1, 11, &held("go", 0, 15, 0.1, 2.1), None),
+    ]
+}
+
+#[test]
+fn a_holder_that_is_no_candidate_is_not_asked_to_make_room() {
+    let mut preferring = held("go", 0, 15, 0.1, 2.1);
+    preferring["preferredHolder"] = "a".into();
+    let asked = lease(3.0, 12, &preferring, None);
+    assert_fault(
+        &and_then(go_leads(), [asked.clone()]),
+        "S11: lease /work @12: go, who is no candidate",
+    );
+    let candidate = candidate(0.0, 3, "go", 0.0);
+    assert_eq!(
+        faults(&and_then(vec![candidate], and_then(go_leads(), [asked]))),
+        [""; 0]
+    );
+}
+
+#[test]
+fn a_plain_client_may_take_what_has_expired() {
+    let taken = |at: f64| {
+        let left = lease(4.0, 12, &held("a", 1, 15, 0.2, 4.0), None);
+        verdict(&[
+            candidate(0.0, 2, "a", 0.0),
+            left,
+            lease(at, 13, &held("go", 2, 15, at, at), None),
+        ])
+    };
+    let case = |verdict: crate::Verdict| verdict.cases[&key()].clone();
+    let late = case(taken(19.1));
+    assert_eq!(late.extent.acts[&Act::Take], 1);
+    // It was created with a holder; that is all.
+    assert_eq!(late.findings.len(), 1);
+    // It compares whole seconds, and so may see a renewal a second early.
+    assert_eq!(case(taken(18.1)).extent.acts[&Act::Take], 1);
+    let early = case(taken(10.0));
+    let finding = early.findings.last().unwrap();
+    assert_eq!(
+        (finding.invariant, finding.level),
+        (Invariant::S3, Level::AsClientGo)
+    );
+    assert_eq!(finding.after, Some(ResourceVersion(13)));
+}
+
+#[test]
+fn a_term_of_client_go_may_shrink_but_is_told() {
+    let story = and_then(
+        go_leads(),
+        [lease(4.0, 12, &held("go", 0, 5, 0.1, 4.0), None)],
+    );
+    let verdict = verdict(&story);
+    assert!(verdict.holds());
+    let finding = verdict.findings().next().unwrap();
+    assert_eq!(
+        (finding.invariant, finding.level),
+        (Invariant::S10, Level::AsClientGo)
+    );
+}
+
+/// A stranger blanks the record of `a` with this duration, and the lease is granted at that time.
+fn blanked(duration: i32, token: Option<(u64, i32)>, granted: f64) -> Vec<String> {
+    let blank = json!({
+        "holderIdentity": "", "leaseDurationSeconds": duration, "leaseTransitions": 1,
+    });
+    let story = and_then(
+        a_leads(),
+        [
+            lease(4.0, 14, &blank, token),
+            candidate(granted, 15, "b", granted),
+            lease(granted, 16, &held("b", 2, 5, granted, granted), None),
+        ],
+    );
+    let mut roster = super::story::roster();
+    roster.foreign(ResourceVersion(14));
+    judge(&story, &roster)
+}
+
+#[test]
+fn a_stranger_that_blanks_makes_nobody_leader_earlier() {
+    for (duration, token) in [(15, None), (15, Some((11, 1))), (1, Some((11, 1)))] {
+        assert_eq!(blanked(duration, token, 18.3), [""; 0]);
+        let early = blanked(duration, token, 5.0);
+        assert!(
+            early[0].contains("granted 1.700 s after a renewed"),
+            "{early:?}"
+        );
+    }
+}
+
+#[test]
+fn no_elector_is_blamed_for_what_a_stranger_made_look_like_a_release() {
+    assert_eq!(blanked(1, None, 5.0), [""; 0]);
+}
+
+#[test]
+fn a_holder_may_restore_its_term_after_a_stranger() {
+    let token = Some((11, 1));
+    let restored = |foreign, after| {
+        let mut roster = super::story::roster();
+        roster.foreign(ResourceVersion(14));
+        judge(&and_then(a_leads(), [foreign, after]), &roster)
+    };
+    let prolonged = lease(4.0, 14, &held("a", 1, 22, 0.2, 3.3), token);
+    let stripped = lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), None);
+    for foreign in [prolonged, stripped] {
+        let renewed = lease(6.6, 16, &held("a", 1, 15, 0.2, 6.6), token);
+        assert_eq!(restored(foreign.clone(), renewed), [""; 0]);
+        // Only as it was.
+        let shortened = lease(6.6, 15, &held("a", 1, 10, 0.2, 6.6), token);
+        assert_ne!(restored(foreign.clone(), shortened), [""; 0]);
+        let another = lease(6.6, 15, &held("a", 1, 15, 0.2, 6.6), Some((12, 1)));
+        assert_ne!(restored(foreign, another), [""; 0]);
+    }
+}
+
+#[test]
+fn a_holder_may_restore_its_term_after_an_elector_has_seen_to_the_signals() {
+    let mut signalled = held("a", 1, 15, 0.2, 3.3);
+    signalled["strategy"] = "OldestEmulationVersion".into();
+    let mut renewed = held("a", 1, 15, 0.2, 6.6);
+    renewed["strategy"] = "OldestEmulationVersion".into();
+    let mut roster = super::story::roster();
+    roster.foreign(ResourceVersion(14));
+    let story = and_then(
+        a_leads(),
+        [
+            lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), None),
+            lease(4.1, 15, &signalled, None),
+            lease(6.6, 16, &renewed, Some((11, 1))),
+        ],
+    );
+    assert_eq!(judge(&story, &roster), [""; 0]);
+}
+
+#[test]
+fn a_holder_makes_room_for_whomever_a_stranger_prefers() {
+    let mut preferring = held("a", 1, 15, 0.2, 3.3);
+    preferring["strategy"] = "OldestEmulationVersion".into();
+    preferring["preferredHolder"] = "nobody-knows-him".into();
+    let mut granted = held("nobody-knows-him", 2, 5, 4.1, 4.1);
+    granted["strategy"] = "OldestEmulationVersion".into();
+    let story = and_then(
+        a_leads(),
+        [
+            lease(4.0, 14, &preferring, Some((11, 1))),
+            event(4.0, "a", EventKind::WorkStopped),
+            lease(4.1, 15, &granted, None),
+        ],
+    );
+    assert_fault(&story, "who is no candidate");
+    let mut roster = super::story::roster();
+    roster.foreign(ResourceVersion(14));
+    assert_eq!(judge(&story, &roster), [""; 0]);
+}
+
+#[test]
+fn a_term_whose_number_a_stranger_set_back_has_a_token_of_its_own() {
+    let story = |token| {
+        and_then(
+            a_leads(),
+            [
+                lease(4.0, 14, &json!({}), None),
+                candidate(19.0, 15, "a", 19.0),
+                lease(19.1, 16, &held("a", 1, 5, 19.1, 19.1), None),
+                lease(19.2, 17, &held("a", 1, 15, 19.1, 19.2), Some((token, 1))),
+            ],
+        )
+    };
+    let mut roster = super::story::roster();
+    roster.foreign(ResourceVersion(14));
+    assert_eq!(judge(&story(16), &roster), [""; 0]);
+    assert!(!judge(&story(11), &roster).is_empty());
+}
