@@ -81,9 +81,8 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                     Err(_) => Err(ReadFailed),
                 };
                 self.registration.handle_read(now, read);
-                self.object = answer.ok().flatten();
-                if let Some(object) = self.object.clone() {
-                    self.look_for_damage(&object);
+                if let Some(object) = answer.ok().flatten() {
+                    self.keep_candidate(object);
                 }
             }
             CandidateAnswer::Wrote(outcome) => {
@@ -194,11 +193,16 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         let Some(snapshot) = candidate_snapshot(&object) else {
             return;
         };
-        let version = snapshot.version;
         self.registration
             .handle_event(CandidateEvent::Seen(snapshot));
+        self.keep_candidate(object);
+    }
+
+    /// Keeps the object that belongs to what the registration knows.
+    fn keep_candidate(&mut self, object: LeaseCandidate) {
         self.look_for_damage(&object);
-        if self.registration.seen() == Some(version) {
+        let version = candidate_snapshot(&object).map(|snapshot| snapshot.version);
+        if self.registration.seen() == version {
             self.object = Some(object);
         }
     }

@@ -126,7 +126,10 @@ enum Request {
     None,
     /// A read is to be sent before anything else.
     ReadWanted,
+    /// Nothing newer was seen since it was sent: its answer is the newest there is.
     Reading,
+    /// Something newer was seen since: its answer may be older than that.
+    Overtaken,
     Writing,
     Deleting,
 }
@@ -219,6 +222,7 @@ impl Registration {
             CandidateEvent::Deleted(version) if self.is_news(version) => {
                 self.newest = Some(version);
                 self.seen = None;
+                self.overtake();
             }
             CandidateEvent::Deleted(_) => {}
             CandidateEvent::Absent => {
@@ -235,16 +239,21 @@ impl Registration {
         now: Instant,
         answer: Result<Option<CandidateSnapshot>, ReadFailed>,
     ) {
-        if self.request == Request::Reading {
+        let newest_there_is = self.request == Request::Reading;
+        if newest_there_is || self.request == Request::Overtaken {
             self.request = Request::None;
         }
         match answer {
             Ok(Some(snapshot)) => {
-                // A read is believed even where it is older than what was seen: the store may have been restored.
-                self.newest = None;
+                if newest_there_is {
+                    // It is believed even where it is older than what was seen: the store may have been restored.
+                    self.newest = None;
+                }
                 self.see(snapshot);
             }
-            Ok(None) => self.seen = None,
+            Ok(None) if newest_there_is => self.seen = None,
+            // Which of the two came first is open.
+            Ok(None) => self.want_read(),
             Err(ReadFailed) => {
                 self.fail(now);
                 self.want_read();
@@ -375,6 +384,14 @@ impl Registration {
         }
         self.newest = Some(snapshot.version);
         self.seen = Some(snapshot);
+        self.overtake();
+    }
+
+    /// Something newer was seen: a read under way may bring what is older.
+    fn overtake(&mut self) {
+        if self.request == Request::Reading {
+            self.request = Request::Overtaken;
+        }
     }
 
     fn is_news(&self, version: ResourceVersion) -> bool {

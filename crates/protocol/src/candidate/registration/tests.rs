@@ -43,6 +43,40 @@ fn registered() -> Registration {
     registration
 }
 
+/// Found by the simulation: the read answered with what had been there before the question, which was then never
+/// answered, since it stayed and no event told of it again.
+#[test]
+fn a_question_that_comes_while_a_read_is_under_way_is_answered() {
+    let mut registration = registered();
+    registration.ask_read();
+    assert_eq!(
+        registration.step(NOW, at(20)).effect,
+        Some(RegistrationEffect::Read)
+    );
+    registration.handle_event(CandidateEvent::Seen(object(2, Some(11), Some(10))));
+    registration.handle_read(NOW, Ok(Some(object(1, None, Some(10)))));
+    let answer = RegistrationEffect::Replace {
+        uid: Uid::new("u1"),
+        version: ResourceVersion(2),
+        ping: Some(at(11)),
+        renew: at(20),
+    };
+    assert_eq!(registration.step(NOW, at(20)).effect, Some(answer));
+}
+
+#[test]
+fn an_object_that_comes_while_a_read_finds_none_is_read_again() {
+    let mut registration = registered();
+    registration.ask_read();
+    registration.step(NOW, at(20));
+    registration.handle_event(CandidateEvent::Seen(object(2, None, Some(10))));
+    registration.handle_read(NOW, Ok(None));
+    assert_eq!(
+        registration.step(NOW, at(20)).effect,
+        Some(RegistrationEffect::Read)
+    );
+}
+
 /// Found by the simulation: a candidate whose object somebody had spoilt stayed out of every election.
 #[test]
 fn an_object_that_somebody_spoilt_is_written_anew_and_not_again_at_once() {
