@@ -54,6 +54,8 @@ pub(crate) struct Revision {
     pub(crate) version: u64,
     /// `None` where it was deleted.
     pub(crate) lease: Option<Lease>,
+    /// What was deleted, where it was.
+    pub(crate) last: Option<Lease>,
     /// `None` where it was deleted or cannot be read.
     pub(crate) record: Option<LeaseRecord>,
     /// Its attempt, where it was a write that was seen.
@@ -135,6 +137,7 @@ impl Book {
             version,
             record,
             lease: Some(lease),
+            last: None,
             attempt,
         });
     }
@@ -147,6 +150,7 @@ impl Book {
             at,
             version,
             lease: None,
+            last: Some(lease.clone()),
             record: None,
             attempt: None,
         });

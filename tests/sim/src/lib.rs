@@ -18,6 +18,8 @@ mod book;
 mod calm;
 mod clock;
 mod gate;
+mod history;
+mod kept;
 mod log;
 mod oracle;
 mod plan;
@@ -34,6 +36,7 @@ mod witness;
 mod world;
 
 pub use clock::{SimClock, TRUE_RATE};
+pub use kept::kept;
 pub use plan::{
     Applied, Candidate, Ending, Fault, KINDS, Name, Plan, Reach, Requests, Setup, Site, Spoil,
     SpoilCandidate, What, Who,

@@ -15,6 +15,7 @@ use crate::clock::TRUE_RATE;
 use crate::plan::{Plan, What};
 use crate::process::lease_name;
 use crate::scene;
+use crate::spoil::SYSTEM;
 
 /// What is known of a Lease before a revision.
 struct Past {
@@ -85,7 +86,11 @@ impl Trial<'_> {
         let all = self.book.attempts.iter();
         let strays = all.filter(|attempt| attempt.author.is_ours());
         strays
-            .filter(|attempt| !names.contains(&attempt.lease) && attempt.base.is_some())
+            .filter(|attempt| {
+                // A candidate that names a lease asks for it to be created.
+                let wanted = attempt.base.is_none() && attempt.lease != SYSTEM;
+                !names.contains(&attempt.lease) && !wanted
+            })
             .map(|attempt| scene::Violation {
                 at: attempt.at,
                 rule: "S11",

@@ -171,6 +171,20 @@ impl World {
                 log.note("hand", format_args!("{name} was refused: {error}"));
             }
         }
+        let system = Api::<LeaseCandidate>::namespaced_with(client.clone(), "kube-system", &api);
+        if let Some(identity) = Identity::new("litter-system") {
+            let key = LeaseKey::new("kube-system", SYSTEM);
+            let object = LeaseCandidate::named(api, &key, &identity);
+            let mut object = object.wishing_for("OldestEmulationVersion");
+            object.spec.binary_version = "0.0.1".to_owned();
+            object.spec.emulation_version = "0.0.1".to_owned();
+            object.spec.renew_time = Timestamp::from_micros(EPOCH);
+            if let Err(error) = system.create(&PostParams::default(), &object).await {
+                self.scene
+                    .log()
+                    .note("hand", format_args!("litter-system was refused: {error}"));
+            }
+        }
         self.server
             .corrupt("leasecandidates", (NAMESPACE, "litter-broken"), |object| {
                 object["spec"] = json!("leaseName");
@@ -209,3 +223,6 @@ impl World {
 
 /// A lease that no candidate names: nobody of ours may write it (S11).
 pub(crate) const FOREIGN: &str = "foreign";
+
+/// A lease of the control plane, which nobody asked our electors to touch (S11).
+pub(crate) const SYSTEM: &str = "litter-system";

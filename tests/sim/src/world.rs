@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::act::acts;
 use crate::book::Book;
+use crate::history;
 use crate::oracle;
 use crate::plan::{Name, Plan};
 use crate::process::{EPOCH, Kind, Process};
@@ -151,6 +152,7 @@ impl World {
         let state = self.scene.state();
         let mut violations = state.violations.clone();
         violations.extend(oracle::judge(&state.book, &self.plan));
+        violations.extend(history::judge(&state.book, &self.plan));
         for violation in &violations {
             log.note("!", format_args!("{violation}"));
         }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use elector_sim::{Plan, Reach, Report, Tally, play, shrink};
+use elector_sim::{Plan, Reach, Report, Tally, kept, play, shrink};
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,13 +85,13 @@ fn everything(wish: &Wish) -> bool {
     println!("\n{}", tally.table());
     let (mut passed, mut failed) = (tally.seeds() - tally.failed(), tally.failed());
     if wish.all {
-        for (name, wrong) in [("repeats", repeats()), ("bound", bound())] {
-            match wrong {
-                None => passed += 1,
-                Some(text) => {
-                    println!("{name}: {text}");
-                    failed += 1;
-                }
+        let mut wrong = vec![repeats(), bound()];
+        wrong.extend(kept().into_iter().map(|(name, plan)| again(name, &plan)));
+        for wrong in wrong {
+            passed += u64::from(wrong.is_none());
+            failed += u64::from(wrong.is_some());
+            if let Some(text) = wrong {
+                println!("{text}");
             }
         }
     }
@@ -195,6 +195,13 @@ fn repeats() -> Option<String> {
         let same = one == other && one == elsewhere;
         (!same).then(|| format!("not the same trace each time: {one}, {other}, {elsewhere}"))
     })
+}
+
+/// A plan that once failed does not any more.
+fn again(name: &str, plan: &Plan) -> Option<String> {
+    let report = play(plan, false);
+    let violation = report.violations.first()?;
+    Some(format!("again: {name}: {violation}\n{plan}"))
 }
 
 /// The bound is tight: where clocks differ by more, two are found to lead at once.

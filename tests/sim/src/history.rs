@@ -1,0 +1,78 @@
+//! The recorded history before the judge that every other test uses: legal moves, tokens and terms, one life for one
+//! name.
+//!
+//! It is shown what anybody could have recorded, and who the strangers are. Times that two processes wrote are never
+//! compared, since each clock is off by minutes here; the [`oracle`](crate::oracle) knows better when what happened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
+use elector_verify::{History, Limits, Maker, Roster, Traces, What, verify};
+
+use crate::book::Book;
+use crate::plan::Plan;
+use crate::process::{EPOCH, NAMESPACE, lease_name};
+use crate::scene::Violation;
+
+/// How much later than a commit an elector may have seen it, for all that can be told: it may have slept.
+const SIGHT: Duration = Duration::from_secs(3600);
+
+/// What the judge finds.
+pub(crate) fn judge(book: &Book, plan: &Plan) -> Vec<Violation> {
+    let mut roster = Roster::new(Limits {
+        longest_lease: Duration::from_secs(plan.setup.longest()),
+        clocks: None,
+        sight: SIGHT,
+        drift: 2.0,
+        ..Limits::default()
+    });
+    let mut history = History::default().with_traces(Traces::Told);
+    for lease in 0..plan.setup.leases {
+        let key = LeaseKey::new(NAMESPACE, lease_name(lease));
+        let name = lease_name(lease);
+        for revision in book.leases.get(&name).into_iter().flatten() {
+            let attempt = revision.attempt.and_then(|it| book.attempts.get(it));
+            if attempt.is_none_or(|it| !it.author.is_ours()) {
+                roster.foreign(ResourceVersion(revision.version));
+            }
+            let what = match (&revision.lease, &revision.last) {
+                (Some(lease), _) => What::Lease(name.clone(), Arc::new(lease.clone())),
+                (None, Some(last)) => What::LeaseGone(name.clone(), Arc::new(last.clone())),
+                (None, None) => continue,
+            };
+            history.record(time(revision.at), what);
+        }
+        for registered in &book.candidates {
+            let object = &registered.object;
+            if *object.spec.lease_name == *name
+                && let Some(name) = &object.metadata.name
+            {
+                roster.enrol(key.clone(), name.as_str(), Maker::Ours);
+            }
+        }
+    }
+    for registered in &book.candidates {
+        let object = &registered.object;
+        let name = object.metadata.name.clone().unwrap_or_default();
+        let object = Arc::new(object.clone());
+        let what = if registered.deleted {
+            What::CandidateGone(name, object)
+        } else {
+            What::Candidate(name, object)
+        };
+        history.record(time(registered.at), what);
+    }
+    let verdict = verify(&history, &roster);
+    let faults = verdict.faults().map(|fault| Violation {
+        at: Duration::from_micros(u64::try_from(fault.at.as_micros() - EPOCH).unwrap_or(0)),
+        rule: fault.invariant.id(),
+        text: format!("judged by its history: {fault}"),
+    });
+    faults.collect()
+}
+
+fn time(at: Duration) -> Timestamp {
+    let micros = i64::try_from(at.as_micros()).unwrap_or(i64::MAX);
+    Timestamp::from_micros(EPOCH.saturating_add(micros)).unwrap_or(Timestamp::MAX)
+}
