@@ -122,8 +122,9 @@ async fn upgraded_and_rolled_back(world: Arc<World>) -> Result<()> {
 /// The binaries first, behaving as the old version did; then the version that they behave as; then all of it back.
 async fn pinned(world: Arc<World>) -> Result<()> {
     let mut plane = Plane::start(&world, OLD).await?;
-    plane.replace_all(PINNED, Turn::Standbys).await?;
-    plane.changed(1).await?;
+    // Each time to one that is of the old version through and through, then to one of those that only behave so.
+    plane.replace_all(PINNED, Turn::Leader).await?;
+    plane.changed(3).await?;
     plane.replace_all(NEW, Turn::Standbys).await?;
     plane.changed(1).await?;
     if cannot_yield(&world) {
