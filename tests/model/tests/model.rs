@@ -20,7 +20,7 @@ struct Args {
     #[arg(long)]
     full: bool,
 
-    /// Print the ids and what they are about, and search nothing
+    /// Print the ids, and search nothing
     #[arg(long)]
     list: bool,
 
