@@ -1,10 +1,5 @@
 //! `elector explain` on objects of every quality: the scripts that the fuzzers keep.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that panics fails, its helpers included"
-)]
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
