@@ -33,6 +33,8 @@ pub struct Outcome {
     pub run: u32,
     /// How far into a renewal interval the fault struck, from 0 to 1.
     pub phase: f64,
+    /// For how long at worst a process stood still meanwhile to which nothing was done, seconds.
+    pub stall: f64,
     /// What the witness says.
     #[serde(flatten)]
     pub testimony: Testimony,
@@ -68,17 +70,19 @@ impl Cell {
         let leader = world.leader()?;
         let phase = world.phase();
         world.wait_for_phase(leader, phase).await?;
-        let start = world.shelf.now();
+        let (start, calm_from) = (world.shelf.now(), world.pulse());
         let end = Instant::now() + self.fault.window;
         timeout(self.fault.window, world.strike(leader))
             .await
             .context("the fault took longer than its window")??;
         sleep_until(end).await;
         let window = start..start + self.fault.window;
+        let stall = world.stall(calm_from);
         let judged = self.subject.is_judged();
-        let recovers = match judged {
-            true => world.shelf.next(RECOVERS).await.err(),
-            false => None,
+        let recovers = if judged {
+            world.shelf.next(RECOVERS).await.err()
+        } else {
+            None
         };
         let operations = world.shelf.operations();
         let order = self.subject.order();
@@ -95,6 +99,7 @@ impl Cell {
             subject: self.subject,
             run: self.run,
             phase,
+            stall,
             testimony,
             faults,
         })

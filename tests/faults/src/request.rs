@@ -11,6 +11,7 @@ use crate::subject::Subject;
 pub struct Request {
     /// Parts of the names of cells; none for all.
     words: Vec<String>,
+    skip: Vec<String>,
     /// Only what continuous integration runs.
     slice: bool,
     /// Whether somebody asked for it by `cargo xtask faults`, and not for all tests there are.
@@ -53,6 +54,7 @@ impl Request {
     pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Self>> {
         let mut request = Self {
             words: Vec::new(),
+            skip: Vec::new(),
             slice: false,
             by_hand: false,
             list: false,
@@ -67,9 +69,12 @@ impl Request {
                 Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
                 None => (argument, None),
             };
-            let mut number = || -> Result<u64> {
+            let mut value = || {
                 let value = value.clone().or_else(|| arguments.next());
-                let value = value.with_context(|| format!("{flag} needs a number"))?;
+                value.with_context(|| format!("{flag} needs a value"))
+            };
+            let mut number = || -> Result<u64> {
+                let value = value()?;
                 value
                     .parse()
                     .with_context(|| format!("{flag}: {value} is no number"))
@@ -83,10 +88,9 @@ impl Request {
                 "--repeat" => request.repeat = u32::try_from(number()?)?.max(1),
                 "--jobs" | "--test-threads" => request.jobs = usize::try_from(number()?)?,
                 "--seed" => request.seed = number()?,
+                "--skip" => request.skip.push(value()?),
                 // What libtest takes and has no meaning here.
-                "--format" | "--color" | "-Z" | "--skip" => {
-                    drop(value.or_else(|| arguments.next()));
-                }
+                "--format" | "--color" | "-Z" => drop(value()?),
                 "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--show-output" | "--exact"
                 | "--ignored" | "--include-ignored" => {}
                 unknown if unknown.starts_with('-') => bail!("unknown flag {unknown}\n\n{USAGE}"),
@@ -130,7 +134,8 @@ impl Request {
     }
 
     fn wants(&self, name: &str) -> bool {
-        self.words.is_empty() || self.words.iter().any(|word| name.contains(word.as_str()))
+        let named = |words: &[String]| words.iter().any(|word| name.contains(word.as_str()));
+        (self.words.is_empty() || named(&self.words)) && !named(&self.skip)
     }
 }
 
@@ -154,6 +159,7 @@ mod tests {
         assert_eq!(names(&["stop-20::ours"]).len(), 4);
         assert_eq!(names(&["stop-20::ours", "--slice"]), ["stop-20::ours::0"]);
         assert_eq!(names(&["stop-20::single"]).len(), 1);
+        assert_eq!(names(&["stop-20::single", "--skip", "20"]), [""; 0]);
     }
 
     #[test]

@@ -188,6 +188,13 @@ impl Programs {
         Process::spawn(name, command, folder)
     }
 
+    /// A process to which nothing is done.
+    pub(crate) fn start_pulse(&self, register: &str, folder: &Path) -> Result<Process> {
+        let mut command = Command::new(&self.guarded);
+        command.args(["--single", "--register", register]);
+        Process::spawn("pulse", command, folder)
+    }
+
     /// An elector for that namespace alone.
     pub(crate) fn start_elector(
         &self,

@@ -34,6 +34,12 @@ pub struct Results {
     pub kubernetes: String,
 }
 
+/// The group of the process to which nothing is done.
+const PULSE: &str = "pulse";
+
+/// How long it may take to start.
+const STARTS: Duration = Duration::from_secs(60);
+
 /// How long a cell waits after the one before: starting hundreds of processes at once would slow all of them down.
 const STAGGER: Duration = Duration::from_millis(250);
 
@@ -52,12 +58,17 @@ pub async fn play(
     fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
     let cluster = spawn_blocking(|| Cluster::start(&Options::default())).await??;
     let client = client(&cluster.kubeconfig()).await?;
+    let register = Register::open().await?;
+    let pulse = register.shelf(PULSE);
+    let _pulse = programs.start_pulse(&register.url(PULSE, PULSE), folder)?;
+    pulse.next(STARTS).await?;
     let ground = Arc::new(Ground {
         recorder: Recorder::start(&client, candidates(cluster.release())?).await?,
         client,
         kubeconfig: cluster.kubeconfig(),
-        register: Register::open().await?,
+        register,
         programs,
+        pulse,
         folder: folder.to_owned(),
         seed,
     });
@@ -125,8 +136,13 @@ fn told(done: (usize, Cell, Result<Outcome>)) -> (usize, Cell, Result<Outcome>) 
             let seen = &one.testimony;
             println!(
                 "test {name} ... {state} (two believers {:.2} s; stale {}, past the fence {}; worst gap {:.1} s; \
-                 work {:.0} %)",
-                seen.two_believers, seen.stale, seen.past_the_fence, seen.worst_gap, seen.work
+                 work {:.0} %; machine stalled {:.1} s)",
+                seen.two_believers,
+                seen.stale,
+                seen.past_the_fence,
+                seen.worst_gap,
+                seen.work,
+                one.stall
             );
             for fault in &one.faults {
                 println!("    {fault}");

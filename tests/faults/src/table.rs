@@ -7,6 +7,10 @@ use crate::fault::FAULTS;
 use crate::subject::Subject;
 use crate::testimony::Testimony;
 
+/// How long the machine may have no time for a process, seconds, before gaps and work say more about it than about the
+/// fault.
+pub(crate) const CALM: f64 = 1.0;
+
 /// One line for each fault and subject, Markdown: the worst over all runs, and the mean of the work done.
 pub fn table(outcomes: &[Outcome]) -> String {
     let mut text = String::from(
@@ -53,7 +57,7 @@ pub fn at_a_glance(outcomes: &[Outcome]) -> String {
             let runs = runs(outcomes, |one| {
                 one.fault == fault.name && one.subject == subject
             });
-            let worst = Testimony::worst(runs.iter().map(|one| &one.testimony));
+            let worst = worst(&runs);
             let _ = match (runs.is_empty(), worst.two_believers > 0.0) {
                 (true, _) => write!(text, " |"),
                 (false, false) => write!(text, " {:.0} % |", worst.work),
@@ -88,8 +92,23 @@ fn runs(outcomes: &[Outcome], wanted: impl Fn(&Outcome) -> bool) -> Vec<&Outcome
     outcomes.iter().filter(|one| wanted(one)).collect()
 }
 
+/// The worst of all runs; gaps and work of those alone in which the machine had time for everybody, or of the one in
+/// which it had the most.
+fn worst(runs: &[&Outcome]) -> Testimony {
+    let least = runs.iter().map(|one| one.stall).fold(f64::MAX, f64::min);
+    let limit = least.max(CALM);
+    let calm = runs.iter().filter(|one| one.stall <= limit);
+    let calm = Testimony::worst(calm.map(|one| &one.testimony));
+    Testimony {
+        idle: calm.idle,
+        worst_gap: calm.worst_gap,
+        work: calm.work,
+        ..Testimony::worst(runs.iter().map(|one| &one.testimony))
+    }
+}
+
 fn line(runs: &[&Outcome]) -> String {
-    let worst = Testimony::worst(runs.iter().map(|one| &one.testimony));
+    let worst = worst(runs);
     format!(
         "{:.1} s | {} | {} | {} | {:.1} s | {:.0} %",
         worst.two_believers,
@@ -111,6 +130,7 @@ mod tests {
             subject,
             run: 0,
             phase: 0.5,
+            stall: 0.1,
             testimony: Testimony {
                 two_believers,
                 work,
@@ -138,5 +158,18 @@ mod tests {
         let table = table(&outcomes);
         assert!(table.contains("| plain | 2 | 2.5 s | 0 |"), "{table}");
         assert!(told_by_subject(&outcomes).contains("| ours | 1 | 0.0 s |"));
+    }
+
+    #[test]
+    fn work_is_that_of_the_calm_runs_and_overlap_that_of_all() {
+        let calm = outcome("killed", Subject::Plain, 1.0, 90.0);
+        let mut stalled = outcome("killed", Subject::Plain, 2.0, 10.0);
+        stalled.stall = 5.0;
+        let seen = worst(&[&calm, &stalled]);
+        assert_eq!((seen.two_believers, seen.work), (2.0, 90.0));
+        let mut worse = outcome("killed", Subject::Plain, 3.0, 5.0);
+        worse.stall = 9.0;
+        let seen = worst(&[&worse, &stalled]);
+        assert_eq!((seen.two_believers, seen.work), (3.0, 10.0));
     }
 }

@@ -25,6 +25,7 @@ use crate::forward::Traffic;
 use crate::proxy::{Port, Proxy};
 use crate::register::{Operation, Register, Shelf};
 use crate::subject::{LEASE, Process, Programs, Subject};
+use crate::testimony::{Order, Testimony};
 use crate::weather::Weather;
 
 /// What all cells share.
@@ -35,6 +36,9 @@ pub(crate) struct Ground {
     /// Sees every revision of every Lease.
     pub(crate) recorder: Recorder,
     pub(crate) programs: Programs,
+    /// The operations of a process to which nothing is done, so that it is seen when the machine has no time for
+    /// anybody.
+    pub(crate) pulse: Arc<Shelf>,
     /// For logs and operations.
     pub(crate) folder: PathBuf,
     /// Of the phases.
@@ -137,6 +141,18 @@ impl World {
         Ok(())
     }
 
+    /// The time on the clock of the pulse.
+    pub(crate) fn pulse(&self) -> Duration {
+        self.ground.pulse.now()
+    }
+
+    /// The worst gap in the pulse since then, seconds.
+    pub(crate) fn stall(&self, since: Duration) -> f64 {
+        let window = since..self.pulse();
+        let operations = self.ground.pulse.operations();
+        Testimony::read(&operations, Order::ByFirstOperation, &window).worst_gap
+    }
+
     /// The index of the candidate that worked last.
     pub(crate) fn leader(&self) -> Result<usize> {
         let newest = self.shelf.newest().context("nobody has worked")?;
@@ -199,7 +215,7 @@ impl World {
             Script::StopInFlight(lasts) => {
                 self.candidates[leader].port.set(Weather::HeldRenewals);
                 self.renewal(leader).await?;
-                self.stop_then(leader, lasts).await?;
+                self.stop(leader, lasts).await?;
             }
             Script::AtLeader(weather, lasts) => {
                 let port = &self.candidates[leader].port;
@@ -264,15 +280,8 @@ impl World {
         Ok(())
     }
 
+    /// Stops it, lets arrive what is held back from it, and wakes it when the time is over.
     async fn stop(&mut self, candidate: usize, lasts: Duration) -> Result<()> {
-        let process = &mut self.candidates[candidate].process;
-        process.signal_all(Signal::STOP)?;
-        sleep(lasts).await;
-        process.signal_all(Signal::CONT)
-    }
-
-    /// Stops it, and lets everything arrive that is on its way to it.
-    async fn stop_then(&mut self, candidate: usize, lasts: Duration) -> Result<()> {
         let Member { process, port } = &mut self.candidates[candidate];
         process.signal_all(Signal::STOP)?;
         port.set(Weather::Fair);
