@@ -309,3 +309,115 @@ fn born(record: &LeaseRecord) -> Result<(), Finding> {
         Err(("S3", format!("created as {record:?} (R2)")))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use elector_api::{Carrier, Lease};
+    use elector_protocol::{Instant, LeaseKey, Timestamp, Token};
+
+    use super::*;
+    use crate::book::Author;
+    use crate::plan::Reach;
+
+    /// A lease of 15 s, held by one who registered and answered, and written in this order.
+    struct Story {
+        book: Book,
+        lease: Lease,
+        version: u64,
+    }
+
+    impl Story {
+        fn new() -> Self {
+            let key = LeaseKey::new("default", "lease-0");
+            Self {
+                book: Book::new(Duration::from_secs(15)),
+                lease: Lease::named(&key),
+                version: 0,
+            }
+        }
+
+        fn author(role: Role, name: &str) -> Author {
+            Author {
+                name: name.to_owned(),
+                role,
+                identity: Identity::new(name),
+                life: 1,
+                born: Duration::ZERO,
+            }
+        }
+
+        fn write(&mut self, second: u64, author: Author, record: &LeaseRecord) {
+            let at = Duration::from_secs(second);
+            let base = (self.version > 0).then_some(self.version);
+            self.version += 1;
+            self.lease = self.lease.with_record(record, Carrier::Annotations);
+            self.lease.metadata.uid = Some("u".to_owned());
+            self.lease.metadata.resource_version = Some(self.version.to_string());
+            self.book.attempts.push(Attempt {
+                author,
+                at,
+                clock: Instant::from_epoch(at),
+                lease: "lease-0".to_owned(),
+                base,
+                record: self.lease.record().ok(),
+                applied: false,
+            });
+            self.book.wrote(at, self.lease.clone());
+        }
+
+        fn answer(&mut self, second: u64, name: &str) {
+            let mut object = elector_api::LeaseCandidate::default();
+            object.metadata.name = Some(name.to_owned());
+            object.spec.renew_time = at(second);
+            let at = Duration::from_secs(second);
+            self.book.registered(at, object, false);
+        }
+    }
+
+    fn at(second: u64) -> Option<Timestamp> {
+        Timestamp::from_micros(i64::try_from(second).unwrap() * 1_000_000)
+    }
+
+    /// What is said of a second grant so many seconds after the first one was accepted.
+    fn granted_after(seconds: u64, answered: bool) -> Vec<&'static str> {
+        let elector = |name| Story::author(Role::Elector { rate: TRUE_RATE }, name);
+        let mut story = Story::new();
+        let born = LeaseRecord::born(None);
+        story.write(1, elector("e"), &born);
+        story.answer(15, "a");
+        let window = Duration::from_secs(5);
+        let grant = born.granted(Identity::new("a").unwrap(), window, at(16).unwrap());
+        story.write(16, elector("e"), &grant);
+        let accept = LeaseRecord {
+            duration_seconds: Some(15),
+            renew_time: at(17),
+            token: Some(Token(elector_protocol::ResourceVersion(2))),
+            token_term: Some(grant.term),
+            ..grant
+        };
+        story.write(
+            17,
+            Story::author(Role::Candidate { lease: 0 }, "a"),
+            &accept,
+        );
+        if answered {
+            story.answer(18, "b");
+        }
+        let next = accept.granted(Identity::new("b").unwrap(), window, at(99).unwrap());
+        story.write(17 + seconds, elector("e"), &next);
+        let mut plan = Plan::draw(1, Reach::Within);
+        plan.setup.leases = 1;
+        for candidate in &mut plan.setup.candidates {
+            candidate.timing = (15, 10);
+        }
+        let found = judge(&story.book, &plan);
+        found.into_iter().map(|violation| violation.rule).collect()
+    }
+
+    #[test]
+    fn a_grant_is_held_against_the_clock_of_its_author_and_the_answers_it_can_have_seen() {
+        assert_eq!(granted_after(15, true), [""; 0]);
+        assert_eq!(granted_after(14, true), ["R4"]);
+        assert_eq!(granted_after(15, false), ["S7"]);
+    }
+}
