@@ -151,7 +151,7 @@ pub fn page(reports: &[Report], command: &str) -> String {
          checked, what the words mean and what is left out: [ARCHITECTURE.md](../../ARCHITECTURE.md#how-the-rules-are-checked). \
          A safe world must also meet its witnesses; a world with a broken rule must be found unsafe (or trapped: with \
          states from which nobody can come to lead), with this very property violated.\n\n\
-         This table: `{command}`.\n\n\
+         This table: `{command}`; seconds are those of one processor.\n\n\
          | run | about | candidates | electors | clocks | verdict | states | seconds |\n\
          |---|---|---|---|---|---|---|---|\n",
         reports.len()
