@@ -203,14 +203,18 @@ impl World {
     pub(crate) fn repair(&self) {
         for lease in 0..self.plan.setup.leases {
             let name = lease_name(lease);
-            let unreadable = {
+            let duration = {
                 let state = self.scene.state();
                 let current = state.book.current(&name);
-                current.is_some_and(|revision| revision.record.is_none())
+                let unreadable = current.is_some_and(|revision| revision.record.is_none());
+                let revisions = state.book.leases.get(&name).into_iter().flatten().rev();
+                let mut records = revisions.filter_map(|revision| revision.record.as_ref());
+                let before = records.find_map(|record| record.duration_seconds);
+                unreadable.then_some(before.unwrap_or(15))
             };
-            if unreadable {
+            if let Some(duration) = duration {
                 self.server.corrupt("leases", (NAMESPACE, &name), |lease| {
-                    lease["spec"]["leaseDurationSeconds"] = json!(15);
+                    lease["spec"]["leaseDurationSeconds"] = json!(duration);
                 });
             }
         }
