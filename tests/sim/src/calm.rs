@@ -161,8 +161,9 @@ impl World {
         let stop = process
             .clock
             .real(candidate.stop.min(grace) + Duration::from_secs(1));
-        // It stops, asks, releases; somebody is asked, granted, and accepts. Each is a request and its news.
-        let limit = stop + self.hops(12) + Duration::from_secs(3);
+        // It stops, asks, releases; somebody is asked, granted, and accepts. Each is a request and its news. What dead
+        // candidates left behind is asked first: the best, the next two, then all, for 2 s each (R15).
+        let limit = stop + self.hops(12) + self.slowest_elector(Duration::from_secs(7));
         match self.leader(&name, Some(&leader), limit).await {
             Some(took) => self
                 .scene
