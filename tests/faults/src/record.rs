@@ -66,8 +66,8 @@ pub fn record(results: &Results) -> Result<()> {
     let stalled = stalled.count();
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let text = format!(
-        "{WORDS}\nKubernetes {}, {processors} processors, {} runs in {:.0} s, {stalled} of them \
-         on a machine that was too busy to measure work: {passed} passed, {failed} failed.\n\n\
+        "{WORDS}\nKubernetes {}, {processors} processors, {} runs in {:.0} s: {passed} passed, {failed} failed.\n\
+         In {stalled} of them the machine was too busy to measure work.\n\n\
          ## Over all faults\n\n{}\n## At a glance\n\n{}\n## Fault by fault\n\n{}",
         results.kubernetes,
         results.outcomes.len(),
