@@ -179,14 +179,15 @@ impl Occasion<'_> {
             };
         }
         // A preference can wait until an open question is answered. Who has slept takes old answers for fresh ones, and
-        // those who asked would withdraw what it prefers, again and again.
-        if liveness == Liveness::Answered
-            && self.is_for_preference()
-            && seen.is_pending()
-            && let Some(asked) = seen.asked
-        {
-            let until = asked.at.after(seen.ack_window(timing));
-            return Liveness::Asked { until };
+        // those who asked would withdraw what it prefers, again and again. The same goes for one that cannot be asked.
+        if liveness == Liveness::Answered && self.is_for_preference() {
+            if seen.candidate.question().is_none() {
+                return Liveness::Silent;
+            }
+            if let Some(asked) = seen.asked.filter(|_| seen.is_pending()) {
+                let until = asked.at.after(seen.ack_window(timing));
+                return Liveness::Asked { until };
+            }
         }
         liveness
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector_protocol::elector::{Action, PreferenceField, Reason};
-use elector_protocol::{CandidateSpec, LeaseRecord};
+use elector_protocol::{CandidateSpec, LeaseRecord, Timestamp};
 
 use crate::world::{World, id, lease_write};
 
@@ -182,6 +182,17 @@ fn nobody_is_preferred_while_a_question_to_it_is_open() {
     world.pass(2.0);
     assert!(matches!(world.step().reason, Reason::BetterIsSilent { .. }));
     world.answer("c");
+    assert_eq!(world.step().action, Action::Prefer);
+}
+
+#[test]
+fn nobody_is_preferred_who_cannot_be_asked_again() {
+    let mut world = World::new();
+    world.lead("b", "1.2.0");
+    world.register("c", "1.1.0");
+    world.change("c", |c| c.renew = Some(Timestamp::MAX));
+    assert!(matches!(world.step().reason, Reason::BetterIsSilent { .. }));
+    world.change("c", |c| c.renew = Timestamp::from_micros(1));
     assert_eq!(world.step().action, Action::Prefer);
 }
 
