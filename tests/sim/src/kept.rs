@@ -28,6 +28,10 @@ pub fn kept() -> Vec<(&'static str, Plan)> {
             overtaken_read(),
         ),
         (
+            "a candidate that cannot be asked is preferred and withdrawn in turn",
+            unaskable(),
+        ),
+        (
             "a candidate with times at the end of time is never asked again",
             end_of_time(),
         ),
@@ -229,6 +233,44 @@ fn overtaken_read() -> Plan {
         ],
     };
     plan(2216, setup, Vec::new(), 235_677)
+}
+
+fn unaskable() -> Plan {
+    let setup = Setup {
+        gate: true,
+        custom: false,
+        leases: 1,
+        electors: vec![
+            site(1_100_000, 301_729, 2, 18_329),
+            site(900_000, -303_419, 7, 2_543),
+        ],
+        candidates: vec![
+            candidate(
+                0,
+                (2, 3),
+                (15, 10),
+                11_353,
+                site(1_056_710, -51_422, 2, 13_192),
+            ),
+            candidate(
+                0,
+                (1, 2),
+                (15, 10),
+                1_606,
+                site(733_334, -579_949, 5, 6_127),
+            ),
+        ],
+    };
+    let faults = vec![
+        fault(21_128, What::Partition(Who(1), millis(41_982))),
+        fault(33_079, What::Pause(Who(2), millis(40_991))),
+        fault(
+            43_767,
+            What::SpoilCandidate(Who(2), SpoilCandidate::Version),
+        ),
+        fault(53_048, What::SpoilCandidate(Who(2), SpoilCandidate::Times)),
+    ];
+    plan(5601, setup, faults, 94_788)
 }
 
 fn end_of_time() -> Plan {
