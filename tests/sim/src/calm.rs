@@ -63,7 +63,7 @@ impl World {
     }
 
     /// L4: nobody of a worse rank leads for long.
-    async fn the_best_leads(&self, lease: usize, since: Duration) {
+    async fn the_best_leads(&mut self, lease: usize, since: Duration) {
         let name = lease_name(lease);
         let candidates = self.candidates(lease);
         let best = candidates.iter().map(|(_, it)| it.version).min();
@@ -83,6 +83,8 @@ impl World {
                     format!("{leader:?} of version {version:?} leads {name}, not one of {best:?}");
                 return self.scene.violated("L4", text);
             }
+            // Who was told to end while it was paused may end only now.
+            self.start_all().await;
             sleep(GLANCE).await;
         }
     }
