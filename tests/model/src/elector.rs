@@ -4,6 +4,7 @@ use elector_protocol::elector::{Effect, Election, News, Settings};
 use elector_protocol::{Candidate, LeaseSnapshot, LeaseWrite, Renumber, Renumbering, Uid};
 
 use super::misled::{Judge, Notes};
+use super::moves::ElectorMove;
 use super::numbers::{FRESH, NOW, timestamp};
 use super::run::Run;
 use super::shortcut::Shortcut;
@@ -63,8 +64,31 @@ impl Watcher {
         !self.whole || !self.backlog.is_empty()
     }
 
+    /// Its watch has this to deliver; one that lags too far behind ends.
+    pub(super) fn deliver(&mut self, change: Option<LeaseSnapshot>, run: &Run) {
+        if self.whole {
+            self.backlog.push(change);
+            if self.backlog.len() > run.backlog {
+                self.break_watch();
+            }
+        }
+    }
+
+    /// Does what concerns nobody else; the other moves do nothing here.
+    pub(super) fn alone(&mut self, by: &ElectorMove) {
+        match by {
+            ElectorMove::Send(Act::Write(write)) => self.letter = Some(write.clone()),
+            ElectorMove::BreakWatch => self.break_watch(),
+            ElectorMove::Restart => *self = Self::new(self.letter.take()),
+            ElectorMove::Send(_)
+            | ElectorMove::See
+            | ElectorMove::Decide(_)
+            | ElectorMove::Land => {}
+        }
+    }
+
     /// Its watch ends; it will list.
-    pub(super) fn break_watch(&mut self) {
+    fn break_watch(&mut self) {
         self.whole = false;
         self.backlog.clear();
     }

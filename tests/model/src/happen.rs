@@ -7,7 +7,7 @@ use elector_protocol::elector::Actor;
 use elector_protocol::{LeaseRecord, LeaseWrite};
 
 use super::candidate::{Letter, Peer};
-use super::elector::{Act, Watcher};
+use super::elector::Act;
 use super::misled::TICK_SECONDS;
 use super::moves::{CandidateMove, ElectorMove, Move};
 use super::numbers::{FRESH, timestamp};
@@ -96,21 +96,14 @@ impl State {
         match by {
             ElectorMove::See => Rc::make_mut(&mut self.watchers[index]).see(&self.store, run),
             ElectorMove::Decide(act) => return self.decide(index, act, run),
-            ElectorMove::Send(act) => {
-                if let Act::Write(write) = act {
-                    Rc::make_mut(&mut self.watchers[index]).letter = Some(write.clone());
-                }
-            }
             ElectorMove::Land => {
                 let letter = Rc::make_mut(&mut self.watchers[index]).letter.take();
                 if let Some(write) = letter {
                     return self.put_decision(&write, run, None);
                 }
             }
-            ElectorMove::BreakWatch => Rc::make_mut(&mut self.watchers[index]).break_watch(),
-            ElectorMove::Restart => {
-                let letter = self.watchers[index].letter.clone();
-                self.watchers[index] = Rc::new(Watcher::new(letter));
+            ElectorMove::Send(_) | ElectorMove::BreakWatch | ElectorMove::Restart => {
+                Rc::make_mut(&mut self.watchers[index]).alone(by);
             }
         }
         Witnesses::NONE
@@ -141,12 +134,7 @@ impl State {
                 store.overwrite(|record| LeaseRecord::born(record.strategy.clone()));
             }
             Move::Wipe => {
-                store.whims.wipes -= 1;
-                store.overwrite(|record| LeaseRecord {
-                    token: record.token,
-                    token_term: record.token_term,
-                    ..record.released(timestamp(FRESH))
-                });
+                store.wipe();
             }
             Move::DeleteObject(index) => {
                 store.whims.object_deletions -= 1;
@@ -297,12 +285,8 @@ impl State {
                 .letter
                 .take()
                 .filter(|write| self.store.may_accept(write, Side::Elector));
-            if !watcher.whole || but == Some(index) {
-                continue;
-            }
-            watcher.backlog.push(self.store.lease.clone());
-            if watcher.backlog.len() > run.backlog {
-                watcher.break_watch();
+            if but != Some(index) {
+                watcher.deliver(self.store.lease.clone(), run);
             }
         }
     }

@@ -1,8 +1,11 @@
 //! Everything that can happen next.
 
+use elector_protocol::LeaseWrite;
+
 use super::candidate::{Letter, Work};
 use super::clocks::Time;
-use super::elector::Act;
+use super::elector::{Act, Watcher};
+use super::run::Run;
 use super::search::Course;
 use super::shortcut::Shortcut;
 use super::store::Side;
@@ -142,7 +145,15 @@ pub(super) fn possible(world: &World, state: &State) -> Vec<Move> {
     }
     for index in 0..state.watchers.len() {
         let of_elector = |by| Move::Elector(index, by);
-        moves.extend(of_watcher(world, state, index).into_iter().map(of_elector));
+        let watcher = &state.watchers[index];
+        let lands = |write: &LeaseWrite| state.store.may_accept(write, Side::Elector);
+        let next = of_watcher(
+            &world.run,
+            watcher,
+            &world.acts(watcher, &state.store),
+            lands,
+        );
+        moves.extend(next.into_iter().map(of_elector));
     }
     moves.extend(of_strangers(state));
     moves
@@ -193,17 +204,21 @@ fn of_peer(world: &World, state: &State, index: usize) -> Vec<CandidateMove> {
     moves
 }
 
-fn of_watcher(world: &World, state: &State, index: usize) -> Vec<ElectorMove> {
-    let run = &world.run;
-    let watcher = &state.watchers[index];
+/// What an elector that can do these acts does next. `lands` tells whether a write would: one on what was replaced is
+/// dead (R2).
+pub(super) fn of_watcher(
+    run: &Run,
+    watcher: &Watcher,
+    acts: &[Act],
+    lands: impl Fn(&LeaseWrite) -> bool,
+) -> Vec<ElectorMove> {
     let mut moves = Vec::with_capacity(6);
     if watcher.can_see() {
         moves.push(ElectorMove::See);
     }
-    for act in &*world.acts(watcher, &state.store) {
+    for act in acts {
         match act {
-            // A write on what was replaced is dead (R2).
-            Act::Write(write) if !state.store.may_accept(write, Side::Elector) => {}
+            Act::Write(write) if !lands(write) => {}
             Act::Write(_) if run.slow_electors => {
                 if watcher.letter.is_none() {
                     moves.push(ElectorMove::Send(act.clone()));

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use elector_protocol::elector::{PreferenceField, Settings};
-use elector_protocol::{Candidate, Identity, Renumber};
+use elector_protocol::{Candidate, Renumber};
 
 use self::holder::Holder;
 use self::moves::{Move, possible};
@@ -283,15 +283,7 @@ impl Model for World {
     }
 
     fn describe(&self, state: &State) -> String {
-        let lease = state.store.lease.as_ref().map_or_else(
-            || "no lease".to_owned(),
-            |lease| {
-                let record = &lease.record;
-                let holder = record.holder.as_ref().map_or("nobody", Identity::as_str);
-                let duration = record.duration_seconds.unwrap_or_default();
-                format!("{} {holder} for {duration}s", lease.uid)
-            },
-        );
+        let lease = state.store.describe();
         let believers: Vec<_> = NAMES
             .iter()
             .zip(&state.holders)

@@ -9,7 +9,7 @@ use elector_protocol::{
     ResourceVersion, Term, Timestamp, Token, Uid,
 };
 
-use super::numbers::NOW;
+use super::numbers::{FRESH, NOW, timestamp};
 
 /// All that outlives a process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -289,6 +289,30 @@ impl Store {
         self.created += 1;
         self.gone = None;
         Landed::Applied
+    }
+
+    /// Releases the Lease as client-go would: the spec is replaced, annotations stay as they are.
+    pub(super) fn wipe(&mut self) {
+        self.whims.wipes -= 1;
+        self.overwrite(|record| LeaseRecord {
+            token: record.token,
+            token_term: record.token_term,
+            ..record.released(timestamp(FRESH))
+        });
+    }
+
+    /// What there is, for people to read.
+    pub(super) fn describe(&self) -> String {
+        self.lease.as_ref().map_or_else(
+            || "no lease".to_owned(),
+            |lease| {
+                let record = &lease.record;
+                let holder = record.holder.as_ref().map_or("nobody", Identity::as_str);
+                let duration = record.duration_seconds.unwrap_or_default();
+                let token = if record.has_token() { ", accepted" } else { "" };
+                format!("{} {holder} for {duration}s{token}", lease.uid)
+            },
+        )
     }
 
     /// Deletes the Lease.

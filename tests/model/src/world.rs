@@ -274,16 +274,7 @@ impl Model for World {
     }
 
     fn describe(&self, state: &State) -> String {
-        let lease = state.store.lease.as_ref().map_or_else(
-            || "no lease".to_owned(),
-            |lease| {
-                let record = &lease.record;
-                let holder = record.holder.as_ref().map_or("nobody", Identity::as_str);
-                let duration = record.duration_seconds.unwrap_or_default();
-                let token = if record.has_token() { ", accepted" } else { "" };
-                format!("{} {holder} for {duration}s{token}", lease.uid)
-            },
-        );
+        let lease = state.store.describe();
         let believers: Vec<_> = (0..)
             .zip(&state.peers)
             .filter(|(_, peer)| peer.believes(&self.run))

@@ -3,11 +3,9 @@
 use std::rc::Rc;
 
 use elector_protocol::elector::Actor;
-use elector_protocol::{
-    Candidate, LeaseRecord, LeaseWrite, Occupancy, ResourceVersion, Timestamp, Uid,
-};
+use elector_protocol::{Candidate, LeaseWrite, Occupancy, ResourceVersion, Timestamp, Uid};
 
-use super::super::elector::{Act, Watcher};
+use super::super::elector::Act;
 use super::super::moves::ElectorMove;
 use super::super::numbers::{BUCKET, FRESH, timestamp};
 use super::super::store::{Landed, Side};
@@ -42,13 +40,7 @@ impl State {
             }
             Move::Wipe => {
                 let store = Rc::make_mut(&mut self.store);
-                store.whims.wipes -= 1;
-                // It replaces the spec; annotations stay as they are.
-                store.overwrite(|record| LeaseRecord {
-                    token: record.token,
-                    token_term: record.token_term,
-                    ..record.released(timestamp(FRESH))
-                });
+                store.wipe();
                 self.lease_changed(world, None);
                 Witnesses::NONE
             }
@@ -139,21 +131,14 @@ impl State {
                 };
                 self.put_object(*index, uid, *version, Some(*ping), renew, world);
             }
-            ElectorMove::Send(act) => {
-                if let Act::Write(write) = act {
-                    Rc::make_mut(&mut self.watchers[index]).letter = Some(write.clone());
-                }
-            }
             ElectorMove::Land => {
                 let letter = Rc::make_mut(&mut self.watchers[index]).letter.take();
                 if let Some(write) = letter {
                     return self.put_decision(&write, world, None);
                 }
             }
-            ElectorMove::BreakWatch => Rc::make_mut(&mut self.watchers[index]).break_watch(),
-            ElectorMove::Restart => {
-                let letter = self.watchers[index].letter.clone();
-                self.watchers[index] = Rc::new(Watcher::new(letter));
+            ElectorMove::Send(_) | ElectorMove::BreakWatch | ElectorMove::Restart => {
+                Rc::make_mut(&mut self.watchers[index]).alone(by);
             }
         }
         Witnesses::NONE
@@ -216,12 +201,8 @@ impl State {
                 .letter
                 .take()
                 .filter(|write| world.lands(write, &self.store));
-            if !watcher.whole || but == Some(index) {
-                continue;
-            }
-            watcher.backlog.push(self.store.lease.clone());
-            if watcher.backlog.len() > world.run.backlog {
-                watcher.break_watch();
+            if but != Some(index) {
+                watcher.deliver(self.store.lease.clone(), &world.run);
             }
         }
     }

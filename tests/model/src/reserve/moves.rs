@@ -1,9 +1,8 @@
 //! Everything that can happen next.
 
-use elector_protocol::Candidate;
+use elector_protocol::{Candidate, LeaseWrite};
 
-use super::super::elector::Act;
-use super::super::moves::ElectorMove;
+use super::super::moves::{ElectorMove, of_watcher};
 use super::super::search::Course;
 use super::super::shortcut::Shortcut;
 use super::super::store::Side;
@@ -90,7 +89,11 @@ pub(super) fn possible(world: &World, state: &State) -> Vec<Move> {
     }
     for index in 0..state.watchers.len() {
         let of_elector = |by| Move::Elector(index, by);
-        moves.extend(of_watcher(world, state, index).into_iter().map(of_elector));
+        let watcher = &state.watchers[index];
+        let acts = world.acts(index, watcher, &state.store);
+        let lands = |write: &LeaseWrite| world.lands(write, &state.store);
+        let next = of_watcher(&world.run, watcher, &acts, lands);
+        moves.extend(next.into_iter().map(of_elector));
     }
     if state.store.post.is_some() {
         moves.push(Move::LandPost);
@@ -144,48 +147,12 @@ fn of_one_holder(world: &World, state: &State, index: usize) -> Vec<HolderMove> 
     moves
 }
 
-fn of_watcher(world: &World, state: &State, index: usize) -> Vec<ElectorMove> {
-    let run = &world.run;
-    let watcher = &state.watchers[index];
-    let mut moves = Vec::with_capacity(6);
-    if watcher.can_see() {
-        moves.push(ElectorMove::See);
-    }
-    for act in &*world.acts(index, watcher, &state.store) {
-        match act {
-            Act::Write(write) if !world.lands(write, &state.store) => {}
-            Act::Write(_) if run.slow_electors => {
-                if watcher.letter.is_none() {
-                    moves.push(ElectorMove::Send(act.clone()));
-                }
-            }
-            Act::Write(_) | Act::Post(_) | Act::Ask { .. } => {
-                moves.push(ElectorMove::Decide(act.clone()));
-            }
-        }
-    }
-    if watcher.letter.is_some() {
-        moves.push(ElectorMove::Land);
-    }
-    if run.whims.deletions > 0 && watcher.whole {
-        moves.push(ElectorMove::BreakWatch);
-    }
-    if run.restarts {
-        moves.push(ElectorMove::Restart);
-    }
-    moves
-}
-
 // === impl World ===
 
 impl World {
     /// Whether an elector's write would be applied: on the very revision that was judged (R2), unless that is the rule
     /// which is broken.
-    pub(super) fn lands(
-        &self,
-        write: &elector_protocol::LeaseWrite,
-        store: &super::super::store::Store,
-    ) -> bool {
+    pub(super) fn lands(&self, write: &LeaseWrite, store: &super::super::store::Store) -> bool {
         let careless = self.run.shortcut == Some(Shortcut::ReserveWithoutBase)
             && write.record.reserved_from().is_some();
         store.accepts(write, Side::Elector) || (careless && store.lease.is_some())
