@@ -36,6 +36,15 @@ impl World {
         }
         let since = self.scene.log().now();
         for lease in 0..self.plan.setup.leases {
+            if let Some(took) = self.the_best_leads(lease, since).await {
+                self.scene.state().witness.moves.best.push(took);
+            }
+        }
+        // Who believed when all was mended may have had no answer to a renewal for long: by then it has had one, or has
+        // ceased to lead.
+        sleep(self.slowest_holder()).await;
+        let since = self.scene.log().now();
+        for lease in 0..self.plan.setup.leases {
             self.the_best_leads(lease, since).await;
         }
         if !self.scene.state().violations.is_empty() {
@@ -62,8 +71,8 @@ impl World {
         }
     }
 
-    /// L4: nobody of a worse rank leads for long.
-    async fn the_best_leads(&mut self, lease: usize, since: Duration) {
+    /// L4: nobody of a worse rank leads for long. How long it took, if it came about.
+    async fn the_best_leads(&mut self, lease: usize, since: Duration) -> Option<Duration> {
         let name = lease_name(lease);
         let candidates = self.candidates(lease);
         let best = candidates.iter().map(|(_, it)| it.version).min();
@@ -75,13 +84,13 @@ impl World {
             });
             let took = self.scene.log().now().saturating_sub(since);
             if version == best {
-                self.scene.state().witness.moves.best.push(took);
-                return;
+                return Some(took);
             }
             if took > BEST_LEADS {
                 let text =
                     format!("{leader:?} of version {version:?} leads {name}, not one of {best:?}");
-                return self.scene.violated("L4", text);
+                self.scene.violated("L4", text);
+                return None;
             }
             // Who was told to end while it was paused may end only now.
             self.start_all().await;
@@ -253,6 +262,16 @@ impl World {
         let rates = self.plan.setup.electors.iter().map(|site| site.rate);
         let slowest = rates.min().unwrap_or(TRUE_RATE).max(1);
         time.mul_f64(1_000_000.0 / f64::from(u32::try_from(slowest).unwrap_or(u32::MAX)))
+    }
+
+    /// Real time after which no belief is left that was not renewed.
+    fn slowest_holder(&self) -> Duration {
+        let candidates = &self.plan.setup.candidates;
+        let limits = candidates.iter().map(|it| {
+            let rate = u32::try_from(it.site.rate.max(1)).unwrap_or(u32::MAX);
+            Duration::from_secs(it.timing.1).mul_f64(1_000_000.0 / f64::from(rate))
+        });
+        limits.max().unwrap_or_default()
     }
 
     /// So many messages, one after the other, at the slowest.
