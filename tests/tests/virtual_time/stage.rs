@@ -1,8 +1,6 @@
-//! Elector and candidates, the real ones, in virtual time, while the API of LeaseCandidates changes under them.
+//! A cluster in virtual time, on which the real elector and the real candidates play.
 //!
 //! Everything that happens is recorded and judged in the end, whatever the test is about.
-
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +9,7 @@ use std::time::Duration;
 
 use elector::{Config as ElectorConfig, Elector};
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
-use elector_apiserver::{ApiServer, Clock, Config, Latency, NativeCandidates};
+use elector_apiserver::{ApiServer, Clock, Config, Latency, NativeCandidates, Rule};
 use elector_candidate::{Candidate, Config as CandidateConfig, Leadership};
 use elector_protocol::{Identity, LeaseKey, Timestamp};
 use elector_runtime::{Cluster, TokioClock};
@@ -25,25 +23,27 @@ use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
 
-const V1BETA1: CandidateApi = CandidateApi::V1Beta1;
-const V1ALPHA2: CandidateApi = CandidateApi::V1Alpha2;
-const CUSTOM: CandidateApi = CandidateApi::Elector;
+use crate::weather::{Fate, Weather};
+
+pub(crate) const V1BETA1: CandidateApi = CandidateApi::V1Beta1;
+pub(crate) const CUSTOM: CandidateApi = CandidateApi::Elector;
 
 /// Microseconds of 2026, when every clock starts.
 const EPOCH: i64 = 1_767_225_600_000_000;
 
-/// The only client that the server tells apart, but for the recorder.
+/// The only client that the server tells apart, but for those that look on.
 const CLIENT: &str = "everybody";
 
 /// Who is a candidate for the lease.
-const NAMES: [&str; 3] = ["a", "b", "c"];
+pub(crate) const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// A cluster whose candidates are served where it says.
 #[derive(Clone)]
-struct Stage {
+pub(crate) struct Stage {
     server: ApiServer,
-    served: Arc<Mutex<BTreeSet<CandidateApi>>>,
-    at_work: Arc<AtWork>,
+    weather: Arc<Mutex<Option<Weather>>>,
+    pub(crate) served: Arc<Mutex<BTreeSet<CandidateApi>>>,
+    pub(crate) at_work: Arc<AtWork>,
     book: Book,
     _recorders: Arc<[Running; 3]>,
 }
@@ -57,9 +57,9 @@ struct Book {
 
 /// How many do the work that one may do at a time.
 #[derive(Default)]
-struct AtWork {
-    now: AtomicUsize,
-    most: AtomicUsize,
+pub(crate) struct AtWork {
+    pub(crate) now: AtomicUsize,
+    pub(crate) most: AtomicUsize,
 }
 
 /// The time that somebody works; ends however the work ends.
@@ -70,12 +70,12 @@ struct Shift {
 }
 
 /// A process; dropping it is a crash.
-struct Running(JoinHandle<()>);
+pub(crate) struct Running(JoinHandle<()>);
 
 // === impl Stage ===
 
 impl Stage {
-    fn new(served: &[CandidateApi]) -> Self {
+    pub(crate) fn new(served: &[CandidateApi]) -> Self {
         let epoch = k8s_openapi::jiff::Timestamp::from_microsecond(EPOCH).unwrap();
         let clock = Clock::following_timers(epoch);
         let server = ApiServer::new(Config {
@@ -117,6 +117,7 @@ impl Stage {
         let recorders = [leases, candidates(V1BETA1), candidates(CUSTOM)];
         Self {
             server,
+            weather: Arc::default(),
             book,
             _recorders: Arc::new(recorders),
             served: Arc::new(Mutex::new(served.iter().copied().collect())),
@@ -131,6 +132,7 @@ impl Stage {
 
     fn client(&self) -> Client {
         let (inner, served) = (self.server.service(CLIENT), Arc::clone(&self.served));
+        let (switches, weather) = (self.server.switches(CLIENT), Arc::clone(&self.weather));
         let service = tower::service_fn(move |mut request: Request<Body>| {
             let path = request.uri().path().to_owned();
             let hidden = CandidateApi::ALL.into_iter().any(|api| {
@@ -141,19 +143,45 @@ impl Stage {
             if hidden {
                 *request.uri_mut() = "/apis/nobody.example/v1".parse().unwrap();
             }
-            inner.clone().oneshot(request)
+            let fate = weather.lock().unwrap().as_mut().map(Weather::draw);
+            let (inner, switches) = (inner.clone(), switches.clone());
+            async move {
+                let Fate { there, back, fault } = fate.unwrap_or_default();
+                tokio::time::sleep(there).await;
+                if let Some(fault) = fault {
+                    switches.inject(Rule::new(fault).times(1));
+                }
+                let answer = inner.oneshot(request).await;
+                tokio::time::sleep(back).await;
+                answer
+            }
         });
         Client::new(service, "default")
     }
 
+    /// From now on requests fare as this weather lets them.
+    pub(crate) fn weather(&self, weather: Weather) {
+        *self.weather.lock().unwrap() = Some(weather);
+    }
+
+    /// Parts everybody from the API server, or joins them again.
+    pub(crate) fn part(&self, parted: bool) {
+        self.server.switches(CLIENT).partition(parted);
+    }
+
+    /// Whom no weather troubles.
+    fn onlooker(&self) -> Client {
+        Client::new(self.server.service("onlooker"), "default")
+    }
+
     /// From now on candidates are served there. Every watch breaks, as when the API server is restarted, and custom
     /// resources go with their definition.
-    async fn serve(&self, apis: &[CandidateApi]) {
+    pub(crate) async fn serve(&self, apis: &[CandidateApi]) {
         *self.served.lock().unwrap() = apis.iter().copied().collect();
         if !apis.contains(&CUSTOM) {
             // Nobody can create any while they go.
-            let everything = Client::new(self.server.service(CLIENT), "default");
-            let objects: Api<LeaseCandidate> = Api::default_namespaced_with(everything, &CUSTOM);
+            let objects: Api<LeaseCandidate> =
+                Api::default_namespaced_with(self.onlooker(), &CUSTOM);
             let all = ListParams::default();
             objects
                 .delete_collection(&DeleteParams::default(), &all)
@@ -163,24 +191,21 @@ impl Stage {
         self.server.switches(CLIENT).break_watches();
     }
 
-    fn candidates(&self, api: CandidateApi) -> Api<LeaseCandidate> {
-        Api::default_namespaced_with(self.client(), &api)
-    }
-
     /// Who is registered in this API.
-    async fn registered(&self, api: CandidateApi) -> BTreeSet<String> {
-        let list = self.candidates(api).list(&ListParams::default()).await;
+    pub(crate) async fn registered(&self, api: CandidateApi) -> BTreeSet<String> {
+        let objects: Api<LeaseCandidate> = Api::default_namespaced_with(self.onlooker(), &api);
+        let list = objects.list(&ListParams::default()).await;
         let names = list.unwrap().items.into_iter();
         names.filter_map(|item| item.metadata.name).collect()
     }
 
     async fn lease(&self) -> Option<Lease> {
-        let leases: Api<Lease> = Api::default_namespaced_with(self.client(), &());
+        let leases: Api<Lease> = Api::default_namespaced_with(self.onlooker(), &());
         leases.get_opt("work").await.unwrap()
     }
 
     /// Who leads, and in which term.
-    async fn leader(&self) -> (String, i32) {
+    pub(crate) async fn leader(&self) -> (String, i32) {
         let spec = self.lease().await.unwrap_or_default().spec;
         (
             spec.holder_identity.unwrap_or_default(),
@@ -189,7 +214,7 @@ impl Stage {
     }
 
     /// Waits until somebody else than `who` leads.
-    async fn successor_of(&self, who: &str, patience: Duration) -> String {
+    pub(crate) async fn successor_of(&self, who: &str, patience: Duration) -> String {
         let deadline = tokio::time::Instant::now() + patience;
         loop {
             let (holder, _) = self.leader().await;
@@ -205,7 +230,7 @@ impl Stage {
     }
 
     /// Judges everything that happened.
-    fn judge(&self) {
+    pub(crate) fn judge(&self) {
         let mut roster = Roster::new(Limits {
             clocks: None,
             ..Limits::default()
@@ -220,13 +245,13 @@ impl Stage {
         assert!(extent.terms > 0 && extent.traced, "{extent:?}");
     }
 
-    fn elector(&self) -> Running {
+    pub(crate) fn elector(&self) -> Running {
         let clock = Arc::new(TokioClock::start(Timestamp::from_micros(EPOCH).unwrap()));
         let elector = Elector::new(ElectorConfig::default(), self.cluster(), clock).unwrap();
         Running(tokio::spawn(elector.run(std::future::pending())))
     }
 
-    fn candidate(&self, name: &str, api: CandidateApi) -> Running {
+    pub(crate) fn candidate(&self, name: &str, api: CandidateApi) -> Running {
         let config = CandidateConfig::new(
             LeaseKey::new("default", "work"),
             Identity::new(name).unwrap(),
@@ -335,82 +360,6 @@ impl Drop for Running {
     }
 }
 
-async fn pass(seconds: u64) {
+pub(crate) async fn pass(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
-}
-
-/// Longer than a candidate takes to notice a better API.
-const NOTICED: u64 = 90;
-
-#[tokio::test(start_paused = true)]
-async fn whoever_leads_leads_on_through_every_change() {
-    let stage = Stage::new(&[CUSTOM]);
-    let _elector = stage.elector();
-    pass(20).await;
-    let _candidates = NAMES.map(|name| stage.candidate(name, CUSTOM));
-    let leader = stage.successor_of("", Duration::from_secs(5)).await;
-    let all: BTreeSet<_> = NAMES.map(str::to_owned).into();
-    let changes: [(&[CandidateApi], Option<CandidateApi>); 7] = [
-        (&[V1ALPHA2, CUSTOM], Some(V1ALPHA2)),
-        (&[V1BETA1, V1ALPHA2, CUSTOM], Some(V1BETA1)),
-        (&[CUSTOM], Some(CUSTOM)),
-        (&[], None),
-        (&[CUSTOM], Some(CUSTOM)),
-        (&[V1BETA1], Some(V1BETA1)),
-        (&[V1BETA1, CUSTOM], Some(V1BETA1)),
-    ];
-    for (served, used) in changes {
-        stage.serve(served).await;
-        pass(NOTICED).await;
-        assert_eq!(stage.leader().await, (leader.clone(), 1), "{served:?}");
-        if let Some(used) = used {
-            assert_eq!(stage.registered(used).await, all, "{served:?}");
-        }
-        if used != Some(CUSTOM) && served.contains(&CUSTOM) {
-            assert_eq!(
-                stage.registered(CUSTOM).await,
-                BTreeSet::new(),
-                "{served:?}"
-            );
-        }
-    }
-    assert_eq!(stage.at_work.most.load(Ordering::SeqCst), 1);
-    stage.judge();
-}
-
-/// The leader crashes at every phase of a change; there is a next one as soon as elector and candidates have met
-/// again, and never are there two.
-#[tokio::test(start_paused = true)]
-async fn a_crash_in_the_middle_of_a_change_is_survived() {
-    for (from, to, best) in [
-        (&[CUSTOM] as &[_], &[V1BETA1, CUSTOM] as &[_], V1BETA1),
-        (&[V1BETA1, CUSTOM], &[CUSTOM], CUSTOM),
-        (&[V1BETA1], &[V1ALPHA2], V1ALPHA2),
-    ] {
-        for phase in [0, 1, 5, 20, 45, 65] {
-            let stage = Stage::new(from);
-            let _elector = stage.elector();
-            pass(20).await;
-            let start = *stage.served.lock().unwrap().first().unwrap();
-            let mut candidates: Vec<_> = NAMES
-                .map(|name| (name, stage.candidate(name, start)))
-                .into();
-            let leader = stage.successor_of("", Duration::from_secs(5)).await;
-            stage.serve(to).await;
-            pass(phase).await;
-            candidates.retain(|(name, _)| *name != leader);
-            let patience = Duration::from_secs(NOTICED + 20);
-            let next = stage.successor_of(&leader, patience).await;
-            assert_ne!(next, leader);
-            pass(NOTICED).await;
-            assert_eq!(stage.leader().await.0, next, "{to:?} {phase}");
-            assert!(stage.registered(best).await.len() >= 2, "{to:?} {phase}");
-            assert_eq!(
-                stage.at_work.most.load(Ordering::SeqCst),
-                1,
-                "{to:?} {phase}"
-            );
-            stage.judge();
-        }
-    }
 }

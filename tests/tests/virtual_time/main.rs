@@ -1,0 +1,7 @@
+//! Elector and candidates, the real ones, in virtual time.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+mod moves;
+mod stage;
+mod weather;

@@ -1,0 +1,87 @@
+//! The API of LeaseCandidates changes under elector and candidates.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use elector_api::CandidateApi;
+
+use crate::stage::{CUSTOM, NAMES, Stage, V1BETA1, pass};
+
+const V1ALPHA2: CandidateApi = CandidateApi::V1Alpha2;
+
+/// Longer than a candidate takes to notice a better API.
+const NOTICED: u64 = 90;
+
+#[tokio::test(start_paused = true)]
+async fn whoever_leads_leads_on_through_every_change() {
+    let stage = Stage::new(&[CUSTOM]);
+    let _elector = stage.elector();
+    pass(20).await;
+    let _candidates = NAMES.map(|name| stage.candidate(name, CUSTOM));
+    let leader = stage.successor_of("", Duration::from_secs(5)).await;
+    let all: BTreeSet<_> = NAMES.map(str::to_owned).into();
+    let changes: [(&[CandidateApi], Option<CandidateApi>); 7] = [
+        (&[V1ALPHA2, CUSTOM], Some(V1ALPHA2)),
+        (&[V1BETA1, V1ALPHA2, CUSTOM], Some(V1BETA1)),
+        (&[CUSTOM], Some(CUSTOM)),
+        (&[], None),
+        (&[CUSTOM], Some(CUSTOM)),
+        (&[V1BETA1], Some(V1BETA1)),
+        (&[V1BETA1, CUSTOM], Some(V1BETA1)),
+    ];
+    for (served, used) in changes {
+        stage.serve(served).await;
+        pass(NOTICED).await;
+        assert_eq!(stage.leader().await, (leader.clone(), 1), "{served:?}");
+        if let Some(used) = used {
+            assert_eq!(stage.registered(used).await, all, "{served:?}");
+        }
+        if used != Some(CUSTOM) && served.contains(&CUSTOM) {
+            assert_eq!(
+                stage.registered(CUSTOM).await,
+                BTreeSet::new(),
+                "{served:?}"
+            );
+        }
+    }
+    assert_eq!(stage.at_work.most.load(Ordering::SeqCst), 1);
+    stage.judge();
+}
+
+/// The leader crashes at every phase of a change; there is a next one as soon as elector and candidates have met
+/// again, and never are there two.
+#[tokio::test(start_paused = true)]
+async fn a_crash_in_the_middle_of_a_change_is_survived() {
+    for (from, to, best) in [
+        (&[CUSTOM] as &[_], &[V1BETA1, CUSTOM] as &[_], V1BETA1),
+        (&[V1BETA1, CUSTOM], &[CUSTOM], CUSTOM),
+        (&[V1BETA1], &[V1ALPHA2], V1ALPHA2),
+    ] {
+        for phase in [0, 1, 5, 20, 45, 65] {
+            let stage = Stage::new(from);
+            let _elector = stage.elector();
+            pass(20).await;
+            let start = *stage.served.lock().unwrap().first().unwrap();
+            let mut candidates: Vec<_> = NAMES
+                .map(|name| (name, stage.candidate(name, start)))
+                .into();
+            let leader = stage.successor_of("", Duration::from_secs(5)).await;
+            stage.serve(to).await;
+            pass(phase).await;
+            candidates.retain(|(name, _)| *name != leader);
+            let patience = Duration::from_secs(NOTICED + 20);
+            let next = stage.successor_of(&leader, patience).await;
+            assert_ne!(next, leader);
+            pass(NOTICED).await;
+            assert_eq!(stage.leader().await.0, next, "{to:?} {phase}");
+            assert!(stage.registered(best).await.len() >= 2, "{to:?} {phase}");
+            assert_eq!(
+                stage.at_work.most.load(Ordering::SeqCst),
+                1,
+                "{to:?} {phase}"
+            );
+            stage.judge();
+        }
+    }
+}

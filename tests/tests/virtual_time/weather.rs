@@ -1,0 +1,125 @@
+//! The API server is slow and answers with errors, or is away: what a leader survives, and when there is one again.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use elector_apiserver::Fault;
+use http::StatusCode;
+use tokio::time::Instant;
+
+use crate::stage::{NAMES, Stage, V1BETA1, pass};
+
+/// How requests fare: each takes its time, and some fail.
+#[derive(Debug)]
+pub(crate) struct Weather {
+    random: u64,
+}
+
+/// What becomes of one request.
+#[derive(Debug, Default)]
+pub(crate) struct Fate {
+    pub(crate) there: Duration,
+    pub(crate) back: Duration,
+    pub(crate) fault: Option<Fault>,
+}
+
+/// R of the default timing: a third of its renew deadline.
+const RENEW_INTERVAL: Duration = Duration::from_millis(3_334);
+
+// === impl Weather ===
+
+impl Weather {
+    /// What one request in a hundred takes or more, there and back: a quarter of the default renew deadline.
+    const SLOWEST: Duration = Duration::from_millis(2_500);
+
+    /// How many requests in a hundred fail.
+    const ERRORS: u64 = 5;
+
+    fn rough(seed: u64) -> Self {
+        Self {
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+        }
+    }
+
+    pub(crate) fn draw(&mut self) -> Fate {
+        // Exponential, as waiting in a queue is: a hundredth is above SLOWEST.
+        let share = (self.random() % 1_000_000 + 1) as f64 / 1_000_000.0;
+        let takes = Self::SLOWEST.mul_f64(-share.ln() / 100f64.ln());
+        let there = takes.mul_f64((self.random() % 1_000) as f64 / 1_000.0);
+        let fails = self.random() % 100 < Self::ERRORS;
+        let faults = [
+            Fault::DropBefore,
+            Fault::DropAfter,
+            Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR),
+            Fault::RefuseAfter(StatusCode::GATEWAY_TIMEOUT),
+            Fault::Refuse(StatusCode::TOO_MANY_REQUESTS),
+        ];
+        let which = usize::try_from(self.random() % 5).unwrap();
+        Fate {
+            there,
+            back: takes - there,
+            fault: fails.then_some(faults[which]),
+        }
+    }
+
+    /// Xorshift.
+    fn random(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random >> 8
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_hour_of_slow_answers_and_errors_costs_no_leadership() {
+    for seed in 1..=2 {
+        let stage = Stage::new(&[V1BETA1]);
+        let _elector = stage.elector();
+        pass(20).await;
+        let _candidates = NAMES.map(|name| stage.candidate(name, V1BETA1));
+        let leader = stage.successor_of("", Duration::from_secs(5)).await;
+        stage.weather(Weather::rough(seed));
+        for minute in 1..=60 {
+            pass(60).await;
+            let found = (
+                stage.leader().await,
+                stage.at_work.now.load(Ordering::SeqCst),
+            );
+            assert_eq!(
+                found,
+                ((leader.clone(), 1), 1),
+                "seed {seed}, minute {minute}"
+            );
+        }
+        assert_eq!(stage.at_work.most.load(Ordering::SeqCst), 1);
+        stage.judge();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_leads_within_two_renewals_after_ten_minutes_without_an_api_server() {
+    for phase in 0..4 {
+        let stage = Stage::new(&[V1BETA1]);
+        let _elector = stage.elector();
+        pass(20).await;
+        let _candidates = NAMES.map(|name| stage.candidate(name, V1BETA1));
+        stage.successor_of("", Duration::from_secs(5)).await;
+        pass(phase).await;
+        stage.part(true);
+        pass(12).await;
+        assert_eq!(stage.at_work.now.load(Ordering::SeqCst), 0);
+        pass(588).await;
+        stage.part(false);
+        let back = Instant::now();
+        while stage.at_work.now.load(Ordering::SeqCst) == 0 {
+            let away = back.elapsed();
+            assert!(away <= 2 * RENEW_INTERVAL, "nobody leads after {away:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        pass(60).await;
+        assert_eq!(stage.leader().await.1, 2, "phase {phase}");
+        assert_eq!(stage.at_work.most.load(Ordering::SeqCst), 1);
+        stage.judge();
+    }
+}
