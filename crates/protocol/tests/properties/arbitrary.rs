@@ -1,0 +1,167 @@
+//! Arbitrary records, candidates and histories.
+
+use std::time::Duration;
+
+use elector_protocol::elector::News;
+use elector_protocol::{
+    Candidate, CandidateSpec, Identity, LeaseRecord, ResourceVersion, Strategy, Term, Timestamp,
+    Token, Uid,
+};
+use proptest::option;
+use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_oneof};
+
+/// One thing that can happen to an election.
+#[derive(Clone, Debug)]
+pub(crate) enum Happening {
+    Pass(Duration),
+    Lease {
+        uid: u8,
+        record: LeaseRecord,
+        news: News,
+    },
+    LeaseGone(News),
+    Candidate {
+        candidate: Candidate,
+        news: News,
+    },
+    CandidateGone(Identity),
+    Created,
+    /// The write of the last decision is applied and its answer arrives.
+    Applied,
+    /// The record changes in a way that its holder would: the same but for the renewal time.
+    Renewed,
+}
+
+pub(crate) fn identities() -> impl Arbitrary<Value = Identity> {
+    prop_oneof!["[abc]", "[abc]", ".{1,8}"].prop_filter_map("never empty", Identity::new)
+}
+
+pub(crate) fn timestamps() -> impl Arbitrary<Value = Timestamp> {
+    prop_oneof![
+        (0..20i64).prop_filter_map("in range", Timestamp::from_micros),
+        any::<i64>().prop_map(|micros| Timestamp::from_micros(micros).unwrap_or(Timestamp::MAX)),
+        Just(Timestamp::MIN),
+        Just(Timestamp::MAX),
+    ]
+}
+
+pub(crate) fn durations() -> impl Arbitrary<Value = Duration> {
+    prop_oneof![
+        (0..20_000u64).prop_map(Duration::from_millis),
+        (0..4_000u64).prop_map(Duration::from_secs),
+        Just(Duration::MAX),
+    ]
+}
+
+pub(crate) fn strategies() -> impl Arbitrary<Value = Strategy> {
+    prop_oneof![
+        4 => Just(Strategy::oldest_emulation_version()),
+        1 => Just(Strategy::parse("example.com/x").unwrap()),
+    ]
+}
+
+pub(crate) fn records() -> impl Arbitrary<Value = LeaseRecord> {
+    let numbers = (
+        option::of(prop_oneof![0..20i32, any::<i32>()]),
+        prop_oneof![0..4i32, any::<i32>(), Just(i32::MAX)],
+    );
+    let times = (
+        option::of(timestamps()),
+        option::of(timestamps()),
+        any::<bool>(),
+    );
+    let signals = (option::of(strategies()), option::of(identities()));
+    let token = (option::of(0..9u64), option::of(0..4i32));
+    let placeholder = Identity::new("elector.dev:reserved-from:a").unwrap();
+    let holder = option::of(prop_oneof![6 => identities(), 1 => Just(placeholder)]);
+    (holder, numbers, times, signals, token).prop_map(
+        |(
+            holder,
+            (duration, term),
+            (acquire, renew, equal),
+            (strategy, preferred),
+            (token, token_term),
+        )| LeaseRecord {
+            holder,
+            duration_seconds: duration,
+            acquire_time: acquire,
+            renew_time: if equal { acquire } else { renew },
+            term: Term(term),
+            strategy,
+            preferred_holder: preferred,
+            token: token.map(|token| Token(ResourceVersion(token))),
+            token_term: token_term.map(Term),
+        },
+    )
+}
+
+pub(crate) fn candidates() -> impl Arbitrary<Value = Candidate> {
+    let versions = (
+        prop_oneof!["1\\.[0-2]\\.0", "1\\.[0-2]\\.0", ".{0,12}"],
+        prop_oneof!["1\\.[0-2]\\.0", "1\\.[0-2]\\.0", ".{0,12}"],
+        prop_oneof![
+            Just("OldestEmulationVersion"),
+            Just("OldestEmulationVersion"),
+            Just("a/b"),
+            // With a comma it is a list.
+            Just("a/b,OldestEmulationVersion"),
+            Just("OldestEmulationVersion,a/b"),
+            Just("")
+        ],
+    );
+    let times = (
+        option::of(timestamps()),
+        option::weighted(0.9, timestamps()),
+        timestamps(),
+    );
+    (
+        identities(),
+        0..2u8,
+        versions,
+        times,
+        any::<bool>(),
+        option::of(durations()),
+    )
+        .prop_map(
+            |(
+                name,
+                uid,
+                (binary, emulation, strategy),
+                (ping, renew, created),
+                marked,
+                announced,
+            )| Candidate {
+                name,
+                uid: Uid::new(uid.to_string()),
+                version: ResourceVersion(0),
+                created,
+                ping,
+                renew,
+                marked,
+                announced,
+                spec: if strategy.contains(',') {
+                    let list: Vec<_> = strategy.split(',').collect();
+                    CandidateSpec::parse_list(&binary, &emulation, &list)
+                } else {
+                    CandidateSpec::parse(&binary, &emulation, strategy)
+                },
+            },
+        )
+}
+
+pub(crate) fn news() -> impl Arbitrary<Value = News> {
+    prop_oneof![4 => Just(News::Event), 1 => Just(News::List), 1 => Just(News::Reply)]
+}
+
+pub(crate) fn happenings() -> impl Arbitrary<Value = Happening> {
+    prop_oneof![
+        4 => durations().prop_map(Happening::Pass),
+        3 => (0..2u8, records(), news()).prop_map(|(uid, record, news)| Happening::Lease { uid, record, news }),
+        1 => news().prop_map(Happening::LeaseGone),
+        4 => (candidates(), news()).prop_map(|(candidate, news)| Happening::Candidate { candidate, news }),
+        1 => identities().prop_map(Happening::CandidateGone),
+        1 => Just(Happening::Created),
+        6 => Just(Happening::Applied),
+        2 => Just(Happening::Renewed),
+    ]
+}
