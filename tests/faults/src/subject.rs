@@ -1,12 +1,11 @@
 //! Whose behaviour under faults is looked at, and how its processes are started.
 
-use std::env;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use xtask::tied::Tied;
 
@@ -113,42 +112,6 @@ impl fmt::Display for Subject {
 // === impl Programs ===
 
 impl Programs {
-    /// The binary `elector`: what the environment variable `ELECTOR_BIN` names, otherwise built now.
-    ///
-    /// # Errors
-    /// When it cannot be built.
-    pub fn elector() -> Result<PathBuf> {
-        if let Some(path) = env::var_os("ELECTOR_BIN").filter(|path| !path.is_empty()) {
-            return Ok(PathBuf::from(path));
-        }
-        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let output = Command::new(cargo)
-            .args([
-                "build",
-                "--quiet",
-                "--package",
-                "elector-cli",
-                "--bin",
-                "elector",
-            ])
-            .arg("--message-format=json-render-diagnostics")
-            .current_dir(xtask::paths::workspace())
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()
-            .context("failed to run cargo")?;
-        ensure!(output.status.success(), "failed to build elector");
-        let messages = String::from_utf8_lossy(&output.stdout);
-        messages
-            .lines()
-            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-            .find(|message| {
-                message["target"]["name"] == "elector" && message["executable"].is_string()
-            })
-            .and_then(|message| message["executable"].as_str().map(PathBuf::from))
-            .context("cargo names no executable elector")
-    }
-
     /// A process of the subject that finds the API server through that port, and the register at that address.
     pub(crate) fn start(
         &self,

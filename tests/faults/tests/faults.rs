@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use elector_faults::{Programs, Request, USAGE, at_a_glance, play, record, table, told_by_subject};
+use elector_tests::rig;
 use xtask::binaries::{self, Toolbox};
 
 fn main() -> ExitCode {
@@ -46,7 +47,7 @@ fn run() -> Result<bool> {
     }
     let interop = env::var_os("ELECTOR_INTEROP").is_none_or(|value| value != "0");
     let programs = Programs {
-        elector: Programs::elector()?,
+        elector: rig::Programs::elector("dev")?,
         guarded: PathBuf::from(env!("CARGO_BIN_EXE_guarded")),
         client_go: interop
             .then(|| {

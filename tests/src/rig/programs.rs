@@ -54,15 +54,23 @@ impl Programs {
         Self::build_for(profile, release)
     }
 
+    /// The binary `elector` alone: what the environment variable `ELECTOR_BIN` names, otherwise built now.
+    ///
+    /// # Errors
+    /// When it cannot be built.
+    pub fn elector(profile: &str) -> Result<PathBuf> {
+        match env::var_os(ELECTOR_BIN).filter(|path| !path.is_empty()) {
+            Some(path) => Ok(PathBuf::from(path)),
+            None => build_elector(profile),
+        }
+    }
+
     /// The same for clusters of this release, `None` for the usual one.
     ///
     /// # Errors
     /// When something cannot be built.
     pub fn build_for(profile: &str, release: Option<Release>) -> Result<Self> {
-        let elector = match env::var_os(ELECTOR_BIN).filter(|path| !path.is_empty()) {
-            Some(path) => PathBuf::from(path),
-            None => build_elector(profile)?,
-        };
+        let elector = Self::elector(profile)?;
         let toolbox = Toolbox::new(release)?;
         // Not needed here, but better now than in the middle of a scenario.
         toolbox.path(Binary::Etcd)?;
