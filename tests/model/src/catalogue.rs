@@ -1,6 +1,7 @@
 //! All runs: those that must be safe, and one for each shortcut.
 
 mod broken;
+mod gaps;
 mod live;
 mod reserve;
 mod safe;
@@ -19,6 +20,7 @@ pub fn runs() -> Vec<Run> {
         safe::runs(),
         sweep::runs(),
         strangers::runs(),
+        gaps::runs(),
         live::runs(),
         broken::runs(),
         reserve::runs(),
@@ -103,6 +105,11 @@ const BLANKED: Whims = Whims {
     blanks: 1,
     ..NO_WHIMS
 };
+/// The same twice.
+const BLANKED_TWICE: Whims = Whims {
+    blanks: 2,
+    ..NO_WHIMS
+};
 /// A stranger releases somebody's term, as client-go would after a pause.
 const WIPED: Whims = Whims {
     wipes: 1,
@@ -173,7 +180,7 @@ mod tests {
     }
 
     /// What must be searched whatever else is. Where a row is a switch, it comes with what is safe beside it.
-    const ROWS: [&str; 77] = [
+    const ROWS: [&str; 78] = [
         "MC-S0",
         "MC-S1",
         "MC-S2",
@@ -251,6 +258,7 @@ mod tests {
         "MC-Y3",
         "MC-Y4",
         "MC-R0",
+        "MC-Q1",
     ];
 
     #[test]
@@ -258,6 +266,40 @@ mod tests {
         let ids: BTreeSet<_> = runs().iter().map(|run| run.id).collect();
         for row in ROWS {
             assert!(ids.contains(row), "{row}");
+        }
+    }
+
+    /// What a stranger does to the Lease.
+    const DEEDS: [&str; 4] = ["delete", "create", "blank", "wipe"];
+
+    /// How often a run lets a stranger do it.
+    fn times(deed: &str, whims: Whims) -> u8 {
+        match deed {
+            "delete" => whims.deletions,
+            "create" => whims.creations,
+            "blank" => whims.blanks,
+            _ => whims.wipes,
+        }
+    }
+
+    /// A deed that happens once from one start proves little: MC-Q1 went unseen while no world could show the same
+    /// unheld record twice.
+    #[test]
+    fn every_deed_of_a_stranger_is_met_from_every_start_and_twice() {
+        let as_the_rules_are: Vec<Run> = runs().into_iter().filter(Run::is_as_shipped).collect();
+        for deed in DEEDS {
+            for start in [Start::Absent, Start::Released] {
+                let met = |run: &Run| run.start == start && times(deed, run.whims) >= 1;
+                assert!(
+                    as_the_rules_are.iter().any(met),
+                    "{deed} is never met from {start:?}"
+                );
+            }
+            let twice = |run: &Run| times(deed, run.whims) >= 2;
+            assert!(
+                as_the_rules_are.iter().any(twice),
+                "{deed} is never met twice"
+            );
         }
     }
 

@@ -1,7 +1,9 @@
 //! An elector of the world: the production election, and how it hears of things.
 
 use elector_protocol::elector::{Effect, Election, News, Settings};
-use elector_protocol::{Candidate, LeaseSnapshot, LeaseWrite, Renumber, Renumbering, Uid};
+use elector_protocol::{
+    Candidate, LeaseSnapshot, LeaseWrite, Occupancy, Renumber, Renumbering, Uid,
+};
 
 use super::misled::{Judge, Notes};
 use super::moves::ElectorMove;
@@ -62,6 +64,18 @@ impl Watcher {
     /// Whether there is anything to see.
     pub(super) fn can_see(&self) -> bool {
         !self.whole || !self.backlog.is_empty()
+    }
+
+    /// Whether it is about to list an unproven record that looks as the one that it knows, in a newer revision.
+    pub(super) fn finds_again(&self, store: &Store) -> bool {
+        let (false, Some(known), Some(found)) = (self.whole, self.election.lease(), &store.lease)
+        else {
+            return false;
+        };
+        known.uid == found.uid
+            && known.version < found.version
+            && known.record.same_record(&found.record)
+            && found.record.occupancy() == Occupancy::Unproven
     }
 
     /// Its watch has this to deliver; one that lags too far behind ends.

@@ -94,7 +94,12 @@ impl State {
 
     fn of_elector(&mut self, index: usize, by: &ElectorMove, run: &Run) -> Witnesses {
         match by {
-            ElectorMove::See => Rc::make_mut(&mut self.watchers[index]).see(&self.store, run),
+            ElectorMove::See => {
+                let believed = self.peers.iter().any(|peer| peer.believes(run));
+                let recurs = self.watchers[index].finds_again(&self.store);
+                Rc::make_mut(&mut self.watchers[index]).see(&self.store, run);
+                return Witnesses::RECURS.when(recurs && believed);
+            }
             ElectorMove::Decide(act) => return self.decide(index, act, run),
             ElectorMove::Land => {
                 let letter = Rc::make_mut(&mut self.watchers[index]).letter.take();

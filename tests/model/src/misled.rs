@@ -16,6 +16,8 @@ use super::store::Store;
 pub(super) struct Notes {
     /// When it first saw the Lease's uid.
     first_sight: Option<(Uid, Instant)>,
+    /// The unproven record that it saw last, and since when.
+    unproven: Option<(Uid, LeaseRecord, Instant)>,
     /// When it first saw the grant, or the preference, that it watches.
     pub(super) noted: Option<Instant>,
     /// Who answered since it saw the newest record, one bit each.
@@ -90,6 +92,7 @@ impl Shortcut {
                     return since;
                 }
             }
+            Self::SpanTheGap => return watcher.notes.unproven_since(snapshot),
             _ => {}
         }
         NOW
@@ -190,11 +193,34 @@ impl Notes {
             }
         }
     }
+
+    /// When an unproven record like this one was first seen, if nothing else was seen since.
+    fn unproven_since(&mut self, snapshot: &LeaseSnapshot) -> Instant {
+        if snapshot.record.occupancy() != Occupancy::Unproven {
+            self.unproven = None;
+            return NOW;
+        }
+        match &self.unproven {
+            Some((uid, record, since))
+                if *uid == snapshot.uid && record.same_record(&snapshot.record) =>
+            {
+                *since
+            }
+            _ => {
+                self.unproven = Some((snapshot.uid.clone(), snapshot.record.clone(), NOW));
+                NOW
+            }
+        }
+    }
 }
 
 impl elector_protocol::Renumber for Notes {
     fn renumber(&mut self, by: &mut dyn elector_protocol::Renumbering) {
         if let Some((_, since)) = &mut self.first_sight {
+            by.instant(since);
+        }
+        if let Some((_, record, since)) = &mut self.unproven {
+            record.renumber(by);
             by.instant(since);
         }
         self.noted.renumber(by);

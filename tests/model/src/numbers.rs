@@ -5,6 +5,10 @@
 //! the store is numbered first. What one process remembers, has sent or is yet to be told is numbered within the gaps
 //! between those, for each process by itself: whether two processes remember the same old thing is of no consequence,
 //! since neither can ever tell. A number that is sent to the store is one that no other process uses.
+//!
+//! One term has a meaning of its own: zero, that of a record without leaseTransitions. Where a stranger may write such a
+//! record, zero stays zero and the terms after it count from there. Otherwise an old record of term zero would never
+//! equal a new one.
 
 use std::time::Duration;
 
@@ -28,6 +32,8 @@ pub(super) struct Numbers {
     candidate_times: Vec<i64>,
     versions: Vec<i64>,
     terms: Vec<i64>,
+    /// Whether term zero may come again.
+    zero_recurs: bool,
 }
 
 /// How far a process's ages are told apart, and by how much they grow.
@@ -57,12 +63,23 @@ pub(super) struct Assign<'a> {
 // === impl Numbers ===
 
 impl Numbers {
+    /// No number yet; `zero_recurs`: whether term zero may come again.
+    pub(super) fn new(zero_recurs: bool) -> Self {
+        Self {
+            zero_recurs,
+            ..Self::default()
+        }
+    }
+
     /// Forgets every number.
     pub(super) fn clear(&mut self) {
         self.lease_times.clear();
         self.candidate_times.clear();
         self.versions.clear();
         self.terms.clear();
+        if self.zero_recurs {
+            self.terms.push(0);
+        }
     }
 
     /// Sorts what is compared by order.
@@ -205,7 +222,11 @@ impl Renumbering for Assign<'_> {
     }
 
     fn term(&mut self, term: &mut Term) {
-        let new = counted(i64::from(term.0), &self.shared.terms, &self.private.terms);
+        let mut new = counted(i64::from(term.0), &self.shared.terms, &self.private.terms);
+        if self.shared.zero_recurs {
+            // The lowest shared term is zero, and stays it.
+            new -= STEP;
+        }
         *term = Term(i32::try_from(new).unwrap_or(i32::MAX));
     }
 }

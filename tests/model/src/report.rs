@@ -144,17 +144,25 @@ pub fn table(reports: &[Report]) -> String {
 
 /// The reports as a page of markdown; `command` is what it came from.
 pub fn page(reports: &[Report], command: &str) -> String {
-    let states: usize = reports.iter().map(|report| report.states).sum();
+    let states = |reports: &mut dyn Iterator<Item = &Report>| -> usize {
+        reports.map(|report| report.states).sum()
+    };
+    let all = states(&mut reports.iter());
+    let as_shipped = || reports.iter().filter(|report| report.run.is_as_shipped());
     let mut text = format!(
         "<!-- Written by `{command}`. Do not edit. -->\n\n# The model check\n\n\
-         Every state that the production step functions can reach in {} small worlds, {states} states in all. What is \
+         Every state that the production step functions can reach in {} small worlds, {all} states in all. {} of these \
+         states, in {} worlds, belong to the rules that ship, with candidates of ours; the others belong to variations \
+         of the rules, to holders of other kinds and to worlds with a broken rule. What is \
          checked, what the words mean and what is left out: [ARCHITECTURE.md](../../ARCHITECTURE.md#how-the-rules-are-checked). \
          A safe world must also meet its witnesses; a world with a broken rule must be found unsafe (or trapped: with \
          states from which nobody can come to lead), with this very property violated.\n\n\
          This table: `{command}`; seconds are those of one processor.\n\n\
          | run | about | candidates | electors | clocks | verdict | states | seconds |\n\
          |---|---|---|---|---|---|---|---|\n",
-        reports.len()
+        reports.len(),
+        states(&mut as_shipped()),
+        as_shipped().count(),
     );
     for report in reports {
         let run = &report.run;

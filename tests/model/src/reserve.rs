@@ -101,6 +101,7 @@ impl World {
                 reserve: reserves,
             }
         });
+        let shared = Numbers::new(run.strangers_restart_terms());
         Self {
             run,
             reserve,
@@ -108,7 +109,7 @@ impl World {
             stores: Interner::new(),
             holders: Interner::new(),
             watchers: Interner::new(),
-            scratch: RefCell::default(),
+            scratch: RefCell::new((shared, Numbers::default())),
             acts: RefCell::default(),
         }
     }

@@ -148,6 +148,30 @@ impl Run {
         self.full != Full::Same
     }
 
+    /// Whether it is of the rules as they ship, of our candidates, and of a server that keeps R2.
+    pub(super) fn is_as_shipped(&self) -> bool {
+        self.shortcut.is_none()
+            && self.reserve.is_none()
+            && self.lax == Lax::Nothing
+            && self.fence != Fence::Term
+            && matches!(
+                self.expectation,
+                Expectation::Safe(_) | Expectation::SafeAndLive(_)
+            )
+    }
+
+    /// Whether a stranger may write a record of term zero.
+    pub(super) fn strangers_restart_terms(&self) -> bool {
+        let Whims {
+            deletions,
+            creations,
+            blanks,
+            wipes: _,
+            object_deletions: _,
+        } = self.whims;
+        deletions + creations + blanks > 0
+    }
+
     /// The same run as a full check searches it.
     #[must_use]
     pub fn in_full(self) -> Self {

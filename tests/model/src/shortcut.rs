@@ -56,6 +56,8 @@ pub(super) enum Shortcut {
     PostOnUnanimity,
     /// The wait for an unproven record counts from the first sight of its uid, not of the record.
     CountFromUid,
+    /// An unproven record that looks as before keeps its stop-watch over a gap of the watch.
+    SpanTheGap,
     /// A release is believed although the token of the term is still there.
     TrustAnyRelease,
     /// An unproven record is granted as soon as every candidate has answered. Those that lead, or may yet by a write

@@ -8,7 +8,7 @@ use std::ops::{BitOr, BitOrAssign};
 pub(super) struct Witnesses(u16);
 
 /// In the order of their bits.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "somebody leads",
     "a crashed holder is replaced",
     "a holder is told to make room",
@@ -19,6 +19,7 @@ const NAMES: [&str; 10] = [
     "a lease is reserved",
     "a reserved lease is granted",
     "the third candidate leads",
+    "a holder believes while an elector lists the unheld record that it knew before",
 ];
 
 // === impl Witnesses ===
@@ -46,6 +47,9 @@ impl Witnesses {
     pub(super) const FOLLOWS: Self = Self(256);
     /// The third candidate leads.
     pub(super) const THIRD: Self = Self(512);
+    /// An elector lists, and finds an unproven record as it knew it, in a newer revision; a term that it missed goes
+    /// on.
+    pub(super) const RECURS: Self = Self(1024);
 
     /// These and those.
     pub(super) const fn and(self, other: Self) -> Self {

@@ -54,7 +54,6 @@ pub(super) struct World {
 }
 
 /// Kept between moves for its memory alone.
-#[derive(Default)]
 struct Scratch {
     shared: Numbers,
     private: Numbers,
@@ -92,7 +91,10 @@ impl World {
             stores: Interner::new(),
             peers: Interner::new(),
             watchers: Interner::new(),
-            scratch: RefCell::default(),
+            scratch: RefCell::new(Scratch {
+                shared: Numbers::new(run.strangers_restart_terms()),
+                private: Numbers::default(),
+            }),
             acts: RefCell::default(),
             due: RefCell::default(),
             run,

@@ -113,7 +113,8 @@ impl Election {
     /// A revision of the Lease was seen.
     ///
     /// Older revisions than the newest known are ignored, except in a list: then the store was restored from a
-    /// backup, and this election starts as a new process would (R4).
+    /// backup, and this election starts as a new process would (R4). A list that shows an unheld record in a newer
+    /// revision starts the stop-watch of that record anew, also where the record looks the same (R4).
     pub fn handle_lease(&mut self, now: Instant, snapshot: LeaseSnapshot, news: News) {
         let held = snapshot.record.holder.is_some();
         self.posted = None;
@@ -135,10 +136,18 @@ impl Election {
                 let same_object = snapshot.uid == known.snapshot.uid;
                 let same_record =
                     same_object && snapshot.record.same_record(&known.snapshot.record);
-                let proven = same_object && !held && news != News::List;
+                // A gap may hide a whole term. A held record names its term and its renewal, so the same one was
+                // there throughout; an unheld record looks the same after any term, and its revision alone tells.
+                let unbroken = held || news != News::List;
                 (
-                    if same_record { known.since } else { now },
-                    known.absent_before.filter(|_| proven),
+                    if same_record && unbroken {
+                        known.since
+                    } else {
+                        now
+                    },
+                    known
+                        .absent_before
+                        .filter(|_| same_object && !held && unbroken),
                 )
             }
         };

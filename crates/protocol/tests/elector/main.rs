@@ -6,6 +6,7 @@
 )]
 
 mod asking;
+mod gap;
 mod led;
 mod reserved;
 mod vacant;

@@ -7,6 +7,7 @@
 )]
 
 mod arbitrary;
+mod gaps;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -168,8 +169,10 @@ impl Oracle {
                 r.duration_seconds,
             )
         };
+        // A list shows what is there, not what was: an unheld record may have been held in between.
+        let unbroken = held || news != News::List;
         let since = match &self.lease {
-            Some((known, since)) if key(known) == key(snapshot) => *since,
+            Some((known, since)) if key(known) == key(snapshot) && unbroken => *since,
             _ => now,
         };
         self.absent_before = match (&self.lease, self.absent_before) {
@@ -404,6 +407,11 @@ proptest! {
         before.extend(history);
         let settings = Settings { preference_field: PreferenceField::Dropped, reserve: true, ..Settings::default() };
         drive(before, &settings)?;
+    }
+
+    #[test]
+    fn a_gap_of_the_watch_never_makes_an_elector_quicker(history in vec(gaps::steps(), 1..40)) {
+        gaps::compare(&history)?;
     }
 
     #[test]

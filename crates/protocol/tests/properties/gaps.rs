@@ -1,0 +1,247 @@
+//! A gap of the watch never makes an elector quicker (R4, R6).
+//!
+//! Two electors watch one Lease from the same moment on. One sees every revision; the other misses some and lists. A
+//! grant of the second that the server would apply must be one that the first would write too: it has seen at least as
+//! much, so a wait that it still keeps is one that the second must not have skipped. The records come from a small
+//! alphabet, in which equal records recur.
+
+use std::time::Duration;
+
+use elector_protocol::elector::{Effect, Election, News, Settings};
+use elector_protocol::{
+    Candidate, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
+    ResourceVersion, Strategy, Timestamp, Token, Uid,
+};
+use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_assert, prop_oneof};
+use proptest::test_runner::TestCaseError;
+
+/// One thing that happens to the Lease or to the watch of the second elector.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// So many seconds pass.
+    Pass(u8),
+    /// The Lease changes; `missed`: the watch of the second elector breaks before it tells.
+    Change { change: Change, missed: bool },
+    /// The second elector lists.
+    List,
+}
+
+/// What happens to the Lease. A change that does not fit leaves it as it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Change {
+    /// It is created as a POST of ours creates it.
+    Create,
+    /// It is deleted.
+    Delete,
+    /// A stranger writes the born record back.
+    Bare,
+    /// A stranger takes the holder away and leaves the rest.
+    Blank,
+    /// It is granted to the candidate `a`.
+    Grant,
+    /// The electee accepts.
+    Accept,
+    /// The holder renews.
+    Renew,
+    /// The holder releases it.
+    Release,
+    /// A preference is written.
+    Prefer,
+}
+
+/// The server, and the two who watch it.
+struct Scene {
+    now: Instant,
+    revision: u64,
+    created: u64,
+    lease: Option<LeaseSnapshot>,
+    complete: Election,
+    gappy: Election,
+    /// Whether the second elector's watch is unbroken.
+    whole: bool,
+}
+
+pub(crate) fn steps() -> impl Arbitrary<Value = Step> {
+    let change = prop_oneof![
+        3 => Just(Change::Create),
+        1 => Just(Change::Delete),
+        3 => Just(Change::Bare),
+        2 => Just(Change::Blank),
+        4 => Just(Change::Grant),
+        4 => Just(Change::Accept),
+        2 => Just(Change::Renew),
+        1 => Just(Change::Release),
+        1 => Just(Change::Prefer),
+    ];
+    prop_oneof![
+        3 => (1..16u8).prop_map(Step::Pass),
+        6 => (change, any::<bool>()).prop_map(|(change, missed)| Step::Change { change, missed }),
+        3 => Just(Step::List),
+    ]
+}
+
+/// Plays a history to both electors and compares them after every step.
+pub(crate) fn compare(steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut scene = Scene::new();
+    for step in steps {
+        match *step {
+            Step::Pass(seconds) => {
+                scene.now = scene.now.after(Duration::from_secs(seconds.into()));
+            }
+            Step::Change { change, missed } => scene.change(change, missed),
+            Step::List => scene.list(),
+        }
+        scene.check()?;
+    }
+    Ok(())
+}
+
+// === impl Scene ===
+
+impl Scene {
+    /// Both electors have just started and found no Lease.
+    fn new() -> Self {
+        let now = Instant::from_epoch(Duration::from_secs(1000));
+        Self {
+            now,
+            revision: 1,
+            created: 0,
+            lease: None,
+            complete: Election::absent(now),
+            gappy: Election::absent(now),
+            whole: true,
+        }
+    }
+
+    fn change(&mut self, change: Change, missed: bool) {
+        let Some(next) = self.next(change) else {
+            return;
+        };
+        self.revision += 1;
+        let version = ResourceVersion(self.revision);
+        self.lease = next.map(|(uid, record)| LeaseSnapshot {
+            uid,
+            version,
+            record,
+        });
+        self.whole &= !missed;
+        tell(&mut self.complete, self.now, version, self.lease.as_ref());
+        if self.whole {
+            tell(&mut self.gappy, self.now, version, self.lease.as_ref());
+        }
+    }
+
+    /// What the Lease becomes; `None` where the change does not fit, `Some(None)` where the Lease goes.
+    fn next(&mut self, change: Change) -> Option<Option<(Uid, LeaseRecord)>> {
+        let wall = self.fresh_time();
+        let Some(lease) = &self.lease else {
+            return matches!(change, Change::Create).then(|| {
+                self.created += 1;
+                let uid = Uid::new(format!("lease-{}", self.created));
+                Some((uid, LeaseRecord::born(None)))
+            });
+        };
+        let record = &lease.record;
+        let held = record.holder.is_some();
+        let accepted = held && record.has_token();
+        let next = match change {
+            Change::Delete => return Some(None),
+            Change::Bare => LeaseRecord::born(record.strategy.clone()),
+            Change::Blank if held => LeaseRecord {
+                holder: None,
+                ..record.clone()
+            },
+            Change::Grant => record.granted(identity(), Duration::from_secs(5), wall),
+            Change::Accept if record.is_unaccepted_grant() => LeaseRecord {
+                duration_seconds: Some(15),
+                renew_time: Some(wall),
+                token: Some(Token(lease.version)),
+                token_term: Some(record.term),
+                ..record.clone()
+            },
+            Change::Renew if accepted => LeaseRecord {
+                renew_time: Some(wall),
+                ..record.clone()
+            },
+            Change::Release if accepted => record.released(wall),
+            Change::Prefer if accepted => record.preferring(Some(identity()), None),
+            _ => return None,
+        };
+        Some(Some((lease.uid.clone(), next)))
+    }
+
+    /// A time that no record carries yet: a held record never recurs (R11).
+    fn fresh_time(&self) -> Timestamp {
+        Timestamp::from_micros(i64::try_from(self.revision).unwrap() * 1_000_000).unwrap()
+    }
+
+    fn list(&mut self) {
+        self.whole = true;
+        match self.lease.clone() {
+            Some(lease) => self.gappy.handle_lease(self.now, lease, News::List),
+            None => self.gappy.handle_lease_gone(self.now, None, News::List),
+        }
+    }
+
+    /// Whatever the second elector may write now, the first may write too.
+    fn check(&mut self) -> Result<(), TestCaseError> {
+        self.revision += 1;
+        // The second candidate never holds the lease, so that nobody waits for its answer after a term of its own.
+        for candidate in [self.candidate("a", "1.1.0"), self.candidate("b", "1.2.0")] {
+            for election in [&mut self.complete, &mut self.gappy] {
+                // The first sight of a candidate is its creation, every later one an answer.
+                election.handle_candidate(self.now, candidate.clone(), News::Event);
+            }
+        }
+        let (Some(granted), Some(lease)) = (self.grant(&self.gappy), &self.lease) else {
+            return Ok(());
+        };
+        let applies = granted.uid == lease.uid && granted.version == lease.version;
+        prop_assert!(
+            !applies || self.grant(&self.complete).is_some(),
+            "granted by an elector that missed something, and not by one that saw everything: {lease:?}"
+        );
+        Ok(())
+    }
+
+    fn candidate(&self, name: &str, version: &str) -> Candidate {
+        Candidate {
+            name: Identity::new(name).unwrap(),
+            uid: Uid::new(name),
+            version: ResourceVersion(self.revision),
+            created: Timestamp::MIN,
+            ping: None,
+            renew: Some(self.fresh_time()),
+            marked: true,
+            announced: None,
+            spec: CandidateSpec::parse(version, version, Strategy::OLDEST_EMULATION_VERSION),
+        }
+    }
+
+    fn grant(&self, election: &Election) -> Option<LeaseWrite> {
+        let decision = election.step(self.now, self.fresh_time(), &Settings::default());
+        decision
+            .effects
+            .into_iter()
+            .find_map(|effect| match effect {
+                Effect::Write(write) if write.record.is_unaccepted_grant() => Some(write),
+                _ => None,
+            })
+    }
+}
+
+fn tell(
+    election: &mut Election,
+    now: Instant,
+    version: ResourceVersion,
+    lease: Option<&LeaseSnapshot>,
+) {
+    match lease {
+        Some(lease) => election.handle_lease(now, lease.clone(), News::Event),
+        None => election.handle_lease_gone(now, Some(version), News::Event),
+    }
+}
+
+fn identity() -> Identity {
+    Identity::new("a").unwrap()
+}

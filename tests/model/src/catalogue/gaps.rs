@@ -1,0 +1,114 @@
+//! Terms that an elector misses: its watch breaks, a term begins, and a stranger makes the Lease look as it did before.
+//!
+//! These worlds have what no other has: the same unheld record twice. It takes a start without a Lease, so that a born
+//! record is seen before the first term, or a stranger that empties the Lease twice.
+
+use super::super::run::{Full, Run, Start};
+use super::super::shortcut::Shortcut;
+use super::super::store::Whims;
+use super::super::witness::Witnesses;
+use super::{BASE, BLANKED, BLANKED_TWICE, DELETED, LED, TIDY, WIPED, broken, met, safe};
+
+/// The runs of this file.
+pub(super) fn runs() -> Vec<Run> {
+    let recurs = LED.and(Witnesses::RECURS);
+    let born = |run| Run {
+        start: Start::Absent,
+        ..run
+    };
+    vec![
+        Run {
+            electors: 2,
+            whims: BLANKED,
+            ..broken(
+                "MC-Q1",
+                "an unproven record's stop-watch spans a gap",
+                Shortcut::SpanTheGap,
+                born(TIDY),
+            )
+        },
+        met(
+            recurs,
+            Run {
+                electors: 2,
+                whims: BLANKED,
+                ..safe(
+                    "MC-Q1-off",
+                    "a born record comes back, 2 electors",
+                    born(TIDY),
+                )
+            },
+        ),
+        met(
+            recurs,
+            Run {
+                slow_electors: true,
+                whims: BLANKED,
+                ..safe(
+                    "MC-Q2",
+                    "the same, 1 elector that misses its own grant",
+                    born(BASE),
+                )
+            },
+        ),
+        met(
+            recurs,
+            Run {
+                electors: 2,
+                whims: BLANKED_TWICE,
+                ..safe("MC-Q3", "a stranger empties the lease twice", TIDY)
+            },
+        ),
+        met(
+            recurs.and(Witnesses::RETURNS),
+            Run {
+                electors: 2,
+                whims: Whims {
+                    deletions: 1,
+                    ..BLANKED
+                },
+                full: Full::Only,
+                ..safe(
+                    "MC-Q4",
+                    "a deletion and an emptying, 2 electors",
+                    born(TIDY),
+                )
+            },
+        ),
+        met(
+            LED,
+            Run {
+                whims: Whims {
+                    wipes: 2,
+                    ..BLANKED
+                },
+                ..safe(
+                    "MC-Q5",
+                    "a foreign release twice, and an emptying",
+                    born(TIDY),
+                )
+            },
+        ),
+        met(
+            LED,
+            Run {
+                whims: WIPED,
+                ..safe("MC-Q6", "a foreign release of the first term", born(TIDY))
+            },
+        ),
+        met(
+            LED.and(Witnesses::RETURNS),
+            Run {
+                whims: Whims {
+                    creations: 2,
+                    ..DELETED
+                },
+                ..safe(
+                    "MC-Q7",
+                    "the built-in creates the lease, and again",
+                    born(TIDY),
+                )
+            },
+        ),
+    ]
+}
