@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::plan::{
-    Applied, Candidate, Fault, Plan, Requests, Setup, Site, SpoilCandidate, What, Who,
+    Applied, Candidate, Fault, Plan, Requests, Setup, Site, Spoil, SpoilCandidate, What, Who,
 };
 
 /// All of them.
@@ -38,6 +38,10 @@ pub fn kept() -> Vec<(&'static str, Plan)> {
         (
             "a candidate that cannot be read stays out of every election",
             unreadable(),
+        ),
+        (
+            "an elector grants a record that looks as before a term that it missed (MC-Q1)",
+            hidden_term(),
         ),
     ]
 }
@@ -327,6 +331,47 @@ fn unreadable() -> Plan {
     };
     let spoil = What::SpoilCandidate(Who(6), SpoilCandidate::Unreadable);
     plan(96, setup, vec![fault(43_168, spoil)], 249_854)
+}
+
+fn hidden_term() -> Plan {
+    let setup = Setup {
+        gate: false,
+        custom: true,
+        leases: 1,
+        electors: vec![
+            site(1_100_000, 303_116, 4, 14_719),
+            site(1_100_000, -295_326, 10, 17_181),
+        ],
+        candidates: vec![
+            candidate(0, (2, 2), (15, 10), 576, site(733_334, 538_784, 4, 15_299)),
+            candidate(
+                0,
+                (3, 4),
+                (15, 10),
+                10_617,
+                site(1_100_000, -588_989, 1, 4_643),
+            ),
+            candidate(
+                0,
+                (2, 3),
+                (15, 10),
+                1_586,
+                site(1_000_000, 548_600, 105, 18_715),
+            ),
+            candidate(
+                0,
+                (2, 3),
+                (15, 10),
+                834,
+                site(1_065_263, -442_864, 1, 19_558),
+            ),
+        ],
+    };
+    let faults = vec![
+        fault(28_346, What::Partition(Who(0), millis(22_390))),
+        fault(50_269, What::Spoil(0, Spoil::Restore)),
+    ];
+    plan(76, setup, faults, 219_137)
 }
 
 fn plan(seed: u64, setup: Setup, faults: Vec<Fault>, calm: u64) -> Plan {

@@ -170,8 +170,10 @@ pub enum Spoil {
     Delete,
     /// Takes the holder away and leaves the rest.
     Blank,
-    /// Makes it look new-born.
+    /// Makes it look new-born, but for the term.
     Bare,
+    /// Writes it back as it was created, as from a manifest that was saved then.
+    Restore,
     /// Writes a holder of its own.
     Seize,
     /// Gives the term one second.

@@ -82,12 +82,15 @@ impl World {
         match how {
             Spoil::Delete | Spoil::Unreadable => {}
             Spoil::Blank => spec.holder_identity = Some(String::new()),
-            Spoil::Bare => {
+            Spoil::Bare | Spoil::Restore => {
                 spec.holder_identity = Some(String::new());
                 spec.lease_duration_seconds = None;
                 spec.acquire_time = None;
                 spec.renew_time = None;
                 object.metadata.annotations = None;
+                if how == Spoil::Restore {
+                    spec.lease_transitions = None;
+                }
             }
             Spoil::Seize => {
                 spec.holder_identity = Some(STRANGER.to_owned());

@@ -85,7 +85,7 @@ impl Tally {
         row("best leader after that", spread(&self.best));
         row("two believers, excused (S1)", self.excused.to_string());
         let count: u64 = self.faults.iter().sum();
-        row("faults", count.to_string());
+        row("faults drawn", count.to_string());
         for (kind, count) in KINDS.iter().zip(self.faults) {
             row(&format!("- {kind}"), count.to_string());
         }

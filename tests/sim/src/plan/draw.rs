@@ -40,8 +40,11 @@ impl Plan {
                 what: draw_fault(&mut random, &setup),
             })
             .collect();
-        if reach == Reach::Beyond {
-            faults = cut_off(&setup);
+        let mut random = Random::stream(seed, 3);
+        match reach {
+            Reach::Within if random.percent(5) => faults.extend(hide_a_term(&mut random, &setup)),
+            Reach::Within => {}
+            Reach::Beyond => faults = cut_off(&setup),
         }
         faults.sort_by_key(|fault| fault.at);
         let last = faults.iter().map(|fault| fault.at + fault.what.lasts());
@@ -65,6 +68,41 @@ fn cut_off(setup: &Setup) -> Vec<Fault> {
             what: What::Partition(Who(index), Duration::from_secs(45)),
         })
         .collect()
+}
+
+/// What hides a term from an elector: it is cut off soon after its start, and before it is back the Lease looks as it
+/// did then, the holder does not hear of it, and the server has forgotten what happened in between (MC-Q1). Single
+/// faults hardly ever come together like that.
+fn hide_a_term(random: &mut Random, setup: &Setup) -> [Fault; 4] {
+    let elector = random.index(setup.electors.len());
+    let holder = setup.electors.len() + random.index(setup.candidates.len());
+    let started = setup.electors.get(elector).map(|site| site.start);
+    let from = started.unwrap_or_default() + random.millis(1_000, 14_000);
+    let lasts = random.millis(8_000, 45_000);
+    let back = from + lasts;
+    let before = |millis| back.saturating_sub(Duration::from_millis(millis));
+    let lease = setup
+        .candidates
+        .get(holder - setup.electors.len())
+        .map_or(0, |candidate| candidate.lease);
+    [
+        Fault {
+            at: from,
+            what: What::Partition(Who(elector), lasts),
+        },
+        Fault {
+            at: before(random.between(500, 2_000)),
+            what: What::Partition(Who(holder), Duration::from_secs(20)),
+        },
+        Fault {
+            at: before(random.between(100, 500)),
+            what: What::Spoil(lease, Spoil::Restore),
+        },
+        Fault {
+            at: before(50),
+            what: What::Compact,
+        },
+    ]
 }
 
 fn draw_setup(random: &mut Random, reach: Reach) -> Setup {
@@ -226,6 +264,7 @@ fn draw_spoil(random: &mut Random) -> Spoil {
         Spoil::Delete,
         Spoil::Blank,
         Spoil::Bare,
+        Spoil::Restore,
         Spoil::Seize,
         Spoil::Shorten,
         Spoil::Nonsense,
