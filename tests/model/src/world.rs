@@ -55,12 +55,29 @@ pub(super) struct World {
 
 /// Kept between moves for its memory alone.
 struct Scratch {
-    shared: Numbers,
+    /// The numbers of the store that most successors of a state share with it.
+    kept: Numbers,
+    kept_of: Option<Rc<Store>>,
+    /// Those of a store that changed.
+    changed: Numbers,
     private: Numbers,
 }
 
 /// The numbers of a state's parts: mix, store, three candidates, two electors.
 pub(super) type Key = [u32; 7];
+
+// === impl Scratch ===
+
+impl Scratch {
+    fn new(zero_recurs: bool) -> Self {
+        Self {
+            kept: Numbers::new(zero_recurs),
+            kept_of: None,
+            changed: Numbers::new(zero_recurs),
+            private: Numbers::default(),
+        }
+    }
+}
 
 // === impl World ===
 
@@ -91,10 +108,7 @@ impl World {
             stores: Interner::new(),
             peers: Interner::new(),
             watchers: Interner::new(),
-            scratch: RefCell::new(Scratch {
-                shared: Numbers::new(run.strangers_restart_terms()),
-                private: Numbers::default(),
-            }),
+            scratch: RefCell::new(Scratch::new(run.strangers_restart_terms())),
             acts: RefCell::default(),
             due: RefCell::default(),
             run,
@@ -105,7 +119,12 @@ impl World {
     /// this one was made from: what both share is canonical already, unless the store changed or time passed.
     pub(super) fn canonical(&self, state: &mut State, before: Option<&State>, time: Time) {
         let mut scratch = self.scratch.borrow_mut();
-        let Scratch { shared, private } = &mut *scratch;
+        let Scratch {
+            kept,
+            kept_of,
+            changed,
+            private,
+        } = &mut *scratch;
         let mix = self.run.mixes[state.mix];
         let timing = &self.settings.timing;
         let tick = time.passes();
@@ -113,11 +132,17 @@ impl World {
             let by = Duration::from_secs(mix.electors[0]);
             Rc::make_mut(&mut state.store).age(by, self.ages);
         }
-        let before = before.filter(|before| !tick && Rc::ptr_eq(&before.store, &state.store));
-        shared.clear();
-        // Collecting leaves the store as it is, but it takes a store that could be changed.
-        Store::clone(&state.store).renumber(shared);
-        shared.sort();
+        let is_store = |store: &Rc<Store>| Rc::ptr_eq(store, &state.store);
+        let before = before.filter(|before| is_store(&before.store));
+        let shared = if kept_of.as_ref().is_some_and(is_store) {
+            &*kept
+        } else if before.is_some() {
+            *kept_of = Some(Rc::clone(&state.store));
+            numbers_of(&state.store, kept)
+        } else {
+            numbers_of(&state.store, changed)
+        };
+        let before = before.filter(|_| !tick);
         let mut process = 0;
         for (index, seconds) in (0..state.peers.len()).zip(mix.candidates) {
             let aging = Aging {
@@ -341,6 +366,15 @@ impl Run {
             spec,
         }
     }
+}
+
+/// Collects the numbers of a store.
+fn numbers_of<'n>(store: &Rc<Store>, numbers: &'n mut Numbers) -> &'n Numbers {
+    numbers.clear();
+    // Collecting leaves the store as it is, but it takes a store that could be changed.
+    Store::clone(store).renumber(numbers);
+    numbers.sort();
+    numbers
 }
 
 /// Renumbers one process: its memory, what it has sent and what it is yet to be told.

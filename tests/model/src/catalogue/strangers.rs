@@ -108,6 +108,7 @@ fn unanimous() -> Vec<Run> {
                 Run {
                     slow_posts: false,
                     whims: DELETED,
+                    full: Full::Only,
                     ..safe(
                         "MC-S6b",
                         "granted by POST on unanimity, landing at once",
@@ -137,6 +138,7 @@ fn unanimous() -> Vec<Run> {
                 Run {
                     start: Start::Absent,
                     whims: DELETED,
+                    full: Full::Only,
                     ..safe("MC-F2", "born records granted on unanimity", ASKED)
                 },
             ),
