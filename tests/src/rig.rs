@@ -27,7 +27,7 @@ mod world;
 pub use candidate::{Candidate, LEASE, Plan};
 pub use elector_verify::{Belief, Entry, Event, EventKind, Maker, What, beliefs, between};
 pub use explain::{Chances, Explanation};
-pub use harness::{Ground, Play, Scenario, Suite, warm_up};
+pub use harness::{EveryChange, Ground, Play, Scenario, Suite, warm_up};
 pub use journal::{Journal, now};
 pub use process::Process;
 pub use programs::{Interop, Programs};

@@ -14,7 +14,7 @@ use crate::demo::{self, Stage};
 use crate::manifests;
 use crate::proofs::{self, Proof};
 use crate::release::Release;
-use crate::test;
+use crate::test::{self, Wanted};
 
 /// Elector's development tasks.
 #[derive(Debug, Parser)]
@@ -39,8 +39,12 @@ enum Verb {
         #[arg(long)]
         require_real: bool,
 
+        /// Play scenarios that start a cluster of their own on every kind of cluster, not on one of them
+        #[arg(long)]
+        all_modes: bool,
+
         /// Only cold start, hand-over and crash, on a kube-apiserver of this release: 1.31, 1.32, 1.34, 1.36 or 1.37
-        #[arg(long, value_name = "1.N", conflicts_with = "require_real")]
+        #[arg(long, value_name = "1.N", conflicts_with_all = ["require_real", "all_modes"])]
         kubernetes: Option<Release>,
     },
 
@@ -216,7 +220,14 @@ fn dispatch(verb: Verb) -> Result<bool> {
             kubernetes: Some(release),
             ..
         } => test::run_on(release).map(|()| true),
-        Verb::Test { require_real, .. } => test::run(require_real).map(|()| true),
+        Verb::Test {
+            require_real,
+            all_modes,
+            ..
+        } => test::run(Wanted {
+            require_real,
+            all_modes,
+        }),
         Verb::Codegen { check: true } => codegen::check(),
         Verb::Codegen { check: false } => codegen::write().map(|()| true),
         Verb::Model(args) => proofs::run(Proof::Model, &args.arguments).map(|()| true),

@@ -75,7 +75,7 @@ pub(crate) fn elector() -> Result<PathBuf> {
 }
 
 /// The command as one would type it; only for people to read.
-fn line(command: &Command) -> String {
+pub(crate) fn line(command: &Command) -> String {
     let mut line = command.get_program().to_string_lossy().into_owned();
     for argument in command.get_args() {
         line.push(' ');

@@ -1,13 +1,37 @@
 //! `cargo xtask test`: every test there is, and a plain word about those that had to be left out.
+//!
+//! ```text
+//!   without a cluster       the simulation, then the model check   ║   everything else
+//!   on a kube-apiserver     scenarios                              ║   faults, fidelity, the cluster itself, kubectl
+//! ```
+//!
+//! Programs beside each other run at the same time, those after each other in turn. A program that fails hides none of
+//! the others.
+
+mod lanes;
+mod program;
+mod tally;
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use crate::binaries::{self, Binary, Toolbox};
 use crate::commands::{cargo, elector, show_and_run};
 use crate::release::Release;
+use crate::test::lanes::{Ended, Play};
+use crate::test::program::TestProgram;
+use crate::test::tally::Tally;
+
+/// What is to be tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// It is a failure if there is no kube-apiserver.
+    pub(crate) require_real: bool,
+    /// Scenarios that start a cluster of their own are played on every kind of cluster.
+    pub(crate) all_modes: bool,
+}
 
 /// What the real suite needs beyond a kube-apiserver.
 struct Prepared {
@@ -24,13 +48,33 @@ const ON_EVERY_RELEASE: [&str; 3] = [
     "leader_is_killed",
 ];
 
-/// Runs the tests that need nothing but Rust, then those on a real kube-apiserver if one is to be had.
-pub(crate) fn run(require_real: bool) -> Result<()> {
-    let started = Instant::now();
+/// What computes all the time, on all processors and in virtual time, so that others may go first.
+const COMPUTING: [&str; 2] = ["tests/sim sim", "tests/model model"];
+
+/// The scenarios on a real kube-apiserver.
+const SCENARIOS: &str = "tests real";
+
+/// What else needs one, at least in a part of it, in this order.
+const REAL: [&str; 4] = [
+    "tests/faults faults",
+    "tests fidelity",
+    CLUSTER.0,
+    "crates/cli dev",
+];
+
+/// One of them, some of whose tests need more: programs that are not ours, which their names say.
+const CLUSTER: (&str, &str) = ("xtask real", "client_go");
+
+/// Runs the tests that need nothing but Rust, then those on a real kube-apiserver if one is to be had. Whether all went
+/// well.
+///
+/// # Errors
+/// When they cannot be built, or there is no kube-apiserver where one is wanted.
+pub(crate) fn run(wanted: Wanted) -> Result<bool> {
     // Said and, if need be, failed before anything takes long.
-    let prepared = match prepare(require_real) {
+    let prepared = match prepare(wanted.require_real) {
         Ok(prepared) => Some(prepared),
-        Err(error) if require_real => {
+        Err(error) if wanted.require_real => {
             return Err(error.context("the tests on a real kube-apiserver cannot run"));
         }
         Err(error) => {
@@ -38,49 +82,27 @@ pub(crate) fn run(require_real: bool) -> Result<()> {
             None
         }
     };
-    // All commands build the same packages with the same features, so that nothing is compiled twice.
-    show_and_run(cargo().args(["build", "--workspace", "--all-features", "--bins"]))?;
-    let mut tests = cargo();
-    tests
-        .args(["test", "--workspace", "--all-features"])
-        .env_remove("ELECTOR_REAL");
-    if let Some(prepared) = &prepared {
-        tests.env("ELECTOR_KUBECTL", &prepared.kubectl);
+    let programs = program::build()?;
+    let mut phases = vec![Phase::play(
+        "without a cluster",
+        without_cluster(&programs, prepared.is_some()),
+    )];
+    let mut reasons = Vec::new();
+    match &prepared {
+        Some(prepared) => {
+            let lanes = on_a_cluster(&programs, prepared, wanted.all_modes)?;
+            phases.push(Phase::play("on a real kube-apiserver", lanes));
+            if let Some(reason) = &prepared.without_interop {
+                reasons.push(format!(
+                    "interop with client-go and kube-scheduler, because {reason}"
+                ));
+            }
+        }
+        None => reasons.push(
+            "every test on a real kube-apiserver, for the reason given at the beginning".to_owned(),
+        ),
     }
-    show_and_run(&mut tests)?;
-    let rust = started.elapsed();
-    eprintln!("the tests without a cluster took {} s", rust.as_secs());
-
-    let Some(prepared) = prepared else {
-        eprintln!("left out: every test on a real kube-apiserver, for the reason given above");
-        return Ok(());
-    };
-    if let Some(reason) = &prepared.without_interop {
-        eprintln!("left out: interop with client-go and kube-scheduler, because {reason}");
-    }
-    let mut real = cargo();
-    real.args([
-        "test",
-        "--workspace",
-        "--all-features",
-        "--test",
-        "real",
-        "--test",
-        "fidelity",
-        "--test",
-        "faults",
-    ])
-    .env("ELECTOR_REAL", "1")
-    .env(
-        "ELECTOR_INTEROP",
-        if prepared.without_interop.is_none() {
-            "1"
-        } else {
-            "0"
-        },
-    )
-    .env("ELECTOR_BIN", elector()?);
-    show_and_run(&mut real)
+    Ok(sum_up(&phases, &reasons))
 }
 
 /// Runs cold start, hand-over and crash on a real server of that release, whatever else is to be had.
@@ -105,13 +127,108 @@ pub(crate) fn run_on(release: Release) -> Result<()> {
         "--test",
         "real",
         "--",
+        "--ignored",
     ])
     .args(ON_EVERY_RELEASE)
-    .env("ELECTOR_REAL", "1")
     .env("ELECTOR_KUBERNETES", release.to_string())
     .env("ELECTOR_INTEROP", if interop { "1" } else { "0" })
     .env("ELECTOR_BIN", elector()?);
     show_and_run(&mut real)
+}
+
+/// The lanes of what needs no cluster, and nothing that is run on one later.
+fn without_cluster(programs: &[TestProgram], rest_comes_later: bool) -> Vec<Vec<Play>> {
+    let computing = COMPUTING
+        .iter()
+        .filter_map(|name| programs.iter().find(|program| program.name == *name))
+        .map(|program| Play {
+            name: program.name.clone(),
+            command: program.nice_command(),
+        });
+    let later = |name: &str| rest_comes_later && (name == SCENARIOS || REAL.contains(&name));
+    let mut others: Vec<_> = programs
+        .iter()
+        .filter(|program| !COMPUTING.contains(&program.name.as_str()) && !later(&program.name))
+        .map(|program| Play {
+            name: program.name.clone(),
+            command: program.command(),
+        })
+        .collect();
+    let mut documented = cargo();
+    documented.args(["test", "--workspace", "--all-features", "--doc"]);
+    documented.args(["--no-fail-fast", "--quiet"]);
+    others.push(Play {
+        name: "documentation".to_owned(),
+        command: documented,
+    });
+    vec![computing.collect(), others]
+}
+
+/// The lanes of what needs a cluster.
+fn on_a_cluster(
+    programs: &[TestProgram],
+    prepared: &Prepared,
+    all_modes: bool,
+) -> Result<Vec<Vec<Play>>> {
+    let elector = elector()?;
+    let play = |program: &TestProgram| {
+        let mut command = program.command();
+        command
+            .arg("--include-ignored")
+            .env("ELECTOR_BIN", &elector)
+            .env("ELECTOR_KUBECTL", &prepared.kubectl);
+        if prepared.without_interop.is_some() {
+            command.env("ELECTOR_INTEROP", "0");
+            if program.name == CLUSTER.0 {
+                command.args(["--skip", CLUSTER.1]);
+            }
+        }
+        if all_modes && program.name == SCENARIOS {
+            command.arg("--all-modes");
+        }
+        Play {
+            name: program.name.clone(),
+            command,
+        }
+    };
+    let named = |name: &str| {
+        let program = programs.iter().find(|program| program.name == name);
+        let program = program.with_context(|| format!("there is no test program {name}"))?;
+        Ok(play(program))
+    };
+    let rest = REAL.iter().map(|name| named(name));
+    Ok(vec![vec![named(SCENARIOS)?], rest.collect::<Result<_>>()?])
+}
+
+/// Programs that have been run.
+struct Phase {
+    name: &'static str,
+    ended: Vec<Ended>,
+    took: Duration,
+}
+
+/// Says what came of everything, and whether it was good; what failed is said again, since it may stand far above.
+fn sum_up(phases: &[Phase], reasons: &[String]) -> bool {
+    let mut all = Tally::default();
+    println!("\n== result");
+    for phase in phases {
+        let tally = phase.tally();
+        println!("{}: {tally} in {} s", phase.name, phase.took.as_secs());
+        all += tally;
+    }
+    for reason in reasons {
+        println!("left out: {reason}");
+    }
+    let failed: Vec<_> = phases
+        .iter()
+        .flat_map(|phase| &phase.ended)
+        .filter(|ended| ended.failure.is_some())
+        .collect();
+    for ended in &failed {
+        println!("{}", ended.line());
+    }
+    println!("{all}");
+    failed.is_empty()
 }
 
 /// Has the client-go candidate of that release ready, and what comes with it.
@@ -141,5 +258,27 @@ fn prepare(require_interop: bool) -> Result<Prepared> {
             kubectl,
             without_interop: Some(format!("{error:#}")),
         }),
+    }
+}
+
+// === impl Phase ===
+
+impl Phase {
+    fn play(name: &'static str, lanes: Vec<Vec<Play>>) -> Self {
+        let start = Instant::now();
+        let ended = lanes::run(lanes);
+        Self {
+            name,
+            ended,
+            took: start.elapsed(),
+        }
+    }
+
+    fn tally(&self) -> Tally {
+        let mut sum = Tally::default();
+        for ended in &self.ended {
+            sum += ended.tally;
+        }
+        sum
     }
 }

@@ -1,11 +1,10 @@
 //! The test cluster itself, and the manifests, on a real kube-apiserver.
 //!
-//! `cargo xtask test` runs these with `ELECTOR_REAL=1` when a kube-apiserver is to be had; without that they are
-//! left out.
+//! `cargo xtask test` runs these when a kube-apiserver is to be had; without `--ignored` they are left out. Those with
+//! `client_go` in their names also need a Go toolchain.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
-use std::env;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -18,24 +17,6 @@ use xtask::cluster::{Cluster, Options};
 use xtask::manifests;
 use xtask::release::Release;
 use xtask::tied::Tied;
-
-/// Says so when the test is left out.
-fn left_out(test: &str) -> bool {
-    let real = env::var_os("ELECTOR_REAL").is_some_and(|value| value == "1");
-    if !real {
-        eprintln!("{test} is left out: ELECTOR_REAL=1 is not set");
-    }
-    !real
-}
-
-/// The same for what also needs a Go toolchain.
-fn interop_left_out(test: &str) -> bool {
-    let interop = env::var_os("ELECTOR_INTEROP").is_none_or(|value| value != "0");
-    if !interop {
-        eprintln!("{test} is left out: ELECTOR_INTEROP=0 is set");
-    }
-    !interop || left_out(test)
-}
 
 fn kubectl() -> PathBuf {
     Toolbox::new(None).unwrap().path(Binary::Kubectl).unwrap()
@@ -68,10 +49,8 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
 }
 
 #[test]
+#[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn the_gate_and_the_users_are_as_asked_for() {
-    if left_out("the_gate_and_the_users_are_as_asked_for") {
-        return;
-    }
     let cluster = Cluster::start(&Options {
         gate: true,
         ..Options::default()
@@ -112,10 +91,8 @@ fn the_gate_and_the_users_are_as_asked_for() {
 }
 
 #[test]
+#[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn without_the_api_no_candidates_are_served() {
-    if left_out("without_the_api_no_candidates_are_served") {
-        return;
-    }
     let cluster = Cluster::start(&Options {
         serve_candidates: false,
         ..Options::default()
@@ -130,10 +107,8 @@ fn without_the_api_no_candidates_are_served() {
 }
 
 #[test]
+#[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn the_manifests_are_accepted_and_grant_the_least() {
-    if left_out("the_manifests_are_accepted_and_grant_the_least") {
-        return;
-    }
     let cluster = Cluster::start(&Options::default()).unwrap();
     let said = manifests::apply(&kubectl(), &cluster.kubeconfig()).unwrap();
     // Five of the base, and the CRD.
@@ -142,10 +117,8 @@ fn the_manifests_are_accepted_and_grant_the_least() {
 }
 
 #[test]
+#[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn a_killed_owner_takes_its_cluster_along() {
-    if left_out("a_killed_owner_takes_its_cluster_along") {
-        return;
-    }
     let mut owner = Command::new(env!("CARGO_BIN_EXE_xtask"))
         .args([
             "cluster",
@@ -194,10 +167,8 @@ fn a_killed_owner_takes_its_cluster_along() {
 }
 
 #[test]
+#[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn a_client_go_candidate_tells_its_whole_story() {
-    if interop_left_out("a_client_go_candidate_tells_its_whole_story") {
-        return;
-    }
     let cluster = Cluster::start(&Options::default()).unwrap();
     let mut command = Command::new(binaries::client_go_candidate(Release::DEFAULT).unwrap());
     command

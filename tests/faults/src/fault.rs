@@ -17,7 +17,7 @@ pub struct Fault {
     pub(crate) window: Duration,
     /// In how many phases of the renewal cycle it strikes, each a run of its own.
     pub(crate) phases: u32,
-    /// Whether it belongs to the slice that continuous integration runs.
+    /// Whether it belongs to the slice that `cargo xtask test` plays.
     pub(crate) in_slice: bool,
 }
 
@@ -208,14 +208,14 @@ pub const FAULTS: &[Fault] = &[
         "leader and API server parted for 20 s, healed",
         Weather::Partition,
         20,
-    ),
+    )
+    .sliced(),
     at_leader(
         "partition-60",
         "leader and API server parted for 60 s, healed",
         Weather::Partition,
         60,
-    )
-    .sliced(),
+    ),
     fault(
         "cut-off-20",
         "leader parted from everything for 20 s, its work too",

@@ -12,10 +12,12 @@ pub struct Request {
     /// Parts of the names of cells; none for all.
     words: Vec<String>,
     skip: Vec<String>,
-    /// Only what continuous integration runs.
+    /// Only what `cargo xtask test` plays.
     slice: bool,
     /// Whether somebody asked for it by `cargo xtask faults`, and not for all tests there are.
     pub by_hand: bool,
+    /// libtest's `--ignored` or `--include-ignored`: among all tests, those that need a cluster are to be run too.
+    pub real: bool,
     /// Only name the cells.
     pub list: bool,
     /// Write the table into the documentation.
@@ -37,7 +39,8 @@ Usage: cargo xtask faults [--slice] [--list] [--repeat N] [--jobs N] [--seed N] 
 
 Plays every fault with every subject, or those whose names FAULT::SUBJECT::RUN contain one of the words.
 
-  --slice       only what continuous integration runs: fewer faults, one phase each
+  --slice       only what `cargo xtask test` plays: fewer and shorter faults, one phase each, and no subject
+                of whom nothing is judged
   --list        name the cells and do nothing
   --repeat N    play each N times [default: 1]
   --jobs N      how many at once [default: 48]
@@ -57,6 +60,7 @@ impl Request {
             skip: Vec::new(),
             slice: false,
             by_hand: false,
+            real: false,
             list: false,
             record: false,
             repeat: 1,
@@ -82,6 +86,7 @@ impl Request {
             match flag.as_str() {
                 "--help" | "-h" => return Ok(None),
                 "--by-hand" => request.by_hand = true,
+                "--ignored" | "--include-ignored" => request.real = true,
                 "--slice" => request.slice = true,
                 "--list" => request.list = true,
                 "--record" => request.record = true,
@@ -91,8 +96,8 @@ impl Request {
                 "--skip" => request.skip.push(value()?),
                 // What libtest takes and has no meaning here.
                 "--format" | "--color" | "-Z" => drop(value()?),
-                "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--show-output" | "--exact"
-                | "--ignored" | "--include-ignored" => {}
+                "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--show-output" | "--exact" => {
+                }
                 unknown if unknown.starts_with('-') => bail!("unknown flag {unknown}\n\n{USAGE}"),
                 _ => request.words.push(flag),
             }
@@ -100,7 +105,7 @@ impl Request {
         Ok(Some(request))
     }
 
-    /// The same, but only what continuous integration runs.
+    /// The same, but only what `cargo xtask test` plays.
     #[must_use]
     pub fn sliced(self) -> Self {
         Self {
@@ -114,7 +119,7 @@ impl Request {
         let mut cells = Vec::new();
         for fault in FAULTS.iter().filter(|fault| !self.slice || fault.in_slice) {
             for subject in Subject::ALL {
-                if !fault.concerns(subject) {
+                if !fault.concerns(subject) || (self.slice && !subject.is_ours_to_elect()) {
                     continue;
                 }
                 let phases = if self.slice { 1 } else { fault.runs(subject) };
@@ -141,7 +146,12 @@ impl Request {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    /// A fault of 40 s, and what comes after it.
+    const LONGEST_IN_SLICE: Duration = Duration::from_secs(80);
 
     fn request(words: &[&str]) -> Result<Option<Request>> {
         Request::parse(words.iter().map(|word| (*word).to_owned()))
@@ -160,6 +170,19 @@ mod tests {
         assert_eq!(names(&["stop-20::ours", "--slice"]), ["stop-20::ours::0"]);
         assert_eq!(names(&["stop-20::single"]).len(), 1);
         assert_eq!(names(&["stop-20::single", "--skip", "20"]), [""; 0]);
+    }
+
+    #[test]
+    fn the_slice_is_of_what_is_judged_and_short() {
+        let slice = request(&["--slice"]).unwrap().unwrap().cells();
+        for cell in &slice {
+            assert!(cell.fault.window <= LONGEST_IN_SLICE, "{}", cell.name());
+        }
+        for subject in Subject::ALL {
+            let there = slice.iter().any(|cell| cell.subject == subject);
+            let judged = !matches!(subject, Subject::Plain | Subject::Single);
+            assert_eq!(there, judged, "{subject}");
+        }
     }
 
     #[test]

@@ -66,6 +66,11 @@ impl Subject {
         }
     }
 
+    /// Whether anything is judged of it: what it does itself, or what an elector of ours does for it.
+    pub(crate) fn is_ours_to_elect(self) -> bool {
+        self.is_judged() || self.is_elected()
+    }
+
     /// Whether an elector elects for it.
     pub(crate) fn is_elected(self) -> bool {
         matches!(self, Self::Ours | Self::Command | Self::Coordinated)

@@ -1,6 +1,6 @@
 //! The simulation: each seed is one run of electors and candidates, in virtual time, through what goes wrong in it.
 //!
-//! Without arguments, as `cargo test` runs it: the kept plans, 200 seeds, two of them again in another process, and
+//! Without arguments, as `cargo test` runs it: the kept plans, 200 seeds, six of them again in another process, and
 //! worlds beyond the bound, in which two must be found to lead at once.
 
 use std::collections::BTreeMap;
@@ -105,7 +105,8 @@ fn everything(wish: &Wish) -> bool {
         }
     }
     let seconds = start.elapsed().as_secs_f64();
-    println!("{passed} passed, {failed} failed in {seconds:.1} s");
+    let word = if failed == 0 { "ok" } else { "FAILED" };
+    println!("test result: {word}. {passed} passed; {failed} failed; finished in {seconds:.1} s");
     failed == 0
 }
 
@@ -267,7 +268,7 @@ impl Wish {
                 "--record" => wish.record = true,
                 "--help" | "-h" => return Ok(None),
                 // What cargo passes to every test program.
-                "--nocapture" | "--quiet" | "-q" => {}
+                "--nocapture" | "--quiet" | "-q" | "--include-ignored" | "--ignored" => {}
                 other => return Err(format!("{other} is unknown")),
             }
         }

@@ -1,6 +1,6 @@
 //! Runs scenarios side by side on shared clusters, and reports as `cargo test` does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use elector_verify::Maker;
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinSet;
@@ -45,10 +45,15 @@ pub enum Ground {
 }
 
 /// The scenarios, and which of them to run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Suite {
     scenarios: Vec<Scenario>,
+    every_change: EveryChange,
 }
+
+/// In which modes scenarios are played for every change that start clusters of their own in several modes. Each such
+/// cluster takes half a minute of both processors; the embedded server takes next to nothing and is always played.
+pub type EveryChange = &'static [(&'static str, &'static [Mode])];
 
 /// The shared clusters, each started by the first scenario that needs it.
 #[derive(Debug)]
@@ -102,6 +107,16 @@ impl Scenario {
         }
     }
 
+    /// Whether it is played for every change, in this mode.
+    fn is_for_every_change(&self, every_change: EveryChange) -> bool {
+        self.ground == Ground::Shared
+            || self.mode.is_embedded()
+            || every_change
+                .iter()
+                .find(|(name, _)| *name == self.name)
+                .is_none_or(|(_, modes)| modes.contains(&self.mode))
+    }
+
     /// Its namespace, and the folder of its logs.
     fn namespace(&self) -> String {
         self.full_name().replace("::", "-").replace('_', "-")
@@ -111,6 +126,14 @@ impl Scenario {
 // === impl Suite ===
 
 impl Suite {
+    /// A suite without scenarios yet.
+    pub fn new(every_change: EveryChange) -> Self {
+        Self {
+            scenarios: Vec::new(),
+            every_change,
+        }
+    }
+
     /// Adds a scenario once for each mode and each maker. `lasts` is how long it takes, so that the long ones start
     /// first.
     pub fn add(
@@ -143,6 +166,7 @@ impl Suite {
     pub fn run(self, arguments: impl Iterator<Item = String>) -> Result<bool> {
         let request = Request::parse(arguments)?;
         let all = self.scenarios.len();
+        check(&self.scenarios, self.every_change)?;
         let mut chosen: Vec<Scenario> = self
             .scenarios
             .into_iter()
@@ -157,12 +181,24 @@ impl Suite {
         }
         let filtered_out = all - chosen.len();
         println!("\nrunning {} tests", chosen.len());
-        if chosen.is_empty() {
-            summary(&[], filtered_out, 0, Duration::ZERO);
+        if chosen.is_empty() || !request.real {
+            if !request.real {
+                println!(
+                    "left out: the scenarios on a real kube-apiserver, which `cargo xtask test` plays (--ignored)"
+                );
+            }
+            summary(&[], filtered_out, chosen.len(), Duration::ZERO);
             return Ok(true);
         }
         let programs = Programs::build("dev")?;
         let before = chosen.len();
+        if !request.all_modes && !request.names_some() {
+            chosen.retain(|scenario| scenario.is_for_every_change(self.every_change));
+            println!(
+                "left out: {} scenarios that are played in other modes (--all-modes)",
+                before - chosen.len()
+            );
+        }
         chosen.retain(|scenario| scenario.maker == Maker::Ours || programs.interop.is_some());
         // The embedded server is of no release, and client-go of another one may not know it.
         chosen.retain(|scenario| !scenario.mode.is_embedded() || programs.release.is_none());
@@ -247,6 +283,24 @@ pub async fn warm_up(site: &Arc<Site>) -> Result<()> {
         if term.await?.0 > 0 {
             break;
         }
+    }
+    Ok(())
+}
+
+/// That the modes of every change are those of scenarios that have others too, so that the list stays true.
+fn check(scenarios: &[Scenario], every_change: EveryChange) -> Result<()> {
+    for (name, modes) in every_change {
+        let own: BTreeSet<Mode> = scenarios
+            .iter()
+            .filter(|scenario| scenario.name == *name && scenario.ground == Ground::Own)
+            .map(|scenario| scenario.mode)
+            .filter(|mode| !mode.is_embedded())
+            .collect();
+        let listed: BTreeSet<Mode> = modes.iter().copied().collect();
+        ensure!(
+            !listed.is_empty() && listed.is_subset(&own) && listed != own,
+            "{name} starts clusters of its own in other modes than it is listed with for every change"
+        );
     }
     Ok(())
 }

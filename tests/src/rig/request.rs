@@ -8,6 +8,10 @@ pub(super) struct Request {
     words: Vec<String>,
     skip: Vec<String>,
     exact: bool,
+    /// Play them: without libtest's `--ignored` or `--include-ignored`, there is no cluster to be used.
+    pub(super) real: bool,
+    /// Play each in every mode that it has.
+    pub(super) all_modes: bool,
     /// Only name them.
     pub(super) list: bool,
     /// How many at once.
@@ -38,19 +42,25 @@ impl Request {
             match flag.as_str() {
                 "--list" => request.list = true,
                 "--exact" => request.exact = true,
+                "--include-ignored" | "--ignored" => request.real = true,
+                "--all-modes" => request.all_modes = true,
                 "--skip" => request.skip.push(value()?),
                 "--test-threads" => {
                     request.jobs = Some(value()?.parse().context("--test-threads is no number")?);
                 }
                 // What libtest takes and has no meaning here.
                 "--format" | "--color" | "-Z" => drop(value()?),
-                "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--show-output"
-                | "--include-ignored" | "--ignored" => {}
+                "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--show-output" => {}
                 unknown if unknown.starts_with('-') => bail!("unknown flag {unknown}"),
                 _ => request.words.push(flag),
             }
         }
         Ok(request)
+    }
+
+    /// Whether some are asked for by name.
+    pub(super) fn names_some(&self) -> bool {
+        !self.words.is_empty()
     }
 
     /// Whether the test of this name is to be run.
@@ -94,6 +104,14 @@ mod tests {
         assert!(exact.wants("crash") && !exact.wants("crash::gate_off"));
         assert!(request(&[]).unwrap().wants("anything"));
         assert!(request(&["--list"]).unwrap().list);
+    }
+
+    #[test]
+    fn a_cluster_is_used_only_when_it_is_asked_for() {
+        assert!(!request(&["crash"]).unwrap().real);
+        for flag in ["--ignored", "--include-ignored"] {
+            assert!(request(&["crash", flag]).unwrap().real);
+        }
     }
 
     #[test]

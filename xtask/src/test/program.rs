@@ -1,0 +1,136 @@
+//! The test programs of the workspace, as cargo builds them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+
+use crate::commands::{cargo, line};
+use crate::paths;
+
+/// A test program that is ready to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TestProgram {
+    /// The folder of its package, and its target where that is not the library: `crates/cli dev`.
+    pub(super) name: String,
+    /// The folder of its package, in which cargo runs it.
+    folder: PathBuf,
+    executable: PathBuf,
+}
+
+/// The part that counts of what cargo says with `--message-format=json`.
+#[derive(Debug, Deserialize)]
+struct Message {
+    manifest_path: Option<PathBuf>,
+    target: Option<Target>,
+    profile: Option<Profile>,
+    executable: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Target {
+    kind: Vec<String>,
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+/// Builds every test program, and the programs that they start, in one go with the same features, so that nothing is
+/// compiled twice.
+pub(super) fn build() -> Result<Vec<TestProgram>> {
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--all-features", "--no-run"]);
+    command.arg("--message-format=json-render-diagnostics");
+    let line = line(&command);
+    eprintln!("$ {line}");
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("failed to run {line}"))?;
+    if !output.status.success() {
+        bail!("`{line}` failed ({})", output.status);
+    }
+    let messages = String::from_utf8(output.stdout).context("cargo wrote something unreadable")?;
+    Ok(read(&messages, paths::workspace()))
+}
+
+/// The test programs among all that cargo says.
+fn read(messages: &str, workspace: &Path) -> Vec<TestProgram> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .filter_map(|message| TestProgram::of(message, workspace))
+        .collect()
+}
+
+// === impl TestProgram ===
+
+impl TestProgram {
+    fn of(message: Message, workspace: &Path) -> Option<Self> {
+        if !message.profile?.test {
+            return None;
+        }
+        let target = message.target?;
+        let folder = message.manifest_path?.parent()?.to_owned();
+        let package = folder.strip_prefix(workspace).unwrap_or(&folder);
+        let name = match target.kind.first()?.as_str() {
+            "test" => format!("{} {}", package.display(), target.name),
+            "lib" => package.display().to_string(),
+            kind => format!("{} {kind} {}", package.display(), target.name),
+        };
+        Some(Self {
+            name,
+            folder,
+            executable: message.executable?,
+        })
+    }
+
+    /// The command that runs it as cargo would.
+    pub(super) fn command(&self) -> Command {
+        self.as_cargo_would(Command::new(&self.executable))
+    }
+
+    /// The same, out of the way of whatever else runs.
+    pub(super) fn nice_command(&self) -> Command {
+        let mut command = Command::new("nice");
+        command.args(["-n", "10"]).arg(&self.executable);
+        self.as_cargo_would(command)
+    }
+
+    fn as_cargo_would(&self, mut command: Command) -> Command {
+        command
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder);
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cargo_says_is_read_and_what_is_no_test_is_passed_over() {
+        let says = r#"{"reason":"compiler-artifact","manifest_path":"/w/crates/cli/Cargo.toml","target":{"kind":["bin"],"name":"elector"},"profile":{"test":false},"executable":"/t/elector"}
+{"reason":"compiler-artifact","manifest_path":"/w/crates/cli/Cargo.toml","target":{"kind":["bin"],"name":"elector"},"profile":{"test":true},"executable":"/t/elector-1"}
+{"reason":"compiler-artifact","manifest_path":"/w/crates/cli/Cargo.toml","target":{"kind":["test"],"name":"dev"},"profile":{"test":true},"executable":"/t/dev-1"}
+{"reason":"compiler-artifact","manifest_path":"/w/crates/api/Cargo.toml","target":{"kind":["lib"],"name":"elector_api"},"profile":{"test":true},"executable":"/t/api-1"}
+{"reason":"build-finished","success":true}"#;
+        let programs = read(says, Path::new("/w"));
+        let names: Vec<_> = programs
+            .iter()
+            .map(|program| program.name.as_str())
+            .collect();
+        assert_eq!(
+            names,
+            ["crates/cli bin elector", "crates/cli dev", "crates/api"]
+        );
+        assert_eq!(programs[1].folder, Path::new("/w/crates/cli"));
+        assert_eq!(programs[1].executable, Path::new("/t/dev-1"));
+    }
+}

@@ -1,0 +1,72 @@
+//! How many tests there were, as their programs say it.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+/// How many tests passed, failed, and were left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) passed: u64,
+    pub(super) failed: u64,
+    /// What libtest calls ignored.
+    pub(super) left_out: u64,
+}
+
+// === impl Tally ===
+
+impl Tally {
+    /// What a line of libtest's counts: `test result: ok. 3 passed; 0 failed; 1 ignored; …`. `None` for any other line.
+    pub(super) fn of_line(line: &str) -> Option<Self> {
+        let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+        let mut tally = Self::default();
+        for part in counts.split("; ") {
+            match part.split_once(' ') {
+                Some((count, "passed")) => tally.passed = count.parse().ok()?,
+                Some((count, "failed")) => tally.failed = count.parse().ok()?,
+                Some((count, "ignored")) => tally.left_out = count.parse().ok()?,
+                _ => {}
+            }
+        }
+        Some(tally)
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.left_out += other.left_out;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)?;
+        match self.left_out {
+            0 => Ok(()),
+            count => write!(f, ", {count} left out"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summaries_of_libtest_and_of_our_own_programs_are_counted() {
+        let libtest = "test result: FAILED. 81 passed; 2 failed; 3 ignored; 0 measured; 7 filtered out; finished in 0.89s";
+        let mut tally = Tally::of_line(libtest).unwrap();
+        tally += Tally::of_line("test result: ok. 95 passed; 0 failed").unwrap();
+        assert_eq!(
+            tally,
+            Tally {
+                passed: 176,
+                failed: 2,
+                left_out: 3
+            }
+        );
+        assert_eq!(tally.to_string(), "176 passed, 2 failed, 3 left out");
+        assert_eq!(Tally::of_line("test a ... ok"), None);
+    }
+}
