@@ -56,7 +56,7 @@ impl Cluster {
         }
     }
 
-    /// The client, for requests that this crate has no word for.
+    /// The client, for requests that this crate has no word for. It waits for an answer without a bound.
     pub const fn client(&self) -> &Client {
         &self.client
     }
@@ -153,7 +153,7 @@ impl Cluster {
     ) -> Result<T, RequestError> {
         let cause = match tokio::time::timeout(timeout, request).await {
             Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => Cause::of(error, timeout),
+            Ok(Err(error)) => Cause::of(error),
             Err(_) => Cause::TimedOut(timeout),
         };
         Err(self.error(target, cause))

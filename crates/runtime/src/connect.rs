@@ -108,7 +108,8 @@ enum Source {
 
 /// Connects to the cluster that the flags and the environment name.
 ///
-/// The client retries nothing, and gives up each request after the request timeout. Must be called in a tokio runtime.
+/// The client retries nothing. The watches and the writer of this crate give up each request after the time that is theirs,
+/// the request timeout where nothing else is said. Must be called in a tokio runtime.
 ///
 /// # Errors
 ///
@@ -117,12 +118,10 @@ pub async fn connect(args: &ClientArgs) -> Result<Cluster, ConnectError> {
     let config = configuration(args, &Environment::read()).await?;
     let url = config.cluster_url.to_string();
     let url = url.trim_end_matches('/').to_owned();
-    // This bounds the head of each answer, that of a watch too; bodies are bounded where they are read.
-    let client =
-        stack::client(config, args.request_timeout).map_err(|error| ConnectError::Client {
-            url: url.clone(),
-            why: one_line(&error.to_string()),
-        })?;
+    let client = stack::client(config).map_err(|error| ConnectError::Client {
+        url: url.clone(),
+        why: one_line(&error.to_string()),
+    })?;
     Ok(Cluster::new(client, url, args.request_timeout))
 }
 

@@ -168,13 +168,10 @@ impl Error for RequestError {}
 // === impl Cause ===
 
 impl Cause {
-    /// Sorts the client's errors. `timeout` is what the request had.
-    pub(crate) fn of(error: kube::Error, timeout: Duration) -> Self {
+    /// Sorts the client's errors.
+    pub(crate) fn of(error: kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => Self::of_status(*status),
-            kube::Error::Service(error) if error.is::<tower::timeout::error::Elapsed>() => {
-                Self::TimedOut(timeout)
-            }
             kube::Error::Service(error) => Self::Unreachable(innermost(&*error)),
             kube::Error::HyperError(error) => Self::Unreachable(innermost(&error)),
             kube::Error::ReadEvents(error) => Self::Unreachable(innermost(&error)),

@@ -3,24 +3,22 @@
 //! kube's own stack leaves it on. The first request on a new TLS connection then waits for the acknowledgement of the
 //! handshake's last message, which a server may delay by 40 ms: more than a whole hand-over takes.
 
-use std::time::Duration;
-
 use http::Request;
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::{Client, Config};
-use tower::timeout::TimeoutLayer;
 use tower::{BoxError, ServiceBuilder};
 
-/// A client whose requests are answered, as far as the head goes, within `timeout`.
-pub(super) fn client(config: Config, timeout: Duration) -> kube::Result<Client> {
-    let head = TimeoutLayer::new(timeout);
+/// A client without a bound for the answer of a request, not even for its head. Each call has a bound of its own
+/// (`Cluster::call`), and a list may take longer than a write, also before its first byte: API servers queue requests,
+/// and read all of a large list before they answer.
+pub(super) fn client(config: Config) -> kube::Result<Client> {
     let exec = config.auth_info.exec.is_some();
     if exec || config.proxy_url.is_some() {
         // What kube does about proxies and about certificates of a credential plugin is not open to others.
-        return Ok(ClientBuilder::try_from(config)?.with_layer(&head).build());
+        return Ok(ClientBuilder::try_from(config)?.build());
     }
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -38,7 +36,5 @@ pub(super) fn client(config: Config, timeout: Duration) -> kube::Result<Client> 
         })
         .map_err(BoxError::from)
         .service(http);
-    Ok(ClientBuilder::new(service, config.default_namespace)
-        .with_layer(&head)
-        .build())
+    Ok(ClientBuilder::new(service, config.default_namespace).build())
 }

@@ -6,6 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::watch::{Scope, WatchEvent, WatchOptions, watch_leases};
 use crate::writer::Writer;
 
 #[derive(Parser)]
@@ -362,4 +363,46 @@ async fn a_server_that_never_answers_is_given_up_in_time_and_never_asked_twice()
     );
     let again = tokio::time::timeout(Duration::from_millis(300), listener.accept()).await;
     assert!(again.is_err(), "nothing is retried");
+}
+
+/// Five seconds were all that any answer had to begin in, whatever the list's own limit was said to be.
+#[tokio::test]
+async fn a_list_may_take_its_own_time_to_begin_with_its_answer() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let directory = TempDir::new().unwrap();
+    let file = write(
+        &directory,
+        "k",
+        &kubeconfig(&format!("http://{address}"), "current-context: one"),
+    );
+    let request_timeout = Duration::from_millis(100);
+    let args = ClientArgs {
+        request_timeout,
+        ..flag(&file)
+    };
+    let cluster = connect(&args).await.unwrap();
+    let server = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let length = stream.read(&mut vec![0; 4096]).await.unwrap();
+        assert_ne!(length, 0);
+        tokio::time::sleep(request_timeout * 3).await;
+        let list = r#"{"metadata": {"resourceVersion": "7"}, "items": []}"#;
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{list}",
+            list.len()
+        );
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        stream
+    };
+    let mut watch = watch_leases(&cluster, &Scope::Cluster, &WatchOptions::elector(0));
+    let events = async {
+        assert!(matches!(watch.next().await, WatchEvent::Gap { .. }));
+        watch.next().await
+    };
+    let (listed, _stream) = tokio::join!(events, server);
+    assert!(
+        matches!(&listed, WatchEvent::Listed { items, .. } if items.is_empty()),
+        "{listed:?}"
+    );
 }

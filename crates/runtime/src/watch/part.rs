@@ -267,7 +267,7 @@ impl<K: Watched> Part<K> {
                 return None;
             }
             Ok(Some(Err(error))) => {
-                let cause = Cause::of(error, self.options.timeout);
+                let cause = Cause::of(error);
                 return self.fail(at, self.cluster.error(self.target(Verb::Watch), cause));
             }
             Err(_) => {
