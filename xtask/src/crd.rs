@@ -14,6 +14,8 @@ const DIFFERENCES: &str = "\
 #
 # The rules are those of coordination.k8s.io/v1beta1, with these differences:
 #   - A name must be a DNS subdomain, as that of every custom resource; the built-in kind takes A-Z and _ too.
+#   - spec.leaseName must be a name that a Lease can have, a DNS subdomain of at most 253 characters; the built-in kind
+#     takes every text that is not empty. The elector admits no other candidate, of either kind.
 #   - Versions are at most 256 characters long, so that the cost of comparing them has a bound.
 #   - A field of the wrong type and a time that cannot be read are invalid (422) and not a bad request (400). Times of
 #     a single-digit hour or with a comma, which Kubernetes reads by accident, are not read.
@@ -22,11 +24,17 @@ const DIFFERENCES: &str = "\
 /// The longest version, in characters; the elector reads no longer ones either.
 const MAX_VERSION: u32 = 256;
 
+/// The longest name of a Lease, in characters.
+const MAX_LEASE_NAME: u32 = 253;
+
 /// A domain of 253, a slash, and a name of 63.
 const MAX_STRATEGY: u32 = 317;
 
 /// An identifier of a pre-release: a number without leading zeros, or a word with at least one letter or dash.
 const IDENTIFIER: &str = "(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)";
+
+/// Labels of lower case, digits and dashes, joined by dots.
+const DNS_SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 
 /// RFC 3339 with microseconds, as Kubernetes writes a MicroTime; the format `date-time` knows the calendar.
 const MICRO_TIME: &str = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-4]):([0-5][0-9]|60))$";
@@ -124,11 +132,14 @@ fn object() -> Value {
 }
 
 fn lease_name() -> Value {
+    let subdomain = format!("self == '' || self.matches('^{DNS_SUBDOMAIN}$')");
     json!({
         "type": "string",
         "description": "The name of the Lease, in the candidate's namespace. Cannot be changed.",
+        "maxLength": MAX_LEASE_NAME,
         "x-kubernetes-validations": [
             required("self != ''", "must be specified"),
+            invalid(&subdomain, "must be the name of a Lease: a lowercase RFC 1123 subdomain of at most 253 characters"),
             invalid("self == oldSelf", "field is immutable"),
         ],
     })
@@ -163,7 +174,7 @@ fn is_version(text: &str) -> String {
 }
 
 fn strategy() -> Value {
-    let qualified = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$";
+    let qualified = format!("^{DNS_SUBDOMAIN}/[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?$");
     let valid = format!(
         "self == '' || self == 'OldestEmulationVersion'\n|| (self.matches('{qualified}') && self.indexOf('/') <= 253)"
     );

@@ -9,6 +9,7 @@ use crate::candidate::LeaseCandidate;
 use crate::convert_lease::{nonsense, revision};
 use crate::duration::parse_duration_or_seconds;
 use crate::field::{FieldError, Malformed};
+use crate::validate::{LEASE_NAME_RULE, names};
 
 // === impl LeaseCandidate ===
 
@@ -16,10 +17,13 @@ impl LeaseCandidate {
     /// This revision, for the protocol to judge. A candidate with an unreadable field is one, with the field as the
     /// reason why it cannot be elected.
     ///
+    /// `spec.leaseName` must be a name that a Lease can have. The API of Kubernetes takes any text that is not empty, but
+    /// for most texts no server ever takes the Lease: an election would try to create it for ever.
+    ///
     /// # Errors
     ///
     /// Where it belongs to no election or could not be written: name, leaseName, uid or resourceVersion is missing,
-    /// or the last is no integer.
+    /// leaseName is the name of no Lease, or resourceVersion is no integer.
     pub fn candidate(&self) -> Result<Candidate, Malformed> {
         let spec = &self.spec;
         let metadata = &self.metadata;
@@ -35,6 +39,11 @@ impl LeaseCandidate {
         let name = name.ok_or_else(|| missing("metadata.name"))?;
         if spec.lease_name.is_empty() {
             return Err(missing("spec.leaseName"));
+        }
+        if !names::dns_subdomain(&spec.lease_name).is_empty() {
+            let (path, text) = ("spec.leaseName", spec.lease_name.as_str());
+            let error = FieldError::unreadable(path, text, LEASE_NAME_RULE);
+            return Err(self.malformed(error));
         }
         let (uid, version) = revision(metadata).map_err(|error| self.malformed(error))?;
         let created = metadata
@@ -232,6 +241,12 @@ mod tests {
                 "spec.leaseName: Invalid value: 3: must be a string",
             ),
             (
+                "/spec/leaseName",
+                json!("Not/A.Name "),
+                "spec.leaseName: Invalid value: \"Not/A.Name \": must be the name of a Lease: a lowercase RFC 1123 \
+                 subdomain of at most 253 characters",
+            ),
+            (
                 "/metadata/resourceVersion",
                 json!(null),
                 "metadata.resourceVersion: Required value",
@@ -248,6 +263,22 @@ mod tests {
                 (error.kind, error.namespace.as_str()),
                 ("LeaseCandidate", "ns")
             );
+        }
+    }
+
+    #[test]
+    fn a_candidate_names_a_lease_that_can_exist() {
+        let named = |name: &str| with("/spec/leaseName", json!(name)).candidate();
+        for name in ["l", "0.a-b.c", &"a".repeat(253)] {
+            assert!(named(name).is_ok(), "{name}");
+        }
+        let (longer, megabyte) = ("a".repeat(254), "a".repeat(1 << 20));
+        for name in [
+            "A", "a/b", "a b", "-a", "a.", "a..b", "ä", &longer, &megabyte,
+        ] {
+            let text = named(name).unwrap_err().to_string();
+            assert!(text.contains("must be the name of a Lease"), "{text}");
+            assert!(text.len() < 300, "{} bytes", text.len());
         }
     }
 

@@ -2,6 +2,10 @@
 //!
 //! It runs on create and on update, whatever the feature gate says, and changes nothing. What it does not check is as
 //! deliberate: a holder may be any text, times may stand in any relation, transitions may go down.
+//!
+//! `spec.leaseName` of a candidate differs on purpose. Kubernetes checks that it is not empty, and so does the validation
+//! of its kinds here. The custom resource takes only the name of a Lease that can exist, and no candidate of either kind
+//! with another name is admitted to an election ([`LeaseCandidate::candidate`]).
 
 mod metadata;
 pub mod names;
@@ -79,6 +83,13 @@ pub fn validate_candidate_update(
     errors
 }
 
+/// What [`LeaseCandidate::candidate`] and the custom resource demand of `spec.leaseName`.
+pub(crate) const LEASE_NAME_RULE: &str =
+    "must be the name of a Lease: a lowercase RFC 1123 subdomain of at most 253 characters";
+
+/// The longest name of a Lease, in characters.
+const LONGEST_LEASE_NAME: usize = 253;
+
 /// The longest version of a custom resource, in characters: what its rules cost must have a bound.
 const LONGEST_VERSION: usize = 256;
 
@@ -123,6 +134,8 @@ fn candidate_spec(api: CandidateApi, spec: &LeaseCandidateSpec, errors: &mut Vec
     let missing = |name: &str, text: &str| text.is_empty() && !spec.other.contains_key(name);
     if missing("leaseName", &spec.lease_name) {
         errors.push(FieldError::required("spec.leaseName", ""));
+    } else if api == CandidateApi::Elector && !spec.lease_name.is_empty() {
+        errors.extend(lease_name(&spec.lease_name));
     }
     let emulation = version("spec.emulationVersion", &spec.emulation_version, errors);
     if missing("binaryVersion", &spec.binary_version) && !api.lists_strategies() {
@@ -159,6 +172,16 @@ fn candidate_spec(api: CandidateApi, spec: &LeaseCandidateSpec, errors: &mut Vec
         needs_version(&spec.strategy, "spec.emulationVersion", &emulation, errors);
         strategy("spec.strategy", &spec.strategy, errors);
     }
+}
+
+/// The custom resource's own rule. What is too long is not looked at any further.
+fn lease_name(text: &str) -> Option<FieldError> {
+    let path = "spec.leaseName";
+    if text.chars().count() > LONGEST_LEASE_NAME {
+        return Some(FieldError::too_long(path, LONGEST_LEASE_NAME));
+    }
+    let illegal = !dns_subdomain(text).is_empty();
+    illegal.then(|| FieldError::invalid(path, text, LEASE_NAME_RULE))
 }
 
 /// An empty list is taken, and so is one that repeats itself.

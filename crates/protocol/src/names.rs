@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Namespace and name of a Lease: the key of one election.
+///
+/// `Display`, which is for logs and messages, cuts both after 253 bytes, the length of the longest name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseKey {
     /// Namespace of the Lease and of its candidates.
@@ -56,7 +58,9 @@ impl LeaseKey {
 
 impl fmt::Display for LeaseKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
+        write_name(f, &self.namespace)?;
+        f.write_str("/")?;
+        write_name(f, &self.name)
     }
 }
 
@@ -77,11 +81,7 @@ impl Identity {
 
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.len() <= LONGEST_NAME {
-            return f.write_str(&self.0);
-        }
-        let end = self.0.floor_char_boundary(LONGEST_NAME);
-        write!(f, "{}…", &self.0[..end])
+        write_name(f, &self.0)
     }
 }
 
@@ -140,6 +140,15 @@ impl fmt::Display for Token {
     }
 }
 
+/// Writes a name that an object brought, as far as a log line bears it.
+fn write_name(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
+    if name.len() <= LONGEST_NAME {
+        return f.write_str(name);
+    }
+    let end = name.floor_char_boundary(LONGEST_NAME);
+    write!(f, "{}…", &name[..end])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,5 +161,7 @@ mod tests {
         let megabyte = "é".repeat(1 << 19);
         assert_eq!(shown(&megabyte), format!("{longest}…"));
         assert_eq!(Identity::new(&*megabyte).unwrap().as_str(), megabyte);
+        let key = LeaseKey::new(&*longest, &*megabyte);
+        assert_eq!(key.to_string(), format!("{longest}/{longest}…"));
     }
 }

@@ -78,6 +78,11 @@ pub enum Cause {
     NotSent(String),
 }
 
+/// How much of a server's message is repeated, in characters.
+const LONGEST_MESSAGE: usize = 400;
+/// How much of a name is, which no server serves longer.
+const LONGEST_NAME: usize = 253;
+
 // === impl Verb ===
 
 impl Verb {
@@ -99,7 +104,9 @@ impl Verb {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb.as_str(), self.resource)?;
-        match (&self.namespace, &self.name) {
+        let [namespace, name] = [&self.namespace, &self.name]
+            .map(|name| name.as_ref().map(|name| cut(name, LONGEST_NAME)));
+        match (namespace, name) {
             (Some(namespace), Some(name)) => write!(f, " {namespace}/{name}"),
             (Some(namespace), None) => write!(f, " in namespace {namespace}"),
             (None, Some(name)) => write!(f, " {name}"),
@@ -175,7 +182,7 @@ impl Cause {
             kube::Error::Service(error) => Self::Unreachable(innermost(&*error)),
             kube::Error::HyperError(error) => Self::Unreachable(innermost(&error)),
             kube::Error::ReadEvents(error) => Self::Unreachable(innermost(&error)),
-            kube::Error::SerdeError(error) => Self::Unreadable(error.to_string()),
+            kube::Error::SerdeError(error) => Self::Unreadable(one_line(&error.to_string())),
             kube::Error::FromUtf8(error) => Self::Unreadable(error.to_string()),
             other => Self::NotSent(one_line(&other.to_string())),
         }
@@ -193,6 +200,7 @@ impl Cause {
                 // What the client says when the answer was no Status; the code is all there is then.
                 reason: Some(status.reason)
                     .filter(|reason| !reason.contains(' '))
+                    .map(|reason| one_line(&reason))
                     .unwrap_or_default(),
                 message: one_line(&status.message),
             },
@@ -211,10 +219,17 @@ fn innermost(error: &(dyn Error + 'static)) -> String {
 
 /// The first line of a text, cut to what a log line bears.
 pub(crate) fn one_line(text: &str) -> String {
-    let line = text.trim().lines().next().unwrap_or_default();
-    match line.char_indices().nth(400) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
+    cut(
+        text.trim().lines().next().unwrap_or_default(),
+        LONGEST_MESSAGE,
+    )
+}
+
+/// The beginning of a text, of so many characters at most.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
@@ -301,6 +316,22 @@ mod tests {
         assert_eq!(target(Some("a"), None), "get x in namespace a");
         assert_eq!(target(None, Some("b")), "get x b");
         assert_eq!(target(None, None), "get x in all namespaces");
+    }
+
+    #[test]
+    fn a_megabyte_in_a_name_or_an_answer_is_no_megabyte_in_a_message() {
+        let megabyte = "x".repeat(1 << 20);
+        let unreadable = serde_json::from_str::<u8>(&format!("\"{megabyte}\"")).unwrap_err();
+        for cause in [
+            Cause::of(kube::Error::SerdeError(unreadable)),
+            status(422, &megabyte, &megabyte),
+        ] {
+            let mut error = error(cause);
+            error.target.namespace = Some(megabyte.as_str().into());
+            error.target.name = Some(megabyte.as_str().into());
+            let length = error.to_string().len();
+            assert!(length < 2000, "{length} bytes");
+        }
     }
 
     #[test]

@@ -45,6 +45,9 @@ pub(crate) fn check_candidate_words(candidate: &LeaseCandidate) {
             if candidate.faults().is_empty() {
                 assert_eq!(reread(candidate).candidate(), Ok(read));
             }
+            let key = candidate.lease_key();
+            check_line(&key.to_string());
+            assert!(can_exist(&key), "{key} is a name that no Lease can have");
         }
         Err(fault) => check_line(&fault.to_string()),
     }
@@ -87,6 +90,7 @@ pub(crate) fn check_born(key: &LeaseKey, record: &LeaseRecord) {
         let born = Lease::born(key, record.strategy.as_ref(), carrier);
         let read: Lease = reread(&born);
         assert_eq!(read.record().as_ref(), Ok(record));
+        assert!(can_exist(key), "a Lease {key} is never created");
         let named = validate_lease(&Lease::named(key));
         if named.is_empty() {
             assert_eq!(validate_lease(&born), [], "{carrier:?}");
@@ -112,6 +116,12 @@ pub(crate) fn check_ping(judged: &LeaseCandidate, ping: Timestamp) {
 /// A name of the driver's own.
 pub(crate) fn identity(text: &str) -> Identity {
     Identity::new(text).unwrap_or_else(|| unreachable!("the driver's own names are not empty"))
+}
+
+/// Whether a Lease can have that name, wherever it is.
+fn can_exist(key: &LeaseKey) -> bool {
+    let errors = validate_lease(&Lease::named(key));
+    errors.iter().all(|error| error.field != "metadata.name")
 }
 
 fn reread<T: serde::Serialize + serde::de::DeserializeOwned>(object: &T) -> T {

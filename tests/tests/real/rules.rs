@@ -101,6 +101,7 @@ async fn same_rules(world: Arc<World>) -> Result<()> {
         judges.agree(&spec).await?;
     }
     judges.bounded().await?;
+    judges.lease_that_can_exist().await?;
     judges.only_the_lease_name_stays().await
 }
 
@@ -118,8 +119,8 @@ fn changes() -> Vec<Value> {
         json!({"leaseName": ABSENT}),
         json!({"leaseName": null}),
         json!({"leaseName": 3}),
-        json!({"leaseName": "Not/A.Name "}),
-        json!({"leaseName": "x".repeat(5000)}),
+        json!({"leaseName": long}),
+        json!({"leaseName": "0.a-b.c"}),
         json!({"binaryVersion": ABSENT}),
         json!({"binaryVersion": null}),
         json!({"binaryVersion": 1}),
@@ -234,7 +235,7 @@ impl Judges {
         Ok(())
     }
 
-    /// Where they differ, as the definition says: the length of versions, and names.
+    /// Where they differ, as the definition says: the length of versions, and names of the candidates themselves.
     async fn bounded(&self) -> Result<()> {
         let spec = |version: String| json!({"leaseName": "l", "binaryVersion": version, "strategy": "a/b"});
         let (longest, longer) = (
@@ -268,6 +269,52 @@ impl Judges {
                 ensure!(
                     (answer.is_accepted(), ours.is_empty()) == (accepted, accepted),
                     "{name} in {api}: {answer:?}, {ours:?}"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The third difference: the built-in kind takes every lease name that is not empty, the custom resource only the
+    /// name of a Lease that can exist. The elector's reader admits neither.
+    async fn lease_that_can_exist(&self) -> Result<()> {
+        let (longer, longest_kept) = ("a".repeat(254), "x".repeat(5000));
+        let names = [
+            "Not/A.Name ",
+            "A",
+            "a_b",
+            "a b",
+            "-a",
+            "a-",
+            "a.",
+            "a..b",
+            "ä",
+            "a\n",
+            &longer,
+            &longest_kept,
+        ];
+        for name in names {
+            let spec = json!({"leaseName": name, "binaryVersion": "1.2.0", "strategy": "a/b"});
+            for (api, accepted) in [
+                (CandidateApi::V1Beta1, true),
+                (CandidateApi::Elector, false),
+            ] {
+                let answer = self.create(api, &spec).await?;
+                let mut object = self.object(api, &spec);
+                let ours = validate_candidate(&LeaseCandidate::from_value(object.clone()));
+                ensure!(
+                    (answer.is_accepted(), ours.is_empty()) == (accepted, accepted),
+                    "lease name {name:?} in {api}: {answer:?}, {ours:?}"
+                );
+                if !accepted {
+                    let named = Answer::Fields(BTreeSet::from(["spec.leaseName".to_owned()]));
+                    ensure!(answer.may_mean(&named), "{name:?} in {api}: {answer:?}");
+                }
+                object["metadata"]["uid"] = "u".into();
+                object["metadata"]["resourceVersion"] = "1".into();
+                ensure!(
+                    LeaseCandidate::from_value(object).candidate().is_err(),
+                    "a candidate of {api} for {name:?} is admitted"
                 );
             }
         }

@@ -137,7 +137,7 @@ fn every_rule_of_a_candidate() {
             json!({"emulationVersion": "1.2.0+build", "binaryVersion": "1.2.0"}),
             &[],
         ),
-        // Longer than any name of a Lease may be: not checked.
+        // The name of no Lease: not checked.
         (json!({"leaseName": "Not/A.Name "}), &[]),
         (
             json!({"leaseName": ""}),
@@ -276,6 +276,28 @@ fn only_the_lease_name_of_a_candidate_is_immutable() {
         )),
         ["spec.leaseName: Invalid value: \"other\": field is immutable"]
     );
+}
+
+/// The stated difference: Kubernetes' own kinds take any text that is not empty.
+#[test]
+fn only_a_custom_resource_demands_the_name_of_a_lease_that_can_exist() {
+    let (longest, longer) = ("a".repeat(253), "a".repeat(254));
+    let refused = format!("spec.leaseName: Invalid value: \"A\": {LEASE_NAME_RULE}");
+    let too_long = "spec.leaseName: Too long: may not be more than 253 bytes".to_owned();
+    for (name, expected) in [
+        ("0.a-b", None),
+        (&longest, None),
+        ("A", Some(refused)),
+        (&longer, Some(too_long)),
+    ] {
+        let mut new = candidate(json!({"leaseName": name, "preferredStrategies": ["a/b"]}));
+        for api in CandidateApi::ALL {
+            new.api = api;
+            let expected = expected.iter().filter(|_| api == CandidateApi::Elector);
+            let expected: Vec<_> = expected.cloned().collect();
+            assert_eq!(texts(&validate_candidate(&new)), expected, "{api}: {name}");
+        }
+    }
 }
 
 #[test]

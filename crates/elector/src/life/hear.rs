@@ -1,9 +1,10 @@
 //! What the watches tell, taken into the view.
 
+use std::fmt;
 use std::sync::Arc;
 
 use elector_api::{Lease, LeaseCandidate};
-use elector_protocol::{Identity, ResourceVersion};
+use elector_protocol::{Identity, LeaseKey, ResourceVersion};
 use elector_runtime::{RequestError, WatchEvent};
 use tracing::debug;
 
@@ -108,14 +109,13 @@ impl Life {
         let key = candidate.lease_key();
         if (key.namespace.as_ref(), key.name.as_ref()) == (LOCK_NAMESPACE, LOCK_NAME) {
             let text = format!(
-                "failed to admit LeaseCandidate {}/{}: {key} is the lock of the built-in controller",
-                place.namespace, place.name
+                "failed to admit LeaseCandidate {place}: {key} is the lock of the built-in controller"
             );
             self.complain(&place.subject(), &text);
             return None;
         }
         for note in candidate.notes() {
-            debug!(candidate = %place.name, namespace = %place.namespace, %note, "ignored an annotation");
+            debug!(candidate = %place, %note, "ignored an annotation");
         }
         match CandidateSeen::of(candidate) {
             Ok(seen) => {
@@ -175,6 +175,12 @@ impl Place {
 
     /// What complaints about it are filed under.
     fn subject(&self) -> String {
-        format!("candidate {}/{}", self.namespace, self.name)
+        format!("candidate {self}")
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        LeaseKey::new(self.namespace.clone(), self.name.as_str()).fmt(f)
     }
 }

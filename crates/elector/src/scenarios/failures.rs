@@ -281,6 +281,29 @@ async fn objects_that_cannot_be_read_are_named_and_stop_nobody() {
     assert!(written("ns/bad") || written("ns/b"));
 }
 
+/// It was posted every five seconds and printed whole each time.
+#[tokio::test(start_paused = true)]
+async fn a_lease_name_that_no_lease_can_have_is_refused_once_and_never_posted() {
+    let (log, api) = (Log::capture(), FakeApi::new());
+    let _elector = Running::start(&api, Config::default());
+    pass(seconds(20)).await;
+    let megabyte = "x".repeat(1 << 20);
+    for (name, lease) in [("a", "Not/A.Name "), ("b", &megabyte)] {
+        register(&api, "ns", name, lease, "1.0.0");
+    }
+    let _good = Robot::start(&api, "ns", "c", "good", "1.0.0");
+    pass(seconds(45)).await;
+    assert!(leads(&api, "good", "c"));
+    let lines = log.lines("WARN");
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    for (name, line) in ["a", "b"].iter().zip(&lines) {
+        let text = format!("LeaseCandidate ns/{name}: spec.leaseName: Invalid value: ");
+        assert!(line.contains(&text), "{line}");
+        assert!(line.len() < 1000, "{} bytes", line.len());
+    }
+    assert_eq!(api.asked("POST", "/leases"), 1, "that of the good one");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_write_without_an_answer_is_looked_up_and_holds_up_nobody_else() {
     let (log, api) = (Log::capture(), FakeApi::new());
