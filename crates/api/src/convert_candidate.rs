@@ -64,6 +64,7 @@ impl LeaseCandidate {
                 .ok()
                 .flatten()
                 .map(|duration| duration.min(LONGEST_LEASE)),
+            deleting: metadata.deletion_timestamp.is_some(),
             spec: self.offer(),
         })
     }
@@ -176,6 +177,7 @@ mod tests {
                 renew: Timestamp::from_micros(0),
                 marked: false,
                 announced: None,
+                deleting: false,
                 spec: Ok(CandidateSpec::parse("1.2.0", "1.1.0", "a/b").unwrap()),
             }
         );
@@ -280,6 +282,12 @@ mod tests {
             assert!(text.contains("must be the name of a Lease"), "{text}");
             assert!(text.len() < 300, "{} bytes", text.len());
         }
+    }
+
+    #[test]
+    fn a_candidate_with_a_deletion_timestamp_is_being_deleted() {
+        let deleted = with("/metadata/deletionTimestamp", json!("2026-01-02T03:04:05Z"));
+        assert!(deleted.candidate().unwrap().deleting);
     }
 
     #[test]

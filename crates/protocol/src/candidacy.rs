@@ -27,6 +27,9 @@ pub struct Candidate {
     pub marked: bool,
     /// The lease duration that it announces, annotation `elector.dev/lease-duration` (R6).
     pub announced: Option<Duration>,
+    /// Whether `metadata.deletionTimestamp` is set: it is gone as soon as its finalizers are. Until then it is a candidate
+    /// like any other, save that it is not collected again.
+    pub deleting: bool,
     /// What it offers, or why that cannot be used.
     pub spec: Result<CandidateSpec, Rejection>,
 }

@@ -27,6 +27,7 @@ fn candidate(name: &str, emulation: &str, ping: Option<i64>, renew: i64) -> Cand
         version: ResourceVersion(1),
         marked: true,
         announced: None,
+        deleting: false,
         spec: CandidateSpec::parse("1.40.0", emulation, Strategy::OLDEST_EMULATION_VERSION),
     }
 }

@@ -363,6 +363,7 @@ impl Run {
             renew: Some(timestamp(bucket)),
             marked: true,
             announced: self.announced.then(|| self.lease_duration()),
+            deleting: false,
             spec,
         }
     }

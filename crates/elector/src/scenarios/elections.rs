@@ -269,3 +269,20 @@ async fn a_dead_candidate_is_asked_once_more_and_collected() {
         .collect();
     assert_eq!(deletes, ["DELETE leasecandidates/ns/dead"]);
 }
+
+/// It got a DELETE and an info line at every renewal of its lease.
+#[tokio::test(start_paused = true)]
+async fn a_dead_candidate_with_a_finalizer_is_deleted_once() {
+    let (log, api) = (Log::capture(), FakeApi::new());
+    let _elector = Running::start(&api, Config::default());
+    let _alive = Robot::start(&api, "ns", "alive", "l", "1.0.0");
+    register(&api, "ns", "dead", "l", "1.0.0");
+    api.put(CANDIDATES, "ns", "dead", |object| {
+        object["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    });
+    pass(seconds(60 * 60)).await;
+    let object = api.read(CANDIDATES, "ns", "dead").unwrap();
+    assert!(object["metadata"]["deletionTimestamp"].is_string());
+    assert_eq!(api.asked("DELETE", "leasecandidates/dead"), 1);
+    assert_eq!(log.lines("collected a dead candidate").len(), 1);
+}

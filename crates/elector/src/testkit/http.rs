@@ -282,6 +282,18 @@ impl FakeApi {
                     .writes
                     .push(format!("{verb} {}/{}/{}", key.0, key.1, key.2));
                 if verb == "DELETE" {
+                    // What has a finalizer stays until somebody takes that away.
+                    if let Some(kept) =
+                        known.filter(|known| known["metadata"]["finalizers"].is_array())
+                    {
+                        let mut kept = kept;
+                        if kept["metadata"]["deletionTimestamp"].is_null() {
+                            kept["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z".into();
+                            kept = state.store(key, kept);
+                            self.announce(state);
+                        }
+                        return Ok(text(&kept));
+                    }
                     let removed = state.remove(&key);
                     self.announce(state);
                     return Ok(text(&removed));

@@ -75,6 +75,7 @@ fn candidate(name: &str, lease: &str, version: u64) -> CandidateSeen {
             renew: Timestamp::from_micros(1),
             marked: true,
             announced: None,
+            deleting: false,
             spec: CandidateSpec::parse("1.1.0", "1.0.0", "OldestEmulationVersion"),
         },
         object: Arc::new(LeaseCandidate::default()),

@@ -89,7 +89,8 @@ impl Step<'_> {
                     false
                 }
             };
-            if !collectable {
+            // The deletion of one that is being deleted waits for its finalizers, and not for another request.
+            if !collectable || seen.candidate.deleting {
                 continue;
             }
             let due = seen.heard.after(timing.candidate_validity);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector_protocol::elector::{Action, Effect, Reason};
 use elector_protocol::{CandidateSpec, LeaseRecord, Timestamp};
 
-use crate::world::{World, id, pinged};
+use crate::world::{World, id, lease_write, pinged};
 
 #[test]
 fn nobody_is_granted_who_has_not_answered() {
@@ -208,4 +208,34 @@ fn a_quiet_candidate_is_asked_every_quarter_of_an_hour_and_collected_when_dead()
     assert!(!collected(&world));
     renew_until(&mut world, 10);
     assert!(collected(&world));
+}
+
+/// Its DELETE was repeated at every step, which each renewal of its lease brings.
+#[test]
+fn a_dead_candidate_that_is_being_deleted_is_not_collected_again_and_stays_a_candidate() {
+    let mut world = World::new();
+    world.lead("b", "1.2.0");
+    world.register("c", "1.3.0");
+    world.change("c", |candidate| candidate.deleting = true);
+    for _ in 0..400 {
+        world.pass(5.0);
+        world.renew();
+        let decision = world.step();
+        for name in world.ask(&decision) {
+            if name == "b" {
+                world.answer("b");
+            }
+        }
+        let collects = |effect: &Effect| matches!(effect, Effect::Collect { .. });
+        assert!(!decision.effects.iter().any(collects), "{decision:?}");
+    }
+    // It comes back to life while its finalizer keeps it, and is the only one left.
+    world.answer("c");
+    world.election.handle_candidate_gone(&id("b"), None);
+    world.pass(20.0);
+    let decision = world.step();
+    world.ask(&decision);
+    world.answer("c");
+    let granted = lease_write(&world.step()).and_then(|write| write.record.holder.clone());
+    assert_eq!(granted, Some(id("c")));
 }

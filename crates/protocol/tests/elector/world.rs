@@ -93,6 +93,7 @@ impl World {
             renew: Some(self.wall()),
             marked: true,
             announced: None,
+            deleting: false,
             spec: CandidateSpec::parse("1.40.0", emulation, Strategy::OLDEST_EMULATION_VERSION),
         }
     }

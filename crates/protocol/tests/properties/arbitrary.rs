@@ -139,6 +139,7 @@ pub(crate) fn candidates() -> impl Arbitrary<Value = Candidate> {
                 renew,
                 marked,
                 announced,
+                deleting: false,
                 spec: if strategy.contains(',') {
                     let list: Vec<_> = strategy.split(',').collect();
                     CandidateSpec::parse_list(&binary, &emulation, &list)

@@ -214,6 +214,7 @@ impl Scene {
             renew: Some(self.fresh_time()),
             marked: true,
             announced: None,
+            deleting: false,
             spec: CandidateSpec::parse(version, version, Strategy::OLDEST_EMULATION_VERSION),
         }
     }

@@ -1,6 +1,6 @@
 //! What must hold of each step of an elector.
 
-use elector_api::Lease;
+use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::elector::{
     Actor, Decision, Effect, Explanation, Move, Objects, Settings, audit,
 };
@@ -89,7 +89,12 @@ impl Watched {
                     };
                     wire::check_ping(object, *ping);
                 }
-                Effect::Collect { name, .. } => assert!(self.candidates.contains_key(name)),
+                Effect::Collect { name, .. } => {
+                    let known = self.candidates.get(name);
+                    let deleting =
+                        |known: &LeaseCandidate| known.metadata.deletion_timestamp.is_some();
+                    assert!(known.is_some_and(|known| !deleting(known)), "{name}");
+                }
             }
         }
     }
