@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 use crate::crd;
+use crate::lock_role;
 use crate::manifests;
 use crate::paths;
 
@@ -26,6 +27,10 @@ const GENERATORS: &[Generator] = &[
     Generator {
         path: "manifests/components/crd/leasecandidates.yaml",
         render: |_| crd::yaml(),
+    },
+    Generator {
+        path: "manifests/components/builtin-lock/role.yaml",
+        render: |_| lock_role::yaml(),
     },
     Generator {
         path: "crates/api/src/crd.json",

@@ -14,6 +14,7 @@ mod yaml;
 
 pub mod binaries;
 pub mod cluster;
+pub mod lock_role;
 pub mod manifests;
 pub mod paths;
 pub mod release;

@@ -36,7 +36,8 @@ pub(crate) fn try_on_a_cluster(options: &Options) -> Result<()> {
 
 /// `kubectl apply -k manifests/base`, twice, and the single file `manifests/install.yaml` after it: the first must
 /// be accepted without a warning, and neither of the others may change a thing. Then the same twice for
-/// `manifests/overlays/crd`, of which the base is a part. Returns what the first of each said.
+/// `manifests/overlays/crd`, of which the base is a part, and for the Role of `manifests/components/builtin-lock`. Returns
+/// what the first of each said.
 ///
 /// # Errors
 /// When the API server refuses an object or warns about one, or a repetition changes something.
@@ -53,8 +54,8 @@ pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
             .arg(path);
         commands::read(&mut command)
     };
-    let accepted = |path: &Path| {
-        let first = run("-k", path)?;
+    let accepted = |flag: &str, path: &Path| {
+        let first = run(flag, path)?;
         if !first.stderr.trim().is_empty() {
             bail!(
                 "the API server warns about {}: {}",
@@ -65,10 +66,16 @@ pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
         Ok(first.stdout)
     };
     let overlay = paths::workspace().join("manifests/overlays/crd");
-    let mut said = accepted(&base)?;
-    for (flag, path) in [("-k", &base), ("-f", &install), ("-k", &overlay)] {
-        if *path == overlay {
-            said.push_str(&accepted(path)?);
+    let role = paths::workspace().join("manifests/components/builtin-lock/role.yaml");
+    let mut said = accepted("-k", &base)?;
+    for (flag, path) in [
+        ("-k", &base),
+        ("-f", &install),
+        ("-k", &overlay),
+        ("-f", &role),
+    ] {
+        if [&overlay, &role].contains(&path) {
+            said.push_str(&accepted(flag, path)?);
         }
         let again = run(flag, path)?;
         if let Some(line) = again

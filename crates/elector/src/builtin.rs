@@ -10,7 +10,8 @@
 //!
 //! Freshness is measured by our own stop-watch (R4). Overwriting the lock does not stop the built-in one at once: it
 //! goes on electing up to its own deadline, which lies within the duration of the record that was overwritten. That is
-//! how long we wait. Where the gate is off the lock does not exist, and nobody has to be waited for.
+//! how long we wait. Where the gate is off the lock does not exist, and nobody has to be waited for. Candidates that are
+//! custom resources are none of that controller's business, so with those nobody asks for its lock.
 
 use std::fmt;
 use std::time::Duration;
@@ -98,6 +99,14 @@ impl Builtin {
     /// Leaves the lock alone. `longest` is the longest lease duration in use (`W_max`).
     pub(crate) fn respected(longest: Duration) -> Self {
         Self::new(Mode::Respect, longest)
+    }
+
+    /// No built-in controller sees the candidates: there is nothing to ask about, and nothing to take.
+    pub(crate) fn unconcerned(longest: Duration) -> Self {
+        Self {
+            lock: Lock::Absent,
+            ..Self::respected(longest)
+        }
     }
 
     /// Takes the lock under an identity from [`lock_identity`], and renews it.

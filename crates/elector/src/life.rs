@@ -24,8 +24,8 @@ use std::time::Duration;
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_protocol::{CandidateTiming, Identity, Instant, LeaseKey};
 use elector_runtime::{
-    Clock, Cluster, Lookout, Scope as WatchScope, Watch, WatchOptions, Writer, watch_candidates,
-    watch_leases,
+    Clock, Cluster, Lookout, Scope as WatchScope, Watch, WatchEvent, WatchOptions, Writer,
+    watch_candidates, watch_leases,
 };
 use elector_workqueue::{Backoff, RateLimiter, WorkQueue};
 use futures::StreamExt;
@@ -50,7 +50,8 @@ pub(crate) struct Life {
     leases: Watch<Lease>,
     candidates: Watch<LeaseCandidate>,
     lookout: Lookout,
-    lock_watch: Watch<Lease>,
+    /// The watch of the lock of the built-in controller, where that controller sees the candidates.
+    lock_watch: Option<Watch<Lease>>,
     lock: lock::Lock,
     view: View,
     builtin: Builtin,
@@ -102,9 +103,12 @@ impl Life {
                 names.iter().cloned().map(Area::Namespace).collect(),
             ),
         };
-        let lock_key = LeaseKey::new(builtin::LOCK_NAMESPACE, builtin::LOCK_NAME);
+        let shared = candidates != CandidateApi::Elector;
+        let lock_scope =
+            WatchScope::Object(LeaseKey::new(builtin::LOCK_NAMESPACE, builtin::LOCK_NAME));
         let longest = config.timing.max_lease_duration;
         let builtin = match &config.builtin {
+            _ if !shared => Builtin::unconcerned(longest),
             BuiltinController::Respect => Builtin::respected(longest),
             BuiltinController::Replace { host } => {
                 let me = builtin::lock_identity(host, config.seed);
@@ -116,7 +120,7 @@ impl Life {
             leases: watch_leases(cluster, &scope, &options),
             candidates: watch_candidates(cluster, candidates, &scope, &options),
             lookout: Lookout::new(cluster.clone(), candidates, LOOK_OUT_EVERY, config.seed),
-            lock_watch: watch_leases(cluster, &WatchScope::Object(lock_key), &options),
+            lock_watch: shared.then(|| watch_leases(cluster, &lock_scope, &options)),
             lock: lock::Lock::default(),
             view: View::new(areas),
             charge: builtin.charge(clock.monotonic()),
@@ -155,7 +159,7 @@ impl Life {
                 }
                 event = self.leases.next() => self.hear_leases(event),
                 event = self.candidates.next() => self.hear_candidates(event),
-                event = self.lock_watch.next() => self.hear_lock(event),
+                event = next(&mut self.lock_watch) => self.hear_lock(event),
                 // Whatever is known of other candidates is of no use; that of Leases is soon seen again.
                 api = self.lookout.moved() => return Ended::Moved(api),
                 () = wait(timer) => Ok(()),
@@ -230,6 +234,14 @@ impl fmt::Debug for Life {
         f.debug_struct("Life")
             .field("charge", &self.charge)
             .finish_non_exhaustive()
+    }
+}
+
+/// The next event of a watch; never, while there is none.
+async fn next(watch: &mut Option<Watch<Lease>>) -> WatchEvent<Lease> {
+    match watch {
+        Some(watch) => watch.next().await,
+        None => std::future::pending().await,
     }
 }
 

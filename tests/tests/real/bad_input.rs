@@ -14,6 +14,7 @@ use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject
 use kube::api::{Api, ObjectMeta, PostParams};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
+use xtask::lock_role;
 
 use crate::{MODES, OURS, PROMPTLY};
 
@@ -172,7 +173,8 @@ const CANDIDATE: &[&str] = &[
     "1000",
 ];
 
-/// In one namespace the elector may do everything, in the other it must not update Leases.
+/// In one namespace the elector may do everything, in the other it must not update Leases. The lock of the built-in
+/// controller it may read only once the Role that its complaint names is there.
 async fn missing_permission(world: Arc<World>) -> Result<()> {
     let client = world.site().client().clone();
     let (free, bound) = ("permission-free", "permission-bound");
@@ -185,7 +187,6 @@ async fn missing_permission(world: Arc<World>) -> Result<()> {
         verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
         ..PolicyRule::default()
     };
-    let read = ["get", "list", "watch"];
     let write = ["get", "list", "watch", "create", "update", "delete"];
     for (namespace, leases, candidates) in [
         (free.namespace(), &write[..], &write[..]),
@@ -194,7 +195,6 @@ async fn missing_permission(world: Arc<World>) -> Result<()> {
             &["get", "list", "watch", "create"],
             &write[..],
         ),
-        ("kube-system", &read[..], &read[..]),
     ] {
         let name = ObjectMeta {
             name: Some(user.to_owned()),
@@ -216,16 +216,14 @@ async fn missing_permission(world: Arc<World>) -> Result<()> {
                 kind: "Role".to_owned(),
                 name: user.to_owned(),
             },
-            subjects: Some(vec![Subject {
-                api_group: Some("rbac.authorization.k8s.io".to_owned()),
-                kind: "User".to_owned(),
-                name: user.to_owned(),
-                namespace: None,
-            }]),
+            subjects: Some(vec![subject(user)]),
         };
         let api: Api<RoleBinding> = Api::namespaced(client.clone(), namespace);
         api.create(&PostParams::default(), &binding).await?;
     }
+    let role: Role = serde_json::from_value(lock_role::role())?;
+    let mut binding: RoleBinding = serde_json::from_value(lock_role::binding())?;
+    binding.subjects = Some(vec![subject(user)]);
     let path = kubeconfig(&world, "limited", |text| {
         // The administrator may speak for anybody.
         let impersonate =
@@ -240,6 +238,16 @@ async fn missing_permission(world: Arc<World>) -> Result<()> {
         bound.namespace(),
     ];
     let mut elector = start(&world, "elector", &path, &flags)?;
+    let lock = [
+        "leader-election-controller",
+        "a Role in the namespace kube-system",
+        "list and watch",
+    ];
+    complaint(&mut elector, &lock).await?;
+    let api: Api<Role> = Api::namespaced(client.clone(), "kube-system");
+    api.create(&PostParams::default(), &role).await?;
+    let api: Api<RoleBinding> = Api::namespaced(client.clone(), "kube-system");
+    api.create(&PostParams::default(), &binding).await?;
     let affected = bound.candidate("affected").start()?;
     let unaffected = free.candidate("unaffected").start()?;
     // A new elector waits W_max for names it never saw.
@@ -255,6 +263,16 @@ async fn missing_permission(world: Arc<World>) -> Result<()> {
     free.verdict().await?;
     bound.verdict().await?;
     end(elector, 40).await
+}
+
+/// A user to whom a Role is bound.
+fn subject(user: &str) -> Subject {
+    Subject {
+        api_group: Some("rbac.authorization.k8s.io".to_owned()),
+        kind: "User".to_owned(),
+        name: user.to_owned(),
+        namespace: None,
+    }
 }
 
 /// Everything that the server lets in and that makes no sense.

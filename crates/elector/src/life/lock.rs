@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector_api::Lease;
 use elector_protocol::elector::News;
 use elector_protocol::{LeaseKey, ResourceVersion};
-use elector_runtime::{Outcome, WatchEvent};
+use elector_runtime::{Cause, Outcome, WatchEvent};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tracing::{debug, info, warn};
@@ -25,6 +25,12 @@ pub(super) struct Lock {
 
 /// How long the release at the end may take; the whole end takes no more than two seconds.
 const RELEASE_TIMEOUT: Duration = Duration::from_millis(1500);
+
+/// What follows from a lock that may not be read, and what helps: RBAC can grant its list and its watch by name, since
+/// both ask for that one name.
+const MISSING_ROLE: &str = "; no lease of the built-in strategy is elected until a Role in the namespace kube-system \
+     grants list and watch of leases.coordination.k8s.io with the resourceName leader-election-controller, such as \
+     manifests/components/builtin-lock/role.yaml";
 
 /// What complaints about the lock are filed under.
 const SUBJECT: &str = "the lock of the built-in controller";
@@ -67,8 +73,9 @@ impl Life {
                 self.builtin.handle_gone(version);
             }
             WatchEvent::Failed(error) => {
-                let consequence = match self.charge {
-                    Charge::Unknown => {
+                let consequence = match (&self.charge, &error.cause) {
+                    (Charge::Unknown, Cause::Forbidden(_)) => MISSING_ROLE,
+                    (Charge::Unknown, _) => {
                         "; leases of the built-in strategy wait until it can be read"
                     }
                     _ => "",

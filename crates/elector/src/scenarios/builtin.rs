@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::json;
 
 use crate::testkit::{FakeApi, LEASES, Log, Robot, Running, millis, pass, register, seconds};
-use crate::{BuiltinController, Config};
+use crate::{BuiltinController, Config, Scope};
 
 const APISERVER: &str = "node-1_4f0c7f1e";
 
@@ -174,4 +174,70 @@ async fn nobody_is_elected_for_the_lock_itself() {
     pass(seconds(60)).await;
     assert!(lock_holder(&api).unwrap().starts_with("elector_pod_"));
     assert_eq!(log.lines("is the lock of the built-in controller").len(), 1);
+}
+
+fn one_namespace() -> Config {
+    Config {
+        scope: Scope::Namespaces(["ns".into()].into()),
+        ..Config::default()
+    }
+}
+
+/// The lock may not be read: one line names the Role that is missing, and its coming is enough.
+#[tokio::test(start_paused = true)]
+async fn the_role_that_the_lock_needs_is_named_once_and_its_coming_heals() {
+    let (log, api) = (Log::capture(), FakeApi::new());
+    let lock = "namespaces/kube-system/leases";
+    api.state()
+        .refusals
+        .push((Method::GET, lock, 403, "Forbidden"));
+    let _elector = Running::start(&api, one_namespace());
+    let _robot = Robot::start(&api, "ns", "a", "l", "1.0.0");
+    pass(seconds(50)).await;
+    assert!(api.lease("ns", "l").is_none());
+    let lines = log.lines("WARN");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    for part in [
+        "failed to list leases.coordination.k8s.io kube-system/leader-election-controller",
+        "a Role in the namespace kube-system grants list and watch of leases.coordination.k8s.io with the \
+         resourceName leader-election-controller",
+    ] {
+        assert!(lines[0].contains(part), "{lines:?}");
+    }
+    api.state().refusals.clear();
+    api.wait_for("a leader", seconds(20), |api| {
+        api.holder("ns", "l").as_deref() == Some("a")
+    })
+    .await;
+}
+
+/// The built-in controller does not see custom resources: whether its lock can be read is all the same.
+#[tokio::test(start_paused = true)]
+async fn with_custom_candidates_the_lock_is_not_asked_for() {
+    for config in [
+        one_namespace(),
+        Config {
+            scope: Scope::Namespaces(["ns".into()].into()),
+            ..replacing()
+        },
+    ] {
+        let (log, api) = (Log::capture(), FakeApi::new());
+        api.offer(&["elector.dev/v1alpha1"]);
+        renew_lock(&api, 0);
+        let lock = "namespaces/kube-system/leases";
+        api.state()
+            .refusals
+            .push((Method::GET, lock, 403, "Forbidden"));
+        let _elector = Running::start(&api, config);
+        let _robot = Robot::start(&api, "ns", "a", "l", "1.0.0");
+        api.wait_for("a leader", seconds(20), |api| {
+            api.holder("ns", "l").as_deref() == Some("a")
+        })
+        .await;
+        let about_the_lock = |request: &&String| request.contains("kube-system");
+        let state = api.state();
+        let asked: Vec<_> = state.requests.iter().filter(about_the_lock).collect();
+        assert_eq!(asked, [""; 0]);
+        assert_eq!(log.lines("WARN"), [""; 0]);
+    }
 }
