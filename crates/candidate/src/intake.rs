@@ -1,9 +1,9 @@
 //! What the loop of a session was waiting for, and what each of the two machines is told of it.
 
-use elector_api::{CandidateApi, Lease, LeaseCandidate};
+use elector_api::{CandidateApi, Lease, LeaseCandidate, Malformed};
 use elector_protocol::candidate::{CandidateEvent, LeaseEvent, ReadFailed};
 use elector_protocol::{Instant, ResourceVersion};
-use elector_runtime::{Outcome as Answered, WatchEvent};
+use elector_runtime::{Outcome as Answered, RequestError, WatchEvent};
 
 use crate::outcome::{Event, RunError};
 use crate::requests::{
@@ -28,6 +28,29 @@ pub(crate) enum Input<T, E> {
     Time,
 }
 
+/// The ways to the server: what works one way may fail another, so their failures are logged apart.
+#[derive(Clone, Copy)]
+pub(crate) enum Way {
+    Lease,
+    Candidate,
+    LeaseWatch,
+    CandidateWatch,
+}
+
+// === impl Way ===
+
+impl Way {
+    /// What its failures are filed under.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Lease => "requests for the Lease",
+            Self::Candidate => "requests for the LeaseCandidate",
+            Self::LeaseWatch => "the watch of the Lease",
+            Self::CandidateWatch => "the watch of the LeaseCandidate",
+        }
+    }
+}
+
 // === impl Session ===
 
 impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
@@ -39,7 +62,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             Input::WorkEnd(end) => self.take_work_end(now, end),
             Input::ShutDown => self.close(Finish::ShutDown),
             Input::LeaseEvent(event) => self.take_lease_event(now, event),
-            Input::CandidateEvent(event) => self.take_candidate_event(event),
+            Input::CandidateEvent(event) => self.take_candidate_event(now, event),
             Input::Left => self.farewell_request = None,
             // The loop moves, as the watch is its own.
             Input::Moved(_) | Input::Time => {}
@@ -54,12 +77,15 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         self.lease_request = None;
         match answer {
             LeaseAnswer::Read(answer) => {
-                self.trouble.lease.note(answer.as_ref().err());
+                self.note(now, Way::Lease, answer.as_ref().err());
+                if let Ok(Some(lease)) = &answer {
+                    self.note_lease(now, lease);
+                }
                 self.tenure.handle_read(now, read_lease(&answer));
                 self.keep_lease(now, answer.ok().flatten());
             }
             LeaseAnswer::Wrote(outcome) => {
-                self.trouble.lease.note(outcome.error());
+                self.note(now, Way::Lease, outcome.error());
                 self.tenure.handle_outcome(now, lease_outcome(&outcome));
                 self.keep_lease(now, outcome.done());
             }
@@ -74,7 +100,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         self.candidate_request = None;
         match answer {
             CandidateAnswer::Read(answer) => {
-                self.trouble.candidate.note(answer.as_ref().err());
+                self.note(now, Way::Candidate, answer.as_ref().err());
                 let read = match &answer {
                     Ok(None) => Ok(None),
                     Ok(Some(object)) => candidate_snapshot(object).map(Some).ok_or(ReadFailed),
@@ -82,6 +108,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 };
                 self.registration.handle_read(now, read);
                 if let Some(object) = answer.ok().flatten() {
+                    self.note_candidate(now, &object);
                     self.keep_candidate(object);
                 }
             }
@@ -91,7 +118,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 {
                     return Err(RunError::Invalid(error.clone()));
                 }
-                self.trouble.candidate.note(outcome.error());
+                self.note(now, Way::Candidate, outcome.error());
                 if let Some(error) = outcome.error() {
                     self.lookout.suspect(error);
                 }
@@ -103,7 +130,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 }
             }
             CandidateAnswer::Deleted(outcome) => {
-                self.trouble.candidate.note(outcome.error());
+                self.note(now, Way::Candidate, outcome.error());
                 self.registration
                     .handle_outcome(now, candidate_outcome(&outcome, |()| None));
                 // The release does not wait for a server that does not delete.
@@ -140,13 +167,14 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 None => self.tenure.ask_read(),
             },
             WatchEvent::Rewound { .. } => self.tenure.ask_read(),
-            WatchEvent::Failed(error) => self.trouble.lease_watch.note(Some(&error)),
+            WatchEvent::Failed(error) => self.note(now, Way::LeaseWatch, Some(&error)),
             WatchEvent::Gap { .. } => {}
-            WatchEvent::Synced => self.trouble.lease_watch.note(None),
+            WatchEvent::Synced => self.note(now, Way::LeaseWatch, None),
         }
     }
 
     fn see_lease(&mut self, now: Instant, lease: Lease) {
+        self.note_lease(now, &lease);
         match lease_snapshot(&lease) {
             Some(snapshot) => {
                 self.tenure.handle_event(now, LeaseEvent::Seen(snapshot));
@@ -161,11 +189,11 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         self.keep_lease(now, None);
     }
 
-    fn take_candidate_event(&mut self, event: WatchEvent<LeaseCandidate>) {
+    fn take_candidate_event(&mut self, now: Instant, event: WatchEvent<LeaseCandidate>) {
         match event {
-            WatchEvent::Applied(object) => self.see_candidate(object),
+            WatchEvent::Applied(object) => self.see_candidate(now, object),
             WatchEvent::Listed { version, items, .. } => match items.into_iter().next() {
-                Some(object) => self.see_candidate(object),
+                Some(object) => self.see_candidate(now, object),
                 None => self
                     .registration
                     .handle_event(CandidateEvent::Deleted(version)),
@@ -179,23 +207,57 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             WatchEvent::Rewound { .. } => self.registration.ask_read(),
             WatchEvent::Failed(error) => {
                 self.lookout.suspect(&error);
-                self.trouble.candidate_watch.note(Some(&error));
+                self.note(now, Way::CandidateWatch, Some(&error));
             }
             WatchEvent::Gap { .. } => {}
             WatchEvent::Synced => {
                 self.lookout.trust();
-                self.trouble.candidate_watch.note(None);
+                self.note(now, Way::CandidateWatch, None);
             }
         }
     }
 
-    fn see_candidate(&mut self, object: LeaseCandidate) {
+    fn see_candidate(&mut self, now: Instant, object: LeaseCandidate) {
+        self.note_candidate(now, &object);
         let Some(snapshot) = candidate_snapshot(&object) else {
             return;
         };
         self.registration
             .handle_event(CandidateEvent::Seen(snapshot));
         self.keep_candidate(object);
+    }
+
+    /// Logs a request that failed, and that the next one of its kind did not.
+    fn note(&mut self, now: Instant, way: Way, error: Option<&RequestError>) {
+        let way = way.as_str();
+        match error {
+            Some(error) => self.failures.note(now, way, &format!("failed to {error}")),
+            None => self
+                .failures
+                .end(now, way, Some("the API server answers again")),
+        }
+    }
+
+    /// Logs a Lease that cannot be read, which is ignored.
+    fn note_lease(&mut self, now: Instant, lease: &Lease) {
+        let fault = lease.snapshot().err();
+        self.note_fault(now, "the Lease", fault.as_ref());
+    }
+
+    /// Logs an own LeaseCandidate that cannot be read, which is ignored.
+    fn note_candidate(&mut self, now: Instant, object: &LeaseCandidate) {
+        let fault = object.candidate().err();
+        self.note_fault(now, "the own LeaseCandidate", fault.as_ref());
+    }
+
+    fn note_fault(&mut self, now: Instant, subject: &str, fault: Option<&Malformed>) {
+        match fault {
+            Some(fault) => {
+                let text = format!("ignored {subject}, which cannot be read: {fault}");
+                self.failures.note(now, subject, &text);
+            }
+            None => self.failures.end(now, subject, None),
+        }
     }
 
     /// Keeps the object that belongs to what the registration knows.
@@ -215,10 +277,12 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             return;
         }
         if let Some(snapshot) = candidate_snapshot(object) {
-            tracing::warn!(
-                candidate = %self.config.identity,
-                "somebody else changed the own LeaseCandidate; writing it anew"
+            let (now, candidate) = (self.clock.holder(), &self.config.identity);
+            let text = format!(
+                "somebody else changed the own LeaseCandidate {candidate}; writing it anew"
             );
+            self.failures
+                .note(now, "changes of the own LeaseCandidate", &text);
             self.registration.handle_spoilt(snapshot.version);
         }
     }

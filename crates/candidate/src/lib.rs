@@ -44,7 +44,6 @@ mod moves;
 mod outcome;
 mod requests;
 mod session;
-mod trouble;
 mod work;
 
 pub use candidate::Candidate;

@@ -8,8 +8,8 @@ use elector_runtime::{Scope, Watch, WatchOptions, Writer, watch_candidates};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
+use crate::intake::Way;
 use crate::session::Session;
-use crate::trouble::Trouble;
 
 // === impl Session ===
 
@@ -47,8 +47,9 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         self.registration = Registration::new(self.config.lease.name.clone());
         self.candidate_request = None;
         self.registered = false;
-        self.trouble.candidate = Trouble::default();
-        self.trouble.candidate_watch = Trouble::default();
+        for way in [Way::Candidate, Way::CandidateWatch] {
+            self.failures.forget(way.as_str());
+        }
         true
     }
 }

@@ -110,28 +110,19 @@ pub(crate) fn candidate_request(
 
 /// What the protocol reads of a Lease, or nothing where it cannot be read.
 pub(crate) fn lease_snapshot(lease: &Lease) -> Option<LeaseSnapshot> {
-    let snapshot = lease.snapshot();
-    if let Err(error) = &snapshot {
-        tracing::warn!(%error, "ignored a Lease that cannot be read");
-    }
-    snapshot.ok()
+    lease.snapshot().ok()
 }
 
 /// What the protocol reads of the own LeaseCandidate, or nothing where it cannot be read.
 pub(crate) fn candidate_snapshot(object: &LeaseCandidate) -> Option<CandidateSnapshot> {
-    match object.candidate() {
-        Ok(candidate) => Some(CandidateSnapshot {
-            uid: candidate.uid,
-            version: candidate.version,
-            lease: object.spec.lease_name.as_str().into(),
-            ping: candidate.ping,
-            renew: candidate.renew,
-        }),
-        Err(error) => {
-            tracing::warn!(%error, "ignored the own LeaseCandidate, which cannot be read");
-            None
-        }
-    }
+    let candidate = object.candidate().ok()?;
+    Some(CandidateSnapshot {
+        uid: candidate.uid,
+        version: candidate.version,
+        lease: object.spec.lease_name.as_str().into(),
+        ping: candidate.ping,
+        renew: candidate.renew,
+    })
 }
 
 /// What the protocol reads of an answer to a read of the Lease.

@@ -7,7 +7,9 @@ use std::time::Duration;
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::candidate::{Effect, Registration, StopReason, Tenure, TenureConfig};
 use elector_protocol::{Instant, Term, Token};
-use elector_runtime::{Clock, Lookout, Scope, Watch, WatchOptions, Writer, watch_leases};
+use elector_runtime::{
+    Clock, FailureLog, Lookout, Scope, Watch, WatchOptions, Writer, watch_leases,
+};
 use futures::future::BoxFuture;
 
 use crate::config::{AfterTerm, Config};
@@ -15,7 +17,6 @@ use crate::intake::Input;
 use crate::leadership::{Leadership, Standing};
 use crate::outcome::{Event, Outcome, RunError, TermEnd};
 use crate::requests::{CandidateAnswer, LeaseAnswer, candidate_request, lease_request};
-use crate::trouble::Troubles;
 use crate::work::{Work, WorkEnd};
 
 /// Whoever is told what happens.
@@ -53,7 +54,7 @@ pub(crate) struct Session<T, E> {
     pub(crate) finish: Option<Finish<T, E>>,
     /// Until when a shutdown waits for the server.
     farewell: Option<Instant>,
-    pub(crate) trouble: Troubles,
+    pub(crate) failures: FailureLog,
 }
 
 /// Why the run is coming to its end.
@@ -111,7 +112,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             registered: false,
             finish: None,
             farewell: None,
-            trouble: Troubles::default(),
+            failures: FailureLog::default(),
         }
     }
 
@@ -206,12 +207,14 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             let patience = self.config.timing.request_timeout * FAREWELL_REQUESTS;
             self.farewell = Some(now.after(patience));
         }
+        self.failures.tick(now);
         let wake = [
             decision.wake_at,
             registration.wake_at,
             limit,
             silence,
             self.farewell,
+            self.failures.wake_at(),
         ];
         Ok(wake.into_iter().flatten().min())
     }

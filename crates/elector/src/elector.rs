@@ -8,11 +8,10 @@ use elector_api::CandidateApi;
 use elector_protocol::Instant;
 use elector_protocol::Timestamp;
 use elector_protocol::elector::{Decision, Election, Settings};
-use elector_runtime::{Clock, Cluster};
+use elector_runtime::{Clock, Cluster, FailureLog};
 use elector_workqueue::Backoff;
 use tracing::{info, warn};
 
-use crate::complaints::Complaints;
 use crate::config::{Config, ConfigError};
 use crate::event::{Event, Observer};
 use crate::life::{Ended, Life};
@@ -132,16 +131,17 @@ impl Elector {
     /// Finds out which LeaseCandidates are served, for as long as it takes.
     async fn discover(&self) -> CandidateApi {
         let backoff = Backoff::new(self.config.retry_base, self.config.retry_max);
-        let mut complaints = Complaints::default();
+        let (mut log, subject) = (FailureLog::default(), "discovery");
         let mut failures = 0;
         loop {
-            let error = match self.cluster.candidate_api().await {
-                Ok(api) => return api,
-                Err(error) => error.to_string(),
-            };
+            let found = self.cluster.candidate_api().await;
             let now = self.clock.monotonic();
-            if complaints.is_due(now, "discovery", &error) {
-                warn!("failed to {error}");
+            match found {
+                Ok(api) => {
+                    log.end(now, subject, None);
+                    return api;
+                }
+                Err(error) => log.note(now, subject, &format!("failed to {error}")),
             }
             failures += 1;
             self.clock

@@ -25,7 +25,6 @@
 //! metrics or health.
 
 mod builtin;
-mod complaints;
 mod config;
 mod elector;
 mod event;

@@ -24,16 +24,15 @@ use std::time::Duration;
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_protocol::{CandidateTiming, Identity, Instant, LeaseKey};
 use elector_runtime::{
-    Clock, Cluster, Lookout, Scope as WatchScope, Watch, WatchEvent, WatchOptions, Writer,
-    watch_candidates, watch_leases,
+    Clock, Cluster, FailureLog, Lookout, Scope as WatchScope, Watch, WatchEvent, WatchOptions,
+    Writer, watch_candidates, watch_leases,
 };
 use elector_workqueue::{Backoff, RateLimiter, WorkQueue};
 use futures::StreamExt;
 use futures::stream::SelectAll;
-use tracing::{debug, error, info, warn};
+use tracing::{error, info};
 
 use crate::builtin::{self, Builtin, Charge};
-use crate::complaints::Complaints;
 use crate::config::{BuiltinController, Config, Scope};
 use crate::elector::Step;
 use crate::event::{Event, Observer};
@@ -61,7 +60,7 @@ pub(crate) struct Life {
     jobs: SelectAll<Job>,
     /// The keys that are with a worker, and whether a request for them has failed.
     at_work: BTreeMap<LeaseKey, bool>,
-    complaints: Complaints,
+    failures: FailureLog,
     synced: bool,
     /// When old memories are dropped next.
     forget_at: Instant,
@@ -128,7 +127,7 @@ impl Life {
             queue: WorkQueue::new(limiter),
             jobs: SelectAll::new(),
             at_work: BTreeMap::new(),
-            complaints: Complaints::default(),
+            failures: FailureLog::default(),
             synced: false,
             forget_at: clock.monotonic().after(FORGET_EVERY),
             writer: Writer::new(cluster.clone(), candidates),
@@ -204,13 +203,14 @@ impl Life {
         if now >= self.forget_at {
             self.forget_at = now.after(FORGET_EVERY);
             self.view.forget(now);
-            self.complaints.forget(now);
         }
         self.follow_charge();
         self.attend_lock();
         let due = self.dispatch();
-        let lock = self.builtin.wake_at(self.clock.monotonic());
-        [due, lock, Some(self.forget_at)]
+        let now = self.clock.monotonic();
+        let lock = self.builtin.wake_at(now);
+        self.failures.tick(now);
+        [due, lock, self.failures.wake_at(), Some(self.forget_at)]
             .into_iter()
             .flatten()
             .min()
@@ -218,14 +218,12 @@ impl Life {
 
     /// One line about a failure, unless it was said a moment ago.
     fn complain(&mut self, subject: &str, text: &str) {
-        if self
-            .complaints
-            .is_due(self.clock.monotonic(), subject, text)
-        {
-            warn!("{text}");
-        } else {
-            debug!("{text}");
-        }
+        self.failures.note(self.clock.monotonic(), subject, text);
+    }
+
+    /// What failed does not fail any more.
+    fn settle_complaint(&mut self, subject: &str) {
+        self.failures.end(self.clock.monotonic(), subject, None);
     }
 }
 

@@ -6,6 +6,7 @@
 //!                                     └── candidate_api, Lookout: which LeaseCandidates, and when that changes
 //!   Clock: elector's, holder's and wall clock in one value
 //!   LogArgs ──init_logging──> stderr          shutdown_signal() ──> which one
+//!   FailureLog: what fails, in few lines
 //! ```
 //!
 //! It is the only crate that sets up a `kube::Client`. Nothing in it retries a write, hides an outcome or waits
@@ -31,6 +32,7 @@
 mod clock;
 mod cluster;
 mod connect;
+mod failure_log;
 mod logging;
 mod lookout;
 mod outcome;
@@ -45,6 +47,7 @@ mod writer;
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use cluster::{Cluster, DiscoveryError};
 pub use connect::{ClientArgs, ConnectError, connect};
+pub use failure_log::FailureLog;
 pub use logging::{LogArgs, LogError, LogFormat, init_logging};
 pub use lookout::Lookout;
 pub use outcome::{Outcome, OutcomeKind, WriteCounts, Written};

@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use tokio::time::Instant;
 
 use crate::cluster::{Cluster, DiscoveryError};
+use crate::failure_log::FailureLog;
 use crate::request::RequestError;
 
 /// Finds out when LeaseCandidates are to be used from another API than before.
@@ -39,9 +40,13 @@ pub struct Lookout {
     next: Instant,
     last: Option<Instant>,
     asking: Option<BoxFuture<'static, Result<Option<CandidateApi>, DiscoveryError>>>,
-    /// The last complaint.
-    told: Option<String>,
+    log: FailureLog,
+    /// The beginning of time for the log of failures.
+    start: Instant,
 }
+
+/// What its failures are filed under.
+const SUBJECT: &str = "the search for LeaseCandidates";
 
 /// The least time between two requests, and the first pause after a failure.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -63,7 +68,8 @@ impl Lookout {
             next: Instant::now() + period,
             last: None,
             asking: None,
-            told: None,
+            log: FailureLog::default(),
+            start: Instant::now(),
         }
     }
 
@@ -83,7 +89,7 @@ impl Lookout {
     pub fn trust(&mut self) {
         if self.suspected {
             self.suspected = false;
-            self.told = None;
+            self.log.end(self.now(), SUBJECT, None);
             self.next = Instant::now() + self.period;
         }
     }
@@ -127,7 +133,7 @@ impl Lookout {
             Ok(Some(api)) => {
                 self.current = api;
                 self.suspected = false;
-                self.told = None;
+                self.log.end(self.now(), SUBJECT, None);
                 self.next = now + self.period;
                 Some(api)
             }
@@ -135,16 +141,19 @@ impl Lookout {
                 let pause = PAUSE.saturating_mul(1 << self.failures.min(16));
                 self.failures = self.failures.saturating_add(1);
                 self.next = now + pause.min(self.period);
-                let text = error.to_string();
-                if self.suspected && self.told.as_ref() != Some(&text) {
-                    tracing::warn!("failed to {text}");
-                    self.told = Some(text);
+                let text = format!("failed to {error}");
+                if self.suspected {
+                    self.log.note(self.now(), SUBJECT, &text);
                 } else {
-                    tracing::debug!("failed to {text}");
+                    tracing::debug!("{text}");
                 }
                 None
             }
         }
+    }
+
+    fn now(&self) -> elector_protocol::Instant {
+        elector_protocol::Instant::from_epoch(self.start.elapsed())
     }
 }
 

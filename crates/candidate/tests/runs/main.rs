@@ -6,6 +6,7 @@
 )]
 
 mod ends;
+mod log;
 mod moves;
 mod server;
 mod terms;

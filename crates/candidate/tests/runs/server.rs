@@ -218,6 +218,14 @@ impl Server {
         self.store(&format!("{CANDIDATES}/{name}"), "MODIFIED", object);
     }
 
+    /// The same for the Lease.
+    pub(crate) fn spoil_lease(&self, field: &str, value: Value) {
+        let path = format!("{LEASES}/web");
+        let mut object = self.state.lock().unwrap().objects[&path].clone();
+        object["spec"][field] = value;
+        self.store(&path, "MODIFIED", object);
+    }
+
     pub(crate) fn key() -> LeaseKey {
         LeaseKey::new("default", "web")
     }

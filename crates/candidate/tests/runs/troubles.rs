@@ -7,6 +7,7 @@ use elector_candidate::{Event, Leadership, TermEnd};
 use elector_protocol::candidate::{Loss, StopReason};
 use tokio::time::Instant;
 
+use crate::log::Log;
 use crate::server::{Fault, Server};
 use crate::{config, eventually, obedient, start};
 
@@ -152,4 +153,33 @@ async fn an_object_that_somebody_spoilt_is_written_anew() {
     let story = running.story().len();
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(running.story().len(), story, "and then left alone");
+}
+
+/// Each revision that cannot be read, and each that somebody else wrote, was a line: millions a day.
+#[tokio::test(start_paused = true)]
+async fn objects_that_a_stranger_spoils_all_the_time_have_few_lines_and_a_count() {
+    let (log, server) = (Log::capture(), Server::start());
+    let running = start(&server, config(), obedient);
+    running.registered().await;
+    let spoil = |turn: usize| {
+        let text = format!("nonsense {}", turn % 2);
+        server.spoil("me", "binaryVersion", text.as_str().into());
+        server.spoil_lease("renewTime", text.into());
+    };
+    for turn in 0..50 * 100 {
+        spoil(turn);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    for part in ["ignored the Lease", "somebody else changed"] {
+        let lines = log.lines(part);
+        assert!((2..=15).contains(&lines.len()), "{} lines", lines.len());
+        let counted = |line: &String| {
+            let count = line.split_once("left_out=").map(|(_, count)| count);
+            count.map_or(0, |count| count.parse::<u64>().unwrap())
+        };
+        let left_out: u64 = lines.iter().map(counted).sum();
+        assert!(left_out > 1000, "{lines:?}");
+    }
+    assert!(log.lines("WARN").len() < 30, "{:?}", log.lines("WARN"));
 }

@@ -88,7 +88,7 @@ impl Life {
             }
             WatchEvent::Deleted(candidate) => {
                 if let Some(place) = Place::of(&candidate) {
-                    self.complaints.settle(&place.subject());
+                    self.settle_complaint(&place.subject());
                     self.bury(&place);
                 }
             }
@@ -119,7 +119,7 @@ impl Life {
         }
         match CandidateSeen::of(candidate) {
             Ok(seen) => {
-                self.complaints.settle(&place.subject());
+                self.settle_complaint(&place.subject());
                 Some(seen)
             }
             Err(fault) => {
@@ -151,9 +151,9 @@ impl Life {
     }
 
     fn recover(&mut self, watch: &str) {
-        if self.complaints.settle(watch) {
-            tracing::info!("{watch} are watched again");
-        }
+        let text = format!("{watch} are watched again");
+        self.failures
+            .end(self.clock.monotonic(), watch, Some(&text));
     }
 }
 

@@ -157,7 +157,7 @@ impl Life {
                 self.complain(&subject, &text);
             }
             _ => {
-                self.complaints.settle(&subject);
+                self.settle_complaint(&subject);
             }
         }
     }

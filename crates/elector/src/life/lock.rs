@@ -57,7 +57,7 @@ impl Life {
         match event {
             WatchEvent::Gap { .. } => {}
             WatchEvent::Synced => {
-                self.complaints.settle(SUBJECT);
+                self.settle_complaint(SUBJECT);
             }
             WatchEvent::Rewound { .. } => return Err(Restored),
             WatchEvent::Listed { mut items, .. } => match items.pop() {
@@ -96,7 +96,7 @@ impl Life {
         // Whoever wrote first, the watch brings it.
         let applied = matches!(outcome, Outcome::Done(_) | Outcome::AlreadyExists);
         if let Outcome::Done(lock) = outcome {
-            self.complaints.settle(SUBJECT);
+            self.settle_complaint(SUBJECT);
             self.see_lock(lock, News::Reply);
         }
         self.builtin.handle_outcome(now, applied);

@@ -9,6 +9,16 @@ use crate::life::Life;
 use crate::view::{LeaseSeen, Restored};
 use crate::work::{Progress, Reading, Report};
 
+/// What a request was to do. Failures of one kind end with a success of the same kind.
+#[derive(Clone, Copy)]
+enum Attempt {
+    Create,
+    Write,
+    Read,
+    Ping,
+    Collect,
+}
+
 // === impl Life ===
 
 impl Life {
@@ -37,7 +47,7 @@ impl Life {
             Report::Read(reading) => return self.take_reading(key, *reading),
             Report::Panicked(text) => {
                 error!(lease = %key, panic = text, "failed to perform a request, which is tried again");
-                self.failed(key, None);
+                self.failed(key, Attempt::Write, None);
             }
         }
         Ok(())
@@ -49,8 +59,9 @@ impl Life {
             // The name is taken, so the watch is about to bring it all the same.
             Outcome::Done(_) | Outcome::AlreadyExists => {
                 self.view.handle_created(self.clock.monotonic(), key);
+                self.settle_complaint(&Attempt::Create.on(key));
             }
-            other => self.failed(key, other.error()),
+            other => self.failed(key, Attempt::Create, other.error()),
         }
     }
 
@@ -60,8 +71,9 @@ impl Life {
             Outcome::Done(lease) => {
                 let seen = LeaseSeen::of(lease);
                 self.view.handle_lease_reply(self.clock.monotonic(), seen);
+                self.settle_complaint(&Attempt::Write.on(key));
             }
-            other => self.failed(key, other.error()),
+            other => self.failed(key, Attempt::Write, other.error()),
         }
     }
 
@@ -73,9 +85,10 @@ impl Life {
                     self.view
                         .handle_candidate_reply(self.clock.monotonic(), seen);
                 }
+                self.settle_complaint(&Attempt::Ping.on(key));
             }
             // It wrote first, which may be the answer; the watch brings it.
-            other => self.failed(key, other.error()),
+            other => self.failed(key, Attempt::Ping, other.error()),
         }
     }
 
@@ -83,9 +96,10 @@ impl Life {
         match outcome {
             Outcome::Done(()) => {
                 tracing::info!(lease = %key, candidate = %name, "collected a dead candidate");
+                self.settle_complaint(&Attempt::Collect.on(key));
             }
             Outcome::Gone => {}
-            other => self.failed(key, other.error()),
+            other => self.failed(key, Attempt::Collect, other.error()),
         }
     }
 
@@ -94,28 +108,44 @@ impl Life {
             Ok(Some(lease)) => {
                 let now = self.clock.monotonic();
                 let seen = LeaseSeen::of(lease);
+                self.settle_complaint(&Attempt::Read.on(key));
                 self.view
                     .handle_lease_read(now, seen, Some(reading.asked_at))
             }
             // The watch brings the deletion.
             Ok(None) => {
-                self.failed(key, None);
+                self.failed(key, Attempt::Read, None);
                 Ok(())
             }
             Err(error) => {
-                self.failed(key, Some(&error));
+                self.failed(key, Attempt::Read, Some(&error));
                 Ok(())
             }
         }
     }
 
     /// A request for this lease failed; it is tried again after a pause.
-    fn failed(&mut self, key: &LeaseKey, error: Option<&RequestError>) {
+    fn failed(&mut self, key: &LeaseKey, attempt: Attempt, error: Option<&RequestError>) {
         if let Some(failed) = self.at_work.get_mut(key) {
             *failed = true;
         }
         if let Some(error) = error {
-            self.complain(&error.target.to_string(), &format!("failed to {error}"));
+            self.complain(&attempt.on(key), &format!("failed to {error}"));
+        }
+    }
+}
+
+// === impl Attempt ===
+
+impl Attempt {
+    /// What complaints are filed under: one subject for all candidates of a lease, as thousands may fail for one reason.
+    fn on(self, key: &LeaseKey) -> String {
+        match self {
+            Self::Create => format!("the creation of {key}"),
+            Self::Write => format!("writes of {key}"),
+            Self::Read => format!("reads of {key}"),
+            Self::Ping => format!("questions to the candidates of {key}"),
+            Self::Collect => format!("collections of the candidates of {key}"),
         }
     }
 }

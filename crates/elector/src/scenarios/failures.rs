@@ -98,6 +98,11 @@ async fn a_lease_that_may_not_be_written_does_not_stop_the_others() {
         leads(api, "bad", "for-bad")
     })
     .await;
+    // What was left out is told with the end, and not as a failure a minute later.
+    pass(seconds(120)).await;
+    assert_eq!(log.lines("WARN").len(), 1);
+    let ended = log.lines("no more failures: writes of ns/bad left_out=");
+    assert_eq!(ended.len(), 1, "{ended:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -348,4 +353,29 @@ async fn a_cluster_without_candidates_is_asked_again_until_it_serves_them() {
     api.state().refusals.clear();
     api.wait_for("a leader", seconds(21), |api| leads(api, "l", "a"))
         .await;
+}
+
+/// It was a line at each change: millions a day of one object.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_goes_to_and_fro_between_two_faults_has_few_lines_and_a_count() {
+    let (log, api) = (Log::capture(), FakeApi::new());
+    let _elector = Running::start(&api, Config::default());
+    pass(seconds(20)).await;
+    let faults = [json!(3), json!("a b")];
+    let revisions = 50 * 170;
+    for fault in faults.iter().cycle().take(revisions) {
+        api.put(CANDIDATES, "ns", "c", |object| {
+            object["spec"] = json!({"leaseName": fault});
+        });
+        pass(millis(20)).await;
+    }
+    pass(seconds(60)).await;
+    let lines = log.lines("WARN");
+    assert!(lines.len() < 10, "{lines:?}");
+    let counted = |line: &String| match line.split_once("left_out=") {
+        Some((_, count)) => count.parse().unwrap(),
+        None => 1,
+    };
+    let all: usize = lines.iter().map(counted).sum();
+    assert_eq!(all, revisions, "each is logged or counted: {lines:?}");
 }

@@ -1,0 +1,393 @@
+//! Failures in the log: one line for each cause, few lines for each object, and how many were left out.
+//!
+//! What fails is tried again within seconds, a thousand leases may fail for one reason, and an object may fail for a new
+//! reason with each of its revisions. Without a limit an outage buries its own cause, and one object fills the disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use elector_protocol::Instant;
+
+use crate::request::cut;
+
+/// What has failed, by subject: a lease, a watch, a way to the server.
+///
+/// A cause is logged as a warning when it is new for its subject, and a subject has five lines a minute. What is left out
+/// is counted, and the count is logged when the minute is over, beside the newest cause, or when the failure ends. So a
+/// failure that lasts is one line, and then one line a minute.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use elector_protocol::Instant;
+/// use elector_runtime::FailureLog;
+///
+/// let at = |seconds| Instant::from_epoch(Duration::from_secs(seconds));
+/// let mut failures = FailureLog::default();
+/// for second in 0..10 {
+///     failures.note(at(second), "lease ns/l", "failed to update ns/l: no answer");
+/// }
+/// failures.end(at(10), "lease ns/l", Some("ns/l is written again"));
+/// // WARN failed to update ns/l: no answer
+/// // INFO ns/l is written again left_out=9
+/// ```
+#[derive(Debug, Default)]
+pub struct FailureLog {
+    subjects: BTreeMap<String, Subject>,
+    /// When the minute of each subject ends.
+    minutes: BTreeSet<(Instant, String)>,
+}
+
+#[derive(Debug)]
+struct Subject {
+    /// When its minute ends.
+    until: Instant,
+    /// How many lines it has had in this minute.
+    lines: usize,
+    /// The causes that were logged in this minute, as far as they have not ended.
+    causes: BTreeSet<String>,
+    /// How many failures have not been logged.
+    left_out: u64,
+    /// The newest cause, until it ends.
+    newest: Option<String>,
+    /// When it last failed.
+    failed: Instant,
+}
+
+/// A line to log.
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    Failed { text: String, left_out: u64 },
+    Again { text: String },
+    Ended { text: String, left_out: u64 },
+}
+
+/// How long lines are counted, and how often a failure that lasts is repeated.
+const MINUTE: Duration = Duration::from_secs(60);
+/// How many lines a subject has in that time.
+const LINES: usize = 5;
+/// How long a line may be, in characters.
+const LONGEST_LINE: usize = 2000;
+/// How long a failure is remembered that neither ends nor happens again.
+const MEMORY: Duration = Duration::from_secs(600);
+
+// === impl FailureLog ===
+
+impl FailureLog {
+    /// Logs a failure, unless its cause was logged within the last minute or its subject has had all its lines.
+    pub fn note(&mut self, now: Instant, subject: &str, text: &str) {
+        self.tick(now);
+        self.take(now, subject, text).log();
+    }
+
+    /// The subject does not fail any more, which `text` says. Without a text that is worth a line only where something
+    /// was left out.
+    pub fn end(&mut self, now: Instant, subject: &str, text: Option<&str>) {
+        self.tick(now);
+        if let Some(line) = self.take_end(subject, text) {
+            line.log();
+        }
+    }
+
+    /// The subject is none any more: nothing more is said of it.
+    pub fn forget(&mut self, subject: &str) {
+        if let Some(known) = self.subjects.remove(subject) {
+            self.minutes.remove(&(known.until, subject.to_owned()));
+        }
+    }
+
+    /// Logs what was left out in the minutes that are over. To be called at [`Self::wake_at`]; earlier is harmless.
+    pub fn tick(&mut self, now: Instant) {
+        for line in self.take_minutes(now) {
+            line.log();
+        }
+    }
+
+    /// When [`Self::tick`] next has something to do if nothing fails before.
+    pub fn wake_at(&self) -> Option<Instant> {
+        self.minutes.first().map(|(until, _)| *until)
+    }
+
+    fn take(&mut self, now: Instant, subject: &str, text: &str) -> Line {
+        let known = match self.subjects.get_mut(subject) {
+            Some(known) => known,
+            None => {
+                let until = now.after(MINUTE);
+                self.minutes.insert((until, subject.to_owned()));
+                let new = Subject::new(until);
+                self.subjects.entry(subject.to_owned()).or_insert(new)
+            }
+        };
+        let text = cut(text, LONGEST_LINE);
+        known.failed = now;
+        known.newest = Some(text.clone());
+        if known.lines >= LINES || known.causes.contains(&text) {
+            known.left_out += 1;
+            return Line::Again { text };
+        }
+        known.lines += 1;
+        known.causes.insert(text.clone());
+        Line::Failed { text, left_out: 0 }
+    }
+
+    fn take_end(&mut self, subject: &str, text: Option<&str>) -> Option<Line> {
+        let known = self.subjects.get_mut(subject)?;
+        known.newest.take()?;
+        // The next failure is a new one, but the lines of this minute stay counted: many a subject comes and goes.
+        known.causes.clear();
+        if known.lines >= LINES || (text.is_none() && known.left_out == 0) {
+            return None;
+        }
+        known.lines += 1;
+        Some(Line::Ended {
+            text: text.map_or_else(|| ended(subject), |text| cut(text, LONGEST_LINE)),
+            left_out: std::mem::take(&mut known.left_out),
+        })
+    }
+
+    fn take_minutes(&mut self, now: Instant) -> Vec<Line> {
+        let mut lines = Vec::new();
+        while let Some((until, _)) = self.minutes.first()
+            && *until <= now
+            && let Some((_, subject)) = self.minutes.pop_first()
+        {
+            let Some(known) = self.subjects.get_mut(&subject) else {
+                continue;
+            };
+            let forgotten = match &known.newest {
+                Some(_) => now.since(known.failed) >= MEMORY,
+                None => true,
+            };
+            lines.extend(known.start_minute(now, &subject));
+            if forgotten {
+                self.subjects.remove(&subject);
+            } else {
+                self.minutes.insert((known.until, subject));
+            }
+        }
+        lines
+    }
+}
+
+// === impl Subject ===
+
+impl Subject {
+    fn new(until: Instant) -> Self {
+        Self {
+            until,
+            lines: 0,
+            causes: BTreeSet::new(),
+            left_out: 0,
+            newest: None,
+            failed: Instant::default(),
+        }
+    }
+
+    /// Begins a minute with what the last one left out: the first line of the new one.
+    fn start_minute(&mut self, now: Instant, subject: &str) -> Option<Line> {
+        self.until = now.after(MINUTE);
+        self.lines = 0;
+        self.causes.clear();
+        let left_out = std::mem::take(&mut self.left_out);
+        if left_out == 0 {
+            return None;
+        }
+        self.lines = 1;
+        Some(match &self.newest {
+            Some(text) => {
+                self.causes.insert(text.clone());
+                let text = text.clone();
+                Line::Failed { text, left_out }
+            }
+            None => Line::Ended {
+                text: ended(subject),
+                left_out,
+            },
+        })
+    }
+}
+
+// === impl Line ===
+
+impl Line {
+    fn log(&self) {
+        match self {
+            Self::Failed { text, left_out: 0 } => tracing::warn!("{text}"),
+            Self::Failed { text, left_out } => tracing::warn!(left_out, "{text}"),
+            Self::Again { text } => tracing::debug!("{text}"),
+            Self::Ended { text, left_out: 0 } => tracing::info!("{text}"),
+            Self::Ended { text, left_out } => tracing::info!(left_out, "{text}"),
+        }
+    }
+}
+
+/// What is said of the end of a failure that has no words of its own.
+fn ended(subject: &str) -> String {
+    cut(&format!("no more failures: {subject}"), LONGEST_LINE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_epoch(Duration::from_millis(millis))
+    }
+
+    fn failed(text: &str, left_out: u64) -> Line {
+        let text = text.to_owned();
+        Line::Failed { text, left_out }
+    }
+
+    fn ended(text: &str, left_out: u64) -> Line {
+        let text = text.to_owned();
+        Line::Ended { text, left_out }
+    }
+
+    /// All that is logged at a normal level.
+    #[derive(Default)]
+    struct Book {
+        failures: FailureLog,
+        lines: Vec<Line>,
+    }
+
+    impl Book {
+        fn note(&mut self, millis: u64, subject: &str, text: &str) {
+            self.tick(millis);
+            let line = self.failures.take(at(millis), subject, text);
+            self.lines
+                .extend(Some(line).filter(|line| !matches!(line, Line::Again { .. })));
+        }
+
+        fn end(&mut self, millis: u64, subject: &str, text: Option<&str>) {
+            self.tick(millis);
+            self.lines.extend(self.failures.take_end(subject, text));
+        }
+
+        fn tick(&mut self, millis: u64) {
+            self.lines.extend(self.failures.take_minutes(at(millis)));
+        }
+
+        fn new_lines(&mut self) -> Vec<Line> {
+            std::mem::take(&mut self.lines)
+        }
+    }
+
+    #[test]
+    fn a_failure_that_lasts_is_one_line_and_then_one_a_minute() {
+        let mut book = Book::default();
+        for second in (0..=115).step_by(5) {
+            book.note(second * 1000, "a", "down");
+        }
+        assert_eq!(book.new_lines(), [failed("down", 0), failed("down", 11)]);
+        book.end(117_000, "a", Some("up"));
+        assert_eq!(book.new_lines(), [ended("up", 12)]);
+        book.end(118_000, "a", Some("up"));
+        assert_eq!(book.new_lines(), []);
+        book.tick(600_000);
+        assert_eq!(book.new_lines(), []);
+        assert_eq!(book.failures.wake_at(), None, "nothing is remembered");
+    }
+
+    #[test]
+    fn each_cause_and_each_subject_has_its_line() {
+        let mut book = Book::default();
+        book.note(0, "a", "down");
+        book.note(1, "b", "down");
+        book.note(2, "a", "forbidden");
+        let expected = [failed("down", 0), failed("down", 0), failed("forbidden", 0)];
+        assert_eq!(book.new_lines(), expected);
+        // What ended and begins again is a new failure.
+        book.end(3, "a", None);
+        book.note(4, "a", "forbidden");
+        assert_eq!(book.new_lines(), [failed("forbidden", 0)]);
+        // One that is rarer than the minute is logged each time.
+        book.note(90_000, "b", "down");
+        assert_eq!(book.new_lines(), [failed("down", 0)]);
+    }
+
+    /// An object that went to and fro between two faults wrote millions of lines a day.
+    #[test]
+    fn a_subject_has_few_lines_a_minute_however_often_its_cause_changes() {
+        for causes in [2, 7, 3000] {
+            let mut book = Book::default();
+            let mut noted = 0;
+            for millis in (0..600_000).step_by(20) {
+                let cause = format!("fault {}", noted % causes);
+                book.note(millis, "a", &cause);
+                noted += 1;
+            }
+            book.tick(660_000);
+            let lines = book.new_lines();
+            assert!(lines.len() <= 11 * LINES, "{} lines", lines.len());
+            let counted = |line: &Line| match line {
+                Line::Failed { left_out: 0, .. } => 1,
+                Line::Failed { left_out, .. } => *left_out,
+                _ => 0,
+            };
+            let all: u64 = lines.iter().map(counted).sum();
+            assert_eq!(all, noted, "each failure is logged or counted");
+        }
+    }
+
+    #[test]
+    fn a_subject_that_comes_and_goes_has_few_lines_too() {
+        let mut book = Book::default();
+        for turn in 0..3000 {
+            book.note(turn * 20, "a", "down");
+            book.end(turn * 20 + 10, "a", Some("up"));
+        }
+        assert_eq!(book.new_lines().len(), LINES);
+        book.tick(60_000);
+        assert_eq!(book.new_lines(), [ended("no more failures: a", 2997)]);
+        book.tick(120_000);
+        assert_eq!(book.failures.wake_at(), None);
+    }
+
+    #[test]
+    fn the_count_comes_when_the_minute_is_over_though_nothing_fails_any_more() {
+        let mut book = Book::default();
+        book.note(0, "a", "down");
+        book.note(1000, "a", "down");
+        assert_eq!(book.failures.wake_at(), Some(at(60_000)));
+        book.tick(59_999);
+        assert_eq!(book.new_lines(), [failed("down", 0)]);
+        book.tick(60_000);
+        assert_eq!(book.new_lines(), [failed("down", 1)]);
+        // It has not ended, so its end is still worth a line, until it is long forgotten.
+        book.tick(300_000);
+        book.end(300_000, "a", Some("up"));
+        assert_eq!(book.new_lines(), [ended("up", 0)]);
+        book.note(400_000, "a", "down");
+        for minute in 7..20 {
+            book.tick(minute * 60_000);
+        }
+        book.end(1_200_000, "a", Some("up"));
+        assert_eq!(book.new_lines(), [failed("down", 0)]);
+    }
+
+    #[test]
+    fn a_line_has_a_bound() {
+        let mut book = Book::default();
+        let megabyte = "ä".repeat(1 << 20);
+        book.note(0, "a", &megabyte);
+        book.end(1, "a", Some(&megabyte));
+        for line in book.new_lines() {
+            let (Line::Failed { text, .. } | Line::Ended { text, .. } | Line::Again { text }) =
+                line;
+            assert_eq!(text.chars().count(), LONGEST_LINE + 1);
+        }
+    }
+
+    #[test]
+    fn a_subject_that_is_none_any_more_is_not_spoken_of() {
+        let mut book = Book::default();
+        book.note(0, "a", "down");
+        book.note(1, "a", "down");
+        book.failures.forget("a");
+        book.end(2, "a", Some("up"));
+        book.tick(60_000);
+        assert_eq!(book.new_lines(), [failed("down", 0)]);
+        assert_eq!(book.failures.wake_at(), None);
+    }
+}
