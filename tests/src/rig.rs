@@ -13,6 +13,7 @@
 
 mod candidate;
 pub mod definition;
+mod every_change;
 mod explain;
 mod harness;
 mod journal;
@@ -26,8 +27,9 @@ mod world;
 
 pub use candidate::{Candidate, LEASE, Plan};
 pub use elector_verify::{Belief, Entry, Event, EventKind, Maker, What, beliefs, between};
+pub use every_change::EveryChange;
 pub use explain::{Chances, Explanation};
-pub use harness::{EveryChange, Ground, Play, Scenario, Suite, warm_up};
+pub use harness::{Ground, Play, Scenario, Suite, warm_up};
 pub use journal::{Journal, now};
 pub use process::Process;
 pub use programs::{Interop, Programs};

@@ -1,6 +1,6 @@
 //! Runs scenarios side by side on shared clusters, and reports as `cargo test` does.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
@@ -9,12 +9,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Result, anyhow};
 use elector_verify::Maker;
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::rig::every_change::EveryChange;
 use crate::rig::process::Process;
 use crate::rig::programs::Programs;
 use crate::rig::request::Request;
@@ -48,12 +49,8 @@ pub enum Ground {
 #[derive(Debug)]
 pub struct Suite {
     scenarios: Vec<Scenario>,
-    every_change: EveryChange,
+    every_change: &'static [EveryChange],
 }
-
-/// In which modes scenarios are played for every change that start clusters of their own in several modes. Each such
-/// cluster takes half a minute of both processors; the embedded server takes next to nothing and is always played.
-pub type EveryChange = &'static [(&'static str, &'static [Mode])];
 
 /// The shared clusters, each started by the first scenario that needs it.
 #[derive(Debug)]
@@ -107,16 +104,6 @@ impl Scenario {
         }
     }
 
-    /// Whether it is played for every change, in this mode.
-    fn is_for_every_change(&self, every_change: EveryChange) -> bool {
-        self.ground == Ground::Shared
-            || self.mode.is_embedded()
-            || every_change
-                .iter()
-                .find(|(name, _)| *name == self.name)
-                .is_none_or(|(_, modes)| modes.contains(&self.mode))
-    }
-
     /// Its namespace, and the folder of its logs.
     fn namespace(&self) -> String {
         self.full_name().replace("::", "-").replace('_', "-")
@@ -127,7 +114,7 @@ impl Scenario {
 
 impl Suite {
     /// A suite without scenarios yet.
-    pub fn new(every_change: EveryChange) -> Self {
+    pub fn new(every_change: &'static [EveryChange]) -> Self {
         Self {
             scenarios: Vec::new(),
             every_change,
@@ -166,7 +153,13 @@ impl Suite {
     pub fn run(self, arguments: impl Iterator<Item = String>) -> Result<bool> {
         let request = Request::parse(arguments)?;
         let all = self.scenarios.len();
-        check(&self.scenarios, self.every_change)?;
+        let own: Vec<(&str, Mode)> = self
+            .scenarios
+            .iter()
+            .filter(|scenario| scenario.ground == Ground::Own)
+            .map(|scenario| (scenario.name, scenario.mode))
+            .collect();
+        EveryChange::check(self.every_change, &own)?;
         let mut chosen: Vec<Scenario> = self
             .scenarios
             .into_iter()
@@ -193,7 +186,10 @@ impl Suite {
         let programs = Programs::build("dev")?;
         let before = chosen.len();
         if !request.all_modes && !request.names_some() {
-            chosen.retain(|scenario| scenario.is_for_every_change(self.every_change));
+            chosen.retain(|scenario| {
+                scenario.ground == Ground::Shared
+                    || EveryChange::has(self.every_change, scenario.name, scenario.mode)
+            });
             println!(
                 "left out: {} scenarios that are played in other modes (--all-modes)",
                 before - chosen.len()
@@ -283,24 +279,6 @@ pub async fn warm_up(site: &Arc<Site>) -> Result<()> {
         if term.await?.0 > 0 {
             break;
         }
-    }
-    Ok(())
-}
-
-/// That the modes of every change are those of scenarios that have others too, so that the list stays true.
-fn check(scenarios: &[Scenario], every_change: EveryChange) -> Result<()> {
-    for (name, modes) in every_change {
-        let own: BTreeSet<Mode> = scenarios
-            .iter()
-            .filter(|scenario| scenario.name == *name && scenario.ground == Ground::Own)
-            .map(|scenario| scenario.mode)
-            .filter(|mode| !mode.is_embedded())
-            .collect();
-        let listed: BTreeSet<Mode> = modes.iter().copied().collect();
-        ensure!(
-            !listed.is_empty() && listed.is_subset(&own) && listed != own,
-            "{name} starts clusters of its own in other modes than it is listed with for every change"
-        );
     }
     Ok(())
 }

@@ -39,12 +39,12 @@ const STAGES: &[Mode] = &[Mode::GateOn, Mode::GateOff, Mode::Embedded];
 
 /// Scenarios that start clusters of their own in several modes, and those that are played for every change: where the
 /// built-in lock matters, with the gate on. Two electors are kept apart by that lock there and elect at once elsewhere.
-const EVERY_CHANGE: EveryChange = &[
-    ("elector_is_killed_and_restarted", &[Mode::GateOn]),
-    ("two_electors_at_once", &[Mode::GateOn, Mode::Custom]),
-    ("api_server_is_briefly_gone", &[Mode::GateOff]),
-    ("api_server_is_gone_for_long", &[Mode::GateOn]),
-    ("two_kube_schedulers", &[Mode::GateOn]),
+const EVERY_CHANGE: &[EveryChange] = &[
+    every_change("elector_is_killed_and_restarted", &[Mode::GateOn]),
+    every_change("two_electors_at_once", &[Mode::GateOn, Mode::Custom]),
+    every_change("api_server_is_briefly_gone", &[Mode::GateOff]),
+    every_change("api_server_is_gone_for_long", &[Mode::GateOn]),
+    every_change("two_kube_schedulers", &[Mode::GateOn]),
 ];
 
 /// W: the lease duration of all candidates here.
@@ -55,6 +55,10 @@ const COLD_START: Duration = Duration::from_secs(5);
 
 /// For what should come at once, on a machine that is busy with all the other scenarios.
 const PROMPTLY: Duration = Duration::from_secs(10);
+
+const fn every_change(name: &'static str, modes: &'static [Mode]) -> EveryChange {
+    EveryChange { name, modes }
+}
 
 /// How long after a crash the next one may begin to lead.
 fn crash_limit(maker: Maker) -> Duration {

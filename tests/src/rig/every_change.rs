@@ -1,0 +1,87 @@
+//! Which of the scenarios that start clusters of their own are played for every change.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+
+use crate::rig::site::Mode;
+
+/// A scenario that starts a real cluster of its own in each of several modes, and in which of them it is played for
+/// every change. Such a cluster takes both processors for half a minute; the embedded server takes next to nothing, so
+/// that every scenario that has it is always played on it.
+#[derive(Clone, Copy, Debug)]
+pub struct EveryChange {
+    /// The scenario.
+    pub name: &'static str,
+    /// Its modes.
+    pub modes: &'static [Mode],
+}
+
+// === impl EveryChange ===
+
+impl EveryChange {
+    /// Whether a scenario that starts a cluster of its own is played for every change in this mode.
+    pub(super) fn has(all: &[Self], name: &str, mode: Mode) -> bool {
+        let listed = all.iter().find(|one| one.name == name);
+        mode.is_embedded() || listed.is_none_or(|one| one.modes.contains(&mode))
+    }
+
+    /// That each is a scenario which has all its modes, and others too, so that the list stays true.
+    ///
+    /// # Errors
+    /// When one is not.
+    pub(super) fn check(all: &[Self], own: &[(&str, Mode)]) -> Result<()> {
+        for one in all {
+            let modes: BTreeSet<Mode> = own
+                .iter()
+                .filter(|(name, mode)| *name == one.name && !mode.is_embedded())
+                .map(|(_, mode)| *mode)
+                .collect();
+            let listed: BTreeSet<Mode> = one.modes.iter().copied().collect();
+            ensure!(
+                !listed.is_empty() && listed.is_subset(&modes) && listed != modes,
+                "{} is listed for every change with {listed:?}, and starts clusters of its own with {modes:?}",
+                one.name
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: &[EveryChange] = &[EveryChange {
+        name: "outage",
+        modes: &[Mode::GateOn],
+    }];
+
+    #[test]
+    fn a_listed_scenario_is_played_in_its_modes_and_on_the_embedded_server_and_others_everywhere() {
+        for (name, mode, played) in [
+            ("outage", Mode::GateOn, true),
+            ("outage", Mode::GateOff, false),
+            ("outage", Mode::Embedded, true),
+            ("other", Mode::GateOff, true),
+        ] {
+            assert_eq!(EveryChange::has(ALL, name, mode), played, "{name} {mode}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_leaves_nothing_out_or_names_nothing_is_refused() {
+        let outage = |modes: &[Mode]| -> Vec<(&str, Mode)> {
+            modes.iter().map(|mode| ("outage", *mode)).collect()
+        };
+        let both = outage(&[Mode::GateOn, Mode::GateOff, Mode::Embedded]);
+        EveryChange::check(ALL, &both).unwrap();
+        for own in [
+            outage(&[Mode::GateOn, Mode::Embedded]),
+            outage(&[Mode::GateOff, Mode::Custom]),
+            Vec::new(),
+        ] {
+            EveryChange::check(ALL, &own).unwrap_err();
+        }
+    }
+}
