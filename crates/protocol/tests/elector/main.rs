@@ -5,9 +5,13 @@
     reason = "a test that panics fails, its helpers included"
 )]
 
+mod absence;
 mod asking;
 mod gap;
 mod led;
+mod passed_over;
 mod reserved;
+mod stopwatch;
 mod vacant;
+mod wmax;
 mod world;

@@ -99,6 +99,16 @@ impl World {
     }
 
     pub(crate) fn change(&mut self, name: &str, change: impl FnOnce(&mut Candidate)) {
+        self.change_by(News::Event, name, change);
+    }
+
+    /// A changed candidate becomes known.
+    pub(crate) fn change_by(
+        &mut self,
+        news: News,
+        name: &str,
+        change: impl FnOnce(&mut Candidate),
+    ) {
         let mut candidate = self
             .election
             .candidates()
@@ -107,8 +117,7 @@ impl World {
             .clone();
         change(&mut candidate);
         candidate.version = self.next_version();
-        self.election
-            .handle_candidate(self.now, candidate, News::Event);
+        self.election.handle_candidate(self.now, candidate, news);
     }
 
     /// The candidate answers.
@@ -148,12 +157,50 @@ impl World {
 
     /// A revision of the Lease arrives by the watch.
     pub(crate) fn lease(&mut self, record: LeaseRecord) {
+        self.lease_of("lease-1", record, News::Event);
+    }
+
+    /// A revision of the Lease with this uid becomes known.
+    pub(crate) fn lease_of(&mut self, uid: &str, record: LeaseRecord, news: News) {
         let snapshot = LeaseSnapshot {
-            uid: Uid::new("lease-1"),
+            uid: Uid::new(uid),
             version: self.next_version(),
             record,
         };
-        self.election.handle_lease(self.now, snapshot, News::Event);
+        self.election.handle_lease(self.now, snapshot, news);
+    }
+
+    /// The watch tells that the Lease is deleted.
+    pub(crate) fn delete_lease(&mut self) {
+        let version = self.next_version();
+        self.election
+            .handle_lease_gone(self.now, Some(version), News::Event);
+    }
+
+    /// The record that grants the known one to this candidate for 5 s.
+    pub(crate) fn grant_to(&self, name: &str) -> LeaseRecord {
+        self.record()
+            .granted(id(name), Duration::from_secs(5), self.wall())
+    }
+
+    /// Lets time pass under a holder that renews.
+    pub(crate) fn keep(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.pass(1.0);
+            self.renew();
+        }
+    }
+
+    /// Asserts that the record is granted to this candidate so many seconds from now, and not a millisecond sooner.
+    pub(crate) fn granted_after(&mut self, seconds: f64, electee: &str) {
+        self.pass(seconds - 0.001);
+        self.answer(electee);
+        let early = self.step();
+        assert_eq!(lease_write(&early), None, "too early: {early:?}");
+        self.pass(0.001);
+        let decision = self.step();
+        let write = lease_write(&decision).expect("nothing is granted when it may be");
+        assert_eq!(write.record.holder, Some(id(electee)), "{decision:?}");
     }
 
     pub(crate) fn record(&self) -> LeaseRecord {
