@@ -7,9 +7,12 @@
 
 mod absence;
 mod asking;
+mod conflicts;
 mod gap;
+mod housekeeping;
 mod led;
 mod passed_over;
+mod polling;
 mod reserved;
 mod stopwatch;
 mod vacant;

@@ -1,0 +1,210 @@
+//! Candidates that wish for different strategies, and strategies that belong to somebody else.
+
+use std::time::Duration;
+
+use elector_protocol::elector::{Action, News, Reason};
+use elector_protocol::{Candidate, CandidateSpec, LeaseRecord, Resolution, Strategy};
+
+use crate::world::{World, id, lease_write, pinged};
+
+fn wish(world: &mut World, name: &str, binary: &str, strategy: &str) {
+    let spec = CandidateSpec::parse(binary, "1.1.0", strategy);
+    world.change(name, |candidate| candidate.spec = spec);
+}
+
+/// `a` and `b` disagree, at the highest binary version; `low` has a lower one.
+fn disputed() -> World {
+    let mut world = World::new();
+    for name in ["a", "b", "low"] {
+        world.register(name, "1.1.0");
+    }
+    wish(&mut world, "b", "1.40.0", "example.com/mine");
+    wish(&mut world, "low", "1.30.0", "example.com/low");
+    world
+}
+
+/// (R15) Those that disagree are asked whether they live, each of them and nobody else, once in a while.
+#[test]
+fn the_disputants_of_a_conflict_are_asked_after_half_a_minute_and_the_others_are_not() {
+    let mut world = disputed();
+    let decision = world.step();
+    assert_eq!((decision.action, decision.effects.len()), (Action::Wait, 0));
+    world.pass(29.999);
+    let decision = world.step();
+    assert_eq!(pinged(&decision), Vec::<String>::new());
+    assert_eq!(
+        decision.wake_at,
+        Some(world.now.after(Duration::from_millis(1)))
+    );
+    world.pass(0.001);
+    let decision = world.step();
+    assert_eq!(decision.action, Action::Ping);
+    assert_eq!(world.ask(&decision), ["a", "b"]);
+    let decision = world.step();
+    assert_eq!((decision.action, decision.effects.len()), (Action::Wait, 0));
+    assert_eq!(
+        decision.wake_at,
+        Some(world.now.after(Duration::from_secs(2))),
+        "when the answers are late"
+    );
+}
+
+/// (R15) One that answers goes on disagreeing, and is left alone for as long again.
+#[test]
+fn a_disputant_that_answers_is_not_asked_again_at_once() {
+    let mut world = disputed();
+    world.pass(30.0);
+    let decision = world.step();
+    world.ask(&decision);
+    world.answer("a");
+    world.answer("b");
+    world.pass(29.0);
+    let decision = world.step();
+    assert!(matches!(decision.reason, Reason::StrategyConflict(_)));
+    assert_eq!(pinged(&decision), Vec::<String>::new());
+    world.pass(1.0);
+    assert_eq!(pinged(&world.step()), ["a", "b"]);
+}
+
+/// (L2) A dead candidate blocks no election: one that is silent has no say, until all are.
+#[test]
+fn a_disputant_that_does_not_answer_has_no_say() {
+    let mut world = disputed();
+    world.pass(30.0);
+    let decision = world.step();
+    world.ask(&decision);
+    world.answer("a");
+    world.pass(1.999);
+    assert!(matches!(world.step().reason, Reason::StrategyConflict(_)));
+    world.pass(0.001);
+    assert_eq!(world.step().action, Action::Create, "as `a` wishes");
+    assert_eq!(
+        world.election.strategy(world.now, &world.settings),
+        Some(Strategy::oldest_emulation_version())
+    );
+}
+
+/// (L2) Where all are silent, the wishes of all count: somebody may come back.
+#[test]
+fn the_wishes_of_the_silent_count_where_all_are_silent() {
+    let mut world = World::new();
+    world.register("a", "1.1.0");
+    world.lease(LeaseRecord::born(None));
+    world.pass(6.0);
+    let decision = world.step();
+    world.ask(&decision);
+    world.pass(2.0);
+    assert!(matches!(world.step().reason, Reason::NobodyAnswers(_)));
+}
+
+/// The highest binary version decides where each has one wish; one list among them, and the lists decide.
+#[test]
+fn one_list_among_single_wishes_makes_all_of_them_lists() {
+    let single = CandidateSpec::parse("1.2.0", "1.0.0", "x/new").unwrap();
+    let list = CandidateSpec::parse_list("1.1.0", "1.0.0", &["x/old", "x/new"]).unwrap();
+    let (a, b) = (id("a"), id("b"));
+    assert_eq!(
+        Resolution::of([(&a, &single), (&b, &list)]),
+        Resolution::One(Strategy::parse("x/old").unwrap())
+    );
+}
+
+fn foreign() -> World {
+    let mut world = World::new();
+    world.register("a", "1.1.0");
+    wish(&mut world, "a", "1.40.0", "example.com/mine");
+    world
+}
+
+/// (R7) The stamp on somebody else's lease changes the strategy and nothing else.
+#[test]
+fn a_foreign_lease_is_stamped_and_its_preference_left_alone() {
+    for holder in [None, Some(id("a"))] {
+        for stamp in [None, Some(Strategy::oldest_emulation_version())] {
+            let mut world = foreign();
+            let record = LeaseRecord {
+                holder: holder.clone(),
+                strategy: stamp,
+                preferred_holder: Some(id("x")),
+                duration_seconds: Some(15),
+                ..LeaseRecord::default()
+            };
+            world.lease(record.clone());
+            let decision = world.step();
+            let stamped = LeaseRecord {
+                strategy: Some(Strategy::parse("example.com/mine").unwrap()),
+                ..record
+            };
+            assert_eq!(
+                lease_write(&decision).map(|write| &write.record),
+                Some(&stamped)
+            );
+        }
+    }
+}
+
+/// (S11) The lease of a holder that is no candidate is not touched, whatever it is elected under.
+#[test]
+fn a_foreign_lease_that_a_stranger_holds_is_not_stamped() {
+    let mut world = foreign();
+    world.lease(LeaseRecord {
+        holder: Some(id("stranger")),
+        duration_seconds: Some(15),
+        ..LeaseRecord::default()
+    });
+    assert_eq!(lease_write(&world.step()), None);
+}
+
+/// (R15) A candidate without renewTime is neither asked nor eligible; it is told so.
+#[test]
+fn a_candidate_without_a_renewal_time_is_not_elected() {
+    let mut world = World::new();
+    let created = Candidate {
+        renew: None,
+        ..world.mk_candidate("a", "1.1.0")
+    };
+    world
+        .election
+        .handle_candidate(world.now, created, News::Event);
+    world.lease(LeaseRecord::born(None));
+    let decision = world.step();
+    assert_eq!(
+        decision.reason.to_string(),
+        "no eligible candidate: a: spec.renewTime is missing, so it never answered"
+    );
+    assert_eq!(pinged(&decision), Vec::<String>::new());
+    let report = world.election.standings(world.now, &world.settings);
+    assert!(!report.candidates[0].eligible);
+    assert_eq!(
+        report.candidates[0].reason,
+        "spec.renewTime is missing, so it never answered"
+    );
+
+    // A renewal time that a list brings is no answer: it may be as old as the gap. Its removal is none either.
+    for _ in 0..2 {
+        let renew = Some(world.wall());
+        world.change_by(News::List, "a", |candidate| candidate.renew = renew);
+        assert_eq!(pinged(&world.step()), ["a"]);
+        world.change("a", |candidate| candidate.renew = None);
+    }
+}
+
+/// What a person reads where the candidates disagree: nobody is eligible, and why.
+#[test]
+fn the_standings_of_a_conflict_name_nobody() {
+    let world = disputed();
+    let report = world.election.standings(world.now, &world.settings);
+    assert_eq!(report.strategy, None);
+    assert!(report.candidates.iter().all(|one| !one.eligible));
+    assert_eq!(
+        report.candidates[0].reason,
+        "the candidates disagree on the strategy"
+    );
+    let mut world = World::new();
+    world.register("a", "1.1.0");
+    let report = world.election.standings(world.now, &world.settings);
+    assert_eq!(
+        report.candidates[0].reason,
+        "is the only eligible candidate"
+    );
+}
