@@ -7,12 +7,14 @@
 
 mod absence;
 mod asking;
+mod audits;
 mod conflicts;
 mod gap;
 mod housekeeping;
 mod led;
 mod passed_over;
 mod polling;
+mod preferring;
 mod reserved;
 mod stopwatch;
 mod vacant;
