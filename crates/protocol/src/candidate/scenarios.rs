@@ -1,6 +1,9 @@
 //! Scenarios of one tenure in a tiny world, each named by what happens.
 
+mod doubt;
+mod ending;
 mod leaving;
+mod proof;
 
 use super::world::{Network, Told, World, identity, seconds, wall_at};
 use super::{Ending, LeaseEvent, Loss, Outcome, StopReason, WriteKind};
