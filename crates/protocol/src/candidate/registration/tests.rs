@@ -1,5 +1,7 @@
 //! Scenarios of one registration, each named by what happens.
 
+mod requests;
+
 use proptest::collection::vec;
 use proptest::prelude::{
     Just, ProptestConfig, Strategy as Arbitrary, prop_assert, prop_oneof, proptest,

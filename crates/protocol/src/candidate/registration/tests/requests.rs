@@ -1,0 +1,183 @@
+//! What is read again, retried or left alone, by how a request ended (R15).
+
+use super::super::*;
+use super::{NOW, at, object, registered};
+
+fn effect(registration: &mut Registration) -> Option<RegistrationEffect> {
+    registration.step(NOW, at(20)).effect
+}
+
+/// The first thing that is done after the pause that the registration asks for.
+fn after_a_pause(registration: &mut Registration) -> Option<RegistrationEffect> {
+    let decision = registration.step(NOW, at(20));
+    assert_eq!(decision.effect, None, "there is no pause");
+    registration.step(decision.wake_at?, at(20)).effect
+}
+
+/// A registration that has just sent its answer to a question.
+fn answering() -> Registration {
+    let mut registration = registered();
+    registration.handle_event(CandidateEvent::Seen(object(2, Some(11), Some(10))));
+    assert!(matches!(
+        effect(&mut registration),
+        Some(RegistrationEffect::Replace { .. })
+    ));
+    registration
+}
+
+fn reading() -> Registration {
+    let mut registration = registered();
+    registration.ask_read();
+    assert_eq!(effect(&mut registration), Some(RegistrationEffect::Read));
+    registration
+}
+
+#[test]
+fn a_list_without_the_object_calls_for_a_read_and_is_not_believed() {
+    let mut registration = registered();
+    registration.handle_event(CandidateEvent::Absent);
+    assert!(registration.is_registered());
+    assert_eq!(effect(&mut registration), Some(RegistrationEffect::Read));
+    registration.handle_read(NOW, Ok(None));
+    assert_eq!(
+        effect(&mut registration),
+        Some(RegistrationEffect::Create { renew: at(20) })
+    );
+}
+
+#[test]
+fn a_deletion_counts_by_its_version() {
+    let mut registration = registered();
+    registration.handle_event(CandidateEvent::Seen(object(5, None, Some(10))));
+    registration.handle_event(CandidateEvent::Deleted(ResourceVersion(4)));
+    assert!(registration.is_registered(), "of long ago");
+    registration.handle_event(CandidateEvent::Deleted(ResourceVersion(7)));
+    registration.handle_event(CandidateEvent::Seen(object(6, None, Some(10))));
+    assert_eq!(registration.seen(), None, "it was there before");
+}
+
+#[test]
+fn a_read_that_a_deletion_overtook_is_not_believed() {
+    let mut registration = reading();
+    registration.handle_event(CandidateEvent::Deleted(ResourceVersion(2)));
+    registration.handle_read(NOW, Ok(Some(object(1, None, Some(10)))));
+    assert_eq!(registration.seen(), None);
+}
+
+#[test]
+fn a_read_of_something_older_means_a_restored_store() {
+    let mut registration = registered();
+    registration.handle_event(CandidateEvent::Seen(object(5, None, Some(10))));
+    registration.ask_read();
+    assert_eq!(effect(&mut registration), Some(RegistrationEffect::Read));
+    registration.handle_read(NOW, Ok(Some(object(3, None, Some(10)))));
+    assert_eq!(registration.seen(), Some(ResourceVersion(3)));
+}
+
+#[test]
+fn a_read_that_fails_is_repeated_after_a_pause() {
+    let mut registration = reading();
+    registration.handle_read(NOW, Err(ReadFailed));
+    assert_eq!(
+        after_a_pause(&mut registration),
+        Some(RegistrationEffect::Read)
+    );
+}
+
+#[test]
+fn a_write_of_unknown_outcome_is_read_after_a_pause() {
+    let mut registration = answering();
+    registration.handle_outcome(NOW, RegistrationOutcome::Unknown);
+    assert_eq!(
+        after_a_pause(&mut registration),
+        Some(RegistrationEffect::Read)
+    );
+}
+
+#[test]
+fn a_conflict_is_read_at_once_and_the_next_one_after_a_pause() {
+    let mut registration = answering();
+    registration.handle_outcome(NOW, RegistrationOutcome::Conflict);
+    assert_eq!(effect(&mut registration), Some(RegistrationEffect::Read));
+    registration.handle_read(NOW, Ok(Some(object(3, Some(11), Some(10)))));
+    assert!(effect(&mut registration).is_some(), "the answer");
+    registration.handle_outcome(NOW, RegistrationOutcome::Conflict);
+    assert_eq!(
+        after_a_pause(&mut registration),
+        Some(RegistrationEffect::Read)
+    );
+}
+
+#[test]
+fn an_object_that_is_gone_is_created_anew() {
+    let mut registration = answering();
+    registration.handle_outcome(NOW, RegistrationOutcome::Gone);
+    assert_eq!(
+        effect(&mut registration),
+        Some(RegistrationEffect::Create { renew: at(20) })
+    );
+}
+
+#[test]
+fn a_success_forgets_the_pauses_before_it() {
+    let mut registration = answering();
+    for _ in 0..3 {
+        registration.handle_outcome(NOW, RegistrationOutcome::Refused);
+        let pause = registration.step(NOW, at(20)).wake_at.unwrap();
+        assert!(registration.step(pause, at(20)).effect.is_some());
+    }
+    let reply = object(3, Some(11), Some(20));
+    registration.handle_outcome(NOW, RegistrationOutcome::Done(Some(reply)));
+    registration.handle_event(CandidateEvent::Seen(object(4, Some(30), Some(20))));
+    assert!(effect(&mut registration).is_some());
+    registration.handle_outcome(NOW, RegistrationOutcome::Refused);
+    assert_eq!(
+        registration.step(NOW, at(20)).wake_at,
+        Some(NOW.after(Registration::RETRY_MIN))
+    );
+}
+
+#[test]
+fn a_withdrawal_does_not_wait_for_the_pause_of_another_request() {
+    let mut registration = answering();
+    registration.handle_outcome(NOW, RegistrationOutcome::Refused);
+    assert_eq!(effect(&mut registration), None);
+    registration.withdraw();
+    assert!(matches!(
+        effect(&mut registration),
+        Some(RegistrationEffect::Delete { .. })
+    ));
+}
+
+/// A component that may not delete its object leaves it to the electors, which collect it.
+#[test]
+fn a_withdrawal_that_the_server_refuses_is_over_and_is_not_begun_again() {
+    let mut registration = registered();
+    registration.withdraw();
+    assert!(effect(&mut registration).is_some());
+    registration.handle_outcome(NOW, RegistrationOutcome::Refused);
+    assert!(registration.is_withdrawn());
+    registration.withdraw();
+    assert_eq!(
+        registration.step(NOW, at(20)),
+        RegistrationDecision::default()
+    );
+}
+
+/// Another object of the name may say something else: it is written once, like that of an earlier life.
+#[test]
+fn an_object_of_another_uid_is_written_anew() {
+    let mut registration = registered();
+    registration.handle_event(CandidateEvent::Seen(CandidateSnapshot {
+        uid: Uid::new("u2"),
+        ..object(2, None, Some(10))
+    }));
+    assert!(!registration.is_registered());
+    let written = RegistrationEffect::Replace {
+        uid: Uid::new("u2"),
+        version: ResourceVersion(2),
+        ping: None,
+        renew: at(20),
+    };
+    assert_eq!(effect(&mut registration), Some(written));
+}
