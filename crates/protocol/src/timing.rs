@@ -304,4 +304,83 @@ mod tests {
         };
         assert_eq!(timing.validate().unwrap_err().name, "passed-over-max");
     }
+
+    /// (R8) W ≥ 1.25 · H and W − H ≥ 1 s, H ≥ 3 · R, a request within R: at the bound, and just beyond it.
+    #[test]
+    fn the_safety_sum_of_a_holder_is_checked_to_its_bounds() {
+        let of =
+            |w: u64, h: u64| CandidateTiming::of(Duration::from_secs(w), Duration::from_millis(h));
+        let refused = |timing: &CandidateTiming| timing.validate().map_err(|error| error.name);
+        assert_eq!(refused(&of(15, 12_000)), Ok(()));
+        assert_eq!(refused(&of(15, 12_001)), Err("renew-deadline"));
+        assert_eq!(refused(&of(4, 3_000)), Ok(()), "W - H is 1 s");
+        assert_eq!(refused(&of(4, 3_001)), Err("renew-deadline"));
+        assert_eq!(refused(&of(4, 3_200)), Err("renew-deadline"), "1.25 H is W");
+        let with = |change: fn(&mut CandidateTiming)| {
+            let mut timing = CandidateTiming::default();
+            change(&mut timing);
+            refused(&timing)
+        };
+        assert_eq!(
+            with(|timing| timing.renew_interval =
+                timing.renew_deadline / 3 + Duration::from_millis(1)),
+            Err("renew-interval")
+        );
+        assert_eq!(
+            with(|timing| timing.request_timeout = timing.renew_interval),
+            Ok(())
+        );
+        assert_eq!(
+            with(|timing| timing.request_timeout = timing.renew_interval + Duration::from_millis(1)),
+            Err("request-timeout")
+        );
+        assert_eq!(
+            with(|timing| timing.lease_duration = Duration::from_millis(15_500)),
+            Err("lease-duration")
+        );
+        assert_eq!(
+            with(|timing| timing.accept_window = Duration::from_millis(5_500)),
+            Err("accept-window")
+        );
+    }
+
+    /// (R5, R6, R15) The bounds of an elector's constants that a rule rests on.
+    #[test]
+    fn the_constants_of_an_elector_are_checked_to_their_bounds() {
+        let with = |change: fn(&mut ElectorTiming)| {
+            let mut timing = ElectorTiming::default();
+            change(&mut timing);
+            timing.validate().map_err(|error| error.name)
+        };
+        for (longest, above) in [(LONGEST_LEASE, false), (LONGEST_LEASE * 2, true)] {
+            let of_lease = ElectorTiming {
+                max_lease_duration: longest,
+                ..ElectorTiming::default()
+            };
+            let of_absence = ElectorTiming {
+                absent_lease_grace: Some(longest),
+                ..ElectorTiming::default()
+            };
+            assert_eq!(of_lease.validate().is_err(), above);
+            assert_eq!(of_absence.validate().is_err(), above);
+        }
+        assert_eq!(
+            with(|timing| timing.accept_window = Duration::from_millis(5_500)),
+            Err("accept-window")
+        );
+        assert_eq!(
+            with(|timing| {
+                timing.raise_after = Duration::from_secs(4);
+            }),
+            Err("raise-after"),
+            "unmarked candidates have 5 s to answer"
+        );
+        assert_eq!(
+            with(|timing| {
+                timing.raise_after = Duration::from_secs(6);
+                timing.ack_window = Duration::from_secs(7);
+            }),
+            Err("raise-after")
+        );
+    }
 }

@@ -190,3 +190,21 @@ fn times_at_both_ends_of_the_calendar_are_no_trouble() {
     lease.as_mut().unwrap().0.record.renew_time = Some(Timestamp::MIN);
     assert_eq!(explain(lease, vec![ancient, future]).holder, Some(id("b")));
 }
+
+#[test]
+fn a_candidate_that_is_given_twice_is_taken_in_its_newest_revision() {
+    let mut newer = candidate("a", "1.1.0", None, -1);
+    newer.version = ResourceVersion(2);
+    let older = candidate("a", "", None, -1);
+    for pair in [vec![newer.clone(), older.clone()], vec![older, newer]] {
+        assert_eq!(explain(None, pair).holder, Some(id("a")));
+    }
+}
+
+#[test]
+fn a_missing_lease_of_a_foreign_strategy_is_created_and_granted_to_nobody() {
+    let mut foreign = candidate("a", "1.1.0", None, -1);
+    foreign.spec = CandidateSpec::parse("1.40.0", "1.1.0", "example.com/mine");
+    let told = explain(None, vec![foreign]);
+    assert_eq!((told.action, told.holder), (Action::Create, None));
+}
