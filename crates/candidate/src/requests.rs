@@ -163,3 +163,6 @@ pub(crate) fn candidate_outcome<T>(
         Outcome::Unknown(_) => RegistrationOutcome::Unknown,
     }
 }
+
+#[cfg(test)]
+mod tests;

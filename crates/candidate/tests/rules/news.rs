@@ -1,0 +1,110 @@
+//! What a watch tells: which news ends a term, and which calls for a read first (R10).
+
+use std::time::Duration;
+
+use elector_candidate::TermEnd;
+use elector_protocol::candidate::Loss;
+
+use crate::stage::{Stage, V1BETA1};
+use crate::{config, eventually, leader, obedient, pass, start};
+
+const GET: &str = "GET leases/web";
+
+/// An event that is older than what is known proves nothing; where it names somebody else, the Lease is read, and belief
+/// goes on.
+#[tokio::test(start_paused = true)]
+async fn old_news_of_another_holder_calls_for_a_read_and_ends_nothing() {
+    let stage = Stage::new(&[V1BETA1]).await;
+    let running = start(&stage, V1BETA1, config(), obedient);
+    running.registered().await;
+    stage.faults().freeze_watches(true);
+    stage.grant("other").await;
+    stage.grant("me").await;
+    // A read finds the grant; the watch has not told of either yet.
+    running.leads(1).await;
+    pass(500).await;
+    let late = stage.now();
+    stage.faults().freeze_watches(false);
+    pass(100).await;
+    let asked: Vec<_> = stage
+        .asked_since(late)
+        .into_iter()
+        .map(|asked| asked.what)
+        .collect();
+    assert_eq!(asked, [GET]);
+    pass(30_000).await;
+    assert!(running.guard().is_leader() && !running.is_disturbed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_cannot_be_read_calls_for_a_read() {
+    let stage = Stage::new(&[V1BETA1]).await;
+    let running = leader(&stage, V1BETA1, config(), obedient).await;
+    pass(500).await;
+    let spoilt = stage.now();
+    stage.spoil();
+    pass(100).await;
+    let asked = stage.asked_since(spoilt);
+    assert!(asked.iter().any(|asked| asked.what == GET), "{asked:?}");
+    assert!(
+        running.guard().is_leader(),
+        "nobody says that another one leads"
+    );
+    // Nobody can say either that this one does.
+    assert_eq!(running.end().await.0, TermEnd::Lost(Loss::DeadlinePassed));
+}
+
+/// A complete list that is newer than what is known, and in which the Lease is missing, is news of its deletion.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_a_list_does_not_show_is_lost_at_once() {
+    let stage = Stage::new(&[V1BETA1]).await;
+    let running = leader(&stage, V1BETA1, config(), obedient).await;
+    pass(3_500).await;
+    let renewed = stage.last("PUT leases/web");
+    stage.faults().freeze_watches(true);
+    stage.delete_lease().await;
+    stage.compact();
+    let deleted = stage.now();
+    stage.faults().break_watches();
+    let (end, at) = running.end().await;
+    assert_eq!(end, TermEnd::Lost(Loss::Deleted));
+    assert!(
+        at.since(deleted) <= Duration::from_millis(1_500),
+        "{:?}",
+        at.since(deleted)
+    );
+    assert_eq!(
+        stage.last("PUT leases/web"),
+        renewed,
+        "nothing else has told"
+    );
+}
+
+/// No death by rumour (R13): whoever deletes a leader's candidate has not taken its lease.
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_candidate_is_deleted_registers_at_once_and_leads_on() {
+    for list in [false, true] {
+        let stage = Stage::new(&[V1BETA1]).await;
+        let running = leader(&stage, V1BETA1, config(), obedient).await;
+        pass(20_000).await;
+        let before = stage.candidate(V1BETA1).await.unwrap().metadata.uid;
+        if list {
+            stage.faults().freeze_watches(true);
+        }
+        stage.delete_candidate(V1BETA1).await;
+        let deleted = stage.now();
+        if list {
+            stage.compact();
+            stage.faults().break_watches();
+        }
+        while stage.candidate(V1BETA1).await.is_none() {
+            let waited = stage.now().since(deleted);
+            let longest = if list { 1_500 } else { 20 };
+            assert!(waited <= Duration::from_millis(longest), "{waited:?}");
+            pass(1).await;
+        }
+        assert_ne!(stage.candidate(V1BETA1).await.unwrap().metadata.uid, before);
+        eventually(|| stage.now().since(deleted) > Duration::from_secs(20)).await;
+        assert!(running.guard().is_leader() && !running.is_disturbed());
+    }
+}

@@ -1,0 +1,198 @@
+//! Answers to writes of the Lease: conflicts, lost answers, refusals, and how long an attempt may take (R8, R10).
+
+use std::time::Duration;
+
+use elector_apiserver::{Fault, Rule, Verb};
+use elector_candidate::{Config, TermEnd};
+use elector_protocol::CandidateTiming;
+use elector_protocol::candidate::Loss;
+use http::StatusCode;
+
+use crate::stage::{Asked, Stage, V1BETA1};
+use crate::{config, eventually, leader, obedient, pass, seconds, start};
+
+const PUT: &str = "PUT leases/web";
+const GET: &str = "GET leases/web";
+
+/// Requests for the Lease, in their order.
+fn lease_requests(asked: &[Asked]) -> Vec<&str> {
+    let what = asked.iter().map(|asked| asked.what.as_str());
+    what.filter(|what| [PUT, GET].contains(what)).collect()
+}
+
+/// A write that was applied although its answer says otherwise.
+fn lie() -> Rule {
+    Rule::new(Fault::RefuseAfter(StatusCode::GATEWAY_TIMEOUT))
+        .verb(Verb::Update)
+        .resource("leases")
+        .times(1)
+}
+
+/// A 409 alone is not a loss (R10): the Lease is read, and where the record is one's own earlier write, belief counts
+/// from when that write was sent, and not from the attempt that met it.
+#[tokio::test(start_paused = true)]
+async fn a_conflict_with_ones_own_renewal_is_read_and_belief_counts_from_the_send_of_that_one() {
+    let stage = Stage::new(&[V1BETA1]).await;
+    let running = leader(&stage, V1BETA1, config(), obedient).await;
+    pass(1_000).await;
+    stage.faults().freeze_watches(true);
+    stage.faults().inject(lie());
+    let start = stage.now();
+    eventually(|| lease_requests(&stage.asked_since(start)).ends_with(&[GET])).await;
+    let asked = stage.asked_since(start);
+    assert_eq!(lease_requests(&asked), [PUT, PUT, GET]);
+    pass(10).await;
+    assert_eq!(
+        running.guard().deadline(),
+        Some(asked[0].at.after(seconds(10)))
+    );
+    assert!(asked[1].at.since(asked[0].at) >= Duration::from_millis(250));
+    pass(60_000).await;
+    assert!(running.guard().is_leader() && !running.is_disturbed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_with_ones_own_accept_is_read_and_belief_counts_from_the_send_of_that_one() {
+    let stage = Stage::new(&[V1BETA1]).await;
+    let running = start(&stage, V1BETA1, config(), obedient);
+    running.registered().await;
+    pass(1_000).await;
+    stage.faults().freeze_watches(true);
+    stage.faults().inject(lie());
+    let start = stage.now();
+    stage.grant("me").await;
+    // Two renewals of silence, then a read finds the grant.
+    running.leads(1).await;
+    let asked = stage.asked_since(start);
+    assert_eq!(lease_requests(&asked), [GET, PUT, PUT, GET]);
+    let accepted = asked.iter().find(|asked| asked.what == PUT).unwrap().at;
+    assert_eq!(
+        running.guard().deadline(),
+        Some(accepted.after(seconds(10)))
+    );
+    let record = stage.record().await;
+    assert_eq!(record.token, Some(running.guard().token()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_with_a_strangers_change_is_read_and_the_renewal_written_at_once() {
+    let stage = Stage::new(&[V1BETA1]).await;
+    let running = leader(&stage, V1BETA1, config(), obedient).await;
+    pass(1_000).await;
+    stage.faults().freeze_watches(true);
+    stage.label().await;
+    let start = stage.now();
+    eventually(|| lease_requests(&stage.asked_since(start)).len() == 3).await;
+    let asked = stage.asked_since(start);
+    assert_eq!(lease_requests(&asked), [PUT, GET, PUT]);
+    assert!(asked[2].at.since(asked[0].at) <= Duration::from_millis(20));
+    pass(20_000).await;
+    assert!(running.guard().is_leader() && !running.is_disturbed());
+}
+
+/// The reply to one's own write is authoritative (R10).
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_finds_no_lease_ends_the_term_at_once() {
+    let stage = Stage::new(&[V1BETA1]).await;
+    let running = leader(&stage, V1BETA1, config(), obedient).await;
+    stage.faults().freeze_watches(true);
+    stage.delete_lease().await;
+    let start = stage.now();
+    let (end, at) = running.end().await;
+    assert_eq!(end, TermEnd::Lost(Loss::Deleted));
+    assert!(at.since(start) <= Duration::from_millis(3_400));
+    // A PUT that names a uid is refused as a conflict, and the read after it finds nothing.
+    assert_eq!(lease_requests(&stage.asked_since(start)), [PUT, GET]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_is_answered_with_not_found_ends_the_term_without_a_read() {
+    let stage = Stage::new(&[V1BETA1]).await;
+    let running = leader(&stage, V1BETA1, config(), obedient).await;
+    stage.faults().freeze_watches(true);
+    let start = stage.now();
+    let rule = Rule::new(Fault::Refuse(StatusCode::NOT_FOUND)).verb(Verb::Update);
+    stage.faults().inject(rule.times(1));
+    let (end, at) = running.end().await;
+    assert_eq!(end, TermEnd::Lost(Loss::Deleted));
+    assert!(at.since(start) <= Duration::from_millis(3_400));
+    assert_eq!(lease_requests(&stage.asked_since(start)), [PUT]);
+}
+
+/// A refusal says that nothing was applied, and nothing of who holds the lease.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_is_refused_is_no_loss_and_needs_no_read() {
+    for refused in [
+        StatusCode::TOO_MANY_REQUESTS,
+        StatusCode::FORBIDDEN,
+        StatusCode::UNPROCESSABLE_ENTITY,
+    ] {
+        let stage = Stage::new(&[V1BETA1]).await;
+        let running = leader(&stage, V1BETA1, config(), obedient).await;
+        let start = stage.now();
+        let rule = Rule::new(Fault::Refuse(refused)).verb(Verb::Update);
+        stage.faults().inject(rule);
+        pass(9_000).await;
+        assert!(
+            running.guard().is_leader() && !running.is_disturbed(),
+            "{refused}"
+        );
+        let asked = stage.asked_since(start);
+        assert!(
+            lease_requests(&asked).iter().all(|what| *what == PUT),
+            "{asked:?}"
+        );
+        // 250 ms, doubling to 2 s.
+        assert!((4..=7).contains(&lease_requests(&asked).len()), "{asked:?}");
+        stage.faults().clear();
+        pass(30_000).await;
+        assert!(
+            running.guard().is_leader() && !running.is_disturbed(),
+            "{refused}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_attempt_is_given_up_after_its_own_timeout_and_repeated() {
+    let stage = Stage::new(&[V1BETA1]).await;
+    let _running = leader(&stage, V1BETA1, config(), obedient).await;
+    let start = stage.now();
+    stage.faults().partition(true);
+    eventually(|| stage.asked_since(start).len() == 3).await;
+    let asked = stage.asked_since(start);
+    assert_eq!(lease_requests(&asked), [PUT; 3]);
+    // A request timeout of 2 s, far below that of the connection, and a pause.
+    for (pair, pause) in asked.windows(2).zip([250, 500]) {
+        let apart = pair[1].at.since(pair[0].at);
+        let expected = seconds(2) + Duration::from_millis(pause);
+        assert!(
+            apart >= expected && apart < expected + Duration::from_millis(20),
+            "{apart:?}"
+        );
+    }
+}
+
+/// What was sent under a belief is not waited for beyond it: the next grant would wait with it.
+#[tokio::test(start_paused = true)]
+async fn no_attempt_outlasts_the_belief_under_which_it_was_sent() {
+    let stage = Stage::new(&[V1BETA1]).await;
+    let timing = CandidateTiming {
+        request_timeout: seconds(6),
+        ..CandidateTiming::of(seconds(30), seconds(20))
+    };
+    let config = Config { timing, ..config() };
+    let running = leader(&stage, V1BETA1, config, obedient).await;
+    let accepted = stage.last(PUT);
+    stage.slow(seconds(1_000), Duration::ZERO);
+    let (end, at) = running.end().await;
+    assert_eq!(end, TermEnd::Lost(Loss::DeadlinePassed));
+    assert_eq!(at.since(accepted), seconds(20));
+    // The third attempt was sent a moment ago.
+    assert!(at.since(stage.last(PUT)) < seconds(1));
+    stage.slow(Duration::from_millis(1), Duration::ZERO);
+    stage.grant("me").await;
+    let granted = stage.now();
+    running.leads(2).await;
+    assert!(stage.now().since(granted) <= Duration::from_millis(600));
+}

@@ -1,0 +1,228 @@
+//! How long work may take to stop, and what is left of that when the lease is lost meanwhile (R10, R12).
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use elector_api::CandidateApi;
+use elector_candidate::{AfterTerm, Config, Event, Leadership, Outcome, TermEnd};
+use elector_protocol::candidate::{Loss, StopReason};
+use elector_protocol::{CandidateTiming, Identity, Instant};
+use elector_runtime::Clock as _;
+
+use crate::stage::{Stage, V1BETA1};
+use crate::{Result, Running, config, eventually, leader, obedient, pass, seconds};
+
+/// When work that does not stop was dropped.
+type Dropped = Arc<Mutex<Option<Instant>>>;
+
+/// Tells when it is dropped.
+struct Bomb(Stage, Dropped);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        *self.1.lock().unwrap() = Some(self.0.now());
+    }
+}
+
+/// A leader whose work never stops by itself.
+async fn stubborn(stage: &Stage, config: Config) -> (Running, Dropped) {
+    let dropped = Dropped::default();
+    let (seen, at) = (stage.clone(), Arc::clone(&dropped));
+    let work = move |_: Leadership| {
+        let bomb = Bomb(seen.clone(), Arc::clone(&at));
+        async move {
+            let _bomb = bomb;
+            std::future::pending::<Result>().await
+        }
+    };
+    (leader(stage, V1BETA1, config, work).await, dropped)
+}
+
+async fn when(dropped: &Dropped) -> Instant {
+    eventually(|| dropped.lock().unwrap().is_some()).await;
+    dropped.lock().unwrap().unwrap()
+}
+
+fn graceful(grace: u64) -> Config {
+    Config {
+        grace: seconds(grace),
+        ..config()
+    }
+}
+
+/// Between the end of a belief and the first moment at which somebody else may lead lies the effect grace, W − H, and
+/// no more: the work may not outlast it, however long it may take to stop otherwise.
+#[tokio::test(start_paused = true)]
+async fn after_a_loss_the_work_is_dropped_before_anybody_else_can_lead() {
+    for (lease_duration, renew_deadline) in [(15, 10), (20, 12)] {
+        let stage = Stage::new(&[V1BETA1]).await;
+        let config = Config {
+            timing: CandidateTiming::of(seconds(lease_duration), seconds(renew_deadline)),
+            ..graceful(60)
+        };
+        let (running, dropped) = stubborn(&stage, config).await;
+        pass(7_000).await;
+        let renewed = stage.last("PUT leases/web");
+        stage.faults().partition(true);
+        let dropped = when(&dropped).await.since(renewed);
+        assert_eq!(dropped, seconds(lease_duration));
+        assert_eq!(running.end().await.0, TermEnd::Lost(Loss::DeadlinePassed));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_grace_stays_short_after_a_loss() {
+    let stage = Stage::new(&[V1BETA1]).await;
+    let (_running, dropped) = stubborn(&stage, graceful(2)).await;
+    stage.grant("other").await;
+    let taken = stage.now();
+    let dropped = when(&dropped).await.since(taken);
+    assert!(
+        dropped >= seconds(2) && dropped < Duration::from_millis(2_020),
+        "{dropped:?}"
+    );
+}
+
+/// What was granted for the drain does not grow by the loss (R12), and the loss allows no more than it ever does (R10).
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_lost_in_the_middle_of_a_drain_leaves_the_shorter_of_both_times() {
+    for (lost_after, dropped_after) in [(1, 6), (4, 9), (8, 10)] {
+        for shutdown in [true, false] {
+            let stage = Stage::new(&[V1BETA1]).await;
+            let (mut running, dropped) = stubborn(&stage, graceful(10)).await;
+            pass(500).await;
+            let asked = stage.now();
+            if shutdown {
+                running.shut_down();
+            } else {
+                stage.prefer("better").await;
+            }
+            pass(lost_after * 1_000).await;
+            stage.grant("other").await;
+            let dropped = when(&dropped).await.since(asked);
+            let expected = seconds(dropped_after);
+            assert!(
+                dropped >= expected && dropped < expected + Duration::from_millis(20),
+                "lost after {lost_after} s, dropped after {dropped:?}"
+            );
+            let by = Identity::new("other");
+            assert_eq!(
+                running.end().await.0,
+                TermEnd::Lost(Loss::Taken { by: by.clone() })
+            );
+            let lost = stage.now();
+            pass(20_000).await;
+            assert_eq!(stage.record().await.holder, by);
+            let writes = stage.asked_since(lost);
+            assert!(
+                writes.iter().all(|asked| asked.what != "PUT leases/web"),
+                "{writes:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_passes_in_the_middle_of_a_drain_ends_the_belief_and_cuts_the_drain_short()
+{
+    for shutdown in [true, false] {
+        let stage = Stage::new(&[V1BETA1]).await;
+        let (mut running, dropped) = stubborn(&stage, graceful(60)).await;
+        pass(7_000).await;
+        if shutdown {
+            running.shut_down();
+        } else {
+            stage.prefer("better").await;
+        }
+        pass(2_000).await;
+        let renewed = stage.last("PUT leases/web");
+        let guard = running.guard();
+        stage.faults().partition(true);
+        stage
+            .clock()
+            .sleep_until_holder(renewed.after(Duration::from_millis(9_990)))
+            .await;
+        assert!(guard.is_leader(), "a drain is led through");
+        stage
+            .clock()
+            .sleep_until_holder(renewed.after(seconds(10)))
+            .await;
+        assert!(!guard.is_leader());
+        assert_eq!(when(&dropped).await.since(renewed), seconds(15));
+        assert_eq!(running.end().await.0, TermEnd::Lost(Loss::DeadlinePassed));
+        // Afterwards it does nothing, not even what it was draining for.
+        stage.faults().clear();
+        pass(20_000).await;
+        assert_eq!(stage.record().await.holder, Identity::new("me"));
+    }
+}
+
+/// Work that drains may have to do something else once the lease is lost: the belief is over then.
+#[tokio::test(start_paused = true)]
+async fn work_that_drains_is_told_of_a_loss_as_well() {
+    let stage = Stage::new(&[V1BETA1]).await;
+    let reasons = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&reasons);
+    let mut running = leader(&stage, V1BETA1, config(), move |leadership: Leadership| {
+        let heard = Arc::clone(&heard);
+        async move {
+            let first = leadership.stopped().await;
+            heard.lock().unwrap().push(first);
+            while leadership.is_leader() {
+                pass(10).await;
+            }
+            let second = leadership.stopped().await;
+            heard.lock().unwrap().push(second);
+            Ok(0)
+        }
+    })
+    .await;
+    running.shut_down();
+    pass(2_000).await;
+    stage.grant("other").await;
+    eventually(|| reasons.lock().unwrap().len() == 2).await;
+    let by = Identity::new("other");
+    let lost = StopReason::Lost(Loss::Taken { by });
+    assert_eq!(
+        *reasons.lock().unwrap(),
+        [StopReason::ShutDown, lost.clone()]
+    );
+    let told = |why: &StopReason| {
+        running.count(|event| matches!(event, Event::Stopping { why: told, .. } if told == why))
+    };
+    assert_eq!((told(&StopReason::ShutDown), told(&lost)), (1, 1));
+}
+
+/// Stop, then release (R12): while anything of the work runs, the record keeps its holder, for a successor too.
+#[tokio::test(start_paused = true)]
+async fn a_successor_is_written_only_when_nothing_of_the_work_runs_any_more() {
+    let stage = Stage::new(&[V1BETA1]).await;
+    let (running, dropped) = stubborn(&stage, graceful(8)).await;
+    stage.prefer("better").await;
+    let asked = stage.now();
+    while dropped.lock().unwrap().is_none() {
+        assert_eq!(stage.record().await.holder, Identity::new("me"));
+        pass(10).await;
+    }
+    assert!(when(&dropped).await.since(asked) >= seconds(8));
+    let to = Identity::new("better").unwrap();
+    assert_eq!(running.end().await.0, TermEnd::HandedOver { to });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_to_end_with_its_term_ends_with_a_lost_one_too() {
+    let stage = Stage::new(&[V1BETA1]).await;
+    let config = Config {
+        after_term: AfterTerm::Return,
+        ..config()
+    };
+    let running = leader(&stage, CandidateApi::V1Beta1, config, obedient).await;
+    stage.grant("other").await;
+    let by = Identity::new("other");
+    let lost = TermEnd::Lost(Loss::Taken { by });
+    assert_eq!(running.outcome().await, Outcome::TermEnded(lost));
+    assert!(
+        stage.candidate(V1BETA1).await.is_none(),
+        "it leaves as after any other end"
+    );
+}
