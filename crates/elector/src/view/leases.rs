@@ -101,8 +101,9 @@ impl View {
         } else if version == known
             && let Some(entry) = self.elections.get_mut(&seen.key)
             && entry.has_candidates()
+            // Where a write failed on what is there still, the next one waits for its pause.
+            && entry.object.replace(seen.object).is_none()
         {
-            entry.object = Some(seen.object);
             self.dirty.push_back(seen.key);
         }
         Ok(())

@@ -9,6 +9,7 @@ use elector_protocol::{Candidate, CandidateSpec, LeaseRecord, LeaseSnapshot, Tim
 use super::*;
 
 mod leases;
+mod reads;
 
 struct World {
     view: View,
