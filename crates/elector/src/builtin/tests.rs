@@ -4,6 +4,8 @@ use elector_protocol::{Term, Uid};
 
 use super::*;
 
+mod past;
+
 const LONGEST: Duration = Duration::from_secs(15);
 
 /// A lock in a store, and an elector that watches it.

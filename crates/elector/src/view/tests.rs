@@ -8,6 +8,7 @@ use elector_protocol::{Candidate, CandidateSpec, LeaseRecord, LeaseSnapshot, Tim
 
 use super::*;
 
+mod areas;
 mod leases;
 mod reads;
 

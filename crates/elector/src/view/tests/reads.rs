@@ -1,6 +1,6 @@
 //! Reads of a Lease, and whether there is something new to judge after them.
 
-use super::{World, candidate, held, key, lease, time};
+use super::{World, candidate, held, lease, time};
 use crate::view::ResourceVersion;
 
 /// A write that fails is followed by a read, and repeated after a pause. Where the read showed what was known already,
