@@ -196,6 +196,8 @@ fn distance(left: Duration, right: Duration) -> i128 {
 }
 
 #[cfg(test)]
+mod suspend;
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -183,6 +183,8 @@ impl fmt::Debug for Lookout {
 }
 
 #[cfg(test)]
+mod spread;
+#[cfg(test)]
 mod tests {
     use std::borrow::Cow;
     use std::sync::Arc;
@@ -193,7 +195,7 @@ mod tests {
     use crate::request::{Cause, Target, Verb};
     use crate::testing::{Reply, Script};
 
-    const PERIOD: Duration = Duration::from_secs(30);
+    pub(super) const PERIOD: Duration = Duration::from_secs(30);
 
     fn error(code: u16) -> RequestError {
         RequestError {
@@ -212,7 +214,7 @@ mod tests {
         }
     }
 
-    fn absent() -> Reply {
+    pub(super) fn absent() -> Reply {
         Reply::Text(404, "404 page not found")
     }
 

@@ -4,6 +4,8 @@ use tokio::time::Instant;
 use super::*;
 use crate::testing::{End, Reply, Script, failure};
 
+mod versions;
+
 const LEASES: &str = "/apis/coordination.k8s.io/v1/leases?";
 const NOT_NODES: &str = "&fieldSelector=metadata.namespace%21%3Dkube-node-lease";
 

@@ -6,6 +6,8 @@ use super::*;
 use crate::outcome::OutcomeKind;
 use crate::testing::{Reply, Script, Seen, failure};
 
+mod each_request;
+
 const CONFLICT: &str = "Operation cannot be fulfilled on leases.coordination.k8s.io \"l\": the object has been modified";
 
 fn key() -> LeaseKey {

@@ -1,0 +1,19 @@
+//! Thousands of candidates may look out for one API, and all of them were started by one roll-out.
+
+use super::tests::{PERIOD, absent};
+use super::*;
+use crate::testing::Script;
+
+#[tokio::test(start_paused = true)]
+async fn those_that_start_together_do_not_ask_together() {
+    let mut times = Vec::new();
+    for seed in [0, 64, 128, 255, 256] {
+        let script = Script::new([absent()]);
+        let mut lookout = Lookout::new(script.cluster(), CandidateApi::Elector, PERIOD, seed);
+        let minute = Duration::from_secs(60);
+        assert!(tokio::time::timeout(minute, lookout.moved()).await.is_err());
+        times.push(script.seen()[0].at.as_millis());
+    }
+    // Up to a quarter of 30 s later.
+    assert_eq!(times, [30_000, 31_875, 33_750, 37_471, 30_000]);
+}

@@ -1,0 +1,102 @@
+//! What holds for every request alike: its own timeout, and one meaning for each answer.
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A bound that a caller sets is that of every request, reads and deletions too: a candidate sets what is left of its
+/// belief.
+#[tokio::test(start_paused = true)]
+async fn every_request_is_given_up_after_the_timeout_of_its_writer() {
+    for request in 0..7 {
+        let script = Script::new([]);
+        let writer = writer(&script).with_timeout(SECOND);
+        let name = Identity::new("c").unwrap();
+        let start = Instant::now();
+        let error = match request {
+            0 => writer
+                .put_lease(&judged(), &record())
+                .await
+                .error()
+                .cloned(),
+            1 => writer.post_lease(&key(), None).await.error().cloned(),
+            2 => writer.put_candidate(&candidate()).await.error().cloned(),
+            3 => writer.post_candidate(&candidate()).await.error().cloned(),
+            4 => writer.delete_candidate(&candidate()).await.error().cloned(),
+            5 => writer.read_lease(&key()).await.err(),
+            _ => writer.read_candidate("ns", &name).await.err(),
+        };
+        assert_eq!(
+            error.map(|error| error.cause),
+            Some(Cause::TimedOut(SECOND)),
+            "{request}"
+        );
+        assert_eq!(start.elapsed(), SECOND, "{request}");
+        assert_eq!(script.lines().len(), 1, "never tried twice");
+    }
+}
+
+/// An object that is gone is what a deletion was for; one that has changed is to be judged again.
+#[tokio::test(start_paused = true)]
+async fn each_answer_to_a_deletion_has_its_outcome() {
+    let deleted = || Reply::Json(200, json!({"kind": "Status", "status": "Success"}));
+    for (reply, kind) in [
+        (deleted(), OutcomeKind::Done),
+        (failure(404, "NotFound", "not found"), OutcomeKind::Gone),
+        (
+            failure(409, "Conflict", "the precondition failed"),
+            OutcomeKind::Conflict,
+        ),
+        (failure(403, "Forbidden", "no"), OutcomeKind::Refused),
+        (
+            failure(429, "TooManyRequests", "later"),
+            OutcomeKind::Refused,
+        ),
+        (failure(500, "InternalError", "etcd"), OutcomeKind::Unknown),
+        (failure(504, "Timeout", "late"), OutcomeKind::Unknown),
+        (Reply::Break, OutcomeKind::Unknown),
+        (Reply::Silence, OutcomeKind::Unknown),
+    ] {
+        let script = Script::new([reply]);
+        let writer = writer(&script);
+        let outcome = writer.delete_candidate(&candidate()).await;
+        assert_eq!(outcome.kind(), kind, "{outcome:?}");
+        let counted: Vec<_> = writer.counts().iter().collect();
+        assert_eq!(counted, [(Written::Candidate, Verb::Delete, kind, 1)]);
+        let preconditions = &script.seen()[0].body["preconditions"];
+        assert_eq!(*preconditions, json!({"uid": "u", "resourceVersion": "7"}));
+    }
+}
+
+/// Only a 404 says that there is no such object; whatever else fails says nothing of it (R10).
+#[tokio::test(start_paused = true)]
+async fn a_read_that_fails_otherwise_is_no_absence() {
+    for code in [400, 401, 403, 410, 429, 500, 504] {
+        let script = Script::new([
+            failure(code, "Reason", "why"),
+            failure(code, "Reason", "why"),
+        ]);
+        let writer = writer(&script);
+        let name = Identity::new("c").unwrap();
+        assert!(writer.read_lease(&key()).await.is_err(), "{code}");
+        assert!(writer.read_candidate("ns", &name).await.is_err(), "{code}");
+    }
+}
+
+/// What a server answers to a POST that timed out may have been made all the same (R2).
+#[tokio::test(start_paused = true)]
+async fn a_server_error_to_a_post_leaves_its_outcome_open() {
+    for (code, kind) in [
+        (400, OutcomeKind::Refused),
+        (422, OutcomeKind::Refused),
+        (429, OutcomeKind::Refused),
+        (500, OutcomeKind::Unknown),
+        (502, OutcomeKind::Unknown),
+        (503, OutcomeKind::Unknown),
+        (504, OutcomeKind::Unknown),
+    ] {
+        let script = Script::new([failure(code, "Reason", "why")]);
+        let outcome = writer(&script).post_lease(&key(), None).await;
+        assert_eq!(outcome.kind(), kind, "{code}");
+    }
+}
