@@ -141,6 +141,13 @@ fn a_live_holder_is_as_old_as_its_renewal() {
 }
 
 #[test]
+fn a_ping_of_an_expired_holder_is_explained_with_its_name() {
+    let told = explain(held("a", -20), vec![candidate("a", "1.1.0", None, -100)]);
+    assert_eq!((told.action, told.ping), (Action::Ping, vec![id("a")]));
+    assert_eq!(told.reason.to_string(), "waiting for the answer of a");
+}
+
+#[test]
 fn a_better_candidate_is_preferred_when_it_answers() {
     let told = explain(
         held("b", -3),

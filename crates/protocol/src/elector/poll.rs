@@ -118,8 +118,11 @@ impl<'a> Poll<'a> {
             }
         }
         for (_, seen) in regular.iter().filter(|(_, seen)| occasion.is_aside(seen)) {
-            if let Liveness::Asked { until } = occasion.liveness(seen, timing) {
-                self.wait(seen, until);
+            match occasion.liveness(seen, timing) {
+                Liveness::Asked { until } => self.wait(seen, until),
+                // Asked by this very step.
+                Liveness::Unasked => self.awaited.push(&seen.candidate.name),
+                Liveness::Answered | Liveness::Silent => {}
             }
         }
         if !self.awaited.is_empty() || !self.questions.is_empty() {

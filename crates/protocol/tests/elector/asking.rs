@@ -84,6 +84,30 @@ fn silent_candidates_are_reminded_when_nobody_answers() {
 }
 
 #[test]
+fn the_former_holder_is_waited_for_by_name_when_it_is_the_only_one_asked() {
+    let mut world = World::new();
+    world.lead("a", "1.1.0");
+    world.list("b", "1.2.0");
+    world.change("b", |candidate| candidate.renew = Some(Timestamp::MAX));
+    world.pass(10.0);
+    let released = world.record().released(world.wall());
+    world.lease(released);
+    let awaited = Reason::AwaitAnswer(vec![id("a")]);
+    let decision = world.step();
+    assert_eq!(
+        (decision.action, &decision.reason),
+        (Action::Ping, &awaited)
+    );
+    assert_eq!(world.ask(&decision), ["a"]);
+    let decision = world.step();
+    assert_eq!(
+        (decision.action, decision.reason),
+        (Action::Wait, awaited),
+        "the reason is the same before and after the watch brings the ping"
+    );
+}
+
+#[test]
 fn a_ping_is_the_candidates_own_time_and_one_microsecond() {
     let mut world = World::new();
     world.list("a", "1.1.0");

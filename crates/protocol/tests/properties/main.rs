@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use elector_protocol::elector::{
-    Action, Actor, Decision, Effect, Election, Move, News, PreferenceField, Settings, audit,
+    Action, Actor, Decision, Effect, Election, Move, News, PreferenceField, Reason, Settings, audit,
 };
 use elector_protocol::{
     Candidate, Contender, Identity, Instant, LeaseRecord, LeaseSnapshot, ResourceVersion, Strategy,
@@ -224,6 +224,12 @@ impl Oracle {
         if let Some(at) = decision.wake_at {
             prop_assert!(at > now, "a deadline in the past would spin: {decision:?}");
         }
+        let unnamed = match &decision.reason {
+            Reason::AwaitAnswer(names) | Reason::NobodyAnswers(names) => names.is_empty(),
+            Reason::BetterIsSilent { silent, .. } => silent.is_empty(),
+            _ => false,
+        };
+        prop_assert!(!unnamed, "a list without a name: {decision:?}");
         for effect in &decision.effects {
             match effect {
                 Effect::Create(record) => {
