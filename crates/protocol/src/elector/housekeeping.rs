@@ -2,35 +2,34 @@
 //! once in a while, the dead.
 
 use crate::elector::decision::{Action, Effect, Reason};
-use crate::elector::observation::{Liveness, Presence};
+use crate::elector::observation::{Liveness, Watched};
 use crate::elector::step::Step;
 use crate::resolution::Conflict;
 use crate::strategy::Strategy;
+use crate::time::Instant;
 
 // === impl Step ===
 
 impl Step<'_> {
     /// A strategy of somebody else: see that its Lease exists and says so, and leave the holder alone.
-    pub(super) fn serve_foreign(&mut self, strategy: Strategy) -> (Action, Reason) {
-        match &self.election.presence {
-            Presence::Absent { .. } => {
-                if !self.post(&strategy) {
-                    return (Action::Wait, Reason::AwaitCreated);
-                }
-                return (Action::Create, Reason::ForeignStrategy(strategy));
+    pub(super) fn serve_foreign(
+        &mut self,
+        lease: Result<&Watched, Instant>,
+        strategy: Strategy,
+    ) -> (Action, Reason) {
+        let Ok(watched) = lease else {
+            if !self.post(&strategy) {
+                return (Action::Wait, Reason::AwaitCreated);
             }
-            Presence::Present(watched) => {
-                let record = &watched.snapshot.record;
-                let ours = |holder| self.election.candidates.contains_key(holder);
-                let unstamped = record.strategy.as_ref() != Some(&strategy);
-                if unstamped && record.holder.as_ref().is_none_or(ours) {
-                    let next =
-                        record.preferring(record.preferred_holder.clone(), Some(strategy.clone()));
-                    self.effects
-                        .push(Effect::Write(watched.snapshot.replace(next)));
-                }
-            }
-            Presence::Unknown => {}
+            return (Action::Create, Reason::ForeignStrategy(strategy));
+        };
+        let record = &watched.snapshot.record;
+        let ours = |holder| self.election.candidates.contains_key(holder);
+        let unstamped = record.strategy.as_ref() != Some(&strategy);
+        if unstamped && record.holder.as_ref().is_none_or(ours) {
+            let next = record.preferring(record.preferred_holder.clone(), Some(strategy.clone()));
+            self.effects
+                .push(Effect::Write(watched.snapshot.replace(next)));
         }
         (Action::Leave, Reason::ForeignStrategy(strategy))
     }

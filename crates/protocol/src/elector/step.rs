@@ -41,10 +41,12 @@ impl Election {
             effects: Vec::new(),
             wake_at: None,
         };
-        let (action, reason) = step.decide();
-        if action != Action::Leave || !self.candidates.is_empty() {
-            step.keep_house();
-        }
+        let (action, reason) = match &self.presence {
+            Presence::Unknown => (Action::Wait, Reason::NotSynced),
+            Presence::Absent { since } => step.decide(Err(*since)),
+            Presence::Present(watched) => step.decide(Ok(watched)),
+        };
+        step.keep_house();
         Decision {
             action,
             effects: step.effects,
@@ -94,10 +96,8 @@ impl Election {
 // === impl Step ===
 
 impl<'a> Step<'a> {
-    fn decide(&mut self) -> (Action, Reason) {
-        if self.election.presence == Presence::Unknown {
-            return (Action::Wait, Reason::NotSynced);
-        }
+    /// Decides about a Lease, or about a name without one and since when.
+    fn decide(&mut self, lease: Result<&'a Watched, Instant>) -> (Action, Reason) {
         // S11: a lease that no candidate names is never written.
         if self.election.candidates.is_empty() {
             return (Action::Leave, Reason::NoCandidate);
@@ -111,34 +111,33 @@ impl<'a> Step<'a> {
             }
         };
         let Some(ranking) = strategy.ranking() else {
-            return self.serve_foreign(strategy);
+            return self.serve_foreign(lease, strategy);
         };
-        let incumbent = self
-            .election
-            .lease()
-            .and_then(|lease| lease.record.holder.as_ref());
+        let incumbent = lease
+            .ok()
+            .and_then(|watched| watched.snapshot.record.holder.as_ref());
         let contenders = self.election.contenders(ranking, incumbent);
         if contenders.is_empty() {
             return (Action::None, self.nobody_eligible(Some(ranking)));
         }
-        match &self.election.presence {
-            Presence::Unknown => (Action::Wait, Reason::NotSynced),
-            Presence::Absent { since } => self.create(*since, &contenders, &strategy),
-            Presence::Present(watched) => match watched.snapshot.record.occupancy() {
-                Occupancy::Held(holder) => {
-                    self.attend_held(watched, holder, ranking, &contenders, strategy)
-                }
-                Occupancy::Released => {
-                    let opening =
-                        self.opening(watched, Vacancy::Released, watched.since, watched.since);
-                    self.fill(&opening, ranking, &contenders, strategy)
-                }
-                Occupancy::Unproven => {
-                    let ready_at = self.proven_free_at(watched);
-                    let opening = self.opening(watched, Vacancy::Unheld, watched.since, ready_at);
-                    self.fill(&opening, ranking, &contenders, strategy)
-                }
-            },
+        let watched = match lease {
+            Ok(watched) => watched,
+            Err(since) => return self.create(since, &contenders, &strategy),
+        };
+        match watched.snapshot.record.occupancy() {
+            Occupancy::Held(holder) => {
+                self.attend_held(watched, holder, ranking, &contenders, strategy)
+            }
+            Occupancy::Released => {
+                let opening =
+                    self.opening(watched, Vacancy::Released, watched.since, watched.since);
+                self.fill(&opening, ranking, &contenders, strategy)
+            }
+            Occupancy::Unproven => {
+                let ready_at = self.proven_free_at(watched);
+                let opening = self.opening(watched, Vacancy::Unheld, watched.since, ready_at);
+                self.fill(&opening, ranking, &contenders, strategy)
+            }
         }
     }
 
