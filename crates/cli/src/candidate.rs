@@ -20,6 +20,7 @@ use elector_runtime::{ClientArgs, LogArgs, connect, init_logging, shutdown_signa
 
 use self::child::{Program, Spawner};
 use self::events::EventLines;
+use crate::output;
 
 /// Runs a command while it leads.
 ///
@@ -110,7 +111,7 @@ const WRONG_USAGE: u8 = 2;
 pub(crate) fn run(args: CandidateArgs) -> anyhow::Result<ExitCode> {
     // Before anything else: a flag that no cluster takes needs no cluster to be refused.
     if let Err(error) = args.check() {
-        eprintln!("error: {error:#}");
+        output::complain(format_args!("{error:#}"));
         return Ok(ExitCode::from(WRONG_USAGE));
     }
     init_logging(&args.log)?;
@@ -141,7 +142,7 @@ async fn campaign(args: CandidateArgs) -> anyhow::Result<ExitCode> {
     let lease = LeaseKey::new(namespace, args.lease.as_str());
     let config = args.config(lease, args.identity()?);
     if let Err(error) = config.validate(api) {
-        eprintln!("error: {error}");
+        output::complain(error);
         return Ok(ExitCode::from(WRONG_USAGE));
     }
     let patience = Patience::of(&config.timing, args.grace_period);

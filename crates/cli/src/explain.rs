@@ -16,6 +16,7 @@ use elector_protocol::{ElectorTiming, Timestamp};
 use elector_runtime::ClientArgs;
 
 use self::input::Objects;
+use crate::output;
 
 /// Says what the elector would do next for each lease that a candidate names, and why.
 ///
@@ -91,7 +92,7 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
     };
     objects.keep(args.namespace.as_deref(), args.lease.as_deref());
     for fault in &objects.faults {
-        eprintln!("error: {fault}");
+        output::complain(fault);
     }
     let now = args.now.unwrap_or_else(present);
     let settings = Settings {
@@ -101,7 +102,7 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
     };
     let rows = report::rows(&objects, now, &settings);
     match args.output {
-        Format::Json => report::print_json(&rows)?,
+        Format::Json => output::print_json(&rows).context("print the report")?,
         Format::Table => report::print_table(&rows)?,
     }
     if objects.faults.is_empty() {

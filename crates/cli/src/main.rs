@@ -3,6 +3,7 @@
 mod candidate;
 mod dev;
 mod explain;
+mod output;
 mod run;
 mod verify;
 
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
         Command::Shim(args) => Ok(candidate::shim::run(&args)),
     };
     done.unwrap_or_else(|error| {
-        eprintln!("error: failed to {error:#}");
+        output::complain(format_args!("failed to {error:#}"));
         ExitCode::FAILURE
     })
 }

@@ -18,6 +18,7 @@ use tokio::runtime::Builder;
 use tracing::info;
 
 use self::timing::TimingArgs;
+use crate::output;
 
 /// Elects a leader for every lease that a candidate names, until SIGTERM or SIGINT
 ///
@@ -81,7 +82,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let config = match Config::try_from(args) {
         Ok(config) => config,
         Err(error) => {
-            eprintln!("error: failed to start: {error}");
+            output::complain(format_args!("failed to start: {error}"));
             return Ok(ExitCode::from(USAGE));
         }
     };

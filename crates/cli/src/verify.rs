@@ -4,7 +4,7 @@ mod report;
 mod text;
 
 use std::collections::BTreeSet;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use elector_protocol::{LeaseKey, ResourceVersion};
 use elector_verify::{History, Limits, Reader, Roster, Times, What, verify};
 
 use self::report::{Report, Standing};
+use crate::output;
 
 /// Proves or refutes, from a recorded history, that at most one led at a time and that each change was a legal move.
 ///
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
         let (name, text) = match read(path) {
             Ok(read) => read,
             Err(error) => {
-                eprintln!("error: failed to {error:#}");
+                output::complain(format_args!("failed to {error:#}"));
                 return Ok(ExitCode::from(CANNOT_TELL));
             }
         };
@@ -88,7 +89,7 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     }
     let (history, complaints) = reader.finish();
     for complaint in &complaints {
-        eprintln!("error: {complaint}");
+        output::complain(complaint);
     }
     let roster = args.roster(&history);
     let verdict = verify(&history, &roster);
@@ -98,14 +99,14 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
         .map(|(lease, case)| Report::new(lease, case))
         .collect();
     match args.output {
-        Format::Json => print(&(serde_json::to_string_pretty(&reports)? + "\n"))?,
+        Format::Json => output::print_json(&reports).context("print the verdict")?,
         Format::Text if reports.is_empty() => {
             eprintln!("No lease of this history is named by a candidate or carries a token.");
         }
         Format::Text => {
             let mut text = text::of(&history, args.clock_tolerance, &verdict, &reports);
             text.push_str(&text::left_out(args.left_out(&history, &roster)));
-            print(&text)?;
+            output::print(&text).context("print the verdict")?;
         }
     }
     let standing = |wanted| reports.iter().any(|report| report.standing() == wanted);
@@ -177,11 +178,4 @@ fn read(path: &Path) -> anyhow::Result<(String, String)> {
     };
     // A recording that ended in the midst of a character is still one.
     Ok((name, String::from_utf8_lossy(&bytes).into_owned()))
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("print the verdict"),
-    }
 }

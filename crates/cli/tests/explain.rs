@@ -70,6 +70,63 @@ fn a_list_of_mixed_kinds_is_explained_and_bad_objects_are_named() {
 }
 
 #[test]
+fn what_a_tenant_writes_into_objects_neither_breaks_a_line_nor_reaches_the_terminal() {
+    let hostile = "\u{1b}]0;owned\u{7}\u{9b}2J\nNAMESPACE  \u{202e}x\u{2028}\u{200b}\u{7f}";
+    let mut named = candidate("a", "1.1.0");
+    named["spec"]["leaseName"] = hostile.into();
+    let mut unreadable = candidate("b", "1.1.0");
+    unreadable["spec"]["leaseName"] = json!([hostile]);
+    let mut unknown = candidate("c", "1.1.0");
+    unknown["apiVersion"] = hostile.into();
+    let lease = |name: &str| {
+        json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"holderIdentity": hostile, "preferredHolder": hostile, "leaseDurationSeconds": 15,
+                     "renewTime": "2026-11-20T05:30:01.000000Z"},
+        })
+    };
+    let objects = [
+        candidate("d", "1.1.0"),
+        lease("web"),
+        named,
+        lease(hostile),
+        unreadable,
+        unknown,
+    ];
+    let input = objects.map(|object| object.to_string()).join("\n");
+    let is_line = |line: &str| {
+        line.chars()
+            .all(|c| c.escape_debug().eq([c]) || "\"'\\".contains(c))
+    };
+    let output = explain(&["-f", "-", "--now", NOW], &input);
+    let (table, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(table.contains(r"\u{1b}]0;owned\u{7}"), "{table:?}");
+    assert!(
+        table.lines().chain(errors.lines()).all(is_line),
+        "{table:?} {errors:?}"
+    );
+    assert!(
+        errors.lines().all(|line| line.starts_with("error: ")),
+        "{errors:?}"
+    );
+    assert!(errors.contains(r"\u{1b}]0;owned\u{7}"), "{errors:?}");
+    // The head, and for each lease a line of its own and one of its candidate.
+    assert_eq!(table.lines().count(), 5, "{table:?}");
+    let output = explain(&["-f", "-", "--now", NOW, "-o", "json"], &input);
+    let document = text(&output.stdout);
+    assert!(document.lines().all(is_line), "{document:?}");
+    let rows: Value = serde_json::from_str(&document).unwrap();
+    let web = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["lease"] == "web");
+    assert_eq!(web.unwrap()["holder"], hostile, "JSON keeps exact values");
+    assert_eq!(web.unwrap()["preferredHolder"], hostile);
+}
+
+#[test]
 fn the_json_form_is_stable() {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [candidate("b", "1.2.0"), candidate("a", "1.1.0")]});
     assert_eq!(

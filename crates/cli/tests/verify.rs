@@ -385,6 +385,48 @@ fn bad_input_is_named_and_the_rest_judged() {
 }
 
 #[test]
+fn what_a_stranger_wrote_into_objects_neither_breaks_a_line_nor_reaches_the_terminal() {
+    let hostile = "\u{1b}[2J\u{9b}A\n  held: all\u{202e}\u{2028}";
+    let renamed = |documents: &mut Vec<Value>| {
+        for document in documents.iter_mut() {
+            let holder = document.pointer_mut("/object/spec/holderIdentity");
+            if let Some(holder) = holder.filter(|holder| *holder != "") {
+                *holder = format!("{}{hostile}", holder.as_str().unwrap()).into();
+            }
+        }
+    };
+    let mut documents: Vec<Value> = serde_json::Deserializer::from_str(&spoilt())
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    renamed(&mut documents);
+    let bad = json!({"type": hostile, "object": {"kind": hostile}});
+    let watch = format!("{bad}\n{}", lines(&documents));
+    let is_line = |line: &str| {
+        line.chars()
+            .all(|c| c.escape_debug().eq([c]) || "\"'\\".contains(c))
+    };
+    let output = run(&["-f", "-"], &watch);
+    let (report, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(
+        report.contains(r"\u{1b}[2J\u{9b}A\n  held: all"),
+        "{report}"
+    );
+    assert!(
+        report.lines().chain(errors.lines()).all(is_line),
+        "{report:?} {errors:?}"
+    );
+    let held = |line: &&str| line.trim_start().starts_with("held: ");
+    assert_eq!(report.lines().filter(held).count(), 1, "{report}");
+    let output = run(&["-f", "-", "-o", "json"], &watch);
+    let document = text(&output.stdout);
+    assert!(document.lines().all(is_line), "{document:?}");
+    let reports: Value = serde_json::from_str(&document).unwrap();
+    let leader = reports[0]["terms"][0]["leader"].as_str().unwrap();
+    assert!(leader.ends_with(hostile), "JSON keeps exact values");
+}
+
+#[test]
 fn what_cannot_be_told_is_said() {
     let nothing = run(&["-f", "-"], "");
     assert_eq!(nothing.status.code(), Some(2));

@@ -5,7 +5,7 @@
 //!                                     ├── Writer: put, post, delete, read ──> Outcome
 //!                                     └── candidate_api, Lookout: which LeaseCandidates, and when that changes
 //!   Clock: elector's, holder's and wall clock in one value
-//!   LogArgs ──init_logging──> stderr          shutdown_signal() ──> which one
+//!   LogArgs ──init_logging──> stderr          shutdown_signal() ──> which one          printable(text) ──> one safe line
 //!   FailureLog: what fails, in few lines
 //! ```
 //!
@@ -39,6 +39,7 @@ mod outcome;
 mod proxy;
 mod request;
 mod signals;
+mod terminal;
 #[cfg(test)]
 mod testing;
 mod watch;
@@ -53,5 +54,6 @@ pub use lookout::Lookout;
 pub use outcome::{Outcome, OutcomeKind, WriteCounts, Written};
 pub use request::{Cause, RequestError, Target, Verb};
 pub use signals::{Signal, shutdown_signal};
+pub use terminal::{printable, printable_json};
 pub use watch::{Scope, Watch, WatchEvent, WatchOptions, watch_candidates, watch_leases};
 pub use writer::Writer;

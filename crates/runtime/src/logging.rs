@@ -1,11 +1,11 @@
-//! Logs: one line per event on stderr, as text or as JSON, with Kubernetes' flags.
+//! Logs: one line per event on stderr, as text or as JSON, with Kubernetes' flags. What comes from objects is escaped.
 //!
 //! A JSON line has `ts` (milliseconds since 1970, as Kubernetes has it), `level` (`error`, `warn`, `info`, `debug`,
 //! `trace`), `msg`, `logger` (the crate and module), then the fields of the spans around it and its own, by name.
 
 use std::collections::BTreeMap;
 use std::env;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,10 +14,13 @@ use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::{JsonFields, Writer};
+use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::fmt::format::{DefaultFields, JsonFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, MakeWriter};
 use tracing_subscriber::registry::{LookupSpan, Scope};
 use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::terminal::{printable, printable_json};
 
 /// How much to log, and in which form.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
@@ -59,6 +62,9 @@ pub enum LogError {
     #[error("set up logging: {0}")]
     Installed(String),
 }
+
+/// Formats the message and the fields of a text line, which may come from anywhere.
+struct TextFields;
 
 /// Formats an event as one line of JSON.
 struct JsonLine;
@@ -131,13 +137,24 @@ impl LogArgs {
         match self.logging_format {
             LogFormat::Text => {
                 let modules = self.verbosity >= 4;
-                Box::new(builder.with_ansi(colour).with_target(modules).finish())
+                let builder = builder.with_ansi(colour).with_target(modules);
+                Box::new(builder.fmt_fields(TextFields).finish())
             }
             LogFormat::Json => {
                 let builder = builder.with_ansi(false).fmt_fields(JsonFields::new());
                 Box::new(builder.event_format(JsonLine).finish())
             }
         }
+    }
+}
+
+// === impl TextFields ===
+
+impl<'w> FormatFields<'w> for TextFields {
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'w>, fields: R) -> fmt::Result {
+        let mut text = String::new();
+        DefaultFields::new().format_fields(Writer::new(&mut text), fields)?;
+        writer.write_str(&printable(&text))
     }
 }
 
@@ -168,8 +185,9 @@ where
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let metadata = event.metadata();
+        let mut line = String::new();
         write!(
-            writer,
+            line,
             "{{\"ts\":{}.{:03},\"level\":\"{}\",\"msg\":{},\"logger\":\"{}\"",
             now.as_millis(),
             now.subsec_micros() % 1000,
@@ -184,13 +202,10 @@ where
             } else {
                 ""
             };
-            write!(
-                writer,
-                ",{}:{value}",
-                Value::from(format!("{prefix}{name}"))
-            )?;
+            write!(line, ",{}:{value}", Value::from(format!("{prefix}{name}")))?;
         }
-        writer.write_str("}\n")
+        line.push_str("}\n");
+        writer.write_str(&printable_json(&line))
     }
 }
 
@@ -304,6 +319,27 @@ mod tests {
         });
         assert_eq!(lines.len(), 1);
         assert!(lines[0].ends_with(" WARN slow lease=ns/l"), "{lines:?}");
+    }
+
+    #[test]
+    fn what_comes_from_objects_neither_breaks_a_line_nor_reaches_the_terminal() {
+        let log = || {
+            let span = tracing::info_span!("reconcile", lease = "ns/\u{1b}[2J\n");
+            let _inside = span.enter();
+            let named = "\u{9b}2J\r\nINFO \u{202e}b\u{2028}\u{7f}";
+            tracing::info!(holder = named, to = %named, why = ?named, "changed {named}");
+        };
+        let text = logged(&LogArgs::default(), None, log);
+        let json = logged(&json(), None, log);
+        for lines in [&text, &json] {
+            let [line] = &lines[..] else {
+                panic!("{lines:?}")
+            };
+            assert_eq!(printable(line), *line);
+        }
+        let value: Value = serde_json::from_str(&json[0]).unwrap();
+        assert_eq!(value["to"], "\u{9b}2J\r\nINFO \u{202e}b\u{2028}\u{7f}");
+        assert_eq!(value["lease"], "ns/\u{1b}[2J\n");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use elector_api::Rfc3339;
 use elector_candidate::Event;
 use elector_protocol::candidate::StopReason;
 use elector_protocol::{Identity, LeaseKey, Term, Timestamp, Token};
+use elector_runtime::printable_json;
 use serde::Serialize;
 
 /// Prints events as they happen, or nothing.
@@ -97,9 +98,9 @@ impl<W: Write> EventLines<W> {
             reason,
         };
         // Whoever reads may have gone; that is no reason to stop leading.
-        if let Ok(mut text) = serde_json::to_vec(&line) {
-            text.push(b'\n');
-            let _ = out.write_all(&text).and_then(|()| out.flush());
+        if let Ok(text) = serde_json::to_string(&line) {
+            let text = printable_json(&text).into_owned() + "\n";
+            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         }
     }
 }

@@ -13,6 +13,8 @@ use std::process::{Command, ExitCode};
 
 use clap::Args;
 
+use crate::output::complain;
+
 /// The hidden sub-command.
 #[derive(Debug, Args)]
 pub(crate) struct ShimArgs {
@@ -34,16 +36,16 @@ pub(crate) const NOT_FOUND: u8 = 127;
 /// Becomes the command. Returns only when it cannot.
 pub(crate) fn run(args: &ShimArgs) -> ExitCode {
     if let Err(error) = die_with(args.parent) {
-        eprintln!(
-            "error: failed to tie {:?} to its parent: {error}",
+        complain(format_args!(
+            "failed to tie {:?} to its parent: {error}",
             args.command[0]
-        );
+        ));
         return ExitCode::from(CANNOT_RUN);
     }
     let error = Command::new(&args.command[0])
         .args(&args.command[1..])
         .exec();
-    eprintln!("error: failed to run {:?}: {error}", args.command[0]);
+    complain(format_args!("failed to run {:?}: {error}", args.command[0]));
     ExitCode::from(match error.kind() {
         std::io::ErrorKind::NotFound => NOT_FOUND,
         _ => CANNOT_RUN,

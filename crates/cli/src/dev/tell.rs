@@ -4,6 +4,8 @@ use std::fmt;
 use std::io::{self, Write};
 use std::time::Instant;
 
+use elector_runtime::printable;
+
 /// Writes the story.
 #[derive(Debug)]
 pub(super) struct Teller<W> {
@@ -65,9 +67,9 @@ impl<W: Write> Teller<W> {
         self.out
     }
 
-    /// The line with each name in its colour.
+    /// The line as a terminal may show it, with each name in its colour.
     fn painted(&self, line: fmt::Arguments<'_>) -> String {
-        let line = line.to_string();
+        let line = printable(&line.to_string()).into_owned();
         if !self.colour {
             return line;
         }
@@ -108,6 +110,21 @@ mod tests {
             told(false),
             "  12.3s  green leads; blue and bluebells do not.\n         why: red, it seems\n"
         );
+    }
+
+    #[test]
+    fn what_a_stranger_wrote_stays_in_its_line_and_moves_no_cursor() {
+        for colour in [false, true] {
+            let mut tell = Teller::new(Vec::new(), colour);
+            tell.aside(format_args!(
+                "why: \u{1b}[2J\u{9b}A\n  0.0s  x leads\u{202e}"
+            ))
+            .unwrap();
+            assert_eq!(
+                String::from_utf8(tell.into_inner()).unwrap(),
+                "         why: \\u{1b}[2J\\u{9b}A\\n  0.0s  x leads\\u{202e}\n"
+            );
+        }
     }
 
     #[test]

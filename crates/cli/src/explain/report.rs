@@ -1,12 +1,12 @@
 //! The report: a table for people, JSON for programs.
 
-use std::io::Write as _;
-
+use anyhow::Context as _;
 use elector_protocol::elector::{Action, Explanation, Settings, Standing};
 use elector_protocol::{Identity, LeaseKey, Timestamp};
 use serde::Serialize;
 
 use super::input::Objects;
+use crate::output::{columns, print};
 
 /// One lease. The JSON form is stable: fields may be added, none is renamed or removed.
 #[derive(Debug, Serialize)]
@@ -69,17 +69,6 @@ pub(crate) fn rows(objects: &Objects, now: Timestamp, settings: &Settings) -> Ve
     rows.collect()
 }
 
-/// Prints the rows as a JSON array.
-///
-/// # Errors
-///
-/// When standard output cannot be written; a closed pipe is none.
-pub(crate) fn print_json(rows: &[Row]) -> anyhow::Result<()> {
-    let mut text = serde_json::to_string_pretty(rows)?;
-    text.push('\n');
-    print(&text)
-}
-
 /// Prints a kubectl-like table, a line for each lease and an indented one for each candidate.
 ///
 /// # Errors
@@ -129,7 +118,9 @@ pub(crate) fn print_table(rows: &[Row]) -> anyhow::Result<()> {
             ]);
         }
     }
-    print(&columns(&lines))
+    let mut text = columns(&lines, 3).join("\n");
+    text.push('\n');
+    print(&text).context("print the report")
 }
 
 // === impl Row ===
@@ -161,34 +152,5 @@ impl From<Standing> for CandidateRow {
             rank: standing.rank,
             reason: standing.reason,
         }
-    }
-}
-
-/// Left-aligned columns, three blanks between them, none at the end of a line.
-fn columns<const N: usize>(lines: &[[String; N]]) -> String {
-    let width = |column: usize| {
-        lines
-            .iter()
-            .map(|line| line[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let mut text = String::new();
-    for line in lines {
-        let mut row = String::new();
-        for (cell, width) in line.iter().zip(&widths) {
-            row.push_str(&format!("{cell:width$}   "));
-        }
-        text.push_str(row.trim_end());
-        text.push('\n');
-    }
-    text
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => Ok(result?),
     }
 }

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use elector_api::{Lease, Rfc3339};
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
+use elector_runtime::printable;
 use elector_verify::{Case, Finding, History, Level, Times, Verdict, What};
 
 use super::report::{Answer, Report, Term, one_leader};
+use crate::output::columns;
 
 /// How many terms are shown at each end of a long list.
 const TERMS: usize = 20;
@@ -61,7 +63,7 @@ struct Lines<'t>(&'t mut String);
 
 impl Lines<'_> {
     fn line(&mut self, line: &str) {
-        let _ = writeln!(self.0, "{}", line.trim_end());
+        let _ = writeln!(self.0, "{}", printable(line.trim_end()));
     }
 
     /// The sentence that matters most.
@@ -131,7 +133,7 @@ impl Lines<'_> {
                 rows.push(row(term));
             }
         }
-        for line in columns(&rows) {
+        for line in columns(&rows, 2) {
             self.line(&format!("  {line}"));
         }
     }
@@ -219,7 +221,7 @@ impl Lines<'_> {
             row.extend(values.into_iter().cloned());
             rows.push(row);
         }
-        for line in columns(&rows) {
+        for line in columns(&rows, 2) {
             self.line(&format!("   {line}"));
         }
     }
@@ -314,24 +316,6 @@ fn row(term: &Term) -> [String; 7] {
         term.renewals.to_string(),
         term.end.to_owned(),
     ]
-}
-
-/// Left-aligned columns, two blanks between them.
-fn columns<R: AsRef<[String]>>(rows: &[R]) -> Vec<String> {
-    let count = rows.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.as_ref().get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..count).map(width).collect();
-    let line = |row: &R| {
-        let cells = row.as_ref().iter().zip(&widths);
-        let padded: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        padded.join("  ")
-    };
-    rows.iter().map(line).collect()
 }
 
 /// A duration for people: the two largest units, and a tenth of a second below a minute.
