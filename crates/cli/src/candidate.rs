@@ -154,7 +154,10 @@ async fn campaign(args: CandidateArgs) -> anyhow::Result<ExitCode> {
         |leadership: Leadership| hold(leadership, program.clone(), spawner.clone(), patience);
     let shutdown = async {
         let signal = signal.await;
-        tracing::info!(%signal, "ending");
+        // On a thread of its own: the command is told to stop before anybody reads this line.
+        drop(tokio::task::spawn_blocking(move || {
+            tracing::info!(%signal, "ending");
+        }));
     };
     lines.start();
     let candidate =

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::process;
+use std::time::Duration;
 
 use tokio::signal::unix::{self, SignalKind};
 
@@ -33,12 +34,19 @@ pub fn shutdown_signal() -> io::Result<impl Future<Output = Signal> + Send + 'st
         // It must outlive whatever is being shut down, so nobody but the process owns it.
         tokio::spawn(async move {
             let second = signals.next().await;
-            tracing::warn!(signal = %second, "asked a second time, ending at once");
+            let said = tokio::task::spawn_blocking(move || {
+                tracing::warn!(signal = %second, "asked a second time, ending at once");
+            });
+            // At once also where nobody reads the log.
+            let _ = tokio::time::timeout(LAST_WORDS, said).await;
             process::exit(second.exit_code());
         });
         first
     })
 }
+
+/// How long the line about a second signal may take.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 struct Signals {
     interrupt: unix::Signal,
@@ -83,9 +91,9 @@ impl Signals {
 #[cfg(test)]
 mod tests {
     use std::env;
-    use std::io::{BufRead, BufReader};
+    use std::io::{BufRead, BufReader, Write as _};
     use std::process::{Child, Command, Stdio};
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use rustix::process::{Pid, Signal as Raw, kill_process};
 
@@ -103,6 +111,7 @@ mod tests {
             .enable_all()
             .build()
             .unwrap();
+        crate::init_logging(&crate::LogArgs::default()).unwrap();
         runtime.block_on(async {
             let signal = shutdown_signal().unwrap();
             println!("\nready");
@@ -112,12 +121,12 @@ mod tests {
         process::exit(99);
     }
 
-    fn signalled(first: Raw, second: Raw) -> (String, Option<i32>) {
+    fn signalled(first: Raw, second: Raw, stderr: Stdio) -> (String, Option<i32>) {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", "signals::tests::child", "--nocapture"])
             .env(CHILD, "1")
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(stderr)
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap())
@@ -130,18 +139,43 @@ mod tests {
         send(&child, first);
         let got = lines.find(|line| line.starts_with("got ")).unwrap();
         send(&child, second);
-        (got, child.wait().unwrap().code())
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let status = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status,
+                None if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                None => {
+                    child.kill().unwrap();
+                    break child.wait().unwrap();
+                }
+            }
+        };
+        (got, status.code())
     }
 
     #[test]
     fn the_first_is_named_and_the_second_ends_at_once() {
         assert_eq!(
-            signalled(Raw::TERM, Raw::INT),
+            signalled(Raw::TERM, Raw::INT, Stdio::null()),
             ("got SIGTERM".to_owned(), Some(130))
         );
         assert_eq!(
-            signalled(Raw::INT, Raw::TERM),
+            signalled(Raw::INT, Raw::TERM, Stdio::null()),
             ("got SIGINT".to_owned(), Some(143))
+        );
+    }
+
+    #[test]
+    fn the_second_ends_it_at_once_although_nobody_reads_the_log() {
+        let (_reader, writer) = io::pipe().unwrap();
+        let mut filler = writer.try_clone().unwrap();
+        // More than any pipe holds; ends with the reader.
+        std::thread::spawn(move || filler.write_all(&vec![b' '; 2 << 20]));
+        assert_eq!(
+            signalled(Raw::TERM, Raw::TERM, writer.into()),
+            ("got SIGTERM".to_owned(), Some(143))
         );
     }
 }

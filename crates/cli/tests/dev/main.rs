@@ -4,6 +4,7 @@
 
 mod kubectl;
 mod process;
+mod stalled;
 mod transcript;
 
 use std::fs;
