@@ -15,6 +15,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use crate::cluster::Cluster;
 use crate::proxy::ProxyVariables;
 use crate::request::one_line;
+use crate::secrets::{setup_failure, shown};
 
 /// Which cluster to talk to, and as whom. Flags of kubectl's names.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
@@ -115,12 +116,15 @@ enum Source {
 ///
 /// When no cluster is named, or what names it is wrong; the text says which file and what in it.
 pub async fn connect(args: &ClientArgs) -> Result<Cluster, ConnectError> {
-    let config = configuration(args, &Environment::read()).await?;
-    let url = config.cluster_url.to_string();
-    let url = url.trim_end_matches('/').to_owned();
+    open(args, &Environment::read()).await
+}
+
+async fn open(args: &ClientArgs, environment: &Environment) -> Result<Cluster, ConnectError> {
+    let config = configuration(args, environment).await?;
+    let url = shown(&config.cluster_url);
     let client = stack::client(config).map_err(|error| ConnectError::Client {
         url: url.clone(),
-        why: one_line(&error.to_string()),
+        why: setup_failure(&error),
     })?;
     Ok(Cluster::new(client, url, args.request_timeout))
 }
@@ -205,8 +209,8 @@ async fn configuration(
             Some(Ok(proxy)) => Some(proxy),
             Some(Err(error)) => {
                 return Err(ConnectError::Client {
-                    url: config.cluster_url.to_string(),
-                    why: format!("the proxy {}: {error}", proxy.unwrap_or_default()),
+                    url: shown(&config.cluster_url),
+                    why: format!("the proxy of the environment is no URL: {error}"),
                 });
             }
         };
@@ -275,6 +279,12 @@ async fn from_files(
             }
             KubeconfigError::LoadContext(name) => format!("there is no context {name:?}"),
             KubeconfigError::LoadClusterOfContext(name) => format!("there is no cluster {name:?}"),
+            KubeconfigError::ParseProxyUrl(error) if own_proxy => {
+                format!("the cluster's proxy-url is no URL: {error}")
+            }
+            KubeconfigError::ParseProxyUrl(error) => {
+                format!("the proxy of the environment is no URL: {error}")
+            }
             other => one_line(&other.to_string()),
         })
     })?;
@@ -290,6 +300,7 @@ fn unreadable(file: &Path, error: &KubeconfigError) -> ConnectError {
         file: file.display().to_string(),
         why: match error {
             KubeconfigError::ReadConfig(error, _) => error.to_string(),
+            // The lines below the first show the file around the place, secrets and all.
             other => one_line(&other.to_string()),
         },
     }

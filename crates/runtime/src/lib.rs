@@ -38,6 +38,7 @@ mod lookout;
 mod outcome;
 mod proxy;
 mod request;
+mod secrets;
 mod signals;
 mod terminal;
 #[cfg(test)]

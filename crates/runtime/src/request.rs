@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use kube::core::Status;
 
+use crate::secrets::{auth_failure_within, setup_failure};
+
 /// The verbs of the API, as RBAC names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
@@ -179,12 +181,15 @@ impl Cause {
     pub(crate) fn of(error: kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => Self::of_status(*status),
-            kube::Error::Service(error) => Self::Unreachable(innermost(&*error)),
+            kube::Error::Service(error) => match auth_failure_within(&*error) {
+                Some(why) => Self::NotSent(why),
+                None => Self::Unreachable(innermost(&*error)),
+            },
             kube::Error::HyperError(error) => Self::Unreachable(innermost(&error)),
             kube::Error::ReadEvents(error) => Self::Unreachable(innermost(&error)),
             kube::Error::SerdeError(error) => Self::Unreadable(one_line(&error.to_string())),
             kube::Error::FromUtf8(error) => Self::Unreadable(error.to_string()),
-            other => Self::NotSent(one_line(&other.to_string())),
+            other => Self::NotSent(setup_failure(&other)),
         }
     }
 
@@ -299,6 +304,23 @@ mod tests {
             assert_eq!(error.to_string(), format!("{what}{text}"));
             assert_eq!(error.may_have_been_applied(), applied, "{error}");
         }
+    }
+
+    #[test]
+    fn what_a_credential_plugin_printed_is_not_repeated() {
+        use std::os::unix::process::ExitStatusExt as _;
+
+        let failed = kube::client::AuthError::AuthExecRun {
+            cmd: "KEY=\"s3cret\" \"sh\"".into(),
+            out: Box::new(std::process::Output {
+                status: std::process::ExitStatus::from_raw(256),
+                stdout: b"token: s3cret".to_vec(),
+                stderr: b"no session\nmore".to_vec(),
+            }),
+        };
+        let cause = Cause::of(kube::Error::Service(failed.into()));
+        let expected = "the credential plugin failed with exit status: 1: no session";
+        assert_eq!(cause, Cause::NotSent(expected.into()));
     }
 
     #[test]

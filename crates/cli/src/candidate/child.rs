@@ -213,7 +213,6 @@ fn own_program() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
     use std::time::Instant;
 
     use super::*;
@@ -279,55 +278,6 @@ mod tests {
         let status = running.stop(Duration::from_millis(200)).await.unwrap();
         assert_eq!(exit_code(status), 137);
         eventually(|| members(group) == 0).await;
-    }
-
-    /// A log whose reader has stopped reading: each line waits until the other end is dropped.
-    struct Stalled(std::io::PipeWriter);
-
-    impl tracing::Subscriber for Stalled {
-        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-            true
-        }
-
-        fn event(&self, _: &tracing::Event<'_>) {
-            // More than any pipe holds.
-            let _ = (&self.0).write_all(&vec![b' '; 2 << 20]);
-        }
-
-        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-            tracing::span::Id::from_u64(1)
-        }
-
-        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-        fn enter(&self, _: &tracing::span::Id) {}
-        fn exit(&self, _: &tracing::span::Id) {}
-    }
-
-    #[test]
-    fn a_command_that_ignores_sigterm_is_killed_although_nobody_reads_the_log() {
-        let (reader, writer) = std::io::pipe().unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        let mut running = runtime.block_on(run("trap '' TERM; sleep 30 & wait"));
-        let group = group(&running);
-        runtime.block_on(eventually(|| members(group) == 2));
-        let stopping = std::thread::spawn(move || {
-            tracing::subscriber::with_default(Stalled(writer), || {
-                let runtime = tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .build()
-                    .unwrap();
-                runtime.block_on(running.stop(Duration::from_millis(200)))
-            })
-        });
-        runtime.block_on(eventually(|| members(group) == 0));
-        assert!(!stopping.is_finished(), "the log has stalled");
-        drop(reader);
-        let status = stopping.join().unwrap().unwrap();
-        assert_eq!(exit_code(status), 137);
     }
 
     #[tokio::test]

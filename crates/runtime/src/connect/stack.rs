@@ -11,6 +11,8 @@ use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::{Client, Config};
 use tower::{BoxError, ServiceBuilder};
 
+use crate::secrets::shown;
+
 /// A client without a bound for the answer of a request, not even for its head. Each call has a bound of its own
 /// (`Cluster::call`), and a list may take longer than a write, also before its first byte: API servers queue requests,
 /// and read all of a large list before they answer.
@@ -31,7 +33,7 @@ pub(super) fn client(config: Config) -> kube::Result<Client> {
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_request(|request: Request<Body>| {
-            tracing::trace!(method = %request.method(), url = %request.uri(), "requesting");
+            tracing::trace!(method = %request.method(), url = shown(request.uri()), "requesting");
             request
         })
         .map_err(BoxError::from)

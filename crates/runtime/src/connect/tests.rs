@@ -300,6 +300,87 @@ async fn each_mistake_is_one_line_with_the_file_and_the_name() {
 }
 
 #[tokio::test]
+async fn no_message_repeats_a_password_or_a_token() {
+    let directory = TempDir::new().unwrap();
+    let config = |server: &str, proxy: &str, user: &str| {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: x\n\
+             clusters:\n- name: x\n  cluster: {{server: \"{server}\", proxy-url: \"{proxy}\"}}\n\
+             users:\n- name: x\n  user: {user}\n\
+             contexts:\n- name: x\n  context: {{cluster: x, user: x}}\n"
+        )
+    };
+    let plugin = |script: &str| {
+        format!(
+            "{{exec: {{apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never, \
+             args: [-c, \"{script}\"], env: [{{name: KEY, value: s3cret}}]}}}}"
+        )
+    };
+    let failing = plugin("echo token: s3cret; echo no session >&2; exit 3");
+    let rambling = plugin("echo s3cret");
+    let plain = "{token: s3cret}";
+    let no_proxy = Environment::default();
+    let proxied = |proxy: &str| Environment {
+        proxies: ProxyVariables {
+            https_proxy: Some(proxy.to_owned()),
+            ..ProxyVariables::default()
+        },
+        ..Environment::default()
+    };
+    for (text, environment, reason) in [
+        (
+            config("https://u:s3cret@host", "", plain),
+            proxied("http://me:s3cret @proxy:3128"),
+            "connection to https://host: the proxy of the environment is no URL",
+        ),
+        (
+            config("https://host", "http://me:s3cret @proxy:3128", plain),
+            no_proxy.clone(),
+            "the cluster's proxy-url is no URL",
+        ),
+        (
+            config("https://host", "me:s3cret@proxy:3128", plain),
+            no_proxy.clone(),
+            "the proxy's URL lacks its protocol",
+        ),
+        (
+            config("https://u:s3cret@host", "ftp://me:s3cret@proxy", plain),
+            no_proxy.clone(),
+            "connection to https://host: the proxy's protocol \"ftp\" is neither",
+        ),
+        (
+            config("https://host", "", "s3cret"),
+            no_proxy.clone(),
+            "failed to parse kubeconfig YAML: ",
+        ),
+        (
+            config("https://host", "", &failing),
+            no_proxy.clone(),
+            "the credential plugin failed with exit status: 3: no session",
+        ),
+        (
+            config("https://host", "", &rambling),
+            no_proxy.clone(),
+            "the credential plugin printed no ExecCredential",
+        ),
+    ] {
+        let file = write(&directory, "k", &text);
+        let Err(error) = open(&flag(&file), &environment).await else {
+            panic!("{text}");
+        };
+        let (shown, debugged) = (error.to_string(), format!("{error:?}"));
+        assert!(shown.contains(reason), "{shown}");
+        assert!(
+            !shown.contains("s3cret") && !debugged.contains("s3cret"),
+            "{debugged}"
+        );
+    }
+    let text = config("http://u:s3cret@127.0.0.1:1", "", plain);
+    let cluster = open(&flag(&write(&directory, "k", &text)), &no_proxy).await;
+    assert_eq!(cluster.unwrap().url(), "http://127.0.0.1:1");
+}
+
+#[tokio::test]
 async fn an_unreachable_server_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
