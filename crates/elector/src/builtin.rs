@@ -152,7 +152,19 @@ impl Builtin {
             } => (now, Some(known)),
             Lock::Absent | Lock::Unknown => (now, None),
         };
-        let was_unknown = matches!(self.lock, Lock::Unknown);
+        let unknown_past = match &self.lock {
+            Lock::Unknown => true,
+            // A gap of the watch may hide a term of the built-in controller, unless this is the term from before it or
+            // a write of our own, which replaced just what we knew.
+            Lock::Absent => news == News::List,
+            Lock::Present {
+                snapshot: known, ..
+            } => {
+                let term =
+                    |of: &LeaseSnapshot| (of.uid.clone(), of.record.holder.clone(), of.record.term);
+                news == News::List && term(known) != term(&snapshot) && !self.wrote(record)
+            }
+        };
         let overwrites = replaced
             .filter(|known| known.record.holder.as_ref().is_some_and(is_stranger))
             .map(|known| self.duration_of(&known.record));
@@ -161,7 +173,9 @@ impl Builtin {
                 self.quiet_at = self.quiet_at.max(since.after(duration));
             }
             // Whom this one replaced, and when, is not known.
-            Some(_) if was_unknown => self.quiet_at = now.after(duration.max(self.longest)),
+            Some(_) if unknown_past => {
+                self.quiet_at = self.quiet_at.max(now.after(duration.max(self.longest)));
+            }
             Some(_) => {
                 if let Some(overwritten) = overwrites {
                     self.quiet_at = self.quiet_at.max(now.after(overwritten));
@@ -314,6 +328,20 @@ impl Builtin {
         };
         let held = snapshot.record.holder.as_ref() == Some(&campaign.me) && campaign.holds(now);
         held.then(|| snapshot.replace(snapshot.record.released(wall)))
+    }
+
+    /// Whether a record of the lock is one that this process sent and has not seen before.
+    fn wrote(&self, record: &LeaseRecord) -> bool {
+        match &self.mode {
+            Mode::Respect => false,
+            Mode::Replace(campaign) => {
+                record.holder.as_ref() == Some(&campaign.me)
+                    && campaign
+                        .sent
+                        .iter()
+                        .any(|(written, _)| record.renew_time == Some(*written))
+            }
+        }
     }
 
     fn duration_of(&self, record: &LeaseRecord) -> Duration {

@@ -4,6 +4,7 @@ use elector_protocol::{Term, Uid};
 
 use super::*;
 
+mod gap;
 mod past;
 
 const LONGEST: Duration = Duration::from_secs(15);
