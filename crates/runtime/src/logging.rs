@@ -133,7 +133,9 @@ impl LogArgs {
     {
         let builder = tracing_subscriber::fmt()
             .with_env_filter(filter)
-            .with_writer(writer);
+            .with_writer(writer)
+            // Where standard error is closed, its complaint about that would be a panic.
+            .log_internal_errors(false);
         match self.logging_format {
             LogFormat::Text => {
                 let modules = self.verbosity >= 4;
