@@ -1,5 +1,6 @@
 //! Finding a cluster as kubectl finds it, and connecting to it as a controller should.
 
+mod rotation;
 mod stack;
 
 use std::env;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use elector_api::parse_duration_or_seconds;
 use kube::Config;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{self, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use crate::cluster::Cluster;
 use crate::proxy::ProxyVariables;
@@ -122,10 +123,11 @@ pub async fn connect(args: &ClientArgs) -> Result<Cluster, ConnectError> {
 async fn open(args: &ClientArgs, environment: &Environment) -> Result<Cluster, ConnectError> {
     let config = configuration(args, environment).await?;
     let url = shown(&config.cluster_url);
-    let client = stack::client(config).map_err(|error| ConnectError::Client {
-        url: url.clone(),
-        why: setup_failure(&error),
-    })?;
+    let client =
+        stack::client(config, rotation::LOOK_EVERY).map_err(|error| ConnectError::Client {
+            url: url.clone(),
+            why: setup_failure(&error),
+        })?;
     Ok(Cluster::new(client, url, args.request_timeout))
 }
 
@@ -265,14 +267,21 @@ async fn from_files(
     {
         return Err(lacking(format!("there is no user {user:?}")));
     }
-    let own_proxy = has_proxy(args, &kubeconfig);
+    let cluster = chosen_cluster(args, &kubeconfig);
+    let own_proxy = cluster.is_some_and(|cluster| {
+        let proxy = cluster.proxy_url.as_deref();
+        proxy.is_some_and(|proxy| !proxy.is_empty())
+    });
+    let authority = cluster
+        .filter(|cluster| cluster.certificate_authority_data.is_none())
+        .and_then(|cluster| cluster.certificate_authority.clone());
     let options = KubeConfigOptions {
         context: args.context.clone(),
         cluster: args.cluster.clone(),
         user: args.user.clone(),
     };
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    let config = config.map_err(|error| {
+    let mut config = config.map_err(|error| {
         lacking(match error {
             KubeconfigError::CurrentContextNotSet => {
                 "it has no current context, name one with --context".to_owned()
@@ -288,6 +297,7 @@ async fn from_files(
             other => one_line(&other.to_string()),
         })
     })?;
+    config.root_cert_file = authority.map(PathBuf::from);
     Ok((config, own_proxy))
 }
 
@@ -306,7 +316,10 @@ fn unreadable(file: &Path, error: &KubeconfigError) -> ConnectError {
     }
 }
 
-fn has_proxy(args: &ClientArgs, kubeconfig: &Kubeconfig) -> bool {
+fn chosen_cluster<'k>(
+    args: &ClientArgs,
+    kubeconfig: &'k Kubeconfig,
+) -> Option<&'k config::Cluster> {
     let context = args
         .context
         .as_ref()
@@ -319,12 +332,9 @@ fn has_proxy(args: &ClientArgs, kubeconfig: &Kubeconfig) -> bool {
         .and_then(|one| one.context.as_ref())
         .map(|context| &context.cluster);
     let cluster = args.cluster.as_ref().or(named);
-    let cluster = kubeconfig
-        .clusters
-        .iter()
-        .find(|one| Some(&one.name) == cluster);
-    let proxy = cluster.and_then(|one| one.cluster.as_ref()?.proxy_url.as_deref());
-    proxy.is_some_and(|proxy| !proxy.is_empty())
+    let mut clusters = kubeconfig.clusters.iter();
+    let found = clusters.find(|one| Some(&one.name) == cluster);
+    found?.cluster.as_ref()
 }
 
 fn timeout(text: &str) -> Result<Duration, String> {

@@ -1,0 +1,264 @@
+//! A TLS server that wants client certificates and remembers them, and certificates that change.
+
+use std::path::Path;
+use std::slice;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
+};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+
+use super::super::{ClientArgs, Environment, configuration};
+use super::*;
+
+type Authority = CertifiedIssuer<'static, KeyPair>;
+
+/// A certificate and its key.
+struct Pair {
+    certificate: rcgen::Certificate,
+    key: KeyPair,
+}
+
+/// A server, and the certificate that each of its connections showed.
+#[derive(Clone)]
+struct Server {
+    port: u16,
+    shown: Arc<Mutex<Vec<CertificateDer<'static>>>>,
+    tls: Arc<Mutex<Arc<ServerConfig>>>,
+}
+
+/// Counts warnings.
+#[derive(Clone, Default)]
+struct Warnings(Arc<AtomicUsize>);
+
+/// A kubeconfig whose certificates are files beside it.
+struct Folder(TempDir);
+
+fn authority() -> Authority {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+// === impl Pair ===
+
+impl Pair {
+    fn new(authority: &Authority, usage: ExtendedKeyUsagePurpose) -> Self {
+        let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        params.extended_key_usages = vec![usage];
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, authority).unwrap();
+        Self { certificate, key }
+    }
+
+    fn client(authority: &Authority) -> Self {
+        Self::new(authority, ExtendedKeyUsagePurpose::ClientAuth)
+    }
+}
+
+// === impl Server ===
+
+impl Server {
+    async fn start(authority: &Authority) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Self {
+            port: listener.local_addr().unwrap().port(),
+            shown: Arc::default(),
+            tls: Arc::new(Mutex::new(Self::tls(authority, authority))),
+        };
+        let accepting = server.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(accepting.clone().serve(stream));
+            }
+        });
+        server
+    }
+
+    /// One authority for the server's certificate, one for those of clients.
+    fn tls(own: &Authority, clients: &Authority) -> Arc<ServerConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(clients.der().clone()).unwrap();
+        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(&provider));
+        let pair = Pair::new(own, ExtendedKeyUsagePurpose::ServerAuth);
+        let key = PrivateKeyDer::Pkcs8(pair.key.serialize_der().into());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_client_cert_verifier(verifier.build().unwrap())
+            .with_single_cert(vec![pair.certificate.der().clone()], key);
+        Arc::new(config.unwrap())
+    }
+
+    /// Answers every request; `/last` is the last one of its connection.
+    async fn serve(self, stream: TcpStream) {
+        let tls = Arc::clone(&self.tls.lock().unwrap());
+        let Ok(mut stream) = TlsAcceptor::from(tls).accept(stream).await else {
+            return;
+        };
+        let leaf = stream.get_ref().1.peer_certificates().unwrap()[0].clone();
+        self.shown.lock().unwrap().push(leaf.into_owned());
+        let mut head = Vec::new();
+        while let Ok(byte) = stream.read_u8().await {
+            head.push(byte);
+            if !head.ends_with(b"\r\n\r\n") {
+                continue;
+            }
+            let last = head.starts_with(b"GET /last ");
+            let more = if last { "connection: close\r\n" } else { "" };
+            let answer = format!("HTTP/1.1 200 OK\r\n{more}content-length: 2\r\n\r\n{{}}");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            if last {
+                let _ = stream.shutdown().await;
+                return;
+            }
+            head.clear();
+        }
+    }
+
+    fn shown(&self) -> Vec<CertificateDer<'static>> {
+        self.shown.lock().unwrap().clone()
+    }
+}
+
+// === impl Folder ===
+
+impl Folder {
+    fn new(server: &Server, authority: &Authority, pair: &Pair) -> Self {
+        let folder = Self(TempDir::new().unwrap());
+        let port = server.port;
+        folder.write(
+            "config",
+            &format!(
+                "apiVersion: v1\nkind: Config\ncurrent-context: x\n\
+                 clusters:\n- name: x\n  cluster: {{server: \"https://127.0.0.1:{port}\", certificate-authority: ca.crt}}\n\
+                 users:\n- name: x\n  user: {{client-certificate: client.crt, client-key: client.key}}\n\
+                 contexts:\n- name: x\n  context: {{cluster: x, user: x}}\n"
+            ),
+        );
+        folder.write("ca.crt", &authority.pem());
+        folder.write("client.crt", &pair.certificate.pem());
+        folder.write("client.key", &pair.key.serialize_pem());
+        folder
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path().join(name), text).unwrap();
+    }
+
+    async fn client(&self, look_every: Duration) -> Client {
+        let args = ClientArgs {
+            kubeconfig: Some(self.path().join("config")),
+            ..ClientArgs::default()
+        };
+        let config = configuration(&args, &Environment::default()).await.unwrap();
+        stack::client(config, look_every).unwrap()
+    }
+}
+
+// === impl Warnings ===
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN && metadata.target().contains("rotation")
+    }
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+async fn get(client: &Client, path: &str) -> Result<(), String> {
+    let request = Request::get(path).body(Vec::new()).unwrap();
+    match client.request_text(request).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("{error:?}")),
+    }
+}
+
+#[tokio::test]
+async fn a_rotated_client_certificate_is_shown_without_a_restart() {
+    let warnings = Warnings::default();
+    let _log = tracing::subscriber::set_default(warnings.clone());
+    let authority = authority();
+    let (old, new) = (Pair::client(&authority), Pair::client(&authority));
+    let server = Server::start(&authority).await;
+    let folder = Folder::new(&server, &authority, &old);
+    let client = folder.client(Duration::ZERO).await;
+    let (old, new_der) = (old.certificate.der(), new.certificate.der());
+
+    get(&client, "/a").await.unwrap();
+    get(&client, "/last").await.unwrap();
+    assert_eq!(server.shown(), slice::from_ref(old), "one connection");
+    folder.write("client.crt", &new.certificate.pem());
+    get(&client, "/a").await.unwrap();
+    get(&client, "/a").await.unwrap();
+    assert_eq!(
+        server.shown(),
+        [old.clone(), old.clone()],
+        "half a pair is none, a new connection shows the old one"
+    );
+    assert_eq!(warnings.0.load(Ordering::Relaxed), 1, "said once");
+    folder.write("client.key", &new.key.serialize_pem());
+    get(&client, "/a").await.unwrap();
+    assert_eq!(
+        server.shown(),
+        [old.clone(), old.clone(), new_der.clone()],
+        "also where a connection with the old one is open"
+    );
+    get(&client, "/a").await.unwrap();
+    assert_eq!(server.shown().len(), 3, "which then stays");
+}
+
+#[tokio::test]
+async fn files_are_looked_at_once_in_a_while() {
+    let authority = authority();
+    let (old, new) = (Pair::client(&authority), Pair::client(&authority));
+    let server = Server::start(&authority).await;
+    let folder = Folder::new(&server, &authority, &old);
+    let client = folder.client(Duration::from_secs(3600)).await;
+    folder.write("client.crt", &new.certificate.pem());
+    folder.write("client.key", &new.key.serialize_pem());
+    get(&client, "/a").await.unwrap();
+    assert_eq!(server.shown(), slice::from_ref(old.certificate.der()));
+}
+
+#[tokio::test]
+async fn a_rotated_authority_of_the_server_is_trusted_without_a_restart() {
+    let (before, after) = (authority(), authority());
+    let server = Server::start(&before).await;
+    let folder = Folder::new(&server, &before, &Pair::client(&before));
+    let client = folder.client(Duration::ZERO).await;
+    get(&client, "/last").await.unwrap();
+    *server.tls.lock().unwrap() = Server::tls(&after, &before);
+    folder.write("ca.crt", "half of it");
+    let error = get(&client, "/a").await.unwrap_err();
+    assert!(error.contains("InvalidCertificate"), "{error}");
+    folder.write("ca.crt", &after.pem());
+    get(&client, "/a").await.unwrap();
+}
