@@ -214,5 +214,7 @@ fn a_client_go_candidate_tells_its_whole_story() {
             "jsonpath={.spec.holderIdentity}",
         ],
     );
-    assert_eq!(said(&holder), "");
+    // Its release is one write after a read; a renewal that is still under way when it is told to stop can come between,
+    // and client-go does not try again.
+    assert!(["", "one"].contains(&said(&holder).as_str()), "{holder:?}");
 }
