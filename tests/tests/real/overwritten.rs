@@ -100,8 +100,9 @@ async fn done_to_one<'d, C>(
 fn margin(maker: Maker) -> Duration {
     match maker {
         Maker::Ours => MARGIN,
-        // It leads on for 10 s after its lease is lost, and looks every 2 to 4.4 s whether it is elected again.
-        Maker::ClientGo => MARGIN + Duration::from_secs(10),
+        // It leads on for 10 s after its lease is lost, and looks every 2 to 4.4 s whether it is elected again. Meanwhile
+        // the standby may have been elected and told to make room, which takes another 12 s at client-go's pace.
+        Maker::ClientGo => MARGIN + Duration::from_secs(10 + 12),
     }
 }
 
