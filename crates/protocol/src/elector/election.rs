@@ -57,8 +57,9 @@ pub enum PreferenceField {
     Dropped,
 }
 
-/// More failures change neither the window nor the penalty.
-const FAILURES_MAX: u8 = 6;
+/// More failures change neither the window nor the penalty: from a second, so many doublings exceed a day, the longest
+/// maximum that can be set.
+const FAILURES_MAX: u8 = 18;
 /// How long the watch may take to bring what a POST created before the POST is tried again.
 pub(super) const POST_SETTLES: Duration = Duration::from_secs(2);
 
@@ -195,14 +196,19 @@ impl Election {
 
     /// A revision of a candidate was seen.
     pub fn handle_candidate(&mut self, now: Instant, candidate: Candidate, news: News) {
+        let known = self.candidates.get(&candidate.name);
+        let known = known.map(|seen| seen.candidate.version);
+        if known == Some(candidate.version)
+            || (known > Some(candidate.version) && news != News::List)
+        {
+            return;
+        }
         if let Some(failed) = self.passed_over.get(&candidate.name)
             && (failed.uid != candidate.uid || failed.spec.as_ref() != candidate.spec.as_ref().ok())
         {
             self.passed_over.remove(&candidate.name);
         }
         match self.candidates.get_mut(&candidate.name) {
-            Some(seen) if candidate.version < seen.candidate.version && news != News::List => {}
-            Some(seen) if candidate.version == seen.candidate.version => {}
             Some(seen)
                 if candidate.uid == seen.candidate.uid
                     && candidate.version > seen.candidate.version =>

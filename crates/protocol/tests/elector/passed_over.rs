@@ -46,6 +46,20 @@ fn each_further_failure_doubles_the_time_up_to_a_quarter_of_an_hour() {
     }
 }
 
+/// (R5) The maximum that is set is reached from whatever it starts at.
+#[test]
+fn a_short_time_doubles_up_to_the_same_maximum() {
+    let mut world = failed();
+    world.settings.timing.passed_over = std::time::Duration::from_secs(10);
+    for seconds in [10, 20, 40, 80, 160, 320, 640, 900] {
+        world.keep(seconds - 1);
+        assert!(passed_over(&mut world), "before {seconds} s");
+        world.keep(1);
+        assert!(!passed_over(&mut world), "after {seconds} s");
+        in_vain(&mut world);
+    }
+}
+
 /// (R5) A hand-over is a grant that the holder writes; one that is not accepted counts like any other.
 #[test]
 fn a_hand_over_that_is_not_accepted_counts_too() {
@@ -103,6 +117,11 @@ fn a_candidate_that_only_answers_is_still_passed_over() {
     let older = ResourceVersion(1);
     world.election.handle_candidate_gone(&id("a"), Some(older));
     assert!(passed_over(&mut world), "a deletion of long ago");
+    let mut another = world.mk_candidate("a", "1.0.0");
+    another.version = older;
+    let now = world.now;
+    world.election.handle_candidate(now, another, News::Event);
+    assert!(passed_over(&mut world), "a spec of long ago");
 }
 
 /// (R5) An accept ends it, with a token or without one: client-go writes none.
