@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::AddAssign;
 
-/// How many tests passed, failed, and were left out.
+/// How many tests passed, failed, and were skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) passed: u64,
@@ -44,7 +44,7 @@ impl fmt::Display for Tally {
         write!(f, "{} passed, {} failed", self.passed, self.failed)?;
         match self.left_out {
             0 => Ok(()),
-            count => write!(f, ", {count} left out"),
+            count => write!(f, ", {count} skipped"),
         }
     }
 }
@@ -66,7 +66,7 @@ mod tests {
                 left_out: 3
             }
         );
-        assert_eq!(tally.to_string(), "176 passed, 2 failed, 3 left out");
+        assert_eq!(tally.to_string(), "176 passed, 2 failed, 3 skipped");
         assert_eq!(Tally::of_line("test a ... ok"), None);
     }
 }
