@@ -50,7 +50,7 @@ async fn an_event_that_cannot_be_read_calls_for_a_read() {
         running.guard().is_leader(),
         "nobody says that another one leads"
     );
-    // Nobody can say either that this one does.
+    // The object cannot confirm the term either, so belief ends at its deadline.
     assert_eq!(running.end().await.0, TermEnd::Lost(Loss::DeadlinePassed));
 }
 

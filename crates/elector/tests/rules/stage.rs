@@ -163,7 +163,7 @@ impl Stage {
         self.leases(namespace).get_opt(name).await.unwrap()
     }
 
-    /// Who holds a lease: nothing where there is no Lease, an empty text where nobody does.
+    /// The holder of a lease: nothing where there is no Lease, an empty text where it is unheld.
     pub(crate) async fn holder(&self, namespace: &str, name: &str) -> Option<String> {
         let lease = self.lease(namespace, name).await?;
         Some(lease.spec.holder_identity.unwrap_or_default())

@@ -23,6 +23,17 @@ fn in_vain(world: &mut World) {
     world.accept();
 }
 
+/// `a` is passed over for so many seconds, and for so many more after each further failure.
+fn assert_passed_over_for(world: &mut World, seconds: &[u64]) {
+    for seconds in seconds {
+        world.keep(seconds - 1);
+        assert!(passed_over(world), "before {seconds} s");
+        world.keep(1);
+        assert!(!passed_over(world), "after {seconds} s");
+        in_vain(world);
+    }
+}
+
 /// Whether `a`, which is the better one and answers, is passed over.
 fn passed_over(world: &mut World) -> bool {
     world.answer("a");
@@ -36,14 +47,7 @@ fn passed_over(world: &mut World) -> bool {
 /// (R5) For 1 min, doubling to 15 min, counted from the newest grant that was not accepted.
 #[test]
 fn each_further_failure_doubles_the_time_up_to_a_quarter_of_an_hour() {
-    let mut world = failed();
-    for seconds in [60, 120, 240, 480, 900, 900] {
-        world.keep(seconds - 1);
-        assert!(passed_over(&mut world), "before {seconds} s");
-        world.keep(1);
-        assert!(!passed_over(&mut world), "after {seconds} s");
-        in_vain(&mut world);
-    }
+    assert_passed_over_for(&mut failed(), &[60, 120, 240, 480, 900, 900]);
 }
 
 /// (R5) The maximum that is set is reached from whatever it starts at.
@@ -51,13 +55,7 @@ fn each_further_failure_doubles_the_time_up_to_a_quarter_of_an_hour() {
 fn a_short_time_doubles_up_to_the_same_maximum() {
     let mut world = failed();
     world.settings.timing.passed_over = std::time::Duration::from_secs(10);
-    for seconds in [10, 20, 40, 80, 160, 320, 640, 900] {
-        world.keep(seconds - 1);
-        assert!(passed_over(&mut world), "before {seconds} s");
-        world.keep(1);
-        assert!(!passed_over(&mut world), "after {seconds} s");
-        in_vain(&mut world);
-    }
+    assert_passed_over_for(&mut world, &[10, 20, 40, 80, 160, 320, 640, 900]);
 }
 
 /// (R5) A hand-over is a grant that the holder writes; one that is not accepted counts like any other.

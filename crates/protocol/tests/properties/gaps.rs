@@ -183,7 +183,7 @@ impl Scene {
         }
     }
 
-    /// Whatever the second elector may write now, the first may write too.
+    /// A grant that the second elector may write now is one that the first may write too.
     fn check(&mut self) -> Result<(), TestCaseError> {
         self.revision += 1;
         // The second candidate never holds the lease, so that nobody waits for its answer after a term of its own.

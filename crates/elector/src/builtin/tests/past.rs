@@ -30,7 +30,7 @@ fn record(holder: &str, seconds: Option<i32>, renewed: i64) -> LeaseRecord {
     }
 }
 
-/// Whom another elector replaced, and when, is not known: it may have been a moment ago. The one that was replaced
+/// The holder that another elector replaced is not known, nor when: it may have been a moment ago. The replaced one
 /// stops within the duration of its own record, and no record is longer than the longest in use.
 #[test]
 fn a_lock_that_another_elector_has_at_first_sight_is_waited_for_as_long_as_any_may_be_in_use() {
