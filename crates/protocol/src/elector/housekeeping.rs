@@ -36,6 +36,7 @@ impl Step<'_> {
 
     /// Candidates that disagree are asked whether they live: a dead one must not block the others.
     pub(super) fn ask_the_disputants(&mut self, conflict: &Conflict) {
+        let timing = &self.settings.timing;
         for seen in self.election.candidates.values() {
             let disputes = seen
                 .candidate
@@ -45,16 +46,18 @@ impl Step<'_> {
             if !disputes {
                 continue;
             }
-            match seen.liveness(self.now, None, &self.settings.timing) {
+            match seen.liveness(self.now, None, timing) {
                 Liveness::Asked { until } => self.wake(until),
                 // Once in a while is enough: those that answer go on disagreeing.
-                Liveness::Unasked
-                    if self.now.since(seen.heard) >= self.settings.timing.raise_after =>
-                {
+                Liveness::Unasked if self.now.since(seen.heard) >= timing.raise_after => {
                     self.ask(seen, seen.candidate.question());
                 }
-                Liveness::Unasked => self.wake(seen.heard.after(self.settings.timing.raise_after)),
-                Liveness::Answered | Liveness::Silent => {}
+                Liveness::Unasked => self.wake(seen.heard.after(timing.raise_after)),
+                // It counts as alive for now, and nothing else would wake this election when that is over.
+                Liveness::Answered => {
+                    self.wake(seen.heard.after(timing.raise_after.max(timing.fresh)));
+                }
+                Liveness::Silent => {}
             }
         }
     }

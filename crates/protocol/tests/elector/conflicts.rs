@@ -29,6 +29,11 @@ fn the_disputants_of_a_conflict_are_asked_after_half_a_minute_and_the_others_are
     let mut world = disputed();
     let decision = world.step();
     assert_eq!((decision.action, decision.effects.len()), (Action::Wait, 0));
+    assert_eq!(
+        decision.wake_at,
+        Some(world.now.after(Duration::from_secs(30))),
+        "also while they still count as alive: nothing else happens"
+    );
     world.pass(29.999);
     let decision = world.step();
     assert_eq!(pinged(&decision), Vec::<String>::new());
