@@ -282,11 +282,12 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_command_leaves_behind_is_killed_when_it_exits() {
-        // A shell that is told right before it waits for the long sleep would hear of it only afterwards.
-        let mut running = run("trap 'exit 0' HUP; sleep 30 & while :; do sleep 0.05; done").await;
+        // A shell that is told right before it waits for the long sleep would hear of it only afterwards. A shell cannot
+        // trap what its parent ignores, as nohup does with SIGHUP.
+        let mut running = run("trap 'exit 0' USR1; sleep 30 & while :; do sleep 0.05; done").await;
         let group = group(&running);
         eventually(|| members(group) >= 2).await;
-        rustix::process::kill_process(group, Signal::HUP).unwrap();
+        rustix::process::kill_process(group, Signal::USR1).unwrap();
         assert_eq!(exit_code(running.exit().await.unwrap()), 0);
         eventually(|| members(group) == 0).await;
     }
