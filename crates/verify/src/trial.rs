@@ -33,6 +33,8 @@ pub(crate) struct Trial<'r> {
     /// Until when the Lease may have been created before the recording began; `None` where nothing was before.
     midst: Option<Timestamp>,
     known: Option<Known>,
+    /// What strangers wrote over by something that cannot be read.
+    unread: Option<LeaseRecord>,
     answers: BTreeMap<String, Answer>,
     token: Option<TokenOfTerm>,
     /// The newest held record that was not released, also when the Lease is gone, and since when it was seen.
@@ -96,6 +98,7 @@ impl<'r> Trial<'r> {
             gaps_met: Vec::new(),
             midst: start.filter(|_| started == Beginning::Midst),
             known: None,
+            unread: None,
             answers: BTreeMap::new(),
             token: None,
             owed: None,
@@ -135,6 +138,8 @@ impl<'r> Trial<'r> {
                 // A stranger may write what nobody can read.
                 if foreign {
                     self.count(Act::Foreign);
+                    let unread = self.unread.take();
+                    self.unread = self.known.take().map(Known::own).or(unread);
                 } else {
                     self.finding(
                         at,
@@ -198,6 +203,7 @@ impl<'r> Trial<'r> {
             },
         );
         self.known = None;
+        self.unread = None;
         self.midst = None;
     }
 

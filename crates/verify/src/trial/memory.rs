@@ -16,6 +16,15 @@ pub(super) struct Known {
     pub(super) written_over: Option<LeaseRecord>,
 }
 
+// === impl Known ===
+
+impl Known {
+    /// The newest record that no stranger wrote.
+    pub(super) fn own(self) -> LeaseRecord {
+        self.written_over.unwrap_or(self.snapshot.record)
+    }
+}
+
 // === impl Trial ===
 
 impl Trial<'_> {
@@ -43,11 +52,12 @@ impl Trial<'_> {
             // Deleted, or blanked by a stranger: the holder may still believe.
             Occupancy::Unproven => {}
         }
-        let written_over = self.known.take().and_then(|known| match act {
-            Act::Foreign => Some(known.written_over.unwrap_or(known.snapshot.record)),
-            Act::Signal => known.written_over,
+        let (known, unread) = (self.known.take(), self.unread.take());
+        let written_over = match act {
+            Act::Foreign => known.map(Known::own).or(unread),
+            Act::Signal => known.and_then(|known| known.written_over),
             _ => None,
-        });
+        };
         self.known = Some(Known {
             snapshot,
             since,

@@ -204,6 +204,24 @@ fn a_holder_may_restore_its_term_after_an_elector_has_seen_to_the_signals() {
 }
 
 #[test]
+fn a_holder_may_restore_its_term_after_strangers_made_it_unreadable_first() {
+    let mut unreadable = held("a", 1, 15, 0.2, 3.3);
+    unreadable["leaseDurationSeconds"] = "soon".into();
+    let story = and_then(
+        a_leads(),
+        [
+            lease(4.0, 14, &unreadable, Some((11, 1))),
+            lease(4.2, 15, &held("a", 1, 1, 0.2, 3.3), Some((11, 1))),
+            lease(6.6, 16, &held("a", 1, 15, 0.2, 6.6), Some((11, 1))),
+        ],
+    );
+    let mut roster = super::story::roster();
+    roster.foreign(ResourceVersion(14));
+    roster.foreign(ResourceVersion(15));
+    assert_eq!(judge(&story, &roster), [""; 0]);
+}
+
+#[test]
 fn a_holder_makes_room_for_whomever_a_stranger_prefers() {
     let mut preferring = held("a", 1, 15, 0.2, 3.3);
     preferring["strategy"] = "OldestEmulationVersion".into();
