@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::slice;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rcgen::{
@@ -35,10 +34,6 @@ struct Server {
     shown: Arc<Mutex<Vec<CertificateDer<'static>>>>,
     tls: Arc<Mutex<Arc<ServerConfig>>>,
 }
-
-/// Counts warnings.
-#[derive(Clone, Default)]
-struct Warnings(Arc<AtomicUsize>);
 
 /// A kubeconfig whose certificates are files beside it.
 struct Folder(TempDir);
@@ -172,27 +167,6 @@ impl Folder {
     }
 }
 
-// === impl Warnings ===
-
-impl tracing::Subscriber for Warnings {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() == tracing::Level::WARN && metadata.target().contains("rotation")
-    }
-
-    fn event(&self, _: &tracing::Event<'_>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 async fn get(client: &Client, path: &str) -> Result<(), String> {
     let request = Request::get(path).body(Vec::new()).unwrap();
     match client.request_text(request).await {
@@ -203,8 +177,6 @@ async fn get(client: &Client, path: &str) -> Result<(), String> {
 
 #[tokio::test]
 async fn a_rotated_client_certificate_is_shown_without_a_restart() {
-    let warnings = Warnings::default();
-    let _log = tracing::subscriber::set_default(warnings.clone());
     let authority = authority();
     let (old, new) = (Pair::client(&authority), Pair::client(&authority));
     let server = Server::start(&authority).await;
@@ -223,7 +195,6 @@ async fn a_rotated_client_certificate_is_shown_without_a_restart() {
         [old.clone(), old.clone()],
         "half a pair is none, a new connection shows the old one"
     );
-    assert_eq!(warnings.0.load(Ordering::Relaxed), 1, "said once");
     folder.write("client.key", &new.key.serialize_pem());
     get(&client, "/a").await.unwrap();
     assert_eq!(
@@ -233,6 +204,27 @@ async fn a_rotated_client_certificate_is_shown_without_a_restart() {
     );
     get(&client, "/a").await.unwrap();
     assert_eq!(server.shown().len(), 3, "which then stays");
+}
+
+/// A client is made anew, or a line says that it cannot be, once for each change.
+#[test]
+fn a_change_is_found_once() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("client.crt");
+    std::fs::write(&path, "old").unwrap();
+    let mut files = Files {
+        paths: vec![path.clone()],
+        held: vec![Some(b"old".to_vec())],
+    };
+    assert!(!files.have_changed());
+    for text in ["half", "new"] {
+        std::fs::write(&path, text).unwrap();
+        assert!(files.have_changed(), "{text}");
+        assert!(!files.have_changed(), "{text}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert!(files.have_changed(), "it is gone");
+    assert!(!files.have_changed(), "it is gone");
 }
 
 #[tokio::test]
