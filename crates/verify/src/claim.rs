@@ -9,7 +9,7 @@ use crate::belief::{Belief, Voice};
 use crate::entry::between;
 use crate::history::Traces;
 use crate::roster::{Limits, Maker, Roster};
-use crate::tenure::{End, Tenure};
+use crate::term_record::{End, TermRecord};
 use crate::trial::Outcome;
 use crate::verdict::{Case, Excused, Finding, Invariant, Level, Unjudged};
 
@@ -30,7 +30,7 @@ struct Claim<'a> {
 pub(crate) struct Claims<'a> {
     lease: &'a LeaseKey,
     limits: &'a Limits,
-    terms: &'a [Tenure],
+    terms: &'a [TermRecord],
     /// The beliefs that are about this lease, with whose code they are.
     beliefs: &'a [(&'a Belief, Maker)],
     claims: Vec<Claim<'a>>,
@@ -46,7 +46,7 @@ pub(crate) fn judge(
     voice: &Voice<'_>,
     outcome: Outcome,
 ) -> Case {
-    let mut claims = Claims::new(lease, traces, roster, voice, &outcome.tenures);
+    let mut claims = Claims::new(lease, traces, roster, voice, &outcome.term_records);
     claims.founded();
     claims.given_away();
     claims.one_life();
@@ -82,7 +82,7 @@ pub(crate) fn judge(
     case.unjudged.append(&mut claims.unjudged);
     case.findings
         .sort_by_key(|finding| (finding.at, finding.after));
-    case.terms = outcome.tenures;
+    case.terms = outcome.term_records;
     case
 }
 
@@ -94,7 +94,7 @@ impl<'a> Claims<'a> {
         traces: Traces,
         roster: &'a Roster,
         voice: &'a Voice<'a>,
-        terms: &'a [Tenure],
+        terms: &'a [TermRecord],
     ) -> Self {
         let mut all = Self {
             lease,
@@ -126,22 +126,22 @@ impl<'a> Claims<'a> {
             });
         }
         let mut silent = BTreeSet::new();
-        for tenure in self.terms {
-            let Some(accepted) = tenure.accepted else {
+        for term_record in self.terms {
+            let Some(accepted) = term_record.accepted else {
                 continue;
             };
-            if traced.contains(tenure.holder.as_str()) {
+            if traced.contains(term_record.holder.as_str()) {
                 continue;
             }
-            if tenure.maker != Some(Maker::Ours) {
-                silent.insert(tenure.holder.as_str());
+            if term_record.maker != Some(Maker::Ours) {
+                silent.insert(term_record.holder.as_str());
                 continue;
             }
             self.claims.push(Claim {
-                name: &tenure.holder,
+                name: &term_record.holder,
                 maker: Maker::Ours,
                 from: accepted.at,
-                to: Some(limit(tenure, self.limits)),
+                to: Some(limit(term_record, self.limits)),
                 traced: false,
             });
         }
@@ -152,7 +152,12 @@ impl<'a> Claims<'a> {
             );
             self.missing(Invariant::S1, why);
         }
-        if self.beliefs.is_empty() && self.terms.iter().any(|tenure| tenure.accepted.is_some()) {
+        if self.beliefs.is_empty()
+            && self
+                .terms
+                .iter()
+                .any(|term_record| term_record.accepted.is_some())
+        {
             let why = "no work was traced; each leader is taken to lead from its accept to its last renewal + the \
                        renew deadline";
             self.missing(Invariant::S2, why.to_owned());
@@ -163,37 +168,40 @@ impl<'a> Claims<'a> {
     /// When a belief of which no end is known was over at the latest.
     fn latest(&self, belief: &Belief) -> Timestamp {
         let limit = self
-            .tenure_of(belief)
-            .map(|tenure| limit(tenure, self.limits));
+            .term_record_of(belief)
+            .map(|term_record| limit(term_record, self.limits));
         let end = limit.unwrap_or(belief.from).max(belief.from);
         belief.restart.map_or(end, |restart| end.min(restart))
     }
 
     /// The term that a belief is of: the newest that this holder had accepted by then.
-    fn tenure_of(&self, belief: &Belief) -> Option<&'a Tenure> {
+    fn term_record_of(&self, belief: &Belief) -> Option<&'a TermRecord> {
         let clocks = self.limits.clocks;
-        let mut accepted = self.terms.iter().rev().filter(|tenure| {
-            let by_then = tenure
-                .accepted
-                .is_some_and(|moment| match (clocks, moment.written) {
-                    // Both are times of the candidate's own clock.
-                    (Some(_), Some(written)) => written <= belief.from,
-                    _ => between(belief.from, moment.at) <= self.limits.sight,
-                });
-            by_then && tenure.holder == belief.name
+        let mut accepted = self.terms.iter().rev().filter(|term_record| {
+            let by_then =
+                term_record
+                    .accepted
+                    .is_some_and(|moment| match (clocks, moment.written) {
+                        // Both are times of the candidate's own clock.
+                        (Some(_), Some(written)) => written <= belief.from,
+                        _ => between(belief.from, moment.at) <= self.limits.sight,
+                    });
+            by_then && term_record.holder == belief.name
         });
-        accepted.find(|tenure| {
-            belief.token.is_none_or(|token| tenure.token == Some(token))
+        accepted.find(|term_record| {
+            belief
+                .token
+                .is_none_or(|token| term_record.token == Some(token))
                 && belief
                     .term
-                    .is_none_or(|term| i64::from(tenure.term.0) == term)
+                    .is_none_or(|term| i64::from(term_record.term.0) == term)
         })
     }
 
     /// S2: nobody leads before its own write on a record that names it; and ours not for longer than that allows.
     fn founded(&mut self) {
         for &(belief, maker) in self.beliefs {
-            let Some(tenure) = self.tenure_of(belief) else {
+            let Some(term_record) = self.term_record_of(belief) else {
                 let sentence = format!("{} led without having accepted", belief.name);
                 self.find(Invariant::S2, belief.from, sentence);
                 if let Some(finding) = self.findings.last_mut()
@@ -206,14 +214,14 @@ impl<'a> Claims<'a> {
             if maker == Maker::ClientGo {
                 continue;
             }
-            let (Some(to), Some(renewed)) = (belief.to, tenure.renewed) else {
+            let (Some(to), Some(renewed)) = (belief.to, term_record.renewed) else {
                 continue;
             };
             let sent = match (self.limits.clocks, renewed.written) {
                 (Some(_), Some(written)) => written,
                 _ => renewed.at,
             };
-            let limit = self.limits.work_limit(tenure.duration);
+            let limit = self.limits.work_limit(term_record.duration);
             let worked = between(sent, to);
             if worked > limit + self.limits.sight {
                 let sentence = format!(
@@ -231,22 +239,22 @@ impl<'a> Claims<'a> {
     /// S6: a term that its holder lost was not given away by its holder, however the record looks.
     fn given_away(&mut self) {
         for &(belief, maker) in self.beliefs {
-            let (Some(lost), Some(tenure), Maker::Ours) =
-                (belief.lost, self.tenure_of(belief), maker)
+            let (Some(lost), Some(term_record), Maker::Ours) =
+                (belief.lost, self.term_record_of(belief), maker)
             else {
                 continue;
             };
-            let own = match tenure.end {
+            let own = match term_record.end {
                 End::Released => "released",
                 End::HandedOver => "handed over",
                 End::Lasts | End::Replaced | End::Overwritten | End::Deleted | End::Unseen => {
                     continue;
                 }
             };
-            let version = tenure.ended.map(|moment| moment.version);
+            let version = term_record.ended.map(|moment| moment.version);
             let sentence = format!(
                 "term {} of {} was {own} by somebody else: it says that it lost the lease while it worked",
-                tenure.term, belief.name
+                term_record.term, belief.name
             );
             self.find(Invariant::S6, lost, sentence);
             if let Some(finding) = self.findings.last_mut() {
@@ -359,14 +367,14 @@ impl<'a> Claims<'a> {
 }
 
 /// When the belief of a term was over at the latest, told from the Lease.
-fn limit(tenure: &Tenure, limits: &Limits) -> Timestamp {
-    let renewed = tenure.renewed.unwrap_or(tenure.granted).at;
-    let lasts = limits.belief(tenure.duration);
+fn limit(term_record: &TermRecord, limits: &Limits) -> Timestamp {
+    let renewed = term_record.renewed.unwrap_or(term_record.granted).at;
+    let lasts = limits.belief(term_record.duration);
     let limit = i64::try_from(lasts.as_micros())
         .ok()
         .and_then(|lasts| Timestamp::from_micros(renewed.as_micros().saturating_add(lasts)))
         .unwrap_or(Timestamp::MAX);
-    match (&tenure.end, tenure.ended) {
+    match (&term_record.end, term_record.ended) {
         // It stopped before it wrote that (R12), or may have.
         (End::HandedOver | End::Released | End::Unseen, Some(ended)) => limit.min(ended.at),
         _ => limit,

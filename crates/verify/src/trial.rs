@@ -17,7 +17,7 @@ use self::rules::Fault;
 use crate::entry::between;
 use crate::history::{Beginning, History};
 use crate::roster::{Maker, Roster};
-use crate::tenure::{End, Moment, Tenure, Tenures, longest_gap};
+use crate::term_record::{End, Moment, TermRecord, TermRecords, longest_gap};
 use crate::verdict::{Act, Extent, Finding, Invariant, Unjudged};
 
 /// The result of judging one Lease's revisions one after the other.
@@ -39,7 +39,7 @@ pub(crate) struct Trial<'r> {
     token: Option<TokenOfTerm>,
     /// The newest held record that was not released, also when the Lease is gone, and since when it was seen.
     owed: Option<(LeaseRecord, Option<Timestamp>)>,
-    tenures: Tenures,
+    term_records: TermRecords,
     excuses: Vec<Excuse>,
     findings: Vec<Finding>,
     unjudged: Vec<Unjudged>,
@@ -52,7 +52,7 @@ pub(crate) struct Trial<'r> {
 pub(crate) struct Outcome {
     pub(crate) findings: Vec<Finding>,
     pub(crate) unjudged: Vec<Unjudged>,
-    pub(crate) tenures: Vec<Tenure>,
+    pub(crate) term_records: Vec<TermRecord>,
     pub(crate) excuses: Vec<Excuse>,
     pub(crate) extent: Extent,
     /// The first and the last revision.
@@ -102,7 +102,7 @@ impl<'r> Trial<'r> {
             answers: BTreeMap::new(),
             token: None,
             owed: None,
-            tenures: Tenures::default(),
+            term_records: TermRecords::default(),
             excuses: Vec::new(),
             findings: Vec::new(),
             unjudged: Vec::new(),
@@ -185,7 +185,7 @@ impl<'r> Trial<'r> {
         self.count(act);
         self.excuse(act, &snapshot, at);
         self.token(&snapshot, version, at);
-        self.tenure(act, &snapshot, at);
+        self.term_record(act, &snapshot, at);
         self.remember(act, snapshot, at, midst || gap);
     }
 
@@ -194,7 +194,7 @@ impl<'r> Trial<'r> {
         self.saw(at);
         self.count(Act::Delete);
         let written = None;
-        self.tenures.end(
+        self.term_records.end(
             End::Deleted,
             Moment {
                 version,
@@ -224,18 +224,22 @@ impl<'r> Trial<'r> {
             );
             self.missing(Invariant::S3, &why);
         }
-        let tenures = self.tenures.finish();
-        let led = || tenures.iter().filter(|tenure| tenure.accepted.is_some());
+        let term_records = self.term_records.finish();
+        let led = || {
+            term_records
+                .iter()
+                .filter(|term_record| term_record.accepted.is_some())
+        };
         self.extent.terms = led().count();
         self.extent.leaders = led()
-            .map(|tenure| &tenure.holder)
+            .map(|term_record| &term_record.holder)
             .collect::<BTreeSet<_>>()
             .len();
-        self.extent.longest_gap = longest_gap(&tenures);
+        self.extent.longest_gap = longest_gap(&term_records);
         Outcome {
             findings: self.findings,
             unjudged: self.unjudged,
-            tenures,
+            term_records,
             excuses: self.excuses,
             extent: self.extent,
             seen: self.seen,
@@ -313,7 +317,7 @@ impl<'r> Trial<'r> {
         });
     }
 
-    fn tenure(&mut self, act: Act, after: &LeaseSnapshot, at: Timestamp) {
+    fn term_record(&mut self, act: Act, after: &LeaseSnapshot, at: Timestamp) {
         let moment = Moment {
             version: after.version,
             at,
@@ -327,7 +331,7 @@ impl<'r> Trial<'r> {
                 && before.record.holder == record.holder
         });
         if !goes_on {
-            self.tenures.end(
+            self.term_records.end(
                 match act {
                     Act::HandOff => End::HandedOver,
                     Act::Release => End::Released,
@@ -346,7 +350,7 @@ impl<'r> Trial<'r> {
                 Act::Create | Act::OfClientGo | Act::Take => true,
                 _ => false,
             };
-            self.tenures.held(after, moment, maker, own);
+            self.term_records.held(after, moment, maker, own);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
 
-use crate::tenure::Tenure;
+use crate::term_record::TermRecord;
 
 /// The verdict on a history, lease by lease.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +25,7 @@ pub struct Case {
     /// What this history cannot tell.
     pub unjudged: Vec<Unjudged>,
     /// The terms, in the order of time.
-    pub terms: Vec<Tenure>,
+    pub terms: Vec<TermRecord>,
     /// What was looked at.
     pub extent: Extent,
 }

@@ -2,7 +2,7 @@
 
 use elector_api::Rfc3339;
 use elector_protocol::{LeaseKey, Timestamp};
-use elector_verify::{Act, Case, End, Finding, Invariant, Level, Maker, Moment, Tenure};
+use elector_verify::{Act, Case, End, Finding, Invariant, Level, Maker, Moment, TermRecord};
 use serde::Serialize;
 
 /// One lease. Fields may be added, none is renamed or removed.
@@ -256,12 +256,12 @@ impl Found {
 // === impl Term ===
 
 impl Term {
-    fn new(tenure: &Tenure) -> Self {
-        let maker = tenure.maker.map(|maker| match maker {
+    fn new(term_record: &TermRecord) -> Self {
+        let maker = term_record.maker.map(|maker| match maker {
             Maker::Ours => "elector",
             Maker::ClientGo => "client-go",
         });
-        let end = match (&tenure.end, tenure.accepted) {
+        let end = match (&term_record.end, term_record.accepted) {
             (End::Lasts, _) => "leads on",
             (_, None) => "never accepted",
             (End::HandedOver, _) => "handed over",
@@ -272,14 +272,14 @@ impl Term {
             (End::Unseen, _) => "not recorded",
         };
         Self {
-            term: tenure.term.0,
-            token: tenure.token.map(|token| token.0.0),
-            leader: tenure.holder.clone(),
+            term: term_record.term.0,
+            token: term_record.token.map(|token| token.0.0),
+            leader: term_record.holder.clone(),
             maker,
-            granted: Instance::new(tenure.granted),
-            accepted: tenure.accepted.map(Instance::new),
-            last_sign: tenure.last_sign().map(Instance::new),
-            renewals: tenure.renewals,
+            granted: Instance::new(term_record.granted),
+            accepted: term_record.accepted.map(Instance::new),
+            last_sign: term_record.last_sign().map(Instance::new),
+            renewals: term_record.renewals,
             end,
         }
     }

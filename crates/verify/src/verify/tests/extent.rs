@@ -56,7 +56,13 @@ fn terms_and_moves_are_counted() {
     let ends: Vec<_> = case
         .terms
         .iter()
-        .map(|tenure| (tenure.holder.as_str(), tenure.renewals, &tenure.end))
+        .map(|term_record| {
+            (
+                term_record.holder.as_str(),
+                term_record.renewals,
+                &term_record.end,
+            )
+        })
         .collect();
     assert_eq!(ends, [("a", 1, &End::Replaced), ("b", 0, &End::Lasts)]);
 }
@@ -166,7 +172,7 @@ fn what_happened_in_a_gap_is_not_judged() {
     let ends: Vec<_> = case
         .terms
         .iter()
-        .map(|tenure| (tenure.holder.as_str(), &tenure.end))
+        .map(|term_record| (term_record.holder.as_str(), &term_record.end))
         .collect();
     assert_eq!(ends, [("a", &End::Unseen), ("b", &End::Lasts)]);
     // What a gap cannot explain is found all the same.

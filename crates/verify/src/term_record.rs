@@ -9,7 +9,7 @@ use crate::roster::Maker;
 
 /// One term: a holder under one number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tenure {
+pub struct TermRecord {
     /// The Lease object that it is a term of.
     pub uid: Uid,
     /// `spec.leaseTransitions`.
@@ -68,15 +68,15 @@ pub enum End {
 
 /// The terms so far.
 #[derive(Debug, Default)]
-pub(crate) struct Tenures {
-    done: Vec<Tenure>,
+pub(crate) struct TermRecords {
+    done: Vec<TermRecord>,
     /// Whether the newest one lasts.
     open: bool,
 }
 
-// === impl Tenure ===
+// === impl TermRecord ===
 
-impl Tenure {
+impl TermRecord {
     /// The last sign of its holder: its last renewal, or its own deed that ended the term.
     pub fn last_sign(&self) -> Option<Moment> {
         match self.end {
@@ -88,9 +88,9 @@ impl Tenure {
     }
 }
 
-// === impl Tenures ===
+// === impl TermRecords ===
 
-impl Tenures {
+impl TermRecords {
     /// A revision that names a holder; `own` where it is that holder's own write.
     pub(crate) fn held(
         &mut self,
@@ -109,23 +109,23 @@ impl Tenures {
         };
         let duration = record.duration().unwrap_or_default();
         let token = record.token.filter(|_| record.has_token());
-        if let Some(tenure) = self.current()
-            && tenure.uid == snapshot.uid
-            && tenure.term == record.term
-            && tenure.holder == holder.as_str()
+        if let Some(term_record) = self.current()
+            && term_record.uid == snapshot.uid
+            && term_record.term == record.term
+            && term_record.holder == holder.as_str()
         {
-            tenure.duration = tenure.duration.max(duration);
-            tenure.token = tenure.token.or(token);
-            let newest = tenure.renewed.unwrap_or(tenure.granted);
+            term_record.duration = term_record.duration.max(duration);
+            term_record.token = term_record.token.or(token);
+            let newest = term_record.renewed.unwrap_or(term_record.granted);
             if newest.written != moment.written {
-                tenure.renewals += usize::from(tenure.accepted.is_some());
-                tenure.accepted = tenure.accepted.or(Some(moment));
-                tenure.renewed = Some(moment);
+                term_record.renewals += usize::from(term_record.accepted.is_some());
+                term_record.accepted = term_record.accepted.or(Some(moment));
+                term_record.renewed = Some(moment);
             }
             return;
         }
         let met = own.then_some(moment);
-        self.done.push(Tenure {
+        self.done.push(TermRecord {
             uid: snapshot.uid.clone(),
             term: record.term,
             holder: holder.as_str().to_owned(),
@@ -144,28 +144,28 @@ impl Tenures {
 
     /// The newest term is over.
     pub(crate) fn end(&mut self, end: End, moment: Moment) {
-        if let Some(tenure) = self.current() {
-            tenure.end = end;
-            tenure.ended = Some(moment);
+        if let Some(term_record) = self.current() {
+            term_record.end = end;
+            term_record.ended = Some(moment);
         }
         self.open = false;
     }
 
     /// All of them.
-    pub(crate) fn finish(self) -> Vec<Tenure> {
+    pub(crate) fn finish(self) -> Vec<TermRecord> {
         self.done
     }
 
-    fn current(&mut self) -> Option<&mut Tenure> {
+    fn current(&mut self) -> Option<&mut TermRecord> {
         self.done.last_mut().filter(|_| self.open)
     }
 }
 
 /// The longest time from the last sign of a leader to the accept of the next.
-pub(crate) fn longest_gap(tenures: &[Tenure]) -> Duration {
-    let led: Vec<&Tenure> = tenures
+pub(crate) fn longest_gap(term_records: &[TermRecord]) -> Duration {
+    let led: Vec<&TermRecord> = term_records
         .iter()
-        .filter(|tenure| tenure.accepted.is_some())
+        .filter(|term_record| term_record.accepted.is_some())
         .collect();
     let gaps = led.windows(2).filter_map(|pair| {
         let (sign, next) = (pair[0].last_sign()?, pair[1].accepted?);
