@@ -68,7 +68,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             Input::Moved(_) | Input::Time => {}
         }
         if self.registration.is_withdrawn() {
-            self.tenure.handle_withdrawn();
+            self.holder.handle_withdrawn();
         }
         Ok(())
     }
@@ -81,12 +81,12 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 if let Ok(Some(lease)) = &answer {
                     self.note_lease(now, lease);
                 }
-                self.tenure.handle_read(now, read_lease(&answer));
+                self.holder.handle_read(now, read_lease(&answer));
                 self.keep_lease(now, answer.ok().flatten());
             }
             LeaseAnswer::Wrote(outcome) => {
                 self.note(now, Way::Lease, outcome.error());
-                self.tenure.handle_outcome(now, lease_outcome(&outcome));
+                self.holder.handle_outcome(now, lease_outcome(&outcome));
                 self.keep_lease(now, outcome.done());
             }
         }
@@ -134,7 +134,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 self.registration
                     .handle_outcome(now, candidate_outcome(&outcome, |()| None));
                 // The release does not wait for a server that does not delete.
-                self.tenure.handle_withdrawn();
+                self.holder.handle_withdrawn();
             }
         }
         Ok(())
@@ -152,7 +152,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             WorkEnd::Ended(value) if !work.is_told() => self.close(Finish::WorkEnded(value)),
             WorkEnd::Ended(_) | WorkEnd::Dropped => {}
         }
-        self.tenure.handle_work_stopped(now);
+        self.holder.handle_work_stopped(now);
     }
 
     fn take_lease_event(&mut self, now: Instant, event: WatchEvent<Lease>) {
@@ -164,9 +164,9 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             },
             WatchEvent::Deleted(lease) => match lease_snapshot(&lease) {
                 Some(last) => self.miss_lease(now, last.version),
-                None => self.tenure.ask_read(),
+                None => self.holder.ask_read(),
             },
-            WatchEvent::Rewound { .. } => self.tenure.ask_read(),
+            WatchEvent::Rewound { .. } => self.holder.ask_read(),
             WatchEvent::Failed(error) => self.note(now, Way::LeaseWatch, Some(&error)),
             WatchEvent::Gap { .. } => {}
             WatchEvent::Synced => self.note(now, Way::LeaseWatch, None),
@@ -177,15 +177,15 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         self.note_lease(now, &lease);
         match lease_snapshot(&lease) {
             Some(snapshot) => {
-                self.tenure.handle_event(now, LeaseEvent::Seen(snapshot));
+                self.holder.handle_event(now, LeaseEvent::Seen(snapshot));
                 self.keep_lease(now, Some(lease));
             }
-            None => self.tenure.ask_read(),
+            None => self.holder.ask_read(),
         }
     }
 
     fn miss_lease(&mut self, now: Instant, version: ResourceVersion) {
-        self.tenure.handle_event(now, LeaseEvent::Deleted(version));
+        self.holder.handle_event(now, LeaseEvent::Deleted(version));
         self.keep_lease(now, None);
     }
 
@@ -287,9 +287,9 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         }
     }
 
-    /// Keeps the object that belongs to what the tenure knows.
+    /// Keeps the object that belongs to what the holder knows.
     fn keep_lease(&mut self, now: Instant, lease: Option<Lease>) {
-        let known = self.tenure.known().map(|known| known.version);
+        let known = self.holder.known().map(|known| known.version);
         let version = |lease: &Lease| lease.snapshot().ok().map(|snapshot| snapshot.version);
         if known.is_none() {
             self.lease = None;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_api::{Lease, LeaseCandidate};
-use elector_protocol::candidate::{Effect, Registration, StopReason, Tenure, TenureConfig};
+use elector_protocol::candidate::{Effect, Holder, HolderConfig, Registration, StopReason};
 use elector_protocol::{Instant, Term, Token};
 use elector_runtime::{
     Clock, FailureLog, Lookout, Scope, Watch, WatchOptions, Writer, watch_leases,
@@ -28,7 +28,7 @@ pub(crate) struct Session<T, E> {
     pub(crate) writer: Writer,
     pub(crate) clock: Arc<dyn Clock>,
     observer: Observer,
-    pub(crate) tenure: Tenure,
+    pub(crate) holder: Holder,
     pub(crate) registration: Registration,
     /// The newest revision of the Lease as an object, which a write carries over.
     pub(crate) lease: Option<Lease>,
@@ -85,13 +85,13 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         observer: Observer,
         seed: u64,
     ) -> Self {
-        let tenure = Tenure::new(Arc::new(TenureConfig {
+        let holder = Holder::new(Arc::new(HolderConfig {
             identity: config.identity.clone(),
             timing: config.timing.clone(),
         }));
         let api = writer.candidate_api();
         Self {
-            tenure,
+            holder,
             lookout: Lookout::new(writer.cluster().clone(), api, LOOK_OUT_EVERY, seed),
             farewell_request: None,
             seed,
@@ -171,16 +171,16 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
     {
         let now = self.clock.holder();
         let silence = self.listen(now);
-        let decision = self.tenure.step(now, self.clock.wall());
+        let decision = self.holder.step(now, self.clock.wall());
         for effect in decision.effects {
             self.perform(effect, now, work);
         }
-        let belief = self.tenure.belief();
+        let belief = self.holder.belief();
         let limit = self.work.as_mut().and_then(|work| {
             work.believe(belief.map(|belief| belief.deadline));
             work.enforce(now)
         });
-        self.registration.answer(self.tenure.can_accept());
+        self.registration.answer(self.holder.can_accept());
         let registration = self.registration.step(now, self.clock.wall());
         if let Some(effect) = registration.effect {
             let timeout = self.config.timing.request_timeout;
@@ -228,7 +228,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         let silence = self.config.timing.renew_interval * 2;
         if self.heard_at.after(silence) <= now {
             self.heard_at = now;
-            self.tenure.ask_read();
+            self.holder.ask_read();
             // Electors ask for candidates when a leader is gone: their question must not be missed either.
             self.registration.ask_read();
         }
@@ -259,7 +259,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 }
             }
             Effect::Read | Effect::Write { .. } => {
-                let deadline = self.tenure.belief().map(|belief| belief.deadline);
+                let deadline = self.holder.belief().map(|belief| belief.deadline);
                 let left = deadline.map_or(Duration::MAX, |deadline| deadline.since(now));
                 let timeout = left
                     .max(SHORTEST_REQUEST)
@@ -282,7 +282,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         self.last_end = None;
         self.tell(&Event::Leading { term, token });
         let standing = Standing {
-            deadline: self.tenure.belief().map(|belief| belief.deadline),
+            deadline: self.holder.belief().map(|belief| belief.deadline),
             stop: None,
         };
         let (lease, identity) = (self.config.lease.clone(), self.config.identity.clone());
@@ -298,7 +298,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         if self.finish.is_none() || replaces {
             self.finish = Some(finish);
         }
-        self.tenure.shut_down(self.clock.holder());
+        self.holder.shut_down(self.clock.holder());
         self.registration.withdraw();
     }
 
@@ -320,7 +320,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         if self.finish.is_none() || self.work.is_some() {
             return false;
         }
-        let done = self.tenure.is_finished() && self.registration.is_withdrawn();
+        let done = self.holder.is_finished() && self.registration.is_withdrawn();
         let late = self
             .farewell
             .is_some_and(|farewell| farewell <= self.clock.holder());

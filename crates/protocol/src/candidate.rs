@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   LeaseCandidate revisions, outcomes ──> Registration ──step(now, wall)──> Create | Replace | Delete | Read
-//!   Lease revisions, outcomes, work    ──> Tenure       ──step(now, wall)──> Read | Write | Start | Stop | Ended
+//!   Lease revisions, outcomes, work    ──> Holder       ──step(now, wall)──> Read | Write | Start | Stop | Ended
 //! ```
 //!
 //! Both machines share one contract. Inputs are `handle_*` calls, which change the state and return nothing. After any
@@ -16,7 +16,7 @@ mod decision;
 mod news;
 mod registration;
 mod step;
-mod tenure;
+mod holder;
 
 #[cfg(test)]
 mod properties;
@@ -30,4 +30,4 @@ pub use registration::{
     CandidateEvent, CandidateSnapshot, Registration, RegistrationDecision, RegistrationEffect,
     RegistrationOutcome,
 };
-pub use tenure::{Belief, LeaseEvent, Outcome, ReadFailed, Tenure, TenureConfig};
+pub use holder::{Belief, LeaseEvent, Outcome, ReadFailed, Holder, HolderConfig};

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use elector_api::{Carrier, Lease, LeaseCandidate, parse_time};
 use elector_protocol::candidate::{
-    CandidateEvent, CandidateSnapshot, LeaseEvent, Outcome, ReadFailed, Registration,
-    RegistrationOutcome, Tenure, TenureConfig,
+    CandidateEvent, CandidateSnapshot, Holder, HolderConfig, LeaseEvent, Outcome, ReadFailed,
+    Registration, RegistrationOutcome,
 };
 use elector_protocol::{
     CandidateTiming, Identity, Instant, LeaseKey, LeaseRecord, LeaseSnapshot, LeaseWrite, Term,
@@ -23,7 +23,7 @@ use crate::wire;
 /// One process `me` and its lease `ns/l`.
 struct Process {
     me: Identity,
-    tenure: Tenure,
+    holder: Holder,
     registration: Registration,
     now: Instant,
     wall: Timestamp,
@@ -63,13 +63,13 @@ struct Sent {
 pub fn drive_candidate(script: &[u8]) {
     let timing = CandidateTiming::default();
     let me = wire::identity("me");
-    let config = TenureConfig {
+    let config = HolderConfig {
         identity: me.clone(),
         timing,
     };
     let mut process = Process {
         me,
-        tenure: Tenure::new(Arc::new(config)),
+        holder: Holder::new(Arc::new(config)),
         registration: Registration::new("l"),
         now: Instant::from_epoch(Duration::from_secs(1_000)),
         wall: wall(),
@@ -97,15 +97,15 @@ impl Process {
             Document::Leases(Told::Deleted(lease)) => match self.read(lease) {
                 Some((last, _)) => {
                     let deleted = LeaseEvent::Deleted(last.version);
-                    self.tenure.handle_event(self.now, deleted);
+                    self.holder.handle_event(self.now, deleted);
                 }
-                None => self.tenure.ask_read(),
+                None => self.holder.ask_read(),
             },
             Document::Leases(Told::Listed(leases)) => {
                 let ours = |lease: &Lease| lease.metadata.name.as_deref() == Some("l");
                 match leases.into_iter().find(ours) {
                     Some(lease) => self.see_lease(lease),
-                    None => self.tenure.handle_event(self.now, LeaseEvent::Absent),
+                    None => self.holder.handle_event(self.now, LeaseEvent::Absent),
                 }
             }
             Document::Candidates(Told::Seen(object, _)) => self.see_object(object),
@@ -155,15 +155,15 @@ impl Process {
             }
             "stopped" => {
                 self.working = false;
-                self.tenure.handle_work_stopped(self.now);
+                self.holder.handle_work_stopped(self.now);
             }
             "shutDown" => {
-                self.tenure.shut_down(self.now);
+                self.holder.shut_down(self.now);
                 self.registration.withdraw();
             }
-            "withdrawn" => self.tenure.handle_withdrawn(),
+            "withdrawn" => self.holder.handle_withdrawn(),
             "listen" => {
-                self.tenure.ask_read();
+                self.holder.ask_read();
                 self.registration.ask_read();
             }
             _ => {}
@@ -187,10 +187,10 @@ impl Process {
         match self.read(lease) {
             Some((snapshot, lease)) => {
                 let seen = LeaseEvent::Seen(snapshot);
-                self.tenure.handle_event(self.now, seen);
+                self.holder.handle_event(self.now, seen);
                 self.lease = Some(lease);
             }
-            None => self.tenure.ask_read(),
+            None => self.holder.ask_read(),
         }
     }
 
@@ -218,7 +218,7 @@ impl Process {
                         None => Err(ReadFailed),
                     },
                 };
-                self.tenure.handle_read(self.now, answer);
+                self.holder.handle_read(self.now, answer);
             }
             Some(Request::Write(write)) => {
                 let judged = self.judged(&write).cloned();
@@ -242,7 +242,7 @@ impl Process {
                     Some(None) => Outcome::Unknown,
                     None => Outcome::Conflict,
                 };
-                self.tenure.handle_outcome(self.now, outcome);
+                self.holder.handle_outcome(self.now, outcome);
             }
         }
     }
@@ -250,7 +250,7 @@ impl Process {
     fn fail(&mut self, how: &str) {
         match self.request.take() {
             None => {}
-            Some(Request::Read) => self.tenure.handle_read(self.now, Err(ReadFailed)),
+            Some(Request::Read) => self.holder.handle_read(self.now, Err(ReadFailed)),
             Some(Request::Write(_)) => {
                 let outcome = match how {
                     "conflict" => Outcome::Conflict,
@@ -258,7 +258,7 @@ impl Process {
                     "refused" => Outcome::Refused,
                     _ => Outcome::Unknown,
                 };
-                self.tenure.handle_outcome(self.now, outcome);
+                self.holder.handle_outcome(self.now, outcome);
             }
         }
     }

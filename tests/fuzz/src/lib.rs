@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   bytes ─ script ─> JSON documents ─ decode, validate ─> records ─ Election ─> step, standings, explain
-//!                                                                 └─ Tenure, Registration ─> step
+//!                                                                 └─ Holder, Registration ─> step
 //!     ^                                                                            │ each effect
 //!     └─ mutate (one document, one field, one letter at a time)                    v
 //!                                                             audit · back to the wire and read again · bounded

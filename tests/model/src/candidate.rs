@@ -1,9 +1,9 @@
-//! A candidate of the world: the production tenure and registration, its letters and its work.
+//! A candidate of the world: the production holder and registration, its letters and its work.
 
 use std::sync::Arc;
 
 use elector_protocol::candidate::{
-    Effect, LeaseEvent, Outcome, Registration, StopReason, Tenure, TenureConfig, WriteKind,
+    Effect, Holder, HolderConfig, LeaseEvent, Outcome, Registration, StopReason, WriteKind,
 };
 use elector_protocol::{LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering};
 
@@ -20,7 +20,7 @@ pub(super) struct Peer {
     index: usize,
     /// Which of the names it bears.
     pub(super) name: usize,
-    pub(super) tenure: Tenure,
+    pub(super) holder: Holder,
     pub(super) registration: Registration,
     /// The write under way.
     pub(super) letter: Option<Letter>,
@@ -56,11 +56,11 @@ pub(super) enum Work {
 
 impl Peer {
     /// A process that has just started.
-    pub(super) fn new(index: usize, name: usize, config: Arc<TenureConfig>) -> Self {
+    pub(super) fn new(index: usize, name: usize, config: Arc<HolderConfig>) -> Self {
         Self {
             index,
             name,
-            tenure: Tenure::new(config),
+            holder: Holder::new(config),
             registration: Registration::new("lease"),
             letter: None,
             orphans: Vec::new(),
@@ -72,7 +72,7 @@ impl Peer {
 
     /// The process dies and starts again under the same name. Its object stays, and what a new life writes into it is
     /// an answer, which may come at any time. A write that was sent may land yet.
-    pub(super) fn crash(&mut self, config: Arc<TenureConfig>, run: &Run) {
+    pub(super) fn crash(&mut self, config: Arc<HolderConfig>, run: &Run) {
         let registration = self.registration.clone();
         let mut orphans = std::mem::take(&mut self.orphans);
         if let Some(Letter::Sent(_, write)) = self.letter.take()
@@ -94,13 +94,13 @@ impl Peer {
 
     /// Whether this process believes that it leads.
     pub(super) fn believes(&self, run: &Run) -> bool {
-        (self.tenure.believes(NOW) && self.quirk.allows(&self.tenure, run))
+        (self.holder.believes(NOW) && self.quirk.allows(&self.holder, run))
             || self.quirk.believes(run)
     }
 
     /// Whether its newest news of the Lease is old.
     pub(super) fn can_look(&self, store: &Store) -> bool {
-        self.tenure.known() != store.lease.as_ref()
+        self.holder.known() != store.lease.as_ref()
     }
 
     /// Its watch delivers the Lease as it is now.
@@ -109,7 +109,7 @@ impl Peer {
             Some(lease) => LeaseEvent::Seen(self.quirk.misread(lease.clone(), run)),
             None => LeaseEvent::Deleted(store.revision),
         };
-        self.tenure.handle_event(NOW, event);
+        self.holder.handle_event(NOW, event);
         if run.shortcut == Some(Shortcut::LeadByRead) {
             self.reading = true;
         }
@@ -121,7 +121,7 @@ impl Peer {
         self.reading = false;
         let found = store.lease.clone();
         let found = found.map(|lease| self.quirk.misread(lease, run));
-        self.tenure.handle_read(NOW, Ok(found));
+        self.holder.handle_read(NOW, Ok(found));
         self.settle(run, Some(Shortcut::LeadByRead))
     }
 
@@ -135,7 +135,7 @@ impl Peer {
             Some(Letter::Dead(_)) if store.lease.is_none() => (Outcome::Gone, false),
             _ => (Outcome::Conflict, false),
         };
-        self.tenure.handle_outcome(NOW, outcome);
+        self.holder.handle_outcome(NOW, outcome);
         self.settle(run, begins.then_some(Shortcut::CountFromReply))
     }
 
@@ -146,7 +146,7 @@ impl Peer {
             Some(Letter::Landed(WriteKind::Renew, landed)) => self.quirk.give_up(&landed.record),
             _ => {}
         }
-        self.tenure.handle_outcome(NOW, Outcome::Unknown);
+        self.holder.handle_outcome(NOW, Outcome::Unknown);
         self.settle(run, None)
     }
 
@@ -165,7 +165,7 @@ impl Peer {
     pub(super) fn catch_up(&mut self, store: &Store, run: &Run) {
         self.bury(store);
         self.registration.handle_event(self.seen(store));
-        self.registration.answer(self.tenure.can_accept());
+        self.registration.answer(self.holder.can_accept());
         if run.shortcut == Some(Shortcut::ReleaseByOldRecord) {
             // It lives on old news.
             return;
@@ -176,7 +176,7 @@ impl Peer {
             .as_ref()
             .is_some_and(|lease| names_me(&lease.record));
         let granted = self
-            .tenure
+            .holder
             .known()
             .is_some_and(|known| named && names_me(&known.record) && !known.record.has_token());
         while !self.believes(run) {
@@ -221,10 +221,10 @@ impl Peer {
         let Some(Letter::Landed(_, snapshot)) = &self.letter else {
             return false;
         };
-        let mut tenure = self.tenure.clone();
-        tenure.handle_outcome(NOW, Outcome::Done(snapshot.clone()));
-        tenure.step(NOW, timestamp(FRESH));
-        tenure.believes(NOW)
+        let mut holder = self.holder.clone();
+        holder.handle_outcome(NOW, Outcome::Done(snapshot.clone()));
+        holder.step(NOW, timestamp(FRESH));
+        holder.believes(NOW)
     }
 
     /// The work has ended.
@@ -239,7 +239,7 @@ impl Peer {
         };
         // No reply counts for a holder that has stopped.
         (self.quirk.counted_from, self.quirk.late_reply) = (None, None);
-        self.tenure.handle_work_stopped(NOW);
+        self.holder.handle_work_stopped(NOW);
         self.settle(run, None)
     }
 
@@ -250,10 +250,10 @@ impl Peer {
         let lame = run.lame.is_some_and(|index| self.index == index);
         let clings = run.shortcut == Some(Shortcut::BelieveTilTold);
         let mut released_first = false;
-        for effect in self.tenure.step(NOW, timestamp(FRESH)).effects {
+        for effect in self.holder.step(NOW, timestamp(FRESH)).effects {
             match effect {
                 Effect::Read => self.reading = true,
-                Effect::Write { .. } if lame => self.tenure.handle_outcome(NOW, Outcome::Refused),
+                Effect::Write { .. } if lame => self.holder.handle_outcome(NOW, Outcome::Refused),
                 Effect::Write { kind, mut write } => {
                     self.quirk.send(&kind, &mut write, run);
                     if matches!(kind, WriteKind::Release | WriteKind::HandOff(_)) {
@@ -284,7 +284,7 @@ impl Peer {
             witnesses |= self.end_work(run);
         }
         let mine = self
-            .tenure
+            .holder
             .known()
             .is_some_and(|known| names(&known.record, self.name));
         if !mine {
@@ -297,14 +297,14 @@ impl Peer {
 
     /// Whether a step would do something.
     pub(super) fn is_due(&self) -> bool {
-        let mut tenure = self.tenure.clone();
-        !tenure.step(NOW, timestamp(FRESH)).effects.is_empty()
+        let mut holder = self.holder.clone();
+        !holder.step(NOW, timestamp(FRESH)).effects.is_empty()
     }
 }
 
 impl Renumber for Peer {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
-        self.tenure.renumber(by);
+        self.holder.renumber(by);
         self.registration.renumber(by);
         self.letter.renumber(by);
         self.orphans.renumber(by);

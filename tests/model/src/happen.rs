@@ -192,7 +192,7 @@ impl State {
         let run = &world.run;
         if run.shortcut == Some(Shortcut::ReleaseByOldRecord) {
             let peer = Rc::make_mut(&mut self.peers[index]);
-            let known = peer.tenure.known().map(|known| &known.record);
+            let known = peer.holder.known().map(|known| &known.record);
             let name = peer.name;
             let own = known.is_some_and(|record| names(record, name) && record.has_token());
             if let Some(lease) = self.store.lease.as_ref().filter(|_| own) {
@@ -278,7 +278,7 @@ impl State {
         let holder = peers.find(|peer| names(&lease.record, peer.name));
         other
             && lease.record.has_token()
-            && holder.is_some_and(|peer| peer.tenure.known().is_none())
+            && holder.is_some_and(|peer| peer.holder.known().is_none())
     }
 
     /// Tells every elector of a change of the Lease, each in its own time; `but` has heard already.

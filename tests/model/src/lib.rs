@@ -1,7 +1,7 @@
 //! The model check: every reachable state of a small world that runs the production step functions.
 //!
 //! ```text
-//!   World ── candidates: candidate::{Tenure, Registration} ─┐                         ┌─ at most one believer
+//!   World ── candidates: candidate::{Holder, Registration} ─┐                         ┌─ at most one believer
 //!         ── electors:   elector::Election                 ─┼─> Search: every state ──┼─ tokens, moves, answers
 //!         ── one Lease, its candidates' objects, letters   ─┘                         └─ a leader within reach
 //! ```

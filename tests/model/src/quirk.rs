@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::candidate::{Tenure, WriteKind};
+use elector_protocol::candidate::{Holder, WriteKind};
 use elector_protocol::{Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering};
 
 use super::misled::TICK_SECONDS;
@@ -33,15 +33,15 @@ const SHORT_BELIEF: Duration = Duration::from_secs(2);
 // === impl Quirk ===
 
 impl Quirk {
-    /// Whether a belief is there in spite of the tenure.
+    /// Whether a belief is there in spite of the holder.
     pub(super) fn believes(&self, run: &Run) -> bool {
         let lasts = |from: Instant| NOW < from.after(run.renew_deadline());
         self.clings || self.counted_from.is_some_and(lasts)
     }
 
-    /// Whether the belief of a tenure is let stand.
-    pub(super) fn allows(&self, tenure: &Tenure, run: &Run) -> bool {
-        let (Some(first), Some(belief)) = (self.shortened, tenure.belief()) else {
+    /// Whether the belief of a holder is let stand.
+    pub(super) fn allows(&self, holder: &Holder, run: &Run) -> bool {
+        let (Some(first), Some(belief)) = (self.shortened, holder.belief()) else {
             return true;
         };
         let proven = belief

@@ -16,7 +16,7 @@ use std::time::Duration;
 use elector_protocol::elector::{PreferenceField, Settings};
 use elector_protocol::{Candidate, Renumber};
 
-use self::holder::Holder;
+use self::holder::PlainHolder;
 use self::moves::{Move, possible};
 use super::elector::{Act, Watcher};
 use super::intern::{Interner, QuickMap, address};
@@ -51,7 +51,7 @@ pub(crate) enum Counts {
 pub(crate) struct State {
     mix: usize,
     store: Rc<Store>,
-    holders: Vec<Rc<Holder>>,
+    holders: Vec<Rc<PlainHolder>>,
     watchers: Vec<Rc<Watcher>>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct World {
     reserve: Reserve,
     settings: [Settings; 2],
     stores: Interner<Store>,
-    holders: Interner<Holder>,
+    holders: Interner<PlainHolder>,
     watchers: Interner<Watcher>,
     scratch: RefCell<(Numbers, Numbers)>,
     /// Whether the elector reserves, and its address: it is interned, and kept for ever.
@@ -126,7 +126,7 @@ impl World {
             mix,
             store: Rc::new(store),
             holders: (0..run.candidates)
-                .map(|_| Rc::new(Holder::default()))
+                .map(|_| Rc::new(PlainHolder::default()))
                 .collect(),
             watchers: (0..run.electors)
                 .map(|_| Rc::new(Watcher::new(None)))

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use elector_protocol::candidate::TenureConfig;
+use elector_protocol::candidate::HolderConfig;
 use elector_protocol::elector::Settings;
 use elector_protocol::{
     Candidate, CandidateSpec, CandidateTiming, Identity, LeaseRecord, Renumber, ResourceVersion,
@@ -37,7 +37,7 @@ pub(super) struct State {
 pub(super) struct World {
     pub(super) run: Run,
     pub(super) settings: Settings,
-    pub(super) configs: Vec<Arc<TenureConfig>>,
+    pub(super) configs: Vec<Arc<HolderConfig>>,
     /// Ages of what an elector saw of the Lease are alike from here on.
     pub(super) ages: Duration,
     /// Ages of questions and answers from here on are alike. That is not exact: whether a question came before or
@@ -86,7 +86,7 @@ impl World {
     pub(super) fn new(run: Run) -> Self {
         let timing = run.candidate_timing();
         let config = |index| {
-            Arc::new(TenureConfig {
+            Arc::new(HolderConfig {
                 identity: identity(NAMES[run.name_of(index)]),
                 timing: CandidateTiming::clone(&timing),
             })
@@ -297,7 +297,7 @@ impl Model for World {
         let homes = if self.run.best { 1 } else { state.peers.len() };
         state.peers[..homes]
             .iter()
-            .any(|peer| peer.tenure.believes(NOW))
+            .any(|peer| peer.holder.believes(NOW))
     }
 
     fn describe(&self, state: &State) -> String {

@@ -13,7 +13,7 @@ fn config() -> Config {
 }
 
 /// A write is made of the very object that was judged (R2): where the shell holds another revision, nothing is sent,
-/// and the tenure looks again.
+/// and the holder looks again.
 #[tokio::test(start_paused = true)]
 async fn a_write_without_the_very_object_that_was_judged_is_a_conflict_and_not_sent() {
     let server = ApiServer::new(ServerConfig::default());

@@ -1,4 +1,4 @@
-//! What a step of a tenure decides, as data.
+//! What a step of a holder decides, as data.
 
 use std::fmt;
 
@@ -19,23 +19,23 @@ pub struct Decision {
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// GET the Lease, as a quorum read, and report by [`super::Tenure::handle_read`].
+    /// GET the Lease, as a quorum read, and report by [`super::Holder::handle_read`].
     Read,
-    /// PUT the Lease with the uid and resourceVersion named, and report by [`super::Tenure::handle_outcome`].
+    /// PUT the Lease with the uid and resourceVersion named, and report by [`super::Holder::handle_outcome`].
     Write {
         /// What the write is for.
         kind: WriteKind,
         /// The write.
         write: LeaseWrite,
     },
-    /// The term has begun: start the work. The belief is [`super::Tenure::belief`].
+    /// The term has begun: start the work. The belief is [`super::Holder::belief`].
     Start {
         /// The term.
         term: Term,
         /// Its fencing token.
         token: Token,
     },
-    /// Stop the work, and report by [`super::Tenure::handle_work_stopped`] when nothing of it runs any more.
+    /// Stop the work, and report by [`super::Holder::handle_work_stopped`] when nothing of it runs any more.
     ///
     /// A stop for a hand-over or a shutdown may be followed by one for a loss: the belief is gone then, and what is
     /// left of the work must end now.

@@ -1,14 +1,14 @@
 //! What a newer revision of the Lease means: whose it is, which write of ours it proves, and whether the term is over.
 
 use super::decision::{Ending, Loss, WriteKind};
-use super::tenure::{Attempt, Holding, InFlight, Phase, Reading, Tenure, Work};
+use super::holder::{Attempt, Holding, InFlight, Phase, Reading, Holder, Work};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::names::Token;
 use crate::time::Instant;
 
-// === impl Tenure ===
+// === impl Holder ===
 
-impl Tenure {
+impl Holder {
     /// Ends a belief whose deadline has passed. Every input and every step begins with this, so that a late success
     /// cannot revive a term, however late the caller is.
     pub(super) fn lapse(&mut self, now: Instant) {

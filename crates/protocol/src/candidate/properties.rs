@@ -1,4 +1,4 @@
-//! Properties of a tenure on arbitrary histories, judged by an oracle that shares no code with it: what the store
+//! Properties of a holder on arbitrary histories, judged by an oracle that shares no code with it: what the store
 //! applied, when each write was sent, and whether the work runs.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use proptest::prelude::{
 };
 
 use super::world::{Store, config, identity, wall_at};
-use super::{Effect, LeaseEvent, Outcome, ReadFailed, StopReason, Tenure, WriteKind};
+use super::{Effect, LeaseEvent, Outcome, ReadFailed, StopReason, Holder, WriteKind};
 use crate::elector::{Actor, audit};
 use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
 use crate::names::{ResourceVersion, Term, Token, Uid};
@@ -90,7 +90,7 @@ struct Sent {
 
 /// The process, the store, and what the oracle knows.
 struct Trial {
-    tenure: Tenure,
+    holder: Holder,
     store: Store,
     history: Vec<LeaseSnapshot>,
     now: Instant,
@@ -113,7 +113,7 @@ impl Trial {
         let store = Store::born();
         let history = store.lease.iter().cloned().collect();
         Self {
-            tenure: Tenure::new(config()),
+            holder: Holder::new(config()),
             store,
             history,
             now: Instant::from_epoch(Duration::from_secs(1000)),
@@ -151,7 +151,7 @@ impl Trial {
                 if self.store.lease.is_some() {
                     let version = self.store.delete();
                     if wall.as_micros() % 2 == 0 {
-                        self.tenure
+                        self.holder
                             .handle_event(self.now, LeaseEvent::Deleted(version));
                     }
                 }
@@ -165,9 +165,9 @@ impl Trial {
             Happening::Event(age) => {
                 let index = self.history.len().saturating_sub(1 + age);
                 let event = LeaseEvent::Seen(self.history[index].clone());
-                self.tenure.handle_event(self.now, event);
+                self.holder.handle_event(self.now, event);
             }
-            Happening::Absent => self.tenure.handle_event(self.now, LeaseEvent::Absent),
+            Happening::Absent => self.holder.handle_event(self.now, LeaseEvent::Absent),
             Happening::Read { late } => {
                 if let Some(early) = self.read.take() {
                     let answer = if *late {
@@ -175,12 +175,12 @@ impl Trial {
                     } else {
                         early
                     };
-                    self.tenure.handle_read(self.now, Ok(answer));
+                    self.holder.handle_read(self.now, Ok(answer));
                 }
             }
             Happening::ReadFails => {
                 if self.read.take().is_some() {
-                    self.tenure.handle_read(self.now, Err(ReadFailed));
+                    self.holder.handle_read(self.now, Err(ReadFailed));
                 }
             }
             Happening::Apply(age) => self.apply(*age),
@@ -189,12 +189,12 @@ impl Trial {
                 let outcome = self.sent.last().and_then(|sent| sent.outcome.clone());
                 if let Some(outcome) = outcome.filter(|_| self.awaited) {
                     self.awaited = false;
-                    self.tenure.handle_outcome(self.now, outcome);
+                    self.holder.handle_outcome(self.now, outcome);
                 }
             }
             Happening::Timeout => {
                 if std::mem::take(&mut self.awaited) {
-                    self.tenure.handle_outcome(self.now, Outcome::Unknown);
+                    self.holder.handle_outcome(self.now, Outcome::Unknown);
                 }
             }
             Happening::Refuse => {
@@ -202,18 +202,18 @@ impl Trial {
                 if self.awaited && open {
                     self.awaited = false;
                     let _ = self.sent.pop();
-                    self.tenure.handle_outcome(self.now, Outcome::Refused);
+                    self.holder.handle_outcome(self.now, Outcome::Refused);
                 }
             }
             Happening::WorkStops => {
                 self.working = false;
-                self.tenure.handle_work_stopped(self.now);
+                self.holder.handle_work_stopped(self.now);
             }
             Happening::ShutDown => {
                 self.closing = true;
-                self.tenure.shut_down(self.now);
+                self.holder.shut_down(self.now);
             }
-            Happening::Withdrawn => self.tenure.handle_withdrawn(),
+            Happening::Withdrawn => self.holder.handle_withdrawn(),
         }
         self.judge()
     }
@@ -260,7 +260,7 @@ impl Trial {
 
     fn step(&mut self) -> Result<(), TestCaseError> {
         self.renumbering_commutes()?;
-        let decision = self.tenure.step(self.now, wall_at(self.now));
+        let decision = self.holder.step(self.now, wall_at(self.now));
         for effect in decision.effects {
             match effect {
                 Effect::Read => {
@@ -273,19 +273,19 @@ impl Trial {
                     prop_assert!(!self.closing, "work starts during a shutdown");
                     self.working = true;
                     let belief = self
-                        .tenure
+                        .holder
                         .belief()
                         .map(|belief| (belief.term, belief.token));
                     prop_assert_eq!(belief, Some((term, token)));
                 }
                 Effect::Stop(StopReason::Lost(_)) => {
-                    prop_assert!(!self.tenure.believes(self.now));
+                    prop_assert!(!self.holder.believes(self.now));
                 }
                 Effect::Stop(_) => prop_assert!(self.working),
                 Effect::Ended(_) => prop_assert!(!self.working),
             }
         }
-        if let Some(belief) = self.tenure.belief() {
+        if let Some(belief) = self.holder.belief() {
             prop_assert!(
                 decision.wake_at.is_some_and(|at| at <= belief.deadline),
                 "nobody would end the belief"
@@ -332,7 +332,7 @@ impl Trial {
             }
             WriteKind::Release | WriteKind::HandOff(_) => {
                 prop_assert!(!self.working, "{} while the work runs", kind);
-                prop_assert!(!self.tenure.believes(self.now), "{} under belief", kind);
+                prop_assert!(!self.holder.believes(self.now), "{} under belief", kind);
             }
         }
         let own = LeaseRecord {
@@ -359,16 +359,16 @@ impl Trial {
     /// S2: belief lies between the accept that the store applied and the renew deadline after the send of the newest
     /// write that it applied, and only work that runs is believed in.
     fn judge(&self) -> Result<(), TestCaseError> {
-        let newest = self.tenure.newest;
-        let mut open = self.tenure.unresolved.iter();
+        let newest = self.holder.newest;
+        let mut open = self.holder.unresolved.iter();
         prop_assert!(
             open.all(|attempt| Some(attempt.base) == newest),
             "a settled attempt is kept"
         );
-        if !self.tenure.believes(self.now) {
+        if !self.holder.believes(self.now) {
             return Ok(());
         }
-        let (Some(belief), Some(known)) = (self.tenure.belief(), self.tenure.known()) else {
+        let (Some(belief), Some(known)) = (self.holder.belief(), self.holder.known()) else {
             return Err(TestCaseError::fail("a belief without a term"));
         };
         let term = (known.uid.clone(), belief.term);
@@ -393,7 +393,7 @@ impl Trial {
         ] {
             self.happen(&happening)?;
         }
-        self.tenure.ask_read();
+        self.holder.ask_read();
         self.now = self.now.after(Duration::from_secs(20));
         self.settle()?;
         self.happen(&Happening::WorkStops)?;
@@ -406,10 +406,10 @@ impl Trial {
         self.happen(&Happening::Event(0))?;
         self.settle()?;
         prop_assert_eq!(
-            self.tenure.believes(self.now),
+            self.holder.believes(self.now),
             !self.closing,
             "{:?}",
-            self.tenure
+            self.holder
         );
         Ok(())
     }
@@ -426,11 +426,11 @@ impl Trial {
 
     /// A step depends on differences and order alone, and `Renumber` reaches every number.
     fn renumbering_commutes(&self) -> Result<(), TestCaseError> {
-        let mut plain = self.tenure.clone();
+        let mut plain = self.holder.clone();
         let mut decision = plain.step(self.now, wall_at(self.now));
         plain.renumber(&mut Shift);
         decision.renumber(&mut Shift);
-        let mut shifted = self.tenure.clone();
+        let mut shifted = self.holder.clone();
         shifted.renumber(&mut Shift);
         let (mut now, mut wall) = (self.now, wall_at(self.now));
         Shift.instant(&mut now);
@@ -548,32 +548,32 @@ proptest! {
 
     #[test]
     fn no_input_is_too_strange(history in vec(noise(), 1..60)) {
-        let mut tenure = Tenure::new(config());
+        let mut holder = Holder::new(config());
         let mut now = Instant::default();
         for noise in history {
             match noise {
                 Noise::Jump(duration) => now = now.after(duration),
                 Noise::Step(wall) => {
-                    let decision = tenure.step(now, wall.unwrap_or(Timestamp::MIN));
+                    let decision = holder.step(now, wall.unwrap_or(Timestamp::MIN));
                     prop_assert!(decision.effects.len() <= 2);
                 }
-                Noise::Event(lease) => tenure.handle_event(now, LeaseEvent::Seen(lease)),
+                Noise::Event(lease) => holder.handle_event(now, LeaseEvent::Seen(lease)),
                 Noise::Deleted(version) => {
-                    tenure.handle_event(now, LeaseEvent::Deleted(ResourceVersion(version)));
+                    holder.handle_event(now, LeaseEvent::Deleted(ResourceVersion(version)));
                 }
-                Noise::Absent => tenure.handle_event(now, LeaseEvent::Absent),
-                Noise::Read(answer) => tenure.handle_read(now, Ok(answer)),
-                Noise::ReadFails => tenure.handle_read(now, Err(ReadFailed)),
-                Noise::Outcome(kind, lease) => tenure.handle_outcome(now, match kind {
+                Noise::Absent => holder.handle_event(now, LeaseEvent::Absent),
+                Noise::Read(answer) => holder.handle_read(now, Ok(answer)),
+                Noise::ReadFails => holder.handle_read(now, Err(ReadFailed)),
+                Noise::Outcome(kind, lease) => holder.handle_outcome(now, match kind {
                     0 | 1 => Outcome::Done(lease),
                     2 => Outcome::Conflict,
                     3 => Outcome::Gone,
                     4 => Outcome::Refused,
                     _ => Outcome::Unknown,
                 }),
-                Noise::WorkStops => tenure.handle_work_stopped(now),
-                Noise::ShutDown => tenure.shut_down(now),
-                Noise::Withdrawn => tenure.handle_withdrawn(),
+                Noise::WorkStops => holder.handle_work_stopped(now),
+                Noise::ShutDown => holder.shut_down(now),
+                Noise::Withdrawn => holder.handle_withdrawn(),
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::backoff::Backoff;
-use super::tenure::ReadFailed;
+use super::holder::ReadFailed;
 use crate::names::{ResourceVersion, Uid};
 use crate::renumber::{Renumber, Renumbering};
 use crate::time::{Instant, Timestamp};

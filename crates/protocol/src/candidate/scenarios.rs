@@ -1,4 +1,4 @@
-//! Scenarios of one tenure in a tiny world, each named by what happens.
+//! Scenarios of one holder in a tiny world, each named by what happens.
 
 mod doubt;
 mod ending;
@@ -27,7 +27,7 @@ fn a_grant_is_accepted_by_an_own_write_and_then_believed() {
     assert!(world.sent.is_empty());
     world.grant("me");
     let granted = world.store.lease.clone().unwrap();
-    assert!(!world.tenure.believes(world.now));
+    assert!(!world.holder.believes(world.now));
     world.watch();
     let token = Token(granted.version);
     assert_eq!(world.told, [Told::Start(Term(1), token)]);
@@ -39,7 +39,7 @@ fn a_grant_is_accepted_by_an_own_write_and_then_believed() {
     assert_eq!(record.duration_seconds, Some(15));
     assert_eq!(record.acquire_time, granted.record.acquire_time);
     assert_ne!(record.renew_time, granted.record.renew_time);
-    let belief = world.tenure.belief().unwrap();
+    let belief = world.holder.belief().unwrap();
     assert_eq!(belief.deadline, world.now.after(seconds(10.0)));
 }
 
@@ -112,11 +112,11 @@ fn belief_counts_from_the_send_and_not_from_the_reply() {
     let sent_at = world.now;
     let outcome = world.store.put(&world.kept.clone().unwrap());
     world.now = world.now.after(seconds(4.0));
-    world.tenure.handle_outcome(world.now, outcome);
+    world.holder.handle_outcome(world.now, outcome);
     world.run();
-    let belief = world.tenure.belief().unwrap();
+    let belief = world.holder.belief().unwrap();
     assert_eq!(belief.deadline, sent_at.after(seconds(10.0)));
-    assert!(!world.tenure.believes(belief.deadline));
+    assert!(!world.holder.believes(belief.deadline));
 }
 
 #[test]
@@ -140,11 +140,11 @@ fn a_reply_after_the_deadline_does_not_revive_the_term() {
     assert_eq!(world.sent, [WriteKind::Renew]);
     let outcome = world.store.put(&world.kept.clone().unwrap());
     world.now = world.now.after(seconds(0.2));
-    assert!(!world.tenure.believes(world.now));
-    world.tenure.handle_outcome(world.now, outcome);
+    assert!(!world.holder.believes(world.now));
+    world.holder.handle_outcome(world.now, outcome);
     world.network = Network::Up;
     world.run();
-    assert!(!world.tenure.believes(world.now));
+    assert!(!world.holder.believes(world.now));
     assert_eq!(world.told, [lost(Loss::DeadlinePassed)]);
     world.work_stops();
     world.pass(seconds(60.0));
@@ -179,12 +179,12 @@ fn failed_renewals_are_retried_with_growing_pauses_until_the_deadline() {
     world.network = Network::Down;
     let start = world.now;
     world.pass(seconds(9.999));
-    assert!(world.tenure.believes(world.now));
+    assert!(world.holder.believes(world.now));
     // At 3.33, then after 0.25, 0.5, 1, 2 and 2 seconds.
     assert_eq!(world.sent.len(), 6);
     world.pass(seconds(0.001));
     assert_eq!(world.now, start.after(seconds(10.0)));
-    assert!(!world.tenure.believes(world.now));
+    assert!(!world.holder.believes(world.now));
     assert_eq!(world.told, [lost(Loss::DeadlinePassed)]);
 }
 
@@ -202,7 +202,7 @@ fn a_renewal_whose_answer_was_lost_counts_from_its_own_send() {
     world.run();
     world.watch();
     assert_eq!(
-        world.tenure.belief().unwrap().deadline,
+        world.holder.belief().unwrap().deadline,
         sent_at.after(seconds(10.0))
     );
     assert!(world.told.is_empty());
@@ -223,7 +223,7 @@ fn an_accept_whose_answer_was_lost_is_found_by_a_read() {
     assert_eq!(world.sent, [WriteKind::Accept, WriteKind::Accept]);
     assert_eq!(world.told, [Told::Start(Term(1), token)]);
     assert_eq!(
-        world.tenure.belief().unwrap().deadline,
+        world.holder.belief().unwrap().deadline,
         sent_at.after(seconds(10.0))
     );
 }
@@ -236,14 +236,14 @@ fn of_two_lives_that_share_a_name_only_the_one_that_wrote_believes() {
     other.store = world.store.clone();
     other.now = world.now.after(seconds(0.5));
     other.watch();
-    world.tenure.handle_event(
+    world.holder.handle_event(
         world.now,
         LeaseEvent::Seen(world.store.lease.clone().unwrap()),
     );
     world.store = other.store.clone();
     world.run();
     world.pass(seconds(9.0));
-    assert!(!world.tenure.believes(world.now) && world.told.is_empty());
+    assert!(!world.holder.believes(world.now) && world.told.is_empty());
     assert_eq!(world.sent, [WriteKind::Accept]);
 }
 
@@ -253,7 +253,7 @@ fn news_of_another_holder_stops_at_once_and_nothing_is_released() {
     world.grant("other");
     world.watch();
     assert_eq!(world.told, [lost(taken("other"))]);
-    assert!(!world.tenure.believes(world.now));
+    assert!(!world.holder.believes(world.now));
     world.work_stops();
     assert_eq!(world.told[1..], [Told::Ended(Ending::Lost(taken("other")))]);
     assert!(world.sent.is_empty());
@@ -267,7 +267,7 @@ fn a_conflict_alone_is_no_loss() {
     world.pass(seconds(1.0));
     assert_eq!(world.sent, [WriteKind::Renew, WriteKind::Renew]);
     assert!(world.told.is_empty());
-    assert!(world.tenure.believes(world.now.after(seconds(9.0))));
+    assert!(world.holder.believes(world.now.after(seconds(9.0))));
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn an_older_event_is_ignored_and_checked_by_a_read() {
     world.watch();
     world.told.clear();
     world.event(LeaseEvent::Seen(old));
-    assert!(world.told.is_empty() && world.tenure.believes(world.now));
+    assert!(world.told.is_empty() && world.holder.believes(world.now));
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn a_read_below_what_was_seen_means_a_restored_store() {
     let old = world.store.lease.clone().unwrap();
     world.pass(seconds(5.0));
     world.store.lease = Some(old);
-    world.tenure.ask_read();
+    world.holder.ask_read();
     world.run();
     assert_eq!(world.told, [lost(Loss::StoreRestored)]);
 }
@@ -306,22 +306,22 @@ fn a_read_that_an_event_overtook_proves_nothing() {
     let mut world = World::leading();
     let stale = world.store.lease.clone();
     world.network = Network::Silent;
-    world.tenure.ask_read();
+    world.holder.ask_read();
     world.run();
     world.prefer(None);
     world.watch();
-    world.tenure.handle_read(world.now, Ok(stale));
+    world.holder.handle_read(world.now, Ok(stale));
     world.run();
-    assert!(world.told.is_empty() && world.tenure.believes(world.now));
+    assert!(world.told.is_empty() && world.holder.believes(world.now));
     // An absence that may be older than the event calls for another look.
-    world.tenure.ask_read();
+    world.holder.ask_read();
     world.run();
     world.prefer(None);
     world.watch();
     world.network = Network::Up;
-    world.tenure.handle_read(world.now, Ok(None));
+    world.holder.handle_read(world.now, Ok(None));
     world.run();
-    assert!(world.told.is_empty() && world.tenure.believes(world.now));
+    assert!(world.told.is_empty() && world.holder.believes(world.now));
 }
 
 #[test]
@@ -341,7 +341,7 @@ fn a_deleted_lease_ends_the_term_and_is_not_written_again() {
 fn a_list_without_the_lease_calls_for_a_read() {
     let mut world = World::leading();
     world.event(LeaseEvent::Absent);
-    assert!(world.told.is_empty() && world.tenure.believes(world.now));
+    assert!(world.told.is_empty() && world.holder.believes(world.now));
     world.store.delete();
     world.event(LeaseEvent::Absent);
     assert_eq!(world.told, [lost(Loss::Deleted)]);
@@ -362,7 +362,7 @@ fn a_foreign_renewal_under_this_name_ends_the_term() {
 fn a_pause_longer_than_the_lease_leaves_no_belief() {
     let mut world = World::leading();
     world.now = world.now.after(seconds(3600.0));
-    assert!(!world.tenure.believes(world.now));
+    assert!(!world.holder.believes(world.now));
     world.run();
     assert_eq!(world.told, [lost(Loss::DeadlinePassed)]);
     assert!(world.sent.is_empty());
@@ -375,13 +375,13 @@ fn a_clock_that_stands_still_still_writes_distinct_times() {
     let mut times = Vec::new();
     for _ in 0..3 {
         world.now = world.now.after(seconds(3.4));
-        let decision = world.tenure.step(world.now, wall);
+        let decision = world.holder.step(world.now, wall);
         let [super::Effect::Write { write, .. }] = &decision.effects[..] else {
             panic!("no renewal in {decision:?}");
         };
         times.push(write.record.renew_time);
         let outcome = world.store.put(write);
-        world.tenure.handle_outcome(world.now, outcome);
+        world.holder.handle_outcome(world.now, outcome);
     }
     assert!(times[0] != times[1] && times[1] != times[2]);
 }
@@ -393,7 +393,7 @@ fn a_reply_below_the_version_it_replaced_means_a_restored_store() {
     world.pass(seconds(4.0));
     let mut reply = world.store.lease.clone().unwrap();
     reply.version = ResourceVersion(3);
-    world.tenure.handle_outcome(world.now, Outcome::Done(reply));
+    world.holder.handle_outcome(world.now, Outcome::Done(reply));
     world.run();
     assert_eq!(world.told, [lost(Loss::StoreRestored)]);
 }

@@ -1,14 +1,14 @@
 //! What to do next: start or stop the work, and the one request that is due.
 
 use super::decision::{Decision, Effect, StopReason, WriteKind};
-use super::tenure::{Attempt, Closing, Holding, InFlight, Phase, Reading, Tenure, Work};
+use super::holder::{Attempt, Closing, Holding, InFlight, Phase, Reading, Holder, Work};
 use crate::lease::{LeaseRecord, LeaseSnapshot, wire_seconds};
 use crate::names::{Identity, Token};
 use crate::time::{Instant, Timestamp};
 
-// === impl Tenure ===
+// === impl Holder ===
 
-impl Tenure {
+impl Holder {
     /// What to do now, and when to ask again.
     pub fn step(&mut self, now: Instant, wall: Timestamp) -> Decision {
         self.lapse(now);

@@ -10,9 +10,9 @@ use crate::renumber::{Renumber, Renumbering};
 use crate::time::{Instant, Timestamp};
 use crate::timing::CandidateTiming;
 
-/// What a tenure is told once and for all. The duration of a term cannot change under it (R11).
+/// What a holder is told once and for all. The duration of a term cannot change under it (R11).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TenureConfig {
+pub struct HolderConfig {
     /// Who this process is (R1).
     pub identity: Identity,
     /// How long it waits for what.
@@ -29,8 +29,8 @@ pub struct TenureConfig {
 /// * A grant that already carries a preference for somebody else is accepted and handed on, without starting the work.
 /// * A write on the own term that is not one of ours, told by its renewTime, ends the term: the name is shared (R8).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Tenure {
-    pub(super) config: Arc<TenureConfig>,
+pub struct Holder {
+    pub(super) config: Arc<HolderConfig>,
     /// The newest version of the Lease that was seen, also of one deleted since.
     pub(super) newest: Option<ResourceVersion>,
     /// The newest revision known, `None` where the Lease is missing. While holding it is one of the own term.
@@ -151,11 +151,11 @@ pub(super) enum Closing {
     Withdrawn,
 }
 
-// === impl Tenure ===
+// === impl Holder ===
 
-impl Tenure {
+impl Holder {
     /// A process that knows nothing of its Lease yet.
-    pub fn new(config: Arc<TenureConfig>) -> Self {
+    pub fn new(config: Arc<HolderConfig>) -> Self {
         Self {
             config,
             newest: None,
@@ -394,7 +394,7 @@ impl Tenure {
     }
 }
 
-impl Renumber for Tenure {
+impl Renumber for Holder {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         self.newest.renumber(by);
         self.known.renumber(by);

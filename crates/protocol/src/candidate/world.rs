@@ -1,10 +1,10 @@
-//! A tiny world for tests: one register with compare-and-swap, an elector's hand, and one tenure with its work.
+//! A tiny world for tests: one register with compare-and-swap, an elector's hand, and one holder with its work.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Decision, Effect, Ending, LeaseEvent, Outcome, StopReason, Tenure, TenureConfig, WriteKind,
+    Decision, Effect, Ending, LeaseEvent, Outcome, StopReason, Holder, HolderConfig, WriteKind,
 };
 use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
 use crate::names::{Identity, ResourceVersion, Term, Token, Uid};
@@ -22,7 +22,7 @@ pub(super) struct Store {
 /// One process in its world.
 pub(super) struct World {
     pub(super) store: Store,
-    pub(super) tenure: Tenure,
+    pub(super) holder: Holder,
     pub(super) now: Instant,
     /// What happened to the work.
     pub(super) told: Vec<Told>,
@@ -70,8 +70,8 @@ pub(super) fn wall_at(now: Instant) -> Timestamp {
     Timestamp::from_micros(1_700_000_000_000_000 + micros).unwrap()
 }
 
-pub(super) fn config() -> Arc<TenureConfig> {
-    Arc::new(TenureConfig {
+pub(super) fn config() -> Arc<HolderConfig> {
+    Arc::new(HolderConfig {
         identity: identity("me"),
         timing: CandidateTiming::default(),
     })
@@ -134,7 +134,7 @@ impl World {
     pub(super) fn new() -> Self {
         Self {
             store: Store::born(),
-            tenure: Tenure::new(config()),
+            holder: Holder::new(config()),
             now: Instant::from_epoch(seconds(1000.0)),
             told: Vec::new(),
             sent: Vec::new(),
@@ -150,7 +150,7 @@ impl World {
         world.grant("me");
         world.watch();
         assert_eq!(world.sent, [WriteKind::Accept]);
-        assert!(world.tenure.believes(world.now));
+        assert!(world.holder.believes(world.now));
         world.sent.clear();
         world.told.clear();
         world
@@ -196,19 +196,19 @@ impl World {
     }
 
     pub(super) fn event(&mut self, event: LeaseEvent) {
-        self.tenure.handle_event(self.now, event);
+        self.holder.handle_event(self.now, event);
         self.run();
     }
 
     pub(super) fn work_stops(&mut self) {
-        self.tenure.handle_work_stopped(self.now);
+        self.holder.handle_work_stopped(self.now);
         self.run();
     }
 
     /// Steps until nothing is left to do now.
     pub(super) fn run(&mut self) {
         for _ in 0..100 {
-            let Decision { effects, wake_at } = self.tenure.step(self.now, wall_at(self.now));
+            let Decision { effects, wake_at } = self.holder.step(self.now, wall_at(self.now));
             self.wake_at = wake_at;
             if effects.is_empty() {
                 return;
@@ -217,10 +217,10 @@ impl World {
                 self.perform(effect);
             }
         }
-        panic!("the tenure does not come to rest: {:?}", self.tenure);
+        panic!("the holder does not come to rest: {:?}", self.holder);
     }
 
-    /// Lets time pass, stepping whenever the tenure asked to be woken.
+    /// Lets time pass, stepping whenever the holder asked to be woken.
     pub(super) fn pass(&mut self, duration: Duration) {
         let end = self.now.after(duration);
         for _ in 0..1000 {
@@ -234,7 +234,7 @@ impl World {
                 }
             }
         }
-        panic!("the tenure wakes too often: {:?}", self.tenure);
+        panic!("the holder wakes too often: {:?}", self.holder);
     }
 
     fn perform(&mut self, effect: Effect) {
@@ -245,10 +245,10 @@ impl World {
             Effect::Read => match self.network {
                 Network::Up => {
                     let answer = self.store.lease.clone();
-                    self.tenure.handle_read(self.now, Ok(answer));
+                    self.holder.handle_read(self.now, Ok(answer));
                 }
                 Network::Silent => {}
-                _ => self.tenure.handle_read(self.now, Err(super::ReadFailed)),
+                _ => self.holder.handle_read(self.now, Err(super::ReadFailed)),
             },
             Effect::Write { kind, write } => {
                 self.sent.push(kind);
@@ -268,7 +268,7 @@ impl World {
                         return;
                     }
                 };
-                self.tenure.handle_outcome(self.now, outcome);
+                self.holder.handle_outcome(self.now, outcome);
             }
         }
     }

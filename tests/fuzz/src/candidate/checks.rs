@@ -18,8 +18,8 @@ impl Process {
     /// Steps both machines until they have nothing more to do now.
     pub(super) fn step(&mut self) {
         for turn in 0.. {
-            assert!(turn < 8, "it has always something to do: {:?}", self.tenure);
-            let decision = self.tenure.step(self.now, self.wall);
+            assert!(turn < 8, "it has always something to do: {:?}", self.holder);
+            let decision = self.holder.step(self.now, self.wall);
             if decision.effects.is_empty() {
                 self.check_rest(&decision);
                 break;
@@ -35,7 +35,7 @@ impl Process {
         if let Some(effect) = registration.effect {
             self.register(&effect);
         }
-        if self.tenure.believes(self.now) {
+        if self.holder.believes(self.now) {
             self.check_belief();
         }
     }
@@ -47,7 +47,7 @@ impl Process {
                 "a deadline in the past would spin: {decision:?}"
             );
         }
-        if let Some(belief) = self.tenure.belief() {
+        if let Some(belief) = self.holder.belief() {
             let ends = decision.wake_at.is_some_and(|at| at <= belief.deadline);
             assert!(ends, "nobody would end the belief");
         }
@@ -67,7 +67,7 @@ impl Process {
             Effect::Stop(why) => {
                 assert!(self.working);
                 let lost = matches!(why, StopReason::Lost(_));
-                assert!(!lost || !self.tenure.believes(self.now));
+                assert!(!lost || !self.holder.believes(self.now));
                 wire::check_line(&why.to_string());
             }
             Effect::Ended(ending) => {
@@ -79,7 +79,7 @@ impl Process {
 
     fn send(&mut self, kind: &WriteKind, write: LeaseWrite) {
         assert!(self.request.is_none(), "two requests at once");
-        let Some(known) = self.tenure.known() else {
+        let Some(known) = self.holder.known() else {
             panic!("{kind} of a Lease that is not known");
         };
         assert_eq!(
@@ -99,7 +99,7 @@ impl Process {
             panic!("{kind}: {violation}: {base:?} -> {:?}", write.record);
         }
         if matches!(kind, WriteKind::Release | WriteKind::HandOff(_)) {
-            assert!(!self.working && !self.tenure.believes(self.now), "{kind}");
+            assert!(!self.working && !self.holder.believes(self.now), "{kind}");
         } else {
             self.sent.push(Sent {
                 term: (write.uid.clone(), write.record.term),
@@ -149,7 +149,7 @@ impl Process {
 
     /// S2: belief rests on a write of this process in this very term, and not for longer than that carries.
     fn check_belief(&self) {
-        let (Some(belief), Some(known)) = (self.tenure.belief(), self.tenure.known()) else {
+        let (Some(belief), Some(known)) = (self.holder.belief(), self.holder.known()) else {
             panic!("a belief without a term");
         };
         assert!(self.working);
@@ -182,7 +182,7 @@ impl Process {
             self.registered(RegistrationOutcome::Unknown);
             self.step();
             let wake = [
-                self.tenure.step(self.now, self.wall).wake_at,
+                self.holder.step(self.now, self.wall).wake_at,
                 self.registration.step(self.now, self.wall).wake_at,
             ];
             let Some(at) = wake.into_iter().flatten().min() else {
@@ -196,6 +196,6 @@ impl Process {
         assert!(requests < 150, "{requests} requests in a minute");
         self.now = self.now.after(Duration::from_secs(60));
         self.step();
-        assert!(!self.tenure.believes(self.now));
+        assert!(!self.holder.believes(self.now));
     }
 }

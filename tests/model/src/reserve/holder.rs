@@ -11,7 +11,7 @@ use super::RENEW_DEADLINE;
 
 /// One candidate's process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Holder {
+pub(super) struct PlainHolder {
     /// The write under way.
     pub(super) letter: Option<Letter>,
     /// Writes that were given up, by this life or an earlier one, and may land yet.
@@ -29,9 +29,9 @@ pub(super) enum Letter {
     Landed(Instant),
 }
 
-// === impl Holder ===
+// === impl PlainHolder ===
 
-impl Holder {
+impl PlainHolder {
     /// Whether this process believes that it leads.
     pub(super) fn believes(&self) -> bool {
         self.since
@@ -119,7 +119,7 @@ impl Holder {
     }
 }
 
-impl Renumber for Holder {
+impl Renumber for PlainHolder {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         self.letter.renumber(by);
         self.orphans.renumber(by);

@@ -8,7 +8,7 @@ use crate::names::{ResourceVersion, Term, Uid};
 
 /// One step, whose effects are looked at and not carried out.
 pub(super) fn step(world: &mut World) -> Decision {
-    world.tenure.step(world.now, wall_at(world.now))
+    world.holder.step(world.now, wall_at(world.now))
 }
 
 fn reads(world: &mut World) -> bool {
@@ -35,13 +35,13 @@ fn an_older_event_that_speaks_against_the_term_calls_for_a_read_and_no_more() {
     for (index, contradiction) in contradictions.into_iter().enumerate() {
         let mut world = World::leading();
         let event = older(&world, contradiction);
-        world.tenure.handle_event(world.now, event);
-        assert!(world.tenure.believes(world.now), "{index}");
+        world.holder.handle_event(world.now, event);
+        assert!(world.holder.believes(world.now), "{index}");
         assert!(reads(&mut world), "{index}");
         let answer = world.store.lease.clone();
-        world.tenure.handle_read(world.now, Ok(answer));
+        world.holder.handle_read(world.now, Ok(answer));
         world.run();
-        assert!(world.told.is_empty() && world.tenure.believes(world.now));
+        assert!(world.told.is_empty() && world.holder.believes(world.now));
     }
 }
 
@@ -50,7 +50,7 @@ fn an_older_event_that_speaks_against_the_term_calls_for_a_read_and_no_more() {
 fn an_older_event_of_the_own_term_calls_for_nothing() {
     let mut world = World::leading();
     let event = older(&world, |lease| lease.record.preferred_holder = None);
-    world.tenure.handle_event(world.now, event);
+    world.holder.handle_event(world.now, event);
     assert_eq!(step(&mut world).effects, []);
 }
 
@@ -58,17 +58,17 @@ fn an_older_event_of_the_own_term_calls_for_nothing() {
 #[test]
 fn belief_in_doubt_goes_on_until_its_deadline_and_no_longer() {
     let mut world = World::leading();
-    let deadline = world.tenure.belief().unwrap().deadline;
+    let deadline = world.holder.belief().unwrap().deadline;
     world.network = Network::Down;
     let event = older(&world, |lease| {
         lease.record.holder = Some(identity("other"));
     });
     world.event(event);
     world.pass(seconds(9.999));
-    assert!(world.tenure.believes(world.now));
+    assert!(world.holder.believes(world.now));
     world.pass(seconds(0.001));
     assert_eq!(world.now, deadline);
-    assert!(!world.tenure.believes(world.now));
+    assert!(!world.holder.believes(world.now));
     assert_eq!(world.told, [lost(Loss::DeadlinePassed)]);
 }
 
@@ -77,7 +77,7 @@ fn belief_in_doubt_goes_on_until_its_deadline_and_no_longer() {
 fn a_deletion_counts_by_its_version() {
     let mut world = World::leading();
     world.event(LeaseEvent::Deleted(ResourceVersion(3)));
-    assert!(world.told.is_empty() && world.tenure.believes(world.now));
+    assert!(world.told.is_empty() && world.holder.believes(world.now));
     world.prefer(None);
     let held = world.store.lease.clone().unwrap();
     let deleted = world.store.delete();
@@ -85,16 +85,16 @@ fn a_deletion_counts_by_its_version() {
     assert_eq!(world.told, [lost(Loss::Deleted)]);
     world.work_stops();
     world.event(LeaseEvent::Seen(held));
-    assert_eq!(world.tenure.known(), None, "it was there before");
+    assert_eq!(world.holder.known(), None, "it was there before");
 }
 
 /// (R10) A read that fails is repeated, after a pause.
 #[test]
 fn a_read_that_fails_is_repeated_after_a_pause() {
     let mut world = World::leading();
-    world.tenure.ask_read();
+    world.holder.ask_read();
     assert!(reads(&mut world));
-    world.tenure.handle_read(world.now, Err(ReadFailed));
+    world.holder.handle_read(world.now, Err(ReadFailed));
     let decision = step(&mut world);
     let pause = world.now.after(seconds(0.25));
     assert_eq!((decision.effects, decision.wake_at), (vec![], Some(pause)));
@@ -106,13 +106,13 @@ fn a_read_that_fails_is_repeated_after_a_pause() {
 #[test]
 fn an_absence_that_news_overtook_is_read_again() {
     let mut world = World::leading();
-    world.tenure.ask_read();
+    world.holder.ask_read();
     assert!(reads(&mut world));
     world.prefer(None);
     let seen = world.store.lease.clone().unwrap();
-    world.tenure.handle_event(world.now, LeaseEvent::Seen(seen));
-    world.tenure.handle_read(world.now, Ok(None));
-    assert!(world.tenure.believes(world.now));
+    world.holder.handle_event(world.now, LeaseEvent::Seen(seen));
+    world.holder.handle_read(world.now, Ok(None));
+    assert!(world.holder.believes(world.now));
     assert!(reads(&mut world));
 }
 
@@ -120,15 +120,15 @@ fn an_absence_that_news_overtook_is_read_again() {
 #[test]
 fn nothing_else_is_sent_while_a_read_is_under_way() {
     let mut world = World::leading();
-    world.tenure.ask_read();
+    world.holder.ask_read();
     assert!(reads(&mut world));
-    world.tenure.ask_read();
+    world.holder.ask_read();
     world.now = world.now.after(seconds(4.0));
     let decision = step(&mut world);
     assert_eq!(decision.effects, [], "the renewal is due since 0.7 s");
     assert_eq!(
         decision.wake_at,
-        Some(world.tenure.belief().unwrap().deadline)
+        Some(world.holder.belief().unwrap().deadline)
     );
 }
 
@@ -138,7 +138,7 @@ fn a_write_to_a_missing_lease_ends_the_term_at_once() {
     let mut world = World::leading();
     world.network = Network::Silent;
     world.pass(seconds(4.0));
-    world.tenure.handle_outcome(world.now, Outcome::Gone);
+    world.holder.handle_outcome(world.now, Outcome::Gone);
     world.run();
     assert_eq!(world.told, [lost(Loss::Deleted)]);
 
@@ -147,8 +147,8 @@ fn a_write_to_a_missing_lease_ends_the_term_at_once() {
     world.pass(seconds(4.0));
     world.prefer(None);
     world.watch();
-    world.tenure.handle_outcome(world.now, Outcome::Gone);
-    assert!(world.tenure.believes(world.now), "which came first is open");
+    world.holder.handle_outcome(world.now, Outcome::Gone);
+    assert!(world.holder.believes(world.now), "which came first is open");
     assert!(reads(&mut world));
 }
 
@@ -164,7 +164,7 @@ fn a_process_that_saw_a_restore_accepts_the_next_grant() {
         ..world.store
     };
     world.sent.clear();
-    world.tenure.ask_read();
+    world.holder.ask_read();
     world.run();
     assert_eq!(world.told, [lost(Loss::StoreRestored)]);
     world.work_stops();
@@ -175,7 +175,7 @@ fn a_process_that_saw_a_restore_accepts_the_next_grant() {
     world.grant("me");
     world.watch();
     assert_eq!(world.sent, [WriteKind::Accept]);
-    assert!(world.tenure.believes(world.now));
+    assert!(world.holder.believes(world.now));
 }
 
 /// (R4) The reply to a write that shows the very version it replaced cannot come from the store that was written.
@@ -185,7 +185,7 @@ fn a_reply_of_the_version_replaced_means_a_restored_store() {
     world.network = Network::Silent;
     world.pass(seconds(4.0));
     let reply = world.store.lease.clone().unwrap();
-    world.tenure.handle_outcome(world.now, Outcome::Done(reply));
+    world.holder.handle_outcome(world.now, Outcome::Done(reply));
     world.run();
     assert_eq!(world.told, [lost(Loss::StoreRestored)]);
 }
@@ -197,11 +197,11 @@ fn a_lease_that_is_back_after_its_absence_is_known_again() {
     world.watch();
     let lease = world.store.lease.clone();
     for answer in [None, lease.clone()] {
-        world.tenure.ask_read();
+        world.holder.ask_read();
         assert!(reads(&mut world));
-        world.tenure.handle_read(world.now, Ok(answer));
+        world.holder.handle_read(world.now, Ok(answer));
     }
-    assert_eq!(world.tenure.known(), lease.as_ref());
+    assert_eq!(world.holder.known(), lease.as_ref());
 }
 
 /// (R10) Another uid or a lower term under one's own name are not the own term, whatever else the record says.
@@ -224,9 +224,9 @@ fn another_object_or_another_term_under_this_name_ends_the_belief() {
     let mut world = World::leading();
     world.grant("other");
     let other = world.store.lease.clone();
-    world.tenure.ask_read();
+    world.holder.ask_read();
     assert!(reads(&mut world));
-    world.tenure.handle_read(world.now, Ok(other));
+    world.holder.handle_read(world.now, Ok(other));
     world.run();
     assert_eq!(world.told, [lost(taken("other"))], "by a quorum read");
 }

@@ -21,12 +21,12 @@ fn draining() -> World {
 #[test]
 fn a_loss_in_the_middle_of_a_drain_is_told_once_and_ends_in_a_loss() {
     let mut world = draining();
-    assert!(world.tenure.believes(world.now), "it still leads");
+    assert!(world.holder.believes(world.now), "it still leads");
     world.grant("other");
     world.watch();
     assert_eq!(world.told, [lost(taken("other"))]);
-    assert!(!world.tenure.believes(world.now));
-    assert!(!world.tenure.can_accept());
+    assert!(!world.holder.believes(world.now));
+    assert!(!world.holder.can_accept());
     world.pass(seconds(30.0));
     assert_eq!(world.told, [lost(taken("other"))], "once");
     world.work_stops();
@@ -45,8 +45,8 @@ fn a_drain_ends_with_the_deadline_and_a_stop_at_it_releases_nothing() {
     let mut world = draining();
     world.network = Network::Silent;
     world.pass(seconds(4.0));
-    world.tenure.handle_outcome(world.now, Outcome::Refused);
-    world.now = world.tenure.belief().unwrap().deadline;
+    world.holder.handle_outcome(world.now, Outcome::Refused);
+    world.now = world.holder.belief().unwrap().deadline;
     world.network = Network::Up;
     world.work_stops();
     assert_eq!(
@@ -67,7 +67,7 @@ fn belief_ends_when_the_work_has_stopped_and_not_when_the_lease_is_gone() {
         [WriteKind::HandOff(identity("better"))],
         "under way"
     );
-    assert_eq!(world.tenure.belief(), None);
+    assert_eq!(world.holder.belief(), None);
 }
 
 /// (R12) An end is a release or a hand-over only where this process had stopped and wrote just that.
@@ -177,7 +177,7 @@ fn the_strategy_of_the_lease_outlives_its_holders() {
 fn the_deadline_wakes_the_holder_also_while_it_waits_for_a_reply() {
     let mut world = World::leading();
     world.network = Network::Silent;
-    let deadline = world.tenure.belief().unwrap().deadline;
+    let deadline = world.holder.belief().unwrap().deadline;
     world.pass(seconds(4.0));
     assert_eq!(world.sent, [WriteKind::Renew]);
     assert_eq!(world.wake_at, Some(deadline));
@@ -187,46 +187,46 @@ fn the_deadline_wakes_the_holder_also_while_it_waits_for_a_reply() {
 #[test]
 fn a_second_shutdown_changes_nothing() {
     let mut world = World::leading();
-    world.tenure.handle_withdrawn();
+    world.holder.handle_withdrawn();
     world.run();
-    assert!(world.tenure.can_accept(), "nobody asked for a shutdown");
-    world.tenure.shut_down(world.now);
+    assert!(world.holder.can_accept(), "nobody asked for a shutdown");
+    world.holder.shut_down(world.now);
     world.run();
-    assert!(!world.tenure.can_accept() && !world.tenure.is_finished());
-    world.tenure.handle_withdrawn();
-    world.tenure.shut_down(world.now);
+    assert!(!world.holder.can_accept() && !world.holder.is_finished());
+    world.holder.handle_withdrawn();
+    world.holder.shut_down(world.now);
     world.work_stops();
     assert_eq!(world.sent, [WriteKind::Release]);
-    assert!(world.tenure.is_finished());
+    assert!(world.holder.is_finished());
 }
 
 /// (R12) A shutdown is over when nothing is left to do, and not before.
 #[test]
 fn a_shutdown_is_not_over_while_a_request_is_under_way_or_the_work_runs() {
-    assert!(!World::new().tenure.is_finished(), "it was not asked for");
+    assert!(!World::new().holder.is_finished(), "it was not asked for");
 
     let mut world = World::leading();
-    world.tenure.shut_down(world.now);
-    world.tenure.handle_withdrawn();
+    world.holder.shut_down(world.now);
+    world.holder.handle_withdrawn();
     world.run();
-    assert!(!world.tenure.is_finished(), "the work runs");
+    assert!(!world.holder.is_finished(), "the work runs");
     world.network = Network::Silent;
     world.work_stops();
     assert_eq!(world.sent, [WriteKind::Release]);
-    assert!(!world.tenure.is_finished(), "the release is under way");
+    assert!(!world.holder.is_finished(), "the release is under way");
     let write = world.kept.take().unwrap();
     let outcome = world.store.put(&write);
-    world.tenure.handle_outcome(world.now, outcome);
-    assert!(!world.tenure.is_finished(), "its end is to be told");
+    world.holder.handle_outcome(world.now, outcome);
+    assert!(!world.holder.is_finished(), "its end is to be told");
     world.run();
-    assert!(world.tenure.is_finished());
+    assert!(world.holder.is_finished());
 
     let mut world = World::new();
     world.network = Network::Silent;
     world.grant("me");
     world.watch();
-    world.tenure.shut_down(world.now);
-    assert!(!world.tenure.is_finished(), "the accept is under way");
+    world.holder.shut_down(world.now);
+    assert!(!world.holder.is_finished(), "the accept is under way");
 }
 
 /// (R8, R12) An accept that was under way at the shutdown, and whose outcome is unknown, is looked for.
@@ -236,15 +236,15 @@ fn an_accept_under_way_at_shutdown_is_looked_for_when_its_reply_is_lost() {
     world.network = Network::Silent;
     world.grant("me");
     world.watch();
-    world.tenure.shut_down(world.now);
-    world.tenure.handle_withdrawn();
+    world.holder.shut_down(world.now);
+    world.holder.handle_withdrawn();
     let write = world.kept.take().unwrap();
     assert!(matches!(world.store.put(&write), Outcome::Done(_)));
-    world.tenure.handle_outcome(world.now, Outcome::Unknown);
+    world.holder.handle_outcome(world.now, Outcome::Unknown);
     world.network = Network::Up;
     world.pass(seconds(1.0));
     assert_eq!(world.sent, [WriteKind::Accept, WriteKind::Release]);
-    assert!(world.told.is_empty() && world.tenure.is_finished());
+    assert!(world.told.is_empty() && world.holder.is_finished());
 }
 
 /// (R11) The renewTime of a renewal is the time of its send, and one microsecond beside it where the two are equal.
@@ -253,8 +253,8 @@ fn a_renewal_writes_the_present_time_or_the_next_microsecond() {
     let world = World::leading();
     let before = world.record().renew_time.unwrap();
     for wall in [wall_at(world.now.after(seconds(4.0))), before] {
-        let mut tenure = world.tenure.clone();
-        let decision = tenure.step(world.now.after(seconds(4.0)), wall);
+        let mut holder = world.holder.clone();
+        let decision = holder.step(world.now.after(seconds(4.0)), wall);
         let [Effect::Write { write, .. }] = &decision.effects[..] else {
             panic!("no renewal in {decision:?}");
         };

@@ -20,9 +20,9 @@ fn a_preference_stops_the_work_and_then_hands_the_lease_over() {
     // The work drains for long, under a lease that goes on.
     world.pass(seconds(20.0));
     assert_eq!(world.sent, vec![WriteKind::Renew; 6]);
-    assert!(world.tenure.believes(world.now));
+    assert!(world.holder.believes(world.now));
     world.work_stops();
-    assert!(!world.tenure.believes(world.now));
+    assert!(!world.holder.believes(world.now));
     assert_eq!(world.sent.last(), Some(&WriteKind::HandOff(to.clone())));
     assert_eq!(
         world.told[1..],
@@ -137,17 +137,17 @@ fn a_late_release_never_wipes_a_successor() {
 #[test]
 fn a_shutdown_stops_withdraws_and_then_releases() {
     let mut world = World::leading();
-    world.tenure.shut_down(world.now);
+    world.holder.shut_down(world.now);
     world.run();
     assert_eq!(world.told, [Told::Stop(StopReason::ShutDown)]);
     world.pass(seconds(5.0));
     assert_eq!(world.sent, [WriteKind::Renew]);
     world.work_stops();
     assert_eq!(world.sent, [WriteKind::Renew]);
-    world.tenure.handle_withdrawn();
+    world.holder.handle_withdrawn();
     world.run();
     assert_eq!(world.sent, [WriteKind::Renew, WriteKind::Release]);
-    assert!(world.tenure.is_finished());
+    assert!(world.holder.is_finished());
     world.grant("me");
     world.watch();
     world.pass(seconds(5.0));
@@ -158,20 +158,20 @@ fn a_shutdown_stops_withdraws_and_then_releases() {
 fn a_shutdown_hands_over_where_somebody_is_preferred() {
     let mut world = World::leading();
     world.prefer(Some("better"));
-    world.tenure.shut_down(world.now);
+    world.holder.shut_down(world.now);
     world.watch();
     world.work_stops();
     assert_eq!(world.sent, [WriteKind::HandOff(identity("better"))]);
-    assert!(world.tenure.is_finished());
+    assert!(world.holder.is_finished());
 }
 
 #[test]
 fn a_shutdown_before_leading_touches_nothing() {
     let mut world = World::new();
     world.watch();
-    world.tenure.shut_down(world.now);
+    world.holder.shut_down(world.now);
     world.run();
-    assert!(world.tenure.is_finished());
+    assert!(world.holder.is_finished());
     assert!(world.sent.is_empty() && world.told.is_empty());
 }
 
@@ -181,13 +181,13 @@ fn an_accept_of_unknown_outcome_at_shutdown_is_found_and_released() {
     world.network = Network::AnswersLost;
     world.grant("me");
     world.watch();
-    world.tenure.shut_down(world.now);
-    world.tenure.handle_withdrawn();
+    world.holder.shut_down(world.now);
+    world.holder.handle_withdrawn();
     world.network = Network::Up;
-    assert!(!world.tenure.is_finished());
+    assert!(!world.holder.is_finished());
     world.pass(seconds(1.0));
     assert_eq!(world.sent, [WriteKind::Accept, WriteKind::Release]);
-    assert!(world.told.is_empty() && world.tenure.is_finished());
+    assert!(world.told.is_empty() && world.holder.is_finished());
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_grant_waits_until_the_work_of_the_former_term_has_stopped() {
     let mut world = World::leading();
     world.grant("other");
     world.watch();
-    assert!(!world.tenure.can_accept());
+    assert!(!world.holder.can_accept());
     world.grant("me");
     world.watch();
     assert!(world.sent.is_empty());

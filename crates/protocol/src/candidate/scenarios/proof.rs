@@ -18,12 +18,12 @@ fn a_conflict_with_ones_own_applied_write_proves_that_write() {
     assert_eq!(world.sent, [WriteKind::Renew]);
     let write = world.kept.take().unwrap();
     assert!(matches!(world.store.put(&write), Outcome::Done(_)));
-    world.tenure.handle_outcome(world.now, Outcome::Conflict);
-    assert!(world.tenure.believes(world.now), "a 409 alone is no loss");
+    world.holder.handle_outcome(world.now, Outcome::Conflict);
+    assert!(world.holder.believes(world.now), "a 409 alone is no loss");
     world.network = Network::Up;
     world.run();
     assert_eq!(
-        world.tenure.belief().unwrap().deadline,
+        world.holder.belief().unwrap().deadline,
         sent_at.after(seconds(10.0))
     );
     assert!(world.told.is_empty());
@@ -42,11 +42,11 @@ fn a_conflict_with_ones_own_applied_accept_begins_the_term_from_its_send() {
     let token = Token(write.version);
     assert!(matches!(world.store.put(&write), Outcome::Done(_)));
     world.now = world.now.after(seconds(1.0));
-    world.tenure.handle_outcome(world.now, Outcome::Conflict);
+    world.holder.handle_outcome(world.now, Outcome::Conflict);
     world.network = Network::Up;
     world.run();
     assert_eq!(world.told, [Told::Start(Term(1), token)]);
-    let deadline = world.tenure.belief().unwrap().deadline;
+    let deadline = world.holder.belief().unwrap().deadline;
     assert_eq!(deadline, sent_at.after(seconds(10.0)));
 }
 
@@ -59,11 +59,11 @@ fn a_repeated_revision_does_not_make_an_own_write_a_strangers() {
     world.pass(seconds(3.4));
     assert_eq!(world.sent, [WriteKind::Renew]);
     world
-        .tenure
+        .holder
         .handle_event(world.now, LeaseEvent::Seen(known));
     world.network = Network::Up;
     world.watch();
-    assert!(world.told.is_empty() && world.tenure.believes(world.now));
+    assert!(world.told.is_empty() && world.holder.believes(world.now));
     // The proof is a success like any other: the next renewal waits for its time.
     world.pass(seconds(2.0));
     assert_eq!(world.sent, [WriteKind::Renew]);
@@ -77,13 +77,13 @@ fn a_retry_under_a_clock_that_stands_still_writes_another_time() {
     let wall = wall_at(world.now);
     let mut times = Vec::new();
     for _ in 0..3 {
-        let decision = world.tenure.step(world.now, wall);
+        let decision = world.holder.step(world.now, wall);
         let [Effect::Write { write, .. }] = &decision.effects[..] else {
             panic!("no renewal in {decision:?}");
         };
         assert!(!times.contains(&write.record.renew_time));
         times.push(write.record.renew_time);
-        world.tenure.handle_outcome(world.now, Outcome::Unknown);
+        world.holder.handle_outcome(world.now, Outcome::Unknown);
         world.now = world.now.after(seconds(1.0));
     }
 }
@@ -95,7 +95,7 @@ fn a_refused_write_proves_nothing() {
     world.network = Network::Silent;
     world.pass(seconds(4.0));
     let refused = world.kept.take().unwrap();
-    world.tenure.handle_outcome(world.now, Outcome::Refused);
+    world.holder.handle_outcome(world.now, Outcome::Refused);
     let decision = step(&mut world);
     assert_eq!(decision.effects, [], "it is retried after a pause");
     world.store.edit(|record| LeaseRecord {
@@ -116,12 +116,12 @@ fn conflicts_in_a_row_are_retried_after_a_pause() {
             &step(&mut world).effects[..],
             [Effect::Write { .. }]
         ));
-        world.tenure.handle_outcome(world.now, Outcome::Conflict);
+        world.holder.handle_outcome(world.now, Outcome::Conflict);
         let decision = step(&mut world);
         let Some(pause) = pause else {
             assert_eq!(decision.effects, [Effect::Read]);
             let answer = world.store.lease.clone();
-            world.tenure.handle_read(world.now, Ok(answer));
+            world.holder.handle_read(world.now, Ok(answer));
             continue;
         };
         assert_eq!(decision.effects, []);
@@ -135,18 +135,18 @@ fn nothing_revives_a_belief_whose_deadline_has_passed() {
     let proofs: [fn(&mut World, Instant, LeaseSnapshot); 2] = [
         |world, deadline, applied| {
             world
-                .tenure
+                .holder
                 .handle_event(deadline, LeaseEvent::Seen(applied));
         },
         |world, deadline, applied| {
-            world.tenure.handle_outcome(world.now, Outcome::Unknown);
-            world.tenure.handle_read(deadline, Ok(Some(applied)));
+            world.holder.handle_outcome(world.now, Outcome::Unknown);
+            world.holder.handle_read(deadline, Ok(Some(applied)));
         },
     ];
     for (index, proof) in proofs.into_iter().enumerate() {
         let mut world = World::leading();
         world.network = Network::Silent;
-        let deadline = world.tenure.belief().unwrap().deadline;
+        let deadline = world.holder.belief().unwrap().deadline;
         world.pass(seconds(9.0));
         let write = world.kept.take().unwrap();
         let Outcome::Done(applied) = world.store.put(&write) else {
@@ -154,7 +154,7 @@ fn nothing_revives_a_belief_whose_deadline_has_passed() {
         };
         proof(&mut world, deadline, applied);
         world.now = deadline;
-        assert!(!world.tenure.believes(world.now), "{index}");
+        assert!(!world.holder.believes(world.now), "{index}");
         world.run();
         assert_eq!(world.told, [lost(Loss::DeadlinePassed)], "{index}");
     }
@@ -171,10 +171,10 @@ fn an_accept_that_is_found_too_late_begins_no_term() {
         let write = world.kept.take().unwrap();
         let outcome = world.store.put(&write);
         world.now = world.now.after(seconds(late));
-        world.tenure.handle_outcome(world.now, outcome);
+        world.holder.handle_outcome(world.now, outcome);
         world.network = Network::Up;
         world.run();
-        assert!(world.told.is_empty() && !world.tenure.believes(world.now));
+        assert!(world.told.is_empty() && !world.holder.believes(world.now));
         assert_eq!(world.sent, [WriteKind::Accept], "nothing is renewed");
     }
 }
@@ -200,7 +200,7 @@ fn a_record_with_the_accepts_time_and_another_token_begins_no_term() {
             record
         });
         let seen = world.store.lease.clone().unwrap();
-        world.tenure.handle_event(world.now, LeaseEvent::Seen(seen));
+        world.holder.handle_event(world.now, LeaseEvent::Seen(seen));
         assert!(
             !step(&mut world)
                 .effects
@@ -208,6 +208,6 @@ fn a_record_with_the_accepts_time_and_another_token_begins_no_term() {
                 .any(|effect| matches!(effect, Effect::Start { .. })),
             "{index}"
         );
-        assert_eq!(world.tenure.belief(), None, "{index}");
+        assert_eq!(world.holder.belief(), None, "{index}");
     }
 }
