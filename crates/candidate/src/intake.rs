@@ -1,7 +1,8 @@
 //! What the loop of a session was waiting for, and what each of the two machines is told of it.
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate, Malformed};
-use elector_protocol::candidate::{CandidateEvent, LeaseEvent, ReadFailed};
+use elector_protocol::holder::{LeaseEvent, ReadFailed};
+use elector_protocol::registration::CandidateEvent;
 use elector_protocol::{Instant, ResourceVersion};
 use elector_runtime::{Outcome as Answered, RequestError, WatchEvent};
 

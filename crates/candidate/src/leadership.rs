@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use elector_protocol::candidate::{Loss, StopReason};
+use elector_protocol::holder::{Loss, StopReason};
 use elector_protocol::{Identity, Instant, LeaseKey, Term, Token};
 use elector_runtime::Clock;
 use tokio::sync::watch;

@@ -2,7 +2,7 @@
 //! does everything that is believed because of it.
 
 use elector_api::{CandidateApi, LeaseCandidate};
-use elector_protocol::candidate::Registration;
+use elector_protocol::registration::Registration;
 use elector_protocol::{Identity, LeaseKey};
 use elector_runtime::{Scope, Watch, WatchOptions, Writer, watch_candidates};
 use futures::FutureExt as _;

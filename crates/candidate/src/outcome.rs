@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use elector_protocol::candidate::{Ending, Loss, StopReason};
+use elector_protocol::holder::{Ending, Loss, StopReason};
 use elector_protocol::{Identity, Term, Token};
 use elector_runtime::RequestError;
 

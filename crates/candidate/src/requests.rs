@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::LeaseSnapshot;
-use elector_protocol::candidate::{
-    CandidateSnapshot, Effect, Outcome as LeaseOutcome, ReadFailed, RegistrationEffect,
-    RegistrationOutcome,
-};
+use elector_protocol::holder::{Effect, Outcome as LeaseOutcome, ReadFailed};
+use elector_protocol::registration::{CandidateSnapshot, RegistrationEffect, RegistrationOutcome};
 use elector_runtime::{Outcome, RequestError, Writer};
 use futures::future::BoxFuture;
 

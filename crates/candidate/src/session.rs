@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_api::{Lease, LeaseCandidate};
-use elector_protocol::candidate::{Effect, Holder, HolderConfig, Registration, StopReason};
+use elector_protocol::holder::{Effect, Holder, HolderConfig, StopReason};
+use elector_protocol::registration::Registration;
 use elector_protocol::{Instant, Term, Token};
 use elector_runtime::{
     Clock, FailureLog, Lookout, Scope, Watch, WatchOptions, Writer, watch_leases,

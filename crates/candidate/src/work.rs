@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use elector_protocol::candidate::StopReason;
+use elector_protocol::holder::StopReason;
 use elector_protocol::{Instant, Term};
 use tokio::sync::watch;
 use tokio::task::JoinSet;

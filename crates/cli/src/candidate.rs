@@ -14,7 +14,7 @@ use elector_api::{CandidateApi, parse_duration};
 use elector_candidate::{
     AfterTerm, Candidate, Config, Leadership, Outcome, TermEnd, random_identity,
 };
-use elector_protocol::candidate::StopReason;
+use elector_protocol::holder::StopReason;
 use elector_protocol::{CandidateTiming, Identity, LeaseKey};
 use elector_runtime::{ClientArgs, LogArgs, connect, init_logging, shutdown_signal};
 

@@ -6,31 +6,34 @@
 //!
 //! ```text
 //!   Lease, LeaseCandidate revisions ──> elector::Election ──step(now)──> Decision { effects, wake_at, reason }
-//!   Lease revisions, replies, work  ──> candidate::…      ──step(now)──> effects
+//!   Lease revisions, replies, work  ──> holder::Holder    ──step(now)──> effects
+//!   LeaseCandidate revisions        ──> registration::…   ──step(now)──> effects
 //! ```
 //!
 //! Rule ids (R1–R17) are those of ARCHITECTURE.md, which states each rule and its source.
 
-mod candidacy;
-pub mod candidate;
+mod backoff;
 pub mod elector;
+pub mod holder;
 mod lease;
 mod names;
 mod order;
+pub mod registration;
 mod renumber;
 mod reservation;
 mod resolution;
+mod spec;
 mod strategy;
 mod time;
 mod timing;
 mod version;
 
-pub use candidacy::{Candidate, CandidateSpec, Rejection};
 pub use lease::{LeaseRecord, LeaseSnapshot, LeaseWrite, Occupancy};
 pub use names::{Identity, LeaseKey, ResourceVersion, Term, Token, Uid};
 pub use order::{Contender, best_first};
 pub use renumber::{Renumber, Renumbering};
 pub use resolution::{Conflict, Resolution};
+pub use spec::{Candidate, CandidateSpec, Rejection};
 pub use strategy::{OldestEmulationVersion, Ranking, Strategy, StrategyError};
 pub use time::{Instant, Timestamp};
 pub use timing::{CandidateTiming, ElectorTiming, LONGEST_LEASE, TimingError};

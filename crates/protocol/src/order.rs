@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use crate::candidacy::{Candidate, CandidateSpec};
 use crate::names::Identity;
+use crate::spec::{Candidate, CandidateSpec};
 use crate::strategy::Ranking;
 
 /// An eligible candidate, with what the order compares.

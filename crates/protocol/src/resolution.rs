@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::candidacy::CandidateSpec;
 use crate::names::Identity;
+use crate::spec::CandidateSpec;
 use crate::strategy::Strategy;
 use crate::version::Version;
 

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::candidacy::{CandidateSpec, Rejection};
+use crate::spec::{CandidateSpec, Rejection};
 use crate::version::{Version, VersionError};
 
 /// The name of a strategy, valid under the API's syntax.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_api::{Carrier, Lease, LeaseCandidate, parse_time};
-use elector_protocol::candidate::{
-    CandidateEvent, CandidateSnapshot, Holder, HolderConfig, LeaseEvent, Outcome, ReadFailed,
-    Registration, RegistrationOutcome,
+use elector_protocol::holder::{Holder, HolderConfig, LeaseEvent, Outcome, ReadFailed};
+use elector_protocol::registration::{
+    CandidateEvent, CandidateSnapshot, Registration, RegistrationOutcome,
 };
 use elector_protocol::{
     CandidateTiming, Identity, Instant, LeaseKey, LeaseRecord, LeaseSnapshot, LeaseWrite, Term,

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use elector_protocol::candidate::{
-    Effect, Holder, HolderConfig, LeaseEvent, Outcome, Registration, StopReason, WriteKind,
+use elector_protocol::holder::{
+    Effect, Holder, HolderConfig, LeaseEvent, Outcome, StopReason, WriteKind,
 };
+use elector_protocol::registration::Registration;
 use elector_protocol::{LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering};
 
 use super::numbers::{FRESH, NOW, timestamp};

@@ -1,9 +1,9 @@
 //! The model check: every reachable state of a small world that runs the production step functions.
 //!
 //! ```text
-//!   World ── candidates: candidate::{Holder, Registration} ─┐                         ┌─ at most one believer
-//!         ── electors:   elector::Election                 ─┼─> Search: every state ──┼─ tokens, moves, answers
-//!         ── one Lease, its candidates' objects, letters   ─┘                         └─ a leader within reach
+//!   World ── candidates: Holder, Registration             ─┐                         ┌─ at most one believer
+//!         ── electors:   elector::Election                ─┼─> Search: every state ──┼─ tokens, moves, answers
+//!         ── one Lease, its candidates' objects, letters  ─┘                         └─ a leader within reach
 //! ```
 //!
 //! Writes are letters: they land at any later time or never, and their replies come late or not at all. Every process

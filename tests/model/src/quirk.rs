@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::candidate::{Holder, WriteKind};
+use elector_protocol::holder::{Holder, WriteKind};
 use elector_protocol::{Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering};
 
 use super::misled::TICK_SECONDS;

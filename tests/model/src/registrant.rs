@@ -1,6 +1,6 @@
 //! A candidate's dealings with its own object: it registers, and answers questions.
 
-use elector_protocol::candidate::{
+use elector_protocol::registration::{
     CandidateEvent, CandidateSnapshot, RegistrationEffect, RegistrationOutcome,
 };
 use elector_protocol::{Candidate, ResourceVersion, Uid};

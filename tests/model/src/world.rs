@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use elector_protocol::candidate::HolderConfig;
 use elector_protocol::elector::Settings;
+use elector_protocol::holder::HolderConfig;
 use elector_protocol::{
     Candidate, CandidateSpec, CandidateTiming, Identity, LeaseRecord, Renumber, ResourceVersion,
     Strategy, Timestamp, Uid,

@@ -1,6 +1,6 @@
 use elector_api::{CandidateApi, Carrier};
 use elector_apiserver::{ApiServer, Config as ServerConfig};
-use elector_protocol::candidate::WriteKind;
+use elector_protocol::holder::WriteKind;
 use elector_protocol::{Identity, LeaseKey, ResourceVersion};
 use elector_runtime::Cluster;
 use kube::Client;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector_apiserver::{Fault, Rule, Verb};
 use elector_candidate::{Config, TermEnd};
 use elector_protocol::CandidateTiming;
-use elector_protocol::candidate::Loss;
+use elector_protocol::holder::Loss;
 use http::StatusCode;
 
 use crate::stage::{Asked, Stage, V1BETA1};

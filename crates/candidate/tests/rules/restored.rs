@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector_candidate::TermEnd;
-use elector_protocol::candidate::Loss;
+use elector_protocol::holder::Loss;
 use elector_protocol::{Identity, Instant};
 
 use crate::stage::{Stage, V1BETA1};

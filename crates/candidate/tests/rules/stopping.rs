@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use elector_api::CandidateApi;
 use elector_candidate::{AfterTerm, Config, Event, Leadership, Outcome, TermEnd};
-use elector_protocol::candidate::{Loss, StopReason};
+use elector_protocol::holder::{Loss, StopReason};
 use elector_protocol::{CandidateTiming, Identity, Instant};
 use elector_runtime::Clock as _;
 

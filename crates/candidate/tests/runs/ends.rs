@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use elector_candidate::{AfterTerm, Leadership, Outcome, RunError, TermEnd};
-use elector_protocol::candidate::Loss;
+use elector_protocol::holder::Loss;
 use elector_protocol::{Identity, Occupancy};
 use tokio::sync::Notify;
 

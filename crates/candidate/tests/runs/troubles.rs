@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use elector_candidate::{Event, Leadership, TermEnd};
-use elector_protocol::candidate::{Loss, StopReason};
+use elector_protocol::holder::{Loss, StopReason};
 use tokio::time::Instant;
 
 use crate::log::Log;

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use elector_api::Rfc3339;
 use elector_candidate::Event;
-use elector_protocol::candidate::StopReason;
+use elector_protocol::holder::StopReason;
 use elector_protocol::{Identity, LeaseKey, Term, Timestamp, Token};
 use elector_runtime::printable_json;
 use serde::Serialize;
@@ -118,7 +118,7 @@ fn now() -> Timestamp {
 mod tests {
     use elector_candidate::TermEnd;
     use elector_protocol::ResourceVersion;
-    use elector_protocol::candidate::Loss;
+    use elector_protocol::holder::Loss;
     use serde_json::{Value, json};
 
     use super::*;

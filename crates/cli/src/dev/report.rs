@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use elector::LeadershipChange;
 use elector_candidate::Event;
-use elector_protocol::candidate::StopReason;
+use elector_protocol::holder::StopReason;
 use elector_protocol::{Identity, LeaseKey, Term};
 
 use super::cast::{News, Report};

@@ -5,11 +5,11 @@ mod words;
 use std::fmt;
 use std::time::Duration;
 
-use crate::candidacy::Rejection;
 use crate::lease::{LeaseRecord, LeaseWrite};
 use crate::names::{Identity, ResourceVersion, Term, Uid};
 use crate::renumber::{Renumber, Renumbering};
 use crate::resolution::Conflict;
+use crate::spec::Rejection;
 use crate::strategy::Strategy;
 use crate::time::{Instant, Timestamp};
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::candidacy::{Candidate, CandidateSpec};
 use crate::elector::observation::{News, Presence, Seen, Watched};
 use crate::lease::LeaseSnapshot;
 use crate::names::{Identity, ResourceVersion, Uid};
 use crate::renumber::{Renumber, Renumbering};
+use crate::spec::{Candidate, CandidateSpec};
 use crate::time::Instant;
 use crate::timing::{ElectorTiming, LONGEST_LEASE};
 

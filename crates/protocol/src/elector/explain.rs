@@ -8,13 +8,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::candidacy::Candidate;
 use crate::elector::decision::{Action, Effect, Reason};
 use crate::elector::election::{Election, Settings};
 use crate::elector::observation::News;
 use crate::elector::standing::{Standing, StandingReport};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::names::{Identity, ResourceVersion, Uid};
+use crate::spec::Candidate;
 use crate::strategy::Strategy;
 use crate::time::{Instant, Timestamp};
 

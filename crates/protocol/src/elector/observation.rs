@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::candidacy::Candidate;
 use crate::lease::LeaseSnapshot;
 use crate::names::ResourceVersion;
 use crate::renumber::{Renumber, Renumbering};
+use crate::spec::Candidate;
 use crate::time::Instant;
 use crate::timing::ElectorTiming;
 

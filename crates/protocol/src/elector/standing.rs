@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::candidacy::{Candidate, Rejection};
 use crate::elector::election::{Election, Settings};
 use crate::names::Identity;
 use crate::order::because;
 use crate::resolution::Resolution;
+use crate::spec::{Candidate, Rejection};
 use crate::strategy::{Ranking, Strategy};
 use crate::time::Instant;
 

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use elector_api::{Lease, validate_candidate_update};
-use elector_protocol::candidate::{
-    Decision, Effect, RegistrationEffect, RegistrationOutcome, StopReason, WriteKind,
-};
 use elector_protocol::elector::{Actor, audit};
+use elector_protocol::holder::{Decision, Effect, StopReason, WriteKind};
+use elector_protocol::registration::{RegistrationEffect, RegistrationOutcome};
 use elector_protocol::{CandidateTiming, LeaseRecord, LeaseWrite};
 
 use super::{Process, Request, Sent};

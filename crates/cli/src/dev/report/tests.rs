@@ -1,6 +1,6 @@
 //! Reports in, lines out.
 
-use elector_protocol::candidate::Loss;
+use elector_protocol::holder::Loss;
 use elector_protocol::{ResourceVersion, Token};
 
 use super::*;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::backoff::Backoff;
-use super::holder::ReadFailed;
+use crate::backoff::Backoff;
+use crate::holder::ReadFailed;
 use crate::names::{ResourceVersion, Uid};
 use crate::renumber::{Renumber, Renumbering};
 use crate::time::{Instant, Timestamp};

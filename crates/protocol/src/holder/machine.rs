@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::backoff::Backoff;
 use super::decision::{Ending, Loss, WriteKind};
+use crate::backoff::Backoff;
 use crate::lease::LeaseSnapshot;
 use crate::names::{Identity, ResourceVersion, Term, Token};
 use crate::renumber::{Renumber, Renumbering};

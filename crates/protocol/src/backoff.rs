@@ -9,7 +9,7 @@ use crate::time::Instant;
 ///
 /// Failures stop counting where the pause stops growing, so that equal behaviour is an equal state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     failures: u8,
     /// Whether the last failure was a conflict.
     conflict: bool,
@@ -20,7 +20,7 @@ pub(super) struct Backoff {
 
 impl Backoff {
     /// Counts a failure and pauses: `first` after the first one, doubling up to `longest`.
-    pub(super) fn fail(&mut self, now: Instant, first: Duration, longest: Duration) {
+    pub(crate) fn fail(&mut self, now: Instant, first: Duration, longest: Duration) {
         let pause = first
             .saturating_mul(1 << self.failures.min(30))
             .min(longest);
@@ -32,7 +32,7 @@ impl Backoff {
     }
 
     /// Counts a conflict, which says "look again": it costs no pause, unless it follows another one.
-    pub(super) fn conflict(&mut self, now: Instant, first: Duration, longest: Duration) {
+    pub(crate) fn conflict(&mut self, now: Instant, first: Duration, longest: Duration) {
         if self.conflict {
             self.fail(now, first, longest);
         } else {
@@ -43,18 +43,18 @@ impl Backoff {
     }
 
     /// Forgets every failure.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         *self = Self::default();
     }
 
     /// When the next attempt may start, `None` for at once.
-    pub(super) fn pause(&mut self, now: Instant) -> Option<Instant> {
+    pub(crate) fn pause(&mut self, now: Instant) -> Option<Instant> {
         self.until = self.until.filter(|until| *until > now);
         self.until
     }
 
     /// Whether the last attempt failed.
-    pub(super) fn is_failing(&self) -> bool {
+    pub(crate) fn is_failing(&self) -> bool {
         self.failures > 0
     }
 }

@@ -11,7 +11,7 @@ use proptest::prelude::{
 };
 
 use super::world::{Store, config, identity, wall_at};
-use super::{Effect, LeaseEvent, Outcome, ReadFailed, StopReason, Holder, WriteKind};
+use super::{Effect, Holder, LeaseEvent, Outcome, ReadFailed, StopReason, WriteKind};
 use crate::elector::{Actor, audit};
 use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
 use crate::names::{ResourceVersion, Term, Token, Uid};

@@ -1,7 +1,7 @@
 //! What to do next: start or stop the work, and the one request that is due.
 
 use super::decision::{Decision, Effect, StopReason, WriteKind};
-use super::holder::{Attempt, Closing, Holding, InFlight, Phase, Reading, Holder, Work};
+use super::machine::{Attempt, Closing, Holder, Holding, InFlight, Phase, Reading, Work};
 use crate::lease::{LeaseRecord, LeaseSnapshot, wire_seconds};
 use crate::names::{Identity, Token};
 use crate::time::{Instant, Timestamp};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Decision, Effect, Ending, LeaseEvent, Outcome, StopReason, Holder, HolderConfig, WriteKind,
+    Decision, Effect, Ending, Holder, HolderConfig, LeaseEvent, Outcome, StopReason, WriteKind,
 };
 use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
 use crate::names::{Identity, ResourceVersion, Term, Token, Uid};

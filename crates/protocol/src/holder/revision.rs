@@ -1,7 +1,7 @@
 //! What a newer revision of the Lease means: whose it is, which write of ours it proves, and whether the term is over.
 
 use super::decision::{Ending, Loss, WriteKind};
-use super::holder::{Attempt, Holding, InFlight, Phase, Reading, Holder, Work};
+use super::machine::{Attempt, Holder, Holding, InFlight, Phase, Reading, Work};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::names::Token;
 use crate::time::Instant;
