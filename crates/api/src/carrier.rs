@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use elector_protocol::{Identity, Strategy};
+use elector_protocol::{Identity, StrategyName};
 
 use crate::annotation;
 use crate::lease::Lease;
@@ -46,10 +46,10 @@ impl Carrier {
     pub(crate) fn write(
         self,
         lease: &mut Lease,
-        strategy: Option<&Strategy>,
+        strategy: Option<&StrategyName>,
         preferred: Option<&Identity>,
     ) {
-        let strategy = strategy.map(Strategy::as_str);
+        let strategy = strategy.map(StrategyName::as_str);
         let preferred = preferred.map(Identity::as_str);
         // The server refuses a preference beside no strategy, so that one travels in the annotation alone.
         let (fields, annotations) = match self {
@@ -101,7 +101,7 @@ mod tests {
             [annotation::STRATEGY, annotation::PREFERRED_HOLDER]
                 .map(|name| (name.into(), "old/old".into())),
         ));
-        let strategy = strategy.map(|text| Strategy::parse(text).unwrap());
+        let strategy = strategy.map(|text| StrategyName::parse(text).unwrap());
         let preferred = preferred.and_then(Identity::new);
         carrier.write(&mut lease, strategy.as_ref(), preferred.as_ref());
         let annotation = |name: &str| {

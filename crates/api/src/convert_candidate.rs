@@ -137,7 +137,7 @@ impl LeaseCandidate {
 
 #[cfg(test)]
 mod tests {
-    use elector_protocol::{ResourceVersion, StrategyError, VersionError};
+    use elector_protocol::{ResourceVersion, StrategyNameError, VersionError};
     use serde_json::{Value, json};
 
     use super::*;
@@ -200,7 +200,7 @@ mod tests {
         candidate.spec.preferred_strategies.clear();
         assert_eq!(
             read(&candidate),
-            Err(Rejection::PreferredStrategies(StrategyError::Empty))
+            Err(Rejection::PreferredStrategies(StrategyNameError::Empty))
         );
     }
 
@@ -208,7 +208,7 @@ mod tests {
     fn what_cannot_be_elected_says_why() {
         for (pointer, value, expected) in [
             ("/spec/binaryVersion", json!(null), Rejection::BinaryVersion(VersionError::Empty)),
-            ("/spec/strategy", json!("x"), Rejection::Strategy(StrategyError::Unknown)),
+            ("/spec/strategy", json!("x"), Rejection::StrategyName(StrategyNameError::Unknown)),
             ("/spec/renewTime", json!(null), Rejection::NoRenewTime),
             (
                 "/spec/renewTime",

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use elector_protocol::{
-    Identity, LeaseKey, LeaseRecord, LeaseSnapshot, ResourceVersion, Strategy, Term, Token, Uid,
+    Identity, LeaseKey, LeaseRecord, LeaseSnapshot, ResourceVersion, StrategyName, Term, Token, Uid,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -35,7 +35,7 @@ impl Lease {
         let (annotations, _) = Annotations::read(&self.metadata);
         let strategy = match given(&spec.strategy) {
             Some(text) => {
-                let parsed = Strategy::parse(text);
+                let parsed = StrategyName::parse(text);
                 let error = |why| FieldError::unreadable("spec.strategy", text, format!("{why}"));
                 Some(parsed.map_err(|why| self.malformed(error(why)))?)
             }
@@ -112,7 +112,7 @@ impl Lease {
     }
 
     /// The Lease that a POST may create, the only one: unheld, without duration and times (R2).
-    pub fn born(key: &LeaseKey, strategy: Option<&Strategy>, carrier: Carrier) -> Self {
+    pub fn born(key: &LeaseKey, strategy: Option<&StrategyName>, carrier: Carrier) -> Self {
         Self::named(key).with_record(&LeaseRecord::born(strategy.cloned()), carrier)
     }
 }
@@ -131,7 +131,7 @@ pub(crate) fn revision(metadata: &ObjectMeta) -> Result<(Uid, ResourceVersion), 
 
 /// Elector's own annotations on a Lease.
 struct Annotations {
-    strategy: Option<Strategy>,
+    strategy: Option<StrategyName>,
     preferred_holder: Option<Identity>,
     token: Option<Token>,
     token_term: Option<Term>,
@@ -151,7 +151,7 @@ impl Annotations {
         };
         let strategy = value(annotation::STRATEGY).and_then(|text| {
             let note = |why| notes.push(nonsense(annotation::STRATEGY, text, why));
-            Strategy::parse(text).map_err(note).ok()
+            StrategyName::parse(text).map_err(note).ok()
         });
         let token = value(annotation::TOKEN).map(|text| {
             text.parse().map_or_else(
@@ -219,7 +219,7 @@ mod tests {
             acquire_time: Some(Timestamp::MIN),
             renew_time: Some(Timestamp::MAX),
             term: Term(7),
-            strategy: Some(Strategy::parse("a/b").unwrap()),
+            strategy: Some(StrategyName::parse("a/b").unwrap()),
             preferred_holder: Identity::new("b"),
             token: Some(Token(ResourceVersion(u64::MAX))),
             token_term: Some(Term(7)),
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn the_born_lease_holds_nothing() {
         let key = LeaseKey::new("ns", "l");
-        let strategy = Strategy::parse("a/b").unwrap();
+        let strategy = StrategyName::parse("a/b").unwrap();
         let born = Lease::born(&key, Some(&strategy), Carrier::Fields);
         assert_eq!(
             serde_json::to_value(&born).unwrap(),
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn the_field_wins_over_the_annotation_where_both_say_something() {
         let annotations = json!({"elector.dev/strategy": "an/notation", "elector.dev/preferred-holder": "annotation"});
-        let strategy = |text| Some(Strategy::parse(text).unwrap());
+        let strategy = |text| Some(StrategyName::parse(text).unwrap());
         for (spec, wish, preferred) in [
             (
                 json!({"strategy": "f/ield", "preferredHolder": "field"}),

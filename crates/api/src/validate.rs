@@ -10,7 +10,7 @@
 mod metadata;
 pub mod names;
 
-use elector_protocol::Strategy;
+use elector_protocol::StrategyName;
 use semver::Version;
 use serde_json::Value;
 
@@ -204,7 +204,7 @@ fn strategy_list(
 /// The built-in strategy cannot do without versions, and 0.0.0 is none.
 fn needs_version(strategy: &str, path: &str, version: &Version, errors: &mut Vec<FieldError>) {
     let zero = version.cmp_precedence(&Version::new(0, 0, 0)).is_eq();
-    if strategy == Strategy::OLDEST_EMULATION_VERSION && zero {
+    if strategy == StrategyName::OLDEST_EMULATION_VERSION && zero {
         let when = "must be specified when `strategy` is 'OldestEmulationVersion'";
         errors.push(FieldError::required(path, when));
     }
@@ -237,8 +237,8 @@ fn strategy(path: &str, text: &str, errors: &mut Vec<FieldError>) {
                 .into_iter()
                 .map(|rule| FieldError::invalid(path.as_str(), text, rule)),
         );
-    } else if text != Strategy::OLDEST_EMULATION_VERSION {
-        let supported = [Strategy::OLDEST_EMULATION_VERSION];
+    } else if text != StrategyName::OLDEST_EMULATION_VERSION {
+        let supported = [StrategyName::OLDEST_EMULATION_VERSION];
         errors.push(FieldError::not_supported(path, text, &supported));
     }
 }

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use elector_api::{Lease, LeaseCandidate};
-use elector_protocol::{Identity, LeaseKey, LeaseRecord, ResourceVersion, Strategy};
+use elector_protocol::{Identity, LeaseKey, LeaseRecord, ResourceVersion, StrategyName};
 use elector_runtime::{Outcome, RequestError, Writer};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
@@ -15,7 +15,7 @@ use futures::{FutureExt, StreamExt};
 #[derive(Debug)]
 pub(crate) enum Task {
     /// POST a born Lease.
-    Create(Option<Strategy>),
+    Create(Option<StrategyName>),
     /// PUT a Lease.
     Write {
         judged: Arc<Lease>,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::names::{Identity, ResourceVersion, Term, Token, Uid};
 use crate::renumber::{Renumber, Renumbering};
-use crate::strategy::Strategy;
+use crate::strategy::StrategyName;
 use crate::time::Timestamp;
 
 /// The fields of a Lease that leader election reads and writes. Everything else of the object is carried over.
@@ -21,7 +21,7 @@ pub struct LeaseRecord {
     /// `spec.leaseTransitions`, zero where absent.
     pub term: Term,
     /// The strategy that the Lease is elected under, from the field or the annotation.
-    pub strategy: Option<Strategy>,
+    pub strategy: Option<StrategyName>,
     /// Whom the holder is asked to make room for, from the field or the annotation.
     pub preferred_holder: Option<Identity>,
     /// Annotation `elector.dev/token`, written by the accept of a marked candidate (R14).
@@ -67,7 +67,7 @@ pub struct LeaseWrite {
 
 impl LeaseRecord {
     /// The record that a POST creates, the only thing a POST may create (R2): unheld, no duration, no times.
-    pub fn born(strategy: Option<Strategy>) -> Self {
+    pub fn born(strategy: Option<StrategyName>) -> Self {
         Self {
             strategy,
             ..Self::default()
@@ -143,7 +143,7 @@ impl LeaseRecord {
 
     /// This record with another preference and strategy; all that an elector may change of a live lease (R7).
     #[must_use]
-    pub fn preferring(&self, preferred: Option<Identity>, strategy: Option<Strategy>) -> Self {
+    pub fn preferring(&self, preferred: Option<Identity>, strategy: Option<StrategyName>) -> Self {
         Self {
             preferred_holder: preferred,
             strategy: strategy.or_else(|| self.strategy.clone()),

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::names::Identity;
 use crate::spec::CandidateSpec;
-use crate::strategy::Strategy;
+use crate::strategy::StrategyName;
 use crate::version::Version;
 
 /// Which strategy a lease is elected under.
@@ -14,7 +14,7 @@ pub enum Resolution {
     /// No candidate has a valid wish.
     NoWish,
     /// The wish that counts.
-    One(Strategy),
+    One(StrategyName),
     /// No wish counts more than the others.
     Conflict(Conflict),
 }
@@ -27,23 +27,23 @@ pub enum Conflict {
         /// The binary version that they share.
         binary: Option<Version>,
         /// Each strategy wished for, with the first candidate by name that wishes for it.
-        wishes: BTreeMap<Strategy, Identity>,
+        wishes: BTreeMap<StrategyName, Identity>,
     },
     /// Of several strategies that candidates list first, none supersedes the others (v1alpha1).
     Unrelated {
         /// Each of those strategies, with the first candidate by name that lists it first.
-        firsts: BTreeMap<Strategy, Identity>,
+        firsts: BTreeMap<StrategyName, Identity>,
     },
     /// What candidates say supersedes what goes round in a circle (v1alpha1).
     Circle {
         /// A strategy, what it supersedes, and the first candidate by name that says so; each superseded strategy
         /// begins the next step, and that of the last step the first.
-        steps: Vec<(Strategy, Strategy, Identity)>,
+        steps: Vec<(StrategyName, StrategyName, Identity)>,
     },
 }
 
 /// Which strategy supersedes which, and the first candidate by name that says so.
-type Edges<'a> = BTreeMap<&'a Strategy, BTreeMap<&'a Strategy, &'a Identity>>;
+type Edges<'a> = BTreeMap<&'a StrategyName, BTreeMap<&'a StrategyName, &'a Identity>>;
 
 /// How many wishes of a conflict are told one by one.
 const NAMED: usize = 8;
@@ -101,8 +101,8 @@ fn by_lists(candidates: &[(&Identity, &CandidateSpec)]) -> Resolution {
 
 /// The only one, if there is only one.
 fn one_of(
-    wishes: BTreeMap<&Strategy, &Identity>,
-    conflict: impl FnOnce(BTreeMap<Strategy, Identity>) -> Conflict,
+    wishes: BTreeMap<&StrategyName, &Identity>,
+    conflict: impl FnOnce(BTreeMap<StrategyName, Identity>) -> Conflict,
 ) -> Resolution {
     let mut wishes: BTreeMap<_, _> = wishes
         .into_iter()
@@ -120,8 +120,8 @@ fn one_of(
 
 /// Enters a strategy with the first name that stands for it.
 fn note_first<'a>(
-    names: &mut BTreeMap<&'a Strategy, &'a Identity>,
-    strategy: &'a Strategy,
+    names: &mut BTreeMap<&'a StrategyName, &'a Identity>,
+    strategy: &'a StrategyName,
     name: &'a Identity,
 ) {
     let first = names.entry(strategy).or_insert(name);
@@ -131,10 +131,10 @@ fn note_first<'a>(
 /// A circle, if there is one; always the same one, whatever the order of the candidates.
 ///
 /// One object may list a hundred thousand strategies, so nothing here looks at each pair of them.
-fn circle(edges: &Edges<'_>) -> Option<Vec<(Strategy, Strategy, Identity)>> {
+fn circle(edges: &Edges<'_>) -> Option<Vec<(StrategyName, StrategyName, Identity)>> {
     let left = entangled(edges);
     // The first of those that supersede it.
-    let mut above: BTreeMap<&Strategy, &Strategy> = BTreeMap::new();
+    let mut above: BTreeMap<&StrategyName, &StrategyName> = BTreeMap::new();
     for strategy in &left {
         for below in edges.get(strategy).into_iter().flat_map(BTreeMap::keys) {
             above.entry(below).or_insert(strategy);
@@ -150,7 +150,7 @@ fn circle(edges: &Edges<'_>) -> Option<Vec<(Strategy, Strategy, Identity)>> {
         }
         path.push(next);
     };
-    let mut round: Vec<&Strategy> = path.split_off(start);
+    let mut round: Vec<&StrategyName> = path.split_off(start);
     round.reverse();
     let least = round
         .iter()
@@ -171,13 +171,13 @@ fn circle(edges: &Edges<'_>) -> Option<Vec<(Strategy, Strategy, Identity)>> {
 
 /// The strategies that supersede something and are superseded, in the end, by a circle. What is superseded only by
 /// what is gone is no part of one, and goes too.
-fn entangled<'a>(edges: &Edges<'a>) -> BTreeSet<&'a Strategy> {
-    let mut holders: BTreeMap<&Strategy, usize> = BTreeMap::new();
+fn entangled<'a>(edges: &Edges<'a>) -> BTreeSet<&'a StrategyName> {
+    let mut holders: BTreeMap<&StrategyName, usize> = BTreeMap::new();
     for below in edges.values().flat_map(BTreeMap::keys) {
         *holders.entry(below).or_default() += 1;
     }
-    let mut left: BTreeSet<&Strategy> = edges.keys().copied().collect();
-    let mut free: Vec<&Strategy> = left.iter().copied().collect();
+    let mut left: BTreeSet<&StrategyName> = edges.keys().copied().collect();
+    let mut free: Vec<&StrategyName> = left.iter().copied().collect();
     free.retain(|strategy| !holders.contains_key(strategy));
     while let Some(gone) = free.pop() {
         left.remove(gone);
@@ -200,8 +200,9 @@ impl Conflict {
     /// Whether this candidate takes part in it: without those that do, it would be over.
     pub fn concerns(&self, candidate: &CandidateSpec) -> bool {
         let rest = candidate.supersedes.iter().flatten();
-        let listed: BTreeSet<&Strategy> = [&candidate.strategy].into_iter().chain(rest).collect();
-        let lists = |strategy: &Strategy| listed.contains(strategy);
+        let listed: BTreeSet<&StrategyName> =
+            [&candidate.strategy].into_iter().chain(rest).collect();
+        let lists = |strategy: &StrategyName| listed.contains(strategy);
         match self {
             Self::Wishes { binary, .. } => candidate.binary == *binary,
             Self::Unrelated { firsts } => firsts.keys().any(lists),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::names::{Identity, ResourceVersion, Uid};
 use crate::renumber::{Renumber, Renumbering};
-use crate::strategy::{Strategy, StrategyError};
+use crate::strategy::{StrategyName, StrategyNameError};
 use crate::time::Timestamp;
 use crate::version::{Version, VersionError};
 
@@ -42,10 +42,10 @@ pub struct CandidateSpec {
     /// The version that it behaves as; the built-in strategy asks for it.
     pub emulation: Option<Version>,
     /// The strategy that it wishes the lease to be elected under.
-    pub strategy: Strategy,
+    pub strategy: StrategyName,
     /// What that strategy supersedes, the nearest first, where the API has a list of strategies (v1alpha1). `None`
     /// where it has one wish, and the highest binary version decides among several.
-    pub supersedes: Option<Vec<Strategy>>,
+    pub supersedes: Option<Vec<StrategyName>>,
 }
 
 /// Why a candidate cannot be elected.
@@ -70,10 +70,10 @@ pub enum Rejection {
     },
     /// `spec.strategy` is missing or malformed.
     #[error("spec.strategy {0}")]
-    Strategy(StrategyError),
+    StrategyName(StrategyNameError),
     /// `spec.preferredStrategies` is empty, or an entry of it is malformed.
     #[error("spec.preferredStrategies {0}")]
-    PreferredStrategies(StrategyError),
+    PreferredStrategies(StrategyNameError),
     /// `spec.renewTime` is missing: the candidate has not registered itself yet.
     #[error("spec.renewTime is missing, so it never answered")]
     NoRenewTime,
@@ -125,7 +125,7 @@ impl CandidateSpec {
         let emulation = parse_emulation(emulation)?;
         let binary = Version::parse(binary).map_err(Rejection::BinaryVersion)?;
         ordered(&binary, emulation.as_ref())?;
-        let strategy = Strategy::parse(strategy).map_err(Rejection::Strategy)?;
+        let strategy = StrategyName::parse(strategy).map_err(Rejection::StrategyName)?;
         Ok(Self {
             binary: Some(binary),
             emulation,
@@ -154,14 +154,14 @@ impl CandidateSpec {
         }
         let strategies: Result<Vec<_>, _> = strategies
             .iter()
-            .map(|text| Strategy::parse(text.as_ref()))
+            .map(|text| StrategyName::parse(text.as_ref()))
             .collect();
         let mut strategies = strategies
             .map_err(Rejection::PreferredStrategies)?
             .into_iter();
         let strategy = strategies
             .next()
-            .ok_or(Rejection::PreferredStrategies(StrategyError::Empty))?;
+            .ok_or(Rejection::PreferredStrategies(StrategyNameError::Empty))?;
         Ok(Self {
             binary,
             emulation,
@@ -233,12 +233,15 @@ mod tests {
     fn a_list_of_strategies_needs_no_binary_version() {
         let list =
             |binary, strategies: &[&str]| CandidateSpec::parse_list(binary, "1.1.0", strategies);
-        let strategy = |text| Strategy::parse(text).unwrap();
+        let strategy = |text| StrategyName::parse(text).unwrap();
         let good = list("", &["a/b", "c/d", "OldestEmulationVersion"]).unwrap();
         assert_eq!((good.binary, good.strategy), (None, strategy("a/b")));
         assert_eq!(
             good.supersedes,
-            Some(vec![strategy("c/d"), Strategy::oldest_emulation_version()])
+            Some(vec![
+                strategy("c/d"),
+                StrategyName::oldest_emulation_version()
+            ])
         );
         for (binary, strategies, text) in [
             ("", &[] as &[&str], "spec.preferredStrategies is empty"),

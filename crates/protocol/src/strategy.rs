@@ -11,11 +11,11 @@ use crate::version::{Version, VersionError};
 ///
 /// Either the built-in `OldestEmulationVersion` or a qualified name `domain/name` that belongs to somebody else.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Strategy(Arc<str>);
+pub struct StrategyName(Arc<str>);
 
 /// Why a text is not a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum StrategyError {
+pub enum StrategyNameError {
     /// The text is empty.
     #[error("is empty")]
     Empty,
@@ -35,7 +35,7 @@ pub enum StrategyError {
 /// A way to choose among candidates; one value for each strategy that Elector decides itself.
 pub trait Ranking: fmt::Debug + Sync {
     /// The strategy's name.
-    fn strategy(&self) -> &Strategy;
+    fn strategy(&self) -> &StrategyName;
 
     /// Whether a valid candidate can be chosen under this strategy.
     ///
@@ -54,12 +54,12 @@ pub trait Ranking: fmt::Debug + Sync {
 /// The built-in strategy: lower emulation version first, then lower binary version (KEP-4355).
 #[derive(Debug)]
 pub struct OldestEmulationVersion {
-    strategy: Strategy,
+    strategy: StrategyName,
 }
 
-// === impl Strategy ===
+// === impl StrategyName ===
 
-impl Strategy {
+impl StrategyName {
     /// The name of the built-in strategy.
     pub const OLDEST_EMULATION_VERSION: &'static str = "OldestEmulationVersion";
 
@@ -73,21 +73,21 @@ impl Strategy {
     /// # Errors
     ///
     /// Says which part breaks the syntax.
-    pub fn parse(text: &str) -> Result<Self, StrategyError> {
+    pub fn parse(text: &str) -> Result<Self, StrategyNameError> {
         if text.is_empty() {
-            return Err(StrategyError::Empty);
+            return Err(StrategyNameError::Empty);
         }
         let Some((prefix, name)) = text.split_once('/') else {
             if text != Self::OLDEST_EMULATION_VERSION {
-                return Err(StrategyError::Unknown);
+                return Err(StrategyNameError::Unknown);
             }
             return Ok(Self(text.into()));
         };
         if !is_dns_subdomain(prefix) {
-            return Err(StrategyError::Prefix);
+            return Err(StrategyNameError::Prefix);
         }
         if !is_qualified_name(name) {
-            return Err(StrategyError::Name);
+            return Err(StrategyNameError::Name);
         }
         Ok(Self(text.into()))
     }
@@ -106,7 +106,7 @@ impl Strategy {
     }
 }
 
-impl fmt::Display for Strategy {
+impl fmt::Display for StrategyName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -117,13 +117,13 @@ impl fmt::Display for Strategy {
 impl Default for OldestEmulationVersion {
     fn default() -> Self {
         Self {
-            strategy: Strategy::oldest_emulation_version(),
+            strategy: StrategyName::oldest_emulation_version(),
         }
     }
 }
 
 impl Ranking for OldestEmulationVersion {
-    fn strategy(&self) -> &Strategy {
+    fn strategy(&self) -> &StrategyName {
         &self.strategy
     }
 
@@ -200,22 +200,22 @@ mod tests {
             "a/B_c.d",
             "a-b.c/1",
         ] {
-            assert_eq!(Strategy::parse(good).unwrap().as_str(), good);
+            assert_eq!(StrategyName::parse(good).unwrap().as_str(), good);
         }
         let long = format!("a/{}", "x".repeat(64));
         for (bad, error) in [
-            ("", StrategyError::Empty),
-            ("oldestEmulationVersion", StrategyError::Unknown),
-            ("/x", StrategyError::Prefix),
-            ("A.com/x", StrategyError::Prefix),
-            ("a..b/x", StrategyError::Prefix),
-            ("-a/x", StrategyError::Prefix),
-            ("a/", StrategyError::Name),
-            ("a/b/c", StrategyError::Name),
-            ("a/-b", StrategyError::Name),
-            (long.as_str(), StrategyError::Name),
+            ("", StrategyNameError::Empty),
+            ("oldestEmulationVersion", StrategyNameError::Unknown),
+            ("/x", StrategyNameError::Prefix),
+            ("A.com/x", StrategyNameError::Prefix),
+            ("a..b/x", StrategyNameError::Prefix),
+            ("-a/x", StrategyNameError::Prefix),
+            ("a/", StrategyNameError::Name),
+            ("a/b/c", StrategyNameError::Name),
+            ("a/-b", StrategyNameError::Name),
+            (long.as_str(), StrategyNameError::Name),
         ] {
-            assert_eq!(Strategy::parse(bad), Err(error), "{bad}");
+            assert_eq!(StrategyName::parse(bad), Err(error), "{bad}");
         }
     }
 

@@ -7,7 +7,7 @@
 
 use elector_protocol::elector::{Action, Explanation, Objects, Settings};
 use elector_protocol::{
-    Candidate, CandidateSpec, Identity, LeaseRecord, LeaseSnapshot, ResourceVersion, Strategy,
+    Candidate, CandidateSpec, Identity, LeaseRecord, LeaseSnapshot, ResourceVersion, StrategyName,
     Timestamp, Uid,
 };
 
@@ -28,7 +28,7 @@ fn candidate(name: &str, emulation: &str, ping: Option<i64>, renew: i64) -> Cand
         marked: true,
         announced: None,
         deleting: false,
-        spec: CandidateSpec::parse("1.40.0", emulation, Strategy::OLDEST_EMULATION_VERSION),
+        spec: CandidateSpec::parse("1.40.0", emulation, StrategyName::OLDEST_EMULATION_VERSION),
     }
 }
 

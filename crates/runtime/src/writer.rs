@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use elector_api::{CandidateApi, Carrier, Lease, LeaseCandidate};
-use elector_protocol::{Identity, LeaseKey, LeaseRecord, Strategy};
+use elector_protocol::{Identity, LeaseKey, LeaseRecord, StrategyName};
 use kube::api::{Api, DeleteParams, PostParams, Preconditions};
 use kube::core::DynamicResourceScope;
 use kube::{Resource, ResourceExt};
@@ -119,7 +119,11 @@ impl Writer {
     }
 
     /// Creates a born Lease, the only thing that a POST may create (R2).
-    pub async fn post_lease(&self, key: &LeaseKey, strategy: Option<&Strategy>) -> Outcome<Lease> {
+    pub async fn post_lease(
+        &self,
+        key: &LeaseKey,
+        strategy: Option<&StrategyName>,
+    ) -> Outcome<Lease> {
         let lease = Lease::born(key, strategy, self.carrier());
         let outcome = self.post(Written::Lease, &(), &lease).await;
         self.learn(&lease, &outcome);

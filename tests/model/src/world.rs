@@ -9,7 +9,7 @@ use elector_protocol::elector::Settings;
 use elector_protocol::holder::HolderConfig;
 use elector_protocol::{
     Candidate, CandidateSpec, CandidateTiming, Identity, LeaseRecord, Renumber, ResourceVersion,
-    Strategy, Timestamp, Uid,
+    StrategyName, Timestamp, Uid,
 };
 
 use super::candidate::Peer;
@@ -343,7 +343,7 @@ impl Run {
             broken: None,
         };
         if self.start == Start::Released {
-            let born = LeaseRecord::born(Some(Strategy::oldest_emulation_version()));
+            let born = LeaseRecord::born(Some(StrategyName::oldest_emulation_version()));
             store.create(born.released(timestamp(0)));
         }
         store
@@ -352,7 +352,8 @@ impl Run {
     /// The object of a candidate as it stands at the start. The lower the index, the better the candidate.
     pub(super) fn candidate(&self, index: usize) -> Candidate {
         let emulation = format!("1.{index}.0");
-        let spec = CandidateSpec::parse("1.9.0", &emulation, Strategy::OLDEST_EMULATION_VERSION);
+        let spec =
+            CandidateSpec::parse("1.9.0", &emulation, StrategyName::OLDEST_EMULATION_VERSION);
         let bucket = BUCKET * i64::try_from(index).unwrap_or(0);
         Candidate {
             name: identity(NAMES[index]),

@@ -7,7 +7,7 @@ use elector_api::Carrier;
 use elector_protocol::elector::{
     Action, Decision, Effect, Election, PreferenceField, Reason, Settings,
 };
-use elector_protocol::{Instant, LeaseKey, Strategy};
+use elector_protocol::{Instant, LeaseKey, StrategyName};
 use elector_workqueue::Poll;
 use tracing::{debug, error};
 
@@ -181,5 +181,5 @@ impl Life {
 /// Whether the built-in controller would decide about this lease: all but those whose strategy is somebody else's.
 fn is_builtin_affair(election: &Election, now: Instant, settings: &Settings) -> bool {
     let strategy = election.strategy(now, settings);
-    strategy.is_none_or(|strategy| strategy.as_str() == Strategy::OLDEST_EMULATION_VERSION)
+    strategy.is_none_or(|strategy| strategy.as_str() == StrategyName::OLDEST_EMULATION_VERSION)
 }

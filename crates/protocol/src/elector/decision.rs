@@ -10,7 +10,7 @@ use crate::names::{Identity, ResourceVersion, Term, Uid};
 use crate::renumber::{Renumber, Renumbering};
 use crate::resolution::Conflict;
 use crate::spec::Rejection;
-use crate::strategy::Strategy;
+use crate::strategy::StrategyName;
 use crate::time::{Instant, Timestamp};
 
 /// The outcome of one step.
@@ -127,7 +127,7 @@ pub enum Reason {
     /// Candidates disagree on the strategy.
     StrategyConflict(Conflict),
     /// The strategy belongs to somebody else.
-    ForeignStrategy(Strategy),
+    ForeignStrategy(StrategyName),
     /// The Lease does not exist.
     Missing,
     /// The Lease was created; the watch has not brought it yet.

@@ -15,7 +15,7 @@ use crate::elector::standing::{Standing, StandingReport};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::names::{Identity, ResourceVersion, Uid};
 use crate::spec::Candidate;
-use crate::strategy::Strategy;
+use crate::strategy::StrategyName;
 use crate::time::{Instant, Timestamp};
 
 /// The objects of one election.
@@ -37,7 +37,7 @@ pub struct Explanation {
     /// Whom the holder is asked to make room for after the action.
     pub preferred_holder: Option<Identity>,
     /// The strategy, `None` when the candidates disagree or none has a valid wish.
-    pub strategy: Option<Strategy>,
+    pub strategy: Option<StrategyName>,
     /// Who is asked whether it is alive.
     pub ping: Vec<Identity>,
     /// Why.

@@ -5,7 +5,7 @@ use crate::elector::decision::{Action, Effect, Reason};
 use crate::elector::observation::{Liveness, Watched};
 use crate::elector::step::Step;
 use crate::resolution::Conflict;
-use crate::strategy::Strategy;
+use crate::strategy::StrategyName;
 use crate::time::Instant;
 
 // === impl Step ===
@@ -15,7 +15,7 @@ impl Step<'_> {
     pub(super) fn serve_foreign(
         &mut self,
         lease: Result<&Watched, Instant>,
-        strategy: Strategy,
+        strategy: StrategyName,
     ) -> (Action, Reason) {
         let Ok(watched) = lease else {
             if !self.post(&strategy) {

@@ -8,7 +8,7 @@ use crate::elector::observation::{Liveness, Seen, Watched};
 use crate::elector::step::Step;
 use crate::names::Identity;
 use crate::order::{Contender, because};
-use crate::strategy::{Ranking, Strategy};
+use crate::strategy::{Ranking, StrategyName};
 
 // === impl Step ===
 
@@ -20,7 +20,7 @@ impl<'a> Step<'a> {
         watched: &'a Watched,
         ranking: &dyn Ranking,
         contenders: &[Contender<'a>],
-        strategy: Strategy,
+        strategy: StrategyName,
     ) -> (Action, Reason) {
         let holder = &incumbent.candidate.name;
         let timing = &self.settings.timing;

@@ -4,7 +4,7 @@ use crate::elector::decision::{Action, Effect, Reason};
 use crate::elector::observation::Watched;
 use crate::elector::step::Step;
 use crate::order::{Contender, because};
-use crate::strategy::{Ranking, Strategy};
+use crate::strategy::{Ranking, StrategyName};
 
 // === impl Step ===
 
@@ -19,7 +19,7 @@ impl<'a> Step<'a> {
         own: Option<&Contender<'a>>,
         ranking: &dyn Ranking,
         better: &[Contender<'a>],
-        strategy: &Strategy,
+        strategy: &StrategyName,
     ) -> Option<(Action, Reason)> {
         let snapshot = &watched.snapshot;
         let holder = snapshot.record.holder.as_ref()?;

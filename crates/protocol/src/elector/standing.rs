@@ -7,14 +7,14 @@ use crate::names::Identity;
 use crate::order::because;
 use crate::resolution::Resolution;
 use crate::spec::{Candidate, Rejection};
-use crate::strategy::{Ranking, Strategy};
+use crate::strategy::{Ranking, StrategyName};
 use crate::time::Instant;
 
 /// All candidates of one lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandingReport {
     /// The strategy, `None` when the candidates disagree or none has a valid wish.
-    pub strategy: Option<Strategy>,
+    pub strategy: Option<StrategyName>,
     /// Every candidate: the eligible ones by rank, then the others by name.
     pub candidates: Vec<Standing>,
 }
@@ -37,7 +37,7 @@ pub struct Standing {
 impl Election {
     /// The strategy that the lease is elected under at `now`, `None` when the candidates disagree or none has a valid
     /// wish.
-    pub fn strategy(&self, now: Instant, settings: &Settings) -> Option<Strategy> {
+    pub fn strategy(&self, now: Instant, settings: &Settings) -> Option<StrategyName> {
         match self.resolve(now, settings) {
             Resolution::One(strategy) => Some(strategy),
             Resolution::NoWish | Resolution::Conflict(_) => None,
@@ -47,7 +47,7 @@ impl Election {
     /// How the candidates stand at `now`.
     pub fn standings(&self, now: Instant, settings: &Settings) -> StandingReport {
         let strategy = self.strategy(now, settings);
-        let ranking = strategy.as_ref().and_then(Strategy::ranking);
+        let ranking = strategy.as_ref().and_then(StrategyName::ranking);
         let incumbent = self.lease().and_then(|lease| lease.record.holder.as_ref());
         let contenders =
             ranking.map_or_else(Vec::new, |ranking| self.contenders(ranking, incumbent));

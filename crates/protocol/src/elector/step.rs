@@ -12,7 +12,7 @@ use crate::lease::Occupancy;
 use crate::names::Identity;
 use crate::order::{Contender, best_first};
 use crate::resolution::Resolution;
-use crate::strategy::{Ranking, Strategy};
+use crate::strategy::{Ranking, StrategyName};
 use crate::time::{Instant, Timestamp};
 
 /// One step in the making.
@@ -147,7 +147,7 @@ impl<'a> Step<'a> {
         holder: &'a Identity,
         ranking: &dyn Ranking,
         contenders: &[Contender<'a>],
-        strategy: Strategy,
+        strategy: StrategyName,
     ) -> (Action, Reason) {
         let record = &watched.snapshot.record;
         // R4: a record without a usable duration counts as long as anybody's could.

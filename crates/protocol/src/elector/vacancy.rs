@@ -7,7 +7,7 @@ use crate::elector::step::Step;
 use crate::lease::LeaseRecord;
 use crate::names::Identity;
 use crate::order::{Contender, because};
-use crate::strategy::{Ranking, Strategy};
+use crate::strategy::{Ranking, StrategyName};
 use crate::time::Instant;
 
 /// An unheld, late or expired record.
@@ -30,7 +30,7 @@ impl<'a> Step<'a> {
         &mut self,
         since: Instant,
         contenders: &[Contender<'a>],
-        strategy: &Strategy,
+        strategy: &StrategyName,
     ) -> (Action, Reason) {
         if !self.post(strategy) {
             return (Action::Wait, Reason::AwaitCreated);
@@ -40,7 +40,7 @@ impl<'a> Step<'a> {
     }
 
     /// POSTs a born record; false where one was posted a moment ago and the watch has yet to bring it.
-    pub(super) fn post(&mut self, strategy: &Strategy) -> bool {
+    pub(super) fn post(&mut self, strategy: &StrategyName) -> bool {
         if let Some(posted) = self.election.posted
             && self.now < posted.after(POST_SETTLES)
         {
@@ -87,7 +87,7 @@ impl<'a> Step<'a> {
         opening: &Opening<'a>,
         ranking: &dyn Ranking,
         contenders: &[Contender<'a>],
-        strategy: Strategy,
+        strategy: StrategyName,
     ) -> (Action, Reason) {
         let failed = match &opening.vacancy {
             Vacancy::NotAccepted { holder, .. } => Some(holder),
@@ -156,7 +156,7 @@ impl<'a> Step<'a> {
         elected: &Contender<'a>,
         ranking: &dyn Ranking,
         contenders: &[Contender<'a>],
-        strategy: Strategy,
+        strategy: StrategyName,
         silent: Vec<Identity>,
     ) -> (Action, Reason) {
         let name = &elected.candidate.name;

@@ -44,7 +44,7 @@ fn the_highest_binary_version_decides() {
     ] {
         assert_eq!(
             Resolution::of(list),
-            Resolution::One(Strategy::parse("a/high").unwrap())
+            Resolution::One(StrategyName::parse("a/high").unwrap())
         );
     }
     assert_eq!(Resolution::of([]), Resolution::NoWish);

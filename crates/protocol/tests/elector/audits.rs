@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use elector_protocol::elector::{Actor, Move, Violation, audit};
 use elector_protocol::{
-    LeaseRecord, LeaseSnapshot, Occupancy, ResourceVersion, Strategy, Term, Timestamp, Token, Uid,
+    LeaseRecord, LeaseSnapshot, Occupancy, ResourceVersion, StrategyName, Term, Timestamp, Token,
+    Uid,
 };
 
 use crate::world::id;
@@ -23,7 +24,7 @@ fn accepted() -> LeaseRecord {
         acquire_time: Some(at(10)),
         renew_time: Some(at(20)),
         term: Term(3),
-        strategy: Some(Strategy::oldest_emulation_version()),
+        strategy: Some(StrategyName::oldest_emulation_version()),
         preferred_holder: Some(id("next")),
         token: Some(Token(ResourceVersion(7))),
         token_term: Some(Term(3)),
@@ -110,7 +111,7 @@ fn a_hand_over_goes_to_the_preferred_one_and_from_an_accepted_term() {
 /// (R7) An elector may change the signals of a live term, and may not empty it.
 #[test]
 fn an_elector_changes_the_signals_of_a_term_and_nothing_else() {
-    let signalled = accepted().preferring(None, Strategy::parse("a/b").ok());
+    let signalled = accepted().preferring(None, StrategyName::parse("a/b").ok());
     assert_eq!(
         audit(&accepted(), &signalled, &Actor::Elector),
         Ok(Move::Signal)
@@ -294,8 +295,8 @@ fn a_grant_and_a_release_write_every_field() {
     assert_eq!(placeholder.renew_time, again.next());
 }
 
-fn grant_strategy() -> Option<Strategy> {
-    Some(Strategy::oldest_emulation_version())
+fn grant_strategy() -> Option<StrategyName> {
+    Some(StrategyName::oldest_emulation_version())
 }
 
 /// (R6) Released is holder "", a duration of at most 1 s and no token; every other unheld record is unproven.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector_protocol::elector::{Action, News, Reason};
-use elector_protocol::{Candidate, CandidateSpec, LeaseRecord, Resolution, Strategy};
+use elector_protocol::{Candidate, CandidateSpec, LeaseRecord, Resolution, StrategyName};
 
 use crate::world::{World, id, lease_write, pinged};
 
@@ -85,7 +85,7 @@ fn a_disputant_that_does_not_answer_has_no_say() {
     assert_eq!(world.step().action, Action::Create, "as `a` wishes");
     assert_eq!(
         world.election.strategy(world.now, &world.settings),
-        Some(Strategy::oldest_emulation_version())
+        Some(StrategyName::oldest_emulation_version())
     );
 }
 
@@ -110,7 +110,7 @@ fn one_list_among_single_wishes_makes_all_of_them_lists() {
     let (a, b) = (id("a"), id("b"));
     assert_eq!(
         Resolution::of([(&a, &single), (&b, &list)]),
-        Resolution::One(Strategy::parse("x/old").unwrap())
+        Resolution::One(StrategyName::parse("x/old").unwrap())
     );
 }
 
@@ -125,7 +125,7 @@ fn foreign() -> World {
 #[test]
 fn a_foreign_lease_is_stamped_and_its_preference_left_alone() {
     for holder in [None, Some(id("a"))] {
-        for stamp in [None, Some(Strategy::oldest_emulation_version())] {
+        for stamp in [None, Some(StrategyName::oldest_emulation_version())] {
             let mut world = foreign();
             let record = LeaseRecord {
                 holder: holder.clone(),
@@ -137,7 +137,7 @@ fn a_foreign_lease_is_stamped_and_its_preference_left_alone() {
             world.lease(record.clone());
             let decision = world.step();
             let stamped = LeaseRecord {
-                strategy: Some(Strategy::parse("example.com/mine").unwrap()),
+                strategy: Some(StrategyName::parse("example.com/mine").unwrap()),
                 ..record
             };
             assert_eq!(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector_protocol::elector::{Action, PreferenceField, Reason};
-use elector_protocol::{CandidateSpec, LeaseRecord, Strategy};
+use elector_protocol::{CandidateSpec, LeaseRecord, StrategyName};
 
 use crate::world::{World, id, lease_write, pinged};
 
@@ -31,7 +31,7 @@ fn a_preference_and_its_withdrawal_change_the_signals_and_nothing_else() {
     let decision = world.step();
     let stamped = LeaseRecord {
         preferred_holder: Some(id("c")),
-        strategy: Some(Strategy::oldest_emulation_version()),
+        strategy: Some(StrategyName::oldest_emulation_version()),
         ..unstamped.clone()
     };
     assert_eq!(world.apply(&decision), stamped);
@@ -158,6 +158,6 @@ fn a_reservation_stamps_the_strategy_and_rounds_its_duration_up() {
     let placeholder = world.apply(&decision);
     assert_eq!(
         (placeholder.strategy, placeholder.duration_seconds),
-        (Some(Strategy::oldest_emulation_version()), Some(26))
+        (Some(StrategyName::oldest_emulation_version()), Some(26))
     );
 }

@@ -1,7 +1,7 @@
 //! What starts the stop-watch of a record anew, and what does not (R4).
 
 use elector_protocol::elector::News;
-use elector_protocol::{LeaseRecord, ResourceVersion, Strategy, Term, Timestamp, Token};
+use elector_protocol::{LeaseRecord, ResourceVersion, StrategyName, Term, Timestamp, Token};
 
 use crate::world::{World, id};
 
@@ -60,7 +60,7 @@ fn nothing_else_in_a_held_record_prolongs_it() {
             record.preferred_holder = Some(id("b"));
         }),
         ("strategy", |record| {
-            record.strategy = Some(Strategy::parse("example.com/x").unwrap());
+            record.strategy = Some(StrategyName::parse("example.com/x").unwrap());
         }),
         ("token", |record| {
             record.token = Some(Token(ResourceVersion(1)));

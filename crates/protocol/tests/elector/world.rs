@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector_protocol::elector::{Decision, Effect, Election, News, Settings};
 use elector_protocol::{
     Candidate, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
-    ResourceVersion, Strategy, Timestamp, Token, Uid,
+    ResourceVersion, StrategyName, Timestamp, Token, Uid,
 };
 
 /// An election whose store is the test itself.
@@ -94,7 +94,7 @@ impl World {
             marked: true,
             announced: None,
             deleting: false,
-            spec: CandidateSpec::parse("1.40.0", emulation, Strategy::OLDEST_EMULATION_VERSION),
+            spec: CandidateSpec::parse("1.40.0", emulation, StrategyName::OLDEST_EMULATION_VERSION),
         }
     }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use elector_protocol::elector::News;
 use elector_protocol::{
-    Candidate, CandidateSpec, Identity, LeaseRecord, ResourceVersion, Strategy, Term, Timestamp,
-    Token, Uid,
+    Candidate, CandidateSpec, Identity, LeaseRecord, ResourceVersion, StrategyName, Term,
+    Timestamp, Token, Uid,
 };
 use proptest::option;
 use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_oneof};
@@ -53,10 +53,10 @@ pub(crate) fn durations() -> impl Arbitrary<Value = Duration> {
     ]
 }
 
-pub(crate) fn strategies() -> impl Arbitrary<Value = Strategy> {
+pub(crate) fn strategies() -> impl Arbitrary<Value = StrategyName> {
     prop_oneof![
-        4 => Just(Strategy::oldest_emulation_version()),
-        1 => Just(Strategy::parse("example.com/x").unwrap()),
+        4 => Just(StrategyName::oldest_emulation_version()),
+        1 => Just(StrategyName::parse("example.com/x").unwrap()),
     ]
 }
 

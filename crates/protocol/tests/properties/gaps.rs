@@ -10,7 +10,7 @@ use std::time::Duration;
 use elector_protocol::elector::{Effect, Election, News, Settings};
 use elector_protocol::{
     Candidate, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
-    ResourceVersion, Strategy, Timestamp, Token, Uid,
+    ResourceVersion, StrategyName, Timestamp, Token, Uid,
 };
 use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_assert, prop_oneof};
 use proptest::test_runner::TestCaseError;
@@ -215,7 +215,7 @@ impl Scene {
             marked: true,
             announced: None,
             deleting: false,
-            spec: CandidateSpec::parse(version, version, Strategy::OLDEST_EMULATION_VERSION),
+            spec: CandidateSpec::parse(version, version, StrategyName::OLDEST_EMULATION_VERSION),
         }
     }
 

@@ -16,8 +16,8 @@ use elector_protocol::elector::{
     Action, Actor, Decision, Effect, Election, Move, News, PreferenceField, Reason, Settings, audit,
 };
 use elector_protocol::{
-    Candidate, Contender, Identity, Instant, LeaseRecord, LeaseSnapshot, ResourceVersion, Strategy,
-    Timestamp, Uid, best_first,
+    Candidate, Contender, Identity, Instant, LeaseRecord, LeaseSnapshot, ResourceVersion,
+    StrategyName, Timestamp, Uid, best_first,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -426,7 +426,7 @@ proptest! {
         incumbent in option::of(identities()),
         shift in 0..6usize,
     ) {
-        let strategy = Strategy::oldest_emulation_version();
+        let strategy = StrategyName::oldest_emulation_version();
         let ranking = strategy.ranking().unwrap();
         let mut unique: BTreeMap<Identity, &Candidate> = BTreeMap::new();
         for candidate in &list {

@@ -42,7 +42,7 @@ fn candidate() -> LeaseCandidate {
 fn record() -> LeaseRecord {
     let now = Timestamp::from_micros(0).unwrap();
     let electee = Identity::new("b").unwrap();
-    let strategy = Some(Strategy::parse("a/b").unwrap());
+    let strategy = Some(StrategyName::parse("a/b").unwrap());
     LeaseRecord::born(strategy).granted(electee, Duration::from_secs(5), now)
 }
 
@@ -95,7 +95,7 @@ async fn the_carrier_is_learned_from_the_answers() {
     ]);
     let writer = writer(&script);
     let same = writer.with_timeout(Duration::from_secs(1));
-    let strategy = Strategy::parse("a/b").unwrap();
+    let strategy = StrategyName::parse("a/b").unwrap();
     assert_eq!(writer.carrier(), Carrier::Unknown);
     let _ = writer.post_lease(&key(), Some(&strategy)).await;
     assert_eq!(same.carrier(), Carrier::Fields);

@@ -159,7 +159,7 @@ fn a_grant_of_a_lease_that_was_deleted_since_is_not_accepted() {
 #[test]
 fn the_strategy_of_the_lease_outlives_its_holders() {
     let mut world = World::new();
-    let strategy = Some(crate::strategy::Strategy::oldest_emulation_version());
+    let strategy = Some(crate::strategy::StrategyName::oldest_emulation_version());
     let stamp = strategy.clone();
     world.store.edit(|record| record.preferring(None, stamp));
     world.grant("me");
