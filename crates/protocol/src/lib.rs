@@ -34,7 +34,7 @@ pub use order::{Contender, best_first};
 pub use renumber::{Renumber, Renumbering};
 pub use resolution::{Conflict, Resolution};
 pub use spec::{Candidate, CandidateSpec, Rejection};
-pub use strategy::{OldestEmulationVersion, Ranking, StrategyName, StrategyNameError};
+pub use strategy::{OldestEmulationVersion, Strategy, StrategyName, StrategyNameError};
 pub use time::{Instant, Timestamp};
 pub use timing::{CandidateTiming, ElectorTiming, LONGEST_LEASE, TimingError};
 pub use version::{Version, VersionError};

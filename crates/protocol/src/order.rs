@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::names::Identity;
 use crate::spec::{Candidate, CandidateSpec};
-use crate::strategy::Ranking;
+use crate::strategy::Strategy;
 
 /// An eligible candidate, with what the order compares.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub struct Contender<'a> {
 
 /// Sorts contenders, the best one first. The result does not depend on the order that they come in.
 pub fn best_first<'a>(
-    ranking: &dyn Ranking,
+    ranking: &dyn Strategy,
     incumbent: Option<&Identity>,
     contenders: impl IntoIterator<Item = Contender<'a>>,
 ) -> Vec<Contender<'a>> {
@@ -28,7 +28,7 @@ pub fn best_first<'a>(
 
 /// Says why `better` precedes `other`, as a fragment that follows the candidate's name.
 pub(crate) fn because(
-    ranking: &dyn Ranking,
+    ranking: &dyn Strategy,
     incumbent: Option<&Identity>,
     better: &Contender<'_>,
     other: &Contender<'_>,
@@ -46,7 +46,7 @@ pub(crate) fn because(
 }
 
 fn compare(
-    ranking: &dyn Ranking,
+    ranking: &dyn Strategy,
     incumbent: Option<&Identity>,
     left: &Contender<'_>,
     right: &Contender<'_>,

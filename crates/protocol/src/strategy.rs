@@ -33,9 +33,9 @@ pub enum StrategyNameError {
 }
 
 /// A way to choose among candidates; one value for each strategy that Elector decides itself.
-pub trait Ranking: fmt::Debug + Sync {
+pub trait Strategy: fmt::Debug + Sync {
     /// The strategy's name.
-    fn strategy(&self) -> &StrategyName;
+    fn name(&self) -> &StrategyName;
 
     /// Whether a valid candidate can be chosen under this strategy.
     ///
@@ -98,11 +98,11 @@ impl StrategyName {
     }
 
     /// How to choose under this strategy, `None` where that is somebody else's affair.
-    pub fn ranking(&self) -> Option<&'static dyn Ranking> {
+    pub fn strategy(&self) -> Option<&'static dyn Strategy> {
         static OLDEST: std::sync::LazyLock<OldestEmulationVersion> =
             std::sync::LazyLock::new(OldestEmulationVersion::default);
-        let known: [&'static dyn Ranking; 1] = [&*OLDEST];
-        known.into_iter().find(|ranking| ranking.strategy() == self)
+        let known: [&'static dyn Strategy; 1] = [&*OLDEST];
+        known.into_iter().find(|strategy| strategy.name() == self)
     }
 }
 
@@ -122,8 +122,8 @@ impl Default for OldestEmulationVersion {
     }
 }
 
-impl Ranking for OldestEmulationVersion {
-    fn strategy(&self) -> &StrategyName {
+impl Strategy for OldestEmulationVersion {
+    fn name(&self) -> &StrategyName {
         &self.strategy
     }
 

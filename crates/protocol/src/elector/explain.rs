@@ -60,7 +60,7 @@ impl Explanation {
             && born
                 .strategy
                 .as_ref()
-                .is_some_and(|strategy| strategy.ranking().is_some())
+                .is_some_and(|strategy| strategy.strategy().is_some())
         {
             // The action is the grant that follows the creation.
             let record = born.clone();

@@ -8,7 +8,7 @@ use crate::elector::observation::{Liveness, Seen, Watched};
 use crate::elector::step::Step;
 use crate::names::Identity;
 use crate::order::{Contender, because};
-use crate::strategy::{Ranking, StrategyName};
+use crate::strategy::{Strategy, StrategyName};
 
 // === impl Step ===
 
@@ -18,7 +18,7 @@ impl<'a> Step<'a> {
         &mut self,
         incumbent: &'a Seen,
         watched: &'a Watched,
-        ranking: &dyn Ranking,
+        ranking: &dyn Strategy,
         contenders: &[Contender<'a>],
         strategy: StrategyName,
     ) -> (Action, Reason) {

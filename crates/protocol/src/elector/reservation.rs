@@ -4,7 +4,7 @@ use crate::elector::decision::{Action, Effect, Reason};
 use crate::elector::observation::Watched;
 use crate::elector::step::Step;
 use crate::order::{Contender, because};
-use crate::strategy::{Ranking, StrategyName};
+use crate::strategy::{Strategy, StrategyName};
 
 // === impl Step ===
 
@@ -17,7 +17,7 @@ impl<'a> Step<'a> {
         &mut self,
         watched: &'a Watched,
         own: Option<&Contender<'a>>,
-        ranking: &dyn Ranking,
+        ranking: &dyn Strategy,
         better: &[Contender<'a>],
         strategy: &StrategyName,
     ) -> Option<(Action, Reason)> {

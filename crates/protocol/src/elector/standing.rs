@@ -7,7 +7,7 @@ use crate::names::Identity;
 use crate::order::because;
 use crate::resolution::Resolution;
 use crate::spec::{Candidate, Rejection};
-use crate::strategy::{Ranking, StrategyName};
+use crate::strategy::{Strategy, StrategyName};
 use crate::time::Instant;
 
 /// All candidates of one lease.
@@ -47,7 +47,7 @@ impl Election {
     /// How the candidates stand at `now`.
     pub fn standings(&self, now: Instant, settings: &Settings) -> StandingReport {
         let strategy = self.strategy(now, settings);
-        let ranking = strategy.as_ref().and_then(StrategyName::ranking);
+        let ranking = strategy.as_ref().and_then(StrategyName::strategy);
         let incumbent = self.lease().and_then(|lease| lease.record.holder.as_ref());
         let contenders =
             ranking.map_or_else(Vec::new, |ranking| self.contenders(ranking, incumbent));
@@ -105,7 +105,10 @@ impl Election {
 }
 
 /// Why a candidate cannot be elected under `ranking`; without one, why it is invalid.
-pub(super) fn rejection(candidate: &Candidate, ranking: Option<&dyn Ranking>) -> Option<Rejection> {
+pub(super) fn rejection(
+    candidate: &Candidate,
+    ranking: Option<&dyn Strategy>,
+) -> Option<Rejection> {
     match (&candidate.spec, ranking) {
         (Err(rejection), _) => Some(rejection.clone()),
         (Ok(spec), Some(ranking)) => ranking

@@ -12,7 +12,7 @@ use crate::lease::Occupancy;
 use crate::names::Identity;
 use crate::order::{Contender, best_first};
 use crate::resolution::Resolution;
-use crate::strategy::{Ranking, StrategyName};
+use crate::strategy::{Strategy, StrategyName};
 use crate::time::{Instant, Timestamp};
 
 /// One step in the making.
@@ -78,7 +78,7 @@ impl Election {
     /// The candidates that can be elected under a strategy, the best one first (R16).
     pub(super) fn contenders(
         &self,
-        ranking: &dyn Ranking,
+        ranking: &dyn Strategy,
         incumbent: Option<&Identity>,
     ) -> Vec<Contender<'_>> {
         let eligible = self
@@ -110,7 +110,7 @@ impl<'a> Step<'a> {
                 return (self.wait_or_ping(), Reason::StrategyConflict(conflict));
             }
         };
-        let Some(ranking) = strategy.ranking() else {
+        let Some(ranking) = strategy.strategy() else {
             return self.serve_foreign(lease, strategy);
         };
         let incumbent = lease
@@ -145,7 +145,7 @@ impl<'a> Step<'a> {
         &mut self,
         watched: &'a Watched,
         holder: &'a Identity,
-        ranking: &dyn Ranking,
+        ranking: &dyn Strategy,
         contenders: &[Contender<'a>],
         strategy: StrategyName,
     ) -> (Action, Reason) {
@@ -260,7 +260,7 @@ impl<'a> Step<'a> {
         Action::Wait
     }
 
-    fn nobody_eligible(&self, ranking: Option<&dyn Ranking>) -> Reason {
+    fn nobody_eligible(&self, ranking: Option<&dyn Strategy>) -> Reason {
         let unfit = |seen: &Seen| super::standing::rejection(&seen.candidate, ranking);
         let mut rejected = self
             .election

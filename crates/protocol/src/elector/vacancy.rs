@@ -7,7 +7,7 @@ use crate::elector::step::Step;
 use crate::lease::LeaseRecord;
 use crate::names::Identity;
 use crate::order::{Contender, because};
-use crate::strategy::{Ranking, StrategyName};
+use crate::strategy::{Strategy, StrategyName};
 use crate::time::Instant;
 
 /// An unheld, late or expired record.
@@ -85,7 +85,7 @@ impl<'a> Step<'a> {
     pub(super) fn fill(
         &mut self,
         opening: &Opening<'a>,
-        ranking: &dyn Ranking,
+        ranking: &dyn Strategy,
         contenders: &[Contender<'a>],
         strategy: StrategyName,
     ) -> (Action, Reason) {
@@ -154,7 +154,7 @@ impl<'a> Step<'a> {
         &mut self,
         opening: &Opening<'a>,
         elected: &Contender<'a>,
-        ranking: &dyn Ranking,
+        ranking: &dyn Strategy,
         contenders: &[Contender<'a>],
         strategy: StrategyName,
         silent: Vec<Identity>,

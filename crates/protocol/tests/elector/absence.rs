@@ -220,7 +220,7 @@ fn a_lease_says_by_which_strategy_it_is_elected_from_its_creation_on() {
     let decision = world.step();
     assert!(
         matches!(&decision.effects[..], [Effect::Create(born)]
-            if born.strategy.as_ref().is_some_and(|strategy| strategy.ranking().is_some())),
+            if born.strategy.as_ref().is_some_and(|strategy| strategy.strategy().is_some())),
         "{decision:?}"
     );
     world.lease(LeaseRecord::born(None));

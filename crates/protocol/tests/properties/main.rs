@@ -427,7 +427,7 @@ proptest! {
         shift in 0..6usize,
     ) {
         let strategy = StrategyName::oldest_emulation_version();
-        let ranking = strategy.ranking().unwrap();
+        let ranking = strategy.strategy().unwrap();
         let mut unique: BTreeMap<Identity, &Candidate> = BTreeMap::new();
         for candidate in &list {
             unique.insert(candidate.name.clone(), candidate);
