@@ -18,8 +18,8 @@ mod housekeeping;
 mod observation;
 mod poll;
 mod preference;
+mod ranking;
 mod reservation;
-mod standing;
 mod step;
 mod vacancy;
 
@@ -28,4 +28,4 @@ pub use decision::{Action, Decision, Effect, Reason, Vacancy};
 pub use election::{Election, PreferenceField, Settings};
 pub use explain::{Explanation, Objects};
 pub use observation::News;
-pub use standing::{Standing, StandingReport};
+pub use ranking::{RankedCandidate, Ranking};

@@ -1,7 +1,7 @@
 //! Arbitrary objects through the whole of Elector's pipeline, and what must hold whatever they say.
 //!
 //! ```text
-//!   bytes ─ script ─> JSON documents ─ decode, validate ─> records ─ Election ─> step, standings, explain
+//!   bytes ─ script ─> JSON documents ─ decode, validate ─> records ─ Election ─> step, ranking, explain
 //!                                                                 └─ Holder, Registration ─> step
 //!     ^                                                                            │ each effect
 //!     └─ mutate (one document, one field, one letter at a time)                    v

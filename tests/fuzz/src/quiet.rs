@@ -128,9 +128,9 @@ impl Sequel<'_> {
                 | Reason::NotSynced
                 | Reason::HolderCannotYield { .. }
         ) && decision.action != Action::Leave;
-        let standings = self.election.standings(self.now, self.settings).candidates;
+        let ranking = self.election.ranking(self.now, self.settings).candidates;
         let can_be_asked = |candidate: &Candidate| {
-            standings
+            ranking
                 .iter()
                 .any(|one| one.eligible && one.name == candidate.name)
                 && candidate.question().is_some()

@@ -1,7 +1,7 @@
 //! The report: a table for people, JSON for programs.
 
 use anyhow::Context as _;
-use elector_protocol::elector::{Action, Explanation, Settings, Standing};
+use elector_protocol::elector::{Action, Explanation, RankedCandidate, Settings};
 use elector_protocol::{Identity, LeaseKey, Timestamp};
 use serde::Serialize;
 
@@ -103,7 +103,7 @@ pub(crate) fn print_table(rows: &[Row]) -> anyhow::Result<()> {
             let rank = candidate
                 .rank
                 .map_or_else(|| "-".to_owned(), |rank| rank.to_string());
-            let standing = if candidate.eligible {
+            let ranked = if candidate.eligible {
                 rank
             } else {
                 "no".to_owned()
@@ -111,7 +111,7 @@ pub(crate) fn print_table(rows: &[Row]) -> anyhow::Result<()> {
             lines.push([
                 String::new(),
                 format!("  {}", candidate.name),
-                standing,
+                ranked,
                 String::new(),
                 String::new(),
                 candidate.reason.clone(),
@@ -144,13 +144,13 @@ impl Row {
 
 // === impl CandidateRow ===
 
-impl From<Standing> for CandidateRow {
-    fn from(standing: Standing) -> Self {
+impl From<RankedCandidate> for CandidateRow {
+    fn from(ranked: RankedCandidate) -> Self {
         Self {
-            name: standing.name.as_str().to_owned(),
-            eligible: standing.eligible,
-            rank: standing.rank,
-            reason: standing.reason,
+            name: ranked.name.as_str().to_owned(),
+            eligible: ranked.eligible,
+            rank: ranked.rank,
+            reason: ranked.reason,
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::elector::decision::{Action, Effect, Reason};
 use crate::elector::election::{Election, Settings};
 use crate::elector::observation::News;
-use crate::elector::standing::{Standing, StandingReport};
+use crate::elector::ranking::{RankedCandidate, Ranking};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::names::{Identity, ResourceVersion, Uid};
 use crate::spec::Candidate;
@@ -43,7 +43,7 @@ pub struct Explanation {
     /// Why.
     pub reason: Reason,
     /// How the candidates stand.
-    pub candidates: Vec<Standing>,
+    pub candidates: Vec<RankedCandidate>,
 }
 
 /// `now` in the replay. Longer than the years 1 to 9999, so that every wire time has an instant.
@@ -76,10 +76,10 @@ impl Explanation {
                 Effect::Ping { .. } | Effect::Collect { .. } => None,
             })
             .or_else(|| election.lease().map(|lease| &lease.record));
-        let StandingReport {
+        let Ranking {
             strategy,
             candidates,
-        } = election.standings(NOW, settings);
+        } = election.ranking(NOW, settings);
         Self {
             action: decision.action,
             holder: record.and_then(|record| record.holder.clone()),

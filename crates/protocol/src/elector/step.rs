@@ -261,7 +261,7 @@ impl<'a> Step<'a> {
     }
 
     fn nobody_eligible(&self, ranking: Option<&dyn Strategy>) -> Reason {
-        let unfit = |seen: &Seen| super::standing::rejection(&seen.candidate, ranking);
+        let unfit = |seen: &Seen| super::ranking::rejection(&seen.candidate, ranking);
         let mut rejected = self
             .election
             .candidates

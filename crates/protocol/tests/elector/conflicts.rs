@@ -178,7 +178,7 @@ fn a_candidate_without_a_renewal_time_is_not_elected() {
         "no eligible candidate: a: spec.renewTime is missing, so it never answered"
     );
     assert_eq!(pinged(&decision), Vec::<String>::new());
-    let report = world.election.standings(world.now, &world.settings);
+    let report = world.election.ranking(world.now, &world.settings);
     assert!(!report.candidates[0].eligible);
     assert_eq!(
         report.candidates[0].reason,
@@ -196,9 +196,9 @@ fn a_candidate_without_a_renewal_time_is_not_elected() {
 
 /// What a person reads where the candidates disagree: nobody is eligible, and why.
 #[test]
-fn the_standings_of_a_conflict_name_nobody() {
+fn the_ranking_of_a_conflict_names_nobody() {
     let world = disputed();
-    let report = world.election.standings(world.now, &world.settings);
+    let report = world.election.ranking(world.now, &world.settings);
     assert_eq!(report.strategy, None);
     assert!(report.candidates.iter().all(|one| !one.eligible));
     assert_eq!(
@@ -207,7 +207,7 @@ fn the_standings_of_a_conflict_name_nobody() {
     );
     let mut world = World::new();
     world.register("a", "1.1.0");
-    let report = world.election.standings(world.now, &world.settings);
+    let report = world.election.ranking(world.now, &world.settings);
     assert_eq!(
         report.candidates[0].reason,
         "is the only eligible candidate"

@@ -104,7 +104,7 @@ fn drive(history: Vec<Happening>, settings: &Settings) -> Result<(), TestCaseErr
             "a step repeats itself"
         );
         let _ = decision.reason.to_string();
-        let _ = election.standings(now, settings);
+        let _ = election.ranking(now, settings);
         oracle.check(now, &decision, settings, &election)?;
     }
     Ok(())

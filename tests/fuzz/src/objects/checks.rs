@@ -19,12 +19,12 @@ impl World {
             let again = watched.election.step(self.now, wall(), &self.settings);
             assert_eq!(decision, again, "a step repeats itself");
             wire::check_line(&decision.reason.to_string());
-            for standing in watched
+            for ranked in watched
                 .election
-                .standings(self.now, &self.settings)
+                .ranking(self.now, &self.settings)
                 .candidates
             {
-                wire::check_line(&standing.reason);
+                wire::check_line(&ranked.reason);
             }
             if let Some(at) = decision.wake_at {
                 assert!(
@@ -118,7 +118,7 @@ impl Watched {
             wire::check_line(&told.reason.to_string());
             told.candidates
                 .iter()
-                .for_each(|standing| wire::check_line(&standing.reason));
+                .for_each(|ranked| wire::check_line(&ranked.reason));
         }
     }
 }

@@ -12,16 +12,16 @@ use crate::time::Instant;
 
 /// All candidates of one lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StandingReport {
+pub struct Ranking {
     /// The strategy, `None` when the candidates disagree or none has a valid wish.
     pub strategy: Option<StrategyName>,
     /// Every candidate: the eligible ones by rank, then the others by name.
-    pub candidates: Vec<Standing>,
+    pub candidates: Vec<RankedCandidate>,
 }
 
 /// One candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct RankedCandidate {
     /// The candidate.
     pub name: Identity,
     /// Whether it is valid under the strategy; says nothing about being alive.
@@ -45,7 +45,7 @@ impl Election {
     }
 
     /// How the candidates stand at `now`.
-    pub fn standings(&self, now: Instant, settings: &Settings) -> StandingReport {
+    pub fn ranking(&self, now: Instant, settings: &Settings) -> Ranking {
         let strategy = self.strategy(now, settings);
         let ranking = strategy.as_ref().and_then(StrategyName::strategy);
         let incumbent = self.lease().and_then(|lease| lease.record.holder.as_ref());
@@ -67,7 +67,7 @@ impl Election {
                     )
                 }
             };
-            candidates.push(Standing {
+            candidates.push(RankedCandidate {
                 name: contender.candidate.name.clone(),
                 eligible: true,
                 rank: Some(index + 1),
@@ -84,7 +84,7 @@ impl Election {
             }
             let rejection = rejection(candidate, ranking);
             let foreign = strategy.is_some() && ranking.is_none();
-            candidates.push(Standing {
+            candidates.push(RankedCandidate {
                 name: candidate.name.clone(),
                 eligible: rejection.is_none() && foreign,
                 rank: None,
@@ -97,7 +97,7 @@ impl Election {
                 },
             });
         }
-        StandingReport {
+        Ranking {
             strategy,
             candidates,
         }
