@@ -22,7 +22,7 @@ pub struct Registration {
     lease: Arc<str>,
     newest: Option<ResourceVersion>,
     seen: Option<CandidateSnapshot>,
-    standing: Standing,
+    ownership: Ownership,
     request: Request,
     backoff: Backoff,
     answers: bool,
@@ -112,7 +112,7 @@ pub enum RegistrationOutcome {
 
 /// What this process has to do with the object that bears its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Standing {
+enum Ownership {
     /// This process has sent nothing yet.
     Stranger,
     /// A write of this process may have been applied.
@@ -157,7 +157,7 @@ impl Registration {
             lease: lease.into(),
             newest: None,
             seen: None,
-            standing: Standing::Stranger,
+            ownership: Ownership::Stranger,
             request: Request::None,
             backoff: Backoff::default(),
             answers: true,
@@ -169,7 +169,7 @@ impl Registration {
 
     /// Whether the object that was seen last was written by this process.
     pub fn is_registered(&self) -> bool {
-        self.standing == Standing::Registered && self.seen.is_some()
+        self.ownership == Ownership::Registered && self.seen.is_some()
     }
 
     /// Whether a withdrawal has been asked for and is over: the object is gone, or may not be deleted.
@@ -281,7 +281,7 @@ impl Registration {
                     self.see(snapshot);
                 }
                 self.spoilt = None;
-                self.standing = Standing::Registered;
+                self.ownership = Ownership::Registered;
             }
             RegistrationOutcome::Gone => self.seen = None,
             RegistrationOutcome::Conflict => {
@@ -321,8 +321,8 @@ impl Registration {
                 wake_at: Some(pause),
             };
         }
-        if request == Request::Writing && self.standing == Standing::Stranger {
-            self.standing = Standing::Tried;
+        if request == Request::Writing && self.ownership == Ownership::Stranger {
+            self.ownership = Ownership::Tried;
         }
         self.request = request;
         RegistrationDecision {
@@ -334,7 +334,7 @@ impl Registration {
     fn wanted(&mut self, now: Instant, wall: Timestamp) -> Option<(Request, RegistrationEffect)> {
         if self.goal == Goal::Withdrawn {
             let seen = self.seen.as_ref();
-            let Some(ours) = seen.filter(|_| self.standing != Standing::Stranger) else {
+            let Some(ours) = seen.filter(|_| self.ownership != Ownership::Stranger) else {
                 self.goal = Goal::Done;
                 return None;
             };
@@ -350,7 +350,7 @@ impl Registration {
         let asked = seen.ping.is_some() && seen.ping > seen.renew;
         let broken = self.spoilt == Some(seen.version) || last(seen.renew) || last(seen.ping);
         let repair = broken && self.repair_due().is_none_or(|due| due <= now);
-        let due = self.standing != Standing::Registered
+        let due = self.ownership != Ownership::Registered
             || ((asked && ping.is_some() || repair) && self.answers);
         if !due || seen.lease != self.lease {
             return None;
@@ -379,8 +379,8 @@ impl Registration {
             return;
         }
         let same = self.seen.as_ref().map(|seen| &seen.uid) == Some(&snapshot.uid);
-        if !same && self.standing == Standing::Registered {
-            self.standing = Standing::Tried;
+        if !same && self.ownership == Ownership::Registered {
+            self.ownership = Ownership::Tried;
         }
         self.newest = Some(snapshot.version);
         self.seen = Some(snapshot);
