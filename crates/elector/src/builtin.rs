@@ -16,7 +16,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use elector_protocol::elector::News;
+use elector_protocol::elector::NewsSource;
 use elector_protocol::{
     CandidateTiming, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, ResourceVersion,
     Timestamp,
@@ -133,14 +133,19 @@ impl Builtin {
     }
 
     /// A revision of the lock was seen.
-    pub(crate) fn handle_lock(&mut self, now: Instant, snapshot: LeaseSnapshot, news: News) {
+    pub(crate) fn handle_lock(
+        &mut self,
+        now: Instant,
+        snapshot: LeaseSnapshot,
+        source: NewsSource,
+    ) {
         let record = &snapshot.record;
         let holder = record.holder.as_ref();
         let duration = self.duration_of(record);
         let (since, replaced) = match &self.lock {
             Lock::Present {
                 snapshot: known, ..
-            } if snapshot.version <= known.version && news != News::List => return,
+            } if snapshot.version <= known.version && source != NewsSource::List => return,
             Lock::Present {
                 snapshot: known,
                 since,
@@ -156,13 +161,13 @@ impl Builtin {
             Lock::Unknown => true,
             // A gap of the watch may hide a term of the built-in controller, unless this is the term from before it or
             // a write of our own, which replaced just what we knew.
-            Lock::Absent => news == News::List,
+            Lock::Absent => source == NewsSource::List,
             Lock::Present {
                 snapshot: known, ..
             } => {
                 let term =
                     |of: &LeaseSnapshot| (of.uid.clone(), of.record.holder.clone(), of.record.term);
-                news == News::List && term(known) != term(&snapshot) && !self.wrote(record)
+                source == NewsSource::List && term(known) != term(&snapshot) && !self.wrote(record)
             }
         };
         let overwrites = replaced

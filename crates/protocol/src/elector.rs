@@ -27,5 +27,5 @@ pub use audit::{Actor, Move, Violation, audit};
 pub use decision::{Action, Decision, Effect, Reason, Vacancy};
 pub use election::{Election, PreferenceField, Settings};
 pub use explain::{Explanation, Objects};
-pub use observation::News;
+pub use observation::NewsSource;
 pub use ranking::{RankedCandidate, Ranking};

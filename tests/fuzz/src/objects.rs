@@ -5,7 +5,7 @@ mod checks;
 use std::collections::BTreeMap;
 
 use elector_api::{Lease, LeaseCandidate};
-use elector_protocol::elector::{Effect, Election, News, PreferenceField, Settings};
+use elector_protocol::elector::{Effect, Election, NewsSource, PreferenceField, Settings};
 use elector_protocol::{Candidate, Identity, Instant, LeaseKey, ResourceVersion, Timestamp};
 
 use crate::quiet;
@@ -66,7 +66,7 @@ impl World {
                 let watched = self.watched(lease.key());
                 watched
                     .election
-                    .handle_lease_gone(now, version, News::Event);
+                    .handle_lease_gone(now, version, NewsSource::Watch);
                 if watched.election.lease().is_none() {
                     watched.lease = None;
                 }
@@ -100,12 +100,12 @@ impl World {
             if !listed.contains(key) {
                 watched
                     .election
-                    .handle_lease_gone(self.now, None, News::List);
+                    .handle_lease_gone(self.now, None, NewsSource::List);
                 watched.lease = None;
             }
         }
         for lease in leases {
-            self.see_lease(lease, News::List);
+            self.see_lease(lease, NewsSource::List);
         }
     }
 
@@ -123,11 +123,11 @@ impl World {
             }
         }
         for candidate in candidates {
-            self.see_candidate(candidate, News::List);
+            self.see_candidate(candidate, NewsSource::List);
         }
     }
 
-    fn see_lease(&mut self, mut lease: Lease, news: News) {
+    fn see_lease(&mut self, mut lease: Lease, news: NewsSource) {
         self.complete(&mut lease.metadata);
         wire::check_lease_words(&lease);
         let now = self.now;
@@ -146,7 +146,7 @@ impl World {
             Err(_) => {
                 let mut election = Election::unknown();
                 for candidate in watched.election.candidates() {
-                    election.handle_candidate(now, candidate.clone(), News::List);
+                    election.handle_candidate(now, candidate.clone(), NewsSource::List);
                 }
                 watched.election = election;
                 watched.lease = None;
@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    fn see_candidate(&mut self, mut object: LeaseCandidate, news: News) {
+    fn see_candidate(&mut self, mut object: LeaseCandidate, news: NewsSource) {
         self.complete(&mut object.metadata);
         wire::check_candidate_words(&object);
         let now = self.now;
@@ -221,7 +221,7 @@ impl World {
                         record.strategy.as_ref(),
                         elector_api::Carrier::Unknown,
                     );
-                    self.see_lease(born, News::Event);
+                    self.see_lease(born, NewsSource::Watch);
                 }
                 Effect::Write(write) => {
                     let Some(judged) = &watched.lease else {
@@ -230,7 +230,7 @@ impl World {
                     let mut next = judged.with_record(&write.record, elector_api::Carrier::Unknown);
                     next.metadata.resource_version =
                         Some(write.version.0.saturating_add(1).to_string());
-                    self.see_lease(next, News::Reply);
+                    self.see_lease(next, NewsSource::OwnWrite);
                 }
                 Effect::Ping {
                     name,
@@ -243,7 +243,7 @@ impl World {
                     };
                     let mut next = judged.with_ping(ping);
                     next.metadata.resource_version = Some(version.0.saturating_add(1).to_string());
-                    self.see_candidate(next, News::Reply);
+                    self.see_candidate(next, NewsSource::OwnWrite);
                 }
                 Effect::Collect { name, .. } => self.watched(key).leave(&name, None),
             }
@@ -269,7 +269,7 @@ impl World {
             let mut next = object.with_renewal(ping);
             next.metadata.resource_version =
                 Some(candidate.version.0.saturating_add(1).to_string());
-            self.see_candidate(next, News::Event);
+            self.see_candidate(next, NewsSource::Watch);
         }
     }
 }
@@ -277,7 +277,13 @@ impl World {
 // === impl Watched ===
 
 impl Watched {
-    fn hear(&mut self, now: Instant, candidate: &Candidate, object: LeaseCandidate, news: News) {
+    fn hear(
+        &mut self,
+        now: Instant,
+        candidate: &Candidate,
+        object: LeaseCandidate,
+        news: NewsSource,
+    ) {
         let name = candidate.name.clone();
         let known = |watched: &Self| {
             watched
@@ -294,11 +300,11 @@ impl Watched {
         }
         let answered = match &before {
             Some(before) if before.uid == candidate.uid && before.version < candidate.version => {
-                before.renew != candidate.renew && news != News::List
+                before.renew != candidate.renew && news != NewsSource::List
             }
             _ => {
                 self.answers.remove(&name);
-                news == News::Event
+                news == NewsSource::Watch
             }
         };
         if answered && candidate.renew.is_some() {

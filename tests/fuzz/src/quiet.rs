@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::elector::{Action, Decision, Effect, Election, News, Reason, Settings};
+use elector_protocol::elector::{Action, Decision, Effect, Election, NewsSource, Reason, Settings};
 use elector_protocol::{
     Candidate, Instant, LeaseRecord, LeaseSnapshot, Occupancy, ResourceVersion, Timestamp, Token,
     Uid,
@@ -144,10 +144,14 @@ impl Sequel<'_> {
             match effect {
                 Effect::Create(record) => {
                     let uid = Uid::new("born later");
-                    self.lease(uid, record.clone(), News::Event);
+                    self.lease(uid, record.clone(), NewsSource::Watch);
                 }
                 Effect::Write(write) => {
-                    self.lease(write.uid.clone(), write.record.clone(), News::Reply);
+                    self.lease(
+                        write.uid.clone(),
+                        write.record.clone(),
+                        NewsSource::OwnWrite,
+                    );
                     if weather == Weather::Fair {
                         self.obey(write.uid.clone(), &write.record);
                     }
@@ -159,14 +163,17 @@ impl Sequel<'_> {
                     };
                     candidate.ping = Some(*ping);
                     candidate.version = self.next_version();
-                    self.election
-                        .handle_candidate(self.now, candidate.clone(), News::Reply);
+                    self.election.handle_candidate(
+                        self.now,
+                        candidate.clone(),
+                        NewsSource::OwnWrite,
+                    );
                     if weather == Weather::Fair && candidate.is_asked() {
                         self.now = self.now.after(HOP);
                         candidate.renew = Some(*ping);
                         candidate.version = self.next_version();
                         self.election
-                            .handle_candidate(self.now, candidate, News::Event);
+                            .handle_candidate(self.now, candidate, NewsSource::Watch);
                     }
                 }
                 Effect::Collect { name, .. } => self.election.handle_candidate_gone(name, None),
@@ -182,7 +189,7 @@ impl Sequel<'_> {
             candidate.renew = candidate.ping;
             candidate.version = self.next_version();
             self.election
-                .handle_candidate(self.now, candidate, News::Event);
+                .handle_candidate(self.now, candidate, NewsSource::Watch);
         }
     }
 
@@ -191,7 +198,7 @@ impl Sequel<'_> {
         let mut record = record.clone();
         if let Some(to) = record.preferred_holder.clone() {
             record = record.granted(to, Duration::from_secs(5), wall());
-            self.lease(uid.clone(), record.clone(), News::Event);
+            self.lease(uid.clone(), record.clone(), NewsSource::Watch);
         }
         if record.holder.is_none() || !record.is_unaccepted_grant() {
             return;
@@ -208,10 +215,10 @@ impl Sequel<'_> {
             token_term: Some(record.term),
             ..record
         };
-        self.lease(uid, accepted, News::Event);
+        self.lease(uid, accepted, NewsSource::Watch);
     }
 
-    fn lease(&mut self, uid: Uid, record: LeaseRecord, news: News) {
+    fn lease(&mut self, uid: Uid, record: LeaseRecord, news: NewsSource) {
         let snapshot = LeaseSnapshot {
             uid,
             version: self.next_version(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector_api::{Lease, LeaseCandidate, parse_duration};
-use elector_protocol::elector::News;
+use elector_protocol::elector::NewsSource;
 use kube::core::{ObjectList, WatchEvent};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(crate) enum Document {
 #[derive(Debug)]
 pub(crate) enum Told<T> {
     /// One revision.
-    Seen(T, News),
+    Seen(T, NewsSource),
     /// A deletion, with the last revision.
     Deleted(T),
     /// Everything that there is.
@@ -83,10 +83,10 @@ fn read(text: &str) -> Document {
         "LeaseList" => list(text).map_or(Document::Noise, Document::Leases),
         "LeaseCandidateList" => list(text).map_or(Document::Noise, Document::Candidates),
         "LeaseCandidate" => candidate.map_or(Document::Noise, |candidate| {
-            Document::Candidates(Told::Seen(candidate, News::Event))
+            Document::Candidates(Told::Seen(candidate, NewsSource::Watch))
         }),
         "Lease" => lease.map_or(Document::Noise, |lease| {
-            Document::Leases(Told::Seen(lease, News::Event))
+            Document::Leases(Told::Seen(lease, NewsSource::Watch))
         }),
         _ => match value {
             Value::Object(map) if map.len() == 1 => map
@@ -103,7 +103,7 @@ fn read(text: &str) -> Document {
 fn frame<T: DeserializeOwned>(text: &str) -> Option<Told<T>> {
     match serde_json::from_str(text).ok()? {
         WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-            Some(Told::Seen(object, News::Event))
+            Some(Told::Seen(object, NewsSource::Watch))
         }
         WatchEvent::Deleted(object) => Some(Told::Deleted(object)),
         WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,

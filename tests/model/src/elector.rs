@@ -1,6 +1,6 @@
 //! An elector of the world: the production election, and how it hears of things.
 
-use elector_protocol::elector::{Effect, Election, News, Settings};
+use elector_protocol::elector::{Effect, Election, NewsSource, Settings};
 use elector_protocol::{
     Candidate, LeaseSnapshot, LeaseWrite, Occupancy, Renumber, Renumbering, Uid,
 };
@@ -112,19 +112,23 @@ impl Watcher {
         if self.whole {
             if !self.backlog.is_empty() {
                 let change = self.backlog.remove(0);
-                self.take(change, store, News::Event, run);
+                self.take(change, store, NewsSource::Watch, run);
             }
             return;
         }
         self.whole = true;
         self.backlog.clear();
-        self.take(store.lease.clone(), store, News::List, run);
+        self.take(store.lease.clone(), store, NewsSource::List, run);
         if self.knows_candidates() {
             return;
         }
         // Where nobody is asked, everybody counts as just created.
         let known = !run.asks || run.shortcut == Some(Shortcut::NobodyAsked);
-        let news = if known { News::Event } else { News::List };
+        let news = if known {
+            NewsSource::Watch
+        } else {
+            NewsSource::List
+        };
         for candidate in store.objects.iter().flatten() {
             self.election.handle_candidate(NOW, candidate.clone(), news);
         }
@@ -132,7 +136,7 @@ impl Watcher {
 
     /// Sees the answer to its own write.
     pub(super) fn take_reply(&mut self, snapshot: LeaseSnapshot, store: &Store, run: &Run) {
-        self.take(Some(snapshot), store, News::Reply, run);
+        self.take(Some(snapshot), store, NewsSource::OwnWrite, run);
     }
 
     /// Sees a change of a candidate's object.
@@ -149,7 +153,7 @@ impl Watcher {
                     self.notes.heard |= 1 << index;
                 }
                 self.election
-                    .handle_candidate(NOW, object.clone(), News::Event);
+                    .handle_candidate(NOW, object.clone(), NewsSource::Watch);
             }
             None => {
                 let gone = self
@@ -210,11 +214,11 @@ impl Watcher {
             .all(|candidate| self.has_answered(candidate, store))
     }
 
-    fn take(&mut self, change: Option<LeaseSnapshot>, store: &Store, news: News, run: &Run) {
+    fn take(&mut self, change: Option<LeaseSnapshot>, store: &Store, news: NewsSource, run: &Run) {
         self.notes.heard = 0;
         let Some(mut snapshot) = change else {
             // A list that lacks the Lease says nothing of when it went.
-            let version = (news == News::Event).then_some(store.revision);
+            let version = (news == NewsSource::Watch).then_some(store.revision);
             self.election.handle_lease_gone(NOW, version, news);
             return;
         };

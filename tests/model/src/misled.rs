@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::elector::{Effect, Election, News};
+use elector_protocol::elector::{Effect, Election, NewsSource};
 use elector_protocol::{Instant, LeaseRecord, LeaseSnapshot, Occupancy, Uid};
 
 use super::elector::Watcher;
@@ -262,7 +262,7 @@ impl Judge<'_> {
             version,
             record: record.clone(),
         };
-        election.handle_lease(NOW, snapshot, News::Event);
+        election.handle_lease(NOW, snapshot, NewsSource::Watch);
         (self.step)(&election)
             .into_iter()
             .find_map(|effect| match effect {

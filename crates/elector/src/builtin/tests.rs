@@ -73,7 +73,8 @@ impl World {
             ..LeaseRecord::default()
         };
         let snapshot = self.store(record);
-        self.builtin.handle_lock(self.now(), snapshot, News::Event);
+        self.builtin
+            .handle_lock(self.now(), snapshot, NewsSource::Watch);
     }
 
     /// The first list, without a lock.
@@ -94,7 +95,8 @@ impl World {
             }
         };
         let snapshot = self.store(record);
-        self.builtin.handle_lock(self.now(), snapshot, News::Reply);
+        self.builtin
+            .handle_lock(self.now(), snapshot, NewsSource::OwnWrite);
         self.builtin.handle_outcome(self.now(), true);
         Some(what)
     }
@@ -176,7 +178,7 @@ fn a_released_or_deleted_lock_is_waited_for_as_if_it_had_expired() {
             let snapshot = world.store(released);
             world
                 .builtin
-                .handle_lock(world.now(), snapshot, News::Event);
+                .handle_lock(world.now(), snapshot, NewsSource::Watch);
         }
         assert_eq!(world.charge(), Charge::Pending);
         world.pass(12_999);
@@ -265,7 +267,7 @@ fn a_write_whose_reply_was_lost_counts_from_its_send_once_it_is_seen() {
     assert_eq!(world.charge(), Charge::Pending);
     world
         .builtin
-        .handle_lock(world.now(), snapshot, News::Event);
+        .handle_lock(world.now(), snapshot, NewsSource::Watch);
     assert_eq!(world.charge(), Charge::Ours);
     world.pass(8000);
     assert_eq!(world.charge(), Charge::Pending);
@@ -288,7 +290,7 @@ fn an_earlier_write_that_landed_after_all_still_counts() {
     let snapshot = world.store(first.record);
     world
         .builtin
-        .handle_lock(world.now(), snapshot, News::Event);
+        .handle_lock(world.now(), snapshot, NewsSource::Watch);
     assert_eq!(world.charge(), Charge::Ours);
     world.pass(7749);
     assert_eq!(world.charge(), Charge::Ours);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector_api::Lease;
-use elector_protocol::elector::News;
+use elector_protocol::elector::NewsSource;
 use elector_protocol::{LeaseKey, ResourceVersion};
 use elector_runtime::{Cause, Outcome, WatchEvent};
 use futures::FutureExt;
@@ -61,13 +61,13 @@ impl Life {
             }
             WatchEvent::Rewound { .. } => return Err(Restored),
             WatchEvent::Listed { mut items, .. } => match items.pop() {
-                Some(lock) => self.see_lock(lock, News::List),
+                Some(lock) => self.see_lock(lock, NewsSource::List),
                 None => {
                     self.lock.object = None;
                     self.builtin.handle_gone(None);
                 }
             },
-            WatchEvent::Applied(lock) => self.see_lock(lock, News::Event),
+            WatchEvent::Applied(lock) => self.see_lock(lock, NewsSource::Watch),
             WatchEvent::Deleted(lock) => {
                 let version = lock.snapshot().ok().map(|snapshot| snapshot.version);
                 self.builtin.handle_gone(version);
@@ -97,7 +97,7 @@ impl Life {
         let applied = matches!(outcome, Outcome::Done(_) | Outcome::AlreadyExists);
         if let Outcome::Done(lock) = outcome {
             self.settle_complaint(SUBJECT);
-            self.see_lock(lock, News::Reply);
+            self.see_lock(lock, NewsSource::OwnWrite);
         }
         self.builtin.handle_outcome(now, applied);
     }
@@ -193,7 +193,7 @@ impl Life {
         }
     }
 
-    fn see_lock(&mut self, lock: Lease, news: News) {
+    fn see_lock(&mut self, lock: Lease, source: NewsSource) {
         let snapshot = match lock.snapshot() {
             Ok(snapshot) => snapshot,
             Err(fault) => {
@@ -203,7 +203,7 @@ impl Life {
         };
         let version = snapshot.version;
         self.builtin
-            .handle_lock(self.clock.monotonic(), snapshot, news);
+            .handle_lock(self.clock.monotonic(), snapshot, source);
         if self.builtin.version() == Some(version) {
             self.lock.object = Some((version, lock));
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use elector_protocol::elector::News;
+use elector_protocol::elector::NewsSource;
 use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion};
 
 use crate::view::entry::Entry;
@@ -35,7 +35,7 @@ impl View {
             // A reply may have brought a later revision while the list was under way.
             let known = self.places.get(&seen.place()).map(|place| place.version);
             if !known.is_some_and(|known| seen.candidate.version < known && known > floor) {
-                self.take_candidate(now, seen, News::List);
+                self.take_candidate(now, seen, NewsSource::List);
             }
         }
         let missing: Vec<_> = self
@@ -51,13 +51,13 @@ impl View {
 
     /// An event of a candidate watch.
     pub(crate) fn handle_candidate(&mut self, now: Instant, seen: CandidateSeen) {
-        self.take_candidate(now, seen, News::Event);
+        self.take_candidate(now, seen, NewsSource::Watch);
     }
 
     /// The answer to a write of ours. Where the candidate is not known to exist, the watch knows better.
     pub(crate) fn handle_candidate_reply(&mut self, now: Instant, seen: CandidateSeen) {
         if self.places.contains_key(&seen.place()) {
-            self.take_candidate(now, seen, News::Reply);
+            self.take_candidate(now, seen, NewsSource::OwnWrite);
         }
     }
 
@@ -80,12 +80,12 @@ impl View {
         self.leave(&key, name);
     }
 
-    fn take_candidate(&mut self, now: Instant, seen: CandidateSeen, news: News) {
+    fn take_candidate(&mut self, now: Instant, seen: CandidateSeen, source: NewsSource) {
         let key = seen.lease.clone();
-        self.guarded(&key, |view| view.absorb_candidate(now, seen, news));
+        self.guarded(&key, |view| view.absorb_candidate(now, seen, source));
     }
 
-    fn absorb_candidate(&mut self, now: Instant, seen: CandidateSeen, news: News) {
+    fn absorb_candidate(&mut self, now: Instant, seen: CandidateSeen, source: NewsSource) {
         let place = seen.place();
         self.newest_candidate = self.newest_candidate.max(seen.candidate.version);
         let CandidateSeen {
@@ -94,7 +94,7 @@ impl View {
             object,
         } = seen;
         if let Some(known) = self.places.get(&place) {
-            if candidate.version <= known.version && news != News::List {
+            if candidate.version <= known.version && source != NewsSource::List {
                 return;
             }
             if known.lease != lease {
@@ -113,7 +113,7 @@ impl View {
             .elections
             .entry(lease.clone())
             .or_insert_with(|| Entry::new(absent_since));
-        entry.election.handle_candidate(now, candidate, news);
+        entry.election.handle_candidate(now, candidate, source);
         self.dirty.push_back(lease);
     }
 

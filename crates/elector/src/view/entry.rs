@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use elector_api::{Lease, Malformed};
-use elector_protocol::elector::{Election, News};
+use elector_protocol::elector::{Election, NewsSource};
 use elector_protocol::{Identity, Instant, LeaseKey, LeaseRecord};
 
 use crate::leadership::{ExpectedGrant, LeadershipChange};
@@ -61,7 +61,7 @@ impl Entry {
     pub(super) fn break_off(&mut self, now: Instant, fault: Malformed) {
         let mut election = Election::unknown();
         for candidate in self.election.candidates() {
-            election.handle_candidate(now, candidate.clone(), News::List);
+            election.handle_candidate(now, candidate.clone(), NewsSource::List);
         }
         *self = Self {
             election,

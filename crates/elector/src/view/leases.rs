@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use elector_protocol::elector::News;
+use elector_protocol::elector::NewsSource;
 use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion, Term};
 
 use crate::leadership::ExpectedGrant;
@@ -42,7 +42,7 @@ impl View {
             let newer_known = |known| seen.version.is_some_and(|version| version < known);
             // A reply may have brought a later revision while the list was under way.
             if !self.lease_version(&seen.key).is_some_and(newer_known) {
-                self.take_lease(now, seen, News::List);
+                self.take_lease(now, seen, NewsSource::List);
             }
         }
         let missing: Vec<LeaseKey> = self
@@ -52,14 +52,14 @@ impl View {
             .cloned()
             .collect();
         for key in missing {
-            self.lease_gone(now, &key, None, News::List);
+            self.lease_gone(now, &key, None, NewsSource::List);
         }
         Ok(())
     }
 
     /// An event of a lease watch.
     pub(crate) fn handle_lease(&mut self, now: Instant, seen: LeaseSeen) {
-        self.take_lease(now, seen, News::Event);
+        self.take_lease(now, seen, NewsSource::Watch);
     }
 
     /// A deletion that a lease watch delivered.
@@ -69,13 +69,13 @@ impl View {
         key: &LeaseKey,
         version: Option<ResourceVersion>,
     ) {
-        self.lease_gone(now, key, version, News::Event);
+        self.lease_gone(now, key, version, NewsSource::Watch);
     }
 
     /// The answer to a write of ours. Where the Lease is not known to exist, the watch knows better.
     pub(crate) fn handle_lease_reply(&mut self, now: Instant, seen: LeaseSeen) {
         if self.lease_version(&seen.key).is_some() {
-            self.take_lease(now, seen, News::Reply);
+            self.take_lease(now, seen, NewsSource::OwnWrite);
         }
     }
 
@@ -97,7 +97,7 @@ impl View {
             return Err(Restored);
         }
         if version > known {
-            self.take_lease(now, seen, News::List);
+            self.take_lease(now, seen, NewsSource::List);
         } else if version == known
             && let Some(entry) = self.elections.get_mut(&seen.key)
             && entry.has_candidates()
@@ -130,12 +130,12 @@ impl View {
         }
     }
 
-    fn take_lease(&mut self, now: Instant, seen: LeaseSeen, news: News) {
+    fn take_lease(&mut self, now: Instant, seen: LeaseSeen, source: NewsSource) {
         let key = seen.key.clone();
-        self.guarded(&key, |view| view.absorb_lease(now, seen, news));
+        self.guarded(&key, |view| view.absorb_lease(now, seen, source));
     }
 
-    fn absorb_lease(&mut self, now: Instant, seen: LeaseSeen, news: News) {
+    fn absorb_lease(&mut self, now: Instant, seen: LeaseSeen, source: NewsSource) {
         if let Some(version) = seen.version {
             self.newest_lease = self.newest_lease.max(version);
         }
@@ -143,7 +143,7 @@ impl View {
         // What a list shows of a lease that was not known before is no change: it may be of long ago.
         let first_sight = match self.elections.get(&seen.key) {
             Some(entry) => !entry.known,
-            None => news == News::List,
+            None => source == NewsSource::List,
         };
         let entry = self
             .elections
@@ -152,7 +152,7 @@ impl View {
         let snapshot = match seen.snapshot {
             Ok(snapshot) => snapshot,
             Err(_)
-                if news == News::Event
+                if source == NewsSource::Watch
                     && entry
                         .election
                         .lease()
@@ -175,7 +175,7 @@ impl View {
             .is_none_or(|known| known.version < snapshot.version);
         let version = snapshot.version;
         entry.known = true;
-        entry.election.handle_lease(now, snapshot, news);
+        entry.election.handle_lease(now, snapshot, source);
         if !entry.has_candidates() {
             return;
         }
@@ -204,7 +204,7 @@ impl View {
         now: Instant,
         key: &LeaseKey,
         version: Option<ResourceVersion>,
-        news: News,
+        source: NewsSource,
     ) {
         if let Some(version) = version {
             self.newest_lease = self.newest_lease.max(version);
@@ -215,7 +215,7 @@ impl View {
         let known = entry.election.lease().map(|lease| lease.record.clone());
         entry.fault = None;
         entry.known = true;
-        entry.election.handle_lease_gone(now, version, news);
+        entry.election.handle_lease_gone(now, version, source);
         if entry.election.lease().is_some() || !entry.has_candidates() {
             return;
         }

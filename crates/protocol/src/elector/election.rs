@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::elector::observation::{News, Presence, Seen, Watched};
+use crate::elector::observation::{NewsSource, Presence, Seen, Watched};
 use crate::lease::LeaseSnapshot;
 use crate::names::{Identity, ResourceVersion, Uid};
 use crate::renumber::{Renumber, Renumbering};
@@ -116,17 +116,17 @@ impl Election {
     /// Older revisions than the newest known are ignored, except in a list: then the store was restored from a
     /// backup, and this election starts as a new process would (R4). A list that shows an unheld record in a newer
     /// revision starts the stop-watch of that record anew, also where the record looks the same (R4).
-    pub fn handle_lease(&mut self, now: Instant, snapshot: LeaseSnapshot, news: News) {
+    pub fn handle_lease(&mut self, now: Instant, snapshot: LeaseSnapshot, source: NewsSource) {
         let held = snapshot.record.holder.is_some();
         self.posted = None;
         let (since, absent_before) = match &self.presence {
             Presence::Unknown => (now, None),
             Presence::Absent { since } => {
-                let proven = news == News::Event && !held;
+                let proven = source == NewsSource::Watch && !held;
                 (now, proven.then(|| now.since(*since).min(LONGEST_LEASE)))
             }
             Presence::Present(known) if snapshot.version < known.snapshot.version => {
-                if news != News::List {
+                if source != NewsSource::List {
                     return;
                 }
                 *self = Self::unknown();
@@ -139,7 +139,7 @@ impl Election {
                     same_object && snapshot.record.same_record(&known.snapshot.record);
                 // A gap may hide a whole term. A held record names its term and its renewal, so the same one was
                 // there throughout; an unheld record looks the same after any term, and its revision alone tells.
-                let unbroken = held || news != News::List;
+                let unbroken = held || source != NewsSource::List;
                 (
                     if same_record && unbroken {
                         known.since
@@ -174,12 +174,12 @@ impl Election {
         &mut self,
         now: Instant,
         version: Option<ResourceVersion>,
-        news: News,
+        source: NewsSource,
     ) {
         match (&self.presence, version) {
             (Presence::Present(known), Some(version)) if version < known.snapshot.version => return,
             // An uninterrupted watch that repeats itself must not restart the proof of absence.
-            (Presence::Absent { .. }, _) if news != News::List => return,
+            (Presence::Absent { .. }, _) if source != NewsSource::List => return,
             _ => {}
         }
         self.presence = Presence::Absent { since: now };
@@ -195,11 +195,11 @@ impl Election {
     }
 
     /// A revision of a candidate was seen.
-    pub fn handle_candidate(&mut self, now: Instant, candidate: Candidate, news: News) {
+    pub fn handle_candidate(&mut self, now: Instant, candidate: Candidate, source: NewsSource) {
         let known = self.candidates.get(&candidate.name);
         let known = known.map(|seen| seen.candidate.version);
         if known == Some(candidate.version)
-            || (known > Some(candidate.version) && news != News::List)
+            || (known > Some(candidate.version) && source != NewsSource::List)
         {
             return;
         }
@@ -213,12 +213,12 @@ impl Election {
                 if candidate.uid == seen.candidate.uid
                     && candidate.version > seen.candidate.version =>
             {
-                seen.update(now, candidate, news);
+                seen.update(now, candidate, source);
             }
             _ => {
                 let name = candidate.name.clone();
                 self.candidates
-                    .insert(name, Seen::new(now, candidate, news));
+                    .insert(name, Seen::new(now, candidate, source));
             }
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::elector::decision::{Action, Effect, Reason};
 use crate::elector::election::{Election, Settings};
-use crate::elector::observation::News;
+use crate::elector::observation::NewsSource;
 use crate::elector::ranking::{RankedCandidate, Ranking};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::names::{Identity, ResourceVersion, Uid};
@@ -64,7 +64,7 @@ impl Explanation {
         {
             // The action is the grant that follows the creation.
             let record = born.clone();
-            election.handle_lease(NOW, snapshot(record), News::Event);
+            election.handle_lease(NOW, snapshot(record), NewsSource::Watch);
             decision = election.step(NOW, now, settings);
         }
         let record = decision
@@ -119,7 +119,7 @@ fn replay(objects: &Objects, now: Timestamp) -> Election {
     }
     if let Some((lease, created)) = &objects.lease {
         let since = lease.record.renew_time.unwrap_or(*created);
-        election.handle_lease(instant(since, now), lease.clone(), News::List);
+        election.handle_lease(instant(since, now), lease.clone(), NewsSource::List);
     }
     election
 }
@@ -136,7 +136,7 @@ fn replay_candidate(election: &mut Election, candidate: &Candidate, now: Timesta
         election.handle_candidate(
             instant(candidate.created, now),
             revision(1, candidate.ping, None),
-            News::List,
+            NewsSource::List,
         );
         return;
     };
@@ -145,17 +145,25 @@ fn replay_candidate(election: &mut Election, candidate: &Candidate, now: Timesta
         Some(question) if question <= renew => {
             let asked_at = instant(question, now);
             let before = Some(Timestamp::MIN);
-            election.handle_candidate(asked_at, revision(1, None, before), News::List);
-            election.handle_candidate(asked_at, revision(2, ping, before), News::Event);
-            election.handle_candidate(answered_at, revision(3, ping, Some(renew)), News::Event);
+            election.handle_candidate(asked_at, revision(1, None, before), NewsSource::List);
+            election.handle_candidate(asked_at, revision(2, ping, before), NewsSource::Watch);
+            election.handle_candidate(
+                answered_at,
+                revision(3, ping, Some(renew)),
+                NewsSource::Watch,
+            );
         }
         _ => {
-            election.handle_candidate(answered_at, revision(1, None, Some(renew)), News::Event);
+            election.handle_candidate(
+                answered_at,
+                revision(1, None, Some(renew)),
+                NewsSource::Watch,
+            );
             if let Some(question) = ping {
                 election.handle_candidate(
                     instant(question, now),
                     revision(2, ping, Some(renew)),
-                    News::Event,
+                    NewsSource::Watch,
                 );
             }
         }

@@ -11,13 +11,13 @@ use crate::timing::ElectorTiming;
 
 /// How a revision became known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum NewsSource {
     /// By an uninterrupted watch: nothing was missed since the revision before.
-    Event,
+    Watch,
     /// By a list after a gap: anything may have happened since the revision before.
     List,
     /// As the answer to a write of our own.
-    Reply,
+    OwnWrite,
 }
 
 /// What is known of the Lease.
@@ -77,21 +77,22 @@ pub(super) enum Liveness {
 
 impl Seen {
     /// A candidate not seen before. Only a creation that the watch delivered is a sign of life.
-    pub(super) fn new(now: Instant, candidate: Candidate, news: News) -> Self {
+    pub(super) fn new(now: Instant, candidate: Candidate, source: NewsSource) -> Self {
         let sighting = Sighting {
             at: now,
             version: candidate.version,
         };
         Self {
             heard: now,
-            answered: (news == News::Event && candidate.renew.is_some()).then_some(sighting),
+            answered: (source == NewsSource::Watch && candidate.renew.is_some())
+                .then_some(sighting),
             asked: candidate.is_asked().then_some(sighting),
             candidate,
         }
     }
 
     /// Takes in a later revision of the same object.
-    pub(super) fn update(&mut self, now: Instant, candidate: Candidate, news: News) {
+    pub(super) fn update(&mut self, now: Instant, candidate: Candidate, source: NewsSource) {
         let sighting = Sighting {
             at: now,
             version: candidate.version,
@@ -99,7 +100,7 @@ impl Seen {
         if candidate.renew != self.candidate.renew {
             self.heard = now;
             // After a gap the answer may be as old as the gap.
-            if candidate.renew.is_some() && news != News::List {
+            if candidate.renew.is_some() && source != NewsSource::List {
                 self.answered = Some(sighting);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::elector::{Action, Effect, Election, News, Reason};
+use elector_protocol::elector::{Action, Effect, Election, NewsSource, Reason};
 use elector_protocol::{Instant, LeaseRecord, LeaseSnapshot, ResourceVersion, Token, Uid};
 
 use crate::world::{World, id, pinged};
@@ -12,7 +12,7 @@ fn await_proof(world: &World) -> bool {
 }
 
 /// The name has been absent for an hour when the Lease becomes known in this way.
-fn appeared(record: LeaseRecord, news: News) -> World {
+fn appeared(record: LeaseRecord, news: NewsSource) -> World {
     let mut world = World::new();
     world.register("a", "1.1.0");
     world.lease_of("lease-1", record, news);
@@ -23,9 +23,9 @@ fn appeared(record: LeaseRecord, news: News) -> World {
 #[test]
 fn only_an_event_proves_what_was_before_it() {
     let born = || LeaseRecord::born(None);
-    assert!(!await_proof(&appeared(born(), News::Event)));
-    assert!(await_proof(&appeared(born(), News::Reply)));
-    assert!(await_proof(&appeared(born(), News::List)));
+    assert!(!await_proof(&appeared(born(), NewsSource::Watch)));
+    assert!(await_proof(&appeared(born(), NewsSource::OwnWrite)));
+    assert!(await_proof(&appeared(born(), NewsSource::List)));
 }
 
 /// (R6 a) No revision of this uid was ever held, the first one included.
@@ -36,7 +36,7 @@ fn a_lease_that_appeared_held_proves_nothing_when_it_is_blanked() {
         duration_seconds: Some(15),
         ..LeaseRecord::default()
     };
-    let mut world = appeared(held, News::Event);
+    let mut world = appeared(held, NewsSource::Watch);
     world.lease(LeaseRecord::born(None));
     assert!(await_proof(&world));
     world.lease(LeaseRecord {
@@ -65,30 +65,32 @@ fn the_proof_of_absence_ends_with_the_uid_and_with_the_watch() {
         token: Some(Token(ResourceVersion(1))),
         ..born()
     };
-    let mut world = appeared(born(), News::Event);
+    let mut world = appeared(born(), NewsSource::Watch);
     world.lease(marked());
     assert!(!await_proof(&world), "it was never held");
-    world.lease_of("lease-1", born(), News::Reply);
+    world.lease_of("lease-1", born(), NewsSource::OwnWrite);
     assert!(
         !await_proof(&world),
         "nothing comes between a revision and a write on it"
     );
 
-    let mut world = appeared(born(), News::Event);
-    world.lease_of("lease-1", marked(), News::List);
+    let mut world = appeared(born(), NewsSource::Watch);
+    world.lease_of("lease-1", marked(), NewsSource::List);
     assert!(await_proof(&world), "a gap");
 
-    let mut world = appeared(born(), News::Event);
-    world.lease_of("lease-2", born(), News::Event);
+    let mut world = appeared(born(), NewsSource::Watch);
+    world.lease_of("lease-2", born(), NewsSource::Watch);
     assert!(await_proof(&world), "another uid");
 }
 
 /// (R6 a) A list that shows the very revision known shows that there was nothing between.
 #[test]
 fn a_list_of_the_revision_known_leaves_the_proof_alone() {
-    let mut world = appeared(LeaseRecord::born(None), News::Event);
+    let mut world = appeared(LeaseRecord::born(None), NewsSource::Watch);
     let known = world.election.lease().unwrap().clone();
-    world.election.handle_lease(world.now, known, News::List);
+    world
+        .election
+        .handle_lease(world.now, known, NewsSource::List);
     assert!(!await_proof(&world));
 }
 
@@ -112,9 +114,9 @@ fn an_absence_counts_whole_or_not_at_all() {
 #[test]
 fn an_absence_starts_over_after_a_relist_and_not_when_it_is_told_again() {
     for (news, proven) in [
-        (News::Event, true),
-        (News::Reply, true),
-        (News::List, false),
+        (NewsSource::Watch, true),
+        (NewsSource::OwnWrite, true),
+        (NewsSource::List, false),
     ] {
         let mut world = World::fresh();
         world.register("a", "1.1.0");
@@ -135,7 +137,7 @@ fn a_deletion_of_long_ago_is_ignored() {
     let older = Some(ResourceVersion(1));
     world
         .election
-        .handle_lease_gone(world.now, older, News::Event);
+        .handle_lease_gone(world.now, older, NewsSource::Watch);
     assert!(world.election.lease().is_some());
     world.delete_lease();
     assert!(world.election.lease().is_none());
@@ -144,13 +146,15 @@ fn a_deletion_of_long_ago_is_ignored() {
 /// (R4) After a restore the store's records prove nothing of what was before.
 #[test]
 fn a_restored_store_proves_no_absence() {
-    let mut world = appeared(LeaseRecord::born(None), News::Event);
+    let mut world = appeared(LeaseRecord::born(None), NewsSource::Watch);
     let restored = LeaseSnapshot {
         uid: Uid::new("lease-1"),
         version: ResourceVersion(1),
         record: LeaseRecord::born(None),
     };
-    world.election.handle_lease(world.now, restored, News::List);
+    world
+        .election
+        .handle_lease(world.now, restored, NewsSource::List);
     world.register("a", "1.1.0");
     assert!(await_proof(&world));
 }
@@ -170,7 +174,7 @@ fn nobody_is_set_aside_for_having_held_a_deleted_lease() {
     world.delete_lease();
     world.pass(60.0);
     world.answer("a");
-    world.lease_of("lease-2", LeaseRecord::born(None), News::Event);
+    world.lease_of("lease-2", LeaseRecord::born(None), NewsSource::Watch);
     assert_eq!(world.step().action, Action::Grant);
 }
 
@@ -208,7 +212,7 @@ fn a_list_without_the_lease_is_answered_by_another_post() {
     world.election.handle_created(world.now);
     world
         .election
-        .handle_lease_gone(world.now, None, News::List);
+        .handle_lease_gone(world.now, None, NewsSource::List);
     assert_eq!(world.step().action, Action::Create);
 }
 
@@ -241,7 +245,7 @@ fn a_name_is_forgotten_after_the_longest_lease_and_not_before() {
 
     let mut world = World::new();
     let candidate = world.mk_candidate("a", "1.1.0");
-    election.handle_candidate(start, candidate, News::Event);
+    election.handle_candidate(start, candidate, NewsSource::Watch);
     assert!(!election.is_forgettable(start.after(hour)), "a candidate");
     world.lease(LeaseRecord::born(None));
     world.pass(3600.0);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::elector::{Action, News, Reason};
+use elector_protocol::elector::{Action, NewsSource, Reason};
 use elector_protocol::{Candidate, CandidateSpec, LeaseRecord, Resolution, StrategyName};
 
 use crate::world::{World, id, lease_write, pinged};
@@ -170,7 +170,7 @@ fn a_candidate_without_a_renewal_time_is_not_elected() {
     };
     world
         .election
-        .handle_candidate(world.now, created, News::Event);
+        .handle_candidate(world.now, created, NewsSource::Watch);
     world.lease(LeaseRecord::born(None));
     let decision = world.step();
     assert_eq!(
@@ -188,7 +188,7 @@ fn a_candidate_without_a_renewal_time_is_not_elected() {
     // A renewal time that a list brings is no answer: it may be as old as the gap. Its removal is none either.
     for _ in 0..2 {
         let renew = Some(world.wall());
-        world.change_by(News::List, "a", |candidate| candidate.renew = renew);
+        world.change_by(NewsSource::List, "a", |candidate| candidate.renew = renew);
         assert_eq!(pinged(&world.step()), ["a"]);
         world.change("a", |candidate| candidate.renew = None);
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::elector::{Action, News, Reason};
+use elector_protocol::elector::{Action, NewsSource, Reason};
 use elector_protocol::{LeaseRecord, LeaseSnapshot, ResourceVersion, Uid};
 
 use crate::world::{World, id};
@@ -15,7 +15,9 @@ fn list(world: &mut World, version: u64, record: LeaseRecord) {
         record,
     };
     world.version = world.version.max(version);
-    world.election.handle_lease(world.now, snapshot, News::List);
+    world
+        .election
+        .handle_lease(world.now, snapshot, NewsSource::List);
 }
 
 /// Regression test: the elector granted at once, and the holder of the hidden term still believed.

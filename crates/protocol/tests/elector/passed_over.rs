@@ -1,6 +1,6 @@
 //! Candidates that did not accept: for how long they are passed over, and what makes that forgotten (R5).
 
-use elector_protocol::elector::{Action, News, Reason, Vacancy};
+use elector_protocol::elector::{Action, NewsSource, Reason, Vacancy};
 use elector_protocol::{CandidateSpec, LeaseRecord, ResourceVersion, Term, Uid};
 
 use crate::world::{World, id, pinged};
@@ -118,7 +118,9 @@ fn a_candidate_that_only_answers_is_still_passed_over() {
     let mut another = world.mk_candidate("a", "1.0.0");
     another.version = older;
     let now = world.now;
-    world.election.handle_candidate(now, another, News::Event);
+    world
+        .election
+        .handle_candidate(now, another, NewsSource::Watch);
     assert!(passed_over(&mut world), "a spec of long ago");
 }
 
@@ -175,16 +177,16 @@ fn an_accepted_term_of_a_lease_created_anew_accepts_nothing() {
         renew_time: Some(world.wall()),
         ..grant
     };
-    world.lease_of("lease-2", accepted, News::Event);
+    world.lease_of("lease-2", accepted, NewsSource::Watch);
     let grant = world.grant_to("b");
-    world.lease_of("lease-2", grant, News::Event);
+    world.lease_of("lease-2", grant, NewsSource::Watch);
     world.pass(1.0);
     let accepted = LeaseRecord {
         renew_time: Some(world.wall()),
         duration_seconds: Some(15),
         ..world.record()
     };
-    world.lease_of("lease-2", accepted, News::Event);
+    world.lease_of("lease-2", accepted, NewsSource::Watch);
     assert!(passed_over(&mut world));
 }
 
@@ -222,7 +224,7 @@ fn the_deletion_of_the_lease_forgives_nobody() {
     let mut world = failed();
     let record = world.record();
     world.delete_lease();
-    world.lease_of("lease-2", record, News::Event);
+    world.lease_of("lease-2", record, NewsSource::Watch);
     assert!(passed_over(&mut world));
 }
 
@@ -232,7 +234,9 @@ fn a_restored_store_forgets_who_failed() {
     let mut world = failed();
     let mut restored = world.election.lease().unwrap().clone();
     restored.version = ResourceVersion(1);
-    world.election.handle_lease(world.now, restored, News::List);
+    world
+        .election
+        .handle_lease(world.now, restored, NewsSource::List);
     world.register("a", "1.1.0");
     world.register("b", "1.2.0");
     assert!(!passed_over(&mut world));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::elector::{Action, News, Reason};
+use elector_protocol::elector::{Action, NewsSource, Reason};
 use elector_protocol::{CandidateSpec, LeaseRecord, ResourceVersion, Timestamp, Uid};
 
 use crate::world::{World, id, lease_write, pinged};
@@ -79,7 +79,7 @@ fn a_question_of_another_elector_is_waited_for_and_not_repeated() {
     candidate.ping = candidate.question();
     world
         .election
-        .handle_candidate(world.now, candidate, News::List);
+        .handle_candidate(world.now, candidate, NewsSource::List);
     let decision = world.step();
     assert_eq!(pinged(&decision), Vec::<String>::new());
     assert_eq!(awaited(&world), ["a"]);
@@ -121,7 +121,7 @@ fn a_revision_that_brings_question_and_renewal_at_once_is_no_answer_to_it() {
     let mut world = open();
     world.list("a", "1.1.0");
     let renew = Timestamp::from_micros(7);
-    world.change_by(News::Reply, "a", |candidate| {
+    world.change_by(NewsSource::OwnWrite, "a", |candidate| {
         candidate.renew = renew;
         candidate.ping = renew.and_then(Timestamp::next);
     });
@@ -156,9 +156,9 @@ fn an_answer_of_an_earlier_round_does_not_count() {
 #[test]
 fn only_a_creation_that_the_watch_delivers_is_a_sign_of_life() {
     for (news, alive) in [
-        (News::Event, true),
-        (News::List, false),
-        (News::Reply, false),
+        (NewsSource::Watch, true),
+        (NewsSource::List, false),
+        (NewsSource::OwnWrite, false),
     ] {
         let mut world = open();
         let candidate = world.mk_candidate("a", "1.1.0");
@@ -170,7 +170,7 @@ fn only_a_creation_that_the_watch_delivers_is_a_sign_of_life() {
 /// (R15) After a gap a renewal may be as old as the gap.
 #[test]
 fn a_renewal_that_a_list_brings_is_no_answer() {
-    for (news, alive) in [(News::Event, true), (News::List, false)] {
+    for (news, alive) in [(NewsSource::Watch, true), (NewsSource::List, false)] {
         let mut world = open();
         world.list("a", "1.1.0");
         world.pass(10.0);
@@ -185,7 +185,7 @@ fn a_renewal_that_a_list_brings_is_no_answer() {
 fn an_object_created_anew_during_a_gap_has_not_answered() {
     let mut world = open();
     world.register("a", "1.1.0");
-    world.change_by(News::List, "a", |candidate| {
+    world.change_by(NewsSource::List, "a", |candidate| {
         candidate.uid = Uid::new("another");
     });
     assert_eq!(pinged(&world.step()), ["a"]);
@@ -200,12 +200,12 @@ fn candidates_are_known_by_their_newest_revision() {
     let mut older = same.clone();
     older.version = ResourceVersion(1);
     older.spec = CandidateSpec::parse("1.40.0", "1.0.0", "OldestEmulationVersion");
-    for news in [News::List, News::Event, News::Reply] {
+    for news in [NewsSource::List, NewsSource::Watch, NewsSource::OwnWrite] {
         world
             .election
             .handle_candidate(world.now, same.clone(), news);
     }
-    for news in [News::Event, News::Reply] {
+    for news in [NewsSource::Watch, NewsSource::OwnWrite] {
         world
             .election
             .handle_candidate(world.now, older.clone(), news);
@@ -221,7 +221,7 @@ fn candidates_are_known_by_their_newest_revision() {
     // A store restored from a backup: what the list shows is what there is.
     world
         .election
-        .handle_candidate(world.now, older.clone(), News::List);
+        .handle_candidate(world.now, older.clone(), NewsSource::List);
     assert_eq!(known(&world), Some(older));
     assert_eq!(pinged(&world.step()), ["a"]);
 }

@@ -1,6 +1,6 @@
 //! What starts the stop-watch of a record anew, and what does not (R4).
 
-use elector_protocol::elector::News;
+use elector_protocol::elector::NewsSource;
 use elector_protocol::{LeaseRecord, ResourceVersion, StrategyName, Term, Timestamp, Token};
 
 use crate::world::{World, id};
@@ -47,7 +47,7 @@ fn each_part_of_the_tuple_alone_starts_the_stop_watch_anew() {
 fn the_same_record_under_another_uid_starts_the_stop_watch_anew() {
     let mut world = held();
     let record = world.record();
-    world.lease_of("lease-2", record, News::Event);
+    world.lease_of("lease-2", record, NewsSource::Watch);
     world.granted_after(15.0, "b");
 }
 
@@ -71,7 +71,7 @@ fn nothing_else_in_a_held_record_prolongs_it() {
         }),
     ];
     for (signal, change) in signals {
-        for news in [News::Event, News::List, News::Reply] {
+        for news in [NewsSource::Watch, NewsSource::List, NewsSource::OwnWrite] {
             let mut world = held();
             let record = changed(&world, change);
             world.lease_of("lease-1", record, news);
@@ -122,7 +122,7 @@ fn the_first_sight_of_a_record_starts_its_stop_watch() {
         renew_time: Timestamp::from_micros(1),
         ..LeaseRecord::default()
     };
-    world.lease_of("lease-1", old, News::List);
+    world.lease_of("lease-1", old, NewsSource::List);
     world.granted_after(15.0, "b");
 }
 
@@ -131,7 +131,7 @@ fn the_first_sight_of_a_record_starts_its_stop_watch() {
 fn a_revision_that_is_told_again_prolongs_nothing() {
     let mut world = held();
     let again = world.election.lease().unwrap().clone();
-    for news in [News::Event, News::List, News::Reply] {
+    for news in [NewsSource::Watch, NewsSource::List, NewsSource::OwnWrite] {
         world.election.handle_lease(world.now, again.clone(), news);
     }
     world.granted_after(6.0, "b");
@@ -151,7 +151,7 @@ fn a_record_expires_at_its_duration_and_not_a_microsecond_sooner() {
 /// (R4) An event or a reply that is older than what is known says nothing.
 #[test]
 fn older_revisions_are_ignored_unless_a_list_tells_them() {
-    for news in [News::Event, News::Reply] {
+    for news in [NewsSource::Watch, NewsSource::OwnWrite] {
         let mut world = held();
         let mut old = world.election.lease().unwrap().clone();
         old.version = ResourceVersion(1);

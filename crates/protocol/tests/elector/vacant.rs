@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::elector::{Action, Effect, News, Reason, Vacancy};
+use elector_protocol::elector::{Action, Effect, NewsSource, Reason, Vacancy};
 use elector_protocol::{CandidateSpec, LeaseRecord, ResourceVersion};
 
 use crate::world::{World, id, lease_write};
@@ -126,7 +126,9 @@ fn a_lease_found_by_a_list_proves_nothing() {
         version,
         record: LeaseRecord::born(None),
     };
-    world.election.handle_lease(world.now, snapshot, News::List);
+    world
+        .election
+        .handle_lease(world.now, snapshot, NewsSource::List);
     assert!(matches!(world.step().reason, Reason::AwaitProof { .. }));
 }
 
@@ -268,12 +270,14 @@ fn a_list_below_a_version_already_seen_starts_the_election_anew() {
     old.version = ResourceVersion(1);
     world
         .election
-        .handle_lease(world.now, old.clone(), News::Event);
+        .handle_lease(world.now, old.clone(), NewsSource::Watch);
     assert!(
         world.election.lease().unwrap().version > ResourceVersion(1),
         "an old event is ignored"
     );
-    world.election.handle_lease(world.now, old, News::List);
+    world
+        .election
+        .handle_lease(world.now, old, NewsSource::List);
     assert_eq!(world.election.lease().unwrap().version, ResourceVersion(1));
     assert_eq!(world.election.candidates().count(), 0);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::elector::{Action, News, Reason};
+use elector_protocol::elector::{Action, NewsSource, Reason};
 use elector_protocol::{LeaseRecord, ResourceVersion};
 
 use crate::world::{World, id};
@@ -85,7 +85,7 @@ fn a_duration_seen_counts_after_the_lease_was_deleted() {
         world.delete_lease();
         world.pass(absent);
         world.answer("a");
-        world.lease_of("lease-2", LeaseRecord::born(None), News::Event);
+        world.lease_of("lease-2", LeaseRecord::born(None), NewsSource::Watch);
         world
     };
     assert_eq!(remaining(&recreated(39.999)), 40);
@@ -118,7 +118,7 @@ fn the_grace_for_absent_leases_replaces_all_of_it() {
             world.delete_lease();
             world.pass(absent);
             world.answer("a");
-            world.lease_of("lease-2", LeaseRecord::born(None), News::Event);
+            world.lease_of("lease-2", LeaseRecord::born(None), NewsSource::Watch);
             world
         };
         assert_eq!(remaining(&world(0.0)), grace);
@@ -182,7 +182,9 @@ fn a_restored_store_forgets_the_durations_seen() {
     let mut restored = world.election.lease().unwrap().clone();
     restored.version = ResourceVersion(1);
     restored.record = LeaseRecord::born(None);
-    world.election.handle_lease(world.now, restored, News::List);
+    world
+        .election
+        .handle_lease(world.now, restored, NewsSource::List);
     world.register("a", "1.1.0");
     assert_eq!(remaining(&world), 15);
 }

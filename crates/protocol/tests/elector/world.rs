@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::elector::{Decision, Effect, Election, News, Settings};
+use elector_protocol::elector::{Decision, Effect, Election, NewsSource, Settings};
 use elector_protocol::{
     Candidate, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
     ResourceVersion, StrategyName, Timestamp, Token, Uid,
@@ -60,14 +60,14 @@ impl World {
     pub(crate) fn register(&mut self, name: &str, emulation: &str) {
         let candidate = self.mk_candidate(name, emulation);
         self.election
-            .handle_candidate(self.now, candidate, News::Event);
+            .handle_candidate(self.now, candidate, NewsSource::Watch);
     }
 
     /// A candidate that was there before the elector.
     pub(crate) fn list(&mut self, name: &str, emulation: &str) {
         let candidate = self.mk_candidate(name, emulation);
         self.election
-            .handle_candidate(self.now, candidate, News::List);
+            .handle_candidate(self.now, candidate, NewsSource::List);
     }
 
     /// Five candidates that were there before the elector, the best one first.
@@ -99,13 +99,13 @@ impl World {
     }
 
     pub(crate) fn change(&mut self, name: &str, change: impl FnOnce(&mut Candidate)) {
-        self.change_by(News::Event, name, change);
+        self.change_by(NewsSource::Watch, name, change);
     }
 
     /// A changed candidate becomes known.
     pub(crate) fn change_by(
         &mut self,
-        news: News,
+        news: NewsSource,
         name: &str,
         change: impl FnOnce(&mut Candidate),
     ) {
@@ -151,17 +151,17 @@ impl World {
             record: write.record,
         };
         self.election
-            .handle_lease(self.now, snapshot.clone(), News::Reply);
+            .handle_lease(self.now, snapshot.clone(), NewsSource::OwnWrite);
         snapshot.record
     }
 
     /// A revision of the Lease arrives by the watch.
     pub(crate) fn lease(&mut self, record: LeaseRecord) {
-        self.lease_of("lease-1", record, News::Event);
+        self.lease_of("lease-1", record, NewsSource::Watch);
     }
 
     /// A revision of the Lease with this uid becomes known.
-    pub(crate) fn lease_of(&mut self, uid: &str, record: LeaseRecord, news: News) {
+    pub(crate) fn lease_of(&mut self, uid: &str, record: LeaseRecord, news: NewsSource) {
         let snapshot = LeaseSnapshot {
             uid: Uid::new(uid),
             version: self.next_version(),
@@ -174,7 +174,7 @@ impl World {
     pub(crate) fn delete_lease(&mut self) {
         let version = self.next_version();
         self.election
-            .handle_lease_gone(self.now, Some(version), News::Event);
+            .handle_lease_gone(self.now, Some(version), NewsSource::Watch);
     }
 
     /// The record that grants the known one to this candidate for 5 s.

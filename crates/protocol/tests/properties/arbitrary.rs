@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::elector::News;
+use elector_protocol::elector::NewsSource;
 use elector_protocol::{
     Candidate, CandidateSpec, Identity, LeaseRecord, ResourceVersion, StrategyName, Term,
     Timestamp, Token, Uid,
@@ -17,12 +17,12 @@ pub(crate) enum Happening {
     Lease {
         uid: u8,
         record: LeaseRecord,
-        news: News,
+        news: NewsSource,
     },
-    LeaseGone(News),
+    LeaseGone(NewsSource),
     Candidate {
         candidate: Candidate,
-        news: News,
+        news: NewsSource,
     },
     CandidateGone(Identity),
     Created,
@@ -150,8 +150,8 @@ pub(crate) fn candidates() -> impl Arbitrary<Value = Candidate> {
         )
 }
 
-pub(crate) fn news() -> impl Arbitrary<Value = News> {
-    prop_oneof![4 => Just(News::Event), 1 => Just(News::List), 1 => Just(News::Reply)]
+pub(crate) fn news() -> impl Arbitrary<Value = NewsSource> {
+    prop_oneof![4 => Just(NewsSource::Watch), 1 => Just(NewsSource::List), 1 => Just(NewsSource::OwnWrite)]
 }
 
 pub(crate) fn happenings() -> impl Arbitrary<Value = Happening> {

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::elector::{Effect, Election, News, Settings};
+use elector_protocol::elector::{Effect, Election, NewsSource, Settings};
 use elector_protocol::{
     Candidate, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
     ResourceVersion, StrategyName, Timestamp, Token, Uid,
@@ -178,8 +178,10 @@ impl Scene {
     fn list(&mut self) {
         self.whole = true;
         match self.lease.clone() {
-            Some(lease) => self.gappy.handle_lease(self.now, lease, News::List),
-            None => self.gappy.handle_lease_gone(self.now, None, News::List),
+            Some(lease) => self.gappy.handle_lease(self.now, lease, NewsSource::List),
+            None => self
+                .gappy
+                .handle_lease_gone(self.now, None, NewsSource::List),
         }
     }
 
@@ -190,7 +192,7 @@ impl Scene {
         for candidate in [self.candidate("a", "1.1.0"), self.candidate("b", "1.2.0")] {
             for election in [&mut self.complete, &mut self.gappy] {
                 // The first sight of a candidate is its creation, every later one an answer.
-                election.handle_candidate(self.now, candidate.clone(), News::Event);
+                election.handle_candidate(self.now, candidate.clone(), NewsSource::Watch);
             }
         }
         let (Some(granted), Some(lease)) = (self.grant(&self.gappy), &self.lease) else {
@@ -238,8 +240,8 @@ fn tell(
     lease: Option<&LeaseSnapshot>,
 ) {
     match lease {
-        Some(lease) => election.handle_lease(now, lease.clone(), News::Event),
-        None => election.handle_lease_gone(now, Some(version), News::Event),
+        Some(lease) => election.handle_lease(now, lease.clone(), NewsSource::Watch),
+        None => election.handle_lease_gone(now, Some(version), NewsSource::Watch),
     }
 }
 

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use elector_protocol::elector::{
-    Action, Actor, Decision, Effect, Election, Move, News, PreferenceField, Reason, Settings, audit,
+    Action, Actor, Decision, Effect, Election, Move, NewsSource, PreferenceField, Reason, Settings,
+    audit,
 };
 use elector_protocol::{
     Candidate, Contender, Identity, Instant, LeaseRecord, LeaseSnapshot, ResourceVersion,
@@ -64,7 +65,7 @@ fn drive(history: Vec<Happening>, settings: &Settings) -> Result<(), TestCaseErr
                 election.handle_lease(now, snapshot, news);
             }
             Happening::LeaseGone(news) => {
-                if oracle.lease.take().is_some() || news == News::List {
+                if oracle.lease.take().is_some() || news == NewsSource::List {
                     oracle.absent_since = Some(now);
                 }
                 election.handle_lease_gone(now, Some(ResourceVersion(version)), news);
@@ -92,8 +93,8 @@ fn drive(history: Vec<Happening>, settings: &Settings) -> Result<(), TestCaseErr
                     snapshot.version = ResourceVersion(version);
                     snapshot.record.renew_time =
                         Some(wall.differing_from(snapshot.record.renew_time));
-                    oracle.lease(now, &snapshot, News::Event);
-                    election.handle_lease(now, snapshot, News::Event);
+                    oracle.lease(now, &snapshot, NewsSource::Watch);
+                    election.handle_lease(now, snapshot, NewsSource::Watch);
                 }
             }
         }
@@ -128,8 +129,8 @@ fn apply(
                     version: ResourceVersion(*version),
                     record: write.record,
                 };
-                oracle.lease(now, &snapshot, News::Reply);
-                election.handle_lease(now, snapshot, News::Reply);
+                oracle.lease(now, &snapshot, NewsSource::OwnWrite);
+                election.handle_lease(now, snapshot, NewsSource::OwnWrite);
             }
             Effect::Create(record) => {
                 let snapshot = LeaseSnapshot {
@@ -137,8 +138,8 @@ fn apply(
                     version: ResourceVersion(*version),
                     record,
                 };
-                oracle.lease(now, &snapshot, News::Event);
-                election.handle_lease(now, snapshot, News::Event);
+                oracle.lease(now, &snapshot, NewsSource::Watch);
+                election.handle_lease(now, snapshot, NewsSource::Watch);
             }
             Effect::Ping { name, ping, .. } => {
                 let found = election
@@ -148,7 +149,7 @@ fn apply(
                 if let Some(mut candidate) = found {
                     candidate.ping = Some(ping);
                     candidate.version = ResourceVersion(*version);
-                    election.handle_candidate(now, candidate, News::Reply);
+                    election.handle_candidate(now, candidate, NewsSource::OwnWrite);
                 }
             }
             Effect::Collect { name, .. } => election.handle_candidate_gone(&name, None),
@@ -157,7 +158,7 @@ fn apply(
 }
 
 impl Oracle {
-    fn lease(&mut self, now: Instant, snapshot: &LeaseSnapshot, news: News) {
+    fn lease(&mut self, now: Instant, snapshot: &LeaseSnapshot, news: NewsSource) {
         let held = snapshot.record.holder.is_some();
         let key = |s: &LeaseSnapshot| {
             let r = &s.record;
@@ -170,7 +171,7 @@ impl Oracle {
             )
         };
         // A list shows what is there, not what was: an unheld record may have been held in between.
-        let unbroken = held || news != News::List;
+        let unbroken = held || news != NewsSource::List;
         let since = match &self.lease {
             Some((known, since)) if key(known) == key(snapshot) && unbroken => *since,
             _ => now,
@@ -178,10 +179,10 @@ impl Oracle {
         self.absent_before = match (&self.lease, self.absent_before) {
             (None, _) => self
                 .absent_since
-                .filter(|_| news == News::Event && !held)
+                .filter(|_| news == NewsSource::Watch && !held)
                 .map(|since| now.since(since)),
             (Some((known, _)), Some(before))
-                if known.uid == snapshot.uid && !held && news != News::List =>
+                if known.uid == snapshot.uid && !held && news != NewsSource::List =>
             {
                 Some(before)
             }
@@ -191,16 +192,22 @@ impl Oracle {
         self.lease = Some((snapshot.clone(), since));
     }
 
-    fn candidate(&mut self, now: Instant, candidate: &Candidate, news: News, election: &Election) {
+    fn candidate(
+        &mut self,
+        now: Instant,
+        candidate: &Candidate,
+        news: NewsSource,
+        election: &Election,
+    ) {
         let known = election
             .candidates()
             .find(|known| known.name == candidate.name);
         let created = known.is_none_or(|known| known.uid != candidate.uid);
         let changed = known.is_some_and(|known| known.renew != candidate.renew);
         let alive = if created {
-            news == News::Event
+            news == NewsSource::Watch
         } else {
-            changed && news != News::List
+            changed && news != NewsSource::List
         };
         if alive && candidate.renew.is_some() {
             self.answers.insert(candidate.name.clone(), now);
@@ -405,10 +412,10 @@ proptest! {
     ) {
         let names = ["a", "b", "c"].map(|name| Identity::new(name).unwrap());
         let record = LeaseRecord { holder: Some(names[0].clone()), ..record };
-        let mut before = vec![Happening::Lease { uid: 0, record, news: News::List }];
+        let mut before = vec![Happening::Lease { uid: 0, record, news: NewsSource::List }];
         for (name, candidate) in names.into_iter().zip(list) {
             let candidate = Candidate { name, marked: false, ..candidate };
-            before.push(Happening::Candidate { candidate, news: News::Event });
+            before.push(Happening::Candidate { candidate, news: NewsSource::Watch });
         }
         before.extend(history);
         let settings = Settings { preference_field: PreferenceField::Dropped, reserve: true, ..Settings::default() };

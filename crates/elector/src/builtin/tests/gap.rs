@@ -13,7 +13,8 @@ impl World {
             ..LeaseRecord::default()
         };
         let snapshot = self.store(record);
-        self.builtin.handle_lock(self.now(), snapshot, News::List);
+        self.builtin
+            .handle_lock(self.now(), snapshot, NewsSource::List);
     }
 
     /// The lock of an elector has been held for so long that the built-in controller is quiet.
@@ -70,6 +71,8 @@ fn a_write_of_our_own_that_a_list_shows_hides_nothing() {
     // The reply is lost.
     world.builtin.handle_outcome(world.now(), false);
     let snapshot = world.store(write.record);
-    world.builtin.handle_lock(world.now(), snapshot, News::List);
+    world
+        .builtin
+        .handle_lock(world.now(), snapshot, NewsSource::List);
     assert_eq!(world.charge(), Charge::Ours);
 }

@@ -6,7 +6,8 @@ impl World {
     /// The lock is seen with this record.
     fn seen(&mut self, record: LeaseRecord) {
         let snapshot = self.store(record);
-        self.builtin.handle_lock(self.now(), snapshot, News::Event);
+        self.builtin
+            .handle_lock(self.now(), snapshot, NewsSource::Watch);
     }
 
     fn record(&self) -> LeaseRecord {
@@ -76,7 +77,9 @@ fn an_event_from_before_our_write_brings_nobody_back() {
     let before = world.lock.clone().unwrap();
     assert_eq!(world.perform(), Some("take"));
     let ours = world.lock.clone();
-    world.builtin.handle_lock(world.now(), before, News::Event);
+    world
+        .builtin
+        .handle_lock(world.now(), before, NewsSource::Watch);
     assert_eq!(world.charge(), Charge::Pending, "taken, and waited for");
     assert_eq!(world.builtin.version(), ours.map(|lock| lock.version));
     assert_eq!(world.perform(), None, "nothing is to be taken again");
@@ -97,7 +100,9 @@ fn the_stop_watch_of_a_lock_is_that_of_its_record() {
     world.pass(10_000);
     let mut other = world.store(record(APISERVER, Some(15), 1));
     other.uid = Uid::new("another lock");
-    world.builtin.handle_lock(world.now(), other, News::Event);
+    world
+        .builtin
+        .handle_lock(world.now(), other, NewsSource::Watch);
     world.pass(14_999);
     assert_eq!(world.charge(), builtin(), "deleted and made anew");
     world.pass(1);
