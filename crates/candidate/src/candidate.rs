@@ -10,7 +10,7 @@ use elector_runtime::{Clock, Cluster, SystemClock, Writer};
 
 use crate::config::{Config, ConfigError};
 use crate::leadership::Leadership;
-use crate::outcome::{Event, Outcome, RunError};
+use crate::outcome::{Event, RunError, RunOutcome};
 use crate::session::{Observer, Session};
 
 /// A process that wants to lead, ready to run.
@@ -88,7 +88,7 @@ impl Candidate {
         self,
         work: impl FnMut(Leadership) -> F,
         shutdown: impl Future<Output = ()>,
-    ) -> Result<Outcome<T, E>, RunError>
+    ) -> Result<RunOutcome<T, E>, RunError>
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
         T: Send + 'static,

@@ -4,7 +4,7 @@ use elector_api::{CandidateApi, Lease, LeaseCandidate, Malformed};
 use elector_protocol::holder::{LeaseEvent, ReadFailed};
 use elector_protocol::registration::CandidateEvent;
 use elector_protocol::{Instant, ResourceVersion};
-use elector_runtime::{Outcome as Answered, RequestError, WatchEvent};
+use elector_runtime::{RequestError, WatchEvent, WriteOutcome};
 
 use crate::outcome::{Event, RunError};
 use crate::requests::{
@@ -114,7 +114,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 }
             }
             CandidateAnswer::Wrote(outcome) => {
-                if let Answered::Refused(error) = &outcome
+                if let WriteOutcome::Refused(error) = &outcome
                     && error.code() == Some(422)
                 {
                     return Err(RunError::Invalid(error.clone()));

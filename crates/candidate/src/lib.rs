@@ -10,7 +10,7 @@
 //!
 //! The work is a future. It is made anew for each term, told to stop by [`Leadership::stopped`], given a grace period,
 //! dropped when that is over, and only then is the lease handed to the successor or released. How a run ended is a
-//! value, [`Outcome`]. A candidate that is dropped leaves nothing behind: no task, no watch, no connection.
+//! value, [`RunOutcome`]. A candidate that is dropped leaves nothing behind: no task, no watch, no connection.
 //!
 //! ```no_run
 //! use elector_candidate::{Candidate, Config, Leadership, random_identity};
@@ -50,4 +50,4 @@ pub use candidate::Candidate;
 pub use config::{AfterTerm, Config, ConfigError};
 pub use identity::random_identity;
 pub use leadership::Leadership;
-pub use outcome::{Event, Outcome, RunError, TermEnd};
+pub use outcome::{Event, RunError, RunOutcome, TermEnd};

@@ -11,7 +11,7 @@ use crate::config::ConfigError;
 /// How a run ended. Exactly one is reported, and an error of the work is never lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Outcome<T, E> {
+pub enum RunOutcome<T, E> {
     /// The caller asked for it. The end of the term that was cut by it, if one was.
     ShutDown(Option<TermEnd>),
     /// The work ended by itself, and the lease was given up afterwards.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::LeaseSnapshot;
-use elector_protocol::holder::{Effect, Outcome as LeaseOutcome, ReadFailed};
+use elector_protocol::holder::{Effect, LeaseOutcome, ReadFailed};
 use elector_protocol::registration::{CandidateSnapshot, RegistrationEffect, RegistrationOutcome};
-use elector_runtime::{Outcome, RequestError, Writer};
+use elector_runtime::{RequestError, WriteOutcome, Writer};
 use futures::future::BoxFuture;
 
 use crate::config::Config;
@@ -14,14 +14,14 @@ use crate::config::Config;
 /// What came back of a request for the Lease.
 pub(crate) enum LeaseAnswer {
     Read(Result<Option<Lease>, RequestError>),
-    Wrote(Outcome<Lease>),
+    Wrote(WriteOutcome<Lease>),
 }
 
 /// What came back of a request for the own LeaseCandidate.
 pub(crate) enum CandidateAnswer {
     Read(Result<Option<LeaseCandidate>, RequestError>),
-    Wrote(Outcome<LeaseCandidate>),
-    Deleted(Outcome<()>),
+    Wrote(WriteOutcome<LeaseCandidate>),
+    Deleted(WriteOutcome<()>),
 }
 
 /// The request for the Lease that an effect asks for, `None` for an effect that is none.
@@ -53,7 +53,7 @@ pub(crate) fn lease_request(
                 LeaseAnswer::Wrote(match judged.filter(is_judged) {
                     Some(lease) => writer.put_lease(&lease, &write.record).await,
                     // Never without the very object that was judged (R2): look again.
-                    None => Outcome::Conflict,
+                    None => WriteOutcome::Conflict,
                 })
             }))
         }
@@ -90,7 +90,7 @@ pub(crate) fn candidate_request(
             Box::pin(async move {
                 CandidateAnswer::Wrote(match object {
                     Some(object) => writer.put_candidate(&object).await,
-                    None => Outcome::Conflict,
+                    None => WriteOutcome::Conflict,
                 })
             })
         }
@@ -99,7 +99,7 @@ pub(crate) fn candidate_request(
             Box::pin(async move {
                 CandidateAnswer::Deleted(match object {
                     Some(object) => writer.delete_candidate(&object).await,
-                    None => Outcome::Gone,
+                    None => WriteOutcome::Gone,
                 })
             })
         }
@@ -135,30 +135,30 @@ pub(crate) fn read_lease(
 }
 
 /// What the protocol reads of the outcome of a write of the Lease.
-pub(crate) fn lease_outcome(outcome: &Outcome<Lease>) -> LeaseOutcome {
+pub(crate) fn lease_outcome(outcome: &WriteOutcome<Lease>) -> LeaseOutcome {
     match outcome {
         // A reply that cannot be read proves nothing.
-        Outcome::Done(lease) => {
+        WriteOutcome::Done(lease) => {
             lease_snapshot(lease).map_or(LeaseOutcome::Unknown, LeaseOutcome::Done)
         }
-        Outcome::Conflict | Outcome::AlreadyExists => LeaseOutcome::Conflict,
-        Outcome::Gone => LeaseOutcome::Gone,
-        Outcome::Refused(_) => LeaseOutcome::Refused,
-        Outcome::Unknown(_) => LeaseOutcome::Unknown,
+        WriteOutcome::Conflict | WriteOutcome::AlreadyExists => LeaseOutcome::Conflict,
+        WriteOutcome::Gone => LeaseOutcome::Gone,
+        WriteOutcome::Refused(_) => LeaseOutcome::Refused,
+        WriteOutcome::Unknown(_) => LeaseOutcome::Unknown,
     }
 }
 
 /// What the protocol reads of the outcome of a write of the own LeaseCandidate.
 pub(crate) fn candidate_outcome<T>(
-    outcome: &Outcome<T>,
+    outcome: &WriteOutcome<T>,
     snapshot: impl FnOnce(&T) -> Option<CandidateSnapshot>,
 ) -> RegistrationOutcome {
     match outcome {
-        Outcome::Done(object) => RegistrationOutcome::Done(snapshot(object)),
-        Outcome::Conflict | Outcome::AlreadyExists => RegistrationOutcome::Conflict,
-        Outcome::Gone => RegistrationOutcome::Gone,
-        Outcome::Refused(_) => RegistrationOutcome::Refused,
-        Outcome::Unknown(_) => RegistrationOutcome::Unknown,
+        WriteOutcome::Done(object) => RegistrationOutcome::Done(snapshot(object)),
+        WriteOutcome::Conflict | WriteOutcome::AlreadyExists => RegistrationOutcome::Conflict,
+        WriteOutcome::Gone => RegistrationOutcome::Gone,
+        WriteOutcome::Refused(_) => RegistrationOutcome::Refused,
+        WriteOutcome::Unknown(_) => RegistrationOutcome::Unknown,
     }
 }
 

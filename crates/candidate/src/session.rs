@@ -16,7 +16,7 @@ use futures::future::BoxFuture;
 use crate::config::{AfterTerm, Config};
 use crate::intake::Input;
 use crate::leadership::{Leadership, Standing};
-use crate::outcome::{Event, Outcome, RunError, TermEnd};
+use crate::outcome::{Event, RunError, RunOutcome, TermEnd};
 use crate::requests::{CandidateAnswer, LeaseAnswer, candidate_request, lease_request};
 use crate::work::{Work, WorkEnd};
 
@@ -122,7 +122,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         mut self,
         mut work: impl FnMut(Leadership) -> F,
         shutdown: impl Future<Output = ()>,
-    ) -> Result<Outcome<T, E>, RunError>
+    ) -> Result<RunOutcome<T, E>, RunError>
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
@@ -331,15 +331,15 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         done || late
     }
 
-    fn outcome(mut self) -> Outcome<T, E> {
+    fn outcome(mut self) -> RunOutcome<T, E> {
         let end = self.last_end.take();
         let term = end.clone().unwrap_or(TermEnd::Unconfirmed);
         match self.finish.take() {
-            Some(Finish::WorkEnded(value)) => Outcome::WorkEnded { value, term },
-            Some(Finish::WorkFailed(error)) => Outcome::WorkFailed { error, term },
-            Some(Finish::WorkPanicked(message)) => Outcome::WorkPanicked { message, term },
-            Some(Finish::TermEnded) => Outcome::TermEnded(term),
-            Some(Finish::ShutDown) | None => Outcome::ShutDown(end),
+            Some(Finish::WorkEnded(value)) => RunOutcome::WorkEnded { value, term },
+            Some(Finish::WorkFailed(error)) => RunOutcome::WorkFailed { error, term },
+            Some(Finish::WorkPanicked(message)) => RunOutcome::WorkPanicked { message, term },
+            Some(Finish::TermEnded) => RunOutcome::TermEnded(term),
+            Some(Finish::ShutDown) | None => RunOutcome::ShutDown(end),
         }
     }
 

@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use elector_api::{CandidateApi, parse_duration};
 use elector_candidate::{
-    AfterTerm, Candidate, Config, Leadership, Outcome, TermEnd, random_identity,
+    AfterTerm, Candidate, Config, Leadership, RunOutcome, TermEnd, random_identity,
 };
 use elector_protocol::holder::StopReason;
 use elector_protocol::{CandidateTiming, Identity, LeaseKey};
@@ -199,15 +199,15 @@ fn environment(leadership: &Leadership) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn exit_code(outcome: Outcome<WorkEnd, anyhow::Error>) -> anyhow::Result<ExitCode> {
+fn exit_code(outcome: RunOutcome<WorkEnd, anyhow::Error>) -> anyhow::Result<ExitCode> {
     match outcome {
-        Outcome::ShutDown(Some(TermEnd::WorkStillRuns)) | Outcome::TermEnded(_) => {
+        RunOutcome::ShutDown(Some(TermEnd::WorkStillRuns)) | RunOutcome::TermEnded(_) => {
             bail!("stop the command: it still runs")
         }
-        Outcome::ShutDown(_) => Ok(ExitCode::SUCCESS),
-        Outcome::WorkEnded { value, .. } => Ok(value.map_or(ExitCode::SUCCESS, ExitCode::from)),
-        Outcome::WorkFailed { error, .. } => Err(error),
-        Outcome::WorkPanicked { message, .. } => bail!("run the command: {message}"),
+        RunOutcome::ShutDown(_) => Ok(ExitCode::SUCCESS),
+        RunOutcome::WorkEnded { value, .. } => Ok(value.map_or(ExitCode::SUCCESS, ExitCode::from)),
+        RunOutcome::WorkFailed { error, .. } => Err(error),
+        RunOutcome::WorkPanicked { message, .. } => bail!("run the command: {message}"),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::{Identity, LeaseKey, LeaseRecord, ResourceVersion, StrategyName};
-use elector_runtime::{Outcome, RequestError, Writer};
+use elector_runtime::{RequestError, WriteOutcome, Writer};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
@@ -33,14 +33,14 @@ pub(crate) enum Task {
 /// How a request ended.
 #[derive(Debug)]
 pub(crate) enum Report {
-    Created(Outcome<Lease>),
+    Created(WriteOutcome<Lease>),
     Wrote {
-        outcome: Outcome<Lease>,
+        outcome: WriteOutcome<Lease>,
         /// What was read because the write was not applied, or perhaps not.
         read: Option<Box<Reading>>,
     },
-    Pinged(Identity, Outcome<LeaseCandidate>),
-    Collected(Identity, Outcome<()>),
+    Pinged(Identity, WriteOutcome<LeaseCandidate>),
+    Collected(Identity, WriteOutcome<()>),
     Read(Box<Reading>),
     /// The code failed; the text is the panic's.
     Panicked(String),
@@ -111,7 +111,7 @@ fn perform(writer: Writer, key: LeaseKey, task: Task) -> BoxFuture<'static, Repo
                 let outcome = writer.put_lease(&judged, &record).await;
                 // Judge again what is there now, not what the watch will bring some day.
                 let read = match outcome {
-                    Outcome::Conflict | Outcome::Unknown(_) => {
+                    WriteOutcome::Conflict | WriteOutcome::Unknown(_) => {
                         Some(read(&writer, &key, version).await)
                     }
                     _ => None,

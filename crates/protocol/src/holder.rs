@@ -24,4 +24,4 @@ mod scenarios;
 mod world;
 
 pub use decision::{Decision, Effect, Ending, Loss, StopReason, WriteKind};
-pub use machine::{Belief, Holder, HolderConfig, LeaseEvent, Outcome, ReadFailed};
+pub use machine::{Belief, Holder, HolderConfig, LeaseEvent, LeaseOutcome, ReadFailed};

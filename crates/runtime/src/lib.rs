@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   ClientArgs ──connect──> Cluster ──┬── watch_leases, watch_candidates ──> WatchEvent, one after the other
-//!                                     ├── Writer: put, post, delete, read ──> Outcome
+//!                                     ├── Writer: put, post, delete, read ──> WriteOutcome
 //!                                     └── candidate_api, Lookout: which LeaseCandidates, and when that changes
 //!   Clock: elector's, holder's and wall clock in one value
 //!   LogArgs ──init_logging──> stderr          shutdown_signal() ──> which one          printable(text) ──> one safe line
@@ -35,7 +35,6 @@ mod connect;
 mod failure_log;
 mod logging;
 mod lookout;
-mod outcome;
 mod proxy;
 mod request;
 mod secrets;
@@ -44,6 +43,7 @@ mod terminal;
 #[cfg(test)]
 mod testing;
 mod watch;
+mod write_outcome;
 mod writer;
 
 pub use clock::{Clock, SystemClock, TokioClock};
@@ -52,9 +52,9 @@ pub use connect::{ClientArgs, ConnectError, connect};
 pub use failure_log::FailureLog;
 pub use logging::{LogArgs, LogError, LogFormat, init_logging};
 pub use lookout::Lookout;
-pub use outcome::{Outcome, OutcomeKind, WriteCounts, Written};
 pub use request::{Cause, RequestError, Target, Verb};
 pub use signals::{Signal, shutdown_signal};
 pub use terminal::{printable, printable_json};
 pub use watch::{Scope, Watch, WatchEvent, WatchOptions, watch_candidates, watch_leases};
+pub use write_outcome::{WriteCounts, WriteOutcome, WriteOutcomeKind, Written};
 pub use writer::Writer;

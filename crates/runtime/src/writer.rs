@@ -14,8 +14,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::cluster::Cluster;
-use crate::outcome::{Outcome, WriteCounts, Written};
 use crate::request::{Cause, RequestError, Target, Verb};
+use crate::write_outcome::{WriteCounts, WriteOutcome, Written};
 
 /// Reads and writes single Leases and LeaseCandidates. Cheap to clone; clones share counts and what was learned.
 ///
@@ -111,7 +111,7 @@ impl Writer {
     }
 
     /// Replaces the very revision that was judged by another record (R2).
-    pub async fn put_lease(&self, judged: &Lease, record: &LeaseRecord) -> Outcome<Lease> {
+    pub async fn put_lease(&self, judged: &Lease, record: &LeaseRecord) -> WriteOutcome<Lease> {
         let lease = judged.with_record(record, self.carrier());
         let outcome = self.put(Written::Lease, &(), &lease).await;
         self.learn(&lease, &outcome);
@@ -123,7 +123,7 @@ impl Writer {
         &self,
         key: &LeaseKey,
         strategy: Option<&StrategyName>,
-    ) -> Outcome<Lease> {
+    ) -> WriteOutcome<Lease> {
         let lease = Lease::born(key, strategy, self.carrier());
         let outcome = self.post(Written::Lease, &(), &lease).await;
         self.learn(&lease, &outcome);
@@ -131,7 +131,7 @@ impl Writer {
     }
 
     /// Replaces the very revision of a candidate that `candidate` was made from.
-    pub async fn put_candidate(&self, candidate: &LeaseCandidate) -> Outcome<LeaseCandidate> {
+    pub async fn put_candidate(&self, candidate: &LeaseCandidate) -> WriteOutcome<LeaseCandidate> {
         let candidate = self.of_this_api(candidate.clone());
         let outcome = self
             .put(Written::Candidate, &self.candidates, &candidate)
@@ -140,7 +140,7 @@ impl Writer {
     }
 
     /// Creates a candidate.
-    pub async fn post_candidate(&self, candidate: &LeaseCandidate) -> Outcome<LeaseCandidate> {
+    pub async fn post_candidate(&self, candidate: &LeaseCandidate) -> WriteOutcome<LeaseCandidate> {
         let candidate = self.of_this_api(candidate.clone());
         let outcome = self
             .post(Written::Candidate, &self.candidates, &candidate)
@@ -149,7 +149,7 @@ impl Writer {
     }
 
     /// Deletes the very revision of a candidate that was judged.
-    pub async fn delete_candidate(&self, candidate: &LeaseCandidate) -> Outcome<()> {
+    pub async fn delete_candidate(&self, candidate: &LeaseCandidate) -> WriteOutcome<()> {
         let target = self.target(Verb::Delete, &self.candidates, candidate);
         let outcome = match revision(candidate) {
             Ok(preconditions) => {
@@ -160,7 +160,7 @@ impl Writer {
                 let answer = self.cluster.call(target, self.timeout, request).await;
                 self.outcome(Verb::Delete, answer.map(drop))
             }
-            Err(cause) => Outcome::Refused(self.cluster.error(target, cause)),
+            Err(cause) => WriteOutcome::Refused(self.cluster.error(target, cause)),
         };
         self.counts
             .count(Written::Candidate, Verb::Delete, outcome.kind());
@@ -198,7 +198,7 @@ impl Writer {
         }
     }
 
-    async fn put<K>(&self, written: Written, kind: &K::DynamicType, object: &K) -> Outcome<K>
+    async fn put<K>(&self, written: Written, kind: &K::DynamicType, object: &K) -> WriteOutcome<K>
     where
         K: Resource<Scope = DynamicResourceScope> + Clone + DeserializeOwned + Serialize + Debug,
     {
@@ -217,13 +217,13 @@ impl Writer {
                 self.outcome(Verb::Update, answer)
             }
             // Without both, this would be an unconditional write.
-            Err(cause) => Outcome::Refused(self.cluster.error(target, cause)),
+            Err(cause) => WriteOutcome::Refused(self.cluster.error(target, cause)),
         };
         self.counts.count(written, Verb::Update, outcome.kind());
         outcome
     }
 
-    async fn post<K>(&self, written: Written, kind: &K::DynamicType, object: &K) -> Outcome<K>
+    async fn post<K>(&self, written: Written, kind: &K::DynamicType, object: &K) -> WriteOutcome<K>
     where
         K: Resource<Scope = DynamicResourceScope> + Clone + DeserializeOwned + Serialize + Debug,
     {
@@ -259,25 +259,25 @@ impl Writer {
         }
     }
 
-    fn outcome<T>(&self, verb: Verb, answer: Result<T, RequestError>) -> Outcome<T> {
+    fn outcome<T>(&self, verb: Verb, answer: Result<T, RequestError>) -> WriteOutcome<T> {
         let error = match answer {
-            Ok(reply) => return Outcome::Done(reply),
+            Ok(reply) => return WriteOutcome::Done(reply),
             Err(error) => error,
         };
         let already_exists =
             matches!(&error.cause, Cause::Status { reason, .. } if reason == "AlreadyExists");
         match error.code() {
-            Some(409) if already_exists => Outcome::AlreadyExists,
-            Some(409) => Outcome::Conflict,
+            Some(409) if already_exists => WriteOutcome::AlreadyExists,
+            Some(409) => WriteOutcome::Conflict,
             // To a POST this means that the namespace is gone, which no re-read of the object heals.
-            Some(404) if verb != Verb::Create => Outcome::Gone,
-            _ if error.may_have_been_applied() => Outcome::Unknown(error),
-            _ => Outcome::Refused(error),
+            Some(404) if verb != Verb::Create => WriteOutcome::Gone,
+            _ if error.may_have_been_applied() => WriteOutcome::Unknown(error),
+            _ => WriteOutcome::Refused(error),
         }
     }
 
-    fn learn(&self, written: &Lease, outcome: &Outcome<Lease>) {
-        let Outcome::Done(reply) = outcome else {
+    fn learn(&self, written: &Lease, outcome: &WriteOutcome<Lease>) {
+        let WriteOutcome::Done(reply) = outcome else {
             return;
         };
         let Some(learned) = Carrier::learned_from(written, reply) else {
@@ -298,9 +298,12 @@ impl Writer {
         }
     }
 
-    fn candidate_outcome(&self, outcome: Outcome<LeaseCandidate>) -> Outcome<LeaseCandidate> {
+    fn candidate_outcome(
+        &self,
+        outcome: WriteOutcome<LeaseCandidate>,
+    ) -> WriteOutcome<LeaseCandidate> {
         match outcome {
-            Outcome::Done(candidate) => Outcome::Done(self.of_this_api(candidate)),
+            WriteOutcome::Done(candidate) => WriteOutcome::Done(self.of_this_api(candidate)),
             other => other,
         }
     }

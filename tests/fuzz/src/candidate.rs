@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_api::{Carrier, Lease, LeaseCandidate, parse_time};
-use elector_protocol::holder::{Holder, HolderConfig, LeaseEvent, Outcome, ReadFailed};
+use elector_protocol::holder::{Holder, HolderConfig, LeaseEvent, LeaseOutcome, ReadFailed};
 use elector_protocol::registration::{
     CandidateEvent, CandidateSnapshot, Registration, RegistrationOutcome,
 };
@@ -237,10 +237,10 @@ impl Process {
                 let outcome = match reply.map(|reply| self.read(reply)) {
                     Some(Some((snapshot, lease))) => {
                         self.lease = Some(lease);
-                        Outcome::Done(snapshot)
+                        LeaseOutcome::Done(snapshot)
                     }
-                    Some(None) => Outcome::Unknown,
-                    None => Outcome::Conflict,
+                    Some(None) => LeaseOutcome::Unknown,
+                    None => LeaseOutcome::Conflict,
                 };
                 self.holder.handle_outcome(self.now, outcome);
             }
@@ -253,10 +253,10 @@ impl Process {
             Some(Request::Read) => self.holder.handle_read(self.now, Err(ReadFailed)),
             Some(Request::Write(_)) => {
                 let outcome = match how {
-                    "conflict" => Outcome::Conflict,
-                    "gone" => Outcome::Gone,
-                    "refused" => Outcome::Refused,
-                    _ => Outcome::Unknown,
+                    "conflict" => LeaseOutcome::Conflict,
+                    "gone" => LeaseOutcome::Gone,
+                    "refused" => LeaseOutcome::Refused,
+                    _ => LeaseOutcome::Unknown,
                 };
                 self.holder.handle_outcome(self.now, outcome);
             }

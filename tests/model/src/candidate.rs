@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use elector_protocol::holder::{
-    Effect, Holder, HolderConfig, LeaseEvent, Outcome, StopReason, WriteKind,
+    Effect, Holder, HolderConfig, LeaseEvent, LeaseOutcome, StopReason, WriteKind,
 };
 use elector_protocol::registration::Registration;
 use elector_protocol::{LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering};
@@ -130,11 +130,11 @@ impl Peer {
     pub(super) fn reply(&mut self, store: &Store, run: &Run) -> Witnesses {
         let (outcome, begins) = match self.letter.take() {
             Some(Letter::Landed(kind, snapshot)) => (
-                Outcome::Done(snapshot),
+                LeaseOutcome::Done(snapshot),
                 matches!(kind, WriteKind::Accept | WriteKind::Renew),
             ),
-            Some(Letter::Dead(_)) if store.lease.is_none() => (Outcome::Gone, false),
-            _ => (Outcome::Conflict, false),
+            Some(Letter::Dead(_)) if store.lease.is_none() => (LeaseOutcome::Gone, false),
+            _ => (LeaseOutcome::Conflict, false),
         };
         self.holder.handle_outcome(NOW, outcome);
         self.settle(run, begins.then_some(Shortcut::CountFromReply))
@@ -147,7 +147,7 @@ impl Peer {
             Some(Letter::Landed(WriteKind::Renew, landed)) => self.quirk.give_up(&landed.record),
             _ => {}
         }
-        self.holder.handle_outcome(NOW, Outcome::Unknown);
+        self.holder.handle_outcome(NOW, LeaseOutcome::Unknown);
         self.settle(run, None)
     }
 
@@ -223,7 +223,7 @@ impl Peer {
             return false;
         };
         let mut holder = self.holder.clone();
-        holder.handle_outcome(NOW, Outcome::Done(snapshot.clone()));
+        holder.handle_outcome(NOW, LeaseOutcome::Done(snapshot.clone()));
         holder.step(NOW, timestamp(FRESH));
         holder.believes(NOW)
     }
@@ -254,7 +254,9 @@ impl Peer {
         for effect in self.holder.step(NOW, timestamp(FRESH)).effects {
             match effect {
                 Effect::Read => self.reading = true,
-                Effect::Write { .. } if lame => self.holder.handle_outcome(NOW, Outcome::Refused),
+                Effect::Write { .. } if lame => {
+                    self.holder.handle_outcome(NOW, LeaseOutcome::Refused)
+                }
                 Effect::Write { kind, mut write } => {
                     self.quirk.send(&kind, &mut write, run);
                     if matches!(kind, WriteKind::Release | WriteKind::HandOff(_)) {

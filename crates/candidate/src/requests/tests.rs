@@ -43,7 +43,7 @@ async fn a_write_without_the_very_object_that_was_judged_is_a_conflict_and_not_s
         let LeaseAnswer::Wrote(outcome) = request.await else {
             panic!("a write has the outcome of one");
         };
-        assert_eq!(outcome, Outcome::Conflict);
+        assert_eq!(outcome, WriteOutcome::Conflict);
     }
     assert_eq!(server.revision(), before);
     assert_eq!(

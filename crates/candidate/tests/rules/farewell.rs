@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector_apiserver::{Fault, Rule, Verb};
-use elector_candidate::{Outcome, TermEnd};
+use elector_candidate::{RunOutcome, TermEnd};
 use elector_protocol::Occupancy;
 use http::StatusCode;
 
@@ -19,7 +19,7 @@ async fn a_shutdown_waits_for_a_silent_server_for_two_request_timeouts() {
     let asked = stage.now();
     running.shut_down();
     let outcome = running.outcome().await;
-    assert_eq!(outcome, Outcome::ShutDown(Some(TermEnd::Unconfirmed)));
+    assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Unconfirmed)));
     let waited = stage.now().since(asked);
     assert!(
         waited >= seconds(4) && waited < Duration::from_millis(4_020),
@@ -34,7 +34,7 @@ async fn two_answers_that_take_nearly_their_timeouts_are_waited_for() {
     stage.slow(Duration::from_millis(950), Duration::from_millis(950));
     running.shut_down();
     let outcome = running.outcome().await;
-    assert_eq!(outcome, Outcome::ShutDown(Some(TermEnd::Released)));
+    assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Released)));
     assert!(stage.candidate(V1BETA1).await.is_none());
     assert_eq!(stage.record().await.occupancy(), Occupancy::Released);
 }
@@ -52,7 +52,7 @@ async fn a_long_drain_takes_nothing_from_the_farewell() {
     stage.slow(Duration::from_millis(900), Duration::from_millis(900));
     running.shut_down();
     let outcome = running.outcome().await;
-    assert_eq!(outcome, Outcome::ShutDown(Some(TermEnd::Released)));
+    assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Released)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,7 +70,7 @@ async fn a_candidate_that_cannot_be_deleted_does_not_hold_up_the_release() {
             "{refused}"
         );
         let outcome = running.outcome().await;
-        assert_eq!(outcome, Outcome::ShutDown(Some(TermEnd::Released)));
+        assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Released)));
     }
 }
 
@@ -85,7 +85,7 @@ async fn a_candidate_that_was_asked_in_the_moment_of_its_farewell_is_deleted_all
     stage.ping(V1BETA1).await;
     let asked = stage.now();
     running.shut_down();
-    assert_eq!(running.outcome().await, Outcome::ShutDown(None));
+    assert_eq!(running.outcome().await, RunOutcome::ShutDown(None));
     assert!(stage.candidate(V1BETA1).await.is_none());
     let what: Vec<_> = stage
         .asked_since(asked)
@@ -110,7 +110,7 @@ async fn a_release_that_meets_a_change_by_somebody_else_is_judged_and_written_ag
     stage.label().await;
     running.shut_down();
     let outcome = running.outcome().await;
-    assert_eq!(outcome, Outcome::ShutDown(Some(TermEnd::Released)));
+    assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Released)));
     let lease = stage.lease().await.unwrap();
     assert_eq!(lease.record().unwrap().occupancy(), Occupancy::Released);
     assert!(

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use elector_api::CandidateApi;
-use elector_candidate::{Candidate, Config, Event, Leadership, Outcome, RunError, TermEnd};
+use elector_candidate::{Candidate, Config, Event, Leadership, RunError, RunOutcome, TermEnd};
 use elector_protocol::{Identity, Instant, LeaseKey};
 use elector_runtime::Clock as _;
 use stage::Stage;
@@ -33,7 +33,7 @@ struct Running {
     events: Arc<Mutex<Vec<(Event, Instant)>>>,
     guards: Arc<Mutex<Vec<Leadership>>>,
     shutdown: Option<oneshot::Sender<()>>,
-    run: JoinHandle<std::result::Result<Outcome<u32, &'static str>, RunError>>,
+    run: JoinHandle<std::result::Result<RunOutcome<u32, &'static str>, RunError>>,
 }
 
 fn config() -> Config {
@@ -144,12 +144,12 @@ impl Running {
         drop(self.shutdown.take());
     }
 
-    async fn outcome(self) -> Outcome<u32, &'static str> {
+    async fn outcome(self) -> RunOutcome<u32, &'static str> {
         self.result().await.unwrap()
     }
 
     /// How the run ends, within two minutes of its own time.
-    async fn result(self) -> std::result::Result<Outcome<u32, &'static str>, RunError> {
+    async fn result(self) -> std::result::Result<RunOutcome<u32, &'static str>, RunError> {
         let patience = Duration::from_secs(120);
         let ended = tokio::time::timeout(patience, self.run).await;
         ended.unwrap().unwrap()

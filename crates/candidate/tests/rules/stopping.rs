@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use elector_api::CandidateApi;
-use elector_candidate::{AfterTerm, Config, Event, Leadership, Outcome, TermEnd};
+use elector_candidate::{AfterTerm, Config, Event, Leadership, RunOutcome, TermEnd};
 use elector_protocol::holder::{Loss, StopReason};
 use elector_protocol::{CandidateTiming, Identity, Instant};
 use elector_runtime::Clock as _;
@@ -220,7 +220,7 @@ async fn a_run_that_is_to_end_with_its_term_ends_with_a_lost_one_too() {
     stage.grant("other").await;
     let by = Identity::new("other");
     let lost = TermEnd::Lost(Loss::Taken { by });
-    assert_eq!(running.outcome().await, Outcome::TermEnded(lost));
+    assert_eq!(running.outcome().await, RunOutcome::TermEnded(lost));
     assert!(
         stage.candidate(V1BETA1).await.is_none(),
         "it leaves as after any other end"

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use elector_candidate::{AfterTerm, Leadership, Outcome, RunError, TermEnd};
+use elector_candidate::{AfterTerm, Leadership, RunError, RunOutcome, TermEnd};
 use elector_protocol::holder::Loss;
 use elector_protocol::{Identity, Occupancy};
 use tokio::sync::Notify;
@@ -18,7 +18,7 @@ async fn a_shutdown_before_leading_touches_no_lease() {
     let mut running = start(&server, config(), obedient);
     running.registered().await;
     running.shut_down();
-    assert_eq!(running.outcome().await, Outcome::ShutDown(None));
+    assert_eq!(running.outcome().await, RunOutcome::ShutDown(None));
     assert_eq!(server.story(), ["register", "withdraw"]);
 }
 
@@ -47,7 +47,7 @@ async fn a_shutdown_stops_the_work_withdraws_and_only_then_releases() {
     running.shut_down();
     assert_eq!(
         running.outcome().await,
-        Outcome::ShutDown(Some(TermEnd::Released))
+        RunOutcome::ShutDown(Some(TermEnd::Released))
     );
     assert!(drained.load(Ordering::SeqCst));
     let story = server.story();
@@ -68,7 +68,7 @@ async fn work_that_ends_by_itself_releases_and_gives_its_value() {
     let outcome = running.outcome().await;
     assert_eq!(
         outcome,
-        Outcome::WorkEnded {
+        RunOutcome::WorkEnded {
             value: 42,
             term: TermEnd::Released
         }
@@ -110,7 +110,7 @@ async fn work_that_fails_releases_and_gives_its_error() {
     let outcome = running.outcome().await;
     assert_eq!(
         outcome,
-        Outcome::WorkFailed {
+        RunOutcome::WorkFailed {
             error: "disk full",
             term: TermEnd::Released
         }
@@ -137,7 +137,7 @@ async fn an_error_at_the_moment_of_the_loss_is_not_lost() {
         running.leads(1).await;
         taken.notify_one();
         server.grant("other");
-        let Outcome::WorkFailed { error, term } = running.outcome().await else {
+        let RunOutcome::WorkFailed { error, term } = running.outcome().await else {
             panic!("the error is lost");
         };
         assert_eq!(error, "late");
@@ -156,7 +156,7 @@ async fn a_panic_is_caught_and_the_lease_released() {
     let outcome = running.outcome().await;
     assert_eq!(
         outcome,
-        Outcome::WorkPanicked {
+        RunOutcome::WorkPanicked {
             message: "out of cheese".into(),
             term: TermEnd::Released
         }
@@ -172,7 +172,7 @@ async fn a_panic_while_the_work_is_made_is_its_own() {
     });
     running.registered().await;
     server.grant("me");
-    let Outcome::WorkPanicked { message, term } = running.outcome().await else {
+    let RunOutcome::WorkPanicked { message, term } = running.outcome().await else {
         panic!("the panic is lost");
     };
     assert_eq!(
@@ -207,7 +207,7 @@ async fn work_that_does_not_stop_is_dropped_after_its_grace_and_before_the_relea
     running.shut_down();
     assert_eq!(
         running.outcome().await,
-        Outcome::ShutDown(Some(TermEnd::Released))
+        RunOutcome::ShutDown(Some(TermEnd::Released))
     );
     assert_eq!(asked.elapsed().as_secs(), 10);
     assert!(dropped_while_held.load(Ordering::SeqCst));
@@ -233,7 +233,7 @@ async fn a_lease_whose_work_blocks_is_left_to_expire() {
     running.shut_down();
     assert_eq!(
         running.outcome().await,
-        Outcome::ShutDown(Some(TermEnd::WorkStillRuns))
+        RunOutcome::ShutDown(Some(TermEnd::WorkStillRuns))
     );
     assert_eq!(server.record().holder, Identity::new("me"));
     drop(release);
@@ -251,7 +251,7 @@ async fn a_release_that_is_not_confirmed_does_not_hold_the_shutdown_up() {
     running.shut_down();
     assert_eq!(
         running.outcome().await,
-        Outcome::ShutDown(Some(TermEnd::Unconfirmed))
+        RunOutcome::ShutDown(Some(TermEnd::Unconfirmed))
     );
     assert!(
         asked.elapsed() < Duration::from_secs(5),
@@ -302,7 +302,7 @@ async fn a_run_may_end_with_its_term() {
     let to = Identity::new("better").unwrap();
     assert_eq!(
         running.outcome().await,
-        Outcome::TermEnded(TermEnd::HandedOver { to })
+        RunOutcome::TermEnded(TermEnd::HandedOver { to })
     );
     assert!(server.candidate("me").is_none());
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use elector_api::CandidateApi;
-use elector_candidate::{Candidate, Config, Event, Leadership, Outcome, RunError};
+use elector_candidate::{Candidate, Config, Event, Leadership, RunError, RunOutcome};
 use elector_protocol::{Identity, Timestamp};
 use elector_runtime::{Clock, TokioClock};
 use server::Server;
@@ -31,7 +31,7 @@ struct Running {
     server: Server,
     events: Arc<Mutex<Vec<Event>>>,
     shutdown: Option<oneshot::Sender<()>>,
-    run: JoinHandle<std::result::Result<Outcome<u32, &'static str>, RunError>>,
+    run: JoinHandle<std::result::Result<RunOutcome<u32, &'static str>, RunError>>,
 }
 
 fn config() -> Config {
@@ -106,12 +106,12 @@ impl Running {
         drop(self.shutdown.take());
     }
 
-    async fn outcome(self) -> Outcome<u32, &'static str> {
+    async fn outcome(self) -> RunOutcome<u32, &'static str> {
         self.result().await.unwrap()
     }
 
     /// How the run ends, within a minute of its own time.
-    async fn result(self) -> std::result::Result<Outcome<u32, &'static str>, RunError> {
+    async fn result(self) -> std::result::Result<RunOutcome<u32, &'static str>, RunError> {
         let minute = Duration::from_secs(60);
         tokio::time::timeout(minute, self.run)
             .await

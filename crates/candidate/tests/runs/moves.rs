@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector_api::CandidateApi;
-use elector_candidate::{Event, Outcome};
+use elector_candidate::{Event, RunOutcome};
 use elector_protocol::Identity;
 use serde_json::Value;
 
@@ -82,7 +82,7 @@ async fn a_leader_registers_in_a_better_api_and_leads_on() {
     running.shut_down();
     assert!(matches!(
         running.outcome().await,
-        Outcome::ShutDown(Some(_))
+        RunOutcome::ShutDown(Some(_))
     ));
     assert_eq!(spec(&server, NATIVE), None);
 }
@@ -147,7 +147,7 @@ async fn a_candidate_that_is_leaving_does_not_move() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     server.break_by(crate::server::Fault::None);
     server.offer(&[CUSTOM, NATIVE]);
-    assert_eq!(running.outcome().await, Outcome::ShutDown(None));
+    assert_eq!(running.outcome().await, RunOutcome::ShutDown(None));
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert_eq!(spec(&server, NATIVE), None);
 }

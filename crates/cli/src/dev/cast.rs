@@ -140,7 +140,7 @@ impl Cast {
         tasks.spawn(async move {
             let work = |leadership: Leadership| lead(leadership, at_work.clone());
             let how = match candidate.run(work, gone(left)).await {
-                Ok(elector_candidate::Outcome::ShutDown(_)) => return,
+                Ok(elector_candidate::RunOutcome::ShutDown(_)) => return,
                 Ok(outcome) => format!("{outcome:?}"),
                 Err(error) => format!("failed to {error}"),
             };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector_api::Lease;
 use elector_protocol::elector::NewsSource;
 use elector_protocol::{LeaseKey, ResourceVersion};
-use elector_runtime::{Cause, Outcome, WatchEvent};
+use elector_runtime::{Cause, WatchEvent, WriteOutcome};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tracing::{debug, info, warn};
@@ -20,7 +20,7 @@ use crate::view::Restored;
 pub(super) struct Lock {
     /// The newest revision of the lock, to be written over.
     object: Option<(ResourceVersion, Lease)>,
-    request: Option<BoxFuture<'static, Outcome<Lease>>>,
+    request: Option<BoxFuture<'static, WriteOutcome<Lease>>>,
 }
 
 /// How long the release at the end may take; the whole end takes no more than two seconds.
@@ -39,7 +39,7 @@ const SUBJECT: &str = "the lock of the built-in controller";
 
 impl Lock {
     /// The answer to the request that is under way; never, while there is none.
-    pub(super) async fn answer(&mut self) -> Outcome<Lease> {
+    pub(super) async fn answer(&mut self) -> WriteOutcome<Lease> {
         let Some(request) = &mut self.request else {
             return std::future::pending().await;
         };
@@ -87,15 +87,15 @@ impl Life {
     }
 
     /// Takes the answer to a write of the lock.
-    pub(super) fn take_lock(&mut self, outcome: Outcome<Lease>) {
+    pub(super) fn take_lock(&mut self, outcome: WriteOutcome<Lease>) {
         let now = self.clock.monotonic();
         if let Some(error) = outcome.error() {
             let text = format!("failed to {error}");
             self.complain(SUBJECT, &text);
         }
         // Whoever wrote first, the watch brings it.
-        let applied = matches!(outcome, Outcome::Done(_) | Outcome::AlreadyExists);
-        if let Outcome::Done(lock) = outcome {
+        let applied = matches!(outcome, WriteOutcome::Done(_) | WriteOutcome::AlreadyExists);
+        if let WriteOutcome::Done(lock) = outcome {
             self.settle_complaint(SUBJECT);
             self.see_lock(lock, NewsSource::OwnWrite);
         }
@@ -122,7 +122,7 @@ impl Life {
                 async move { writer.put_lease(&judged, &write.record).await }.boxed()
             }
             // The machine knows no revision whose object was not kept.
-            (Act::Write(_), _) => futures::future::ready(Outcome::Gone).boxed(),
+            (Act::Write(_), _) => futures::future::ready(WriteOutcome::Gone).boxed(),
         };
         self.lock.request = Some(request);
     }
@@ -185,7 +185,7 @@ impl Life {
         };
         let writer = self.writer.with_timeout(RELEASE_TIMEOUT);
         match writer.put_lease(&judged, &write.record).await {
-            Outcome::Done(_) => info!("released the lock of the built-in controller"),
+            WriteOutcome::Done(_) => info!("released the lock of the built-in controller"),
             outcome => match outcome.error() {
                 Some(error) => warn!("failed to {error}"),
                 None => debug!(outcome = %outcome.kind(), "the lock was not released"),

@@ -2,7 +2,7 @@
 
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::{Identity, LeaseKey};
-use elector_runtime::{Outcome, RequestError};
+use elector_runtime::{RequestError, WriteOutcome};
 use tracing::{debug, error};
 
 use crate::life::Life;
@@ -53,11 +53,11 @@ impl Life {
         Ok(())
     }
 
-    fn take_created(&mut self, key: &LeaseKey, outcome: &Outcome<Lease>) {
+    fn take_created(&mut self, key: &LeaseKey, outcome: &WriteOutcome<Lease>) {
         debug!(lease = %key, outcome = %outcome.kind(), "created the Lease");
         match outcome {
             // The name is taken, so the watch is about to bring it all the same.
-            Outcome::Done(_) | Outcome::AlreadyExists => {
+            WriteOutcome::Done(_) | WriteOutcome::AlreadyExists => {
                 self.view.handle_created(self.clock.monotonic(), key);
                 self.settle_complaint(&Attempt::Create.on(key));
             }
@@ -65,10 +65,10 @@ impl Life {
         }
     }
 
-    fn take_written(&mut self, key: &LeaseKey, outcome: Outcome<Lease>) {
+    fn take_written(&mut self, key: &LeaseKey, outcome: WriteOutcome<Lease>) {
         debug!(lease = %key, outcome = %outcome.kind(), "wrote the Lease");
         match outcome {
-            Outcome::Done(lease) => {
+            WriteOutcome::Done(lease) => {
                 let seen = LeaseSeen::of(lease);
                 self.view.handle_lease_reply(self.clock.monotonic(), seen);
                 self.settle_complaint(&Attempt::Write.on(key));
@@ -77,10 +77,15 @@ impl Life {
         }
     }
 
-    fn take_pinged(&mut self, key: &LeaseKey, name: &Identity, outcome: Outcome<LeaseCandidate>) {
+    fn take_pinged(
+        &mut self,
+        key: &LeaseKey,
+        name: &Identity,
+        outcome: WriteOutcome<LeaseCandidate>,
+    ) {
         debug!(lease = %key, candidate = %name, outcome = %outcome.kind(), "asked a candidate");
         match outcome {
-            Outcome::Done(candidate) => {
+            WriteOutcome::Done(candidate) => {
                 if let Some(seen) = self.admit(candidate) {
                     self.view
                         .handle_candidate_reply(self.clock.monotonic(), seen);
@@ -92,13 +97,13 @@ impl Life {
         }
     }
 
-    fn take_collected(&mut self, key: &LeaseKey, name: &Identity, outcome: &Outcome<()>) {
+    fn take_collected(&mut self, key: &LeaseKey, name: &Identity, outcome: &WriteOutcome<()>) {
         match outcome {
-            Outcome::Done(()) => {
+            WriteOutcome::Done(()) => {
                 tracing::info!(lease = %key, candidate = %name, "collected a dead candidate");
                 self.settle_complaint(&Attempt::Collect.on(key));
             }
-            Outcome::Gone => {}
+            WriteOutcome::Gone => {}
             other => self.failed(key, Attempt::Collect, other.error()),
         }
     }

@@ -68,7 +68,7 @@ pub enum LeaseEvent {
 
 /// How a write ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum LeaseOutcome {
     /// It was applied, and this revision is the reply.
     Done(LeaseSnapshot),
     /// The server refused it because the Lease has another version or uid.
@@ -257,7 +257,7 @@ impl Holder {
     }
 
     /// How the write under way ended.
-    pub fn handle_outcome(&mut self, now: Instant, outcome: Outcome) {
+    pub fn handle_outcome(&mut self, now: Instant, outcome: LeaseOutcome) {
         self.lapse(now);
         let Some(InFlight { kind, attempt }) = self.in_flight.clone() else {
             return;
@@ -265,18 +265,18 @@ impl Holder {
         // A write that news has overtaken is settled: it was recognised, or will never be applied.
         let open = self.newest == Some(attempt.base) && self.known.is_some();
         match outcome {
-            Outcome::Done(snapshot) if snapshot.version <= attempt.base => {
+            LeaseOutcome::Done(snapshot) if snapshot.version <= attempt.base => {
                 self.in_flight = None;
                 self.restart_from(snapshot);
             }
-            Outcome::Done(snapshot) => {
+            LeaseOutcome::Done(snapshot) => {
                 if self.is_news(snapshot.version) {
                     self.adopt(now, snapshot);
                 }
                 self.in_flight = None;
                 self.backoff.reset();
             }
-            Outcome::Gone => {
+            LeaseOutcome::Gone => {
                 self.in_flight = None;
                 if open {
                     self.adopt_absence();
@@ -284,7 +284,7 @@ impl Holder {
                     self.ask_read();
                 }
             }
-            Outcome::Conflict => {
+            LeaseOutcome::Conflict => {
                 self.in_flight = None;
                 self.conflicted(now);
                 if open {
@@ -292,11 +292,11 @@ impl Holder {
                     self.ask_read();
                 }
             }
-            Outcome::Refused => {
+            LeaseOutcome::Refused => {
                 self.in_flight = None;
                 self.fail(now);
             }
-            Outcome::Unknown => {
+            LeaseOutcome::Unknown => {
                 self.in_flight = None;
                 self.fail(now);
                 if open {

@@ -11,7 +11,7 @@ use proptest::prelude::{
 };
 
 use super::world::{Store, config, identity, wall_at};
-use super::{Effect, Holder, LeaseEvent, Outcome, ReadFailed, StopReason, WriteKind};
+use super::{Effect, Holder, LeaseEvent, LeaseOutcome, ReadFailed, StopReason, WriteKind};
 use crate::elector::{Actor, audit};
 use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
 use crate::names::{ResourceVersion, Term, Token, Uid};
@@ -85,7 +85,7 @@ struct Sent {
     kind: WriteKind,
     write: LeaseWrite,
     sent_at: Instant,
-    outcome: Option<Outcome>,
+    outcome: Option<LeaseOutcome>,
 }
 
 /// The process, the store, and what the oracle knows.
@@ -194,7 +194,7 @@ impl Trial {
             }
             Happening::Timeout => {
                 if std::mem::take(&mut self.awaited) {
-                    self.holder.handle_outcome(self.now, Outcome::Unknown);
+                    self.holder.handle_outcome(self.now, LeaseOutcome::Unknown);
                 }
             }
             Happening::Refuse => {
@@ -202,7 +202,7 @@ impl Trial {
                 if self.awaited && open {
                     self.awaited = false;
                     let _ = self.sent.pop();
-                    self.holder.handle_outcome(self.now, Outcome::Refused);
+                    self.holder.handle_outcome(self.now, LeaseOutcome::Refused);
                 }
             }
             Happening::WorkStops => {
@@ -243,7 +243,7 @@ impl Trial {
             ..
         } = &self.sent[index];
         let outcome = self.store.put(write);
-        if let Outcome::Done(done) = &outcome {
+        if let LeaseOutcome::Done(done) = &outcome {
             let term = (done.uid.clone(), done.record.term);
             if *kind == WriteKind::Accept {
                 let _ = self.accepted.insert(term.clone(), Token(write.version));
@@ -506,7 +506,7 @@ enum Noise {
     Absent,
     Read(Option<LeaseSnapshot>),
     ReadFails,
-    Outcome(u8, LeaseSnapshot),
+    LeaseOutcome(u8, LeaseSnapshot),
     WorkStops,
     ShutDown,
     Withdrawn,
@@ -527,7 +527,7 @@ fn noise() -> impl Arbitrary<Value = Noise> {
         snapshots().prop_map(|lease| Noise::Read(Some(lease))),
         Just(Noise::Read(None)),
         Just(Noise::ReadFails),
-        (0..6u8, snapshots()).prop_map(|(kind, lease)| Noise::Outcome(kind, lease)),
+        (0..6u8, snapshots()).prop_map(|(kind, lease)| Noise::LeaseOutcome(kind, lease)),
         Just(Noise::WorkStops),
         Just(Noise::ShutDown),
         Just(Noise::Withdrawn),
@@ -564,12 +564,12 @@ proptest! {
                 Noise::Absent => holder.handle_event(now, LeaseEvent::Absent),
                 Noise::Read(answer) => holder.handle_read(now, Ok(answer)),
                 Noise::ReadFails => holder.handle_read(now, Err(ReadFailed)),
-                Noise::Outcome(kind, lease) => holder.handle_outcome(now, match kind {
-                    0 | 1 => Outcome::Done(lease),
-                    2 => Outcome::Conflict,
-                    3 => Outcome::Gone,
-                    4 => Outcome::Refused,
-                    _ => Outcome::Unknown,
+                Noise::LeaseOutcome(kind, lease) => holder.handle_outcome(now, match kind {
+                    0 | 1 => LeaseOutcome::Done(lease),
+                    2 => LeaseOutcome::Conflict,
+                    3 => LeaseOutcome::Gone,
+                    4 => LeaseOutcome::Refused,
+                    _ => LeaseOutcome::Unknown,
                 }),
                 Noise::WorkStops => holder.handle_work_stopped(now),
                 Noise::ShutDown => holder.shut_down(now),

@@ -6,7 +6,7 @@ mod leaving;
 mod proof;
 
 use super::world::{Network, Told, World, identity, seconds, wall_at};
-use super::{Ending, LeaseEvent, Loss, Outcome, StopReason, WriteKind};
+use super::{Ending, LeaseEvent, LeaseOutcome, Loss, StopReason, WriteKind};
 use crate::names::{ResourceVersion, Term, Token};
 use crate::time::Timestamp;
 
@@ -393,7 +393,9 @@ fn a_reply_below_the_version_it_replaced_means_a_restored_store() {
     world.pass(seconds(4.0));
     let mut reply = world.store.lease.clone().unwrap();
     reply.version = ResourceVersion(3);
-    world.holder.handle_outcome(world.now, Outcome::Done(reply));
+    world
+        .holder
+        .handle_outcome(world.now, LeaseOutcome::Done(reply));
     world.run();
     assert_eq!(world.told, [lost(Loss::StoreRestored)]);
 }

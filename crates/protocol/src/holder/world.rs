@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Decision, Effect, Ending, Holder, HolderConfig, LeaseEvent, Outcome, StopReason, WriteKind,
+    Decision, Effect, Ending, Holder, HolderConfig, LeaseEvent, LeaseOutcome, StopReason, WriteKind,
 };
 use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
 use crate::names::{Identity, ResourceVersion, Term, Token, Uid};
@@ -107,24 +107,24 @@ impl Store {
     }
 
     /// Compare-and-swap.
-    pub(super) fn put(&mut self, write: &LeaseWrite) -> Outcome {
+    pub(super) fn put(&mut self, write: &LeaseWrite) -> LeaseOutcome {
         let Some(lease) = &mut self.lease else {
-            return Outcome::Gone;
+            return LeaseOutcome::Gone;
         };
         if (&lease.uid, lease.version) != (&write.uid, write.version) {
-            return Outcome::Conflict;
+            return LeaseOutcome::Conflict;
         }
         self.version += 1;
         lease.version = ResourceVersion(self.version);
         lease.record = write.record.clone();
-        Outcome::Done(lease.clone())
+        LeaseOutcome::Done(lease.clone())
     }
 
     /// A write of somebody else, on whatever is there.
     pub(super) fn edit(&mut self, change: impl FnOnce(&LeaseRecord) -> LeaseRecord) {
         let lease = self.lease.clone().unwrap();
         let write = lease.replace(change(&lease.record));
-        assert!(matches!(self.put(&write), Outcome::Done(_)));
+        assert!(matches!(self.put(&write), LeaseOutcome::Done(_)));
     }
 }
 
@@ -256,13 +256,13 @@ impl World {
                     Network::Up => self.store.put(&write),
                     Network::AnswersLost => {
                         let _ = self.store.put(&write);
-                        Outcome::Unknown
+                        LeaseOutcome::Unknown
                     }
                     Network::Delayed => {
                         self.kept = Some(write);
-                        Outcome::Unknown
+                        LeaseOutcome::Unknown
                     }
-                    Network::Down => Outcome::Unknown,
+                    Network::Down => LeaseOutcome::Unknown,
                     Network::Silent => {
                         self.kept = Some(write);
                         return;

@@ -265,7 +265,7 @@ enum Noise {
     Step(i64),
     Event(CandidateEvent),
     Read(Option<Option<CandidateSnapshot>>),
-    Outcome(RegistrationOutcome),
+    LeaseOutcome(RegistrationOutcome),
     Answer(bool),
     Withdraw,
 }
@@ -296,7 +296,7 @@ fn noise() -> impl Arbitrary<Value = Noise> {
         Just(Noise::Event(CandidateEvent::Absent)),
         objects().prop_map(|seen| Noise::Read(Some(Some(seen)))),
         prop_oneof![Just(Noise::Read(None)), Just(Noise::Read(Some(None)))],
-        objects().prop_map(|seen| Noise::Outcome(Done(Some(seen)))),
+        objects().prop_map(|seen| Noise::LeaseOutcome(Done(Some(seen)))),
         prop_oneof![
             Just(Conflict),
             Just(Gone),
@@ -304,7 +304,7 @@ fn noise() -> impl Arbitrary<Value = Noise> {
             Just(Unknown),
             Just(Done(None))
         ]
-        .prop_map(Noise::Outcome),
+        .prop_map(Noise::LeaseOutcome),
         prop_oneof![Just(Noise::Answer(true)), Just(Noise::Answer(false))],
         Just(Noise::Withdraw),
     ]
@@ -344,7 +344,7 @@ proptest! {
                         registration.handle_read(now, answer.ok_or(ReadFailed));
                     }
                 }
-                Noise::Outcome(outcome) => {
+                Noise::LeaseOutcome(outcome) => {
                     if matches!(registration.request, Request::Writing | Request::Deleting) {
                         under_way = false;
                         registration.handle_outcome(now, outcome);

@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
-use crate::outcome::OutcomeKind;
 use crate::testing::{Reply, Script, Seen, failure};
+use crate::write_outcome::WriteOutcomeKind;
 
 mod each_request;
 
@@ -56,7 +56,7 @@ async fn a_put_carries_what_was_judged_and_returns_what_was_stored() {
         200,
         stored("8", json!({"holderIdentity": "b"})),
     )]);
-    let Outcome::Done(lease) = writer(&script).put_lease(&judged(), &record()).await else {
+    let WriteOutcome::Done(lease) = writer(&script).put_lease(&judged(), &record()).await else {
         panic!("not done");
     };
     assert_eq!(lease.metadata.resource_version.as_deref(), Some("8"));
@@ -123,35 +123,38 @@ async fn the_carrier_is_learned_from_the_answers() {
 async fn each_answer_has_its_outcome() {
     let other = json!({"metadata": {"name": "l", "uid": "v", "resourceVersion": "8"}});
     for (reply, kind) in [
-        (failure(409, "Conflict", CONFLICT), OutcomeKind::Conflict),
+        (
+            failure(409, "Conflict", CONFLICT),
+            WriteOutcomeKind::Conflict,
+        ),
         (
             failure(404, "NotFound", "leases \"l\" not found"),
-            OutcomeKind::Gone,
+            WriteOutcomeKind::Gone,
         ),
         (
             failure(401, "Unauthorized", "Unauthorized"),
-            OutcomeKind::Refused,
+            WriteOutcomeKind::Refused,
         ),
-        (failure(403, "Forbidden", "no"), OutcomeKind::Refused),
-        (failure(422, "Invalid", "no"), OutcomeKind::Refused),
+        (failure(403, "Forbidden", "no"), WriteOutcomeKind::Refused),
+        (failure(422, "Invalid", "no"), WriteOutcomeKind::Refused),
         (
             failure(429, "TooManyRequests", "later"),
-            OutcomeKind::Refused,
+            WriteOutcomeKind::Refused,
         ),
         (
             failure(500, "InternalError", "etcdserver: request timed out"),
-            OutcomeKind::Unknown,
+            WriteOutcomeKind::Unknown,
         ),
         (
             failure(504, "Timeout", "request did not complete"),
-            OutcomeKind::Unknown,
+            WriteOutcomeKind::Unknown,
         ),
-        (Reply::Text(502, "<html>"), OutcomeKind::Unknown),
-        (Reply::Text(200, "<html>"), OutcomeKind::Unknown),
-        (Reply::Json(200, json!({})), OutcomeKind::Unknown),
-        (Reply::Json(200, other), OutcomeKind::Unknown),
-        (Reply::Break, OutcomeKind::Unknown),
-        (Reply::Silence, OutcomeKind::Unknown),
+        (Reply::Text(502, "<html>"), WriteOutcomeKind::Unknown),
+        (Reply::Text(200, "<html>"), WriteOutcomeKind::Unknown),
+        (Reply::Json(200, json!({})), WriteOutcomeKind::Unknown),
+        (Reply::Json(200, other), WriteOutcomeKind::Unknown),
+        (Reply::Break, WriteOutcomeKind::Unknown),
+        (Reply::Silence, WriteOutcomeKind::Unknown),
     ] {
         let script = Script::new([reply]);
         let writer = writer(&script).with_timeout(Duration::from_secs(1));
@@ -185,7 +188,7 @@ async fn a_name_that_is_taken_is_no_conflict_and_a_missing_namespace_no_missing_
     let writer = writer(&script);
     assert_eq!(
         writer.post_lease(&key(), None).await,
-        Outcome::AlreadyExists
+        WriteOutcome::AlreadyExists
     );
     let outcome = writer.post_lease(&key(), None).await;
     assert_eq!(
@@ -194,7 +197,7 @@ async fn a_name_that_is_taken_is_no_conflict_and_a_missing_namespace_no_missing_
     );
     assert_eq!(
         writer.post_candidate(&candidate()).await.kind(),
-        OutcomeKind::AlreadyExists
+        WriteOutcomeKind::AlreadyExists
     );
 }
 
@@ -213,15 +216,15 @@ async fn nothing_is_written_without_uid_and_version() {
         spoil(&mut candidate.metadata);
         assert_eq!(
             writer.put_lease(&lease, &record()).await.kind(),
-            OutcomeKind::Refused
+            WriteOutcomeKind::Refused
         );
         assert_eq!(
             writer.put_candidate(&candidate).await.kind(),
-            OutcomeKind::Refused
+            WriteOutcomeKind::Refused
         );
         assert_eq!(
             writer.delete_candidate(&candidate).await.kind(),
-            OutcomeKind::Refused
+            WriteOutcomeKind::Refused
         );
     }
     assert_eq!(script.lines(), Vec::<String>::new());
@@ -243,7 +246,7 @@ async fn candidates_are_written_to_the_api_that_is_served() {
     assert_eq!(read.api, CandidateApi::Elector);
     assert_eq!(
         writer.delete_candidate(&candidate()).await,
-        Outcome::Done(())
+        WriteOutcome::Done(())
     );
     let path = "/apis/elector.dev/v1alpha1/namespaces/ns/leasecandidates";
     assert_eq!(

@@ -1,7 +1,9 @@
 //! News that may be old: what is believed of it, and what is read again (R10).
 
 use super::super::world::{Network, Store, Told, World, identity, seconds, wall_at};
-use super::super::{Decision, Effect, Ending, LeaseEvent, Loss, Outcome, ReadFailed, WriteKind};
+use super::super::{
+    Decision, Effect, Ending, LeaseEvent, LeaseOutcome, Loss, ReadFailed, WriteKind,
+};
 use super::{lost, taken};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::names::{ResourceVersion, Term, Uid};
@@ -138,7 +140,7 @@ fn a_write_to_a_missing_lease_ends_the_term_at_once() {
     let mut world = World::leading();
     world.network = Network::Silent;
     world.pass(seconds(4.0));
-    world.holder.handle_outcome(world.now, Outcome::Gone);
+    world.holder.handle_outcome(world.now, LeaseOutcome::Gone);
     world.run();
     assert_eq!(world.told, [lost(Loss::Deleted)]);
 
@@ -147,7 +149,7 @@ fn a_write_to_a_missing_lease_ends_the_term_at_once() {
     world.pass(seconds(4.0));
     world.prefer(None);
     world.watch();
-    world.holder.handle_outcome(world.now, Outcome::Gone);
+    world.holder.handle_outcome(world.now, LeaseOutcome::Gone);
     assert!(world.holder.believes(world.now), "which came first is open");
     assert!(reads(&mut world));
 }
@@ -185,7 +187,9 @@ fn a_reply_of_the_version_replaced_means_a_restored_store() {
     world.network = Network::Silent;
     world.pass(seconds(4.0));
     let reply = world.store.lease.clone().unwrap();
-    world.holder.handle_outcome(world.now, Outcome::Done(reply));
+    world
+        .holder
+        .handle_outcome(world.now, LeaseOutcome::Done(reply));
     world.run();
     assert_eq!(world.told, [lost(Loss::StoreRestored)]);
 }

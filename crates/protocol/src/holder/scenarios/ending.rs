@@ -1,7 +1,7 @@
 //! Losses while the work stops or has stopped, and what is asked for at a shutdown (R10, R12).
 
 use super::super::world::{Network, Told, World, identity, seconds, wall_at};
-use super::super::{Effect, Ending, Loss, Outcome, StopReason, WriteKind};
+use super::super::{Effect, Ending, LeaseOutcome, Loss, StopReason, WriteKind};
 use super::{lost, taken};
 use crate::lease::LeaseRecord;
 use crate::names::Term;
@@ -45,7 +45,9 @@ fn a_drain_ends_with_the_deadline_and_a_stop_at_it_releases_nothing() {
     let mut world = draining();
     world.network = Network::Silent;
     world.pass(seconds(4.0));
-    world.holder.handle_outcome(world.now, Outcome::Refused);
+    world
+        .holder
+        .handle_outcome(world.now, LeaseOutcome::Refused);
     world.now = world.holder.belief().unwrap().deadline;
     world.network = Network::Up;
     world.work_stops();
@@ -239,8 +241,10 @@ fn an_accept_under_way_at_shutdown_is_looked_for_when_its_reply_is_lost() {
     world.holder.shut_down(world.now);
     world.holder.handle_withdrawn();
     let write = world.kept.take().unwrap();
-    assert!(matches!(world.store.put(&write), Outcome::Done(_)));
-    world.holder.handle_outcome(world.now, Outcome::Unknown);
+    assert!(matches!(world.store.put(&write), LeaseOutcome::Done(_)));
+    world
+        .holder
+        .handle_outcome(world.now, LeaseOutcome::Unknown);
     world.network = Network::Up;
     world.pass(seconds(1.0));
     assert_eq!(world.sent, [WriteKind::Accept, WriteKind::Release]);

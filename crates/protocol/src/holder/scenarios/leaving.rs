@@ -1,7 +1,7 @@
 //! How a term ends that nobody took: handed over, released, or shut down.
 
 use super::super::world::{Network, Told, World, identity, seconds};
-use super::super::{Ending, Loss, Outcome, StopReason, WriteKind};
+use super::super::{Ending, LeaseOutcome, Loss, StopReason, WriteKind};
 use super::taken;
 use crate::lease::Occupancy;
 use crate::names::Term;
@@ -127,7 +127,7 @@ fn a_late_release_never_wipes_a_successor() {
     world.work_stops();
     let late = world.kept.clone().unwrap();
     world.grant("other");
-    assert_eq!(world.store.put(&late), Outcome::Conflict);
+    assert_eq!(world.store.put(&late), LeaseOutcome::Conflict);
     world.network = Network::Up;
     world.pass(seconds(5.0));
     assert_eq!(world.record().holder, Some(identity("other")));

@@ -1,7 +1,7 @@
 //! Which writes of its own a process knows by their time and their term, and what they prove (R8, R10).
 
 use super::super::world::{Network, Told, World, identity, seconds, wall_at};
-use super::super::{Effect, LeaseEvent, Loss, Outcome, WriteKind};
+use super::super::{Effect, LeaseEvent, LeaseOutcome, Loss, WriteKind};
 use super::doubt::step;
 use super::lost;
 use crate::lease::{LeaseRecord, LeaseSnapshot};
@@ -17,8 +17,10 @@ fn a_conflict_with_ones_own_applied_write_proves_that_write() {
     world.pass(seconds(4.0));
     assert_eq!(world.sent, [WriteKind::Renew]);
     let write = world.kept.take().unwrap();
-    assert!(matches!(world.store.put(&write), Outcome::Done(_)));
-    world.holder.handle_outcome(world.now, Outcome::Conflict);
+    assert!(matches!(world.store.put(&write), LeaseOutcome::Done(_)));
+    world
+        .holder
+        .handle_outcome(world.now, LeaseOutcome::Conflict);
     assert!(world.holder.believes(world.now), "a 409 alone is no loss");
     world.network = Network::Up;
     world.run();
@@ -40,9 +42,11 @@ fn a_conflict_with_ones_own_applied_accept_begins_the_term_from_its_send() {
     let sent_at = world.now;
     let write = world.kept.take().unwrap();
     let token = Token(write.version);
-    assert!(matches!(world.store.put(&write), Outcome::Done(_)));
+    assert!(matches!(world.store.put(&write), LeaseOutcome::Done(_)));
     world.now = world.now.after(seconds(1.0));
-    world.holder.handle_outcome(world.now, Outcome::Conflict);
+    world
+        .holder
+        .handle_outcome(world.now, LeaseOutcome::Conflict);
     world.network = Network::Up;
     world.run();
     assert_eq!(world.told, [Told::Start(Term(1), token)]);
@@ -83,7 +87,9 @@ fn a_retry_under_a_clock_that_stands_still_writes_another_time() {
         };
         assert!(!times.contains(&write.record.renew_time));
         times.push(write.record.renew_time);
-        world.holder.handle_outcome(world.now, Outcome::Unknown);
+        world
+            .holder
+            .handle_outcome(world.now, LeaseOutcome::Unknown);
         world.now = world.now.after(seconds(1.0));
     }
 }
@@ -95,7 +101,9 @@ fn a_refused_write_proves_nothing() {
     world.network = Network::Silent;
     world.pass(seconds(4.0));
     let refused = world.kept.take().unwrap();
-    world.holder.handle_outcome(world.now, Outcome::Refused);
+    world
+        .holder
+        .handle_outcome(world.now, LeaseOutcome::Refused);
     let decision = step(&mut world);
     assert_eq!(decision.effects, [], "it is retried after a pause");
     world.store.edit(|record| LeaseRecord {
@@ -116,7 +124,9 @@ fn conflicts_in_a_row_are_retried_after_a_pause() {
             &step(&mut world).effects[..],
             [Effect::Write { .. }]
         ));
-        world.holder.handle_outcome(world.now, Outcome::Conflict);
+        world
+            .holder
+            .handle_outcome(world.now, LeaseOutcome::Conflict);
         let decision = step(&mut world);
         let Some(pause) = pause else {
             assert_eq!(decision.effects, [Effect::Read]);
@@ -139,7 +149,9 @@ fn nothing_revives_a_belief_whose_deadline_has_passed() {
                 .handle_event(deadline, LeaseEvent::Seen(applied));
         },
         |world, deadline, applied| {
-            world.holder.handle_outcome(world.now, Outcome::Unknown);
+            world
+                .holder
+                .handle_outcome(world.now, LeaseOutcome::Unknown);
             world.holder.handle_read(deadline, Ok(Some(applied)));
         },
     ];
@@ -149,7 +161,7 @@ fn nothing_revives_a_belief_whose_deadline_has_passed() {
         let deadline = world.holder.belief().unwrap().deadline;
         world.pass(seconds(9.0));
         let write = world.kept.take().unwrap();
-        let Outcome::Done(applied) = world.store.put(&write) else {
+        let LeaseOutcome::Done(applied) = world.store.put(&write) else {
             panic!("the renewal is not applied");
         };
         proof(&mut world, deadline, applied);

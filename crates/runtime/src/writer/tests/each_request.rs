@@ -41,21 +41,27 @@ async fn every_request_is_given_up_after_the_timeout_of_its_writer() {
 async fn each_answer_to_a_deletion_has_its_outcome() {
     let deleted = || Reply::Json(200, json!({"kind": "Status", "status": "Success"}));
     for (reply, kind) in [
-        (deleted(), OutcomeKind::Done),
-        (failure(404, "NotFound", "not found"), OutcomeKind::Gone),
+        (deleted(), WriteOutcomeKind::Done),
+        (
+            failure(404, "NotFound", "not found"),
+            WriteOutcomeKind::Gone,
+        ),
         (
             failure(409, "Conflict", "the precondition failed"),
-            OutcomeKind::Conflict,
+            WriteOutcomeKind::Conflict,
         ),
-        (failure(403, "Forbidden", "no"), OutcomeKind::Refused),
+        (failure(403, "Forbidden", "no"), WriteOutcomeKind::Refused),
         (
             failure(429, "TooManyRequests", "later"),
-            OutcomeKind::Refused,
+            WriteOutcomeKind::Refused,
         ),
-        (failure(500, "InternalError", "etcd"), OutcomeKind::Unknown),
-        (failure(504, "Timeout", "late"), OutcomeKind::Unknown),
-        (Reply::Break, OutcomeKind::Unknown),
-        (Reply::Silence, OutcomeKind::Unknown),
+        (
+            failure(500, "InternalError", "etcd"),
+            WriteOutcomeKind::Unknown,
+        ),
+        (failure(504, "Timeout", "late"), WriteOutcomeKind::Unknown),
+        (Reply::Break, WriteOutcomeKind::Unknown),
+        (Reply::Silence, WriteOutcomeKind::Unknown),
     ] {
         let script = Script::new([reply]);
         let writer = writer(&script);
@@ -87,13 +93,13 @@ async fn a_read_that_fails_otherwise_is_no_absence() {
 #[tokio::test(start_paused = true)]
 async fn a_server_error_to_a_post_leaves_its_outcome_open() {
     for (code, kind) in [
-        (400, OutcomeKind::Refused),
-        (422, OutcomeKind::Refused),
-        (429, OutcomeKind::Refused),
-        (500, OutcomeKind::Unknown),
-        (502, OutcomeKind::Unknown),
-        (503, OutcomeKind::Unknown),
-        (504, OutcomeKind::Unknown),
+        (400, WriteOutcomeKind::Refused),
+        (422, WriteOutcomeKind::Refused),
+        (429, WriteOutcomeKind::Refused),
+        (500, WriteOutcomeKind::Unknown),
+        (502, WriteOutcomeKind::Unknown),
+        (503, WriteOutcomeKind::Unknown),
+        (504, WriteOutcomeKind::Unknown),
     ] {
         let script = Script::new([failure(code, "Reason", "why")]);
         let outcome = writer(&script).post_lease(&key(), None).await;

@@ -8,7 +8,7 @@ use crate::request::{RequestError, Verb};
 /// How a write ended. What to do next is the caller's affair; for all but `Done` that is to read and judge again.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
-pub enum Outcome<T> {
+pub enum WriteOutcome<T> {
     /// It was applied; this is the object as the server stored it.
     Done(T),
     /// 409: somebody else wrote first, or the object is another one of the same name.
@@ -25,18 +25,18 @@ pub enum Outcome<T> {
 
 /// An outcome without what it carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OutcomeKind {
-    /// See [`Outcome::Done`].
+pub enum WriteOutcomeKind {
+    /// See [`WriteOutcome::Done`].
     Done,
-    /// See [`Outcome::Conflict`].
+    /// See [`WriteOutcome::Conflict`].
     Conflict,
-    /// See [`Outcome::Gone`].
+    /// See [`WriteOutcome::Gone`].
     Gone,
-    /// See [`Outcome::AlreadyExists`].
+    /// See [`WriteOutcome::AlreadyExists`].
     AlreadyExists,
-    /// See [`Outcome::Refused`].
+    /// See [`WriteOutcome::Refused`].
     Refused,
-    /// See [`Outcome::Unknown`].
+    /// See [`WriteOutcome::Unknown`].
     Unknown,
 }
 
@@ -52,24 +52,24 @@ pub enum Written {
 /// How many writes ended how, since the process began.
 #[derive(Debug, Default)]
 pub struct WriteCounts {
-    counts: [[[AtomicU64; OutcomeKind::ALL.len()]; WRITES.len()]; 2],
+    counts: [[[AtomicU64; WriteOutcomeKind::ALL.len()]; WRITES.len()]; 2],
 }
 
 /// The verbs that write.
 const WRITES: [Verb; 3] = [Verb::Create, Verb::Update, Verb::Delete];
 
-// === impl Outcome ===
+// === impl WriteOutcome ===
 
-impl<T> Outcome<T> {
+impl<T> WriteOutcome<T> {
     /// The outcome without what it carries.
-    pub const fn kind(&self) -> OutcomeKind {
+    pub const fn kind(&self) -> WriteOutcomeKind {
         match self {
-            Self::Done(_) => OutcomeKind::Done,
-            Self::Conflict => OutcomeKind::Conflict,
-            Self::Gone => OutcomeKind::Gone,
-            Self::AlreadyExists => OutcomeKind::AlreadyExists,
-            Self::Refused(_) => OutcomeKind::Refused,
-            Self::Unknown(_) => OutcomeKind::Unknown,
+            Self::Done(_) => WriteOutcomeKind::Done,
+            Self::Conflict => WriteOutcomeKind::Conflict,
+            Self::Gone => WriteOutcomeKind::Gone,
+            Self::AlreadyExists => WriteOutcomeKind::AlreadyExists,
+            Self::Refused(_) => WriteOutcomeKind::Refused,
+            Self::Unknown(_) => WriteOutcomeKind::Unknown,
         }
     }
 
@@ -90,10 +90,10 @@ impl<T> Outcome<T> {
     }
 }
 
-// === impl OutcomeKind ===
+// === impl WriteOutcomeKind ===
 
-impl OutcomeKind {
-    /// Every outcome, in the order of [`Outcome`].
+impl WriteOutcomeKind {
+    /// Every outcome, in the order of [`WriteOutcome`].
     pub const ALL: [Self; 6] = [
         Self::Done,
         Self::Conflict,
@@ -116,7 +116,7 @@ impl OutcomeKind {
     }
 }
 
-impl fmt::Display for OutcomeKind {
+impl fmt::Display for WriteOutcomeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -126,31 +126,33 @@ impl fmt::Display for OutcomeKind {
 
 impl WriteCounts {
     /// How many writes of that kind ended so.
-    pub fn of(&self, written: Written, verb: Verb, outcome: OutcomeKind) -> u64 {
+    pub fn of(&self, written: Written, verb: Verb, outcome: WriteOutcomeKind) -> u64 {
         self.cell(written, verb, outcome)
             .map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
     /// Every count that is not zero.
-    pub fn iter(&self) -> impl Iterator<Item = (Written, Verb, OutcomeKind, u64)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Written, Verb, WriteOutcomeKind, u64)> {
         let kinds = [Written::Lease, Written::Candidate];
         kinds
             .into_iter()
             .flat_map(|written| WRITES.map(|verb| (written, verb)))
-            .flat_map(|(written, verb)| OutcomeKind::ALL.map(|outcome| (written, verb, outcome)))
+            .flat_map(|(written, verb)| {
+                WriteOutcomeKind::ALL.map(|outcome| (written, verb, outcome))
+            })
             .map(|(written, verb, outcome)| {
                 (written, verb, outcome, self.of(written, verb, outcome))
             })
             .filter(|(.., count)| *count > 0)
     }
 
-    pub(crate) fn count(&self, written: Written, verb: Verb, outcome: OutcomeKind) {
+    pub(crate) fn count(&self, written: Written, verb: Verb, outcome: WriteOutcomeKind) {
         if let Some(count) = self.cell(written, verb, outcome) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn cell(&self, written: Written, verb: Verb, outcome: OutcomeKind) -> Option<&AtomicU64> {
+    fn cell(&self, written: Written, verb: Verb, outcome: WriteOutcomeKind) -> Option<&AtomicU64> {
         let verb = WRITES.iter().position(|one| *one == verb)?;
         Some(&self.counts[written as usize][verb][outcome as usize])
     }
@@ -163,19 +165,24 @@ mod tests {
     #[test]
     fn each_count_is_its_own() {
         let counts = WriteCounts::default();
-        counts.count(Written::Lease, Verb::Update, OutcomeKind::Done);
-        counts.count(Written::Lease, Verb::Update, OutcomeKind::Done);
-        counts.count(Written::Candidate, Verb::Delete, OutcomeKind::Unknown);
-        counts.count(Written::Lease, Verb::Get, OutcomeKind::Done);
+        counts.count(Written::Lease, Verb::Update, WriteOutcomeKind::Done);
+        counts.count(Written::Lease, Verb::Update, WriteOutcomeKind::Done);
+        counts.count(Written::Candidate, Verb::Delete, WriteOutcomeKind::Unknown);
+        counts.count(Written::Lease, Verb::Get, WriteOutcomeKind::Done);
         assert_eq!(
             counts.iter().collect::<Vec<_>>(),
             [
-                (Written::Lease, Verb::Update, OutcomeKind::Done, 2),
-                (Written::Candidate, Verb::Delete, OutcomeKind::Unknown, 1),
+                (Written::Lease, Verb::Update, WriteOutcomeKind::Done, 2),
+                (
+                    Written::Candidate,
+                    Verb::Delete,
+                    WriteOutcomeKind::Unknown,
+                    1
+                ),
             ]
         );
         assert_eq!(
-            counts.of(Written::Lease, Verb::Create, OutcomeKind::Done),
+            counts.of(Written::Lease, Verb::Create, WriteOutcomeKind::Done),
             0
         );
     }
