@@ -121,7 +121,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 }
                 self.note(now, Way::Candidate, outcome.error());
                 if let Some(error) = outcome.error() {
-                    self.lookout.suspect(error);
+                    self.api_discovery.suspect(error);
                 }
                 let read = candidate_outcome(&outcome, candidate_snapshot);
                 self.registration.handle_outcome(now, read);
@@ -207,12 +207,12 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             }
             WatchEvent::Rewound { .. } => self.registration.ask_read(),
             WatchEvent::Failed(error) => {
-                self.lookout.suspect(&error);
+                self.api_discovery.suspect(&error);
                 self.note(now, Way::CandidateWatch, Some(&error));
             }
             WatchEvent::Gap { .. } => {}
             WatchEvent::Synced => {
-                self.lookout.trust();
+                self.api_discovery.trust();
                 self.note(now, Way::CandidateWatch, None);
             }
         }

@@ -9,7 +9,7 @@ use elector_protocol::holder::{Effect, Holder, HolderConfig, StopReason};
 use elector_protocol::registration::Registration;
 use elector_protocol::{Instant, Term, Token};
 use elector_runtime::{
-    Clock, FailureLog, Lookout, Scope, Watch, WatchOptions, Writer, watch_leases,
+    ApiDiscovery, Clock, FailureLog, Scope, Watch, WatchOptions, Writer, watch_leases,
 };
 use futures::future::BoxFuture;
 
@@ -40,7 +40,7 @@ pub(crate) struct Session<T, E> {
     pub(crate) lease_request: Option<BoxFuture<'static, LeaseAnswer>>,
     pub(crate) candidate_request: Option<BoxFuture<'static, CandidateAnswer>>,
     /// Tells when the LeaseCandidate has to be registered elsewhere.
-    pub(crate) lookout: Lookout,
+    pub(crate) api_discovery: ApiDiscovery,
     /// The removal of a LeaseCandidate from where it is of no use any more.
     pub(crate) farewell_request: Option<BoxFuture<'static, ()>>,
     /// Any number that differs from process to process.
@@ -93,7 +93,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         let api = writer.candidate_api();
         Self {
             holder,
-            lookout: Lookout::new(writer.cluster().clone(), api, LOOK_OUT_EVERY, seed),
+            api_discovery: ApiDiscovery::new(writer.cluster().clone(), api, LOOK_OUT_EVERY, seed),
             farewell_request: None,
             seed,
             registration: Registration::new(config.lease.name.clone()),
@@ -142,7 +142,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 answer = answered(&mut self.candidate_request) => Input::Candidate(answer),
                 event = leases.next() => Input::LeaseEvent(event),
                 event = candidates.next() => Input::CandidateEvent(event),
-                api = self.lookout.moved(), if self.finish.is_none() => Input::Moved(api),
+                api = self.api_discovery.moved(), if self.finish.is_none() => Input::Moved(api),
                 () = answered(&mut self.farewell_request) => Input::Left,
                 () = sleep_until(&*clock, wake_at) => Input::Time,
             };

@@ -24,7 +24,7 @@ use std::time::Duration;
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_protocol::{CandidateTiming, Identity, Instant, LeaseKey};
 use elector_runtime::{
-    Clock, Cluster, FailureLog, Lookout, Scope as WatchScope, Watch, WatchEvent, WatchOptions,
+    ApiDiscovery, Clock, Cluster, FailureLog, Scope as WatchScope, Watch, WatchEvent, WatchOptions,
     Writer, watch_candidates, watch_leases,
 };
 use elector_workqueue::{Backoff, RateLimiter, WorkQueue};
@@ -48,7 +48,7 @@ pub(crate) struct Life {
     observer: Observer,
     leases: Watch<Lease>,
     candidates: Watch<LeaseCandidate>,
-    lookout: Lookout,
+    api_discovery: ApiDiscovery,
     /// The watch of the lock of the built-in controller, where that controller sees the candidates.
     lock_watch: Option<Watch<Lease>>,
     lock: lock::Lock,
@@ -118,7 +118,12 @@ impl Life {
         Self {
             leases: watch_leases(cluster, &scope, &options),
             candidates: watch_candidates(cluster, candidates, &scope, &options),
-            lookout: Lookout::new(cluster.clone(), candidates, LOOK_OUT_EVERY, config.seed),
+            api_discovery: ApiDiscovery::new(
+                cluster.clone(),
+                candidates,
+                LOOK_OUT_EVERY,
+                config.seed,
+            ),
             lock_watch: shared.then(|| watch_leases(cluster, &lock_scope, &options)),
             lock: lock::Lock::default(),
             view: View::new(areas),
@@ -160,7 +165,7 @@ impl Life {
                 event = self.candidates.next() => self.hear_candidates(event),
                 event = next(&mut self.lock_watch) => self.hear_lock(event),
                 // Whatever is known of other candidates is of no use; that of Leases is soon seen again.
-                api = self.lookout.moved() => return Ended::Moved(api),
+                api = self.api_discovery.moved() => return Ended::Moved(api),
                 () = wait(timer) => Ok(()),
             };
             if heard.is_err() {

@@ -3,7 +3,7 @@
 //! ```text
 //!   ClientArgs ──connect──> Cluster ──┬── watch_leases, watch_candidates ──> WatchEvent, one after the other
 //!                                     ├── Writer: put, post, delete, read ──> WriteOutcome
-//!                                     └── candidate_api, Lookout: which LeaseCandidates, and when that changes
+//!                                     └── candidate_api, ApiDiscovery: which LeaseCandidates, and when that changes
 //!   Clock: elector's, holder's and wall clock in one value
 //!   LogArgs ──init_logging──> stderr          shutdown_signal() ──> which one          printable(text) ──> one safe line
 //!   FailureLog: what fails, in few lines
@@ -29,12 +29,12 @@
 //! # }
 //! ```
 
+mod api_discovery;
 mod clock;
 mod cluster;
 mod connect;
 mod failure_log;
 mod logging;
-mod lookout;
 mod proxy;
 mod request;
 mod secrets;
@@ -46,12 +46,12 @@ mod watch;
 mod write_outcome;
 mod writer;
 
+pub use api_discovery::ApiDiscovery;
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use cluster::{Cluster, DiscoveryError};
 pub use connect::{ClientArgs, ConnectError, connect};
 pub use failure_log::FailureLog;
 pub use logging::{LogArgs, LogError, LogFormat, init_logging};
-pub use lookout::Lookout;
 pub use request::{Cause, RequestError, Target, Verb};
 pub use signals::{Signal, shutdown_signal};
 pub use terminal::{printable, printable_json};

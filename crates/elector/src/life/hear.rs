@@ -74,7 +74,7 @@ impl Life {
                     .handle_candidates(now, &Area::of(namespace), items);
             }
             WatchEvent::Synced => {
-                self.lookout.trust();
+                self.api_discovery.trust();
                 self.recover("candidates");
             }
             WatchEvent::Applied(candidate) => {
@@ -93,7 +93,7 @@ impl Life {
                 }
             }
             WatchEvent::Failed(error) => {
-                self.lookout.suspect(&error);
+                self.api_discovery.suspect(&error);
                 self.mourn("candidates", &error);
             }
         }

@@ -22,14 +22,14 @@ use crate::request::RequestError;
 /// use std::time::Duration;
 ///
 /// use elector_api::CandidateApi;
-/// use elector_runtime::{Cluster, Lookout};
+/// use elector_runtime::{Cluster, ApiDiscovery};
 ///
 /// # async fn example(cluster: Cluster, seed: u64) {
-/// let mut lookout = Lookout::new(cluster, CandidateApi::Elector, Duration::from_secs(30), seed);
-/// println!("use {} from now on", lookout.moved().await);
+/// let mut api_discovery = ApiDiscovery::new(cluster, CandidateApi::Elector, Duration::from_secs(30), seed);
+/// println!("use {} from now on", api_discovery.moved().await);
 /// # }
 /// ```
-pub struct Lookout {
+pub struct ApiDiscovery {
     cluster: Cluster,
     current: CandidateApi,
     period: Duration,
@@ -51,9 +51,9 @@ const SUBJECT: &str = "the search for LeaseCandidates";
 /// The least time between two requests, and the first pause after a failure.
 const PAUSE: Duration = Duration::from_secs(1);
 
-// === impl Lookout ===
+// === impl ApiDiscovery ===
 
-impl Lookout {
+impl ApiDiscovery {
     /// Looks out from `current` on, every `period` and up to a quarter longer; `seed` spreads many of them.
     pub fn new(cluster: Cluster, current: CandidateApi, period: Duration, seed: u64) -> Self {
         // A share of a quarter, in 256 parts.
@@ -173,9 +173,9 @@ fn ask(
     .boxed()
 }
 
-impl fmt::Debug for Lookout {
+impl fmt::Debug for ApiDiscovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lookout")
+        f.debug_struct("ApiDiscovery")
             .field("current", &self.current)
             .field("suspected", &self.suspected)
             .finish_non_exhaustive()
@@ -239,8 +239,8 @@ mod tests {
         )
     }
 
-    fn lookout(script: &Script, current: CandidateApi) -> Lookout {
-        Lookout::new(script.cluster(), current, PERIOD, 0)
+    fn api_discovery(script: &Script, current: CandidateApi) -> ApiDiscovery {
+        ApiDiscovery::new(script.cluster(), current, PERIOD, 0)
     }
 
     #[tokio::test(start_paused = true)]
@@ -252,8 +252,8 @@ mod tests {
             versions(&["v1", "v1alpha2"]),
             resources(CandidateApi::V1Alpha2),
         ]);
-        let mut lookout = lookout(&script, CandidateApi::Elector);
-        assert_eq!(lookout.moved().await, CandidateApi::V1Alpha2);
+        let mut api_discovery = api_discovery(&script, CandidateApi::Elector);
+        assert_eq!(api_discovery.moved().await, CandidateApi::V1Alpha2);
         let times: Vec<_> = script.seen().iter().map(|seen| seen.at.as_secs()).collect();
         // A failure is repeated soon.
         assert_eq!(times, [30, 60, 61, 91, 91]);
@@ -269,11 +269,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_best_one_asks_for_nothing() {
         let script = Script::new([]);
-        let mut lookout = lookout(&script, CandidateApi::V1Beta1);
+        let mut api_discovery = api_discovery(&script, CandidateApi::V1Beta1);
         let hour = Duration::from_secs(3600);
-        assert!(tokio::time::timeout(hour, lookout.moved()).await.is_err());
-        lookout.suspect(&error(500));
-        assert!(tokio::time::timeout(hour, lookout.moved()).await.is_err());
+        assert!(
+            tokio::time::timeout(hour, api_discovery.moved())
+                .await
+                .is_err()
+        );
+        api_discovery.suspect(&error(500));
+        assert!(
+            tokio::time::timeout(hour, api_discovery.moved())
+                .await
+                .is_err()
+        );
         assert_eq!(script.lines(), Vec::<String>::new());
     }
 
@@ -285,9 +293,9 @@ mod tests {
             absent(),
             resources(CandidateApi::V1Alpha1),
         ]));
-        let mut lookout = lookout(&script, CandidateApi::V1Beta1);
-        lookout.suspect(&error(404));
-        assert_eq!(lookout.moved().await, CandidateApi::V1Alpha1);
+        let mut api_discovery = api_discovery(&script, CandidateApi::V1Beta1);
+        api_discovery.suspect(&error(404));
+        assert_eq!(api_discovery.moved().await, CandidateApi::V1Alpha1);
         let times: Vec<_> = script.seen().iter().map(|seen| seen.at.as_secs()).collect();
         assert_eq!(times, [0, 0, 0, 0, 1, 1, 1, 1, 3, 3, 3]);
     }
@@ -295,15 +303,23 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_that_is_there_after_all_is_kept() {
         let script = Script::new([resources(CandidateApi::V1Beta1)]);
-        let mut lookout = lookout(&script, CandidateApi::V1Beta1);
-        lookout.suspect(&error(404));
+        let mut api_discovery = api_discovery(&script, CandidateApi::V1Beta1);
+        api_discovery.suspect(&error(404));
         let hour = Duration::from_secs(3600);
-        assert!(tokio::time::timeout(hour, lookout.moved()).await.is_err());
+        assert!(
+            tokio::time::timeout(hour, api_discovery.moved())
+                .await
+                .is_err()
+        );
         assert_eq!(script.lines().len(), 1);
         // Listed in the meantime: nothing is asked any more.
-        lookout.suspect(&error(404));
-        lookout.trust();
-        assert!(tokio::time::timeout(hour, lookout.moved()).await.is_err());
+        api_discovery.suspect(&error(404));
+        api_discovery.trust();
+        assert!(
+            tokio::time::timeout(hour, api_discovery.moved())
+                .await
+                .is_err()
+        );
         assert_eq!(script.lines().len(), 1);
     }
 
@@ -313,10 +329,10 @@ mod tests {
             versions(&["v1", "v1beta1"]),
             resources(CandidateApi::V1Beta1),
         ]);
-        let mut lookout = lookout(&script, CandidateApi::Elector);
+        let mut api_discovery = api_discovery(&script, CandidateApi::Elector);
         let found = loop {
             // Shorter than any request, again and again.
-            let moved = lookout.moved();
+            let moved = api_discovery.moved();
             if let Some(api) = moved.now_or_never() {
                 break api;
             }

@@ -9,9 +9,14 @@ async fn those_that_start_together_do_not_ask_together() {
     let mut times = Vec::new();
     for seed in [0, 64, 128, 255, 256] {
         let script = Script::new([absent()]);
-        let mut lookout = Lookout::new(script.cluster(), CandidateApi::Elector, PERIOD, seed);
+        let mut api_discovery =
+            ApiDiscovery::new(script.cluster(), CandidateApi::Elector, PERIOD, seed);
         let minute = Duration::from_secs(60);
-        assert!(tokio::time::timeout(minute, lookout.moved()).await.is_err());
+        assert!(
+            tokio::time::timeout(minute, api_discovery.moved())
+                .await
+                .is_err()
+        );
         times.push(script.seen()[0].at.as_millis());
     }
     // Up to a quarter of 30 s later.
