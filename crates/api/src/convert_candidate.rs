@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use elector_protocol::{Candidate, CandidateSpec, Identity, LONGEST_LEASE, Rejection, Timestamp};
+use elector_protocol::{
+    CandidateRecord, CandidateSpec, Identity, LONGEST_LEASE, Rejection, Timestamp,
+};
 
 use crate::annotation;
 use crate::candidate::LeaseCandidate;
@@ -24,7 +26,7 @@ impl LeaseCandidate {
     ///
     /// Where it belongs to no election or could not be written: name, leaseName, uid or resourceVersion is missing,
     /// leaseName is the name of no Lease, or resourceVersion is no integer.
-    pub fn candidate(&self) -> Result<Candidate, Malformed> {
+    pub fn candidate(&self) -> Result<CandidateRecord, Malformed> {
         let spec = &self.spec;
         let metadata = &self.metadata;
         let missing = |path: &str| {
@@ -50,7 +52,7 @@ impl LeaseCandidate {
             .creation_timestamp
             .as_ref()
             .and_then(|time| Timestamp::from_micros(time.0.as_microsecond()));
-        Ok(Candidate {
+        Ok(CandidateRecord {
             name,
             uid,
             version,
@@ -168,7 +170,7 @@ mod tests {
         let candidate = LeaseCandidate::from_value(good()).candidate().unwrap();
         assert_eq!(
             candidate,
-            Candidate {
+            CandidateRecord {
                 name: Identity::new("a").unwrap(),
                 uid: elector_protocol::Uid::new("u"),
                 version: ResourceVersion(9),

@@ -1,7 +1,7 @@
 //! Wire types of coordinated leader election: what stands in the API, and how it becomes what the protocol judges.
 //!
 //! ```text
-//!   JSON ──decode (never fails)──> Lease, LeaseCandidate ──> LeaseSnapshot, Candidate ──> elector_protocol
+//!   JSON ──decode (never fails)──> Lease, LeaseCandidate ──> LeaseSnapshot, CandidateRecord ──> elector_protocol
 //!                                     │ validate_*                                            │
 //!                                     v                                                       v
 //!                             [FieldError, …]          JSON <── Lease::with_record <── LeaseRecord

@@ -33,7 +33,7 @@ pub use names::{Identity, LeaseKey, ResourceVersion, Term, Token, Uid};
 pub use order::{Contender, best_first};
 pub use renumber::{Renumber, Renumbering};
 pub use resolution::{Conflict, Resolution};
-pub use spec::{Candidate, CandidateSpec, Rejection};
+pub use spec::{CandidateRecord, CandidateSpec, Rejection};
 pub use strategy::{OldestEmulationVersion, Strategy, StrategyName, StrategyNameError};
 pub use time::{Instant, Timestamp};
 pub use timing::{CandidateTiming, ElectorTiming, LONGEST_LEASE, TimingError};

@@ -3,14 +3,14 @@
 use std::cmp::Ordering;
 
 use crate::names::Identity;
-use crate::spec::{Candidate, CandidateSpec};
+use crate::spec::{CandidateRecord, CandidateSpec};
 use crate::strategy::Strategy;
 
 /// An eligible candidate, with what the order compares.
 #[derive(Clone, Copy, Debug)]
 pub struct Contender<'a> {
     /// The candidate.
-    pub candidate: &'a Candidate,
+    pub candidate: &'a CandidateRecord,
     /// Its valid spec.
     pub spec: &'a CandidateSpec,
 }

@@ -10,7 +10,7 @@ use crate::version::{Version, VersionError};
 
 /// One revision of a LeaseCandidate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Candidate {
+pub struct CandidateRecord {
     /// `metadata.name`, the identity that it would hold the Lease under (R1).
     pub name: Identity,
     /// `metadata.uid`.
@@ -82,9 +82,9 @@ pub enum Rejection {
     Malformed(String),
 }
 
-// === impl Candidate ===
+// === impl CandidateRecord ===
 
-impl Candidate {
+impl CandidateRecord {
     /// Whether a question is pending: asked, and not answered by the candidate's own clock.
     ///
     /// Later Kubernetes keeps `pingTime` for ever, the first form cleared it; both read correctly here.
@@ -104,7 +104,7 @@ impl Candidate {
     }
 }
 
-impl Renumber for Candidate {
+impl Renumber for CandidateRecord {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         self.version.renumber(by);
         for time in [&mut self.ping, &mut self.renew].into_iter().flatten() {

@@ -7,8 +7,8 @@
 
 use elector_protocol::elector::{Action, Explanation, Objects, Settings};
 use elector_protocol::{
-    Candidate, CandidateSpec, Identity, LeaseRecord, LeaseSnapshot, ResourceVersion, StrategyName,
-    Timestamp, Uid,
+    CandidateRecord, CandidateSpec, Identity, LeaseRecord, LeaseSnapshot, ResourceVersion,
+    StrategyName, Timestamp, Uid,
 };
 
 const SECOND: i64 = 1_000_000;
@@ -17,8 +17,8 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_micros(1_800_000_000 * SECOND + seconds * SECOND).unwrap()
 }
 
-fn candidate(name: &str, emulation: &str, ping: Option<i64>, renew: i64) -> Candidate {
-    Candidate {
+fn candidate(name: &str, emulation: &str, ping: Option<i64>, renew: i64) -> CandidateRecord {
+    CandidateRecord {
         ping: ping.map(at),
         renew: Some(at(renew)),
         created: at(-60),
@@ -55,7 +55,10 @@ fn mk_lease(record: LeaseRecord) -> LeaseSnapshot {
     }
 }
 
-fn explain(lease: Option<(LeaseSnapshot, Timestamp)>, candidates: Vec<Candidate>) -> Explanation {
+fn explain(
+    lease: Option<(LeaseSnapshot, Timestamp)>,
+    candidates: Vec<CandidateRecord>,
+) -> Explanation {
     Explanation::of(&Objects { lease, candidates }, at(0), &Settings::default())
 }
 

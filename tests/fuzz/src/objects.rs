@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::elector::{Effect, Election, NewsSource, PreferenceField, Settings};
-use elector_protocol::{Candidate, Identity, Instant, LeaseKey, ResourceVersion, Timestamp};
+use elector_protocol::{CandidateRecord, Identity, Instant, LeaseKey, ResourceVersion, Timestamp};
 
 use crate::quiet;
 use crate::script::{Document, Told, documents, duration};
@@ -280,7 +280,7 @@ impl Watched {
     fn hear(
         &mut self,
         now: Instant,
-        candidate: &Candidate,
+        candidate: &CandidateRecord,
         object: LeaseCandidate,
         news: NewsSource,
     ) {

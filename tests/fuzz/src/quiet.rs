@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use elector_protocol::elector::{Action, Decision, Effect, Election, NewsSource, Reason, Settings};
 use elector_protocol::{
-    Candidate, Instant, LeaseRecord, LeaseSnapshot, Occupancy, ResourceVersion, Timestamp, Token,
-    Uid,
+    CandidateRecord, Instant, LeaseRecord, LeaseSnapshot, Occupancy, ResourceVersion, Timestamp,
+    Token, Uid,
 };
 
 use crate::objects::wall;
@@ -129,7 +129,7 @@ impl Sequel<'_> {
                 | Reason::HolderCannotYield { .. }
         ) && decision.action != Action::Leave;
         let ranking = self.election.ranking(self.now, self.settings).candidates;
-        let can_be_asked = |candidate: &Candidate| {
+        let can_be_asked = |candidate: &CandidateRecord| {
             ranking
                 .iter()
                 .any(|one| one.eligible && one.name == candidate.name)

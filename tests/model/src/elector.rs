@@ -2,7 +2,7 @@
 
 use elector_protocol::elector::{Effect, Election, NewsSource, Settings};
 use elector_protocol::{
-    Candidate, LeaseSnapshot, LeaseWrite, Occupancy, Renumber, Renumbering, Uid,
+    CandidateRecord, LeaseSnapshot, LeaseWrite, Occupancy, Renumber, Renumbering, Uid,
 };
 
 use super::misled::{Judge, Notes};
@@ -140,7 +140,7 @@ impl Watcher {
     }
 
     /// Sees a change of a candidate's object.
-    pub(super) fn see_object(&mut self, index: usize, object: Option<&Candidate>, run: &Run) {
+    pub(super) fn see_object(&mut self, index: usize, object: Option<&CandidateRecord>, run: &Run) {
         match object {
             Some(object) => {
                 let before = self
@@ -201,7 +201,7 @@ impl Watcher {
     }
 
     /// Whether a candidate answered since it saw the newest record.
-    pub(super) fn has_answered(&self, candidate: &Candidate, store: &Store) -> bool {
+    pub(super) fn has_answered(&self, candidate: &CandidateRecord, store: &Store) -> bool {
         store
             .index_of(&candidate.name)
             .is_some_and(|index| self.notes.heard & (1 << index) != 0)

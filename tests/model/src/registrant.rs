@@ -3,7 +3,7 @@
 use elector_protocol::registration::{
     CandidateEvent, CandidateSnapshot, RegistrationEffect, RegistrationOutcome,
 };
-use elector_protocol::{Candidate, ResourceVersion, Uid};
+use elector_protocol::{CandidateRecord, ResourceVersion, Uid};
 
 use super::candidate::Peer;
 use super::numbers::{BUCKET, FRESH, NOW, timestamp};
@@ -17,7 +17,7 @@ impl Peer {
     /// Whether there is something to write into its own object.
     pub(super) fn is_asked(&self, store: &Store) -> bool {
         let object = store.objects[self.name].as_ref();
-        object.is_none_or(Candidate::is_asked) || !self.registration.is_registered()
+        object.is_none_or(CandidateRecord::is_asked) || !self.registration.is_registered()
     }
 
     /// Looks at its own object, and registers or answers where that is due.
@@ -42,7 +42,7 @@ impl Peer {
                         RegistrationOutcome::Conflict
                     } else {
                         store.answered |= 1 << index;
-                        store.objects[index] = Some(Candidate {
+                        store.objects[index] = Some(CandidateRecord {
                             uid: Uid::new(format!("again{index}")),
                             version: ResourceVersion(
                                 wall.as_micros().unsigned_abs() + BUCKET.unsigned_abs(),

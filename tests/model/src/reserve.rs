@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use elector_protocol::elector::{PreferenceField, Settings};
-use elector_protocol::{Candidate, Renumber};
+use elector_protocol::{CandidateRecord, Renumber};
 
 use self::holder::PlainHolder;
 use self::moves::{Move, possible};
@@ -116,7 +116,7 @@ impl World {
 
     fn start(&self, mix: usize) -> State {
         let run = &self.run;
-        let object = |index| Candidate {
+        let object = |index| CandidateRecord {
             marked: false,
             ..run.candidate(index)
         };

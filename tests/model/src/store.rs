@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use elector_protocol::elector::{Actor, Move, audit};
 use elector_protocol::{
-    Candidate, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering,
-    ResourceVersion, Term, Timestamp, Token, Uid,
+    CandidateRecord, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber,
+    Renumbering, ResourceVersion, Term, Timestamp, Token, Uid,
 };
 
 use super::numbers::{FRESH, NOW, timestamp};
@@ -18,7 +18,7 @@ pub(super) struct Store {
     pub(super) revision: ResourceVersion,
     pub(super) lease: Option<LeaseSnapshot>,
     /// The candidates' objects, by the index of the name.
-    pub(super) objects: Vec<Option<Candidate>>,
+    pub(super) objects: Vec<Option<CandidateRecord>>,
     /// A POST that was sent and has not landed. It has no base, so it may land whenever the name is absent.
     pub(super) post: Option<LeaseRecord>,
     /// How many Leases were created: the next uid.

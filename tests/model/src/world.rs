@@ -8,8 +8,8 @@ use std::time::Duration;
 use elector_protocol::elector::Settings;
 use elector_protocol::holder::HolderConfig;
 use elector_protocol::{
-    Candidate, CandidateSpec, CandidateTiming, Identity, LeaseRecord, Renumber, ResourceVersion,
-    StrategyName, Timestamp, Uid,
+    CandidateRecord, CandidateSpec, CandidateTiming, Identity, LeaseRecord, Renumber,
+    ResourceVersion, StrategyName, Timestamp, Uid,
 };
 
 use super::candidate::Peer;
@@ -323,7 +323,7 @@ impl Run {
     }
 
     /// The server as it stands at the start.
-    pub(super) fn store(&self, objects: Vec<Option<Candidate>>) -> Store {
+    pub(super) fn store(&self, objects: Vec<Option<CandidateRecord>>) -> Store {
         let mut store = Store {
             revision: ResourceVersion(1),
             lease: None,
@@ -350,12 +350,12 @@ impl Run {
     }
 
     /// The object of a candidate as it stands at the start. The lower the index, the better the candidate.
-    pub(super) fn candidate(&self, index: usize) -> Candidate {
+    pub(super) fn candidate(&self, index: usize) -> CandidateRecord {
         let emulation = format!("1.{index}.0");
         let spec =
             CandidateSpec::parse("1.9.0", &emulation, StrategyName::OLDEST_EMULATION_VERSION);
         let bucket = BUCKET * i64::try_from(index).unwrap_or(0);
-        Candidate {
+        CandidateRecord {
             name: identity(NAMES[index]),
             uid: Uid::new(NAMES[index]),
             version: ResourceVersion((bucket + BUCKET).unsigned_abs()),

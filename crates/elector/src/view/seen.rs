@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use elector_api::{Lease, LeaseCandidate, Malformed};
-use elector_protocol::{Candidate, Identity, LeaseKey, LeaseSnapshot, ResourceVersion};
+use elector_protocol::{CandidateRecord, Identity, LeaseKey, LeaseSnapshot, ResourceVersion};
 
 /// The namespaces that one watch covers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,7 +27,7 @@ pub(crate) struct LeaseSeen {
 #[derive(Clone, Debug)]
 pub(crate) struct CandidateSeen {
     pub(crate) lease: LeaseKey,
-    pub(crate) candidate: Candidate,
+    pub(crate) candidate: CandidateRecord,
     pub(crate) object: Arc<LeaseCandidate>,
 }
 

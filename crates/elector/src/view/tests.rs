@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use elector_api::FieldError;
 use elector_protocol::elector::{Action, Settings};
-use elector_protocol::{Candidate, CandidateSpec, LeaseRecord, LeaseSnapshot, Timestamp, Uid};
+use elector_protocol::{
+    CandidateRecord, CandidateSpec, LeaseRecord, LeaseSnapshot, Timestamp, Uid,
+};
 
 use super::*;
 
@@ -68,7 +70,7 @@ fn malformed(name: &str, version: u64) -> LeaseSeen {
 fn candidate(name: &str, lease: &str, version: u64) -> CandidateSeen {
     CandidateSeen {
         lease: key(lease),
-        candidate: Candidate {
+        candidate: CandidateRecord {
             name: id(name),
             uid: Uid::new(name),
             version: ResourceVersion(version),

@@ -7,7 +7,7 @@ use crate::elector::observation::{NewsSource, Presence, Seen, Watched};
 use crate::lease::LeaseSnapshot;
 use crate::names::{Identity, ResourceVersion, Uid};
 use crate::renumber::{Renumber, Renumbering};
-use crate::spec::{Candidate, CandidateSpec};
+use crate::spec::{CandidateRecord, CandidateSpec};
 use crate::time::Instant;
 use crate::timing::{ElectorTiming, LONGEST_LEASE};
 
@@ -96,7 +96,7 @@ impl Election {
     }
 
     /// The candidates that name this lease, by name.
-    pub fn candidates(&self) -> impl Iterator<Item = &Candidate> {
+    pub fn candidates(&self) -> impl Iterator<Item = &CandidateRecord> {
         self.candidates.values().map(|seen| &seen.candidate)
     }
 
@@ -195,7 +195,12 @@ impl Election {
     }
 
     /// A revision of a candidate was seen.
-    pub fn handle_candidate(&mut self, now: Instant, candidate: Candidate, source: NewsSource) {
+    pub fn handle_candidate(
+        &mut self,
+        now: Instant,
+        candidate: CandidateRecord,
+        source: NewsSource,
+    ) {
         let known = self.candidates.get(&candidate.name);
         let known = known.map(|seen| seen.candidate.version);
         if known == Some(candidate.version)

@@ -14,7 +14,7 @@ use crate::elector::observation::NewsSource;
 use crate::elector::ranking::{RankedCandidate, Ranking};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::names::{Identity, ResourceVersion, Uid};
-use crate::spec::Candidate;
+use crate::spec::CandidateRecord;
 use crate::strategy::StrategyName;
 use crate::time::{Instant, Timestamp};
 
@@ -24,7 +24,7 @@ pub struct Objects {
     /// The Lease, with its creation time, where it exists.
     pub lease: Option<(LeaseSnapshot, Timestamp)>,
     /// The candidates that name it.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CandidateRecord>,
 }
 
 /// What an elector would do next, and why.
@@ -107,7 +107,7 @@ fn pinged(effect: &Effect) -> Option<&Identity> {
 fn replay(objects: &Objects, now: Timestamp) -> Election {
     let mut election = Election::absent(Instant::default());
     // One revision for each candidate; a name that stands twice in the input is taken in its newest revision.
-    let mut newest: BTreeMap<&Identity, &Candidate> = BTreeMap::new();
+    let mut newest: BTreeMap<&Identity, &CandidateRecord> = BTreeMap::new();
     for candidate in &objects.candidates {
         let known = newest.entry(&candidate.name).or_insert(candidate);
         if known.version < candidate.version {
@@ -125,13 +125,14 @@ fn replay(objects: &Objects, now: Timestamp) -> Election {
 }
 
 /// Replays the one question and the one answer that an object tells of, in their order.
-fn replay_candidate(election: &mut Election, candidate: &Candidate, now: Timestamp) {
-    let revision = |number: u64, ping: Option<Timestamp>, renew: Option<Timestamp>| Candidate {
-        version: ResourceVersion(number),
-        ping,
-        renew,
-        ..candidate.clone()
-    };
+fn replay_candidate(election: &mut Election, candidate: &CandidateRecord, now: Timestamp) {
+    let revision =
+        |number: u64, ping: Option<Timestamp>, renew: Option<Timestamp>| CandidateRecord {
+            version: ResourceVersion(number),
+            ping,
+            renew,
+            ..candidate.clone()
+        };
     let (ping, Some(renew)) = (candidate.ping, candidate.renew) else {
         election.handle_candidate(
             instant(candidate.created, now),

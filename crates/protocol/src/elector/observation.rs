@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::lease::LeaseSnapshot;
 use crate::names::ResourceVersion;
 use crate::renumber::{Renumber, Renumbering};
-use crate::spec::Candidate;
+use crate::spec::CandidateRecord;
 use crate::time::Instant;
 use crate::timing::ElectorTiming;
 
@@ -44,7 +44,7 @@ pub(super) struct Watched {
 /// A candidate, with what was heard of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Seen {
-    pub(super) candidate: Candidate,
+    pub(super) candidate: CandidateRecord,
     /// When its renewal time was last seen new, or it was first seen at all.
     pub(super) heard: Instant,
     /// When it was seen created, or seen to change its renewal time.
@@ -77,7 +77,7 @@ pub(super) enum Liveness {
 
 impl Seen {
     /// A candidate not seen before. Only a creation that the watch delivered is a sign of life.
-    pub(super) fn new(now: Instant, candidate: Candidate, source: NewsSource) -> Self {
+    pub(super) fn new(now: Instant, candidate: CandidateRecord, source: NewsSource) -> Self {
         let sighting = Sighting {
             at: now,
             version: candidate.version,
@@ -92,7 +92,7 @@ impl Seen {
     }
 
     /// Takes in a later revision of the same object.
-    pub(super) fn update(&mut self, now: Instant, candidate: Candidate, source: NewsSource) {
+    pub(super) fn update(&mut self, now: Instant, candidate: CandidateRecord, source: NewsSource) {
         let sighting = Sighting {
             at: now,
             version: candidate.version,

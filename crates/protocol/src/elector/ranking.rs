@@ -6,7 +6,7 @@ use crate::elector::election::{Election, Settings};
 use crate::names::Identity;
 use crate::order::because;
 use crate::resolution::Resolution;
-use crate::spec::{Candidate, Rejection};
+use crate::spec::{CandidateRecord, Rejection};
 use crate::strategy::{Strategy, StrategyName};
 use crate::time::Instant;
 
@@ -106,7 +106,7 @@ impl Election {
 
 /// Why a candidate cannot be elected under `ranking`; without one, why it is invalid.
 pub(super) fn rejection(
-    candidate: &Candidate,
+    candidate: &CandidateRecord,
     ranking: Option<&dyn Strategy>,
 ) -> Option<Rejection> {
     match (&candidate.spec, ranking) {

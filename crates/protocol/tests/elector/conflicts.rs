@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector_protocol::elector::{Action, NewsSource, Reason};
-use elector_protocol::{Candidate, CandidateSpec, LeaseRecord, Resolution, StrategyName};
+use elector_protocol::{CandidateRecord, CandidateSpec, LeaseRecord, Resolution, StrategyName};
 
 use crate::world::{World, id, lease_write, pinged};
 
@@ -164,7 +164,7 @@ fn a_foreign_lease_that_a_stranger_holds_is_not_stamped() {
 #[test]
 fn a_candidate_without_a_renewal_time_is_not_elected() {
     let mut world = World::new();
-    let created = Candidate {
+    let created = CandidateRecord {
         renew: None,
         ..world.mk_candidate("a", "1.1.0")
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use elector_protocol::elector::{Decision, Effect, Election, NewsSource, Settings};
 use elector_protocol::{
-    Candidate, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
+    CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
     ResourceVersion, StrategyName, Timestamp, Token, Uid,
 };
 
@@ -83,8 +83,8 @@ impl World {
         }
     }
 
-    pub(crate) fn mk_candidate(&mut self, name: &str, emulation: &str) -> Candidate {
-        Candidate {
+    pub(crate) fn mk_candidate(&mut self, name: &str, emulation: &str) -> CandidateRecord {
+        CandidateRecord {
             name: id(name),
             uid: Uid::new(format!("uid-{name}")),
             version: self.next_version(),
@@ -98,7 +98,7 @@ impl World {
         }
     }
 
-    pub(crate) fn change(&mut self, name: &str, change: impl FnOnce(&mut Candidate)) {
+    pub(crate) fn change(&mut self, name: &str, change: impl FnOnce(&mut CandidateRecord)) {
         self.change_by(NewsSource::Watch, name, change);
     }
 
@@ -107,7 +107,7 @@ impl World {
         &mut self,
         news: NewsSource,
         name: &str,
-        change: impl FnOnce(&mut Candidate),
+        change: impl FnOnce(&mut CandidateRecord),
     ) {
         let mut candidate = self
             .election

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use elector_protocol::elector::NewsSource;
 use elector_protocol::{
-    Candidate, CandidateSpec, Identity, LeaseRecord, ResourceVersion, StrategyName, Term,
+    CandidateRecord, CandidateSpec, Identity, LeaseRecord, ResourceVersion, StrategyName, Term,
     Timestamp, Token, Uid,
 };
 use proptest::option;
@@ -21,7 +21,7 @@ pub(crate) enum Happening {
     },
     LeaseGone(NewsSource),
     Candidate {
-        candidate: Candidate,
+        candidate: CandidateRecord,
         news: NewsSource,
     },
     CandidateGone(Identity),
@@ -95,7 +95,7 @@ pub(crate) fn records() -> impl Arbitrary<Value = LeaseRecord> {
     )
 }
 
-pub(crate) fn candidates() -> impl Arbitrary<Value = Candidate> {
+pub(crate) fn candidates() -> impl Arbitrary<Value = CandidateRecord> {
     let versions = (
         prop_oneof!["1\\.[0-2]\\.0", "1\\.[0-2]\\.0", ".{0,12}"],
         prop_oneof!["1\\.[0-2]\\.0", "1\\.[0-2]\\.0", ".{0,12}"],
@@ -130,7 +130,7 @@ pub(crate) fn candidates() -> impl Arbitrary<Value = Candidate> {
                 (ping, renew, created),
                 marked,
                 announced,
-            )| Candidate {
+            )| CandidateRecord {
                 name,
                 uid: Uid::new(uid.to_string()),
                 version: ResourceVersion(0),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use elector_protocol::elector::{Effect, Election, NewsSource, Settings};
 use elector_protocol::{
-    Candidate, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
+    CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
     ResourceVersion, StrategyName, Timestamp, Token, Uid,
 };
 use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_assert, prop_oneof};
@@ -206,8 +206,8 @@ impl Scene {
         Ok(())
     }
 
-    fn candidate(&self, name: &str, version: &str) -> Candidate {
-        Candidate {
+    fn candidate(&self, name: &str, version: &str) -> CandidateRecord {
+        CandidateRecord {
             name: Identity::new(name).unwrap(),
             uid: Uid::new(name),
             version: ResourceVersion(self.revision),

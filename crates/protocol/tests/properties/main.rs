@@ -17,7 +17,7 @@ use elector_protocol::elector::{
     audit,
 };
 use elector_protocol::{
-    Candidate, Contender, Identity, Instant, LeaseRecord, LeaseSnapshot, ResourceVersion,
+    CandidateRecord, Contender, Identity, Instant, LeaseRecord, LeaseSnapshot, ResourceVersion,
     StrategyName, Timestamp, Uid, best_first,
 };
 use proptest::collection::vec;
@@ -195,7 +195,7 @@ impl Oracle {
     fn candidate(
         &mut self,
         now: Instant,
-        candidate: &Candidate,
+        candidate: &CandidateRecord,
         news: NewsSource,
         election: &Election,
     ) {
@@ -350,7 +350,7 @@ impl Oracle {
                     .duration()
                     .max(Some(settings.timing.max_lease_duration))
         );
-        let versions = |candidate: &Candidate| {
+        let versions = |candidate: &CandidateRecord| {
             let spec = candidate.spec.clone().ok()?;
             // Without a renewal time of its own it cannot be elected.
             candidate.renew?;
@@ -364,7 +364,7 @@ impl Oracle {
         };
         prop_assert!(!holder.marked);
         let holder = versions(holder).filter(|(emulation, _)| !emulation.is_zero());
-        let reason = |candidate: &&Candidate| {
+        let reason = |candidate: &&CandidateRecord| {
             let Some(own) = versions(candidate) else {
                 return false;
             };
@@ -414,7 +414,7 @@ proptest! {
         let record = LeaseRecord { holder: Some(names[0].clone()), ..record };
         let mut before = vec![Happening::Lease { uid: 0, record, news: NewsSource::List }];
         for (name, candidate) in names.into_iter().zip(list) {
-            let candidate = Candidate { name, marked: false, ..candidate };
+            let candidate = CandidateRecord { name, marked: false, ..candidate };
             before.push(Happening::Candidate { candidate, news: NewsSource::Watch });
         }
         before.extend(history);
@@ -435,7 +435,7 @@ proptest! {
     ) {
         let strategy = StrategyName::oldest_emulation_version();
         let ranking = strategy.strategy().unwrap();
-        let mut unique: BTreeMap<Identity, &Candidate> = BTreeMap::new();
+        let mut unique: BTreeMap<Identity, &CandidateRecord> = BTreeMap::new();
         for candidate in &list {
             unique.insert(candidate.name.clone(), candidate);
         }

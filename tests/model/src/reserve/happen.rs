@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use elector_protocol::elector::Actor;
-use elector_protocol::{Candidate, LeaseWrite, Occupancy, ResourceVersion, Timestamp, Uid};
+use elector_protocol::{CandidateRecord, LeaseWrite, Occupancy, ResourceVersion, Timestamp, Uid};
 
 use super::super::elector::Act;
 use super::super::moves::ElectorMove;
@@ -83,7 +83,7 @@ impl State {
             HolderMove::GiveUp => holder.give_up(),
             HolderMove::Answer => {
                 let object = self.store.objects[index].clone();
-                if let Some(Candidate {
+                if let Some(CandidateRecord {
                     uid, version, ping, ..
                 }) = object
                 {

@@ -1,6 +1,6 @@
 //! Everything that can happen next.
 
-use elector_protocol::{Candidate, LeaseWrite};
+use elector_protocol::{CandidateRecord, LeaseWrite};
 
 use super::super::moves::{ElectorMove, of_watcher};
 use super::super::search::Course;
@@ -138,7 +138,7 @@ fn of_one_holder(world: &World, state: &State, index: usize) -> Vec<HolderMove> 
     }
     moves.extend((0..holder.orphans.len()).map(HolderMove::LandOrphan));
     let object = state.store.objects[index].as_ref();
-    if run.asks && object.is_some_and(Candidate::is_asked) {
+    if run.asks && object.is_some_and(CandidateRecord::is_asked) {
         moves.push(HolderMove::Answer);
     }
     if holder.letter.is_some() || holder.since.is_some() {
