@@ -18,7 +18,6 @@ mod book;
 mod calm;
 mod clock;
 mod gate;
-mod history;
 mod kept;
 mod log;
 mod oracle;
@@ -32,6 +31,7 @@ mod shrink;
 mod spoil;
 mod stranger;
 mod tally;
+mod verification;
 mod witness;
 mod world;
 

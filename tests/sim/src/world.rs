@@ -8,13 +8,13 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::act::acts;
 use crate::book::Book;
-use crate::history;
 use crate::oracle;
 use crate::plan::{Name, Plan};
 use crate::process::{EPOCH, Kind, Process};
 use crate::random::Random;
 use crate::recorder;
 use crate::scene::{Scene, Violation};
+use crate::verification;
 use crate::witness::Moves;
 
 /// What became of a run.
@@ -152,7 +152,7 @@ impl World {
         let state = self.scene.state();
         let mut violations = state.violations.clone();
         violations.extend(oracle::judge(&state.book, &self.plan));
-        violations.extend(history::judge(&state.book, &self.plan));
+        violations.extend(verification::violations(&state.book, &self.plan));
         for violation in &violations {
             log.note("!", format_args!("{violation}"));
         }

@@ -1,7 +1,6 @@
-//! The recorded history before the judge that every other test uses: legal moves, tokens and terms, one life for one
-//! name.
+//! The recorded history before the checker of `elector verify`: legal moves, tokens and terms, one life for one name.
 //!
-//! It is shown what anybody could have recorded, and who the strangers are. Times that two processes wrote are never
+//! The checker gets what any client could have recorded, and the names of the strangers. Times that two processes wrote are never
 //! compared, since each clock is off by minutes here; the [`oracle`](crate::oracle) knows better when what happened.
 
 use std::sync::Arc;
@@ -18,8 +17,8 @@ use crate::scene::Violation;
 /// How much later than a commit an elector may have seen it, for all that can be told: it may have slept.
 const SIGHT: Duration = Duration::from_secs(3600);
 
-/// What the judge finds.
-pub(crate) fn judge(book: &Book, plan: &Plan) -> Vec<Violation> {
+/// The violations that the history checker finds.
+pub(crate) fn violations(book: &Book, plan: &Plan) -> Vec<Violation> {
     let mut roster = Roster::new(Limits {
         longest_lease: Duration::from_secs(plan.setup.longest()),
         clocks: None,
@@ -27,7 +26,7 @@ pub(crate) fn judge(book: &Book, plan: &Plan) -> Vec<Violation> {
         drift: 2.0,
         ..Limits::default()
     });
-    let mut history = History::default().with_traces(Traces::Told);
+    let mut recorded = History::default().with_traces(Traces::Told);
     for lease in 0..plan.setup.leases {
         let key = LeaseKey::new(NAMESPACE, lease_name(lease));
         let name = lease_name(lease);
@@ -41,7 +40,7 @@ pub(crate) fn judge(book: &Book, plan: &Plan) -> Vec<Violation> {
                 (None, Some(last)) => What::LeaseGone(name.clone(), Arc::new(last.clone())),
                 (None, None) => continue,
             };
-            history.record(time(revision.at), what);
+            recorded.record(time(revision.at), what);
         }
         for registered in &book.candidates {
             let object = &registered.object;
@@ -61,9 +60,9 @@ pub(crate) fn judge(book: &Book, plan: &Plan) -> Vec<Violation> {
         } else {
             What::Candidate(name, object)
         };
-        history.record(time(registered.at), what);
+        recorded.record(time(registered.at), what);
     }
-    let verdict = verify(&history, &roster);
+    let verdict = verify(&recorded, &roster);
     // Who is asked to make room for somebody who does not exist does so, and a term whose number a stranger wrote may
     // begin twice: those are the stranger's acts. That tokens grow the witness asks of every leader, without exception.
     let is_nonsense = |fault: &Fault| matches!(fault.what, plan::What::Spoil(_, Spoil::Nonsense));
@@ -74,7 +73,7 @@ pub(crate) fn judge(book: &Book, plan: &Plan) -> Vec<Violation> {
     let faults = faults.map(|fault| Violation {
         at: Duration::from_micros(u64::try_from(fault.at.as_micros() - EPOCH).unwrap_or(0)),
         rule: fault.invariant.id(),
-        text: format!("judged by its history: {fault}"),
+        text: format!("in the recorded history: {fault}"),
     });
     faults.collect()
 }
