@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::book::Role;
 use crate::clock::TRUE_RATE;
+use crate::history::Role;
 use crate::plan::{self, Name};
 use crate::process::{Kind, lease_name};
 use crate::world::World;
@@ -123,7 +123,7 @@ impl World {
         }
         let answers = {
             let state = self.scene.state();
-            let all = state.book.candidates.iter();
+            let all = state.history.candidates.iter();
             all.filter(|it| it.at > start).count()
         };
         // Each is asked once in a quarter of an hour, and answers; the four that were left lying about do not.
@@ -138,11 +138,13 @@ impl World {
     fn writes(&self, lease: &str, leader: &str, since: Duration) -> (u64, usize) {
         let state = self.scene.state();
         let (mut renewals, mut others) = (0, 0);
-        for revision in state.book.leases.get(lease).into_iter().flatten() {
+        for revision in state.history.leases.get(lease).into_iter().flatten() {
             if revision.at <= since {
                 continue;
             }
-            let attempt = revision.attempt.and_then(|it| state.book.attempts.get(it));
+            let attempt = revision
+                .attempt
+                .and_then(|it| state.history.attempts.get(it));
             match attempt.map(|it| &it.author) {
                 Some(author)
                     if author.name == leader && matches!(author.role, Role::Candidate { .. }) =>

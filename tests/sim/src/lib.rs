@@ -4,7 +4,7 @@
 //!   seed ──> Plan: who takes part, what goes wrong when
 //!              │
 //!              v
-//!   electors, candidates ── kube::Client ── Port ── API server in memory ──> Book: every revision, and its author
+//!   electors, candidates ── kube::Client ── Port ── API server in memory ──> LeaseHistory: every revision, and its author
 //!   (production code, each with a clock,      │            │ fault switches
 //!    a gate and a life of its own)            v            v
 //!        └── every guard, at every turn ──> Witness      Log ──> one hash for one seed
@@ -14,10 +14,10 @@
 //! so a plan always plays the same way, and a plan that fails can be cut down to the faults that matter.
 
 mod act;
-mod book;
 mod calm;
 mod clock;
 mod gate;
+mod history;
 mod kept;
 mod log;
 mod oracle;

@@ -1,4 +1,4 @@
-//! The trial of the whole book: was each write of ours a legal move of whoever made it, at a time that its own clock
+//! The trial of the whole history: was each write of ours a legal move of whoever made it, at a time that its own clock
 //! allowed?
 //!
 //! The recorded history alone cannot tell that here, since every process writes by a clock that is off. The simulation
@@ -10,8 +10,8 @@ use std::time::Duration;
 use elector_protocol::elector::{Actor, Violation, audit};
 use elector_protocol::{Identity, LeaseRecord, Occupancy, Uid};
 
-use crate::book::{Attempt, Book, Registered, Revision, Role};
 use crate::clock::TRUE_RATE;
+use crate::history::{CandidateRevision, LeaseHistory, LeaseRevision, Role, WriteAttempt};
 use crate::plan::{Plan, What};
 use crate::process::lease_name;
 use crate::scene;
@@ -20,7 +20,7 @@ use crate::spoil::SYSTEM;
 /// What is known of a Lease before a revision.
 struct Past {
     /// The revision before, `None` where there is no Lease.
-    before: Option<Revision>,
+    before: Option<LeaseRevision>,
     uid: Option<Uid>,
     /// Since when the record before has been there.
     since: Duration,
@@ -37,7 +37,7 @@ struct Past {
 
 /// The trial of one Lease.
 struct Trial<'a> {
-    book: &'a Book,
+    history: &'a LeaseHistory,
     plan: &'a Plan,
     /// `W_max`.
     longest: Duration,
@@ -48,10 +48,10 @@ struct Trial<'a> {
 type Finding = (&'static str, String);
 
 /// Everything that is wrong with the writes of a run.
-pub(crate) fn judge(book: &Book, plan: &Plan) -> Vec<scene::Violation> {
-    let registered = book.candidates.iter();
+pub(crate) fn judge(history: &LeaseHistory, plan: &Plan) -> Vec<scene::Violation> {
+    let registered = history.candidates.iter();
     let trial = Trial {
-        book,
+        history,
         plan,
         longest: Duration::from_secs(plan.setup.longest()),
         registered: registered
@@ -59,7 +59,7 @@ pub(crate) fn judge(book: &Book, plan: &Plan) -> Vec<scene::Violation> {
             .collect(),
     };
     let mut violations = trial.strays();
-    for (lease, revisions) in &book.leases {
+    for (lease, revisions) in &history.leases {
         let mut past = Past::nothing();
         for revision in revisions {
             if let Err((rule, text)) = trial.revision(&past, revision) {
@@ -69,7 +69,7 @@ pub(crate) fn judge(book: &Book, plan: &Plan) -> Vec<scene::Violation> {
                     text: format!("{lease} @{}: {text}", revision.version),
                 });
             }
-            let attempt = revision.attempt.and_then(|it| book.attempts.get(it));
+            let attempt = revision.attempt.and_then(|it| history.attempts.get(it));
             past.take(revision, attempt.is_none_or(|it| !it.author.is_ours()));
         }
     }
@@ -83,7 +83,7 @@ impl Trial<'_> {
     /// S11: a Lease that no candidate of the plan names is nobody's affair.
     fn strays(&self) -> Vec<scene::Violation> {
         let names: BTreeSet<String> = (0..self.plan.setup.leases).map(lease_name).collect();
-        let all = self.book.attempts.iter();
+        let all = self.history.attempts.iter();
         let strays = all.filter(|attempt| attempt.author.is_ours());
         strays
             .filter(|attempt| {
@@ -99,8 +99,10 @@ impl Trial<'_> {
             .collect()
     }
 
-    fn revision(&self, past: &Past, revision: &Revision) -> Result<(), Finding> {
-        let attempt = revision.attempt.and_then(|it| self.book.attempts.get(it));
+    fn revision(&self, past: &Past, revision: &LeaseRevision) -> Result<(), Finding> {
+        let attempt = revision
+            .attempt
+            .and_then(|it| self.history.attempts.get(it));
         let (Some(attempt), Some(after)) = (attempt, &revision.record) else {
             return Ok(()); // deleted, or a stranger's
         };
@@ -137,7 +139,7 @@ impl Trial<'_> {
         &self,
         past: &Past,
         before: &LeaseRecord,
-        attempt: &Attempt,
+        attempt: &WriteAttempt,
         rate: u64,
     ) -> Result<(), Finding> {
         let local = |from: Duration, to: Duration| {
@@ -170,13 +172,13 @@ impl Trial<'_> {
     }
 
     /// S7: the electee answered in the lifetime of the elector that granted.
-    fn answered(&self, after: &LeaseRecord, attempt: &Attempt) -> Result<(), Finding> {
+    fn answered(&self, after: &LeaseRecord, attempt: &WriteAttempt) -> Result<(), Finding> {
         let Some(electee) = &after.holder else {
             return Ok(());
         };
-        let mut last: Option<&Registered> = None;
+        let mut last: Option<&CandidateRevision> = None;
         let mut answered = false;
-        for registered in &self.book.candidates {
+        for registered in &self.history.candidates {
             if registered.object.metadata.name.as_deref() != Some(electee.as_str()) {
                 continue;
             }
@@ -238,7 +240,7 @@ impl Trial<'_> {
 
     /// What a candidate registered first as its emulation and binary version.
     fn version(&self, name: &Identity) -> Option<(&str, &str)> {
-        let mut all = self.book.candidates.iter();
+        let mut all = self.history.candidates.iter();
         let found = all.find(|it| it.object.metadata.name.as_deref() == Some(name.as_str()))?;
         let spec = &found.object.spec;
         Some((&spec.emulation_version, &spec.binary_version))
@@ -261,7 +263,7 @@ impl Past {
         }
     }
 
-    fn take(&mut self, revision: &Revision, foreign: bool) {
+    fn take(&mut self, revision: &LeaseRevision, foreign: bool) {
         self.foreign = foreign;
         let Some(lease) = &revision.lease else {
             self.before = None;
@@ -316,12 +318,12 @@ mod tests {
     use elector_protocol::{Instant, LeaseKey, Timestamp, Token};
 
     use super::*;
-    use crate::book::Author;
+    use crate::history::Author;
     use crate::plan::Reach;
 
     /// A lease of 15 s, held by one who registered and answered, and written in this order.
     struct Story {
-        book: Book,
+        history: LeaseHistory,
         lease: Lease,
         version: u64,
     }
@@ -330,7 +332,7 @@ mod tests {
         fn new() -> Self {
             let key = LeaseKey::new("default", "lease-0");
             Self {
-                book: Book::new(Duration::from_secs(15)),
+                history: LeaseHistory::new(Duration::from_secs(15)),
                 lease: Lease::named(&key),
                 version: 0,
             }
@@ -353,7 +355,7 @@ mod tests {
             self.lease = self.lease.with_record(record, Carrier::Annotations);
             self.lease.metadata.uid = Some("u".to_owned());
             self.lease.metadata.resource_version = Some(self.version.to_string());
-            self.book.attempts.push(Attempt {
+            self.history.attempts.push(WriteAttempt {
                 author,
                 at,
                 clock: Instant::from_epoch(at),
@@ -362,7 +364,7 @@ mod tests {
                 record: self.lease.record().ok(),
                 applied: false,
             });
-            self.book.wrote(at, self.lease.clone());
+            self.history.record_lease(at, self.lease.clone());
         }
 
         fn answer(&mut self, second: u64, name: &str) {
@@ -370,7 +372,7 @@ mod tests {
             object.metadata.name = Some(name.to_owned());
             object.spec.renew_time = at(second);
             let at = Duration::from_secs(second);
-            self.book.registered(at, object, false);
+            self.history.record_candidate(at, object, false);
         }
     }
 
@@ -410,7 +412,7 @@ mod tests {
         for candidate in &mut plan.setup.candidates {
             candidate.timing = (15, 10);
         }
-        let found = judge(&story.book, &plan);
+        let found = judge(&story.history, &plan);
         found.into_iter().map(|violation| violation.rule).collect()
     }
 

@@ -12,8 +12,8 @@ use kube::Client;
 use kube::client::Body;
 use tower::{Service, ServiceExt as _};
 
-use crate::book::{Attempt, Author, version};
 use crate::clock::SimClock;
+use crate::history::{Author, WriteAttempt, version};
 use crate::random::Random;
 use crate::scene::Scene;
 
@@ -94,7 +94,7 @@ impl Port {
         let base = version(value["metadata"]["resourceVersion"].as_str());
         if path.contains("/leases") {
             let lease = Lease::from_value(value);
-            self.scene.state().book.attempts.push(Attempt {
+            self.scene.state().history.attempts.push(WriteAttempt {
                 author: self.author.clone(),
                 at: self.scene.log().now(),
                 clock,

@@ -11,9 +11,9 @@ use elector_runtime::{Cluster, DiscoveryError};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::book::{Author, Role};
 use crate::clock::SimClock;
 use crate::gate::Gate;
+use crate::history::{Author, Role};
 use crate::plan::{self, Name, Site};
 use crate::port::Port;
 use crate::random::Random;

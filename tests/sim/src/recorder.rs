@@ -23,9 +23,9 @@ pub(crate) async fn record(server: ApiServer, api: CandidateApi, scene: Scene) {
         let now = scene.log().now();
         let mut state = scene.state();
         if happened == Happened::Deleted {
-            state.book.deleted(now, &lease);
+            state.history.record_deletion(now, &lease);
         } else {
-            state.book.wrote(now, lease.clone());
+            state.history.record_lease(now, lease.clone());
         }
         drop(state);
         tell_lease(&scene, happened, &lease);
@@ -46,7 +46,10 @@ pub(crate) async fn record(server: ApiServer, api: CandidateApi, scene: Scene) {
             ),
         );
         let deleted = happened == Happened::Deleted;
-        scene.state().book.registered(now, candidate, deleted);
+        scene
+            .state()
+            .history
+            .record_candidate(now, candidate, deleted);
     });
     tokio::join!(biased; leases, candidates);
 }
@@ -95,8 +98,8 @@ fn tell_lease(scene: &Scene, happened: Happened, lease: &Lease) {
     };
     let author = {
         let state = scene.state();
-        let revision = state.book.current(&lease.key().name);
-        let attempt = revision.and_then(|revision| state.book.attempts.get(revision.attempt?));
+        let revision = state.history.current(&lease.key().name);
+        let attempt = revision.and_then(|revision| state.history.attempts.get(revision.attempt?));
         attempt.map_or("somebody", |it| &it.author.name).to_owned()
     };
     let annotations = lease.metadata.annotations.as_ref();

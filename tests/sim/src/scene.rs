@@ -1,10 +1,10 @@
-//! What all parts of a run share: the log, the book of Lease revisions and who wrote them, and the witness.
+//! What all parts of a run share: the log, the history of Lease revisions and who wrote them, and the witness.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::book::Book;
+use crate::history::LeaseHistory;
 use crate::log::Log;
 use crate::witness::Witness;
 
@@ -19,7 +19,7 @@ struct Inner {
 
 /// What is known of the run. It is only ever locked for a moment, by one thread.
 pub(crate) struct State {
-    pub(crate) book: Book,
+    pub(crate) history: LeaseHistory,
     pub(crate) witness: Witness,
     /// What was wrong, in the order of time.
     pub(crate) violations: Vec<Violation>,
@@ -52,11 +52,11 @@ const MOST_TURNS: u32 = 100_000;
 
 impl Scene {
     /// A scene that begins now.
-    pub(crate) fn start(keep_log: bool, book: Book) -> Self {
+    pub(crate) fn start(keep_log: bool, history: LeaseHistory) -> Self {
         Self(Arc::new(Inner {
             log: Log::start(keep_log),
             state: Mutex::new(State {
-                book,
+                history,
                 witness: Witness::default(),
                 violations: Vec::new(),
                 turns: 0,
@@ -96,7 +96,7 @@ impl Scene {
         let found = {
             let mut state = self.state();
             let State {
-                book,
+                history,
                 witness,
                 turns,
                 turned,
@@ -105,7 +105,7 @@ impl Scene {
             *turns = if *turned == now { *turns + 1 } else { 0 };
             *turned = now;
             assert!(*turns < MOST_TURNS, "time no longer passes");
-            witness.check(now, book)
+            witness.check(now, history)
         };
         for (rule, text) in found {
             self.violated(rule, text);

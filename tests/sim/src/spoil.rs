@@ -8,8 +8,8 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::json;
 
-use crate::book::{Author, Role};
 use crate::clock::{SimClock, TRUE_RATE};
+use crate::history::{Author, Role};
 use crate::plan::{Spoil, SpoilCandidate, Who};
 use crate::port::Port;
 use crate::process::{EPOCH, NAMESPACE, lease_name};
@@ -67,7 +67,7 @@ impl World {
             });
             return;
         }
-        let client = self.hand();
+        let client = self.kubectl();
         let leases = Api::<Lease>::default_namespaced_with(client, &());
         let Ok(Some(mut object)) = leases.get_opt(&name).await else {
             return;
@@ -125,7 +125,7 @@ impl World {
             return;
         }
         let api = self.candidate_api();
-        let candidates = Api::<LeaseCandidate>::default_namespaced_with(self.hand(), &api);
+        let candidates = Api::<LeaseCandidate>::default_namespaced_with(self.kubectl(), &api);
         let Ok(Some(mut object)) = candidates.get_opt(&name).await else {
             return;
         };
@@ -152,7 +152,7 @@ impl World {
     /// Leaves objects beside the leases that nobody can use, for the whole run: they must not stop the others (L8).
     pub(crate) async fn litter(&mut self) {
         let api = self.candidate_api();
-        let client = self.hand();
+        let client = self.kubectl();
         let candidates = Api::<LeaseCandidate>::default_namespaced_with(client.clone(), &api);
         for (name, lease, renewed) in [
             ("litter-name", "Not A Name!", Some(EPOCH)),
@@ -171,7 +171,7 @@ impl World {
             let object = object.wishing_for("OldestEmulationVersion");
             if let Err(error) = candidates.create(&PostParams::default(), &object).await {
                 let log = self.scene.log();
-                log.note("hand", format_args!("{name} was refused: {error}"));
+                log.note("kubectl", format_args!("{name} was refused: {error}"));
             }
         }
         let system = Api::<LeaseCandidate>::namespaced_with(client.clone(), "kube-system", &api);
@@ -183,9 +183,10 @@ impl World {
             object.spec.emulation_version = "0.0.1".to_owned();
             object.spec.renew_time = Timestamp::from_micros(EPOCH);
             if let Err(error) = system.create(&PostParams::default(), &object).await {
-                self.scene
-                    .log()
-                    .note("hand", format_args!("litter-system was refused: {error}"));
+                self.scene.log().note(
+                    "kubectl",
+                    format_args!("litter-system was refused: {error}"),
+                );
             }
         }
         self.server
@@ -198,7 +199,7 @@ impl World {
         foreign.spec.lease_duration_seconds = Some(15);
         if let Err(error) = leases.create(&PostParams::default(), &foreign).await {
             let log = self.scene.log();
-            log.note("hand", format_args!("{FOREIGN} was refused: {error}"));
+            log.note("kubectl", format_args!("{FOREIGN} was refused: {error}"));
         }
     }
 
@@ -208,9 +209,9 @@ impl World {
             let name = lease_name(lease);
             let duration = {
                 let state = self.scene.state();
-                let current = state.book.current(&name);
+                let current = state.history.current(&name);
                 let unreadable = current.is_some_and(|revision| revision.record.is_none());
-                let revisions = state.book.leases.get(&name).into_iter().flatten().rev();
+                let revisions = state.history.leases.get(&name).into_iter().flatten().rev();
                 let mut records = revisions.filter_map(|revision| revision.record.as_ref());
                 let before = records.find_map(|record| record.duration_seconds);
                 unreadable.then_some(before.unwrap_or(15))
@@ -223,8 +224,8 @@ impl World {
         }
     }
 
-    fn hand(&self) -> Client {
-        self.visitor("hand", Role::Hand, TRUE_RATE).client()
+    fn kubectl(&self) -> Client {
+        self.visitor("kubectl", Role::Kubectl, TRUE_RATE).client()
     }
 }
 

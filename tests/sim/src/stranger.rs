@@ -10,8 +10,8 @@ use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
 use tokio::time::{Instant, sleep};
 
-use crate::book::Role;
 use crate::clock::SimClock;
+use crate::history::Role;
 use crate::process::{NAMESPACE, lease_name};
 use crate::random::Random;
 use crate::world::World;

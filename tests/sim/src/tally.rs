@@ -14,7 +14,7 @@ pub struct Tally {
     failed: u64,
     lasted: Duration,
     elections: u64,
-    excused: u64,
+    exempt: u64,
     faults: [u64; KINDS.len()],
     hand_overs: Vec<Duration>,
     fail_overs: Vec<Duration>,
@@ -33,7 +33,7 @@ impl Tally {
         self.lasted += report.lasted;
         let moves = &report.moves;
         self.elections += moves.elections;
-        self.excused += moves.excused;
+        self.exempt += moves.exempt;
         for fault in &plan.faults {
             if let Some(count) = self.faults.get_mut(fault.what.kind()) {
                 *count += 1;
@@ -83,7 +83,7 @@ impl Tally {
             spread(&self.recoveries),
         );
         row("best leader after that", spread(&self.best));
-        row("two believers, excused (S1)", self.excused.to_string());
+        row("two believers, exempt (S1)", self.exempt.to_string());
         let count: u64 = self.faults.iter().sum();
         row("faults drawn", count.to_string());
         for (kind, count) in KINDS.iter().zip(self.faults) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
 use elector_verify::{History, Invariant, Limits, Maker, Roster, Traces, What, verify};
 
-use crate::book::Book;
+use crate::history::LeaseHistory;
 use crate::plan::{self, Fault, Plan, Spoil};
 use crate::process::{EPOCH, NAMESPACE, lease_name};
 use crate::scene::Violation;
@@ -18,7 +18,7 @@ use crate::scene::Violation;
 const SIGHT: Duration = Duration::from_secs(3600);
 
 /// The violations that the history checker finds.
-pub(crate) fn violations(book: &Book, plan: &Plan) -> Vec<Violation> {
+pub(crate) fn violations(history: &LeaseHistory, plan: &Plan) -> Vec<Violation> {
     let mut roster = Roster::new(Limits {
         longest_lease: Duration::from_secs(plan.setup.longest()),
         clocks: None,
@@ -30,8 +30,8 @@ pub(crate) fn violations(book: &Book, plan: &Plan) -> Vec<Violation> {
     for lease in 0..plan.setup.leases {
         let key = LeaseKey::new(NAMESPACE, lease_name(lease));
         let name = lease_name(lease);
-        for revision in book.leases.get(&name).into_iter().flatten() {
-            let attempt = revision.attempt.and_then(|it| book.attempts.get(it));
+        for revision in history.leases.get(&name).into_iter().flatten() {
+            let attempt = revision.attempt.and_then(|it| history.attempts.get(it));
             if attempt.is_none_or(|it| !it.author.is_ours()) {
                 roster.foreign(ResourceVersion(revision.version));
             }
@@ -42,7 +42,7 @@ pub(crate) fn violations(book: &Book, plan: &Plan) -> Vec<Violation> {
             };
             recorded.record(time(revision.at), what);
         }
-        for registered in &book.candidates {
+        for registered in &history.candidates {
             let object = &registered.object;
             if *object.spec.lease_name == *name
                 && let Some(name) = &object.metadata.name
@@ -51,7 +51,7 @@ pub(crate) fn violations(book: &Book, plan: &Plan) -> Vec<Violation> {
             }
         }
     }
-    for registered in &book.candidates {
+    for registered in &history.candidates {
         let object = &registered.object;
         let name = object.metadata.name.clone().unwrap_or_default();
         let object = Arc::new(object.clone());

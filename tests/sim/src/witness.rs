@@ -9,7 +9,7 @@ use std::time::Duration;
 use elector_candidate::{Event, Leadership, TermEnd};
 use elector_protocol::{Identity, Instant, Token};
 
-use crate::book::Book;
+use crate::history::LeaseHistory;
 
 /// The guard of a term that has begun.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub struct Moves {
     /// From the end of all faults until the best one leads, lease by lease.
     pub best: Vec<Duration>,
     /// Overlaps that S1 excuses.
-    pub excused: u64,
+    pub exempt: u64,
 }
 
 // === impl Witness ===
@@ -136,7 +136,11 @@ impl Witness {
     }
 
     /// S1 and S2, now.
-    pub(crate) fn check(&mut self, now: Duration, book: &Book) -> Vec<(&'static str, String)> {
+    pub(crate) fn check(
+        &mut self,
+        now: Duration,
+        history: &LeaseHistory,
+    ) -> Vec<(&'static str, String)> {
         let mut found = Vec::new();
         // A guard without a deadline never gets another.
         self.guards
@@ -147,7 +151,7 @@ impl Witness {
                 continue;
             }
             guard.deadline = deadline;
-            let proven = book.proven(&guard.name, guard.life);
+            let proven = history.proven(&guard.name, guard.life);
             let limit = proven.map(|sent| sent.after(guard.limit));
             if deadline > limit {
                 found.push((
@@ -179,9 +183,9 @@ impl Witness {
                     )
                 };
                 let pair = (label(one), label(other));
-                if let Some(_why) = book.excuse(&lease.name, now) {
+                if let Some(_why) = history.exemption(&lease.name, now) {
                     if self.told.insert(pair) {
-                        self.moves.excused += 1;
+                        self.moves.exempt += 1;
                     }
                 } else if self.told.insert(pair.clone()) {
                     let text = format!("{} and {} both believe in {}", pair.0, pair.1, lease.name);

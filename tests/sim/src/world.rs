@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::act::acts;
-use crate::book::Book;
+use crate::history::LeaseHistory;
 use crate::oracle;
 use crate::plan::{Name, Plan};
 use crate::process::{EPOCH, Kind, Process};
@@ -67,7 +67,7 @@ pub fn play(plan: &Plan, keep_trace: bool) -> Report {
 impl World {
     fn new(plan: &Plan, keep_trace: bool) -> Self {
         let longest = Duration::from_secs(plan.setup.longest());
-        let scene = Scene::start(keep_trace, Book::new(longest));
+        let scene = Scene::start(keep_trace, LeaseHistory::new(longest));
         let epoch = k8s_openapi::jiff::Timestamp::from_microsecond(EPOCH)
             .expect("2026 is a year of the common era");
         let server = ApiServer::new(Config {
@@ -151,8 +151,8 @@ impl World {
         let log = self.scene.log();
         let state = self.scene.state();
         let mut violations = state.violations.clone();
-        violations.extend(oracle::judge(&state.book, &self.plan));
-        violations.extend(verification::violations(&state.book, &self.plan));
+        violations.extend(oracle::judge(&state.history, &self.plan));
+        violations.extend(verification::violations(&state.history, &self.plan));
         for violation in &violations {
             log.note("!", format_args!("{violation}"));
         }

@@ -18,7 +18,7 @@ pub(crate) enum Role {
     /// An elector as it is built into Kubernetes.
     Builtin,
     /// Somebody with kubectl.
-    Hand,
+    Kubectl,
 }
 
 /// Somebody who sends requests, in one life.
@@ -35,7 +35,7 @@ pub(crate) struct Author {
 
 /// A write of a Lease as it was sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Attempt {
+pub(crate) struct WriteAttempt {
     pub(crate) author: Author,
     pub(crate) at: Duration,
     /// The author's holder clock at that moment.
@@ -49,7 +49,7 @@ pub(crate) struct Attempt {
 
 /// A revision of a Lease, or its end.
 #[derive(Clone, Debug)]
-pub(crate) struct Revision {
+pub(crate) struct LeaseRevision {
     pub(crate) at: Duration,
     pub(crate) version: u64,
     /// `None` where it was deleted.
@@ -64,7 +64,7 @@ pub(crate) struct Revision {
 
 /// A revision of a LeaseCandidate, or its end.
 #[derive(Clone, Debug)]
-pub(crate) struct Registered {
+pub(crate) struct CandidateRevision {
     pub(crate) at: Duration,
     pub(crate) object: LeaseCandidate,
     pub(crate) deleted: bool,
@@ -72,13 +72,13 @@ pub(crate) struct Registered {
 
 /// All that happened to Leases.
 #[derive(Debug, Default)]
-pub(crate) struct Book {
-    pub(crate) attempts: Vec<Attempt>,
-    pub(crate) leases: BTreeMap<String, Vec<Revision>>,
-    pub(crate) candidates: Vec<Registered>,
-    /// For how long S1 is excused after an act that the rules do not bind.
-    excuse: Duration,
-    excused: BTreeMap<String, (Duration, String)>,
+pub(crate) struct LeaseHistory {
+    pub(crate) attempts: Vec<WriteAttempt>,
+    pub(crate) leases: BTreeMap<String, Vec<LeaseRevision>>,
+    pub(crate) candidates: Vec<CandidateRevision>,
+    /// For how long S1 is exempt after an act that the rules do not bind.
+    exemption: Duration,
+    exempt: BTreeMap<String, (Duration, String)>,
 }
 
 // === impl Author ===
@@ -90,25 +90,25 @@ impl Author {
     }
 }
 
-// === impl Book ===
+// === impl LeaseHistory ===
 
-impl Book {
-    /// An empty book. An act of a stranger excuses for so long.
-    pub(crate) fn new(excuse: Duration) -> Self {
+impl LeaseHistory {
+    /// An empty history. An act of a stranger excuses for so long.
+    pub(crate) fn new(exemption: Duration) -> Self {
         Self {
-            excuse,
+            exemption,
             ..Self::default()
         }
     }
 
     /// The newest revision of a Lease that exists.
-    pub(crate) fn current(&self, lease: &str) -> Option<&Revision> {
+    pub(crate) fn current(&self, lease: &str) -> Option<&LeaseRevision> {
         let newest = self.leases.get(lease)?.last()?;
         newest.lease.is_some().then_some(newest)
     }
 
     /// A Lease was written, by whoever sent just this.
-    pub(crate) fn wrote(&mut self, at: Duration, lease: Lease) {
+    pub(crate) fn record_lease(&mut self, at: Duration, lease: Lease) {
         let name = lease.key().name.to_string();
         let version = version(lease.metadata.resource_version.as_deref());
         let record = lease.record().ok();
@@ -127,12 +127,12 @@ impl Book {
         });
         if let Some(attempt) = attempt.and_then(|index| self.attempts.get_mut(index)) {
             attempt.applied = true;
-            if let Some(why) = excuse(&attempt.author.role, previous.as_ref(), record.as_ref()) {
+            if let Some(why) = exemption(&attempt.author.role, previous.as_ref(), record.as_ref()) {
                 let why = format!("{why} by {}", attempt.author.name);
-                self.excused.insert(name.clone(), (at, why));
+                self.exempt.insert(name.clone(), (at, why));
             }
         }
-        self.leases.entry(name).or_default().push(Revision {
+        self.leases.entry(name).or_default().push(LeaseRevision {
             at,
             version,
             record,
@@ -143,10 +143,10 @@ impl Book {
     }
 
     /// A Lease was deleted.
-    pub(crate) fn deleted(&mut self, at: Duration, lease: &Lease) {
+    pub(crate) fn record_deletion(&mut self, at: Duration, lease: &Lease) {
         let name = lease.key().name.to_string();
         let version = version(lease.metadata.resource_version.as_deref());
-        self.leases.entry(name).or_default().push(Revision {
+        self.leases.entry(name).or_default().push(LeaseRevision {
             at,
             version,
             lease: None,
@@ -157,8 +157,8 @@ impl Book {
     }
 
     /// A LeaseCandidate was written or deleted.
-    pub(crate) fn registered(&mut self, at: Duration, object: LeaseCandidate, deleted: bool) {
-        self.candidates.push(Registered {
+    pub(crate) fn record_candidate(&mut self, at: Duration, object: LeaseCandidate, deleted: bool) {
+        self.candidates.push(CandidateRevision {
             at,
             object,
             deleted,
@@ -166,9 +166,9 @@ impl Book {
     }
 
     /// The act of a stranger that excuses two believers now.
-    pub(crate) fn excuse(&self, lease: &str, now: Duration) -> Option<&str> {
-        let (at, why) = self.excused.get(lease)?;
-        (now <= *at + self.excuse).then_some(why)
+    pub(crate) fn exemption(&self, lease: &str, now: Duration) -> Option<&str> {
+        let (at, why) = self.exempt.get(lease)?;
+        (now <= *at + self.exemption).then_some(why)
     }
 
     /// The latest reading of a candidate's clock at which it sent a write that was applied.
@@ -183,7 +183,7 @@ impl Book {
 
 /// What S1 excuses: a write of somebody else that names a holder or shortens a duration, or any act of an elector
 /// that grants by the time of day.
-fn excuse(
+fn exemption(
     role: &Role,
     before: Option<&LeaseRecord>,
     after: Option<&LeaseRecord>,
@@ -191,7 +191,7 @@ fn excuse(
     match role {
         Role::Elector { .. } | Role::Candidate { .. } => None,
         Role::Builtin => Some("an act"),
-        Role::Plain | Role::Hand => {
+        Role::Plain | Role::Kubectl => {
             let after = after?;
             let holder = |record: &LeaseRecord| record.holder.clone();
             let shorter = before.and_then(LeaseRecord::duration) > after.duration()
