@@ -374,12 +374,12 @@ fn hidden_term() -> Plan {
     plan(76, setup, faults, 219_137)
 }
 
-fn plan(seed: u64, setup: Setup, faults: Vec<Fault>, calm: u64) -> Plan {
+fn plan(seed: u64, setup: Setup, faults: Vec<Fault>, faults_end: u64) -> Plan {
     Plan {
         seed,
         setup,
         faults,
-        calm: millis(calm),
+        faults_end: millis(faults_end),
     }
 }
 

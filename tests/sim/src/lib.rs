@@ -14,7 +14,6 @@
 //! so a plan always plays the same way, and a plan that fails can be cut down to the faults that matter.
 
 mod act;
-mod calm;
 mod clock;
 mod gate;
 mod history;
@@ -26,6 +25,7 @@ mod port;
 mod process;
 mod random;
 mod recorder;
+mod recovery;
 mod scene;
 mod shrink;
 mod spoil;

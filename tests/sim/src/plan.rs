@@ -16,8 +16,8 @@ pub struct Plan {
     pub setup: Setup,
     /// What goes wrong, in the order of time.
     pub faults: Vec<Fault>,
-    /// When everything is mended.
-    pub calm: Duration,
+    /// When every fault is over.
+    pub faults_end: Duration,
 }
 
 /// Who takes part.
@@ -286,12 +286,12 @@ impl fmt::Display for Plan {
         let setup = &self.setup;
         writeln!(
             f,
-            "seed {}: {} lease(s), gate {}, candidates {}, calm at {:?}",
+            "seed {}: {} lease(s), gate {}, candidates {}, all faults over at {:?}",
             self.seed,
             setup.leases,
             if setup.gate { "on" } else { "off" },
             if setup.custom { "custom" } else { "native" },
-            self.calm
+            self.faults_end
         )?;
         for (index, site) in setup.electors.iter().enumerate() {
             writeln!(f, "  elector {index}: {site}")?;

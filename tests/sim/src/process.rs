@@ -104,8 +104,8 @@ impl Process {
         });
     }
 
-    /// Mends everything that is wrong with it.
-    pub(crate) fn mend(&self) {
+    /// Ends every fault of it.
+    pub(crate) fn repair(&self) {
         self.switches.clear();
         self.slow(0);
         self.gate.open();

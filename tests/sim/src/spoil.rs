@@ -204,7 +204,7 @@ impl World {
     }
 
     /// Repairs what cannot be read, as somebody will at last.
-    pub(crate) fn repair(&self) {
+    pub(crate) fn repair_leases(&self) {
         for lease in 0..self.plan.setup.leases {
             let name = lease_name(lease);
             let duration = {

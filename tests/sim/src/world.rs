@@ -126,23 +126,23 @@ impl World {
             sleep_until(self.start + at).await;
             self.perform(act).await;
         }
-        sleep_until(self.start + self.plan.calm).await;
-        self.mend().await;
-        self.calm().await;
+        sleep_until(self.start + self.plan.faults_end).await;
+        self.end_faults().await;
+        self.check_recovery().await;
         recorder.abort();
         self.report()
     }
 
-    /// Ends everything that is wrong.
-    async fn mend(&mut self) {
-        self.scene.log().note("plan", "everything is mended");
+    /// Ends every fault.
+    async fn end_faults(&mut self) {
+        self.scene.log().note("plan", "every fault is over");
         self.strangers.shutdown().await;
         for mut guest in std::mem::take(&mut self.guests) {
             guest.crash().await;
         }
-        self.repair();
+        self.repair_leases();
         for process in &mut self.processes {
-            process.mend();
+            process.repair();
             process.revive(Name::New).await;
         }
     }

@@ -48,12 +48,12 @@ impl Plan {
         }
         faults.sort_by_key(|fault| fault.at);
         let last = faults.iter().map(|fault| fault.at + fault.what.lasts());
-        let calm = last.max().unwrap_or_default().max(horizon);
+        let faults_end = last.max().unwrap_or_default().max(horizon);
         Self {
             seed,
             setup,
             faults,
-            calm,
+            faults_end,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::process::{Kind, lease_name};
 use crate::world::World;
 
 /// How often it is looked whether something has come about.
-const GLANCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The longest accept window: a grant to somebody who died just then lasts so long (R5).
 const LONGEST_GRANT: Duration = Duration::from_secs(60);
@@ -21,7 +21,7 @@ const LONGEST_GRANT: Duration = Duration::from_secs(60);
 const BEST_LEADS: Duration = Duration::from_secs(15 * 60 + 120);
 
 /// How long nothing is to happen.
-const QUIET: Duration = Duration::from_secs(40);
+const QUIET_PERIOD: Duration = Duration::from_secs(40);
 
 /// What elections take besides waiting: requests, questions, retries.
 const SLACK: Duration = Duration::from_secs(12);
@@ -30,13 +30,13 @@ const SLACK: Duration = Duration::from_secs(12);
 
 impl World {
     /// Checks what must come about once nothing goes wrong any more (L1, L4, L5, L6).
-    pub(crate) async fn calm(&mut self) {
+    pub(crate) async fn check_recovery(&mut self) {
         for lease in 0..self.plan.setup.leases {
-            self.somebody_leads(lease).await;
+            self.check_leader(lease).await;
         }
         let since = self.scene.log().now();
         for lease in 0..self.plan.setup.leases {
-            if let Some(took) = self.the_best_leads(lease, since).await {
+            if let Some(took) = self.check_best_leader(lease, since).await {
                 self.scene.state().witness.moves.best.push(took);
             }
         }
@@ -45,24 +45,24 @@ impl World {
         sleep(self.slowest_holder()).await;
         let since = self.scene.log().now();
         for lease in 0..self.plan.setup.leases {
-            self.the_best_leads(lease, since).await;
+            self.check_best_leader(lease, since).await;
         }
         if !self.scene.state().violations.is_empty() {
             return;
         }
         // The last hand-over may have left an answer under way.
         sleep(Duration::from_secs(10)).await;
-        self.nothing_happens().await;
-        self.a_leader_leaves(0).await;
-        self.a_leader_dies(self.plan.setup.leases - 1).await;
+        self.check_quiet().await;
+        self.check_leader_shutdown(0).await;
+        self.check_leader_crash(self.plan.setup.leases - 1).await;
     }
 
     /// L1, from an arbitrary state.
-    async fn somebody_leads(&self, lease: usize) {
+    async fn check_leader(&self, lease: usize) {
         let longest = Duration::from_secs(self.plan.setup.longest());
         let limit = self.slowest_elector(longest + LONGEST_GRANT) + SLACK;
         let name = lease_name(lease);
-        match self.leader(&name, None, limit).await {
+        match self.wait_for_leader(&name, None, limit).await {
             Some(took) => self.scene.state().witness.moves.recoveries.push(took),
             None => self.scene.violated(
                 "L1",
@@ -72,7 +72,7 @@ impl World {
     }
 
     /// L4: nobody of a worse rank leads for long. How long it took, if it came about.
-    async fn the_best_leads(&mut self, lease: usize, since: Duration) -> Option<Duration> {
+    async fn check_best_leader(&mut self, lease: usize, since: Duration) -> Option<Duration> {
         let name = lease_name(lease);
         let candidates = self.candidates(lease);
         let best = candidates.iter().map(|(_, it)| it.version).min();
@@ -93,15 +93,15 @@ impl World {
                 return None;
             }
             // Who was told to end while it was paused may end only now.
-            self.start_all().await;
-            sleep(GLANCE).await;
+            self.restart_all().await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
     /// L5: only holders write, once in their renew interval.
-    async fn nothing_happens(&self) {
+    async fn check_quiet(&self) {
         let start = self.scene.log().now();
-        sleep(QUIET).await;
+        sleep(QUIET_PERIOD).await;
         for lease in 0..self.plan.setup.leases {
             let name = lease_name(lease);
             let Some(leader) = self.leader_name(&name) else {
@@ -113,10 +113,10 @@ impl World {
                 .candidates(lease)
                 .iter()
                 .find(|(name, _)| *name == leader)
-                .map_or(0, |(_, it)| renewals_in(QUIET, it));
+                .map_or(0, |(_, it)| renewals_in(QUIET_PERIOD, it));
             if others > 0 || renewals > most || renewals + 3 < most {
                 let text = format!(
-                    "{leader} wrote {renewals} times to {name} in {QUIET:?}, where {most} do, and others {others} times"
+                    "{leader} wrote {renewals} times to {name} in {QUIET_PERIOD:?}, where {most} do, and others {others} times"
                 );
                 self.scene.violated("L5", text);
             }
@@ -129,7 +129,7 @@ impl World {
         // Each is asked once in a quarter of an hour, and answers; the four that were left lying about do not.
         let most = 2 * self.plan.setup.candidates.len() + 4;
         if answers > most {
-            let text = format!("{answers} writes of candidates in {QUIET:?}");
+            let text = format!("{answers} writes of candidates in {QUIET_PERIOD:?}");
             self.scene.violated("L5", text);
         }
     }
@@ -158,7 +158,7 @@ impl World {
     }
 
     /// L6: a leader that is told to end hands over.
-    async fn a_leader_leaves(&mut self, lease: usize) {
+    async fn check_leader_shutdown(&mut self, lease: usize) {
         let name = lease_name(lease);
         let Some(leader) = self.leader_name(&name) else {
             return self.scene.violated("L6", format!("nobody leads {name}"));
@@ -177,7 +177,7 @@ impl World {
         // It stops, asks, releases; somebody is asked, granted, and accepts. Each is a request and its news. What dead
         // candidates left behind is asked first: the best, the next two, then all, for 2 s each (R15).
         let limit = stop + self.hops(12) + self.slowest_elector(Duration::from_secs(7));
-        match self.leader(&name, Some(&leader), limit).await {
+        match self.wait_for_leader(&name, Some(&leader), limit).await {
             Some(took) => self
                 .scene
                 .log()
@@ -189,15 +189,15 @@ impl World {
         }
         // Its last answers may still be under way.
         sleep(limit).await;
-        self.start_all().await;
+        self.restart_all().await;
         sleep(self.hops(12) + Duration::from_secs(2)).await;
     }
 
     /// L1 as it is written: W · κ after the last renewal.
-    async fn a_leader_dies(&mut self, lease: usize) {
+    async fn check_leader_crash(&mut self, lease: usize) {
         let name = lease_name(lease);
         let settled = self.slowest_elector(LONGEST_GRANT);
-        if self.leader(&name, None, settled).await.is_none() {
+        if self.wait_for_leader(&name, None, settled).await.is_none() {
             return self.scene.violated("L1", format!("nobody leads {name}"));
         }
         let Some(leader) = self.leader_name(&name) else {
@@ -212,14 +212,23 @@ impl World {
         process.crash().await;
         let duration = Duration::from_secs(candidate.timing.0);
         let limit = self.slowest_elector(duration) + self.hops(6) + Duration::from_secs(3);
-        if self.leader(&name, Some(&leader), limit).await.is_none() {
+        if self
+            .wait_for_leader(&name, Some(&leader), limit)
+            .await
+            .is_none()
+        {
             let text = format!("nobody leads {name} {limit:?} after {leader} died");
             self.scene.violated("L1", text);
         }
     }
 
     /// Waits until somebody leads who is not `than`. How long that took.
-    async fn leader(&self, lease: &str, than: Option<&str>, limit: Duration) -> Option<Duration> {
+    async fn wait_for_leader(
+        &self,
+        lease: &str,
+        than: Option<&str>,
+        limit: Duration,
+    ) -> Option<Duration> {
         let start = self.scene.log().now();
         loop {
             let took = self.scene.log().now().saturating_sub(start);
@@ -232,7 +241,7 @@ impl World {
             if took > limit {
                 return None;
             }
-            sleep(GLANCE).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -242,7 +251,7 @@ impl World {
         Some(leader.to_owned())
     }
 
-    async fn start_all(&mut self) {
+    async fn restart_all(&mut self) {
         for process in &mut self.processes {
             process.revive(Name::New).await;
         }
