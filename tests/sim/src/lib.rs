@@ -17,7 +17,6 @@ mod act;
 mod clock;
 mod gate;
 mod history;
-mod kept;
 mod log;
 mod oracle;
 mod plan;
@@ -26,6 +25,7 @@ mod process;
 mod random;
 mod recorder;
 mod recovery;
+mod regressions;
 mod scene;
 mod shrink;
 mod spoil;
@@ -36,12 +36,12 @@ mod witness;
 mod world;
 
 pub use clock::{SimClock, TRUE_RATE};
-pub use kept::kept;
 pub use plan::{
     Applied, Candidate, Ending, Fault, KINDS, Name, Plan, Reach, Requests, Setup, Site, Spoil,
     SpoilCandidate, What, Who,
 };
 pub use random::Random;
+pub use regressions::regressions;
 pub use scene::Violation;
 pub use shrink::shrink;
 pub use tally::Tally;

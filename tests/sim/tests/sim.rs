@@ -1,6 +1,6 @@
 //! The simulation: each seed is one run of electors and candidates, in virtual time, through what goes wrong in it.
 //!
-//! Without arguments, as `cargo test` runs it: the kept plans, 200 seeds, six of them again in another process, and
+//! Without arguments, as `cargo test` runs it: the regressions, 200 seeds, six of them again in another process, and
 //! worlds beyond the bound, in which two must be found to lead at once.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use elector_sim::{Plan, Reach, Report, Tally, kept, play, shrink};
+use elector_sim::{Plan, Reach, Report, Tally, play, regressions, shrink};
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +86,11 @@ fn everything(wish: &Wish) -> bool {
     let (mut passed, mut failed) = (tally.seeds() - tally.failed(), tally.failed());
     if wish.all {
         let mut wrong = vec![repeats(), bound()];
-        wrong.extend(kept().into_iter().map(|(name, plan)| again(name, &plan)));
+        wrong.extend(
+            regressions()
+                .into_iter()
+                .map(|(name, plan)| regression(name, &plan)),
+        );
         for wrong in wrong {
             passed += u64::from(wrong.is_none());
             failed += u64::from(wrong.is_some());
@@ -199,10 +203,10 @@ fn repeats() -> Option<String> {
 }
 
 /// A plan that once failed does not any more.
-fn again(name: &str, plan: &Plan) -> Option<String> {
+fn regression(name: &str, plan: &Plan) -> Option<String> {
     let report = play(plan, false);
     let violation = report.violations.first()?;
-    Some(format!("again: {name}: {violation}\n{plan}"))
+    Some(format!("regression: {name}: {violation}\n{plan}"))
 }
 
 /// The bound is tight: where clocks differ by more, two are found to lead at once.

@@ -9,7 +9,7 @@ use crate::plan::{
 
 /// All of them.
 #[must_use]
-pub fn kept() -> Vec<(&'static str, Plan)> {
+pub fn regressions() -> Vec<(&'static str, Plan)> {
     vec![
         (
             "electors that remember a failed grant differently take each other's word back",
