@@ -24,7 +24,7 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// Whether the server keeps `spec.strategy` and `spec.preferredHolder`.
-    pub gate: bool,
+    pub feature_gate: bool,
     /// Whether LeaseCandidates are custom resources.
     pub custom: bool,
     /// How many leases there are.
@@ -289,7 +289,7 @@ impl fmt::Display for Plan {
             "seed {}: {} lease(s), gate {}, candidates {}, all faults over at {:?}",
             self.seed,
             setup.leases,
-            if setup.gate { "on" } else { "off" },
+            if setup.feature_gate { "on" } else { "off" },
             if setup.custom { "custom" } else { "native" },
             self.faults_end
         )?;

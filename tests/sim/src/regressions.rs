@@ -48,7 +48,7 @@ pub fn regressions() -> Vec<(&'static str, Plan)> {
 
 fn failed_grant() -> Plan {
     let setup = Setup {
-        gate: false,
+        feature_gate: false,
         custom: false,
         leases: 2,
         electors: vec![
@@ -106,7 +106,7 @@ fn failed_grant() -> Plan {
 
 fn stopped_clock() -> Plan {
     let setup = Setup {
-        gate: false,
+        feature_gate: false,
         custom: true,
         leases: 2,
         electors: vec![
@@ -156,7 +156,7 @@ fn stopped_clock() -> Plan {
 
 fn old_cache() -> Plan {
     let setup = Setup {
-        gate: true,
+        feature_gate: true,
         custom: true,
         leases: 2,
         electors: vec![
@@ -196,7 +196,7 @@ fn old_cache() -> Plan {
 
 fn overtaken_read() -> Plan {
     let setup = Setup {
-        gate: false,
+        feature_gate: false,
         custom: false,
         leases: 2,
         electors: vec![
@@ -241,7 +241,7 @@ fn overtaken_read() -> Plan {
 
 fn unaskable() -> Plan {
     let setup = Setup {
-        gate: true,
+        feature_gate: true,
         custom: false,
         leases: 1,
         electors: vec![
@@ -279,7 +279,7 @@ fn unaskable() -> Plan {
 
 fn end_of_time() -> Plan {
     let setup = Setup {
-        gate: true,
+        feature_gate: true,
         custom: false,
         leases: 2,
         electors: vec![site(900_000, 175_611, 1, 16_955)],
@@ -308,7 +308,7 @@ fn end_of_time() -> Plan {
 
 fn unreadable() -> Plan {
     let setup = Setup {
-        gate: true,
+        feature_gate: true,
         custom: false,
         leases: 2,
         electors: vec![
@@ -335,7 +335,7 @@ fn unreadable() -> Plan {
 
 fn hidden_term() -> Plan {
     let setup = Setup {
-        gate: false,
+        feature_gate: false,
         custom: true,
         leases: 1,
         electors: vec![

@@ -71,7 +71,7 @@ impl World {
         let epoch = k8s_openapi::jiff::Timestamp::from_microsecond(EPOCH)
             .expect("2026 is a year of the common era");
         let server = ApiServer::new(Config {
-            gate: plan.setup.gate,
+            gate: plan.setup.feature_gate,
             native: if plan.setup.custom {
                 NativeCandidates::Absent
             } else {

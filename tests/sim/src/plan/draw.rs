@@ -143,7 +143,7 @@ fn draw_setup(random: &mut Random, reach: Reach) -> Setup {
         })
         .collect();
     Setup {
-        gate: random.percent(50),
+        feature_gate: random.percent(50),
         custom: random.percent(30),
         leases,
         electors,
