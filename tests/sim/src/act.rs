@@ -65,10 +65,10 @@ impl World {
     async fn begin(&mut self, what: What) {
         match what {
             What::Compact => self.server.compact(),
-            What::Spoil(lease, how) => self.spoil(lease, how).await,
+            What::TamperWithLease(lease, how) => self.tamper_with_lease(lease, how).await,
             What::Plain(lease, lasts) => self.invite(Guest::Plain, lease, lasts),
             What::Builtin(lease, lasts) => self.invite(Guest::Builtin, lease, lasts),
-            What::SpoilCandidate(who, how) => self.spoil_candidate(who, how).await,
+            What::TamperWithCandidate(who, how) => self.tamper_with_candidate(who, how).await,
             What::Twin(who, _) => self.twin(who),
             what => {
                 if let Some(process) = what.who().and_then(|who| self.processes.get_mut(who.0)) {
@@ -93,7 +93,7 @@ impl World {
             What::Crash(_, _, name) => process.revive(name).await,
             What::ShutDown(..) => process.revive(Name::New).await,
             What::Partition(..) => process.switches.partition(false),
-            What::Pause(..) => process.gate.resume(),
+            What::Pause(..) => process.pauses.resume(),
             What::Slow(..) => process.slow(0),
             What::Freeze(..) => process.switches.freeze_watches(false),
             What::OldCache(..) => process.switches.hold_cache(None),
@@ -134,7 +134,7 @@ async fn begin(process: &mut Process, server: &ApiServer, what: What) {
         What::Crash(..) => process.crash().await,
         What::ShutDown(..) => process.shut_down(),
         What::Partition(..) => switches.partition(true),
-        What::Pause(..) => process.gate.pause(),
+        What::Pause(..) => process.pauses.pause(),
         What::Slow(_, more, _) => process.slow(more),
         What::Freeze(..) => switches.freeze_watches(true),
         What::EndWatches(_, Ending::Closed) => switches.close_watches(),
@@ -203,9 +203,9 @@ impl What {
             | Self::Repeat(who, ..)
             | Self::StepClock(who, ..)
             | Self::StopClock(who, ..)
-            | Self::SpoilCandidate(who, ..)
+            | Self::TamperWithCandidate(who, ..)
             | Self::Twin(who, ..) => Some(*who),
-            Self::Compact | Self::Spoil(..) | Self::Plain(..) | Self::Builtin(..) => None,
+            Self::Compact | Self::TamperWithLease(..) | Self::Plain(..) | Self::Builtin(..) => None,
         }
     }
 

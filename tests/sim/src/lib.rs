@@ -15,10 +15,10 @@
 
 mod act;
 mod clock;
-mod gate;
 mod history;
 mod log;
 mod oracle;
+mod pause;
 mod plan;
 mod port;
 mod process;
@@ -28,17 +28,17 @@ mod recovery;
 mod regressions;
 mod scene;
 mod shrink;
-mod spoil;
 mod stranger;
 mod tally;
+mod tamper;
 mod verification;
 mod witness;
 mod world;
 
 pub use clock::{SimClock, TRUE_RATE};
 pub use plan::{
-    Applied, Candidate, Ending, Fault, KINDS, Name, Plan, Reach, Requests, Setup, Site, Spoil,
-    SpoilCandidate, What, Who,
+    Applied, Candidate, CandidateTampering, Ending, Fault, KINDS, LeaseTampering, Name, Plan,
+    Reach, Requests, Setup, Site, What, Who,
 };
 pub use random::Random;
 pub use regressions::regressions;

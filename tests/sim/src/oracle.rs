@@ -15,7 +15,7 @@ use crate::history::{CandidateRevision, LeaseHistory, LeaseRevision, Role, Write
 use crate::plan::{Plan, What};
 use crate::process::lease_name;
 use crate::scene;
-use crate::spoil::SYSTEM;
+use crate::tamper::SYSTEM;
 
 /// What is known of a Lease before a revision.
 struct Past {
@@ -219,7 +219,8 @@ impl Trial<'_> {
         else {
             return Ok(());
         };
-        let changed = |fault: &crate::plan::Fault| matches!(fault.what, What::SpoilCandidate(..));
+        let changed =
+            |fault: &crate::plan::Fault| matches!(fault.what, What::TamperWithCandidate(..));
         if !self.plan.faults.iter().any(changed)
             && let Some((one, other)) = self.version(preferred).zip(self.version(holder))
             && one >= other

@@ -125,9 +125,9 @@ pub enum What {
     /// The elector's clock of a process stands still, as while a machine sleeps.
     StopClock(Who, Duration),
     /// Somebody writes to a Lease what no rule allows.
-    Spoil(usize, Spoil),
+    TamperWithLease(usize, LeaseTampering),
     /// Somebody deletes the LeaseCandidate of a process, or writes nonsense into it.
-    SpoilCandidate(Who, SpoilCandidate),
+    TamperWithCandidate(Who, CandidateTampering),
     /// A second process takes the name of a candidate.
     Twin(Who, Duration),
     /// A client that knows nothing of candidates wants the lease.
@@ -165,7 +165,7 @@ pub enum Applied {
 
 /// What a stranger does to a Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Spoil {
+pub enum LeaseTampering {
     /// Deletes it.
     Delete,
     /// Takes the holder away and leaves the rest.
@@ -186,7 +186,7 @@ pub enum Spoil {
 
 /// What a stranger does to a LeaseCandidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SpoilCandidate {
+pub enum CandidateTampering {
     /// Deletes it.
     Delete,
     /// Writes another version.
@@ -214,8 +214,8 @@ pub const KINDS: [&str; 20] = [
     "compact",
     "step clock",
     "stop clock",
-    "spoil lease",
-    "spoil candidate",
+    "tamper with lease",
+    "tamper with candidate",
     "twin",
     "plain client",
     "built-in elector",
@@ -270,8 +270,8 @@ impl What {
             Self::Compact => 12,
             Self::StepClock(..) => 13,
             Self::StopClock(..) => 14,
-            Self::Spoil(..) => 15,
-            Self::SpoilCandidate(..) => 16,
+            Self::TamperWithLease(..) => 15,
+            Self::TamperWithCandidate(..) => 16,
             Self::Twin(..) => 17,
             Self::Plain(..) => 18,
             Self::Builtin(..) => 19,

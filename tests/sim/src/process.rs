@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::clock::SimClock;
-use crate::gate::Gate;
 use crate::history::{Author, Role};
+use crate::pause::PauseSwitch;
 use crate::plan::{self, Name, Site};
 use crate::port::Port;
 use crate::random::Random;
@@ -24,7 +24,7 @@ pub(crate) struct Process {
     pub(crate) name: String,
     pub(crate) kind: Kind,
     pub(crate) clock: SimClock,
-    pub(crate) gate: Gate,
+    pub(crate) pauses: PauseSwitch,
     pub(crate) switches: Switches,
     site: Site,
     scene: Scene,
@@ -77,7 +77,7 @@ impl Process {
         let switches = server.switches(&name);
         let process = Self {
             clock: SimClock::start(site.rate, EPOCH + site.offset * 1000),
-            gate: Gate::default(),
+            pauses: PauseSwitch::default(),
             life: 0,
             named: 0,
             task: None,
@@ -108,7 +108,7 @@ impl Process {
     pub(crate) fn repair(&self) {
         self.switches.clear();
         self.slow(0);
-        self.gate.open();
+        self.pauses.resume_all();
         self.clock.stop(false);
     }
 
@@ -136,7 +136,7 @@ impl Process {
         if name == Name::New {
             self.named = self.life;
         }
-        let (scene, gate) = (self.scene.clone(), self.gate.clone());
+        let (scene, pauses) = (self.scene.clone(), self.pauses.clone());
         let (sender, receiver) = oneshot::channel::<()>();
         let shutdown = async {
             if receiver.await.is_err() {
@@ -152,18 +152,18 @@ impl Process {
         let task = match &self.kind {
             Kind::Elector(longest) => {
                 let life = elector_life(port, *longest, self.lot(), shutdown);
-                tokio::spawn(gate.hold(life, look))
+                tokio::spawn(pauses.wrap(life, look))
             }
             Kind::Candidate(candidate, _) => {
                 let life = CandidateLife {
                     identity: self.identity(),
                     life: self.life,
                     candidate: *candidate,
-                    gate: gate.clone(),
+                    pauses: pauses.clone(),
                     seed: self.lot(),
                     port,
                 };
-                tokio::spawn(gate.hold(life.run(shutdown), look))
+                tokio::spawn(pauses.wrap(life.run(shutdown), look))
             }
         };
         self.task = Some(task);
@@ -300,7 +300,7 @@ struct CandidateLife {
     identity: String,
     life: u32,
     candidate: plan::Candidate,
-    gate: Gate,
+    pauses: PauseSwitch,
     seed: u64,
     port: Port,
 }
@@ -369,7 +369,7 @@ impl CandidateLife {
             tokio::time::sleep(stop).await;
             Ok(())
         };
-        self.gate.hold(work, scene.looker())
+        self.pauses.wrap(work, scene.looker())
     }
 
     fn config(&self) -> CandidateConfig {

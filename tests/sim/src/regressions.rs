@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use crate::plan::{
-    Applied, Candidate, Fault, Plan, Requests, Setup, Site, Spoil, SpoilCandidate, What, Who,
+    Applied, Candidate, CandidateTampering, Fault, LeaseTampering, Plan, Requests, Setup, Site,
+    What, Who,
 };
 
 /// All of them.
@@ -270,9 +271,12 @@ fn unaskable() -> Plan {
         fault(33_079, What::Pause(Who(2), millis(40_991))),
         fault(
             43_767,
-            What::SpoilCandidate(Who(2), SpoilCandidate::Version),
+            What::TamperWithCandidate(Who(2), CandidateTampering::Version),
         ),
-        fault(53_048, What::SpoilCandidate(Who(2), SpoilCandidate::Times)),
+        fault(
+            53_048,
+            What::TamperWithCandidate(Who(2), CandidateTampering::Times),
+        ),
     ];
     plan(5601, setup, faults, 94_788)
 }
@@ -302,8 +306,8 @@ fn end_of_time() -> Plan {
             candidate(1, (2, 2), (15, 10), 852, site(908_631, 216_886, 10, 4_385)),
         ],
     };
-    let spoil = What::SpoilCandidate(Who(1), SpoilCandidate::Times);
-    plan(159, setup, vec![fault(47_059, spoil)], 221_431)
+    let tampering = What::TamperWithCandidate(Who(1), CandidateTampering::Times);
+    plan(159, setup, vec![fault(47_059, tampering)], 221_431)
 }
 
 fn unreadable() -> Plan {
@@ -329,8 +333,8 @@ fn unreadable() -> Plan {
             candidate(1, (3, 3), (10, 8), 131, site(812_984, -323_034, 1, 10_073)),
         ],
     };
-    let spoil = What::SpoilCandidate(Who(6), SpoilCandidate::Unreadable);
-    plan(96, setup, vec![fault(43_168, spoil)], 249_854)
+    let tampering = What::TamperWithCandidate(Who(6), CandidateTampering::Unreadable);
+    plan(96, setup, vec![fault(43_168, tampering)], 249_854)
 }
 
 fn hidden_term() -> Plan {
@@ -369,7 +373,7 @@ fn hidden_term() -> Plan {
     };
     let faults = vec![
         fault(28_346, What::Partition(Who(0), millis(22_390))),
-        fault(50_269, What::Spoil(0, Spoil::Restore)),
+        fault(50_269, What::TamperWithLease(0, LeaseTampering::Restore)),
     ];
     plan(76, setup, faults, 219_137)
 }

@@ -63,7 +63,7 @@ impl World {
         let number = u64::try_from(self.strangers.len()).unwrap_or(0);
         let mut random = Random::stream(self.plan.seed, 6000 + number);
         let rate = random.between(900_000, 1_100_000);
-        let port = self.visitor(&name, role, rate);
+        let port = self.foreign_transport(&name, role, rate);
         let offset = i64::try_from(random.between(0, 40_000)).unwrap_or(0) - 20_000;
         port.clock.step(offset * 1000);
         let switches = self.server.switches(&name);

@@ -10,7 +10,7 @@ use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
 use elector_verify::{History, Invariant, Limits, Maker, Roster, Traces, What, verify};
 
 use crate::history::LeaseHistory;
-use crate::plan::{self, Fault, Plan, Spoil};
+use crate::plan::{self, Fault, LeaseTampering, Plan};
 use crate::process::{EPOCH, NAMESPACE, lease_name};
 use crate::scene::Violation;
 
@@ -65,7 +65,12 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &Plan) -> Vec<Violation> 
     let verdict = verify(&recorded, &roster);
     // Who is asked to make room for somebody who does not exist does so, and a term whose number a stranger wrote may
     // begin twice: those are the stranger's acts. That tokens grow the witness asks of every leader, without exception.
-    let is_nonsense = |fault: &Fault| matches!(fault.what, plan::What::Spoil(_, Spoil::Nonsense));
+    let is_nonsense = |fault: &Fault| {
+        matches!(
+            fault.what,
+            plan::What::TamperWithLease(_, LeaseTampering::Nonsense)
+        )
+    };
     let nonsense = plan.faults.iter().any(is_nonsense);
     let faults = verdict
         .faults()

@@ -121,7 +121,7 @@ impl World {
         let api = self.candidate_api();
         let recorder = recorder::record(self.server.clone(), api, self.scene.clone());
         let recorder = tokio::spawn(recorder);
-        self.litter().await;
+        self.create_unusable_objects().await;
         for (at, act) in acts(&self.plan) {
             sleep_until(self.start + at).await;
             self.perform(act).await;

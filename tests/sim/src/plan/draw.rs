@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Applied, Candidate, Ending, Fault, Name, Plan, Requests, Setup, Site, Spoil, SpoilCandidate,
-    What, Who,
+    Applied, Candidate, CandidateTampering, Ending, Fault, LeaseTampering, Name, Plan, Requests,
+    Setup, Site, What, Who,
 };
 use crate::random::Random;
 
@@ -96,7 +96,7 @@ fn hide_a_term(random: &mut Random, setup: &Setup) -> [Fault; 4] {
         },
         Fault {
             at: before(random.between(100, 500)),
-            what: What::Spoil(lease, Spoil::Restore),
+            what: What::TamperWithLease(lease, LeaseTampering::Restore),
         },
         Fault {
             at: before(50),
@@ -231,16 +231,16 @@ fn draw_fault(random: &mut Random, setup: &Setup) -> What {
         74..75 => What::Compact,
         75..78 => What::StepClock(anybody, draw_step(random)),
         78..80 => What::StopClock(elector, long),
-        80..87 => What::Spoil(lease, draw_spoil(random)),
+        80..87 => What::TamperWithLease(lease, draw_tampering(random)),
         87..91 => {
             let ways = [
-                SpoilCandidate::Delete,
-                SpoilCandidate::Version,
-                SpoilCandidate::Times,
-                SpoilCandidate::Unreadable,
+                CandidateTampering::Delete,
+                CandidateTampering::Version,
+                CandidateTampering::Times,
+                CandidateTampering::Unreadable,
             ];
             let way = random.pick(&ways).copied();
-            What::SpoilCandidate(candidate, way.unwrap_or(SpoilCandidate::Delete))
+            What::TamperWithCandidate(candidate, way.unwrap_or(CandidateTampering::Delete))
         }
         91..95 => What::Twin(candidate, long),
         95..98 => What::Plain(lease, long),
@@ -258,19 +258,22 @@ fn draw_step(random: &mut Random) -> i64 {
     if random.percent(50) { size } else { -size }
 }
 
-fn draw_spoil(random: &mut Random) -> Spoil {
+fn draw_tampering(random: &mut Random) -> LeaseTampering {
     let ways = [
-        Spoil::Delete,
-        Spoil::Delete,
-        Spoil::Blank,
-        Spoil::Bare,
-        Spoil::Restore,
-        Spoil::Seize,
-        Spoil::Shorten,
-        Spoil::Nonsense,
-        Spoil::Unreadable,
+        LeaseTampering::Delete,
+        LeaseTampering::Delete,
+        LeaseTampering::Blank,
+        LeaseTampering::Bare,
+        LeaseTampering::Restore,
+        LeaseTampering::Seize,
+        LeaseTampering::Shorten,
+        LeaseTampering::Nonsense,
+        LeaseTampering::Unreadable,
     ];
-    random.pick(&ways).copied().unwrap_or(Spoil::Delete)
+    random
+        .pick(&ways)
+        .copied()
+        .unwrap_or(LeaseTampering::Delete)
 }
 
 // === impl What ===
@@ -298,8 +301,8 @@ impl What {
             | Self::Lose(..)
             | Self::Compact
             | Self::StepClock(..)
-            | Self::Spoil(..)
-            | Self::SpoilCandidate(..) => Duration::ZERO,
+            | Self::TamperWithLease(..)
+            | Self::TamperWithCandidate(..) => Duration::ZERO,
         }
     }
 }

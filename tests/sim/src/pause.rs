@@ -6,25 +6,25 @@ use std::task::{Context, Poll, Waker};
 
 /// Holds back all futures of a process while it is paused. Clones are the same gate.
 #[derive(Clone, Default)]
-pub(crate) struct Gate(Arc<Mutex<State>>);
+pub(crate) struct PauseSwitch(Arc<Mutex<PauseState>>);
 
 #[derive(Default)]
-struct State {
+struct PauseState {
     /// How many pauses are on.
     pauses: u32,
     waiting: Vec<Waker>,
 }
 
 /// A future of a process. `after` is called whenever it has done something.
-pub(crate) struct Gated<F> {
-    gate: Gate,
+pub(crate) struct PausableFuture<F> {
+    switch: PauseSwitch,
     future: Pin<Box<F>>,
     after: Arc<dyn Fn() + Send + Sync>,
 }
 
-// === impl Gate ===
+// === impl PauseSwitch ===
 
-impl Gate {
+impl PauseSwitch {
     /// Holds the process back until as many [`resume`](Self::resume) as there were pauses.
     pub(crate) fn pause(&self) {
         self.state().pauses += 1;
@@ -42,38 +42,38 @@ impl Gate {
     }
 
     /// Ends all pauses.
-    pub(crate) fn open(&self) {
+    pub(crate) fn resume_all(&self) {
         self.state().pauses = 1;
         self.resume();
     }
 
     /// Wraps a future of the process.
-    pub(crate) fn hold<F: Future>(
+    pub(crate) fn wrap<F: Future>(
         &self,
         future: F,
         after: Arc<dyn Fn() + Send + Sync>,
-    ) -> Gated<F> {
-        Gated {
-            gate: self.clone(),
+    ) -> PausableFuture<F> {
+        PausableFuture {
+            switch: self.clone(),
             future: Box::pin(future),
             after,
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PauseState> {
         // Every update leaves a whole state.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Gated ===
+// === impl PausableFuture ===
 
-impl<F: Future> Future for Gated<F> {
+impl<F: Future> Future for PausableFuture<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         {
-            let mut state = self.gate.state();
+            let mut state = self.switch.state();
             if state.pauses > 0 {
                 state.waiting.push(context.waker().clone());
                 return Poll::Pending;
@@ -95,8 +95,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_paused_process_misses_its_timers_and_the_world_goes_on() {
-        let (gate, start) = (Gate::default(), Instant::now());
-        let process = tokio::spawn(gate.hold(
+        let (switch, start) = (PauseSwitch::default(), Instant::now());
+        let process = tokio::spawn(switch.wrap(
             async move {
                 sleep(Duration::from_secs(1)).await;
                 start.elapsed()
@@ -104,13 +104,13 @@ mod tests {
             Arc::new(|| {}),
         ));
         tokio::task::yield_now().await;
-        gate.pause();
-        gate.pause();
+        switch.pause();
+        switch.pause();
         sleep(Duration::from_secs(10)).await;
-        gate.resume();
+        switch.resume();
         sleep(Duration::from_secs(10)).await;
         assert!(!process.is_finished());
-        gate.resume();
+        switch.resume();
         assert_eq!(process.await.unwrap(), Duration::from_secs(20));
     }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::clock::{SimClock, TRUE_RATE};
 use crate::history::{Author, Role};
-use crate::plan::{Spoil, SpoilCandidate, Who};
+use crate::plan::{CandidateTampering, LeaseTampering, Who};
 use crate::port::Port;
 use crate::process::{EPOCH, NAMESPACE, lease_name};
 use crate::random::Random;
@@ -40,7 +40,7 @@ impl World {
     }
 
     /// A way to the server for somebody who is no process of ours.
-    pub(crate) fn visitor(&self, name: &str, role: Role, rate: u64) -> Port {
+    pub(crate) fn foreign_transport(&self, name: &str, role: Role, rate: u64) -> Port {
         let seed = Random::stream(self.plan.seed, 5000).bits();
         Port {
             server: self.server.clone(),
@@ -59,9 +59,9 @@ impl World {
     }
 
     /// Does this to a Lease, if it is there.
-    pub(crate) async fn spoil(&mut self, lease: usize, how: Spoil) {
+    pub(crate) async fn tamper_with_lease(&mut self, lease: usize, how: LeaseTampering) {
         let name = lease_name(lease);
-        if how == Spoil::Unreadable {
+        if how == LeaseTampering::Unreadable {
             self.server.corrupt("leases", (NAMESPACE, &name), |lease| {
                 lease["spec"]["leaseDurationSeconds"] = json!("soon");
             });
@@ -72,7 +72,7 @@ impl World {
         let Ok(Some(mut object)) = leases.get_opt(&name).await else {
             return;
         };
-        if how == Spoil::Delete {
+        if how == LeaseTampering::Delete {
             // It may be gone.
             let _ = leases.delete(&name, &DeleteParams::default()).await;
             return;
@@ -80,24 +80,24 @@ impl World {
         let end_of_time = Some(Timestamp::MAX);
         let spec = &mut object.spec;
         match how {
-            Spoil::Delete | Spoil::Unreadable => {}
-            Spoil::Blank => spec.holder_identity = Some(String::new()),
-            Spoil::Bare | Spoil::Restore => {
+            LeaseTampering::Delete | LeaseTampering::Unreadable => {}
+            LeaseTampering::Blank => spec.holder_identity = Some(String::new()),
+            LeaseTampering::Bare | LeaseTampering::Restore => {
                 spec.holder_identity = Some(String::new());
                 spec.lease_duration_seconds = None;
                 spec.acquire_time = None;
                 spec.renew_time = None;
                 object.metadata.annotations = None;
-                if how == Spoil::Restore {
+                if how == LeaseTampering::Restore {
                     spec.lease_transitions = None;
                 }
             }
-            Spoil::Seize => {
+            LeaseTampering::Seize => {
                 spec.holder_identity = Some(STRANGER.to_owned());
                 spec.lease_duration_seconds = Some(15);
             }
-            Spoil::Shorten => spec.lease_duration_seconds = Some(1),
-            Spoil::Nonsense => {
+            LeaseTampering::Shorten => spec.lease_duration_seconds = Some(1),
+            LeaseTampering::Nonsense => {
                 spec.renew_time = end_of_time;
                 spec.lease_transitions = Some(i32::MAX - 1);
                 let annotations = object.metadata.annotations.get_or_insert_default();
@@ -111,12 +111,12 @@ impl World {
     }
 
     /// Does this to the LeaseCandidate of a process, if it is there.
-    pub(crate) async fn spoil_candidate(&mut self, who: Who, how: SpoilCandidate) {
+    pub(crate) async fn tamper_with_candidate(&mut self, who: Who, how: CandidateTampering) {
         let Some(process) = self.processes.get(who.0) else {
             return;
         };
         let name = process.identity();
-        if how == SpoilCandidate::Unreadable {
+        if how == CandidateTampering::Unreadable {
             self.server
                 .corrupt("leasecandidates", (NAMESPACE, &name), |object| {
                     object["spec"]["binaryVersion"] = json!("the best");
@@ -130,15 +130,15 @@ impl World {
             return;
         };
         match how {
-            SpoilCandidate::Delete | SpoilCandidate::Unreadable => {
+            CandidateTampering::Delete | CandidateTampering::Unreadable => {
                 let _ = candidates.delete(&name, &DeleteParams::default()).await;
                 return;
             }
-            SpoilCandidate::Version => {
+            CandidateTampering::Version => {
                 object.spec.binary_version = "0.0.1".to_owned();
                 object.spec.emulation_version = "0.0.1".to_owned();
             }
-            SpoilCandidate::Times => {
+            CandidateTampering::Times => {
                 object.spec.renew_time = Some(Timestamp::MAX);
                 object.spec.ping_time = Some(Timestamp::MAX);
             }
@@ -150,7 +150,7 @@ impl World {
     }
 
     /// Leaves objects beside the leases that nobody can use, for the whole run: they must not stop the others (L8).
-    pub(crate) async fn litter(&mut self) {
+    pub(crate) async fn create_unusable_objects(&mut self) {
         let api = self.candidate_api();
         let client = self.kubectl();
         let candidates = Api::<LeaseCandidate>::default_namespaced_with(client.clone(), &api);
@@ -225,7 +225,8 @@ impl World {
     }
 
     fn kubectl(&self) -> Client {
-        self.visitor("kubectl", Role::Kubectl, TRUE_RATE).client()
+        self.foreign_transport("kubectl", Role::Kubectl, TRUE_RATE)
+            .client()
     }
 }
 
