@@ -4,7 +4,7 @@
 //!   seed ──> Plan: who takes part, what goes wrong when
 //!              │
 //!              v
-//!   electors, candidates ── kube::Client ── Port ── API server in memory ──> LeaseHistory: every revision, and its author
+//!   electors, candidates ── kube::Client ── Transport ── API server in memory ──> LeaseHistory: every revision, and its author
 //!   (production code, each with a clock,      │            │ fault switches
 //!    a gate and a life of its own)            v            v
 //!        └── every guard, at every turn ──> Witness      Log ──> one hash for one seed
@@ -20,7 +20,6 @@ mod log;
 mod oracle;
 mod pause;
 mod plan;
-mod port;
 mod process;
 mod random;
 mod recorder;
@@ -31,6 +30,7 @@ mod shrink;
 mod stranger;
 mod tally;
 mod tamper;
+mod transport;
 mod verification;
 mod witness;
 mod world;

@@ -15,9 +15,9 @@ use crate::clock::SimClock;
 use crate::history::{Author, Role};
 use crate::pause::PauseSwitch;
 use crate::plan::{self, Name, Site};
-use crate::port::Port;
 use crate::random::Random;
 use crate::scene::Scene;
+use crate::transport::Transport;
 
 /// A process on its machine. It may have many lives.
 pub(crate) struct Process {
@@ -147,11 +147,11 @@ impl Process {
             &self.name,
             format_args!("starts, life {}, as {}", self.life, self.identity()),
         );
-        let port = self.port();
+        let transport = self.transport();
         let look = scene.looker();
         let task = match &self.kind {
             Kind::Elector(longest) => {
-                let life = elector_life(port, *longest, self.lot(), shutdown);
+                let life = elector_life(transport, *longest, self.lot(), shutdown);
                 tokio::spawn(pauses.wrap(life, look))
             }
             Kind::Candidate(candidate, _) => {
@@ -161,7 +161,7 @@ impl Process {
                     candidate: *candidate,
                     pauses: pauses.clone(),
                     seed: self.lot(),
-                    port,
+                    transport,
                 };
                 tokio::spawn(pauses.wrap(life.run(shutdown), look))
             }
@@ -217,7 +217,7 @@ impl Process {
         self.scene.look();
     }
 
-    fn port(&self) -> Port {
+    fn transport(&self) -> Transport {
         let role = match &self.kind {
             Kind::Elector(_) => Role::Elector {
                 rate: self.clock.rate(),
@@ -226,7 +226,7 @@ impl Process {
                 lease: candidate.lease,
             },
         };
-        Port {
+        Transport {
             server: self.server.clone(),
             scene: self.scene.clone(),
             author: Author {
@@ -258,12 +258,12 @@ impl Drop for Process {
 
 /// The life of an elector.
 async fn elector_life(
-    port: Port,
+    transport: Transport,
     longest: Duration,
     seed: u64,
     shutdown: impl Future<Output = ()>,
 ) {
-    let (scene, name) = (port.scene.clone(), port.author.name.clone());
+    let (scene, name) = (transport.scene.clone(), transport.author.name.clone());
     let config = ElectorConfig {
         timing: ElectorTiming {
             max_lease_duration: longest,
@@ -288,7 +288,11 @@ async fn elector_life(
             other => scene.log().note(&name, format_args!("{other:?}")),
         }
     };
-    match Elector::new(config, port.cluster(), Arc::new(port.clock.clone())) {
+    match Elector::new(
+        config,
+        transport.cluster(),
+        Arc::new(transport.clock.clone()),
+    ) {
         Ok(elector) => elector.observed_by(tell).run(shutdown).await,
         Err(error) => scene.violated("setup", error.to_string()),
     }
@@ -302,15 +306,18 @@ struct CandidateLife {
     candidate: plan::Candidate,
     pauses: PauseSwitch,
     seed: u64,
-    port: Port,
+    transport: Transport,
 }
 
 // === impl CandidateLife ===
 
 impl CandidateLife {
     async fn run(self, shutdown: impl Future<Output = ()>) {
-        let (scene, name) = (self.port.scene.clone(), self.port.author.name.clone());
-        let cluster = self.port.cluster();
+        let (scene, name) = (
+            self.transport.scene.clone(),
+            self.transport.author.name.clone(),
+        );
+        let cluster = self.transport.cluster();
         let mut shutdown = std::pin::pin!(shutdown);
         let api = loop {
             let found = tokio::select! {
@@ -336,7 +343,7 @@ impl CandidateLife {
                 scene.state().witness.heard(now, &name, &lease, event);
             }
         };
-        let clock = Arc::new(self.port.clock.clone());
+        let clock = Arc::new(self.transport.clock.clone());
         let candidate = candidate
             .with_clock(clock)
             .with_seed(self.seed)
@@ -351,12 +358,12 @@ impl CandidateLife {
 
     /// The work of a term: waits until it is to stop, and takes its time.
     fn work(&self, leadership: Leadership) -> impl Future<Output = Result<(), ()>> + Send + use<> {
-        let scene = &self.port.scene;
+        let scene = &self.transport.scene;
         let limit = Duration::from_secs(self.candidate.timing.1);
         let now = scene.log().now();
         let wrong = scene.state().witness.admit(
             now,
-            (&self.port.author.name, self.life),
+            (&self.transport.author.name, self.life),
             limit,
             leadership.clone(),
         );

@@ -63,16 +63,16 @@ impl World {
         let number = u64::try_from(self.strangers.len()).unwrap_or(0);
         let mut random = Random::stream(self.plan.seed, 6000 + number);
         let rate = random.between(900_000, 1_100_000);
-        let port = self.foreign_transport(&name, role, rate);
+        let transport = self.foreign_transport(&name, role, rate);
         let offset = i64::try_from(random.between(0, 40_000)).unwrap_or(0) - 20_000;
-        port.clock.step(offset * 1000);
+        transport.clock.step(offset * 1000);
         let switches = self.server.switches(&name);
         switches.latency(elector_apiserver::Latency {
             request: Duration::from_millis(2),
             answer: Duration::from_millis(2),
             watch: Duration::from_millis(2),
         });
-        let (client, clock) = (port.client(), port.clock.clone());
+        let (client, clock) = (transport.client(), transport.clock.clone());
         let key = LeaseKey::new(NAMESPACE, lease_name(lease));
         let api = self.candidate_api();
         match guest {

@@ -11,9 +11,9 @@ use serde_json::json;
 use crate::clock::{SimClock, TRUE_RATE};
 use crate::history::{Author, Role};
 use crate::plan::{CandidateTampering, LeaseTampering, Who};
-use crate::port::Port;
 use crate::process::{EPOCH, NAMESPACE, lease_name};
 use crate::random::Random;
+use crate::transport::Transport;
 use crate::world::World;
 
 /// Whom a hand names.
@@ -40,9 +40,9 @@ impl World {
     }
 
     /// A way to the server for somebody who is no process of ours.
-    pub(crate) fn foreign_transport(&self, name: &str, role: Role, rate: u64) -> Port {
+    pub(crate) fn foreign_transport(&self, name: &str, role: Role, rate: u64) -> Transport {
         let seed = Random::stream(self.plan.seed, 5000).bits();
-        Port {
+        Transport {
             server: self.server.clone(),
             scene: self.scene.clone(),
             author: Author {

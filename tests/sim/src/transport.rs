@@ -19,7 +19,7 @@ use crate::scene::Scene;
 
 /// A process's way to the API server, in one life.
 #[derive(Clone)]
-pub(crate) struct Port {
+pub(crate) struct Transport {
     pub(crate) server: ApiServer,
     pub(crate) scene: Scene,
     pub(crate) author: Author,
@@ -30,14 +30,14 @@ pub(crate) struct Port {
 }
 
 /// What the server answers with.
-type Reply = <InProcess as Service<Request<Body>>>::Response;
+type ServerResponse = <InProcess as Service<Request<Body>>>::Response;
 
 /// How long a request may take that names no timeout of its own.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-// === impl Port ===
+// === impl Transport ===
 
-impl Port {
+impl Transport {
     /// A connection for the process.
     pub(crate) fn cluster(&self) -> Cluster {
         Cluster::new(self.client(), "sim", REQUEST_TIMEOUT)
@@ -45,23 +45,23 @@ impl Port {
 
     /// A client for the process.
     pub(crate) fn client(&self) -> Client {
-        let port = self.clone();
+        let transport = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
-            let port = port.clone();
+            let transport = transport.clone();
             // What was sent is on its way, whatever becomes of the sender.
-            let sent = tokio::spawn(async move { port.send(request).await });
+            let sent = tokio::spawn(async move { transport.send(request).await });
             async move { sent.await.map_err(tower::BoxError::from)? }
         });
         Client::new(service, "default")
     }
 
-    async fn send(&self, request: Request<Body>) -> Result<Reply, tower::BoxError> {
+    async fn send(&self, request: Request<Body>) -> Result<ServerResponse, tower::BoxError> {
         let clock = self.clock.holder();
         let (parts, body) = request.into_parts();
         let body = body.collect_bytes().await?;
         let path = parts.uri.path();
         let what = format!("{} {}", parts.method, short(path, parts.uri.query()));
-        let base = self.write_down(&parts.method, path, &body, clock);
+        let base = self.record_write(&parts.method, path, &body, clock);
         let log = self.scene.log();
         match base {
             Some(base) => log.note(&self.author.name, format_args!("-> {what} @{base}")),
@@ -86,7 +86,13 @@ impl Port {
     }
 
     /// Notes a write of a Lease. Returns the version that a write names.
-    fn write_down(&self, method: &Method, path: &str, body: &[u8], clock: Instant) -> Option<u64> {
+    fn record_write(
+        &self,
+        method: &Method,
+        path: &str,
+        body: &[u8],
+        clock: Instant,
+    ) -> Option<u64> {
         if !matches!(*method, Method::PUT | Method::POST) {
             return None;
         }
