@@ -13,7 +13,6 @@
 //! Time is tokio's, paused: it moves on when nobody has anything to do. Nothing draws a random number but from the seed,
 //! so a plan always plays the same way, and a plan that fails can be cut down to the faults that matter.
 
-mod act;
 mod clock;
 mod history;
 mod log;
@@ -26,6 +25,7 @@ mod recorder;
 mod recovery;
 mod regressions;
 mod scene;
+mod schedule;
 mod shrink;
 mod stranger;
 mod tally;

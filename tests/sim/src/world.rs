@@ -6,7 +6,6 @@ use elector_apiserver::{ApiServer, Clock, Config, NativeCandidates};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::act::acts;
 use crate::history::LeaseHistory;
 use crate::oracle;
 use crate::plan::{Name, Plan};
@@ -14,6 +13,7 @@ use crate::process::{EPOCH, Kind, Process};
 use crate::random::Random;
 use crate::recorder;
 use crate::scene::{Scene, Violation};
+use crate::schedule::schedule;
 use crate::verification;
 use crate::witness::Moves;
 
@@ -122,9 +122,9 @@ impl World {
         let recorder = recorder::record(self.server.clone(), api, self.scene.clone());
         let recorder = tokio::spawn(recorder);
         self.create_unusable_objects().await;
-        for (at, act) in acts(&self.plan) {
+        for (at, action) in schedule(&self.plan) {
             sleep_until(self.start + at).await;
-            self.perform(act).await;
+            self.perform(action).await;
         }
         sleep_until(self.start + self.plan.faults_end).await;
         self.end_faults().await;

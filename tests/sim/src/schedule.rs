@@ -12,7 +12,7 @@ use crate::world::World;
 
 /// Something that is done at an instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
+pub(crate) enum ScheduledAction {
     /// A process begins.
     Start(Who),
     /// A fault begins.
@@ -22,38 +22,38 @@ pub(crate) enum Act {
 }
 
 /// The acts of a plan in the order of time.
-pub(crate) fn acts(plan: &Plan) -> Vec<(Duration, Act)> {
+pub(crate) fn schedule(plan: &Plan) -> Vec<(Duration, ScheduledAction)> {
     let starts = (0..plan.setup.processes()).filter_map(|index| {
         let site = plan.setup.site(Who(index))?;
-        Some((site.start, Act::Start(Who(index))))
+        Some((site.start, ScheduledAction::Start(Who(index))))
     });
-    let mut acts: Vec<_> = starts.collect();
+    let mut actions: Vec<_> = starts.collect();
     for fault in &plan.faults {
-        acts.push((fault.at, Act::Begin(fault.what.clone())));
+        actions.push((fault.at, ScheduledAction::Begin(fault.what.clone())));
         if fault.what.ends() {
             let end = fault.at + fault.what.lasts();
-            acts.push((end, Act::End(fault.what.clone())));
+            actions.push((end, ScheduledAction::End(fault.what.clone())));
         }
     }
-    acts.sort_by_key(|(at, _)| *at);
-    acts
+    actions.sort_by_key(|(at, _)| *at);
+    actions
 }
 
 // === impl World ===
 
 impl World {
-    pub(crate) async fn perform(&mut self, act: Act) {
-        match act {
-            Act::Start(who) => {
+    pub(crate) async fn perform(&mut self, action: ScheduledAction) {
+        match action {
+            ScheduledAction::Start(who) => {
                 if let Some(process) = self.processes.get_mut(who.0).filter(|it| !it.runs()) {
                     process.start(Name::New);
                 }
             }
-            Act::Begin(what) => {
+            ScheduledAction::Begin(what) => {
                 self.scene.log().note("plan", format_args!("{what:?}"));
                 self.begin(what).await;
             }
-            Act::End(what) => {
+            ScheduledAction::End(what) => {
                 self.scene
                     .log()
                     .note("plan", format_args!("end of {what:?}"));
