@@ -14,16 +14,16 @@ use tokio::time::Instant as Real;
 /// Like the production clock, the holder's never falls behind what the time of day gained: a step forward counts, one
 /// back does not. The elector's clock can be stopped, as CLOCK_MONOTONIC stops while a machine is suspended.
 #[derive(Clone)]
-pub struct SimClock(Arc<Inner>);
+pub struct SimClock(Arc<ClockParts>);
 
-struct Inner {
+struct ClockParts {
     start: Real,
     /// How fast it runs, in millionths of real time.
     rate: u64,
-    state: Mutex<State>,
+    state: Mutex<ClockState>,
 }
 
-struct State {
+struct ClockState {
     /// What the time of day says at the start plus all steps, in microseconds.
     wall: i64,
     /// What steps forward have added to the holder's clock.
@@ -46,13 +46,13 @@ impl SimClock {
     /// Clocks that start now, run at `rate` millionths of real time, and show this time of day.
     #[must_use]
     pub fn start(rate: u64, wall_micros: i64) -> Self {
-        let state = State {
+        let state = ClockState {
             wall: wall_micros,
             gained: Duration::ZERO,
             stood: Duration::ZERO,
             stopped: None,
         };
-        Self(Arc::new(Inner {
+        Self(Arc::new(ClockParts {
             start: Real::now(),
             rate,
             state: Mutex::new(state),
@@ -105,7 +105,7 @@ impl SimClock {
         self.local(self.0.start.elapsed())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ClockState> {
         // Every update leaves a whole state.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

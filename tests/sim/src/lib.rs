@@ -14,6 +14,7 @@
 //! so a plan always plays the same way, and a plan that fails can be cut down to the faults that matter.
 
 mod clock;
+mod context;
 mod history;
 mod log;
 mod oracle;
@@ -24,7 +25,6 @@ mod random;
 mod recorder;
 mod recovery;
 mod regressions;
-mod scene;
 mod schedule;
 mod shrink;
 mod stranger;
@@ -36,13 +36,13 @@ mod witness;
 mod world;
 
 pub use clock::{SimClock, TRUE_RATE};
+pub use context::RuleViolation;
 pub use plan::{
     Applied, Candidate, CandidateTampering, Ending, Fault, KINDS, LeaseTampering, Name, Plan,
     Reach, Requests, Setup, Site, What, Who,
 };
 pub use random::Random;
 pub use regressions::regressions;
-pub use scene::Violation;
 pub use shrink::shrink;
 pub use tally::Tally;
 pub use witness::Moves;

@@ -9,10 +9,10 @@ use tokio::time::Instant;
 /// The log of one run.
 pub(crate) struct Log {
     start: Instant,
-    state: Mutex<State>,
+    state: Mutex<LogState>,
 }
 
-struct State {
+struct LogState {
     keep: bool,
     lines: Vec<String>,
     count: u64,
@@ -26,7 +26,7 @@ impl Log {
     pub(crate) fn start(keep: bool) -> Self {
         Self {
             start: Instant::now(),
-            state: Mutex::new(State {
+            state: Mutex::new(LogState {
                 keep,
                 lines: Vec::new(),
                 count: 0,
@@ -65,7 +65,7 @@ impl Log {
         (state.count, state.hash)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LogState> {
         // Every update leaves a whole state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

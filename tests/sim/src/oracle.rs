@@ -11,10 +11,10 @@ use elector_protocol::elector::{Actor, Violation, audit};
 use elector_protocol::{Identity, LeaseRecord, Occupancy, Uid};
 
 use crate::clock::TRUE_RATE;
+use crate::context::RuleViolation;
 use crate::history::{CandidateRevision, LeaseHistory, LeaseRevision, Role, WriteAttempt};
 use crate::plan::{Plan, What};
 use crate::process::lease_name;
-use crate::scene;
 use crate::tamper::SYSTEM;
 
 /// What is known of a Lease before a revision.
@@ -48,7 +48,7 @@ struct Trial<'a> {
 type Finding = (&'static str, String);
 
 /// Everything that is wrong with the writes of a run.
-pub(crate) fn judge(history: &LeaseHistory, plan: &Plan) -> Vec<scene::Violation> {
+pub(crate) fn judge(history: &LeaseHistory, plan: &Plan) -> Vec<RuleViolation> {
     let registered = history.candidates.iter();
     let trial = Trial {
         history,
@@ -63,7 +63,7 @@ pub(crate) fn judge(history: &LeaseHistory, plan: &Plan) -> Vec<scene::Violation
         let mut past = Past::nothing();
         for revision in revisions {
             if let Err((rule, text)) = trial.revision(&past, revision) {
-                violations.push(scene::Violation {
+                violations.push(RuleViolation {
                     at: revision.at,
                     rule,
                     text: format!("{lease} @{}: {text}", revision.version),
@@ -81,7 +81,7 @@ pub(crate) fn judge(history: &LeaseHistory, plan: &Plan) -> Vec<scene::Violation
 
 impl Trial<'_> {
     /// S11: a Lease that no candidate of the plan names is nobody's affair.
-    fn strays(&self) -> Vec<scene::Violation> {
+    fn strays(&self) -> Vec<RuleViolation> {
         let names: BTreeSet<String> = (0..self.plan.setup.leases).map(lease_name).collect();
         let all = self.history.attempts.iter();
         let strays = all.filter(|attempt| attempt.author.is_ours());
@@ -91,7 +91,7 @@ impl Trial<'_> {
                 let wanted = attempt.base.is_none() && attempt.lease != SYSTEM;
                 !names.contains(&attempt.lease) && !wanted
             })
-            .map(|attempt| scene::Violation {
+            .map(|attempt| RuleViolation {
                 at: attempt.at,
                 rule: "S11",
                 text: format!("{} wrote to {}", attempt.author.name, attempt.lease),

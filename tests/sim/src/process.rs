@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::clock::SimClock;
+use crate::context::RunContext;
 use crate::history::{Author, Role};
 use crate::pause::PauseSwitch;
 use crate::plan::{self, Name, Site};
 use crate::random::Random;
-use crate::scene::Scene;
 use crate::transport::Transport;
 
 /// A process on its machine. It may have many lives.
@@ -27,7 +27,7 @@ pub(crate) struct Process {
     pub(crate) pauses: PauseSwitch,
     pub(crate) switches: Switches,
     site: Site,
-    scene: Scene,
+    context: RunContext,
     server: ApiServer,
     seed: u64,
     life: u32,
@@ -72,7 +72,7 @@ impl Process {
         kind: Kind,
         site: Site,
         seed: u64,
-        (scene, server): (Scene, ApiServer),
+        (context, server): (RunContext, ApiServer),
     ) -> Self {
         let switches = server.switches(&name);
         let process = Self {
@@ -86,7 +86,7 @@ impl Process {
             kind,
             switches,
             site,
-            scene,
+            context,
             server,
             seed,
         };
@@ -136,23 +136,23 @@ impl Process {
         if name == Name::New {
             self.named = self.life;
         }
-        let (scene, pauses) = (self.scene.clone(), self.pauses.clone());
+        let (context, pauses) = (self.context.clone(), self.pauses.clone());
         let (sender, receiver) = oneshot::channel::<()>();
         let shutdown = async {
             if receiver.await.is_err() {
                 std::future::pending::<()>().await;
             }
         };
-        scene.log().note(
+        context.log().note(
             &self.name,
             format_args!("starts, life {}, as {}", self.life, self.identity()),
         );
         let transport = self.transport();
-        let look = scene.looker();
+        let check_now = context.check_hook();
         let task = match &self.kind {
             Kind::Elector(longest) => {
                 let life = elector_life(transport, *longest, self.lot(), shutdown);
-                tokio::spawn(pauses.wrap(life, look))
+                tokio::spawn(pauses.wrap(life, check_now))
             }
             Kind::Candidate(candidate, _) => {
                 let life = CandidateLife {
@@ -163,7 +163,7 @@ impl Process {
                     seed: self.lot(),
                     transport,
                 };
-                tokio::spawn(pauses.wrap(life.run(shutdown), look))
+                tokio::spawn(pauses.wrap(life.run(shutdown), check_now))
             }
         };
         self.task = Some(task);
@@ -172,9 +172,9 @@ impl Process {
 
     /// Ends its life at once.
     pub(crate) async fn crash(&mut self) {
-        self.scene.log().note(&self.name, "crashes");
-        let now = self.scene.log().now();
-        self.scene.state().witness.crashes(now, &self.name);
+        self.context.log().note(&self.name, "crashes");
+        let now = self.context.log().now();
+        self.context.state().witness.crashes(now, &self.name);
         if let Some(task) = self.task.take() {
             task.abort();
             self.bury(task).await;
@@ -183,7 +183,7 @@ impl Process {
 
     /// Asks it to end.
     pub(crate) fn shut_down(&mut self) {
-        self.scene.log().note(&self.name, "is told to end");
+        self.context.log().note(&self.name, "is told to end");
         if let Some(shutdown) = self.shutdown.take() {
             // It may have ended by itself.
             let _ = shutdown.send(());
@@ -211,10 +211,10 @@ impl Process {
         if let Err(error) = task.await
             && error.is_panic()
         {
-            self.scene
-                .violated("L8", format!("{} panicked: {error}", self.name));
+            self.context
+                .report("L8", format!("{} panicked: {error}", self.name));
         }
-        self.scene.look();
+        self.context.check_now();
     }
 
     fn transport(&self) -> Transport {
@@ -228,13 +228,13 @@ impl Process {
         };
         Transport {
             server: self.server.clone(),
-            scene: self.scene.clone(),
+            context: self.context.clone(),
             author: Author {
                 name: self.name.clone(),
                 role,
                 identity: Identity::new(self.identity()),
                 life: self.life,
-                born: self.scene.log().now(),
+                born: self.context.log().now(),
             },
             clock: self.clock.clone(),
             jitter: JITTER,
@@ -263,7 +263,7 @@ async fn elector_life(
     seed: u64,
     shutdown: impl Future<Output = ()>,
 ) {
-    let (scene, name) = (transport.scene.clone(), transport.author.name.clone());
+    let (context, name) = (transport.context.clone(), transport.author.name.clone());
     let config = ElectorConfig {
         timing: ElectorTiming {
             max_lease_duration: longest,
@@ -273,11 +273,11 @@ async fn elector_life(
         ..ElectorConfig::default()
     };
     let tell = {
-        let (scene, name) = (scene.clone(), name.clone());
+        let (context, name) = (context.clone(), name.clone());
         move |event: &ElectorEvent| match event {
             ElectorEvent::LeadershipChanged(change) => {
                 let holder = change.holder.as_ref().map_or("nobody", |it| it.as_str());
-                scene.log().note(
+                context.log().note(
                     &name,
                     format_args!(
                         "{}: {holder} in term {}: {}",
@@ -285,7 +285,7 @@ async fn elector_life(
                     ),
                 );
             }
-            other => scene.log().note(&name, format_args!("{other:?}")),
+            other => context.log().note(&name, format_args!("{other:?}")),
         }
     };
     match Elector::new(
@@ -294,9 +294,9 @@ async fn elector_life(
         Arc::new(transport.clock.clone()),
     ) {
         Ok(elector) => elector.observed_by(tell).run(shutdown).await,
-        Err(error) => scene.violated("setup", error.to_string()),
+        Err(error) => context.report("setup", error.to_string()),
     }
-    scene.log().note(&name, "has ended");
+    context.log().note(&name, "has ended");
 }
 
 /// The life of a candidate.
@@ -313,8 +313,8 @@ struct CandidateLife {
 
 impl CandidateLife {
     async fn run(self, shutdown: impl Future<Output = ()>) {
-        let (scene, name) = (
-            self.transport.scene.clone(),
+        let (context, name) = (
+            self.transport.context.clone(),
             self.transport.author.name.clone(),
         );
         let cluster = self.transport.cluster();
@@ -332,15 +332,15 @@ impl CandidateLife {
         };
         let candidate = match Candidate::new(cluster, api, self.config()) {
             Ok(candidate) => candidate,
-            Err(error) => return scene.violated("setup", error.to_string()),
+            Err(error) => return context.report("setup", error.to_string()),
         };
         let lease = lease_name(self.candidate.lease);
         let tell = {
-            let (scene, name) = (scene.clone(), name.clone());
+            let (context, name) = (context.clone(), name.clone());
             move |event: &elector_candidate::Event| {
-                scene.log().note(&name, format_args!("{event:?}"));
-                let now = scene.log().now();
-                scene.state().witness.heard(now, &name, &lease, event);
+                context.log().note(&name, format_args!("{event:?}"));
+                let now = context.log().now();
+                context.state().witness.heard(now, &name, &lease, event);
             }
         };
         let clock = Arc::new(self.transport.clock.clone());
@@ -351,24 +351,24 @@ impl CandidateLife {
         let outcome = candidate
             .run(|leadership| self.work(leadership), shutdown)
             .await;
-        scene
+        context
             .log()
             .note(&name, format_args!("has ended: {outcome:?}"));
     }
 
     /// The work of a term: waits until it is to stop, and takes its time.
     fn work(&self, leadership: Leadership) -> impl Future<Output = Result<(), ()>> + Send + use<> {
-        let scene = &self.transport.scene;
+        let context = &self.transport.context;
         let limit = Duration::from_secs(self.candidate.timing.1);
-        let now = scene.log().now();
-        let wrong = scene.state().witness.admit(
+        let now = context.log().now();
+        let wrong = context.state().witness.admit(
             now,
             (&self.transport.author.name, self.life),
             limit,
             leadership.clone(),
         );
         if let Some((rule, text)) = wrong {
-            scene.violated(rule, text);
+            context.report(rule, text);
         }
         let stop = self.candidate.stop;
         let work = async move {
@@ -376,7 +376,7 @@ impl CandidateLife {
             tokio::time::sleep(stop).await;
             Ok(())
         };
-        self.pauses.wrap(work, scene.looker())
+        self.pauses.wrap(work, context.check_hook())
     }
 
     fn config(&self) -> CandidateConfig {

@@ -7,37 +7,37 @@ use kube::api::{Api, WatchEvent, WatchParams};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
+use crate::context::RunContext;
 use crate::process::NAMESPACE;
-use crate::scene::Scene;
 
 /// Who the recorder is to the server: a client whom nothing ever befalls.
 const CLIENT: &str = "recorder";
 
 /// Records Leases and LeaseCandidates until it is dropped. Its answers take no time, so it hears of a commit before
 /// anybody else does.
-pub(crate) async fn record(server: ApiServer, api: CandidateApi, scene: Scene) {
+pub(crate) async fn record(server: ApiServer, api: CandidateApi, context: RunContext) {
     let client = Client::new(server.service(CLIENT), NAMESPACE);
     let leases = Api::<Lease>::default_namespaced_with(client.clone(), &());
     let candidates = Api::<LeaseCandidate>::default_namespaced_with(client, &api);
     let leases = follow(&leases, |happened, lease| {
-        let now = scene.log().now();
-        let mut state = scene.state();
+        let now = context.log().now();
+        let mut state = context.state();
         if happened == Happened::Deleted {
             state.history.record_deletion(now, &lease);
         } else {
             state.history.record_lease(now, lease.clone());
         }
         drop(state);
-        tell_lease(&scene, happened, &lease);
+        tell_lease(&context, happened, &lease);
     });
     let candidates = follow(&candidates, |happened, candidate| {
-        let now = scene.log().now();
+        let now = context.log().now();
         let name = candidate.metadata.name.as_deref().unwrap_or_default();
         let (ping, renew) = (candidate.spec.ping_time, candidate.spec.renew_time);
         let micros = |time: Option<elector_protocol::Timestamp>| {
             time.map(elector_protocol::Timestamp::as_micros)
         };
-        scene.log().note(
+        context.log().note(
             "candidates",
             format_args!(
                 "{happened:?} {name}: ping {:?}, renewed {:?}",
@@ -46,7 +46,7 @@ pub(crate) async fn record(server: ApiServer, api: CandidateApi, scene: Scene) {
             ),
         );
         let deleted = happened == Happened::Deleted;
-        scene
+        context
             .state()
             .history
             .record_candidate(now, candidate, deleted);
@@ -90,21 +90,21 @@ where
     }
 }
 
-fn tell_lease(scene: &Scene, happened: Happened, lease: &Lease) {
+fn tell_lease(context: &RunContext, happened: Happened, lease: &Lease) {
     let spec = &lease.spec;
     let text = |text: &Option<String>| {
         text.as_deref()
             .map_or("-".to_owned(), |it| format!("{it:?}"))
     };
     let author = {
-        let state = scene.state();
+        let state = context.state();
         let revision = state.history.current(&lease.key().name);
         let attempt = revision.and_then(|revision| state.history.attempts.get(revision.attempt?));
         attempt.map_or("somebody", |it| &it.author.name).to_owned()
     };
     let annotations = lease.metadata.annotations.as_ref();
     let token = annotations.and_then(|all| all.get("elector.dev/token"));
-    scene.log().note(
+    context.log().note(
         "leases",
         format_args!(
             "{happened:?} {} @{} by {author}: holder {}, {} s, term {}, renewed {:?}, preferred {}, token {:?}",

@@ -34,20 +34,20 @@ impl World {
         for lease in 0..self.plan.setup.leases {
             self.check_leader(lease).await;
         }
-        let since = self.scene.log().now();
+        let since = self.context.log().now();
         for lease in 0..self.plan.setup.leases {
             if let Some(took) = self.check_best_leader(lease, since).await {
-                self.scene.state().witness.moves.best.push(took);
+                self.context.state().witness.moves.best.push(took);
             }
         }
         // Who believed when all was mended may have had no answer to a renewal for long: by then it has had one, or has
         // ceased to lead.
         sleep(self.slowest_holder()).await;
-        let since = self.scene.log().now();
+        let since = self.context.log().now();
         for lease in 0..self.plan.setup.leases {
             self.check_best_leader(lease, since).await;
         }
-        if !self.scene.state().violations.is_empty() {
+        if !self.context.state().violations.is_empty() {
             return;
         }
         // The last hand-over may have left an answer under way.
@@ -63,8 +63,8 @@ impl World {
         let limit = self.slowest_elector(longest + LONGEST_GRANT) + SLACK;
         let name = lease_name(lease);
         match self.wait_for_leader(&name, None, limit).await {
-            Some(took) => self.scene.state().witness.moves.recoveries.push(took),
-            None => self.scene.violated(
+            Some(took) => self.context.state().witness.moves.recoveries.push(took),
+            None => self.context.report(
                 "L1",
                 format!("nobody leads {name} {limit:?} after the last fault"),
             ),
@@ -82,14 +82,14 @@ impl World {
                 let found = candidates.iter().find(|(name, _)| name == leader);
                 found.map(|(_, it)| it.version)
             });
-            let took = self.scene.log().now().saturating_sub(since);
+            let took = self.context.log().now().saturating_sub(since);
             if version == best {
                 return Some(took);
             }
             if took > BEST_LEADS {
                 let text =
                     format!("{leader:?} of version {version:?} leads {name}, not one of {best:?}");
-                self.scene.violated("L4", text);
+                self.context.report("L4", text);
                 return None;
             }
             // Who was told to end while it was paused may end only now.
@@ -100,12 +100,12 @@ impl World {
 
     /// L5: only holders write, once in their renew interval.
     async fn check_quiet(&self) {
-        let start = self.scene.log().now();
+        let start = self.context.log().now();
         sleep(QUIET_PERIOD).await;
         for lease in 0..self.plan.setup.leases {
             let name = lease_name(lease);
             let Some(leader) = self.leader_name(&name) else {
-                self.scene.violated("L5", format!("nobody leads {name}"));
+                self.context.report("L5", format!("nobody leads {name}"));
                 continue;
             };
             let (renewals, others) = self.writes(&name, &leader, start);
@@ -118,11 +118,11 @@ impl World {
                 let text = format!(
                     "{leader} wrote {renewals} times to {name} in {QUIET_PERIOD:?}, where {most} do, and others {others} times"
                 );
-                self.scene.violated("L5", text);
+                self.context.report("L5", text);
             }
         }
         let answers = {
-            let state = self.scene.state();
+            let state = self.context.state();
             let all = state.history.candidates.iter();
             all.filter(|it| it.at > start).count()
         };
@@ -130,13 +130,13 @@ impl World {
         let most = 2 * self.plan.setup.candidates.len() + 4;
         if answers > most {
             let text = format!("{answers} writes of candidates in {QUIET_PERIOD:?}");
-            self.scene.violated("L5", text);
+            self.context.report("L5", text);
         }
     }
 
     /// The renewals of a leader since then, and all other writes.
     fn writes(&self, lease: &str, leader: &str, since: Duration) -> (u64, usize) {
-        let state = self.scene.state();
+        let state = self.context.state();
         let (mut renewals, mut others) = (0, 0);
         for revision in state.history.leases.get(lease).into_iter().flatten() {
             if revision.at <= since {
@@ -161,7 +161,7 @@ impl World {
     async fn check_leader_shutdown(&mut self, lease: usize) {
         let name = lease_name(lease);
         let Some(leader) = self.leader_name(&name) else {
-            return self.scene.violated("L6", format!("nobody leads {name}"));
+            return self.context.report("L6", format!("nobody leads {name}"));
         };
         let Some(process) = self.processes.iter_mut().find(|it| it.name == leader) else {
             return;
@@ -179,10 +179,10 @@ impl World {
         let limit = stop + self.hops(12) + self.slowest_elector(Duration::from_secs(7));
         match self.wait_for_leader(&name, Some(&leader), limit).await {
             Some(took) => self
-                .scene
+                .context
                 .log()
                 .note("plan", format_args!("a successor after {took:?}")),
-            None => self.scene.violated(
+            None => self.context.report(
                 "L6",
                 format!("nobody leads {name} {limit:?} after {leader} was told to end"),
             ),
@@ -198,7 +198,7 @@ impl World {
         let name = lease_name(lease);
         let settled = self.slowest_elector(LONGEST_GRANT);
         if self.wait_for_leader(&name, None, settled).await.is_none() {
-            return self.scene.violated("L1", format!("nobody leads {name}"));
+            return self.context.report("L1", format!("nobody leads {name}"));
         }
         let Some(leader) = self.leader_name(&name) else {
             return;
@@ -218,7 +218,7 @@ impl World {
             .is_none()
         {
             let text = format!("nobody leads {name} {limit:?} after {leader} died");
-            self.scene.violated("L1", text);
+            self.context.report("L1", text);
         }
     }
 
@@ -229,9 +229,9 @@ impl World {
         than: Option<&str>,
         limit: Duration,
     ) -> Option<Duration> {
-        let start = self.scene.log().now();
+        let start = self.context.log().now();
         loop {
-            let took = self.scene.log().now().saturating_sub(start);
+            let took = self.context.log().now().saturating_sub(start);
             if self
                 .leader_name(lease)
                 .is_some_and(|leader| Some(leader.as_str()) != than)
@@ -246,7 +246,7 @@ impl World {
     }
 
     fn leader_name(&self, lease: &str) -> Option<String> {
-        let state = self.scene.state();
+        let state = self.context.state();
         let (leader, _) = state.witness.leader_of(lease)?;
         Some(leader.to_owned())
     }

@@ -50,11 +50,11 @@ impl World {
                 }
             }
             ScheduledAction::Begin(what) => {
-                self.scene.log().note("plan", format_args!("{what:?}"));
+                self.context.log().note("plan", format_args!("{what:?}"));
                 self.begin(what).await;
             }
             ScheduledAction::End(what) => {
-                self.scene
+                self.context
                     .log()
                     .note("plan", format_args!("end of {what:?}"));
                 self.end(what).await;
@@ -116,7 +116,7 @@ impl World {
         }
         let kind = Kind::Candidate(*candidate, Some(process.identity()));
         let seed = self.plan.seed ^ 0x7717;
-        let stage = (self.scene.clone(), self.server.clone());
+        let stage = (self.context.clone(), self.server.clone());
         let mut twin = Process::new(name, kind, site, seed, stage);
         twin.start(Name::New);
         self.guests.push(twin);

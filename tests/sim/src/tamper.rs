@@ -44,13 +44,13 @@ impl World {
         let seed = Random::stream(self.plan.seed, 5000).bits();
         Transport {
             server: self.server.clone(),
-            scene: self.scene.clone(),
+            context: self.context.clone(),
             author: Author {
                 name: name.to_owned(),
                 role,
                 identity: None,
                 life: 1,
-                born: self.scene.log().now(),
+                born: self.context.log().now(),
             },
             clock: SimClock::start(rate, EPOCH),
             jitter: 0,
@@ -170,7 +170,7 @@ impl World {
             object.spec.renew_time = renewed.and_then(Timestamp::from_micros);
             let object = object.wishing_for("OldestEmulationVersion");
             if let Err(error) = candidates.create(&PostParams::default(), &object).await {
-                let log = self.scene.log();
+                let log = self.context.log();
                 log.note("kubectl", format_args!("{name} was refused: {error}"));
             }
         }
@@ -183,7 +183,7 @@ impl World {
             object.spec.emulation_version = "0.0.1".to_owned();
             object.spec.renew_time = Timestamp::from_micros(EPOCH);
             if let Err(error) = system.create(&PostParams::default(), &object).await {
-                self.scene.log().note(
+                self.context.log().note(
                     "kubectl",
                     format_args!("litter-system was refused: {error}"),
                 );
@@ -198,7 +198,7 @@ impl World {
         foreign.spec.holder_identity = Some(STRANGER.to_owned());
         foreign.spec.lease_duration_seconds = Some(15);
         if let Err(error) = leases.create(&PostParams::default(), &foreign).await {
-            let log = self.scene.log();
+            let log = self.context.log();
             log.note("kubectl", format_args!("{FOREIGN} was refused: {error}"));
         }
     }
@@ -208,7 +208,7 @@ impl World {
         for lease in 0..self.plan.setup.leases {
             let name = lease_name(lease);
             let duration = {
-                let state = self.scene.state();
+                let state = self.context.state();
                 let current = state.history.current(&name);
                 let unreadable = current.is_some_and(|revision| revision.record.is_none());
                 let revisions = state.history.leases.get(&name).into_iter().flatten().rev();

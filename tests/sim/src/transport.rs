@@ -13,15 +13,15 @@ use kube::client::Body;
 use tower::{Service, ServiceExt as _};
 
 use crate::clock::SimClock;
+use crate::context::RunContext;
 use crate::history::{Author, WriteAttempt, version};
 use crate::random::Random;
-use crate::scene::Scene;
 
 /// A process's way to the API server, in one life.
 #[derive(Clone)]
 pub(crate) struct Transport {
     pub(crate) server: ApiServer,
-    pub(crate) scene: Scene,
+    pub(crate) context: RunContext,
     pub(crate) author: Author,
     pub(crate) clock: SimClock,
     /// How much longer than usual a request or its answer may take, in milliseconds.
@@ -62,7 +62,7 @@ impl Transport {
         let path = parts.uri.path();
         let what = format!("{} {}", parts.method, short(path, parts.uri.query()));
         let base = self.record_write(&parts.method, path, &body, clock);
-        let log = self.scene.log();
+        let log = self.context.log();
         match base {
             Some(base) => log.note(&self.author.name, format_args!("-> {what} @{base}")),
             None => log.note(&self.author.name, format_args!("-> {what}")),
@@ -100,9 +100,9 @@ impl Transport {
         let base = version(value["metadata"]["resourceVersion"].as_str());
         if path.contains("/leases") {
             let lease = Lease::from_value(value);
-            self.scene.state().history.attempts.push(WriteAttempt {
+            self.context.state().history.attempts.push(WriteAttempt {
                 author: self.author.clone(),
-                at: self.scene.log().now(),
+                at: self.context.log().now(),
                 clock,
                 lease: lease.key().name.to_string(),
                 base: (*method == Method::PUT).then_some(base),

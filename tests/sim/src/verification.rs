@@ -9,16 +9,16 @@ use std::time::Duration;
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
 use elector_verify::{History, Invariant, Limits, Maker, Roster, Traces, What, verify};
 
+use crate::context::RuleViolation;
 use crate::history::LeaseHistory;
 use crate::plan::{self, Fault, LeaseTampering, Plan};
 use crate::process::{EPOCH, NAMESPACE, lease_name};
-use crate::scene::Violation;
 
 /// How much later than a commit an elector may have seen it, for all that can be told: it may have slept.
 const SIGHT: Duration = Duration::from_secs(3600);
 
 /// The violations that the history checker finds.
-pub(crate) fn violations(history: &LeaseHistory, plan: &Plan) -> Vec<Violation> {
+pub(crate) fn violations(history: &LeaseHistory, plan: &Plan) -> Vec<RuleViolation> {
     let mut roster = Roster::new(Limits {
         longest_lease: Duration::from_secs(plan.setup.longest()),
         clocks: None,
@@ -75,7 +75,7 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &Plan) -> Vec<Violation> 
     let faults = verdict
         .faults()
         .filter(|fault| !(nonsense && matches!(fault.invariant, Invariant::S5 | Invariant::S7)));
-    let faults = faults.map(|fault| Violation {
+    let faults = faults.map(|fault| RuleViolation {
         at: Duration::from_micros(u64::try_from(fault.at.as_micros() - EPOCH).unwrap_or(0)),
         rule: fault.invariant.id(),
         text: format!("in the recorded history: {fault}"),

@@ -6,13 +6,13 @@ use elector_apiserver::{ApiServer, Clock, Config, NativeCandidates};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use crate::context::{RuleViolation, RunContext};
 use crate::history::LeaseHistory;
 use crate::oracle;
 use crate::plan::{Name, Plan};
 use crate::process::{EPOCH, Kind, Process};
 use crate::random::Random;
 use crate::recorder;
-use crate::scene::{Scene, Violation};
 use crate::schedule::schedule;
 use crate::verification;
 use crate::witness::Moves;
@@ -21,7 +21,7 @@ use crate::witness::Moves;
 #[derive(Clone, Debug)]
 pub struct Report {
     /// What was wrong.
-    pub violations: Vec<Violation>,
+    pub violations: Vec<RuleViolation>,
     /// How leadership moved.
     pub moves: Moves,
     /// How long it was, in virtual time.
@@ -35,7 +35,7 @@ pub struct Report {
 /// The processes, the server and time.
 pub(crate) struct World {
     pub(crate) plan: Plan,
-    pub(crate) scene: Scene,
+    pub(crate) context: RunContext,
     pub(crate) server: ApiServer,
     pub(crate) start: Instant,
     pub(crate) processes: Vec<Process>,
@@ -67,7 +67,7 @@ pub fn play(plan: &Plan, keep_trace: bool) -> Report {
 impl World {
     fn new(plan: &Plan, keep_trace: bool) -> Self {
         let longest = Duration::from_secs(plan.setup.longest());
-        let scene = Scene::start(keep_trace, LeaseHistory::new(longest));
+        let context = RunContext::start(keep_trace, LeaseHistory::new(longest));
         let epoch = k8s_openapi::jiff::Timestamp::from_microsecond(EPOCH)
             .expect("2026 is a year of the common era");
         let server = ApiServer::new(Config {
@@ -102,13 +102,13 @@ impl World {
             .zip(0..)
             .map(|((name, kind, site), index)| {
                 let seed = Random::stream(plan.seed, 1000 + index).bits();
-                let stage = (scene.clone(), server.clone());
+                let stage = (context.clone(), server.clone());
                 Process::new(name, kind, site, seed, stage)
             })
             .collect();
         Self {
             plan: plan.clone(),
-            scene,
+            context,
             server,
             start: Instant::now(),
             processes,
@@ -119,7 +119,7 @@ impl World {
 
     async fn run(mut self) -> Report {
         let api = self.candidate_api();
-        let recorder = recorder::record(self.server.clone(), api, self.scene.clone());
+        let recorder = recorder::record(self.server.clone(), api, self.context.clone());
         let recorder = tokio::spawn(recorder);
         self.create_unusable_objects().await;
         for (at, action) in schedule(&self.plan) {
@@ -135,7 +135,7 @@ impl World {
 
     /// Ends every fault.
     async fn end_faults(&mut self) {
-        self.scene.log().note("plan", "every fault is over");
+        self.context.log().note("plan", "every fault is over");
         self.strangers.shutdown().await;
         for mut guest in std::mem::take(&mut self.guests) {
             guest.crash().await;
@@ -148,8 +148,8 @@ impl World {
     }
 
     fn report(&self) -> Report {
-        let log = self.scene.log();
-        let state = self.scene.state();
+        let log = self.context.log();
+        let state = self.context.state();
         let mut violations = state.violations.clone();
         violations.extend(oracle::judge(&state.history, &self.plan));
         violations.extend(verification::violations(&state.history, &self.plan));

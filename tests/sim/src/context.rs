@@ -10,26 +10,26 @@ use crate::witness::Witness;
 
 /// What all parts of a run share. Clones are the same scene.
 #[derive(Clone)]
-pub(crate) struct Scene(Arc<Inner>);
+pub(crate) struct RunContext(Arc<SharedContext>);
 
-struct Inner {
+struct SharedContext {
     log: Log,
-    state: Mutex<State>,
+    state: Mutex<RunState>,
 }
 
 /// What is known of the run. It is only ever locked for a moment, by one thread.
-pub(crate) struct State {
+pub(crate) struct RunState {
     pub(crate) history: LeaseHistory,
     pub(crate) witness: Witness,
     /// What was wrong, in the order of time.
-    pub(crate) violations: Vec<Violation>,
+    pub(crate) violations: Vec<RuleViolation>,
     turns: u32,
     turned: Duration,
 }
 
 /// Something that must not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
+pub struct RuleViolation {
     /// When, since the start of the run.
     pub at: Duration,
     /// The rule or invariant, by its number.
@@ -38,7 +38,7 @@ pub struct Violation {
     pub text: String,
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for RuleViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { at, rule, text } = self;
         write!(f, "{rule} at {:.3} s: {text}", at.as_secs_f64())
@@ -48,14 +48,14 @@ impl fmt::Display for Violation {
 /// How often the processes may be polled within one millisecond. More is a loop that time never leaves.
 const MOST_TURNS: u32 = 100_000;
 
-// === impl Scene ===
+// === impl RunContext ===
 
-impl Scene {
+impl RunContext {
     /// A scene that begins now.
     pub(crate) fn start(keep_log: bool, history: LeaseHistory) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(SharedContext {
             log: Log::start(keep_log),
-            state: Mutex::new(State {
+            state: Mutex::new(RunState {
                 history,
                 witness: Witness::default(),
                 violations: Vec::new(),
@@ -69,14 +69,14 @@ impl Scene {
         &self.0.log
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, RunState> {
         // A panic of a process is a violation of its own; what is known stays true.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Something is wrong.
-    pub(crate) fn violated(&self, rule: &'static str, text: impl Into<String>) {
-        let violation = Violation {
+    pub(crate) fn report(&self, rule: &'static str, text: impl Into<String>) {
+        let violation = RuleViolation {
             at: self.log().now(),
             rule,
             text: text.into(),
@@ -91,11 +91,11 @@ impl Scene {
     /// # Panics
     ///
     /// When time no longer passes: a process that asks again and again at one instant would never let it.
-    pub(crate) fn look(&self) {
+    pub(crate) fn check_now(&self) {
         let now = self.log().now();
         let found = {
             let mut state = self.state();
-            let State {
+            let RunState {
                 history,
                 witness,
                 turns,
@@ -108,13 +108,13 @@ impl Scene {
             witness.check(now, history)
         };
         for (rule, text) in found {
-            self.violated(rule, text);
+            self.report(rule, text);
         }
     }
 
     /// The hook of futures.
-    pub(crate) fn looker(&self) -> Arc<dyn Fn() + Send + Sync> {
-        let scene = self.clone();
-        Arc::new(move || scene.look())
+    pub(crate) fn check_hook(&self) -> Arc<dyn Fn() + Send + Sync> {
+        let context = self.clone();
+        Arc::new(move || context.check_now())
     }
 }
