@@ -1,8 +1,11 @@
-//! The trial of the whole history: was each write of ours a legal move of whoever made it, at a time that its own clock
-//! allowed?
+//! The check of every write of ours: was it a legal move of its author, at a time that the author's own clock allowed?
 //!
 //! The recorded history alone cannot tell that here, since every process writes by a clock that is off. The simulation
-//! knows who wrote what, when in real time, and how fast each clock runs.
+//! knows the author of each write, its real time, and the rate of each clock.
+
+mod past;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,6 +13,7 @@ use std::time::Duration;
 use elector_protocol::elector::{Actor, Violation, audit};
 use elector_protocol::{Identity, LeaseRecord, Occupancy, Uid};
 
+use self::past::PastRevisions;
 use crate::clock::TRUE_RATE;
 use crate::context::RuleViolation;
 use crate::history::{CandidateRevision, LeaseHistory, LeaseRevision, Role, WriteAttempt};
@@ -17,40 +21,22 @@ use crate::plan::{Plan, What};
 use crate::process::lease_name;
 use crate::tamper::SYSTEM;
 
-/// What is known of a Lease before a revision.
-struct Past {
-    /// The revision before, `None` where there is no Lease.
-    before: Option<LeaseRevision>,
-    uid: Option<Uid>,
-    /// Since when the record before has been there.
-    since: Duration,
-    /// When this Lease was created, and since when there had been none, if there ever was one.
-    created: Duration,
-    gone: Option<Duration>,
-    /// Whether any revision of this Lease was held.
-    held: bool,
-    /// Whether a stranger wrote the revision before.
-    foreign: bool,
-    /// How many preferences were written in this term.
-    preferences: usize,
-}
-
-/// The trial of one Lease.
-struct Trial<'a> {
+/// The check of every Lease against the rules.
+struct HistoryCheck<'a> {
     history: &'a LeaseHistory,
     plan: &'a Plan,
     /// `W_max`.
     longest: Duration,
-    /// Everybody who ever registered.
+    /// The names of all candidates that ever registered.
     registered: BTreeSet<&'a str>,
 }
 
-type Finding = (&'static str, String);
+type BrokenRule = (&'static str, String);
 
-/// Everything that is wrong with the writes of a run.
-pub(crate) fn judge(history: &LeaseHistory, plan: &Plan) -> Vec<RuleViolation> {
+/// The violations of the rules by the writes of a run.
+pub(crate) fn violations(history: &LeaseHistory, plan: &Plan) -> Vec<RuleViolation> {
     let registered = history.candidates.iter();
-    let trial = Trial {
+    let check = HistoryCheck {
         history,
         plan,
         longest: Duration::from_secs(plan.setup.longest()),
@@ -58,29 +44,29 @@ pub(crate) fn judge(history: &LeaseHistory, plan: &Plan) -> Vec<RuleViolation> {
             .filter_map(|it| it.object.metadata.name.as_deref())
             .collect(),
     };
-    let mut violations = trial.strays();
+    let mut found = check.strays();
     for (lease, revisions) in &history.leases {
-        let mut past = Past::nothing();
+        let mut past = PastRevisions::default();
         for revision in revisions {
-            if let Err((rule, text)) = trial.revision(&past, revision) {
-                violations.push(RuleViolation {
+            if let Err((rule, text)) = check.revision(&past, revision) {
+                found.push(RuleViolation {
                     at: revision.at,
                     rule,
                     text: format!("{lease} @{}: {text}", revision.version),
                 });
             }
             let attempt = revision.attempt.and_then(|it| history.attempts.get(it));
-            past.take(revision, attempt.is_none_or(|it| !it.author.is_ours()));
+            past.add(revision, attempt.is_none_or(|it| !it.author.is_ours()));
         }
     }
-    violations.sort_by_key(|violation| violation.at);
-    violations
+    found.sort_by_key(|violation| violation.at);
+    found
 }
 
-// === impl Trial ===
+// === impl HistoryCheck ===
 
-impl Trial<'_> {
-    /// S11: a Lease that no candidate of the plan names is nobody's affair.
+impl HistoryCheck<'_> {
+    /// S11: no process of ours writes a Lease that no candidate of the plan names.
     fn strays(&self) -> Vec<RuleViolation> {
         let names: BTreeSet<String> = (0..self.plan.setup.leases).map(lease_name).collect();
         let all = self.history.attempts.iter();
@@ -99,7 +85,7 @@ impl Trial<'_> {
             .collect()
     }
 
-    fn revision(&self, past: &Past, revision: &LeaseRevision) -> Result<(), Finding> {
+    fn revision(&self, past: &PastRevisions, revision: &LeaseRevision) -> Result<(), BrokenRule> {
         let attempt = revision
             .attempt
             .and_then(|it| self.history.attempts.get(it));
@@ -137,11 +123,11 @@ impl Trial<'_> {
     /// R4 and R6, by the elector's own clock.
     fn time(
         &self,
-        past: &Past,
+        past: &PastRevisions,
         before: &LeaseRecord,
         attempt: &WriteAttempt,
         rate: u64,
-    ) -> Result<(), Finding> {
+    ) -> Result<(), BrokenRule> {
         let local = |from: Duration, to: Duration| {
             to.saturating_sub(from).as_nanos() * u128::from(rate) / u128::from(TRUE_RATE)
         };
@@ -150,7 +136,7 @@ impl Trial<'_> {
             Occupancy::Released => return Ok(()),
             Occupancy::Held(_) => ("R4", before.duration().unwrap_or(self.longest)),
             Occupancy::Unproven => {
-                // Whoever held an earlier Lease of this name sent its last renewal before that one was gone, and
+                // The holder of an earlier Lease of this name sent its last renewal before that one was gone, and
                 // before the elector saw that there was none.
                 let absent = past.gone.unwrap_or_default().max(attempt.author.born);
                 let proven = local(absent, attempt.at) >= self.longest.as_nanos();
@@ -172,7 +158,7 @@ impl Trial<'_> {
     }
 
     /// S7: the electee answered in the lifetime of the elector that granted.
-    fn answered(&self, after: &LeaseRecord, attempt: &WriteAttempt) -> Result<(), Finding> {
+    fn answered(&self, after: &LeaseRecord, attempt: &WriteAttempt) -> Result<(), BrokenRule> {
         let Some(electee) = &after.holder else {
             return Ok(());
         };
@@ -197,22 +183,25 @@ impl Trial<'_> {
         let who = &attempt.author.name;
         Err((
             "S7",
-            format!("{who} granted to {electee}, who had not answered it"),
+            format!("{who} granted to {electee}, which had not answered it"),
         ))
     }
 
     /// S11, L3 and R16: what an elector may say to a holder.
     fn signal(
         &self,
-        past: &Past,
+        past: &PastRevisions,
         before: &LeaseRecord,
         after: &LeaseRecord,
-    ) -> Result<(), Finding> {
+    ) -> Result<(), BrokenRule> {
         let Some(holder) = &before.holder else {
             return Ok(());
         };
         if !self.registered.contains(holder.as_str()) {
-            return Err(("S11", format!("{holder}, who is no candidate, was touched")));
+            return Err((
+                "S11",
+                format!("{holder}, which is no candidate, was touched"),
+            ));
         }
         let preferred = after.preferred_holder.as_ref();
         let Some(preferred) = preferred.filter(|it| before.preferred_holder.as_ref() != Some(*it))
@@ -230,7 +219,7 @@ impl Trial<'_> {
                 format!("{preferred} is preferred to {holder} and not better"),
             ));
         }
-        // Whoever stops answering is withdrawn, so each fault may cost one more.
+        // A preference for a candidate that stops answering is withdrawn, so each fault may cost one more.
         let count = self.plan.setup.candidates.len() / self.plan.setup.leases;
         let most = count.saturating_sub(1) + 2 * self.plan.faults.len();
         if past.preferences + 1 > most {
@@ -248,179 +237,12 @@ impl Trial<'_> {
     }
 }
 
-// === impl Past ===
-
-impl Past {
-    fn nothing() -> Self {
-        Self {
-            before: None,
-            uid: None,
-            since: Duration::ZERO,
-            created: Duration::ZERO,
-            gone: None,
-            held: false,
-            foreign: false,
-            preferences: 0,
-        }
-    }
-
-    fn take(&mut self, revision: &LeaseRevision, foreign: bool) {
-        self.foreign = foreign;
-        let Some(lease) = &revision.lease else {
-            self.before = None;
-            self.uid = None;
-            self.gone = Some(revision.at);
-            return;
-        };
-        let uid = lease.metadata.uid.as_deref().map(Uid::new);
-        let before = self
-            .before
-            .as_ref()
-            .and_then(|before| before.record.clone());
-        if self.before.is_none() || uid != self.uid {
-            self.created = revision.at;
-            self.since = revision.at;
-            self.held = false;
-            self.preferences = 0;
-        }
-        self.uid = uid;
-        if let Some(after) = &revision.record {
-            self.held |= matches!(after.occupancy(), Occupancy::Held(_));
-            match &before {
-                Some(before) if before.same_record(after) => {}
-                _ => self.since = revision.at,
-            }
-            match &before {
-                Some(before) if before.term == after.term => {
-                    let preferred = &after.preferred_holder;
-                    let new = preferred.is_some() && *preferred != before.preferred_holder;
-                    self.preferences += usize::from(new);
-                }
-                _ => self.preferences = 0,
-            }
-        }
-        self.before = Some(revision.clone());
-    }
-}
-
-/// R2: whoever creates a Lease for candidates names no holder.
-fn born(record: &LeaseRecord) -> Result<(), Finding> {
+/// R2: a Lease that is created for candidates names no holder.
+fn born(record: &LeaseRecord) -> Result<(), BrokenRule> {
     let empty = LeaseRecord::born(record.strategy.clone());
     if *record == empty {
         Ok(())
     } else {
         Err(("S3", format!("created as {record:?} (R2)")))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use elector_api::{Carrier, Lease};
-    use elector_protocol::{Instant, LeaseKey, Timestamp, Token};
-
-    use super::*;
-    use crate::history::Author;
-    use crate::plan::Reach;
-
-    /// A lease of 15 s, held by one who registered and answered, and written in this order.
-    struct Story {
-        history: LeaseHistory,
-        lease: Lease,
-        version: u64,
-    }
-
-    impl Story {
-        fn new() -> Self {
-            let key = LeaseKey::new("default", "lease-0");
-            Self {
-                history: LeaseHistory::new(Duration::from_secs(15)),
-                lease: Lease::named(&key),
-                version: 0,
-            }
-        }
-
-        fn author(role: Role, name: &str) -> Author {
-            Author {
-                name: name.to_owned(),
-                role,
-                identity: Identity::new(name),
-                life: 1,
-                born: Duration::ZERO,
-            }
-        }
-
-        fn write(&mut self, second: u64, author: Author, record: &LeaseRecord) {
-            let at = Duration::from_secs(second);
-            let base = (self.version > 0).then_some(self.version);
-            self.version += 1;
-            self.lease = self.lease.with_record(record, Carrier::Annotations);
-            self.lease.metadata.uid = Some("u".to_owned());
-            self.lease.metadata.resource_version = Some(self.version.to_string());
-            self.history.attempts.push(WriteAttempt {
-                author,
-                at,
-                clock: Instant::from_epoch(at),
-                lease: "lease-0".to_owned(),
-                base,
-                record: self.lease.record().ok(),
-                applied: false,
-            });
-            self.history.record_lease(at, self.lease.clone());
-        }
-
-        fn answer(&mut self, second: u64, name: &str) {
-            let mut object = elector_api::LeaseCandidate::default();
-            object.metadata.name = Some(name.to_owned());
-            object.spec.renew_time = at(second);
-            let at = Duration::from_secs(second);
-            self.history.record_candidate(at, object, false);
-        }
-    }
-
-    fn at(second: u64) -> Option<Timestamp> {
-        Timestamp::from_micros(i64::try_from(second).unwrap() * 1_000_000)
-    }
-
-    /// What is said of a second grant so many seconds after the first one was accepted.
-    fn granted_after(seconds: u64, answered: bool) -> Vec<&'static str> {
-        let elector = |name| Story::author(Role::Elector { rate: TRUE_RATE }, name);
-        let mut story = Story::new();
-        let born = LeaseRecord::born(None);
-        story.write(1, elector("e"), &born);
-        story.answer(15, "a");
-        let window = Duration::from_secs(5);
-        let grant = born.granted(Identity::new("a").unwrap(), window, at(16).unwrap());
-        story.write(16, elector("e"), &grant);
-        let accept = LeaseRecord {
-            duration_seconds: Some(15),
-            renew_time: at(17),
-            token: Some(Token(elector_protocol::ResourceVersion(2))),
-            token_term: Some(grant.term),
-            ..grant
-        };
-        story.write(
-            17,
-            Story::author(Role::Candidate { lease: 0 }, "a"),
-            &accept,
-        );
-        if answered {
-            story.answer(18, "b");
-        }
-        let next = accept.granted(Identity::new("b").unwrap(), window, at(99).unwrap());
-        story.write(17 + seconds, elector("e"), &next);
-        let mut plan = Plan::draw(1, Reach::Within);
-        plan.setup.leases = 1;
-        for candidate in &mut plan.setup.candidates {
-            candidate.timing = (15, 10);
-        }
-        let found = judge(&story.history, &plan);
-        found.into_iter().map(|violation| violation.rule).collect()
-    }
-
-    #[test]
-    fn a_grant_is_held_against_the_clock_of_its_author_and_the_answers_it_can_have_seen() {
-        assert_eq!(granted_after(15, true), [""; 0]);
-        assert_eq!(granted_after(14, true), ["R4"]);
-        assert_eq!(granted_after(15, false), ["S7"]);
     }
 }

@@ -151,7 +151,7 @@ impl World {
         let log = self.context.log();
         let state = self.context.state();
         let mut violations = state.violations.clone();
-        violations.extend(oracle::judge(&state.history, &self.plan));
+        violations.extend(oracle::violations(&state.history, &self.plan));
         violations.extend(verification::violations(&state.history, &self.plan));
         for violation in &violations {
             log.note("!", format_args!("{violation}"));

@@ -1,0 +1,69 @@
+//! The state of a Lease before a revision, gathered from the revisions before it.
+
+use std::time::Duration;
+
+use elector_protocol::{Occupancy, Uid};
+
+use crate::history::LeaseRevision;
+
+/// What is known of a Lease before a revision.
+#[derive(Default)]
+pub(super) struct PastRevisions {
+    /// The revision before, `None` where there is no Lease.
+    pub(super) before: Option<LeaseRevision>,
+    pub(super) uid: Option<Uid>,
+    /// Since when the record before has been there.
+    pub(super) since: Duration,
+    /// When this Lease was created, and since when there had been none, if there ever was one.
+    pub(super) created: Duration,
+    pub(super) gone: Option<Duration>,
+    /// Whether any revision of this Lease was held.
+    pub(super) held: bool,
+    /// Whether a stranger wrote the revision before.
+    pub(super) foreign: bool,
+    /// How many preferences were written in this term.
+    pub(super) preferences: usize,
+}
+
+// === impl PastRevisions ===
+
+impl PastRevisions {
+    /// Adds the next revision; `foreign`: a stranger wrote it.
+    pub(super) fn add(&mut self, revision: &LeaseRevision, foreign: bool) {
+        self.foreign = foreign;
+        let Some(lease) = &revision.lease else {
+            self.before = None;
+            self.uid = None;
+            self.gone = Some(revision.at);
+            return;
+        };
+        let uid = lease.metadata.uid.as_deref().map(Uid::new);
+        let before = self
+            .before
+            .as_ref()
+            .and_then(|before| before.record.clone());
+        if self.before.is_none() || uid != self.uid {
+            self.created = revision.at;
+            self.since = revision.at;
+            self.held = false;
+            self.preferences = 0;
+        }
+        self.uid = uid;
+        if let Some(after) = &revision.record {
+            self.held |= matches!(after.occupancy(), Occupancy::Held(_));
+            match &before {
+                Some(before) if before.same_record(after) => {}
+                _ => self.since = revision.at,
+            }
+            match &before {
+                Some(before) if before.term == after.term => {
+                    let preferred = &after.preferred_holder;
+                    let new = preferred.is_some() && *preferred != before.preferred_holder;
+                    self.preferences += usize::from(new);
+                }
+                _ => self.preferences = 0,
+            }
+        }
+        self.before = Some(revision.clone());
+    }
+}

@@ -1,0 +1,110 @@
+//! A second grant of a lease, too early or to a candidate that did not answer.
+
+use elector_api::{Carrier, Lease};
+use elector_protocol::{Instant, LeaseKey, Timestamp, Token};
+
+use super::*;
+use crate::history::Author;
+use crate::plan::Reach;
+
+/// A lease of 15 s, held by one who registered and answered, and written in this order.
+struct LeaseFixture {
+    history: LeaseHistory,
+    lease: Lease,
+    version: u64,
+}
+
+impl LeaseFixture {
+    fn new() -> Self {
+        let key = LeaseKey::new("default", "lease-0");
+        Self {
+            history: LeaseHistory::new(Duration::from_secs(15)),
+            lease: Lease::named(&key),
+            version: 0,
+        }
+    }
+
+    fn author(role: Role, name: &str) -> Author {
+        Author {
+            name: name.to_owned(),
+            role,
+            identity: Identity::new(name),
+            life: 1,
+            born: Duration::ZERO,
+        }
+    }
+
+    fn write(&mut self, second: u64, author: Author, record: &LeaseRecord) {
+        let at = Duration::from_secs(second);
+        let base = (self.version > 0).then_some(self.version);
+        self.version += 1;
+        self.lease = self.lease.with_record(record, Carrier::Annotations);
+        self.lease.metadata.uid = Some("u".to_owned());
+        self.lease.metadata.resource_version = Some(self.version.to_string());
+        self.history.attempts.push(WriteAttempt {
+            author,
+            at,
+            clock: Instant::from_epoch(at),
+            lease: "lease-0".to_owned(),
+            base,
+            record: self.lease.record().ok(),
+            applied: false,
+        });
+        self.history.record_lease(at, self.lease.clone());
+    }
+
+    fn answer(&mut self, second: u64, name: &str) {
+        let mut object = elector_api::LeaseCandidate::default();
+        object.metadata.name = Some(name.to_owned());
+        object.spec.renew_time = at(second);
+        let at = Duration::from_secs(second);
+        self.history.record_candidate(at, object, false);
+    }
+}
+
+fn at(second: u64) -> Option<Timestamp> {
+    Timestamp::from_micros(i64::try_from(second).unwrap() * 1_000_000)
+}
+
+/// What is said of a second grant so many seconds after the first one was accepted.
+fn granted_after(seconds: u64, answered: bool) -> Vec<&'static str> {
+    let elector = |name| LeaseFixture::author(Role::Elector { rate: TRUE_RATE }, name);
+    let mut fixture = LeaseFixture::new();
+    let born = LeaseRecord::born(None);
+    fixture.write(1, elector("e"), &born);
+    fixture.answer(15, "a");
+    let window = Duration::from_secs(5);
+    let grant = born.granted(Identity::new("a").unwrap(), window, at(16).unwrap());
+    fixture.write(16, elector("e"), &grant);
+    let accept = LeaseRecord {
+        duration_seconds: Some(15),
+        renew_time: at(17),
+        token: Some(Token(elector_protocol::ResourceVersion(2))),
+        token_term: Some(grant.term),
+        ..grant
+    };
+    fixture.write(
+        17,
+        LeaseFixture::author(Role::Candidate { lease: 0 }, "a"),
+        &accept,
+    );
+    if answered {
+        fixture.answer(18, "b");
+    }
+    let next = accept.granted(Identity::new("b").unwrap(), window, at(99).unwrap());
+    fixture.write(17 + seconds, elector("e"), &next);
+    let mut plan = Plan::draw(1, Reach::Within);
+    plan.setup.leases = 1;
+    for candidate in &mut plan.setup.candidates {
+        candidate.timing = (15, 10);
+    }
+    let found = violations(&fixture.history, &plan);
+    found.into_iter().map(|violation| violation.rule).collect()
+}
+
+#[test]
+fn a_grant_is_held_against_the_clock_of_its_author_and_the_answers_it_can_have_seen() {
+    assert_eq!(granted_after(15, true), [""; 0]);
+    assert_eq!(granted_after(14, true), ["R4"]);
+    assert_eq!(granted_after(15, false), ["S7"]);
+}
