@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::guards::GuardMonitor;
 use crate::history::LeaseHistory;
 use crate::log::Log;
-use crate::witness::Witness;
 
 /// What all parts of a run share. Clones are the same scene.
 #[derive(Clone)]
@@ -20,7 +20,7 @@ struct SharedContext {
 /// What is known of the run. It is only ever locked for a moment, by one thread.
 pub(crate) struct RunState {
     pub(crate) history: LeaseHistory,
-    pub(crate) witness: Witness,
+    pub(crate) guards: GuardMonitor,
     /// What was wrong, in the order of time.
     pub(crate) violations: Vec<RuleViolation>,
     turns: u32,
@@ -57,7 +57,7 @@ impl RunContext {
             log: Log::start(keep_log),
             state: Mutex::new(RunState {
                 history,
-                witness: Witness::default(),
+                guards: GuardMonitor::default(),
                 violations: Vec::new(),
                 turns: 0,
                 turned: Duration::ZERO,
@@ -97,7 +97,7 @@ impl RunContext {
             let mut state = self.state();
             let RunState {
                 history,
-                witness,
+                guards,
                 turns,
                 turned,
                 ..
@@ -105,7 +105,7 @@ impl RunContext {
             *turns = if *turned == now { *turns + 1 } else { 0 };
             *turned = now;
             assert!(*turns < MOST_TURNS, "time no longer passes");
-            witness.check(now, history)
+            guards.check(now, history)
         };
         for (rule, text) in found {
             self.report(rule, text);

@@ -7,7 +7,7 @@
 //!   electors, candidates ── kube::Client ── Transport ── API server in memory ──> LeaseHistory: every revision, and its author
 //!   (production code, each with a clock,      │            │ fault switches
 //!    a gate and a life of its own)            v            v
-//!        └── every guard, at every turn ──> Witness      Log ──> one hash for one seed
+//!        └── every guard, at every turn ──> GuardMonitor      Log ──> one hash for one seed
 //! ```
 //!
 //! Time is tokio's, paused: it moves on when nobody has anything to do. Nothing draws a random number but from the seed,
@@ -15,6 +15,7 @@
 
 mod clock;
 mod context;
+mod guards;
 mod history;
 mod log;
 mod oracle;
@@ -32,11 +33,11 @@ mod tally;
 mod tamper;
 mod transport;
 mod verification;
-mod witness;
 mod world;
 
 pub use clock::{SimClock, TRUE_RATE};
 pub use context::RuleViolation;
+pub use guards::LeadershipStats;
 pub use plan::{
     Applied, Candidate, CandidateTampering, Ending, Fault, KINDS, LeaseTampering, Name, Plan,
     Reach, Requests, Setup, Site, What, Who,
@@ -45,5 +46,4 @@ pub use random::Random;
 pub use regressions::regressions;
 pub use shrink::shrink;
 pub use tally::Tally;
-pub use witness::Moves;
 pub use world::{Report, play};

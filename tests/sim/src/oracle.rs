@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use elector_protocol::elector::{Actor, Violation, audit};
-use elector_protocol::{Identity, LeaseRecord, Occupancy, Uid};
+use elector_protocol::{Identity, LeaseRecord, Occupancy};
 
 use self::past::PastRevisions;
 use crate::clock::TRUE_RATE;

@@ -174,7 +174,7 @@ impl Process {
     pub(crate) async fn crash(&mut self) {
         self.context.log().note(&self.name, "crashes");
         let now = self.context.log().now();
-        self.context.state().witness.crashes(now, &self.name);
+        self.context.state().guards.handle_crash(now, &self.name);
         if let Some(task) = self.task.take() {
             task.abort();
             self.bury(task).await;
@@ -340,7 +340,10 @@ impl CandidateLife {
             move |event: &elector_candidate::Event| {
                 context.log().note(&name, format_args!("{event:?}"));
                 let now = context.log().now();
-                context.state().witness.heard(now, &name, &lease, event);
+                context
+                    .state()
+                    .guards
+                    .handle_event(now, &name, &lease, event);
             }
         };
         let clock = Arc::new(self.transport.clock.clone());
@@ -361,7 +364,7 @@ impl CandidateLife {
         let context = &self.transport.context;
         let limit = Duration::from_secs(self.candidate.timing.1);
         let now = context.log().now();
-        let wrong = context.state().witness.admit(
+        let wrong = context.state().guards.add_term(
             now,
             (&self.transport.author.name, self.life),
             limit,

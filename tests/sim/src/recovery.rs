@@ -37,7 +37,7 @@ impl World {
         let since = self.context.log().now();
         for lease in 0..self.plan.setup.leases {
             if let Some(took) = self.check_best_leader(lease, since).await {
-                self.context.state().witness.moves.best.push(took);
+                self.context.state().guards.leadership.best.push(took);
             }
         }
         // Who believed when all was mended may have had no answer to a renewal for long: by then it has had one, or has
@@ -63,7 +63,7 @@ impl World {
         let limit = self.slowest_elector(longest + LONGEST_GRANT) + SLACK;
         let name = lease_name(lease);
         match self.wait_for_leader(&name, None, limit).await {
-            Some(took) => self.context.state().witness.moves.recoveries.push(took),
+            Some(took) => self.context.state().guards.leadership.recoveries.push(took),
             None => self.context.report(
                 "L1",
                 format!("nobody leads {name} {limit:?} after the last fault"),
@@ -247,7 +247,7 @@ impl World {
 
     fn leader_name(&self, lease: &str) -> Option<String> {
         let state = self.context.state();
-        let (leader, _) = state.witness.leader_of(lease)?;
+        let (leader, _) = state.guards.leader_of(lease)?;
         Some(leader.to_owned())
     }
 

@@ -31,18 +31,18 @@ impl Tally {
         self.seeds += 1;
         self.failed += u64::from(!report.violations.is_empty());
         self.lasted += report.lasted;
-        let moves = &report.moves;
-        self.elections += moves.elections;
-        self.exempt += moves.exempt;
+        let leadership = &report.leadership;
+        self.elections += leadership.elections;
+        self.exempt += leadership.exempt;
         for fault in &plan.faults {
             if let Some(count) = self.faults.get_mut(fault.what.kind()) {
                 *count += 1;
             }
         }
-        self.hand_overs.extend(&moves.hand_overs);
-        self.fail_overs.extend(&moves.fail_overs);
-        self.recoveries.extend(&moves.recoveries);
-        self.best.extend(&moves.best);
+        self.hand_overs.extend(&leadership.hand_overs);
+        self.fail_overs.extend(&leadership.fail_overs);
+        self.recoveries.extend(&leadership.recoveries);
+        self.best.extend(&leadership.best);
         for violation in &report.violations {
             *self.violations.entry(violation.rule).or_default() += 1;
         }

@@ -7,6 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::context::{RuleViolation, RunContext};
+use crate::guards::LeadershipStats;
 use crate::history::LeaseHistory;
 use crate::oracle;
 use crate::plan::{Name, Plan};
@@ -15,7 +16,6 @@ use crate::random::Random;
 use crate::recorder;
 use crate::schedule::schedule;
 use crate::verification;
-use crate::witness::Moves;
 
 /// What became of a run.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Report {
     /// What was wrong.
     pub violations: Vec<RuleViolation>,
     /// How leadership moved.
-    pub moves: Moves,
+    pub leadership: LeadershipStats,
     /// How long it was, in virtual time.
     pub lasted: Duration,
     /// How many lines the trace has, and their hash.
@@ -158,7 +158,7 @@ impl World {
         }
         Report {
             violations,
-            moves: state.witness.moves.clone(),
+            leadership: state.guards.leadership.clone(),
             lasted: log.now(),
             digest: log.digest(),
             trace: log.lines(),

@@ -14,8 +14,7 @@ pub(super) struct PastRevisions {
     pub(super) uid: Option<Uid>,
     /// Since when the record before has been there.
     pub(super) since: Duration,
-    /// When this Lease was created, and since when there had been none, if there ever was one.
-    pub(super) created: Duration,
+    /// When the Lease before this one was deleted, if there was one.
     pub(super) gone: Option<Duration>,
     /// Whether any revision of this Lease was held.
     pub(super) held: bool,
@@ -43,7 +42,6 @@ impl PastRevisions {
             .as_ref()
             .and_then(|before| before.record.clone());
         if self.before.is_none() || uid != self.uid {
-            self.created = revision.at;
             self.since = revision.at;
             self.held = false;
             self.preferences = 0;

@@ -26,23 +26,23 @@ struct Guard {
 
 /// Who believes, and how leadership moved.
 #[derive(Debug, Default)]
-pub(crate) struct Witness {
+pub(crate) struct GuardMonitor {
     guards: Vec<Guard>,
     tokens: BTreeMap<String, Token>,
     /// Pairs that were found to overlap, so that each is told once.
-    told: BTreeSet<(String, String)>,
+    reported: BTreeSet<(String, String)>,
     /// When a leader's work stopped for a hand-over, by lease.
-    handing: BTreeMap<String, Duration>,
+    handed_over: BTreeMap<String, Duration>,
     /// When a leader crashed, by lease.
     crashed: BTreeMap<String, Duration>,
     /// When a process's work stopped.
     stopped: BTreeMap<String, Duration>,
-    pub(crate) moves: Moves,
+    pub(crate) leadership: LeadershipStats,
 }
 
 /// How leadership moved.
 #[derive(Clone, Debug, Default)]
-pub struct Moves {
+pub struct LeadershipStats {
     /// Terms that were accepted.
     pub elections: u64,
     /// From the end of a leader's work to the beginning of its chosen successor's.
@@ -57,11 +57,11 @@ pub struct Moves {
     pub exempt: u64,
 }
 
-// === impl Witness ===
+// === impl GuardMonitor ===
 
-impl Witness {
+impl GuardMonitor {
     /// A term has begun: what its work holds. Says what is wrong with that.
-    pub(crate) fn admit(
+    pub(crate) fn add_term(
         &mut self,
         now: Duration,
         (name, life): (&str, u32),
@@ -70,12 +70,12 @@ impl Witness {
     ) -> Option<(&'static str, String)> {
         let lease = leadership.lease().name.to_string();
         let token = leadership.token();
-        self.moves.elections += 1;
-        if let Some(since) = self.handing.remove(&lease) {
-            self.moves.hand_overs.push(now.saturating_sub(since));
+        self.leadership.elections += 1;
+        if let Some(since) = self.handed_over.remove(&lease) {
+            self.leadership.hand_overs.push(now.saturating_sub(since));
         }
         if let Some(since) = self.crashed.remove(&lease) {
-            self.moves.fail_overs.push(now.saturating_sub(since));
+            self.leadership.fail_overs.push(now.saturating_sub(since));
         }
         self.guards.push(Guard {
             name: name.to_owned(),
@@ -94,7 +94,7 @@ impl Witness {
     }
 
     /// A process tells what happens to it.
-    pub(crate) fn heard(&mut self, now: Duration, name: &str, lease: &str, event: &Event) {
+    pub(crate) fn handle_event(&mut self, now: Duration, name: &str, lease: &str, event: &Event) {
         match event {
             Event::WorkStopped { .. } => {
                 self.stopped.insert(name.to_owned(), now);
@@ -108,7 +108,7 @@ impl Witness {
                     .leader_of(lease)
                     .is_some_and(|(leader, _)| leader != name);
                 if let Some(stopped) = self.stopped.remove(name).filter(|_| !successor) {
-                    self.handing.insert(lease.to_owned(), stopped);
+                    self.handed_over.insert(lease.to_owned(), stopped);
                 }
             }
             _ => {}
@@ -116,11 +116,11 @@ impl Witness {
     }
 
     /// A process dies.
-    pub(crate) fn crashes(&mut self, now: Duration, name: &str) {
+    pub(crate) fn handle_crash(&mut self, now: Duration, name: &str) {
         for guard in &self.guards {
             if guard.name == name && guard.leadership.is_leader() {
                 let lease = guard.leadership.lease().name.to_string();
-                self.handing.remove(&lease);
+                self.handed_over.remove(&lease);
                 self.crashed.insert(lease, now);
             }
         }
@@ -184,10 +184,10 @@ impl Witness {
                 };
                 let pair = (label(one), label(other));
                 if let Some(_why) = history.exemption(&lease.name, now) {
-                    if self.told.insert(pair) {
-                        self.moves.exempt += 1;
+                    if self.reported.insert(pair) {
+                        self.leadership.exempt += 1;
                     }
-                } else if self.told.insert(pair.clone()) {
+                } else if self.reported.insert(pair.clone()) {
                     let text = format!("{} and {} both believe in {}", pair.0, pair.1, lease.name);
                     found.push(("S1", text));
                 }
