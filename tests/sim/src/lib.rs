@@ -39,8 +39,8 @@ pub use clock::{SimClock, TRUE_RATE};
 pub use context::RuleViolation;
 pub use guards::LeadershipStats;
 pub use plan::{
-    Applied, Candidate, CandidateTampering, Ending, Fault, KINDS, LeaseTampering, Name, Plan,
-    Reach, Requests, Setup, Site, What, Who,
+    Applied, CandidateTampering, ClockBound, FaultKind, Host, KINDS, LeaseTampering,
+    PlannedCandidate, PlannedFault, ProcessIndex, Requests, RestartName, RunPlan, Setup, WatchEnd,
 };
 pub use random::Random;
 pub use regressions::regressions;

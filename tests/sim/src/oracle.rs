@@ -17,14 +17,14 @@ use self::past::PastRevisions;
 use crate::clock::TRUE_RATE;
 use crate::context::RuleViolation;
 use crate::history::{CandidateRevision, LeaseHistory, LeaseRevision, Role, WriteAttempt};
-use crate::plan::{Plan, What};
+use crate::plan::{FaultKind, RunPlan};
 use crate::process::lease_name;
 use crate::tamper::SYSTEM;
 
 /// The check of every Lease against the rules.
 struct HistoryCheck<'a> {
     history: &'a LeaseHistory,
-    plan: &'a Plan,
+    plan: &'a RunPlan,
     /// `W_max`.
     longest: Duration,
     /// The names of all candidates that ever registered.
@@ -34,7 +34,7 @@ struct HistoryCheck<'a> {
 type BrokenRule = (&'static str, String);
 
 /// The violations of the rules by the writes of a run.
-pub(crate) fn violations(history: &LeaseHistory, plan: &Plan) -> Vec<RuleViolation> {
+pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViolation> {
     let registered = history.candidates.iter();
     let check = HistoryCheck {
         history,
@@ -208,8 +208,9 @@ impl HistoryCheck<'_> {
         else {
             return Ok(());
         };
-        let changed =
-            |fault: &crate::plan::Fault| matches!(fault.what, What::TamperWithCandidate(..));
+        let changed = |fault: &crate::plan::PlannedFault| {
+            matches!(fault.what, FaultKind::TamperWithCandidate(..))
+        };
         if !self.plan.faults.iter().any(changed)
             && let Some((one, other)) = self.version(preferred).zip(self.version(holder))
             && one >= other

@@ -5,17 +5,17 @@ mod draw;
 use std::fmt;
 use std::time::Duration;
 
-pub use self::draw::Reach;
+pub use self::draw::ClockBound;
 
 /// Everything that a run depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct RunPlan {
     /// What it was drawn from; also seeds the jitter of the network.
     pub seed: u64,
     /// Who takes part.
     pub setup: Setup,
     /// What goes wrong, in the order of time.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<PlannedFault>,
     /// When every fault is over.
     pub faults_end: Duration,
 }
@@ -30,14 +30,14 @@ pub struct Setup {
     /// How many leases there are.
     pub leases: usize,
     /// The electors.
-    pub electors: Vec<Site>,
+    pub electors: Vec<Host>,
     /// The candidates.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<PlannedCandidate>,
 }
 
 /// Where a process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct Host {
     /// How fast its clock runs, in millionths of real time.
     pub rate: u64,
     /// How far its time of day is off, in milliseconds.
@@ -50,9 +50,9 @@ pub struct Site {
 
 /// A candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct PlannedCandidate {
     /// Where it runs.
-    pub site: Site,
+    pub host: Host,
     /// The number of its lease.
     pub lease: usize,
     /// Minor versions: what it behaves as, and its binary.
@@ -65,16 +65,16 @@ pub struct Candidate {
 
 /// Something that goes wrong at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct PlannedFault {
     /// When, since the start of the run.
     pub at: Duration,
     /// What.
-    pub what: What,
+    pub what: FaultKind,
 }
 
 /// A process: electors first, then candidates, each in the order of the setup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Who(pub usize);
+pub struct ProcessIndex(pub usize);
 
 /// Which requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,43 +93,43 @@ pub enum Requests {
 
 /// What goes wrong. Times are how long it lasts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum FaultKind {
     /// A process dies and is started again, under the same name or a new one.
-    Crash(Who, Duration, Name),
+    Crash(ProcessIndex, Duration, RestartName),
     /// A process is told to end, and is started again.
-    ShutDown(Who, Duration),
+    ShutDown(ProcessIndex, Duration),
     /// A process is stopped in the middle of what it does.
-    Pause(Who, Duration),
+    Pause(ProcessIndex, Duration),
     /// Nothing gets through to a process and from it.
-    Partition(Who, Duration),
+    Partition(ProcessIndex, Duration),
     /// Everything to and from a process takes so many milliseconds more.
-    Slow(Who, u64, Duration),
+    Slow(ProcessIndex, u64, Duration),
     /// The watches of a process fall silent.
-    Freeze(Who, Duration),
+    Freeze(ProcessIndex, Duration),
     /// The watches of a process end, properly or in the middle of a line.
-    EndWatches(Who, Ending),
+    EndWatches(ProcessIndex, WatchEnd),
     /// A process is served by a cache that is so many revisions old.
-    OldCache(Who, u64, Duration),
+    OldCache(ProcessIndex, u64, Duration),
     /// So many requests are answered with this status; `applied`: although they were carried out.
-    Refuse(Who, Requests, u16, Applied, u32),
+    Refuse(ProcessIndex, Requests, u16, Applied, u32),
     /// So many requests are lost, or their answers are.
-    Lose(Who, Requests, Applied, u32),
+    Lose(ProcessIndex, Requests, Applied, u32),
     /// So many requests arrive late, when the client has given them up.
-    Delay(Who, Requests, Duration, u32),
+    Delay(ProcessIndex, Requests, Duration, u32),
     /// So many requests arrive a second time.
-    Repeat(Who, Requests, Duration, u32),
+    Repeat(ProcessIndex, Requests, Duration, u32),
     /// The server forgets its history.
     Compact,
     /// The time of day of a process is set, by so many milliseconds.
-    StepClock(Who, i64),
+    StepClock(ProcessIndex, i64),
     /// The elector's clock of a process stands still, as while a machine sleeps.
-    StopClock(Who, Duration),
+    StopClock(ProcessIndex, Duration),
     /// Somebody writes to a Lease what no rule allows.
     TamperWithLease(usize, LeaseTampering),
     /// Somebody deletes the LeaseCandidate of a process, or writes nonsense into it.
-    TamperWithCandidate(Who, CandidateTampering),
+    TamperWithCandidate(ProcessIndex, CandidateTampering),
     /// A second process takes the name of a candidate.
-    Twin(Who, Duration),
+    Twin(ProcessIndex, Duration),
     /// A client that knows nothing of candidates wants the lease.
     Plain(usize, Duration),
     /// An elector as it is built into Kubernetes takes part.
@@ -138,7 +138,7 @@ pub enum What {
 
 /// Under which name a process is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Name {
+pub enum RestartName {
     /// A new one.
     New,
     /// The one that it had.
@@ -147,7 +147,7 @@ pub enum Name {
 
 /// How a watch ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ending {
+pub enum WatchEnd {
     /// As at its timeout.
     Closed,
     /// In the middle.
@@ -232,8 +232,8 @@ impl Setup {
 
     /// Where a process runs.
     #[must_use]
-    pub fn site(&self, who: Who) -> Option<Site> {
-        let candidate = |index: usize| self.candidates.get(index).map(|it| it.site);
+    pub fn host(&self, who: ProcessIndex) -> Option<Host> {
+        let candidate = |index: usize| self.candidates.get(index).map(|it| it.host);
         match who.0.checked_sub(self.electors.len()) {
             Some(index) => candidate(index),
             None => self.electors.get(who.0).copied(),
@@ -248,12 +248,12 @@ impl Setup {
     }
 }
 
-// === impl What ===
+// === impl FaultKind ===
 
-impl What {
+impl FaultKind {
     /// Its index in [`KINDS`].
     #[must_use]
-    pub const fn kind(&self) -> usize {
+    pub const fn index(&self) -> usize {
         match self {
             Self::Crash(..) => 0,
             Self::ShutDown(..) => 1,
@@ -279,9 +279,9 @@ impl What {
     }
 }
 
-// === impl Plan, Fault ===
+// === impl RunPlan ===
 
-impl fmt::Display for Plan {
+impl fmt::Display for RunPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let setup = &self.setup;
         writeln!(
@@ -293,8 +293,8 @@ impl fmt::Display for Plan {
             if setup.custom { "custom" } else { "native" },
             self.faults_end
         )?;
-        for (index, site) in setup.electors.iter().enumerate() {
-            writeln!(f, "  elector {index}: {site}")?;
+        for (index, host) in setup.electors.iter().enumerate() {
+            writeln!(f, "  elector {index}: {host}")?;
         }
         for (index, candidate) in setup.candidates.iter().enumerate() {
             let index = setup.electors.len() + index;
@@ -303,7 +303,7 @@ impl fmt::Display for Plan {
             writeln!(
                 f,
                 "  candidate {index}: lease {}, 1.{emulation} of 1.{binary}, W {w} s, H {h} s, stops in {:?}, {}",
-                candidate.lease, candidate.stop, candidate.site
+                candidate.lease, candidate.stop, candidate.host
             )?;
         }
         for fault in &self.faults {
@@ -313,7 +313,7 @@ impl fmt::Display for Plan {
     }
 }
 
-impl fmt::Display for Site {
+impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             rate,

@@ -15,7 +15,7 @@ use crate::clock::SimClock;
 use crate::context::RunContext;
 use crate::history::{Author, Role};
 use crate::pause::PauseSwitch;
-use crate::plan::{self, Name, Site};
+use crate::plan::{self, Host, RestartName};
 use crate::random::Random;
 use crate::transport::Transport;
 
@@ -26,7 +26,7 @@ pub(crate) struct Process {
     pub(crate) clock: SimClock,
     pub(crate) pauses: PauseSwitch,
     pub(crate) switches: Switches,
-    site: Site,
+    host: Host,
     context: RunContext,
     server: ApiServer,
     seed: u64,
@@ -43,7 +43,7 @@ pub(crate) enum Kind {
     /// An elector; candidates announce lease durations up to this.
     Elector(Duration),
     /// A candidate, and the identity that it is made to use.
-    Candidate(plan::Candidate, Option<String>),
+    Candidate(plan::PlannedCandidate, Option<String>),
 }
 
 /// The namespace of everything.
@@ -70,13 +70,13 @@ impl Process {
     pub(crate) fn new(
         name: String,
         kind: Kind,
-        site: Site,
+        host: Host,
         seed: u64,
         (context, server): (RunContext, ApiServer),
     ) -> Self {
         let switches = server.switches(&name);
         let process = Self {
-            clock: SimClock::start(site.rate, EPOCH + site.offset * 1000),
+            clock: SimClock::start(host.rate, EPOCH + host.offset * 1000),
             pauses: PauseSwitch::default(),
             life: 0,
             named: 0,
@@ -85,7 +85,7 @@ impl Process {
             name,
             kind,
             switches,
-            site,
+            host,
             context,
             server,
             seed,
@@ -96,7 +96,7 @@ impl Process {
 
     /// Everything takes so many milliseconds more than it does here.
     pub(crate) fn slow(&self, more: u64) {
-        let way = Duration::from_millis(self.site.latency + more);
+        let way = Duration::from_millis(self.host.latency + more);
         self.switches.latency(Latency {
             request: way,
             answer: way,
@@ -121,8 +121,8 @@ impl Process {
     }
 
     /// Where it runs.
-    pub(crate) const fn site(&self) -> Site {
-        self.site
+    pub(crate) const fn host(&self) -> Host {
+        self.host
     }
 
     /// Whether it runs.
@@ -131,9 +131,9 @@ impl Process {
     }
 
     /// Begins a life.
-    pub(crate) fn start(&mut self, name: Name) {
+    pub(crate) fn start(&mut self, name: RestartName) {
         self.life += 1;
-        if name == Name::New {
+        if name == RestartName::New {
             self.named = self.life;
         }
         let (context, pauses) = (self.context.clone(), self.pauses.clone());
@@ -191,7 +191,7 @@ impl Process {
     }
 
     /// Begins a life if none is under way.
-    pub(crate) async fn revive(&mut self, name: Name) {
+    pub(crate) async fn revive(&mut self, name: RestartName) {
         self.reap().await;
         if !self.runs() {
             self.start(name);
@@ -303,7 +303,7 @@ async fn elector_life(
 struct CandidateLife {
     identity: String,
     life: u32,
-    candidate: plan::Candidate,
+    candidate: plan::PlannedCandidate,
     pauses: PauseSwitch,
     seed: u64,
     transport: Transport,
@@ -383,7 +383,7 @@ impl CandidateLife {
     }
 
     fn config(&self) -> CandidateConfig {
-        let plan::Candidate {
+        let plan::PlannedCandidate {
             lease,
             version: (emulation, binary),
             timing: (w, h),

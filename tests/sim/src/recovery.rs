@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use crate::clock::TRUE_RATE;
 use crate::history::Role;
-use crate::plan::{self, Name};
+use crate::plan::{self, RestartName};
 use crate::process::{Kind, lease_name};
 use crate::world::World;
 
@@ -253,12 +253,12 @@ impl World {
 
     async fn restart_all(&mut self) {
         for process in &mut self.processes {
-            process.revive(Name::New).await;
+            process.revive(RestartName::New).await;
         }
     }
 
     /// The candidates of a lease by the names of their processes.
-    fn candidates(&self, lease: usize) -> Vec<(String, plan::Candidate)> {
+    fn candidates(&self, lease: usize) -> Vec<(String, plan::PlannedCandidate)> {
         let candidates = self.processes.iter().filter_map(|process| {
             let Kind::Candidate(candidate, _) = &process.kind else {
                 return None;
@@ -270,7 +270,7 @@ impl World {
 
     /// Real time until every elector has counted so much.
     fn slowest_elector(&self, time: Duration) -> Duration {
-        let rates = self.plan.setup.electors.iter().map(|site| site.rate);
+        let rates = self.plan.setup.electors.iter().map(|host| host.rate);
         let slowest = rates.min().unwrap_or(TRUE_RATE).max(1);
         time.mul_f64(1_000_000.0 / f64::from(u32::try_from(slowest).unwrap_or(u32::MAX)))
     }
@@ -279,7 +279,7 @@ impl World {
     fn slowest_holder(&self) -> Duration {
         let candidates = &self.plan.setup.candidates;
         let limits = candidates.iter().map(|it| {
-            let rate = u32::try_from(it.site.rate.max(1)).unwrap_or(u32::MAX);
+            let rate = u32::try_from(it.host.rate.max(1)).unwrap_or(u32::MAX);
             Duration::from_secs(it.timing.1).mul_f64(1_000_000.0 / f64::from(rate))
         });
         limits.max().unwrap_or_default()
@@ -287,14 +287,14 @@ impl World {
 
     /// So many messages, one after the other, at the slowest.
     fn hops(&self, count: u32) -> Duration {
-        let sites = self.processes.iter().map(|process| process.site().latency);
+        let sites = self.processes.iter().map(|process| process.host().latency);
         Duration::from_millis(sites.max().unwrap_or(0) + 5) * count
     }
 }
 
 /// How often a holder writes at most in so much real time.
-fn renewals_in(time: Duration, candidate: &plan::Candidate) -> u64 {
+fn renewals_in(time: Duration, candidate: &plan::PlannedCandidate) -> u64 {
     let interval = Duration::from_secs(candidate.timing.1) / 3;
-    let local = time.as_nanos() * u128::from(candidate.site.rate) / u128::from(TRUE_RATE);
+    let local = time.as_nanos() * u128::from(candidate.host.rate) / u128::from(TRUE_RATE);
     u64::try_from(local / interval.as_nanos() + 1).unwrap_or(u64::MAX)
 }

@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use crate::plan::{
-    Applied, Candidate, CandidateTampering, Fault, LeaseTampering, Plan, Requests, Setup, Site,
-    What, Who,
+    Applied, CandidateTampering, FaultKind, Host, LeaseTampering, PlannedCandidate, PlannedFault,
+    ProcessIndex, Requests, RunPlan, Setup,
 };
 
 /// All of them.
 #[must_use]
-pub fn regressions() -> Vec<(&'static str, Plan)> {
+pub fn regressions() -> Vec<(&'static str, RunPlan)> {
     vec![
         (
             "electors that remember a failed grant differently take each other's word back",
@@ -47,14 +47,14 @@ pub fn regressions() -> Vec<(&'static str, Plan)> {
     ]
 }
 
-fn failed_grant() -> Plan {
+fn failed_grant() -> RunPlan {
     let setup = Setup {
         feature_gate: false,
         custom: false,
         leases: 2,
         electors: vec![
-            site(1_012_230, -89_946, 9, 11_845),
-            site(1_068_882, -167_085, 9, 1_317),
+            host(1_012_230, -89_946, 9, 11_845),
+            host(1_068_882, -167_085, 9, 1_317),
         ],
         candidates: vec![
             candidate(
@@ -62,147 +62,156 @@ fn failed_grant() -> Plan {
                 (3, 4),
                 (15, 10),
                 9_487,
-                site(1_000_000, -461_591, 36, 531),
+                host(1_000_000, -461_591, 36, 531),
             ),
             candidate(
                 0,
                 (1, 2),
                 (15, 10),
                 1_557,
-                site(1_014_238, 331_556, 9, 16_984),
+                host(1_014_238, 331_556, 9, 16_984),
             ),
             candidate(
                 0,
                 (2, 3),
                 (15, 10),
                 1_465,
-                site(1_042_556, 87_522, 7, 9_721),
+                host(1_042_556, 87_522, 7, 9_721),
             ),
             candidate(
                 1,
                 (2, 3),
                 (15, 10),
                 1_253,
-                site(900_000, 313_089, 2, 12_629),
+                host(900_000, 313_089, 2, 12_629),
             ),
             candidate(
                 1,
                 (1, 2),
                 (15, 10),
                 1_983,
-                site(712_589, -382_570, 44, 1_947),
+                host(712_589, -382_570, 44, 1_947),
             ),
             candidate(
                 1,
                 (2, 3),
                 (15, 10),
                 1_259,
-                site(915_727, -389_913, 130, 19_772),
+                host(915_727, -389_913, 130, 19_772),
             ),
         ],
     };
-    let faults = vec![fault(8_456, What::Freeze(Who(3), millis(41_524)))];
+    let faults = vec![fault(
+        8_456,
+        FaultKind::Freeze(ProcessIndex(3), millis(41_524)),
+    )];
     plan(180, setup, faults, 78_796)
 }
 
-fn stopped_clock() -> Plan {
+fn stopped_clock() -> RunPlan {
     let setup = Setup {
         feature_gate: false,
         custom: true,
         leases: 2,
         electors: vec![
-            site(900_000, 233_740, 4, 12_580),
-            site(1_000_000, -132_116, 8, 6_525),
+            host(900_000, 233_740, 4, 12_580),
+            host(1_000_000, -132_116, 8, 6_525),
         ],
         candidates: vec![
-            candidate(0, (3, 4), (10, 8), 1_289, site(950_995, 78_206, 10, 4_762)),
+            candidate(0, (3, 4), (10, 8), 1_289, host(950_995, 78_206, 10, 4_762)),
             candidate(
                 0,
                 (3, 4),
                 (10, 8),
                 1_503,
-                site(1_000_000, 459_025, 76, 9_372),
+                host(1_000_000, 459_025, 76, 9_372),
             ),
             candidate(
                 0,
                 (2, 2),
                 (10, 8),
                 10_575,
-                site(1_100_000, 498_229, 7, 5_441),
+                host(1_100_000, 498_229, 7, 5_441),
             ),
             candidate(
                 1,
                 (1, 2),
                 (10, 8),
                 1_501,
-                site(900_000, -536_625, 9, 18_317),
+                host(900_000, -536_625, 9, 18_317),
             ),
-            candidate(1, (2, 2), (10, 8), 783, site(1_000_000, 460_639, 6, 11_754)),
+            candidate(1, (2, 2), (10, 8), 783, host(1_000_000, 460_639, 6, 11_754)),
             candidate(
                 1,
                 (1, 1),
                 (10, 8),
                 10_557,
-                site(1_018_560, -324_046, 8, 9_984),
+                host(1_018_560, -324_046, 8, 9_984),
             ),
         ],
     };
     let faults = vec![
-        fault(2_786, What::Lose(Who(5), Requests::Updates, Applied::No, 4)),
-        fault(8_770, What::StopClock(Who(1), millis(34_802))),
-        fault(24_795, What::Pause(Who(7), millis(30_196))),
+        fault(
+            2_786,
+            FaultKind::Lose(ProcessIndex(5), Requests::Updates, Applied::No, 4),
+        ),
+        fault(8_770, FaultKind::StopClock(ProcessIndex(1), millis(34_802))),
+        fault(24_795, FaultKind::Pause(ProcessIndex(7), millis(30_196))),
     ];
     plan(285, setup, faults, 60_516)
 }
 
-fn old_cache() -> Plan {
+fn old_cache() -> RunPlan {
     let setup = Setup {
         feature_gate: true,
         custom: true,
         leases: 2,
         electors: vec![
-            site(1_100_000, 561_306, 9, 12_471),
-            site(1_000_000, 471_675, 7, 11_049),
-            site(900_000, -535_503, 3, 891),
+            host(1_100_000, 561_306, 9, 12_471),
+            host(1_000_000, 471_675, 7, 11_049),
+            host(900_000, -535_503, 3, 891),
         ],
         candidates: vec![
-            candidate(0, (2, 2), (6, 4), 1_944, site(900_000, 492_275, 2, 6_926)),
-            candidate(0, (1, 2), (6, 4), 780, site(1_100_000, -252_991, 1, 10_285)),
-            candidate(0, (3, 4), (6, 4), 1_592, site(733_334, -2_737, 1, 4_469)),
-            candidate(0, (3, 4), (6, 4), 909, site(900_000, 395_997, 2, 17_965)),
-            candidate(1, (3, 4), (6, 4), 9_027, site(900_000, 119_443, 3, 7_554)),
-            candidate(1, (3, 3), (6, 4), 1_936, site(900_000, 69_071, 5, 457)),
+            candidate(0, (2, 2), (6, 4), 1_944, host(900_000, 492_275, 2, 6_926)),
+            candidate(0, (1, 2), (6, 4), 780, host(1_100_000, -252_991, 1, 10_285)),
+            candidate(0, (3, 4), (6, 4), 1_592, host(733_334, -2_737, 1, 4_469)),
+            candidate(0, (3, 4), (6, 4), 909, host(900_000, 395_997, 2, 17_965)),
+            candidate(1, (3, 4), (6, 4), 9_027, host(900_000, 119_443, 3, 7_554)),
+            candidate(1, (3, 3), (6, 4), 1_936, host(900_000, 69_071, 5, 457)),
             candidate(
                 1,
                 (3, 4),
                 (6, 4),
                 1_517,
-                site(1_089_989, -102_392, 1, 12_183),
+                host(1_089_989, -102_392, 1, 12_183),
             ),
             candidate(
                 1,
                 (1, 1),
                 (6, 4),
                 1_225,
-                site(1_100_000, 258_194, 10, 3_019),
+                host(1_100_000, 258_194, 10, 3_019),
             ),
         ],
     };
     let faults = vec![
-        fault(20_580, What::OldCache(Who(0), 4, millis(22_809))),
-        fault(33_030, What::Pause(Who(4), millis(42_967))),
+        fault(
+            20_580,
+            FaultKind::OldCache(ProcessIndex(0), 4, millis(22_809)),
+        ),
+        fault(33_030, FaultKind::Pause(ProcessIndex(4), millis(42_967))),
     ];
     plan(1055, setup, faults, 140_035)
 }
 
-fn overtaken_read() -> Plan {
+fn overtaken_read() -> RunPlan {
     let setup = Setup {
         feature_gate: false,
         custom: false,
         leases: 2,
         electors: vec![
-            site(1_000_000, 129_484, 2, 13_402),
-            site(1_000_000, 275_038, 9, 2_584),
+            host(1_000_000, 129_484, 2, 13_402),
+            host(1_000_000, 275_038, 9, 2_584),
         ],
         candidates: vec![
             candidate(
@@ -210,44 +219,44 @@ fn overtaken_read() -> Plan {
                 (2, 3),
                 (15, 12),
                 1_270,
-                site(1_100_000, 368_342, 7, 7_886),
+                host(1_100_000, 368_342, 7, 7_886),
             ),
-            candidate(0, (1, 2), (15, 12), 320, site(967_753, 407_228, 4, 5_100)),
+            candidate(0, (1, 2), (15, 12), 320, host(967_753, 407_228, 4, 5_100)),
             candidate(
                 0,
                 (3, 4),
                 (15, 12),
                 11_672,
-                site(800_001, -406_105, 6, 11_807),
+                host(800_001, -406_105, 6, 11_807),
             ),
-            candidate(1, (1, 2), (15, 12), 35, site(1_078_064, 341_811, 2, 18_720)),
+            candidate(1, (1, 2), (15, 12), 35, host(1_078_064, 341_811, 2, 18_720)),
             candidate(
                 1,
                 (2, 3),
                 (15, 12),
                 1_244,
-                site(1_100_000, 326_501, 10, 8_242),
+                host(1_100_000, 326_501, 10, 8_242),
             ),
             candidate(
                 1,
                 (1, 2),
                 (15, 12),
                 1_016,
-                site(1_082_892, -272_457, 4, 17_280),
+                host(1_082_892, -272_457, 4, 17_280),
             ),
         ],
     };
     plan(2216, setup, Vec::new(), 235_677)
 }
 
-fn unaskable() -> Plan {
+fn unaskable() -> RunPlan {
     let setup = Setup {
         feature_gate: true,
         custom: false,
         leases: 1,
         electors: vec![
-            site(1_100_000, 301_729, 2, 18_329),
-            site(900_000, -303_419, 7, 2_543),
+            host(1_100_000, 301_729, 2, 18_329),
+            host(900_000, -303_419, 7, 2_543),
         ],
         candidates: vec![
             candidate(
@@ -255,70 +264,73 @@ fn unaskable() -> Plan {
                 (2, 3),
                 (15, 10),
                 11_353,
-                site(1_056_710, -51_422, 2, 13_192),
+                host(1_056_710, -51_422, 2, 13_192),
             ),
             candidate(
                 0,
                 (1, 2),
                 (15, 10),
                 1_606,
-                site(733_334, -579_949, 5, 6_127),
+                host(733_334, -579_949, 5, 6_127),
             ),
         ],
     };
     let faults = vec![
-        fault(21_128, What::Partition(Who(1), millis(41_982))),
-        fault(33_079, What::Pause(Who(2), millis(40_991))),
+        fault(
+            21_128,
+            FaultKind::Partition(ProcessIndex(1), millis(41_982)),
+        ),
+        fault(33_079, FaultKind::Pause(ProcessIndex(2), millis(40_991))),
         fault(
             43_767,
-            What::TamperWithCandidate(Who(2), CandidateTampering::Version),
+            FaultKind::TamperWithCandidate(ProcessIndex(2), CandidateTampering::Version),
         ),
         fault(
             53_048,
-            What::TamperWithCandidate(Who(2), CandidateTampering::Times),
+            FaultKind::TamperWithCandidate(ProcessIndex(2), CandidateTampering::Times),
         ),
     ];
     plan(5601, setup, faults, 94_788)
 }
 
-fn end_of_time() -> Plan {
+fn end_of_time() -> RunPlan {
     let setup = Setup {
         feature_gate: true,
         custom: false,
         leases: 2,
-        electors: vec![site(900_000, 175_611, 1, 16_955)],
+        electors: vec![host(900_000, 175_611, 1, 16_955)],
         candidates: vec![
-            candidate(0, (2, 3), (15, 12), 453, site(900_000, -340_658, 9, 4_584)),
+            candidate(0, (2, 3), (15, 12), 453, host(900_000, -340_658, 9, 4_584)),
             candidate(
                 0,
                 (1, 2),
                 (10, 8),
                 1_799,
-                site(900_000, 346_961, 91, 10_589),
+                host(900_000, 346_961, 91, 10_589),
             ),
             candidate(
                 1,
                 (3, 4),
                 (10, 8),
                 256,
-                site(1_000_000, 562_426, 198, 14_884),
+                host(1_000_000, 562_426, 198, 14_884),
             ),
-            candidate(1, (2, 2), (15, 10), 852, site(908_631, 216_886, 10, 4_385)),
+            candidate(1, (2, 2), (15, 10), 852, host(908_631, 216_886, 10, 4_385)),
         ],
     };
-    let tampering = What::TamperWithCandidate(Who(1), CandidateTampering::Times);
+    let tampering = FaultKind::TamperWithCandidate(ProcessIndex(1), CandidateTampering::Times);
     plan(159, setup, vec![fault(47_059, tampering)], 221_431)
 }
 
-fn unreadable() -> Plan {
+fn unreadable() -> RunPlan {
     let setup = Setup {
         feature_gate: true,
         custom: false,
         leases: 2,
         electors: vec![
-            site(900_000, 362_722, 7, 9_391),
-            site(1_016_229, -138_578, 1, 13_611),
-            site(900_000, -166_850, 9, 8_058),
+            host(900_000, 362_722, 7, 9_391),
+            host(1_016_229, -138_578, 1, 13_611),
+            host(900_000, -166_850, 9, 8_058),
         ],
         candidates: vec![
             candidate(
@@ -326,60 +338,66 @@ fn unreadable() -> Plan {
                 (1, 1),
                 (15, 10),
                 9_183,
-                site(1_000_000, 332_917, 3, 5_639),
+                host(1_000_000, 332_917, 3, 5_639),
             ),
-            candidate(0, (1, 2), (15, 10), 863, site(1_100_000, 188_590, 6, 4_910)),
-            candidate(1, (2, 2), (15, 10), 195, site(929_494, -58_677, 1, 6_267)),
-            candidate(1, (3, 3), (10, 8), 131, site(812_984, -323_034, 1, 10_073)),
+            candidate(0, (1, 2), (15, 10), 863, host(1_100_000, 188_590, 6, 4_910)),
+            candidate(1, (2, 2), (15, 10), 195, host(929_494, -58_677, 1, 6_267)),
+            candidate(1, (3, 3), (10, 8), 131, host(812_984, -323_034, 1, 10_073)),
         ],
     };
-    let tampering = What::TamperWithCandidate(Who(6), CandidateTampering::Unreadable);
+    let tampering = FaultKind::TamperWithCandidate(ProcessIndex(6), CandidateTampering::Unreadable);
     plan(96, setup, vec![fault(43_168, tampering)], 249_854)
 }
 
-fn hidden_term() -> Plan {
+fn hidden_term() -> RunPlan {
     let setup = Setup {
         feature_gate: false,
         custom: true,
         leases: 1,
         electors: vec![
-            site(1_100_000, 303_116, 4, 14_719),
-            site(1_100_000, -295_326, 10, 17_181),
+            host(1_100_000, 303_116, 4, 14_719),
+            host(1_100_000, -295_326, 10, 17_181),
         ],
         candidates: vec![
-            candidate(0, (2, 2), (15, 10), 576, site(733_334, 538_784, 4, 15_299)),
+            candidate(0, (2, 2), (15, 10), 576, host(733_334, 538_784, 4, 15_299)),
             candidate(
                 0,
                 (3, 4),
                 (15, 10),
                 10_617,
-                site(1_100_000, -588_989, 1, 4_643),
+                host(1_100_000, -588_989, 1, 4_643),
             ),
             candidate(
                 0,
                 (2, 3),
                 (15, 10),
                 1_586,
-                site(1_000_000, 548_600, 105, 18_715),
+                host(1_000_000, 548_600, 105, 18_715),
             ),
             candidate(
                 0,
                 (2, 3),
                 (15, 10),
                 834,
-                site(1_065_263, -442_864, 1, 19_558),
+                host(1_065_263, -442_864, 1, 19_558),
             ),
         ],
     };
     let faults = vec![
-        fault(28_346, What::Partition(Who(0), millis(22_390))),
-        fault(50_269, What::TamperWithLease(0, LeaseTampering::Restore)),
+        fault(
+            28_346,
+            FaultKind::Partition(ProcessIndex(0), millis(22_390)),
+        ),
+        fault(
+            50_269,
+            FaultKind::TamperWithLease(0, LeaseTampering::Restore),
+        ),
     ];
     plan(76, setup, faults, 219_137)
 }
 
-fn plan(seed: u64, setup: Setup, faults: Vec<Fault>, faults_end: u64) -> Plan {
-    Plan {
+fn plan(seed: u64, setup: Setup, faults: Vec<PlannedFault>, faults_end: u64) -> RunPlan {
+    RunPlan {
         seed,
         setup,
         faults,
@@ -388,8 +406,8 @@ fn plan(seed: u64, setup: Setup, faults: Vec<Fault>, faults_end: u64) -> Plan {
 }
 
 /// A clock's rate in millionths and its offset in milliseconds, the latency, and the start.
-const fn site(rate: u64, offset: i64, latency: u64, start: u64) -> Site {
-    Site {
+const fn host(rate: u64, offset: i64, latency: u64, start: u64) -> Host {
+    Host {
         rate,
         offset,
         latency,
@@ -402,10 +420,10 @@ const fn candidate(
     version: (u64, u64),
     timing: (u64, u64),
     stop: u64,
-    site: Site,
-) -> Candidate {
-    Candidate {
-        site,
+    host: Host,
+) -> PlannedCandidate {
+    PlannedCandidate {
+        host,
         lease,
         version,
         timing,
@@ -413,8 +431,8 @@ const fn candidate(
     }
 }
 
-const fn fault(at: u64, what: What) -> Fault {
-    Fault {
+const fn fault(at: u64, what: FaultKind) -> PlannedFault {
+    PlannedFault {
         at: millis(at),
         what,
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector_apiserver::{ApiServer, Fault, Rule, Verb};
 use http::StatusCode;
 
-use crate::plan::{Applied, Ending, Name, Plan, Requests, What, Who};
+use crate::plan::{Applied, FaultKind, ProcessIndex, Requests, RestartName, RunPlan, WatchEnd};
 use crate::process::{Kind, Process};
 use crate::stranger::Guest;
 use crate::world::World;
@@ -14,18 +14,18 @@ use crate::world::World;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ScheduledAction {
     /// A process begins.
-    Start(Who),
+    Start(ProcessIndex),
     /// A fault begins.
-    Begin(What),
+    Begin(FaultKind),
     /// A fault that lasted ends.
-    End(What),
+    End(FaultKind),
 }
 
 /// The acts of a plan in the order of time.
-pub(crate) fn schedule(plan: &Plan) -> Vec<(Duration, ScheduledAction)> {
+pub(crate) fn schedule(plan: &RunPlan) -> Vec<(Duration, ScheduledAction)> {
     let starts = (0..plan.setup.processes()).filter_map(|index| {
-        let site = plan.setup.site(Who(index))?;
-        Some((site.start, ScheduledAction::Start(Who(index))))
+        let host = plan.setup.host(ProcessIndex(index))?;
+        Some((host.start, ScheduledAction::Start(ProcessIndex(index))))
     });
     let mut actions: Vec<_> = starts.collect();
     for fault in &plan.faults {
@@ -46,7 +46,7 @@ impl World {
         match action {
             ScheduledAction::Start(who) => {
                 if let Some(process) = self.processes.get_mut(who.0).filter(|it| !it.runs()) {
-                    process.start(Name::New);
+                    process.start(RestartName::New);
                 }
             }
             ScheduledAction::Begin(what) => {
@@ -62,14 +62,14 @@ impl World {
         }
     }
 
-    async fn begin(&mut self, what: What) {
+    async fn begin(&mut self, what: FaultKind) {
         match what {
-            What::Compact => self.server.compact(),
-            What::TamperWithLease(lease, how) => self.tamper_with_lease(lease, how).await,
-            What::Plain(lease, lasts) => self.invite(Guest::Plain, lease, lasts),
-            What::Builtin(lease, lasts) => self.invite(Guest::Builtin, lease, lasts),
-            What::TamperWithCandidate(who, how) => self.tamper_with_candidate(who, how).await,
-            What::Twin(who, _) => self.twin(who),
+            FaultKind::Compact => self.server.compact(),
+            FaultKind::TamperWithLease(lease, how) => self.tamper_with_lease(lease, how).await,
+            FaultKind::Plain(lease, lasts) => self.invite(Guest::Plain, lease, lasts),
+            FaultKind::Builtin(lease, lasts) => self.invite(Guest::Builtin, lease, lasts),
+            FaultKind::TamperWithCandidate(who, how) => self.tamper_with_candidate(who, how).await,
+            FaultKind::Twin(who, _) => self.twin(who),
             what => {
                 if let Some(process) = what.who().and_then(|who| self.processes.get_mut(who.0)) {
                     begin(process, &self.server, what).await;
@@ -78,8 +78,8 @@ impl World {
         }
     }
 
-    async fn end(&mut self, what: What) {
-        if let What::Twin(who, _) = what {
+    async fn end(&mut self, what: FaultKind) {
+        if let FaultKind::Twin(who, _) = what {
             let name = twin_name(who);
             if let Some(index) = self.guests.iter().position(|guest| guest.name == name) {
                 self.guests.remove(index).crash().await;
@@ -90,21 +90,21 @@ impl World {
             return;
         };
         match what {
-            What::Crash(_, _, name) => process.revive(name).await,
-            What::ShutDown(..) => process.revive(Name::New).await,
-            What::Partition(..) => process.switches.partition(false),
-            What::Pause(..) => process.pauses.resume(),
-            What::Slow(..) => process.slow(0),
-            What::Freeze(..) => process.switches.freeze_watches(false),
-            What::OldCache(..) => process.switches.hold_cache(None),
-            What::StopClock(..) => process.clock.stop(false),
+            FaultKind::Crash(_, _, name) => process.revive(name).await,
+            FaultKind::ShutDown(..) => process.revive(RestartName::New).await,
+            FaultKind::Partition(..) => process.switches.partition(false),
+            FaultKind::Pause(..) => process.pauses.resume(),
+            FaultKind::Slow(..) => process.slow(0),
+            FaultKind::Freeze(..) => process.switches.freeze_watches(false),
+            FaultKind::OldCache(..) => process.switches.hold_cache(None),
+            FaultKind::StopClock(..) => process.clock.stop(false),
             _ => {}
         }
     }
 
     /// A second process under the name of a candidate.
-    fn twin(&mut self, who: Who) {
-        let Some((process, site)) = self.processes.get(who.0).zip(self.plan.setup.site(who)) else {
+    fn twin(&mut self, who: ProcessIndex) {
+        let Some((process, host)) = self.processes.get(who.0).zip(self.plan.setup.host(who)) else {
             return;
         };
         let Kind::Candidate(candidate, _) = &process.kind else {
@@ -117,33 +117,33 @@ impl World {
         let kind = Kind::Candidate(*candidate, Some(process.identity()));
         let seed = self.plan.seed ^ 0x7717;
         let stage = (self.context.clone(), self.server.clone());
-        let mut twin = Process::new(name, kind, site, seed, stage);
-        twin.start(Name::New);
+        let mut twin = Process::new(name, kind, host, seed, stage);
+        twin.start(RestartName::New);
         self.guests.push(twin);
     }
 }
 
 /// The name of the second process under the name of this one.
-fn twin_name(who: Who) -> String {
+fn twin_name(who: ProcessIndex) -> String {
     format!("c{}twin", who.0)
 }
 
-async fn begin(process: &mut Process, server: &ApiServer, what: What) {
+async fn begin(process: &mut Process, server: &ApiServer, what: FaultKind) {
     let switches = &process.switches;
     match what {
-        What::Crash(..) => process.crash().await,
-        What::ShutDown(..) => process.shut_down(),
-        What::Partition(..) => switches.partition(true),
-        What::Pause(..) => process.pauses.pause(),
-        What::Slow(_, more, _) => process.slow(more),
-        What::Freeze(..) => switches.freeze_watches(true),
-        What::EndWatches(_, Ending::Closed) => switches.close_watches(),
-        What::EndWatches(_, Ending::Broken) => switches.break_watches(),
-        What::OldCache(_, back, _) => {
+        FaultKind::Crash(..) => process.crash().await,
+        FaultKind::ShutDown(..) => process.shut_down(),
+        FaultKind::Partition(..) => switches.partition(true),
+        FaultKind::Pause(..) => process.pauses.pause(),
+        FaultKind::Slow(_, more, _) => process.slow(more),
+        FaultKind::Freeze(..) => switches.freeze_watches(true),
+        FaultKind::EndWatches(_, WatchEnd::Closed) => switches.close_watches(),
+        FaultKind::EndWatches(_, WatchEnd::Broken) => switches.break_watches(),
+        FaultKind::OldCache(_, back, _) => {
             switches.hold_cache(Some(server.revision().saturating_sub(back)));
             switches.close_watches();
         }
-        What::Refuse(_, requests, status, applied, times) => {
+        FaultKind::Refuse(_, requests, status, applied, times) => {
             let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             let fault = match applied {
                 Applied::Yes => Fault::RefuseAfter(code),
@@ -151,21 +151,21 @@ async fn begin(process: &mut Process, server: &ApiServer, what: What) {
             };
             switches.inject(rule(fault, requests).times(times));
         }
-        What::Lose(_, requests, applied, times) => {
+        FaultKind::Lose(_, requests, applied, times) => {
             let fault = match applied {
                 Applied::Yes => Fault::DropAfter,
                 Applied::No => Fault::DropBefore,
             };
             switches.inject(rule(fault, requests).times(times));
         }
-        What::Delay(_, requests, by, times) => {
+        FaultKind::Delay(_, requests, by, times) => {
             switches.inject(rule(Fault::Late(by), requests).times(times));
         }
-        What::Repeat(_, requests, after, times) => {
+        FaultKind::Repeat(_, requests, after, times) => {
             switches.inject(rule(Fault::Repeat(after), requests).times(times));
         }
-        What::StepClock(_, millis) => process.clock.step(millis * 1000),
-        What::StopClock(..) => process.clock.stop(true),
+        FaultKind::StepClock(_, millis) => process.clock.step(millis * 1000),
+        FaultKind::StopClock(..) => process.clock.stop(true),
         _ => {}
     }
 }
@@ -183,11 +183,11 @@ fn rule(fault: Fault, requests: Requests) -> Rule {
         .fold(Rule::new(fault), |rule, verb| rule.verb(*verb))
 }
 
-// === impl What ===
+// === impl FaultKind ===
 
-impl What {
+impl FaultKind {
     /// Whom it befalls.
-    pub(crate) const fn who(&self) -> Option<Who> {
+    pub(crate) const fn who(&self) -> Option<ProcessIndex> {
         match self {
             Self::Crash(who, ..)
             | Self::ShutDown(who, ..)

@@ -1,11 +1,11 @@
 //! Cutting a plan that fails down to the faults that matter.
 
-use crate::plan::Plan;
+use crate::plan::RunPlan;
 
 /// The smallest plan that was found to fail as this one does: leaves out halves, then quarters, and at last single
 /// faults, as long as `fails` says that it still does. Plays no more than `most` plans.
 #[must_use]
-pub fn shrink(plan: &Plan, most: usize, mut fails: impl FnMut(&Plan) -> bool) -> Plan {
+pub fn shrink(plan: &RunPlan, most: usize, mut fails: impl FnMut(&RunPlan) -> bool) -> RunPlan {
     let mut best = plan.clone();
     let mut left = most;
     let mut chunk = best.faults.len().div_ceil(2);
@@ -40,17 +40,17 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::plan::{Fault, Reach, What, Who};
+    use crate::plan::{ClockBound, FaultKind, PlannedFault, ProcessIndex};
 
     #[test]
     fn what_does_not_matter_is_left_out() {
-        let fault = |second: u64| Fault {
+        let fault = |second: u64| PlannedFault {
             at: Duration::from_secs(second),
-            what: What::Pause(Who(0), Duration::from_secs(second)),
+            what: FaultKind::Pause(ProcessIndex(0), Duration::from_secs(second)),
         };
-        let plan = Plan {
+        let plan = RunPlan {
             faults: (0..13).map(fault).collect(),
-            ..Plan::draw(1, Reach::Within)
+            ..RunPlan::draw(1, ClockBound::Within)
         };
         let needed = [fault(3), fault(11)];
         let mut plays = 0;

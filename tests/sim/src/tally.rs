@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::plan::{KINDS, Plan};
+use crate::plan::{KINDS, RunPlan};
 use crate::world::Report;
 
 /// Many runs in numbers.
@@ -27,7 +27,7 @@ pub struct Tally {
 
 impl Tally {
     /// Adds a run.
-    pub fn add(&mut self, plan: &Plan, report: &Report) {
+    pub fn add(&mut self, plan: &RunPlan, report: &Report) {
         self.seeds += 1;
         self.failed += u64::from(!report.violations.is_empty());
         self.lasted += report.lasted;
@@ -35,7 +35,7 @@ impl Tally {
         self.elections += leadership.elections;
         self.exempt += leadership.exempt;
         for fault in &plan.faults {
-            if let Some(count) = self.faults.get_mut(fault.what.kind()) {
+            if let Some(count) = self.faults.get_mut(fault.what.index()) {
                 *count += 1;
             }
         }

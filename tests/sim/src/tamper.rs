@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::clock::{SimClock, TRUE_RATE};
 use crate::history::{Author, Role};
-use crate::plan::{CandidateTampering, LeaseTampering, Who};
+use crate::plan::{CandidateTampering, LeaseTampering, ProcessIndex};
 use crate::process::{EPOCH, NAMESPACE, lease_name};
 use crate::random::Random;
 use crate::transport::Transport;
@@ -111,7 +111,11 @@ impl World {
     }
 
     /// Does this to the LeaseCandidate of a process, if it is there.
-    pub(crate) async fn tamper_with_candidate(&mut self, who: Who, how: CandidateTampering) {
+    pub(crate) async fn tamper_with_candidate(
+        &mut self,
+        who: ProcessIndex,
+        how: CandidateTampering,
+    ) {
         let Some(process) = self.processes.get(who.0) else {
             return;
         };
@@ -155,7 +159,7 @@ impl World {
         let client = self.kubectl();
         let candidates = Api::<LeaseCandidate>::default_namespaced_with(client.clone(), &api);
         for (name, lease, renewed) in [
-            ("litter-name", "Not A Name!", Some(EPOCH)),
+            ("litter-name", "Not A RestartName!", Some(EPOCH)),
             ("litter-time", "litter", Some(Timestamp::MAX.as_micros())),
             ("litter-none", "litter", None),
             ("litter-broken", "litter", Some(EPOCH)),

@@ -11,14 +11,14 @@ use elector_verify::{History, Invariant, Limits, Maker, Roster, Traces, What, ve
 
 use crate::context::RuleViolation;
 use crate::history::LeaseHistory;
-use crate::plan::{self, Fault, LeaseTampering, Plan};
+use crate::plan::{self, LeaseTampering, PlannedFault, RunPlan};
 use crate::process::{EPOCH, NAMESPACE, lease_name};
 
 /// How much later than a commit an elector may have seen it, for all that can be told: it may have slept.
 const SIGHT: Duration = Duration::from_secs(3600);
 
 /// The violations that the history checker finds.
-pub(crate) fn violations(history: &LeaseHistory, plan: &Plan) -> Vec<RuleViolation> {
+pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViolation> {
     let mut roster = Roster::new(Limits {
         longest_lease: Duration::from_secs(plan.setup.longest()),
         clocks: None,
@@ -65,10 +65,10 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &Plan) -> Vec<RuleViolati
     let verdict = verify(&recorded, &roster);
     // Who is asked to make room for somebody who does not exist does so, and a term whose number a stranger wrote may
     // begin twice: those are the stranger's acts. That tokens grow the witness asks of every leader, without exception.
-    let is_nonsense = |fault: &Fault| {
+    let is_nonsense = |fault: &PlannedFault| {
         matches!(
             fault.what,
-            plan::What::TamperWithLease(_, LeaseTampering::Nonsense)
+            plan::FaultKind::TamperWithLease(_, LeaseTampering::Nonsense)
         )
     };
     let nonsense = plan.faults.iter().any(is_nonsense);

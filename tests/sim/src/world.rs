@@ -10,7 +10,7 @@ use crate::context::{RuleViolation, RunContext};
 use crate::guards::LeadershipStats;
 use crate::history::LeaseHistory;
 use crate::oracle;
-use crate::plan::{Name, Plan};
+use crate::plan::{RestartName, RunPlan};
 use crate::process::{EPOCH, Kind, Process};
 use crate::random::Random;
 use crate::recorder;
@@ -34,7 +34,7 @@ pub struct Report {
 
 /// The processes, the server and time.
 pub(crate) struct World {
-    pub(crate) plan: Plan,
+    pub(crate) plan: RunPlan,
     pub(crate) context: RunContext,
     pub(crate) server: ApiServer,
     pub(crate) start: Instant,
@@ -50,7 +50,7 @@ pub(crate) struct World {
 ///
 /// Where no runtime can be made.
 #[must_use]
-pub fn play(plan: &Plan, keep_trace: bool) -> Report {
+pub fn play(plan: &RunPlan, keep_trace: bool) -> Report {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -65,7 +65,7 @@ pub fn play(plan: &Plan, keep_trace: bool) -> Report {
 // === impl World ===
 
 impl World {
-    fn new(plan: &Plan, keep_trace: bool) -> Self {
+    fn new(plan: &RunPlan, keep_trace: bool) -> Self {
         let longest = Duration::from_secs(plan.setup.longest());
         let context = RunContext::start(keep_trace, LeaseHistory::new(longest));
         let epoch = k8s_openapi::jiff::Timestamp::from_microsecond(EPOCH)
@@ -87,7 +87,7 @@ impl World {
             .electors
             .iter()
             .enumerate()
-            .map(|(index, site)| (format!("e{index}"), Kind::Elector(longest), *site));
+            .map(|(index, host)| (format!("e{index}"), Kind::Elector(longest), *host));
         let candidates = setup
             .candidates
             .iter()
@@ -95,15 +95,15 @@ impl World {
             .map(|(index, candidate)| {
                 let index = setup.electors.len() + index;
                 let kind = Kind::Candidate(*candidate, None);
-                (format!("c{index}"), kind, candidate.site)
+                (format!("c{index}"), kind, candidate.host)
             });
         let processes = electors
             .chain(candidates)
             .zip(0..)
-            .map(|((name, kind, site), index)| {
+            .map(|((name, kind, host), index)| {
                 let seed = Random::stream(plan.seed, 1000 + index).bits();
                 let stage = (context.clone(), server.clone());
-                Process::new(name, kind, site, seed, stage)
+                Process::new(name, kind, host, seed, stage)
             })
             .collect();
         Self {
@@ -143,7 +143,7 @@ impl World {
         self.repair_leases();
         for process in &mut self.processes {
             process.repair();
-            process.revive(Name::New).await;
+            process.revive(RestartName::New).await;
         }
     }
 

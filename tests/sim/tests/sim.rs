@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use elector_sim::{Plan, Reach, Report, Tally, play, regressions, shrink};
+use elector_sim::{ClockBound, Report, RunPlan, Tally, play, regressions, shrink};
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +128,7 @@ fn seeds(wish: &Wish) -> Tally {
                 return;
             }
             let seed = wish.from + turn;
-            let plan = Plan::draw(seed, Reach::Within);
+            let plan = RunPlan::draw(seed, ClockBound::Within);
             let report = play(&plan, false);
             if let Some(violation) = report.violations.first() {
                 println!("seed {seed} failed: {violation}");
@@ -151,7 +151,7 @@ fn seeds(wish: &Wish) -> Tally {
 }
 
 /// The smallest plan that breaks the same rule.
-fn smallest(plan: &Plan, rule: &str) -> Plan {
+fn smallest(plan: &RunPlan, rule: &str) -> RunPlan {
     shrink(plan, CUTS, |plan| {
         let report = play(plan, false);
         report.violations.iter().any(|it| it.rule == rule)
@@ -160,7 +160,7 @@ fn smallest(plan: &Plan, rule: &str) -> Plan {
 
 /// Prints everything about one seed.
 fn replay(seed: u64) -> bool {
-    let plan = Plan::draw(seed, Reach::Within);
+    let plan = RunPlan::draw(seed, ClockBound::Within);
     let report = play(&plan, true);
     println!("{plan}");
     for line in &report.trace {
@@ -180,7 +180,7 @@ fn summary(report: &Report) -> String {
 }
 
 fn digest(seed: u64) -> String {
-    let report = play(&Plan::draw(seed, Reach::Within), false);
+    let report = play(&RunPlan::draw(seed, ClockBound::Within), false);
     let (lines, hash) = report.digest;
     format!("{seed} {lines} {hash:016x}")
 }
@@ -203,7 +203,7 @@ fn repeats() -> Option<String> {
 }
 
 /// A plan that once failed does not any more.
-fn regression(name: &str, plan: &Plan) -> Option<String> {
+fn regression(name: &str, plan: &RunPlan) -> Option<String> {
     let report = play(plan, false);
     let violation = report.violations.first()?;
     Some(format!("regression: {name}: {violation}\n{plan}"))
@@ -212,7 +212,7 @@ fn regression(name: &str, plan: &Plan) -> Option<String> {
 /// The bound is tight: where clocks differ by more, two are found to lead at once.
 fn bound() -> Option<String> {
     let overlaps = (0..BEYOND).any(|seed| {
-        let report = play(&Plan::draw(seed, Reach::Beyond), false);
+        let report = play(&RunPlan::draw(seed, ClockBound::Beyond), false);
         report.violations.iter().any(|it| it.rule == "S1")
     });
     (!overlaps).then(|| format!("{BEYOND} worlds beyond the bound, and never two leaders"))
@@ -223,7 +223,7 @@ fn record(wish: &Wish, tally: &Tally) -> std::io::Result<()> {
         "# Simulation\n\n\
          Written by `cargo xtask sim --seeds {} --from {} --record`; not to be edited.\n\n\
          Each seed is one run of the production elector and candidate code over the API server in memory, in virtual\n\
-         time. What goes wrong in it is drawn from the seed, and so is who takes part: 1 to 3 electors, 2 to 4 candidates\n\
+         time. FaultKind goes wrong in it is drawn from the seed, and so is who takes part: 1 to 3 electors, 2 to 4 candidates\n\
          for each of 1 or 2 leases, with clocks up to ten minutes off whose rates differ by up to a tenth, or by just what\n\
          W and H allow. Times are the least, the middle, the 99th of 100 and the most.\n\n{}",
         wish.seeds,

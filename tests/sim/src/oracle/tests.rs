@@ -5,7 +5,7 @@ use elector_protocol::{Instant, LeaseKey, Timestamp, Token};
 
 use super::*;
 use crate::history::Author;
-use crate::plan::Reach;
+use crate::plan::ClockBound;
 
 /// A lease of 15 s, held by one who registered and answered, and written in this order.
 struct LeaseFixture {
@@ -93,7 +93,7 @@ fn granted_after(seconds: u64, answered: bool) -> Vec<&'static str> {
     }
     let next = accept.granted(Identity::new("b").unwrap(), window, at(99).unwrap());
     fixture.write(17 + seconds, elector("e"), &next);
-    let mut plan = Plan::draw(1, Reach::Within);
+    let mut plan = RunPlan::draw(1, ClockBound::Within);
     plan.setup.leases = 1;
     for candidate in &mut plan.setup.candidates {
         candidate.timing = (15, 10);

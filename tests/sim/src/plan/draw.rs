@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::{
-    Applied, Candidate, CandidateTampering, Ending, Fault, LeaseTampering, Name, Plan, Requests,
-    Setup, Site, What, Who,
+    Applied, CandidateTampering, FaultKind, Host, LeaseTampering, PlannedCandidate, PlannedFault,
+    ProcessIndex, Requests, RestartName, RunPlan, Setup, WatchEnd,
 };
 use crate::random::Random;
 
 /// How far clocks may differ in a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reach {
+pub enum ClockBound {
     /// Within the bound W ≥ κ · H; equality is drawn too.
     #[default]
     Within,
@@ -24,27 +24,29 @@ const TIMINGS: [(u64, u64); 4] = [(15, 10), (6, 4), (10, 8), (15, 12)];
 /// What is answered in storms.
 const STATUSES: [u16; 6] = [409, 410, 429, 500, 503, 504];
 
-// === impl Plan ===
+// === impl RunPlan ===
 
-impl Plan {
+impl RunPlan {
     /// The plan of a seed.
     #[must_use]
-    pub fn draw(seed: u64, reach: Reach) -> Self {
+    pub fn draw(seed: u64, reach: ClockBound) -> Self {
         let setup = draw_setup(&mut Random::stream(seed, 1), reach);
         let mut random = Random::stream(seed, 2);
         let horizon = random.millis(40_000, 240_000);
         let count = random.between(0, 14);
-        let mut faults: Vec<Fault> = (0..count)
-            .map(|_| Fault {
+        let mut faults: Vec<PlannedFault> = (0..count)
+            .map(|_| PlannedFault {
                 at: random.millis(0, u64::try_from(horizon.as_millis()).unwrap_or(0)),
                 what: draw_fault(&mut random, &setup),
             })
             .collect();
         let mut random = Random::stream(seed, 3);
         match reach {
-            Reach::Within if random.percent(5) => faults.extend(hide_a_term(&mut random, &setup)),
-            Reach::Within => {}
-            Reach::Beyond => faults = cut_off(&setup),
+            ClockBound::Within if random.percent(5) => {
+                faults.extend(hide_a_term(&mut random, &setup))
+            }
+            ClockBound::Within => {}
+            ClockBound::Beyond => faults = cut_off(&setup),
         }
         faults.sort_by_key(|fault| fault.at);
         let last = faults.iter().map(|fault| fault.at + fault.what.lasts());
@@ -59,13 +61,13 @@ impl Plan {
 }
 
 /// What shows a bound that is broken: whoever leads is cut off.
-fn cut_off(setup: &Setup) -> Vec<Fault> {
+fn cut_off(setup: &Setup) -> Vec<PlannedFault> {
     let candidates = setup.electors.len()..setup.processes();
     candidates
         .enumerate()
-        .map(|(turn, index)| Fault {
+        .map(|(turn, index)| PlannedFault {
             at: Duration::from_secs(60 + 60 * u64::try_from(turn).unwrap_or(0)),
-            what: What::Partition(Who(index), Duration::from_secs(45)),
+            what: FaultKind::Partition(ProcessIndex(index), Duration::from_secs(45)),
         })
         .collect()
 }
@@ -73,10 +75,10 @@ fn cut_off(setup: &Setup) -> Vec<Fault> {
 /// What hides a term from an elector: it is cut off soon after its start, and before it is back the Lease looks as it
 /// did then, the holder does not hear of it, and the server has forgotten what happened in between (MC-Q1). Single
 /// faults hardly ever come together like that.
-fn hide_a_term(random: &mut Random, setup: &Setup) -> [Fault; 4] {
+fn hide_a_term(random: &mut Random, setup: &Setup) -> [PlannedFault; 4] {
     let elector = random.index(setup.electors.len());
     let holder = setup.electors.len() + random.index(setup.candidates.len());
-    let started = setup.electors.get(elector).map(|site| site.start);
+    let started = setup.electors.get(elector).map(|host| host.start);
     let from = started.unwrap_or_default() + random.millis(1_000, 14_000);
     let lasts = random.millis(8_000, 45_000);
     let back = from + lasts;
@@ -86,26 +88,26 @@ fn hide_a_term(random: &mut Random, setup: &Setup) -> [Fault; 4] {
         .get(holder - setup.electors.len())
         .map_or(0, |candidate| candidate.lease);
     [
-        Fault {
+        PlannedFault {
             at: from,
-            what: What::Partition(Who(elector), lasts),
+            what: FaultKind::Partition(ProcessIndex(elector), lasts),
         },
-        Fault {
+        PlannedFault {
             at: before(random.between(500, 2_000)),
-            what: What::Partition(Who(holder), Duration::from_secs(20)),
+            what: FaultKind::Partition(ProcessIndex(holder), Duration::from_secs(20)),
         },
-        Fault {
+        PlannedFault {
             at: before(random.between(100, 500)),
-            what: What::TamperWithLease(lease, LeaseTampering::Restore),
+            what: FaultKind::TamperWithLease(lease, LeaseTampering::Restore),
         },
-        Fault {
+        PlannedFault {
             at: before(50),
-            what: What::Compact,
+            what: FaultKind::Compact,
         },
     ]
 }
 
-fn draw_setup(random: &mut Random, reach: Reach) -> Setup {
+fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
     let leases = random.index(2) + 1;
     let count = random.index(3) + 2;
     let timing = |random: &mut Random| random.pick(&TIMINGS).copied().unwrap_or((15, 10));
@@ -118,19 +120,19 @@ fn draw_setup(random: &mut Random, reach: Reach) -> Setup {
             draw_site(random, rate)
         })
         .collect::<Vec<_>>();
-    let fastest = electors.iter().map(|site| site.rate).max().unwrap_or(0);
+    let fastest = electors.iter().map(|host| host.rate).max().unwrap_or(0);
     let candidates = (0..leases)
         .flat_map(|lease| (0..count).map(move |_| lease))
         .map(|lease| {
             let (w, h) = if mixed { timing(random) } else { common };
             let rate = match reach {
-                Reach::Within if random.percent(15) => fastest * h / w + 1,
-                Reach::Within => draw_rate(random.bits()),
-                Reach::Beyond => fastest * h / w * 9 / 10,
+                ClockBound::Within if random.percent(15) => fastest * h / w + 1,
+                ClockBound::Within => draw_rate(random.bits()),
+                ClockBound::Beyond => fastest * h / w * 9 / 10,
             };
             let emulation = random.between(1, 3);
-            Candidate {
-                site: draw_site(random, rate),
+            PlannedCandidate {
+                host: draw_site(random, rate),
                 lease,
                 version: (emulation, emulation + random.between(0, 1)),
                 timing: (w, h),
@@ -161,9 +163,9 @@ fn draw_rate(bits: u64) -> u64 {
     }
 }
 
-fn draw_site(random: &mut Random, rate: u64) -> Site {
+fn draw_site(random: &mut Random, rate: u64) -> Host {
     let offset = random.between(0, 1_200_000);
-    Site {
+    Host {
         rate,
         offset: i64::try_from(offset).unwrap_or(0) - 600_000,
         latency: if random.percent(80) {
@@ -175,10 +177,10 @@ fn draw_site(random: &mut Random, rate: u64) -> Site {
     }
 }
 
-fn draw_fault(random: &mut Random, setup: &Setup) -> What {
-    let anybody = Who(random.index(setup.processes()));
-    let candidate = Who(setup.electors.len() + random.index(setup.candidates.len()));
-    let elector = Who(random.index(setup.electors.len()));
+fn draw_fault(random: &mut Random, setup: &Setup) -> FaultKind {
+    let anybody = ProcessIndex(random.index(setup.processes()));
+    let candidate = ProcessIndex(setup.electors.len() + random.index(setup.candidates.len()));
+    let elector = ProcessIndex(random.index(setup.electors.len()));
     let lease = random.index(setup.leases);
     let times = u32::try_from(random.between(1, 12)).unwrap_or(1);
     let requests = [
@@ -199,39 +201,39 @@ fn draw_fault(random: &mut Random, setup: &Setup) -> What {
     match random.between(0, 99) {
         0..14 => {
             let name = if random.percent(30) {
-                Name::Same
+                RestartName::Same
             } else {
-                Name::New
+                RestartName::New
             };
-            What::Crash(anybody, short, name)
+            FaultKind::Crash(anybody, short, name)
         }
-        14..18 => What::ShutDown(anybody, short),
-        18..30 => What::Pause(anybody, long),
-        30..42 => What::Partition(anybody, long),
-        42..45 => What::Slow(anybody, random.between(50, 3_000), long),
-        45..50 => What::Freeze(anybody, long),
+        14..18 => FaultKind::ShutDown(anybody, short),
+        18..30 => FaultKind::Pause(anybody, long),
+        30..42 => FaultKind::Partition(anybody, long),
+        42..45 => FaultKind::Slow(anybody, random.between(50, 3_000), long),
+        45..50 => FaultKind::Freeze(anybody, long),
         50..53 => {
             let ending = if random.percent(50) {
-                Ending::Closed
+                WatchEnd::Closed
             } else {
-                Ending::Broken
+                WatchEnd::Broken
             };
-            What::EndWatches(anybody, ending)
+            FaultKind::EndWatches(anybody, ending)
         }
-        53..57 => What::OldCache(anybody, random.between(0, 30), long),
+        53..57 => FaultKind::OldCache(anybody, random.between(0, 30), long),
         57..62 => {
             let status = random.pick(&STATUSES).copied().unwrap_or(500);
             // What was carried out is never answered with a refusal.
             let applied = if status >= 500 { applied } else { Applied::No };
-            What::Refuse(anybody, requests, status, applied, times)
+            FaultKind::Refuse(anybody, requests, status, applied, times)
         }
-        62..66 => What::Lose(anybody, requests, applied, times),
-        66..70 => What::Delay(anybody, requests, random.millis(100, 40_000), times),
-        70..74 => What::Repeat(anybody, requests, random.millis(1, 40_000), times),
-        74..75 => What::Compact,
-        75..78 => What::StepClock(anybody, draw_step(random)),
-        78..80 => What::StopClock(elector, long),
-        80..87 => What::TamperWithLease(lease, draw_tampering(random)),
+        62..66 => FaultKind::Lose(anybody, requests, applied, times),
+        66..70 => FaultKind::Delay(anybody, requests, random.millis(100, 40_000), times),
+        70..74 => FaultKind::Repeat(anybody, requests, random.millis(1, 40_000), times),
+        74..75 => FaultKind::Compact,
+        75..78 => FaultKind::StepClock(anybody, draw_step(random)),
+        78..80 => FaultKind::StopClock(elector, long),
+        80..87 => FaultKind::TamperWithLease(lease, draw_tampering(random)),
         87..91 => {
             let ways = [
                 CandidateTampering::Delete,
@@ -240,11 +242,11 @@ fn draw_fault(random: &mut Random, setup: &Setup) -> What {
                 CandidateTampering::Unreadable,
             ];
             let way = random.pick(&ways).copied();
-            What::TamperWithCandidate(candidate, way.unwrap_or(CandidateTampering::Delete))
+            FaultKind::TamperWithCandidate(candidate, way.unwrap_or(CandidateTampering::Delete))
         }
-        91..95 => What::Twin(candidate, long),
-        95..98 => What::Plain(lease, long),
-        _ => What::Builtin(lease, long),
+        91..95 => FaultKind::Twin(candidate, long),
+        95..98 => FaultKind::Plain(lease, long),
+        _ => FaultKind::Builtin(lease, long),
     }
 }
 
@@ -276,9 +278,9 @@ fn draw_tampering(random: &mut Random) -> LeaseTampering {
         .unwrap_or(LeaseTampering::Delete)
 }
 
-// === impl What ===
+// === impl FaultKind ===
 
-impl What {
+impl FaultKind {
     /// How long it lasts, as far as it is a matter of time.
     #[must_use]
     pub const fn lasts(&self) -> Duration {
