@@ -209,7 +209,7 @@ impl HistoryCheck<'_> {
             return Ok(());
         };
         let changed = |fault: &crate::plan::PlannedFault| {
-            matches!(fault.what, FaultKind::TamperWithCandidate(..))
+            matches!(fault.kind, FaultKind::TamperWithCandidate(..))
         };
         if !self.plan.faults.iter().any(changed)
             && let Some((one, other)) = self.version(preferred).zip(self.version(holder))

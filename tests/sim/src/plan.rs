@@ -69,7 +69,7 @@ pub struct PlannedFault {
     /// When, since the start of the run.
     pub at: Duration,
     /// What.
-    pub what: FaultKind,
+    pub kind: FaultKind,
 }
 
 /// A process: electors first, then candidates, each in the order of the setup.
@@ -307,7 +307,7 @@ impl fmt::Display for RunPlan {
             )?;
         }
         for fault in &self.faults {
-            writeln!(f, "  {:>9.3} s  {:?}", fault.at.as_secs_f64(), fault.what)?;
+            writeln!(f, "  {:>9.3} s  {:?}", fault.at.as_secs_f64(), fault.kind)?;
         }
         Ok(())
     }

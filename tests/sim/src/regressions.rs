@@ -431,10 +431,10 @@ const fn candidate(
     }
 }
 
-const fn fault(at: u64, what: FaultKind) -> PlannedFault {
+const fn fault(at: u64, kind: FaultKind) -> PlannedFault {
     PlannedFault {
         at: millis(at),
-        what,
+        kind,
     }
 }
 

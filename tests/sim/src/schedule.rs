@@ -29,10 +29,10 @@ pub(crate) fn schedule(plan: &RunPlan) -> Vec<(Duration, ScheduledAction)> {
     });
     let mut actions: Vec<_> = starts.collect();
     for fault in &plan.faults {
-        actions.push((fault.at, ScheduledAction::Begin(fault.what.clone())));
-        if fault.what.ends() {
-            let end = fault.at + fault.what.lasts();
-            actions.push((end, ScheduledAction::End(fault.what.clone())));
+        actions.push((fault.at, ScheduledAction::Begin(fault.kind.clone())));
+        if fault.kind.ends() {
+            let end = fault.at + fault.kind.lasts();
+            actions.push((end, ScheduledAction::End(fault.kind.clone())));
         }
     }
     actions.sort_by_key(|(at, _)| *at);
@@ -49,47 +49,47 @@ impl World {
                     process.start(RestartName::New);
                 }
             }
-            ScheduledAction::Begin(what) => {
-                self.context.log().note("plan", format_args!("{what:?}"));
-                self.begin(what).await;
+            ScheduledAction::Begin(kind) => {
+                self.context.log().note("plan", format_args!("{kind:?}"));
+                self.begin(kind).await;
             }
-            ScheduledAction::End(what) => {
+            ScheduledAction::End(kind) => {
                 self.context
                     .log()
-                    .note("plan", format_args!("end of {what:?}"));
-                self.end(what).await;
+                    .note("plan", format_args!("end of {kind:?}"));
+                self.end(kind).await;
             }
         }
     }
 
-    async fn begin(&mut self, what: FaultKind) {
-        match what {
+    async fn begin(&mut self, kind: FaultKind) {
+        match kind {
             FaultKind::Compact => self.server.compact(),
             FaultKind::TamperWithLease(lease, how) => self.tamper_with_lease(lease, how).await,
             FaultKind::Plain(lease, lasts) => self.invite(Guest::Plain, lease, lasts),
             FaultKind::Builtin(lease, lasts) => self.invite(Guest::Builtin, lease, lasts),
             FaultKind::TamperWithCandidate(who, how) => self.tamper_with_candidate(who, how).await,
             FaultKind::Twin(who, _) => self.twin(who),
-            what => {
-                if let Some(process) = what.who().and_then(|who| self.processes.get_mut(who.0)) {
-                    begin(process, &self.server, what).await;
+            kind => {
+                if let Some(process) = kind.who().and_then(|who| self.processes.get_mut(who.0)) {
+                    begin(process, &self.server, kind).await;
                 }
             }
         }
     }
 
-    async fn end(&mut self, what: FaultKind) {
-        if let FaultKind::Twin(who, _) = what {
+    async fn end(&mut self, kind: FaultKind) {
+        if let FaultKind::Twin(who, _) = kind {
             let name = twin_name(who);
             if let Some(index) = self.guests.iter().position(|guest| guest.name == name) {
                 self.guests.remove(index).crash().await;
             }
             return;
         }
-        let Some(process) = what.who().and_then(|who| self.processes.get_mut(who.0)) else {
+        let Some(process) = kind.who().and_then(|who| self.processes.get_mut(who.0)) else {
             return;
         };
-        match what {
+        match kind {
             FaultKind::Crash(_, _, name) => process.revive(name).await,
             FaultKind::ShutDown(..) => process.revive(RestartName::New).await,
             FaultKind::Partition(..) => process.switches.partition(false),
@@ -128,9 +128,9 @@ fn twin_name(who: ProcessIndex) -> String {
     format!("c{}twin", who.0)
 }
 
-async fn begin(process: &mut Process, server: &ApiServer, what: FaultKind) {
+async fn begin(process: &mut Process, server: &ApiServer, kind: FaultKind) {
     let switches = &process.switches;
-    match what {
+    match kind {
         FaultKind::Crash(..) => process.crash().await,
         FaultKind::ShutDown(..) => process.shut_down(),
         FaultKind::Partition(..) => switches.partition(true),

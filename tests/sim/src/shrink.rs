@@ -46,7 +46,7 @@ mod tests {
     fn what_does_not_matter_is_left_out() {
         let fault = |second: u64| PlannedFault {
             at: Duration::from_secs(second),
-            what: FaultKind::Pause(ProcessIndex(0), Duration::from_secs(second)),
+            kind: FaultKind::Pause(ProcessIndex(0), Duration::from_secs(second)),
         };
         let plan = RunPlan {
             faults: (0..13).map(fault).collect(),

@@ -35,7 +35,7 @@ impl Tally {
         self.elections += leadership.elections;
         self.exempt += leadership.exempt;
         for fault in &plan.faults {
-            if let Some(count) = self.faults.get_mut(fault.what.index()) {
+            if let Some(count) = self.faults.get_mut(fault.kind.index()) {
                 *count += 1;
             }
         }

@@ -60,12 +60,12 @@ impl Transport {
         let (parts, body) = request.into_parts();
         let body = body.collect_bytes().await?;
         let path = parts.uri.path();
-        let what = format!("{} {}", parts.method, short(path, parts.uri.query()));
+        let summary = format!("{} {}", parts.method, short(path, parts.uri.query()));
         let base = self.record_write(&parts.method, path, &body, clock);
         let log = self.context.log();
         match base {
-            Some(base) => log.note(&self.author.name, format_args!("-> {what} @{base}")),
-            None => log.note(&self.author.name, format_args!("-> {what}")),
+            Some(base) => log.note(&self.author.name, format_args!("-> {summary} @{base}")),
+            None => log.note(&self.author.name, format_args!("-> {summary}")),
         }
         self.delay().await;
         let request = Request::from_parts(parts, Body::from(body.to_vec()));
@@ -78,9 +78,9 @@ impl Transport {
         match &answer {
             Ok(answer) => log.note(
                 &self.author.name,
-                format_args!("<- {what}: {}", answer.status().as_u16()),
+                format_args!("<- {summary}: {}", answer.status().as_u16()),
             ),
-            Err(error) => log.note(&self.author.name, format_args!("<- {what}: {error}")),
+            Err(error) => log.note(&self.author.name, format_args!("<- {summary}: {error}")),
         }
         answer
     }

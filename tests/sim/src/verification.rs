@@ -67,7 +67,7 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
     // begin twice: those are the stranger's acts. That tokens grow the witness asks of every leader, without exception.
     let is_nonsense = |fault: &PlannedFault| {
         matches!(
-            fault.what,
+            fault.kind,
             plan::FaultKind::TamperWithLease(_, LeaseTampering::Nonsense)
         )
     };

@@ -37,7 +37,7 @@ impl RunPlan {
         let mut faults: Vec<PlannedFault> = (0..count)
             .map(|_| PlannedFault {
                 at: random.millis(0, u64::try_from(horizon.as_millis()).unwrap_or(0)),
-                what: draw_fault(&mut random, &setup),
+                kind: draw_fault(&mut random, &setup),
             })
             .collect();
         let mut random = Random::stream(seed, 3);
@@ -49,7 +49,7 @@ impl RunPlan {
             ClockBound::Beyond => faults = cut_off(&setup),
         }
         faults.sort_by_key(|fault| fault.at);
-        let last = faults.iter().map(|fault| fault.at + fault.what.lasts());
+        let last = faults.iter().map(|fault| fault.at + fault.kind.lasts());
         let faults_end = last.max().unwrap_or_default().max(horizon);
         Self {
             seed,
@@ -67,7 +67,7 @@ fn cut_off(setup: &Setup) -> Vec<PlannedFault> {
         .enumerate()
         .map(|(turn, index)| PlannedFault {
             at: Duration::from_secs(60 + 60 * u64::try_from(turn).unwrap_or(0)),
-            what: FaultKind::Partition(ProcessIndex(index), Duration::from_secs(45)),
+            kind: FaultKind::Partition(ProcessIndex(index), Duration::from_secs(45)),
         })
         .collect()
 }
@@ -90,19 +90,19 @@ fn hide_a_term(random: &mut Random, setup: &Setup) -> [PlannedFault; 4] {
     [
         PlannedFault {
             at: from,
-            what: FaultKind::Partition(ProcessIndex(elector), lasts),
+            kind: FaultKind::Partition(ProcessIndex(elector), lasts),
         },
         PlannedFault {
             at: before(random.between(500, 2_000)),
-            what: FaultKind::Partition(ProcessIndex(holder), Duration::from_secs(20)),
+            kind: FaultKind::Partition(ProcessIndex(holder), Duration::from_secs(20)),
         },
         PlannedFault {
             at: before(random.between(100, 500)),
-            what: FaultKind::TamperWithLease(lease, LeaseTampering::Restore),
+            kind: FaultKind::TamperWithLease(lease, LeaseTampering::Restore),
         },
         PlannedFault {
             at: before(50),
-            what: FaultKind::Compact,
+            kind: FaultKind::Compact,
         },
     ]
 }
