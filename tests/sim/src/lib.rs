@@ -28,12 +28,12 @@ mod recovery;
 mod regressions;
 mod schedule;
 mod shrink;
+mod simulation;
 mod stranger;
 mod tally;
 mod tamper;
 mod transport;
 mod verification;
-mod world;
 
 pub use clock::{SimClock, TRUE_RATE};
 pub use context::RuleViolation;
@@ -45,5 +45,5 @@ pub use plan::{
 pub use random::Random;
 pub use regressions::regressions;
 pub use shrink::shrink;
+pub use simulation::{RunReport, simulate};
 pub use tally::Tally;
-pub use world::{Report, play};

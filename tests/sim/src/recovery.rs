@@ -9,7 +9,7 @@ use crate::clock::TRUE_RATE;
 use crate::history::Role;
 use crate::plan::{self, RestartName};
 use crate::process::{Kind, lease_name};
-use crate::world::World;
+use crate::simulation::Simulation;
 
 /// How often it is looked whether something has come about.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -26,9 +26,9 @@ const QUIET_PERIOD: Duration = Duration::from_secs(40);
 /// What elections take besides waiting: requests, questions, retries.
 const SLACK: Duration = Duration::from_secs(12);
 
-// === impl World ===
+// === impl Simulation ===
 
-impl World {
+impl Simulation {
     /// Checks what must come about once nothing goes wrong any more (L1, L4, L5, L6).
     pub(crate) async fn check_recovery(&mut self) {
         for lease in 0..self.plan.setup.leases {

@@ -7,8 +7,8 @@ use http::StatusCode;
 
 use crate::plan::{Applied, FaultKind, ProcessIndex, Requests, RestartName, RunPlan, WatchEnd};
 use crate::process::{Kind, Process};
+use crate::simulation::Simulation;
 use crate::stranger::Guest;
-use crate::world::World;
 
 /// Something that is done at an instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,9 +39,9 @@ pub(crate) fn schedule(plan: &RunPlan) -> Vec<(Duration, ScheduledAction)> {
     actions
 }
 
-// === impl World ===
+// === impl Simulation ===
 
-impl World {
+impl Simulation {
     pub(crate) async fn perform(&mut self, action: ScheduledAction) {
         match action {
             ScheduledAction::Start(who) => {

@@ -14,7 +14,7 @@ use crate::clock::SimClock;
 use crate::history::Role;
 use crate::process::{NAMESPACE, lease_name};
 use crate::random::Random;
-use crate::world::World;
+use crate::simulation::Simulation;
 
 /// Who comes and goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +51,9 @@ const DURATION: i32 = 15;
 /// How often client-go looks, and the built-in elector.
 const PERIOD: Duration = Duration::from_secs(2);
 
-// === impl World ===
+// === impl Simulation ===
 
-impl World {
+impl Simulation {
     /// Lets somebody take part in the election of a lease for a while.
     pub(crate) fn invite(&mut self, guest: Guest, lease: usize, lasts: Duration) {
         let (name, role) = match guest {

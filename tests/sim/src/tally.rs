@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::plan::{KINDS, RunPlan};
-use crate::world::Report;
+use crate::simulation::RunReport;
 
 /// Many runs in numbers.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ pub struct Tally {
 
 impl Tally {
     /// Adds a run.
-    pub fn add(&mut self, plan: &RunPlan, report: &Report) {
+    pub fn add(&mut self, plan: &RunPlan, report: &RunReport) {
         self.seeds += 1;
         self.failed += u64::from(!report.violations.is_empty());
         self.lasted += report.lasted;

@@ -13,8 +13,8 @@ use crate::history::{Author, Role};
 use crate::plan::{CandidateTampering, LeaseTampering, ProcessIndex};
 use crate::process::{EPOCH, NAMESPACE, lease_name};
 use crate::random::Random;
+use crate::simulation::Simulation;
 use crate::transport::Transport;
-use crate::world::World;
 
 /// Whom a hand names.
 const STRANGER: &str = "stranger";
@@ -27,9 +27,9 @@ const ANNOTATIONS: [&str; 4] = [
     "elector.dev/strategy",
 ];
 
-// === impl World ===
+// === impl Simulation ===
 
-impl World {
+impl Simulation {
     /// Which LeaseCandidates there are.
     pub(crate) fn candidate_api(&self) -> CandidateApi {
         if self.plan.setup.custom {

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use elector_sim::{ClockBound, Report, RunPlan, Tally, play, regressions, shrink};
+use elector_sim::{ClockBound, RunPlan, RunReport, Tally, regressions, shrink, simulate};
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,7 +129,7 @@ fn seeds(wish: &Wish) -> Tally {
             }
             let seed = wish.from + turn;
             let plan = RunPlan::draw(seed, ClockBound::Within);
-            let report = play(&plan, false);
+            let report = simulate(&plan, false);
             if let Some(violation) = report.violations.first() {
                 println!("seed {seed} failed: {violation}");
                 println!("  replay it with: cargo xtask sim --replay {seed}");
@@ -153,7 +153,7 @@ fn seeds(wish: &Wish) -> Tally {
 /// The smallest plan that breaks the same rule.
 fn smallest(plan: &RunPlan, rule: &str) -> RunPlan {
     shrink(plan, CUTS, |plan| {
-        let report = play(plan, false);
+        let report = simulate(plan, false);
         report.violations.iter().any(|it| it.rule == rule)
     })
 }
@@ -161,7 +161,7 @@ fn smallest(plan: &RunPlan, rule: &str) -> RunPlan {
 /// Prints everything about one seed.
 fn replay(seed: u64) -> bool {
     let plan = RunPlan::draw(seed, ClockBound::Within);
-    let report = play(&plan, true);
+    let report = simulate(&plan, true);
     println!("{plan}");
     for line in &report.trace {
         println!("{line}");
@@ -170,7 +170,7 @@ fn replay(seed: u64) -> bool {
     report.violations.is_empty()
 }
 
-fn summary(report: &Report) -> String {
+fn summary(report: &RunReport) -> String {
     let (lines, hash) = report.digest;
     let seconds = report.lasted.as_secs_f64();
     format!(
@@ -180,7 +180,7 @@ fn summary(report: &Report) -> String {
 }
 
 fn digest(seed: u64) -> String {
-    let report = play(&RunPlan::draw(seed, ClockBound::Within), false);
+    let report = simulate(&RunPlan::draw(seed, ClockBound::Within), false);
     let (lines, hash) = report.digest;
     format!("{seed} {lines} {hash:016x}")
 }
@@ -204,7 +204,7 @@ fn repeats() -> Option<String> {
 
 /// A plan that once failed does not any more.
 fn regression(name: &str, plan: &RunPlan) -> Option<String> {
-    let report = play(plan, false);
+    let report = simulate(plan, false);
     let violation = report.violations.first()?;
     Some(format!("regression: {name}: {violation}\n{plan}"))
 }
@@ -212,7 +212,7 @@ fn regression(name: &str, plan: &RunPlan) -> Option<String> {
 /// The bound is tight: where clocks differ by more, two are found to lead at once.
 fn bound() -> Option<String> {
     let overlaps = (0..BEYOND).any(|seed| {
-        let report = play(&RunPlan::draw(seed, ClockBound::Beyond), false);
+        let report = simulate(&RunPlan::draw(seed, ClockBound::Beyond), false);
         report.violations.iter().any(|it| it.rule == "S1")
     });
     (!overlaps).then(|| format!("{BEYOND} worlds beyond the bound, and never two leaders"))

@@ -19,7 +19,7 @@ use crate::verification;
 
 /// What became of a run.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct RunReport {
     /// What was wrong.
     pub violations: Vec<RuleViolation>,
     /// How leadership moved.
@@ -33,7 +33,7 @@ pub struct Report {
 }
 
 /// The processes, the server and time.
-pub(crate) struct World {
+pub(crate) struct Simulation {
     pub(crate) plan: RunPlan,
     pub(crate) context: RunContext,
     pub(crate) server: ApiServer,
@@ -50,21 +50,21 @@ pub(crate) struct World {
 ///
 /// Where no runtime can be made.
 #[must_use]
-pub fn play(plan: &RunPlan, keep_trace: bool) -> Report {
+pub fn simulate(plan: &RunPlan, keep_trace: bool) -> RunReport {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .expect("a runtime without IO needs nothing of the system");
     runtime.block_on(async {
-        let world = World::new(plan, keep_trace);
-        world.run().await
+        let simulation = Simulation::new(plan, keep_trace);
+        simulation.run().await
     })
 }
 
-// === impl World ===
+// === impl Simulation ===
 
-impl World {
+impl Simulation {
     fn new(plan: &RunPlan, keep_trace: bool) -> Self {
         let longest = Duration::from_secs(plan.setup.longest());
         let context = RunContext::start(keep_trace, LeaseHistory::new(longest));
@@ -117,7 +117,7 @@ impl World {
         }
     }
 
-    async fn run(mut self) -> Report {
+    async fn run(mut self) -> RunReport {
         let api = self.candidate_api();
         let recorder = recorder::record(self.server.clone(), api, self.context.clone());
         let recorder = tokio::spawn(recorder);
@@ -147,7 +147,7 @@ impl World {
         }
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> RunReport {
         let log = self.context.log();
         let state = self.context.state();
         let mut violations = state.violations.clone();
@@ -156,7 +156,7 @@ impl World {
         for violation in &violations {
             log.note("!", format_args!("{violation}"));
         }
-        Report {
+        RunReport {
             violations,
             leadership: state.guards.leadership.clone(),
             lasted: log.now(),
