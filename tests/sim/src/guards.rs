@@ -16,7 +16,7 @@ use crate::history::LeaseHistory;
 struct Guard {
     /// The process, by the name of its site, and its life.
     name: String,
-    life: u32,
+    incarnation: u32,
     leadership: Leadership,
     /// H of its process.
     limit: Duration,
@@ -64,7 +64,7 @@ impl GuardMonitor {
     pub(crate) fn add_term(
         &mut self,
         now: Duration,
-        (name, life): (&str, u32),
+        (name, incarnation): (&str, u32),
         limit: Duration,
         leadership: Leadership,
     ) -> Option<(&'static str, String)> {
@@ -79,7 +79,7 @@ impl GuardMonitor {
         }
         self.guards.push(Guard {
             name: name.to_owned(),
-            life,
+            incarnation,
             leadership,
             limit,
             deadline: None,
@@ -151,7 +151,7 @@ impl GuardMonitor {
                 continue;
             }
             guard.deadline = deadline;
-            let proven = history.proven(&guard.name, guard.life);
+            let proven = history.proven(&guard.name, guard.incarnation);
             let limit = proven.map(|sent| sent.after(guard.limit));
             if deadline > limit {
                 found.push((

@@ -28,7 +28,7 @@ pub(crate) struct Author {
     pub(crate) role: Role,
     /// What it is called in objects, where it is a candidate.
     pub(crate) identity: Option<Identity>,
-    pub(crate) life: u32,
+    pub(crate) incarnation: u32,
     /// When this life began.
     pub(crate) born: Duration,
 }
@@ -172,10 +172,12 @@ impl LeaseHistory {
     }
 
     /// The latest reading of a candidate's clock at which it sent a write that was applied.
-    pub(crate) fn proven(&self, name: &str, life: u32) -> Option<Instant> {
+    pub(crate) fn proven(&self, name: &str, incarnation: u32) -> Option<Instant> {
         let mut attempts = self.attempts.iter().rev();
         let applied = attempts.find(|attempt| {
-            attempt.applied && attempt.author.life == life && attempt.author.name == name
+            attempt.applied
+                && attempt.author.incarnation == incarnation
+                && attempt.author.name == name
         });
         applied.map(|attempt| attempt.clock)
     }

@@ -1,4 +1,4 @@
-//! A simulated process: the production elector or candidate, with a clock, a way to the server and a life of its own.
+//! A simulated process: the production elector or candidate, with a clock, a way to the server and a incarnation of its own.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::plan::{self, Host, RestartName};
 use crate::random::Random;
 use crate::transport::Transport;
 
-/// A process on its machine. It may have many lives.
-pub(crate) struct Process {
+/// A process on its machine. It may have many incarnations.
+pub(crate) struct SimulatedProcess {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ProcessKind,
     pub(crate) clock: SimClock,
     pub(crate) pauses: PauseSwitch,
     pub(crate) switches: Switches,
@@ -30,8 +30,8 @@ pub(crate) struct Process {
     context: RunContext,
     server: ApiServer,
     seed: u64,
-    life: u32,
-    /// The number in its identity: that of the life which began under this name.
+    incarnation: u32,
+    /// The number in its identity: that of the incarnation which began under this name.
     named: u32,
     task: Option<JoinHandle<()>>,
     shutdown: Option<oneshot::Sender<()>>,
@@ -39,7 +39,7 @@ pub(crate) struct Process {
 
 /// What a process is.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ProcessKind {
     /// An elector; candidates announce lease durations up to this.
     Elector(Duration),
     /// A candidate, and the identity that it is made to use.
@@ -63,13 +63,13 @@ pub(crate) fn lease_name(lease: usize) -> String {
     format!("lease-{lease}")
 }
 
-// === impl Process ===
+// === impl SimulatedProcess ===
 
-impl Process {
+impl SimulatedProcess {
     /// A process that does not run yet.
     pub(crate) fn new(
         name: String,
-        kind: Kind,
+        kind: ProcessKind,
         host: Host,
         seed: u64,
         (context, server): (RunContext, ApiServer),
@@ -78,7 +78,7 @@ impl Process {
         let process = Self {
             clock: SimClock::start(host.rate, EPOCH + host.offset * 1000),
             pauses: PauseSwitch::default(),
-            life: 0,
+            incarnation: 0,
             named: 0,
             task: None,
             shutdown: None,
@@ -112,10 +112,10 @@ impl Process {
         self.clock.stop(false);
     }
 
-    /// The identity of its present life.
+    /// The identity of its present incarnation.
     pub(crate) fn identity(&self) -> String {
         match &self.kind {
-            Kind::Candidate(_, Some(identity)) => identity.clone(),
+            ProcessKind::Candidate(_, Some(identity)) => identity.clone(),
             _ => format!("{}-{}", self.name, self.named),
         }
     }
@@ -130,11 +130,11 @@ impl Process {
         self.task.as_ref().is_some_and(|task| !task.is_finished())
     }
 
-    /// Begins a life.
+    /// Begins a incarnation.
     pub(crate) fn start(&mut self, name: RestartName) {
-        self.life += 1;
+        self.incarnation += 1;
         if name == RestartName::New {
-            self.named = self.life;
+            self.named = self.incarnation;
         }
         let (context, pauses) = (self.context.clone(), self.pauses.clone());
         let (sender, receiver) = oneshot::channel::<()>();
@@ -145,39 +145,44 @@ impl Process {
         };
         context.log().note(
             &self.name,
-            format_args!("starts, life {}, as {}", self.life, self.identity()),
+            format_args!(
+                "starts, incarnation {}, as {}",
+                self.incarnation,
+                self.identity()
+            ),
         );
         let transport = self.transport();
         let check_now = context.check_hook();
         let task = match &self.kind {
-            Kind::Elector(longest) => {
-                let life = elector_life(transport, *longest, self.lot(), shutdown);
-                tokio::spawn(pauses.wrap(life, check_now))
+            ProcessKind::Elector(longest) => {
+                let incarnation =
+                    run_elector(transport, *longest, self.incarnation_seed(), shutdown);
+                tokio::spawn(pauses.wrap(incarnation, check_now))
             }
-            Kind::Candidate(candidate, _) => {
-                let life = CandidateLife {
+            ProcessKind::Candidate(candidate, _) => {
+                let incarnation = CandidateRun {
                     identity: self.identity(),
-                    life: self.life,
+                    incarnation: self.incarnation,
                     candidate: *candidate,
                     pauses: pauses.clone(),
-                    seed: self.lot(),
+                    seed: self.incarnation_seed(),
                     transport,
                 };
-                tokio::spawn(pauses.wrap(life.run(shutdown), check_now))
+                tokio::spawn(pauses.wrap(incarnation.run(shutdown), check_now))
             }
         };
         self.task = Some(task);
         self.shutdown = Some(sender);
     }
 
-    /// Ends its life at once.
+    /// Ends its incarnation at once.
     pub(crate) async fn crash(&mut self) {
         self.context.log().note(&self.name, "crashes");
         let now = self.context.log().now();
         self.context.state().guards.handle_crash(now, &self.name);
         if let Some(task) = self.task.take() {
             task.abort();
-            self.bury(task).await;
+            self.log_end(task).await;
         }
     }
 
@@ -190,24 +195,24 @@ impl Process {
         }
     }
 
-    /// Begins a life if none is under way.
-    pub(crate) async fn revive(&mut self, name: RestartName) {
-        self.reap().await;
+    /// Begins a incarnation if none is under way.
+    pub(crate) async fn restart_if_ended(&mut self, name: RestartName) {
+        self.join_ended().await;
         if !self.runs() {
             self.start(name);
         }
     }
 
-    /// Takes note of a life that ended by itself.
-    pub(crate) async fn reap(&mut self) {
+    /// Takes note of a incarnation that ended by itself.
+    pub(crate) async fn join_ended(&mut self) {
         if self.task.as_ref().is_some_and(JoinHandle::is_finished)
             && let Some(task) = self.task.take()
         {
-            self.bury(task).await;
+            self.log_end(task).await;
         }
     }
 
-    async fn bury(&self, task: JoinHandle<()>) {
+    async fn log_end(&self, task: JoinHandle<()>) {
         if let Err(error) = task.await
             && error.is_panic()
         {
@@ -219,10 +224,10 @@ impl Process {
 
     fn transport(&self) -> Transport {
         let role = match &self.kind {
-            Kind::Elector(_) => Role::Elector {
+            ProcessKind::Elector(_) => Role::Elector {
                 rate: self.clock.rate(),
             },
-            Kind::Candidate(candidate, _) => Role::Candidate {
+            ProcessKind::Candidate(candidate, _) => Role::Candidate {
                 lease: candidate.lease,
             },
         };
@@ -233,22 +238,22 @@ impl Process {
                 name: self.name.clone(),
                 role,
                 identity: Identity::new(self.identity()),
-                life: self.life,
+                incarnation: self.incarnation,
                 born: self.context.log().now(),
             },
             clock: self.clock.clone(),
             jitter: JITTER,
-            random: Arc::new(Mutex::new(Random::new(self.lot()))),
+            random: Arc::new(Mutex::new(Random::new(self.incarnation_seed()))),
         }
     }
 
-    /// A number of its own in each life.
-    fn lot(&self) -> u64 {
-        Random::stream(self.seed, u64::from(self.life)).bits()
+    /// A number of its own in each incarnation.
+    fn incarnation_seed(&self) -> u64 {
+        Random::stream(self.seed, u64::from(self.incarnation)).bits()
     }
 }
 
-impl Drop for Process {
+impl Drop for SimulatedProcess {
     fn drop(&mut self) {
         if let Some(task) = &self.task {
             task.abort();
@@ -256,8 +261,8 @@ impl Drop for Process {
     }
 }
 
-/// The life of an elector.
-async fn elector_life(
+/// The incarnation of an elector.
+async fn run_elector(
     transport: Transport,
     longest: Duration,
     seed: u64,
@@ -299,19 +304,19 @@ async fn elector_life(
     context.log().note(&name, "has ended");
 }
 
-/// The life of a candidate.
-struct CandidateLife {
+/// The incarnation of a candidate.
+struct CandidateRun {
     identity: String,
-    life: u32,
+    incarnation: u32,
     candidate: plan::PlannedCandidate,
     pauses: PauseSwitch,
     seed: u64,
     transport: Transport,
 }
 
-// === impl CandidateLife ===
+// === impl CandidateRun ===
 
-impl CandidateLife {
+impl CandidateRun {
     async fn run(self, shutdown: impl Future<Output = ()>) {
         let (context, name) = (
             self.transport.context.clone(),
@@ -366,7 +371,7 @@ impl CandidateLife {
         let now = context.log().now();
         let wrong = context.state().guards.add_term(
             now,
-            (&self.transport.author.name, self.life),
+            (&self.transport.author.name, self.incarnation),
             limit,
             leadership.clone(),
         );

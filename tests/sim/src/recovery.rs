@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use crate::clock::TRUE_RATE;
 use crate::history::Role;
 use crate::plan::{self, RestartName};
-use crate::process::{Kind, lease_name};
+use crate::process::{ProcessKind, lease_name};
 use crate::simulation::Simulation;
 
 /// How often it is looked whether something has come about.
@@ -167,7 +167,7 @@ impl Simulation {
             return;
         };
         process.shut_down();
-        let Kind::Candidate(candidate, _) = process.kind else {
+        let ProcessKind::Candidate(candidate, _) = process.kind else {
             return;
         };
         let grace = Duration::from_secs(10);
@@ -206,7 +206,7 @@ impl Simulation {
         let Some(process) = self.processes.iter_mut().find(|it| it.name == leader) else {
             return;
         };
-        let Kind::Candidate(candidate, _) = process.kind else {
+        let ProcessKind::Candidate(candidate, _) = process.kind else {
             return;
         };
         process.crash().await;
@@ -253,14 +253,14 @@ impl Simulation {
 
     async fn restart_all(&mut self) {
         for process in &mut self.processes {
-            process.revive(RestartName::New).await;
+            process.restart_if_ended(RestartName::New).await;
         }
     }
 
     /// The candidates of a lease by the names of their processes.
     fn candidates(&self, lease: usize) -> Vec<(String, plan::PlannedCandidate)> {
         let candidates = self.processes.iter().filter_map(|process| {
-            let Kind::Candidate(candidate, _) = &process.kind else {
+            let ProcessKind::Candidate(candidate, _) = &process.kind else {
                 return None;
             };
             (candidate.lease == lease).then(|| (process.name.clone(), *candidate))

@@ -6,7 +6,7 @@ use elector_apiserver::{ApiServer, Fault, Rule, Verb};
 use http::StatusCode;
 
 use crate::plan::{Applied, FaultKind, ProcessIndex, Requests, RestartName, RunPlan, WatchEnd};
-use crate::process::{Kind, Process};
+use crate::process::{ProcessKind, SimulatedProcess};
 use crate::simulation::Simulation;
 use crate::stranger::Guest;
 
@@ -90,8 +90,8 @@ impl Simulation {
             return;
         };
         match kind {
-            FaultKind::Crash(_, _, name) => process.revive(name).await,
-            FaultKind::ShutDown(..) => process.revive(RestartName::New).await,
+            FaultKind::Crash(_, _, name) => process.restart_if_ended(name).await,
+            FaultKind::ShutDown(..) => process.restart_if_ended(RestartName::New).await,
             FaultKind::Partition(..) => process.switches.partition(false),
             FaultKind::Pause(..) => process.pauses.resume(),
             FaultKind::Slow(..) => process.slow(0),
@@ -107,17 +107,17 @@ impl Simulation {
         let Some((process, host)) = self.processes.get(who.0).zip(self.plan.setup.host(who)) else {
             return;
         };
-        let Kind::Candidate(candidate, _) = &process.kind else {
+        let ProcessKind::Candidate(candidate, _) = &process.kind else {
             return;
         };
         let name = twin_name(who);
         if self.guests.iter().any(|guest| guest.name == name) {
             return;
         }
-        let kind = Kind::Candidate(*candidate, Some(process.identity()));
+        let kind = ProcessKind::Candidate(*candidate, Some(process.identity()));
         let seed = self.plan.seed ^ 0x7717;
-        let stage = (self.context.clone(), self.server.clone());
-        let mut twin = Process::new(name, kind, host, seed, stage);
+        let environment = (self.context.clone(), self.server.clone());
+        let mut twin = SimulatedProcess::new(name, kind, host, seed, environment);
         twin.start(RestartName::New);
         self.guests.push(twin);
     }
@@ -128,7 +128,7 @@ fn twin_name(who: ProcessIndex) -> String {
     format!("c{}twin", who.0)
 }
 
-async fn begin(process: &mut Process, server: &ApiServer, kind: FaultKind) {
+async fn begin(process: &mut SimulatedProcess, server: &ApiServer, kind: FaultKind) {
     let switches = &process.switches;
     match kind {
         FaultKind::Crash(..) => process.crash().await,

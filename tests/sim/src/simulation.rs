@@ -11,7 +11,7 @@ use crate::guards::LeadershipStats;
 use crate::history::LeaseHistory;
 use crate::oracle;
 use crate::plan::{RestartName, RunPlan};
-use crate::process::{EPOCH, Kind, Process};
+use crate::process::{EPOCH, ProcessKind, SimulatedProcess};
 use crate::random::Random;
 use crate::recorder;
 use crate::schedule::schedule;
@@ -38,9 +38,9 @@ pub(crate) struct Simulation {
     pub(crate) context: RunContext,
     pub(crate) server: ApiServer,
     pub(crate) start: Instant,
-    pub(crate) processes: Vec<Process>,
+    pub(crate) processes: Vec<SimulatedProcess>,
     /// Twins and strangers: what ends with the faults.
-    pub(crate) guests: Vec<Process>,
+    pub(crate) guests: Vec<SimulatedProcess>,
     pub(crate) strangers: JoinSet<()>,
 }
 
@@ -87,14 +87,14 @@ impl Simulation {
             .electors
             .iter()
             .enumerate()
-            .map(|(index, host)| (format!("e{index}"), Kind::Elector(longest), *host));
+            .map(|(index, host)| (format!("e{index}"), ProcessKind::Elector(longest), *host));
         let candidates = setup
             .candidates
             .iter()
             .enumerate()
             .map(|(index, candidate)| {
                 let index = setup.electors.len() + index;
-                let kind = Kind::Candidate(*candidate, None);
+                let kind = ProcessKind::Candidate(*candidate, None);
                 (format!("c{index}"), kind, candidate.host)
             });
         let processes = electors
@@ -102,8 +102,8 @@ impl Simulation {
             .zip(0..)
             .map(|((name, kind, host), index)| {
                 let seed = Random::stream(plan.seed, 1000 + index).bits();
-                let stage = (context.clone(), server.clone());
-                Process::new(name, kind, host, seed, stage)
+                let environment = (context.clone(), server.clone());
+                SimulatedProcess::new(name, kind, host, seed, environment)
             })
             .collect();
         Self {
@@ -143,7 +143,7 @@ impl Simulation {
         self.repair_leases();
         for process in &mut self.processes {
             process.repair();
-            process.revive(RestartName::New).await;
+            process.restart_if_ended(RestartName::New).await;
         }
     }
 

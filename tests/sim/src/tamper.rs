@@ -49,7 +49,7 @@ impl Simulation {
                 name: name.to_owned(),
                 role,
                 identity: None,
-                life: 1,
+                incarnation: 1,
                 born: self.context.log().now(),
             },
             clock: SimClock::start(rate, EPOCH),

@@ -29,7 +29,7 @@ impl LeaseFixture {
             name: name.to_owned(),
             role,
             identity: Identity::new(name),
-            life: 1,
+            incarnation: 1,
             born: Duration::ZERO,
         }
     }
