@@ -15,6 +15,7 @@
 
 mod clock;
 mod context;
+mod foreign;
 mod guards;
 mod history;
 mod log;
@@ -29,7 +30,6 @@ mod regressions;
 mod schedule;
 mod shrink;
 mod simulation;
-mod stranger;
 mod tally;
 mod tamper;
 mod transport;

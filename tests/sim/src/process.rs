@@ -1,4 +1,4 @@
-//! A simulated process: the production elector or candidate, with a clock, a way to the server and a incarnation of its own.
+//! A simulated process: the production elector or candidate, with a clock, a way to the server and an incarnation of its own.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -130,7 +130,7 @@ impl SimulatedProcess {
         self.task.as_ref().is_some_and(|task| !task.is_finished())
     }
 
-    /// Begins a incarnation.
+    /// Begins an incarnation.
     pub(crate) fn start(&mut self, name: RestartName) {
         self.incarnation += 1;
         if name == RestartName::New {
@@ -155,12 +155,11 @@ impl SimulatedProcess {
         let check_now = context.check_hook();
         let task = match &self.kind {
             ProcessKind::Elector(longest) => {
-                let incarnation =
-                    run_elector(transport, *longest, self.incarnation_seed(), shutdown);
-                tokio::spawn(pauses.wrap(incarnation, check_now))
+                let run = run_elector(transport, *longest, self.incarnation_seed(), shutdown);
+                tokio::spawn(pauses.wrap(run, check_now))
             }
             ProcessKind::Candidate(candidate, _) => {
-                let incarnation = CandidateRun {
+                let run = CandidateRun {
                     identity: self.identity(),
                     incarnation: self.incarnation,
                     candidate: *candidate,
@@ -168,7 +167,7 @@ impl SimulatedProcess {
                     seed: self.incarnation_seed(),
                     transport,
                 };
-                tokio::spawn(pauses.wrap(incarnation.run(shutdown), check_now))
+                tokio::spawn(pauses.wrap(run.run(shutdown), check_now))
             }
         };
         self.task = Some(task);
@@ -195,7 +194,7 @@ impl SimulatedProcess {
         }
     }
 
-    /// Begins a incarnation if none is under way.
+    /// Begins an incarnation if none is under way.
     pub(crate) async fn restart_if_ended(&mut self, name: RestartName) {
         self.join_ended().await;
         if !self.runs() {
@@ -203,7 +202,7 @@ impl SimulatedProcess {
         }
     }
 
-    /// Takes note of a incarnation that ended by itself.
+    /// Takes note of an incarnation that ended by itself.
     pub(crate) async fn join_ended(&mut self) {
         if self.task.as_ref().is_some_and(JoinHandle::is_finished)
             && let Some(task) = self.task.take()

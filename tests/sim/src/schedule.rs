@@ -5,10 +5,10 @@ use std::time::Duration;
 use elector_apiserver::{ApiServer, Fault, Rule, Verb};
 use http::StatusCode;
 
+use crate::foreign::ForeignClient;
 use crate::plan::{Applied, FaultKind, ProcessIndex, Requests, RestartName, RunPlan, WatchEnd};
 use crate::process::{ProcessKind, SimulatedProcess};
 use crate::simulation::Simulation;
-use crate::stranger::Guest;
 
 /// Something that is done at an instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,8 +66,12 @@ impl Simulation {
         match kind {
             FaultKind::Compact => self.server.compact(),
             FaultKind::TamperWithLease(lease, how) => self.tamper_with_lease(lease, how).await,
-            FaultKind::Plain(lease, lasts) => self.invite(Guest::Plain, lease, lasts),
-            FaultKind::Builtin(lease, lasts) => self.invite(Guest::Builtin, lease, lasts),
+            FaultKind::Plain(lease, lasts) => {
+                self.start_foreign_client(ForeignClient::Plain, lease, lasts)
+            }
+            FaultKind::Builtin(lease, lasts) => {
+                self.start_foreign_client(ForeignClient::Builtin, lease, lasts)
+            }
             FaultKind::TamperWithCandidate(who, how) => self.tamper_with_candidate(who, how).await,
             FaultKind::Twin(who, _) => self.twin(who),
             kind => {
@@ -81,8 +85,8 @@ impl Simulation {
     async fn end(&mut self, kind: FaultKind) {
         if let FaultKind::Twin(who, _) = kind {
             let name = twin_name(who);
-            if let Some(index) = self.guests.iter().position(|guest| guest.name == name) {
-                self.guests.remove(index).crash().await;
+            if let Some(index) = self.twins.iter().position(|client| client.name == name) {
+                self.twins.remove(index).crash().await;
             }
             return;
         }
@@ -111,7 +115,7 @@ impl Simulation {
             return;
         };
         let name = twin_name(who);
-        if self.guests.iter().any(|guest| guest.name == name) {
+        if self.twins.iter().any(|client| client.name == name) {
             return;
         }
         let kind = ProcessKind::Candidate(*candidate, Some(process.identity()));
@@ -119,7 +123,7 @@ impl Simulation {
         let environment = (self.context.clone(), self.server.clone());
         let mut twin = SimulatedProcess::new(name, kind, host, seed, environment);
         twin.start(RestartName::New);
-        self.guests.push(twin);
+        self.twins.push(twin);
     }
 }
 

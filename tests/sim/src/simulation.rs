@@ -40,8 +40,8 @@ pub(crate) struct Simulation {
     pub(crate) start: Instant,
     pub(crate) processes: Vec<SimulatedProcess>,
     /// Twins and strangers: what ends with the faults.
-    pub(crate) guests: Vec<SimulatedProcess>,
-    pub(crate) strangers: JoinSet<()>,
+    pub(crate) twins: Vec<SimulatedProcess>,
+    pub(crate) foreign_clients: JoinSet<()>,
 }
 
 /// Plays a plan from its beginning to its end. The same plan gives the same report, digest included.
@@ -112,8 +112,8 @@ impl Simulation {
             server,
             start: Instant::now(),
             processes,
-            guests: Vec::new(),
-            strangers: JoinSet::new(),
+            twins: Vec::new(),
+            foreign_clients: JoinSet::new(),
         }
     }
 
@@ -136,9 +136,9 @@ impl Simulation {
     /// Ends every fault.
     async fn end_faults(&mut self) {
         self.context.log().note("plan", "every fault is over");
-        self.strangers.shutdown().await;
-        for mut guest in std::mem::take(&mut self.guests) {
-            guest.crash().await;
+        self.foreign_clients.shutdown().await;
+        for mut client in std::mem::take(&mut self.twins) {
+            client.crash().await;
         }
         self.repair_leases();
         for process in &mut self.processes {

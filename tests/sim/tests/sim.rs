@@ -123,11 +123,11 @@ fn seeds(wish: &Wish) -> Tally {
     let reports = Mutex::new(BTreeMap::new());
     let work = || {
         while limit.is_none_or(|limit| start.elapsed() < limit) {
-            let turn = next.fetch_add(1, Ordering::Relaxed);
-            if turn >= wish.seeds {
+            let step = next.fetch_add(1, Ordering::Relaxed);
+            if step >= wish.seeds {
                 return;
             }
-            let seed = wish.from + turn;
+            let seed = wish.from + step;
             let plan = RunPlan::draw(seed, ClockBound::Within);
             let report = simulate(&plan, false);
             if let Some(violation) = report.violations.first() {

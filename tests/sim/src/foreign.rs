@@ -18,7 +18,7 @@ use crate::simulation::Simulation;
 
 /// Who comes and goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Guest {
+pub(crate) enum ForeignClient {
     /// A client that knows nothing of candidates.
     Plain,
     /// An elector as it is built into Kubernetes.
@@ -27,7 +27,7 @@ pub(crate) enum Guest {
 
 /// A client as client-go's leader election is one, in a few lines: it takes a lease that is free or has not changed for
 /// its duration, renews it, and lets it go.
-struct Plain {
+struct PlainClient {
     leases: Api<Lease>,
     key: LeaseKey,
     identity: Identity,
@@ -38,7 +38,7 @@ struct Plain {
 
 /// An elector as it is built into Kubernetes, as far as it can do harm: it judges by the time of day, grants a missing
 /// lease at once, and counts no terms.
-struct Builtin {
+struct BuiltinElector {
     leases: Api<Lease>,
     candidates: Api<LeaseCandidate>,
     key: LeaseKey,
@@ -55,12 +55,17 @@ const PERIOD: Duration = Duration::from_secs(2);
 
 impl Simulation {
     /// Lets somebody take part in the election of a lease for a while.
-    pub(crate) fn invite(&mut self, guest: Guest, lease: usize, lasts: Duration) {
-        let (name, role) = match guest {
-            Guest::Plain => (format!("plain{lease}"), Role::Plain),
-            Guest::Builtin => (format!("builtin{lease}"), Role::Builtin),
+    pub(crate) fn start_foreign_client(
+        &mut self,
+        which: ForeignClient,
+        lease: usize,
+        lasts: Duration,
+    ) {
+        let (name, role) = match which {
+            ForeignClient::Plain => (format!("plain{lease}"), Role::Plain),
+            ForeignClient::Builtin => (format!("builtin{lease}"), Role::Builtin),
         };
-        let number = u64::try_from(self.strangers.len()).unwrap_or(0);
+        let number = u64::try_from(self.foreign_clients.len()).unwrap_or(0);
         let mut random = Random::stream(self.plan.seed, 6000 + number);
         let rate = random.between(900_000, 1_100_000);
         let transport = self.foreign_transport(&name, role, rate);
@@ -75,28 +80,28 @@ impl Simulation {
         let (client, clock) = (transport.client(), transport.clock.clone());
         let key = LeaseKey::new(NAMESPACE, lease_name(lease));
         let api = self.candidate_api();
-        match guest {
-            Guest::Plain => {
+        match which {
+            ForeignClient::Plain => {
                 let Some(identity) = Identity::new(name) else {
                     return;
                 };
-                let plain = Plain {
+                let plain = PlainClient {
                     leases: leases(&client),
                     key,
                     identity,
                     clock,
                     seen: None,
                 };
-                self.strangers.spawn(plain.live(lasts));
+                self.foreign_clients.spawn(plain.run(lasts));
             }
-            Guest::Builtin => {
-                let builtin = Builtin {
+            ForeignClient::Builtin => {
+                let builtin = BuiltinElector {
                     leases: leases(&client),
                     candidates: candidates(&client, api),
                     key,
                     clock,
                 };
-                self.strangers.spawn(builtin.live(lasts));
+                self.foreign_clients.spawn(builtin.run(lasts));
             }
         }
     }
@@ -110,13 +115,13 @@ fn candidates(client: &Client, api: CandidateApi) -> Api<LeaseCandidate> {
     Api::default_namespaced_with(client.clone(), &api)
 }
 
-// === impl Plain ===
+// === impl PlainClient ===
 
-impl Plain {
-    async fn live(mut self, lasts: Duration) {
+impl PlainClient {
+    async fn run(mut self, lasts: Duration) {
         let end = Instant::now() + lasts;
         while Instant::now() < end {
-            self.turn().await;
+            self.step().await;
             sleep(PERIOD).await;
         }
         // As ReleaseOnCancel has it: the annotations stay.
@@ -130,7 +135,7 @@ impl Plain {
         }
     }
 
-    async fn turn(&mut self) {
+    async fn step(&mut self) {
         let Ok(found) = self.leases.get_opt(&self.key.name).await else {
             return;
         };
@@ -179,18 +184,18 @@ impl Plain {
     }
 }
 
-// === impl Builtin ===
+// === impl BuiltinElector ===
 
-impl Builtin {
-    async fn live(self, lasts: Duration) {
+impl BuiltinElector {
+    async fn run(self, lasts: Duration) {
         let end = Instant::now() + lasts;
         while Instant::now() < end {
-            self.turn().await;
+            self.step().await;
             sleep(PERIOD).await;
         }
     }
 
-    async fn turn(&self) {
+    async fn step(&self) {
         let Ok(list) = self.candidates.list(&ListParams::default()).await else {
             return;
         };
