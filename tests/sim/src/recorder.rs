@@ -19,18 +19,18 @@ pub(crate) async fn record(server: ApiServer, api: CandidateApi, context: RunCon
     let client = Client::new(server.service(CLIENT), NAMESPACE);
     let leases = Api::<Lease>::default_namespaced_with(client.clone(), &());
     let candidates = Api::<LeaseCandidate>::default_namespaced_with(client, &api);
-    let leases = follow(&leases, |happened, lease| {
+    let leases = follow(&leases, |change, lease| {
         let now = context.log().now();
         let mut state = context.state();
-        if happened == Happened::Deleted {
+        if change == ChangeKind::Deleted {
             state.history.record_deletion(now, &lease);
         } else {
             state.history.record_lease(now, lease.clone());
         }
         drop(state);
-        tell_lease(&context, happened, &lease);
+        log_lease(&context, change, &lease);
     });
-    let candidates = follow(&candidates, |happened, candidate| {
+    let candidates = follow(&candidates, |change, candidate| {
         let now = context.log().now();
         let name = candidate.metadata.name.as_deref().unwrap_or_default();
         let (ping, renew) = (candidate.spec.ping_time, candidate.spec.renew_time);
@@ -40,12 +40,12 @@ pub(crate) async fn record(server: ApiServer, api: CandidateApi, context: RunCon
         context.log().note(
             "candidates",
             format_args!(
-                "{happened:?} {name}: ping {:?}, renewed {:?}",
+                "{change:?} {name}: ping {:?}, renewed {:?}",
                 micros(ping),
                 micros(renew)
             ),
         );
-        let deleted = happened == Happened::Deleted;
+        let deleted = change == ChangeKind::Deleted;
         context
             .state()
             .history
@@ -55,12 +55,12 @@ pub(crate) async fn record(server: ApiServer, api: CandidateApi, context: RunCon
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Happened {
+enum ChangeKind {
     Written,
     Deleted,
 }
 
-async fn follow<T>(api: &Api<T>, mut take: impl FnMut(Happened, T))
+async fn follow<T>(api: &Api<T>, mut handle: impl FnMut(ChangeKind, T))
 where
     T: Resource + Clone + DeserializeOwned + std::fmt::Debug,
 {
@@ -71,11 +71,11 @@ where
         };
         let mut events = events.boxed();
         while let Ok(Some(event)) = events.try_next().await {
-            let (happened, object) = match event {
+            let (change, object) = match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                    (Happened::Written, object)
+                    (ChangeKind::Written, object)
                 }
-                WatchEvent::Deleted(object) => (Happened::Deleted, object),
+                WatchEvent::Deleted(object) => (ChangeKind::Deleted, object),
                 WatchEvent::Bookmark(bookmark) => {
                     version = bookmark.metadata.resource_version;
                     continue;
@@ -85,12 +85,12 @@ where
             if let Some(newest) = object.meta().resource_version.clone() {
                 version = newest;
             }
-            take(happened, object);
+            handle(change, object);
         }
     }
 }
 
-fn tell_lease(context: &RunContext, happened: Happened, lease: &Lease) {
+fn log_lease(context: &RunContext, change: ChangeKind, lease: &Lease) {
     let spec = &lease.spec;
     let text = |text: &Option<String>| {
         text.as_deref()
@@ -107,7 +107,7 @@ fn tell_lease(context: &RunContext, happened: Happened, lease: &Lease) {
     context.log().note(
         "leases",
         format_args!(
-            "{happened:?} {} @{} by {author}: holder {}, {} s, term {}, renewed {:?}, preferred {}, token {:?}",
+            "{change:?} {} @{} by {author}: holder {}, {} s, term {}, renewed {:?}, preferred {}, token {:?}",
             lease.key().name,
             lease.metadata.resource_version.as_deref().unwrap_or_default(),
             text(&spec.holder_identity),

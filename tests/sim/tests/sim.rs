@@ -11,11 +11,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use elector_sim::{ClockBound, RunPlan, RunReport, Tally, regressions, shrink, simulate};
+use elector_sim::{ClockBound, RunPlan, RunReport, RunStatistics, regressions, shrink, simulate};
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Wish {
+struct Args {
     from: u64,
     seeds: u64,
     minutes: Option<u64>,
@@ -52,8 +52,8 @@ cargo xtask sim --replay SEED
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let wish = match Wish::parse(&arguments) {
-        Ok(Some(wish)) => wish,
+    let args = match Args::parse(&arguments) {
+        Ok(Some(args)) => args,
         Ok(None) => {
             println!("{HELP}");
             return ExitCode::SUCCESS;
@@ -63,13 +63,13 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let passed = if let Some(seed) = wish.digest {
+    let passed = if let Some(seed) = args.digest {
         println!("{}", digest(seed));
         true
-    } else if let Some(seed) = wish.replay {
+    } else if let Some(seed) = args.replay {
         replay(seed)
     } else {
-        everything(&wish)
+        run_all(&args)
     };
     if passed {
         ExitCode::SUCCESS
@@ -79,13 +79,16 @@ fn main() -> ExitCode {
 }
 
 /// Plays the seeds, and what else `cargo test` is to check. Whether nothing was wrong.
-fn everything(wish: &Wish) -> bool {
+fn run_all(args: &Args) -> bool {
     let start = Instant::now();
-    let tally = seeds(wish);
-    println!("\n{}", tally.table());
-    let (mut passed, mut failed) = (tally.seeds() - tally.failed(), tally.failed());
-    if wish.all {
-        let mut wrong = vec![repeats(), bound()];
+    let statistics = run_seeds(args);
+    println!("\n{}", statistics.table());
+    let (mut passed, mut failed) = (
+        statistics.seeds() - statistics.failed(),
+        statistics.failed(),
+    );
+    if args.all {
+        let mut wrong = vec![check_determinism(), check_bound()];
         wrong.extend(
             regressions()
                 .into_iter()
@@ -99,8 +102,8 @@ fn everything(wish: &Wish) -> bool {
             }
         }
     }
-    if wish.record && failed == 0 {
-        match record(wish, &tally) {
+    if args.record && failed == 0 {
+        match record(args, &statistics) {
             Ok(()) => println!("wrote docs/proofs/simulation.md"),
             Err(error) => {
                 println!("failed to write {PAGE}: {error}");
@@ -115,8 +118,8 @@ fn everything(wish: &Wish) -> bool {
 }
 
 /// Plays the seeds, several at a time.
-fn seeds(wish: &Wish) -> Tally {
-    let limit = wish
+fn run_seeds(args: &Args) -> RunStatistics {
+    let limit = args
         .minutes
         .map(|minutes| Duration::from_secs(60 * minutes));
     let (start, next) = (Instant::now(), AtomicU64::new(0));
@@ -124,34 +127,34 @@ fn seeds(wish: &Wish) -> Tally {
     let work = || {
         while limit.is_none_or(|limit| start.elapsed() < limit) {
             let step = next.fetch_add(1, Ordering::Relaxed);
-            if step >= wish.seeds {
+            if step >= args.seeds {
                 return;
             }
-            let seed = wish.from + step;
+            let seed = args.from + step;
             let plan = RunPlan::draw(seed, ClockBound::Within);
             let report = simulate(&plan, false);
             if let Some(violation) = report.violations.first() {
                 println!("seed {seed} failed: {violation}");
                 println!("  replay it with: cargo xtask sim --replay {seed}");
-                println!("{}", indented(&smallest(&plan, violation.rule).to_string()));
+                println!("{}", indented(&shrunk(&plan, violation.rule).to_string()));
             }
             locked(&reports).insert(seed, (plan, report));
         }
     };
     thread::scope(|scope| {
-        for _ in 0..wish.jobs {
+        for _ in 0..args.jobs {
             scope.spawn(work);
         }
     });
-    let mut tally = Tally::default();
+    let mut statistics = RunStatistics::default();
     for (plan, report) in locked(&reports).values() {
-        tally.add(plan, report);
+        statistics.add(plan, report);
     }
-    tally
+    statistics
 }
 
 /// The smallest plan that breaks the same rule.
-fn smallest(plan: &RunPlan, rule: &str) -> RunPlan {
+fn shrunk(plan: &RunPlan, rule: &str) -> RunPlan {
     shrink(plan, CUTS, |plan| {
         let report = simulate(plan, false);
         report.violations.iter().any(|it| it.rule == rule)
@@ -186,7 +189,7 @@ fn digest(seed: u64) -> String {
 }
 
 /// One seed is one trace: here, here again, and in another process.
-fn repeats() -> Option<String> {
+fn check_determinism() -> Option<String> {
     let program = std::env::current_exe().ok()?;
     (0..6).find_map(|seed| {
         let (one, other) = (digest(seed), digest(seed));
@@ -210,7 +213,7 @@ fn regression(name: &str, plan: &RunPlan) -> Option<String> {
 }
 
 /// The bound is tight: where clocks differ by more, two are found to lead at once.
-fn bound() -> Option<String> {
+fn check_bound() -> Option<String> {
     let overlaps = (0..BEYOND).any(|seed| {
         let report = simulate(&RunPlan::draw(seed, ClockBound::Beyond), false);
         report.violations.iter().any(|it| it.rule == "S1")
@@ -218,7 +221,7 @@ fn bound() -> Option<String> {
     (!overlaps).then(|| format!("{BEYOND} worlds beyond the bound, and never two leaders"))
 }
 
-fn record(wish: &Wish, tally: &Tally) -> std::io::Result<()> {
+fn record(args: &Args, statistics: &RunStatistics) -> std::io::Result<()> {
     let page = format!(
         "# Simulation\n\n\
          Written by `cargo xtask sim --seeds {} --from {} --record`; not to be edited.\n\n\
@@ -226,9 +229,9 @@ fn record(wish: &Wish, tally: &Tally) -> std::io::Result<()> {
          time. FaultKind goes wrong in it is drawn from the seed, and so is who takes part: 1 to 3 electors, 2 to 4 candidates\n\
          for each of 1 or 2 leases, with clocks up to ten minutes off whose rates differ by up to a tenth, or by just what\n\
          W and H allow. Times are the least, the middle, the 99th of 100 and the most.\n\n{}",
-        wish.seeds,
-        wish.from,
-        tally.table()
+        args.seeds,
+        args.from,
+        statistics.table()
     );
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     if let Some(folder) = path.parent() {
@@ -237,13 +240,13 @@ fn record(wish: &Wish, tally: &Tally) -> std::io::Result<()> {
     std::fs::write(path, page)
 }
 
-// === impl Wish ===
+// === impl Args ===
 
-impl Wish {
+impl Args {
     /// `None` where help is asked for.
     fn parse(arguments: &[String]) -> Result<Option<Self>, String> {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        let mut wish = Self {
+        let mut args = Self {
             from: 0,
             seeds: SEEDS,
             minutes: None,
@@ -263,20 +266,20 @@ impl Wish {
                 parsed.map_err(|_| format!("{flag} {value}: not a number"))
             };
             match flag.as_str() {
-                "--from" => wish.from = number()?,
-                "--seeds" => wish.seeds = number()?,
-                "--minutes" => wish.minutes = Some(number()?),
-                "--jobs" => wish.jobs = usize::try_from(number()?).unwrap_or(1).max(1),
-                "--replay" => wish.replay = Some(number()?),
-                "--digest" => wish.digest = Some(number()?),
-                "--record" => wish.record = true,
+                "--from" => args.from = number()?,
+                "--seeds" => args.seeds = number()?,
+                "--minutes" => args.minutes = Some(number()?),
+                "--jobs" => args.jobs = usize::try_from(number()?).unwrap_or(1).max(1),
+                "--replay" => args.replay = Some(number()?),
+                "--digest" => args.digest = Some(number()?),
+                "--record" => args.record = true,
                 "--help" | "-h" => return Ok(None),
                 // What cargo passes to every test program.
                 "--nocapture" | "--quiet" | "-q" | "--include-ignored" | "--ignored" => {}
                 other => return Err(format!("{other} is unknown")),
             }
         }
-        Ok(Some(wish))
+        Ok(Some(args))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::simulation::RunReport;
 
 /// Many runs in numbers.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct RunStatistics {
     seeds: u64,
     failed: u64,
     lasted: Duration,
@@ -23,9 +23,9 @@ pub struct Tally {
     violations: BTreeMap<&'static str, u64>,
 }
 
-// === impl Tally ===
+// === impl RunStatistics ===
 
-impl Tally {
+impl RunStatistics {
     /// Adds a run.
     pub fn add(&mut self, plan: &RunPlan, report: &RunReport) {
         self.seeds += 1;
