@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::clock::SimClock;
 use crate::history::Role;
-use crate::process::{NAMESPACE, lease_name};
+use crate::names::{NAMESPACE, lease_name};
 use crate::random::Random;
 use crate::simulation::Simulation;
 

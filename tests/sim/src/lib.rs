@@ -13,16 +13,19 @@
 //! Time is tokio's, paused: it moves on when nobody has anything to do. Nothing draws a random number but from the seed,
 //! so a plan always plays the same way, and a plan that fails can be cut down to the faults that matter.
 
+mod actions;
 mod clock;
 mod context;
 mod foreign;
 mod guards;
 mod history;
 mod log;
+mod names;
 mod oracle;
 mod pause;
 mod plan;
 mod process;
+mod programs;
 mod random;
 mod recorder;
 mod recovery;

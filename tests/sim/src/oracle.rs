@@ -17,9 +17,8 @@ use self::past::PastRevisions;
 use crate::clock::TRUE_RATE;
 use crate::context::RuleViolation;
 use crate::history::{CandidateRevision, LeaseHistory, LeaseRevision, Role, WriteAttempt};
+use crate::names::{SYSTEM, lease_name};
 use crate::plan::{FaultKind, RunPlan};
-use crate::process::lease_name;
-use crate::tamper::SYSTEM;
 
 /// The check of every Lease against the rules.
 struct HistoryCheck<'a> {

@@ -277,6 +277,47 @@ impl FaultKind {
             Self::Builtin(..) => 19,
         }
     }
+
+    /// Whom it befalls.
+    pub(crate) const fn who(&self) -> Option<ProcessIndex> {
+        match self {
+            Self::Crash(who, ..)
+            | Self::ShutDown(who, ..)
+            | Self::Pause(who, ..)
+            | Self::Partition(who, ..)
+            | Self::Slow(who, ..)
+            | Self::Freeze(who, ..)
+            | Self::EndWatches(who, ..)
+            | Self::OldCache(who, ..)
+            | Self::Refuse(who, ..)
+            | Self::Lose(who, ..)
+            | Self::Delay(who, ..)
+            | Self::Repeat(who, ..)
+            | Self::StepClock(who, ..)
+            | Self::StopClock(who, ..)
+            | Self::TamperWithCandidate(who, ..)
+            | Self::Twin(who, ..) => Some(*who),
+            Self::Compact | Self::TamperWithLease(..) | Self::Plain(..) | Self::Builtin(..) => None,
+        }
+    }
+
+    /// Whether something is done when it is over.
+    pub(crate) const fn ends(&self) -> bool {
+        matches!(
+            self,
+            Self::Crash(..)
+                | Self::ShutDown(..)
+                | Self::Pause(..)
+                | Self::Partition(..)
+                | Self::Slow(..)
+                | Self::Freeze(..)
+                | Self::OldCache(..)
+                | Self::StopClock(..)
+                | Self::Twin(..)
+                | Self::Plain(..)
+                | Self::Builtin(..)
+        )
+    }
 }
 
 // === impl RunPlan ===

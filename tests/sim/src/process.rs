@@ -1,21 +1,20 @@
-//! A simulated process: the production elector or candidate, with a clock, a way to the server and an incarnation of its own.
+//! A simulated process: a program that starts, crashes and starts again, with a clock and a way to the server of its own.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use elector::{Config as ElectorConfig, Elector, Event as ElectorEvent};
 use elector_apiserver::{ApiServer, Latency, Switches};
-use elector_candidate::{Candidate, Config as CandidateConfig, Leadership};
-use elector_protocol::{CandidateTiming, ElectorTiming, Identity, LeaseKey};
-use elector_runtime::{Cluster, DiscoveryError};
+use elector_protocol::Identity;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::clock::SimClock;
 use crate::context::RunContext;
 use crate::history::{Author, Role};
+use crate::names::EPOCH;
 use crate::pause::PauseSwitch;
 use crate::plan::{self, Host, RestartName};
+use crate::programs::{CandidateRun, run_elector};
 use crate::random::Random;
 use crate::transport::Transport;
 
@@ -46,22 +45,8 @@ pub(crate) enum ProcessKind {
     Candidate(plan::PlannedCandidate, Option<String>),
 }
 
-/// The namespace of everything.
-pub(crate) const NAMESPACE: &str = "default";
-
-/// Microseconds of 2026, when every clock would start that is not off.
-pub(crate) const EPOCH: i64 = 1_767_225_600_000_000;
-
 /// How much longer than usual a request may take, in milliseconds.
 const JITTER: u64 = 4;
-
-/// How long a candidate waits that found no LeaseCandidates.
-const DISCOVERY_PAUSE: Duration = Duration::from_secs(1);
-
-/// The name of a lease by its number.
-pub(crate) fn lease_name(lease: usize) -> String {
-    format!("lease-{lease}")
-}
 
 // === impl SimulatedProcess ===
 
@@ -258,152 +243,4 @@ impl Drop for SimulatedProcess {
             task.abort();
         }
     }
-}
-
-/// The incarnation of an elector.
-async fn run_elector(
-    transport: Transport,
-    longest: Duration,
-    seed: u64,
-    shutdown: impl Future<Output = ()>,
-) {
-    let (context, name) = (transport.context.clone(), transport.author.name.clone());
-    let config = ElectorConfig {
-        timing: ElectorTiming {
-            max_lease_duration: longest,
-            ..ElectorTiming::default()
-        },
-        seed,
-        ..ElectorConfig::default()
-    };
-    let tell = {
-        let (context, name) = (context.clone(), name.clone());
-        move |event: &ElectorEvent| match event {
-            ElectorEvent::LeadershipChanged(change) => {
-                let holder = change.holder.as_ref().map_or("nobody", |it| it.as_str());
-                context.log().note(
-                    &name,
-                    format_args!(
-                        "{}: {holder} in term {}: {}",
-                        change.lease.name, change.term, change.reason
-                    ),
-                );
-            }
-            other => context.log().note(&name, format_args!("{other:?}")),
-        }
-    };
-    match Elector::new(
-        config,
-        transport.cluster(),
-        Arc::new(transport.clock.clone()),
-    ) {
-        Ok(elector) => elector.observed_by(tell).run(shutdown).await,
-        Err(error) => context.report("setup", error.to_string()),
-    }
-    context.log().note(&name, "has ended");
-}
-
-/// The incarnation of a candidate.
-struct CandidateRun {
-    identity: String,
-    incarnation: u32,
-    candidate: plan::PlannedCandidate,
-    pauses: PauseSwitch,
-    seed: u64,
-    transport: Transport,
-}
-
-// === impl CandidateRun ===
-
-impl CandidateRun {
-    async fn run(self, shutdown: impl Future<Output = ()>) {
-        let (context, name) = (
-            self.transport.context.clone(),
-            self.transport.author.name.clone(),
-        );
-        let cluster = self.transport.cluster();
-        let mut shutdown = std::pin::pin!(shutdown);
-        let api = loop {
-            let found = tokio::select! {
-                biased;
-                () = &mut shutdown => return,
-                found = discover(&cluster) => found,
-            };
-            if let Ok(api) = found {
-                break api;
-            }
-            tokio::time::sleep(DISCOVERY_PAUSE).await;
-        };
-        let candidate = match Candidate::new(cluster, api, self.config()) {
-            Ok(candidate) => candidate,
-            Err(error) => return context.report("setup", error.to_string()),
-        };
-        let lease = lease_name(self.candidate.lease);
-        let tell = {
-            let (context, name) = (context.clone(), name.clone());
-            move |event: &elector_candidate::Event| {
-                context.log().note(&name, format_args!("{event:?}"));
-                let now = context.log().now();
-                context
-                    .state()
-                    .guards
-                    .handle_event(now, &name, &lease, event);
-            }
-        };
-        let clock = Arc::new(self.transport.clock.clone());
-        let candidate = candidate
-            .with_clock(clock)
-            .with_seed(self.seed)
-            .observed_by(tell);
-        let outcome = candidate
-            .run(|leadership| self.work(leadership), shutdown)
-            .await;
-        context
-            .log()
-            .note(&name, format_args!("has ended: {outcome:?}"));
-    }
-
-    /// The work of a term: waits until it is to stop, and takes its time.
-    fn work(&self, leadership: Leadership) -> impl Future<Output = Result<(), ()>> + Send + use<> {
-        let context = &self.transport.context;
-        let limit = Duration::from_secs(self.candidate.timing.1);
-        let now = context.log().now();
-        let wrong = context.state().guards.add_term(
-            now,
-            (&self.transport.author.name, self.incarnation),
-            limit,
-            leadership.clone(),
-        );
-        if let Some((rule, text)) = wrong {
-            context.report(rule, text);
-        }
-        let stop = self.candidate.stop;
-        let work = async move {
-            leadership.stopped().await;
-            tokio::time::sleep(stop).await;
-            Ok(())
-        };
-        self.pauses.wrap(work, context.check_hook())
-    }
-
-    fn config(&self) -> CandidateConfig {
-        let plan::PlannedCandidate {
-            lease,
-            version: (emulation, binary),
-            timing: (w, h),
-            ..
-        } = self.candidate;
-        let identity =
-            Identity::new(self.identity.as_str()).expect("a name with digits is not empty");
-        let key = LeaseKey::new(NAMESPACE, lease_name(lease));
-        CandidateConfig {
-            emulation_version: format!("1.{emulation}.0"),
-            timing: CandidateTiming::of(Duration::from_secs(w), Duration::from_secs(h)),
-            ..CandidateConfig::new(key, identity, format!("1.{binary}.0"))
-        }
-    }
-}
-
-async fn discover(cluster: &Cluster) -> Result<elector_api::CandidateApi, DiscoveryError> {
-    cluster.candidate_api().await
 }

@@ -8,7 +8,7 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
 use crate::context::RunContext;
-use crate::process::NAMESPACE;
+use crate::names::NAMESPACE;
 
 /// Who the recorder is to the server: a client whom nothing ever befalls.
 const CLIENT: &str = "recorder";

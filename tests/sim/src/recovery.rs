@@ -7,8 +7,9 @@ use tokio::time::sleep;
 
 use crate::clock::TRUE_RATE;
 use crate::history::Role;
+use crate::names::lease_name;
 use crate::plan::{self, RestartName};
-use crate::process::{ProcessKind, lease_name};
+use crate::process::ProcessKind;
 use crate::simulation::Simulation;
 
 /// How often it is looked whether something has come about.

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::clock::{SimClock, TRUE_RATE};
 use crate::history::{Author, Role};
+use crate::names::{EPOCH, FOREIGN, NAMESPACE, SYSTEM, lease_name};
 use crate::plan::{CandidateTampering, LeaseTampering, ProcessIndex};
-use crate::process::{EPOCH, NAMESPACE, lease_name};
 use crate::random::Random;
 use crate::simulation::Simulation;
 use crate::transport::Transport;
@@ -233,9 +233,3 @@ impl Simulation {
             .client()
     }
 }
-
-/// A lease that no candidate names: nobody of ours may write it (S11).
-pub(crate) const FOREIGN: &str = "foreign";
-
-/// A lease of the control plane, which nobody asked our electors to touch (S11).
-pub(crate) const SYSTEM: &str = "litter-system";

@@ -11,8 +11,8 @@ use elector_verify::{History, Invariant, Limits, Maker, Roster, Traces, What, ve
 
 use crate::context::RuleViolation;
 use crate::history::LeaseHistory;
+use crate::names::{EPOCH, NAMESPACE, lease_name};
 use crate::plan::{self, LeaseTampering, PlannedFault, RunPlan};
-use crate::process::{EPOCH, NAMESPACE, lease_name};
 
 /// How much later than a commit an elector may have seen it, for all that can be told: it may have slept.
 const SIGHT: Duration = Duration::from_secs(3600);

@@ -1,0 +1,158 @@
+//! The actions of a schedule, carried out on the simulation.
+
+use elector_apiserver::{ApiServer, Fault, Rule, Verb};
+use http::StatusCode;
+
+use crate::foreign::ForeignClient;
+use crate::plan::{Applied, FaultKind, ProcessIndex, Requests, RestartName, WatchEnd};
+use crate::process::{ProcessKind, SimulatedProcess};
+use crate::schedule::ScheduledAction;
+use crate::simulation::Simulation;
+
+// === impl Simulation ===
+
+impl Simulation {
+    pub(crate) async fn perform(&mut self, action: ScheduledAction) {
+        match action {
+            ScheduledAction::Start(who) => {
+                if let Some(process) = self.processes.get_mut(who.0).filter(|it| !it.runs()) {
+                    process.start(RestartName::New);
+                }
+            }
+            ScheduledAction::Begin(kind) => {
+                self.context.log().note("plan", format_args!("{kind:?}"));
+                self.begin(kind).await;
+            }
+            ScheduledAction::End(kind) => {
+                self.context
+                    .log()
+                    .note("plan", format_args!("end of {kind:?}"));
+                self.end(kind).await;
+            }
+        }
+    }
+
+    async fn begin(&mut self, kind: FaultKind) {
+        match kind {
+            FaultKind::Compact => self.server.compact(),
+            FaultKind::TamperWithLease(lease, how) => self.tamper_with_lease(lease, how).await,
+            FaultKind::Plain(lease, lasts) => {
+                self.start_foreign_client(ForeignClient::Plain, lease, lasts)
+            }
+            FaultKind::Builtin(lease, lasts) => {
+                self.start_foreign_client(ForeignClient::Builtin, lease, lasts)
+            }
+            FaultKind::TamperWithCandidate(who, how) => self.tamper_with_candidate(who, how).await,
+            FaultKind::Twin(who, _) => self.twin(who),
+            kind => {
+                if let Some(process) = kind.who().and_then(|who| self.processes.get_mut(who.0)) {
+                    begin(process, &self.server, kind).await;
+                }
+            }
+        }
+    }
+
+    async fn end(&mut self, kind: FaultKind) {
+        if let FaultKind::Twin(who, _) = kind {
+            let name = twin_name(who);
+            if let Some(index) = self.twins.iter().position(|client| client.name == name) {
+                self.twins.remove(index).crash().await;
+            }
+            return;
+        }
+        let Some(process) = kind.who().and_then(|who| self.processes.get_mut(who.0)) else {
+            return;
+        };
+        match kind {
+            FaultKind::Crash(_, _, name) => process.restart_if_ended(name).await,
+            FaultKind::ShutDown(..) => process.restart_if_ended(RestartName::New).await,
+            FaultKind::Partition(..) => process.switches.partition(false),
+            FaultKind::Pause(..) => process.pauses.resume(),
+            FaultKind::Slow(..) => process.slow(0),
+            FaultKind::Freeze(..) => process.switches.freeze_watches(false),
+            FaultKind::OldCache(..) => process.switches.hold_cache(None),
+            FaultKind::StopClock(..) => process.clock.stop(false),
+            _ => {}
+        }
+    }
+
+    /// A second process under the name of a candidate.
+    fn twin(&mut self, who: ProcessIndex) {
+        let Some((process, host)) = self.processes.get(who.0).zip(self.plan.setup.host(who)) else {
+            return;
+        };
+        let ProcessKind::Candidate(candidate, _) = &process.kind else {
+            return;
+        };
+        let name = twin_name(who);
+        if self.twins.iter().any(|client| client.name == name) {
+            return;
+        }
+        let kind = ProcessKind::Candidate(*candidate, Some(process.identity()));
+        let seed = self.plan.seed ^ 0x7717;
+        let environment = (self.context.clone(), self.server.clone());
+        let mut twin = SimulatedProcess::new(name, kind, host, seed, environment);
+        twin.start(RestartName::New);
+        self.twins.push(twin);
+    }
+}
+
+/// The name of the second process under the name of this one.
+fn twin_name(who: ProcessIndex) -> String {
+    format!("c{}twin", who.0)
+}
+
+async fn begin(process: &mut SimulatedProcess, server: &ApiServer, kind: FaultKind) {
+    let switches = &process.switches;
+    match kind {
+        FaultKind::Crash(..) => process.crash().await,
+        FaultKind::ShutDown(..) => process.shut_down(),
+        FaultKind::Partition(..) => switches.partition(true),
+        FaultKind::Pause(..) => process.pauses.pause(),
+        FaultKind::Slow(_, more, _) => process.slow(more),
+        FaultKind::Freeze(..) => switches.freeze_watches(true),
+        FaultKind::EndWatches(_, WatchEnd::Closed) => switches.close_watches(),
+        FaultKind::EndWatches(_, WatchEnd::Broken) => switches.break_watches(),
+        FaultKind::OldCache(_, back, _) => {
+            switches.hold_cache(Some(server.revision().saturating_sub(back)));
+            switches.close_watches();
+        }
+        FaultKind::Refuse(_, requests, status, applied, times) => {
+            let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            let fault = match applied {
+                Applied::Yes => Fault::RefuseAfter(code),
+                Applied::No => Fault::Refuse(code),
+            };
+            switches.inject(rule(fault, requests).times(times));
+        }
+        FaultKind::Lose(_, requests, applied, times) => {
+            let fault = match applied {
+                Applied::Yes => Fault::DropAfter,
+                Applied::No => Fault::DropBefore,
+            };
+            switches.inject(rule(fault, requests).times(times));
+        }
+        FaultKind::Delay(_, requests, by, times) => {
+            switches.inject(rule(Fault::Late(by), requests).times(times));
+        }
+        FaultKind::Repeat(_, requests, after, times) => {
+            switches.inject(rule(Fault::Repeat(after), requests).times(times));
+        }
+        FaultKind::StepClock(_, millis) => process.clock.step(millis * 1000),
+        FaultKind::StopClock(..) => process.clock.stop(true),
+        _ => {}
+    }
+}
+
+fn rule(fault: Fault, requests: Requests) -> Rule {
+    let verbs: &[Verb] = match requests {
+        Requests::All => &[],
+        Requests::Reads => &[Verb::Get, Verb::List, Verb::Watch],
+        Requests::Writes => &[Verb::Update, Verb::Create, Verb::Delete],
+        Requests::Updates => &[Verb::Update],
+        Requests::Creates => &[Verb::Create],
+    };
+    verbs
+        .iter()
+        .fold(Rule::new(fault), |rule, verb| rule.verb(*verb))
+}

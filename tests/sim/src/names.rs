@@ -1,0 +1,18 @@
+//! The names and times that every part of a simulation uses.
+
+/// The namespace of everything.
+pub(crate) const NAMESPACE: &str = "default";
+
+/// Microseconds of 2026, when every clock would start that is not off.
+pub(crate) const EPOCH: i64 = 1_767_225_600_000_000;
+
+/// A lease that no candidate names: no process of ours may write it (S11).
+pub(crate) const FOREIGN: &str = "foreign";
+
+/// A lease of the control plane, which our electors were not asked to touch (S11).
+pub(crate) const SYSTEM: &str = "litter-system";
+
+/// The name of a lease by its number.
+pub(crate) fn lease_name(lease: usize) -> String {
+    format!("lease-{lease}")
+}
