@@ -1,4 +1,4 @@
-//! What all parts of a run share: the log, the history of Lease revisions and who wrote them, and the witness.
+//! The context that all parts of a run share: the log, the history of Lease revisions with their authors, and the guards.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use crate::guards::GuardMonitor;
 use crate::history::LeaseHistory;
 use crate::log::Log;
 
-/// What all parts of a run share. Clones are the same scene.
+/// The context that all parts of a run share. Clones share it too.
 #[derive(Clone)]
 pub(crate) struct RunContext(Arc<SharedContext>);
 
@@ -17,17 +17,17 @@ struct SharedContext {
     state: Mutex<RunState>,
 }
 
-/// What is known of the run. It is only ever locked for a moment, by one thread.
+/// The state of the run. It is only ever locked for a moment, by one thread.
 pub(crate) struct RunState {
     pub(crate) history: LeaseHistory,
     pub(crate) guards: GuardMonitor,
-    /// What was wrong, in the order of time.
+    /// The violations, in the order of time.
     pub(crate) violations: Vec<RuleViolation>,
     turns: u32,
     turned: Duration,
 }
 
-/// Something that must not be.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleViolation {
     /// When, since the start of the run.
@@ -51,7 +51,7 @@ const MOST_TURNS: u32 = 100_000;
 // === impl RunContext ===
 
 impl RunContext {
-    /// A scene that begins now.
+    /// A context that begins now.
     pub(crate) fn start(keep_log: bool, history: LeaseHistory) -> Self {
         Self(Arc::new(SharedContext {
             log: Log::start(keep_log),
@@ -70,11 +70,11 @@ impl RunContext {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, RunState> {
-        // A panic of a process is a violation of its own; what is known stays true.
+        // A panic of a process is a violation of its own; the state stays true.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something is wrong.
+    /// Records a violation.
     pub(crate) fn report(&self, rule: &'static str, text: impl Into<String>) {
         let violation = RuleViolation {
             at: self.log().now(),

@@ -16,7 +16,7 @@ use crate::names::{NAMESPACE, lease_name};
 use crate::random::Random;
 use crate::simulation::Simulation;
 
-/// Who comes and goes.
+/// A client that comes and goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForeignClient {
     /// A client that knows nothing of candidates.
@@ -36,7 +36,7 @@ struct PlainClient {
     seen: Option<(LeaseRecord, Instant)>,
 }
 
-/// An elector as it is built into Kubernetes, as far as it can do harm: it judges by the time of day, grants a missing
+/// An elector as it is built into Kubernetes, as far as it can do harm: it measures by the time of day, grants a missing
 /// lease at once, and counts no terms.
 struct BuiltinElector {
     leases: Api<Lease>,
@@ -45,7 +45,7 @@ struct BuiltinElector {
     clock: SimClock,
 }
 
-/// What both of them write.
+/// The lease duration that both of them write.
 const DURATION: i32 = 15;
 
 /// How often client-go looks, and the built-in elector.
@@ -54,7 +54,7 @@ const PERIOD: Duration = Duration::from_secs(2);
 // === impl Simulation ===
 
 impl Simulation {
-    /// Lets somebody take part in the election of a lease for a while.
+    /// Lets a foreign client take part in the election of a lease for a while.
     pub(crate) fn start_foreign_client(
         &mut self,
         which: ForeignClient,
@@ -147,7 +147,7 @@ impl PlainClient {
             lease.spec.acquire_time = Some(now);
             lease.spec.renew_time = Some(now);
             lease.spec.lease_transitions = Some(0);
-            // Somebody else may have come first.
+            // Another client may have come first.
             let _ = self.leases.create(&PostParams::default(), &lease).await;
             return;
         };

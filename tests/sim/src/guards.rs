@@ -1,4 +1,4 @@
-//! Who believes: every guard of every term, asked whenever anything has happened.
+//! The guards of all terms, asked whenever a process has done something.
 //!
 //! A guard's answer changes from no to yes only while its process is polled, and back also by the clock, which never
 //! runs backwards. So asking all of them after each poll finds every instant at which two believe.
@@ -14,7 +14,7 @@ use crate::history::LeaseHistory;
 /// The guard of a term that has begun.
 #[derive(Debug)]
 struct Guard {
-    /// The process, by the name of its site, and its life.
+    /// The name and the incarnation of the process.
     name: String,
     incarnation: u32,
     leadership: Leadership,
@@ -24,12 +24,12 @@ struct Guard {
     deadline: Option<Instant>,
 }
 
-/// Who believes, and how leadership moved.
+/// Asks every guard, and counts how leadership changes.
 #[derive(Debug, Default)]
 pub(crate) struct GuardMonitor {
     guards: Vec<Guard>,
     tokens: BTreeMap<String, Token>,
-    /// Pairs that were found to overlap, so that each is told once.
+    /// Pairs that were found to overlap, so that each is reported once.
     reported: BTreeSet<(String, String)>,
     /// When a leader's work stopped for a hand-over, by lease.
     handed_over: BTreeMap<String, Duration>,
@@ -40,7 +40,7 @@ pub(crate) struct GuardMonitor {
     pub(crate) leadership: LeadershipStats,
 }
 
-/// How leadership moved.
+/// How leadership changed in a run.
 #[derive(Clone, Debug, Default)]
 pub struct LeadershipStats {
     /// Terms that were accepted.
@@ -53,14 +53,14 @@ pub struct LeadershipStats {
     pub recoveries: Vec<Duration>,
     /// From the end of all faults until the best one leads, lease by lease.
     pub best: Vec<Duration>,
-    /// Overlaps that S1 excuses.
+    /// Overlaps that S1 exempts.
     pub exempt: u64,
 }
 
 // === impl GuardMonitor ===
 
 impl GuardMonitor {
-    /// A term has begun: what its work holds. Says what is wrong with that.
+    /// Adds the guard of a term that has begun, and returns the rule that it violates.
     pub(crate) fn add_term(
         &mut self,
         now: Duration,
@@ -93,7 +93,7 @@ impl GuardMonitor {
         }
     }
 
-    /// A process tells what happens to it.
+    /// Takes in an event of a candidate.
     pub(crate) fn handle_event(&mut self, now: Duration, name: &str, lease: &str, event: &Event) {
         match event {
             Event::WorkStopped { .. } => {
@@ -115,7 +115,7 @@ impl GuardMonitor {
         }
     }
 
-    /// A process dies.
+    /// A process crashes.
     pub(crate) fn handle_crash(&mut self, now: Duration, name: &str) {
         for guard in &self.guards {
             if guard.name == name && guard.leadership.is_leader() {
@@ -126,7 +126,7 @@ impl GuardMonitor {
         }
     }
 
-    /// Who leads, by the name of its site, and under which identity.
+    /// The process that leads, and its identity.
     pub(crate) fn leader_of(&self, lease: &str) -> Option<(&str, &Identity)> {
         let leading = |guard: &&Guard| {
             *guard.leadership.lease().name == *lease && guard.leadership.is_leader()
@@ -135,7 +135,7 @@ impl GuardMonitor {
         Some((&guard.name, guard.leadership.identity()))
     }
 
-    /// S1 and S2, now.
+    /// Checks S1 and S2 at this instant.
     pub(crate) fn check(
         &mut self,
         now: Duration,

@@ -1,4 +1,4 @@
-//! Every revision of the Leases, and who wrote it.
+//! The history of the Leases and LeaseCandidates: every revision, with the author of the write.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::{Identity, Instant, LeaseRecord};
 
-/// Who sends requests.
+/// The role of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// An elector of ours, by the rate of its clock.
@@ -17,19 +17,19 @@ pub(crate) enum Role {
     Plain,
     /// An elector as it is built into Kubernetes.
     Builtin,
-    /// Somebody with kubectl.
+    /// A person with kubectl.
     Kubectl,
 }
 
-/// Somebody who sends requests, in one life.
+/// A client in one incarnation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Author {
     pub(crate) name: String,
     pub(crate) role: Role,
-    /// What it is called in objects, where it is a candidate.
+    /// Its name in objects, where it is a candidate.
     pub(crate) identity: Option<Identity>,
     pub(crate) incarnation: u32,
-    /// When this life began.
+    /// When this incarnation began.
     pub(crate) born: Duration,
 }
 
@@ -47,14 +47,14 @@ pub(crate) struct WriteAttempt {
     pub(crate) applied: bool,
 }
 
-/// A revision of a Lease, or its end.
+/// A revision of a Lease, or its deletion.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseRevision {
     pub(crate) at: Duration,
     pub(crate) version: u64,
     /// `None` where it was deleted.
     pub(crate) lease: Option<Lease>,
-    /// What was deleted, where it was.
+    /// The deleted object, where it was deleted.
     pub(crate) last: Option<Lease>,
     /// `None` where it was deleted or cannot be read.
     pub(crate) record: Option<LeaseRecord>,
@@ -62,7 +62,7 @@ pub(crate) struct LeaseRevision {
     pub(crate) attempt: Option<usize>,
 }
 
-/// A revision of a LeaseCandidate, or its end.
+/// A revision of a LeaseCandidate, or its deletion.
 #[derive(Clone, Debug)]
 pub(crate) struct CandidateRevision {
     pub(crate) at: Duration,
@@ -70,13 +70,13 @@ pub(crate) struct CandidateRevision {
     pub(crate) deleted: bool,
 }
 
-/// All that happened to Leases.
+/// All revisions of the Leases, and all writes of them.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseHistory {
     pub(crate) attempts: Vec<WriteAttempt>,
     pub(crate) leases: BTreeMap<String, Vec<LeaseRevision>>,
     pub(crate) candidates: Vec<CandidateRevision>,
-    /// For how long S1 is exempt after an act that the rules do not bind.
+    /// For how long S1 exempts after a write that the rules do not bind.
     exemption: Duration,
     exempt: BTreeMap<String, (Duration, String)>,
 }
@@ -93,7 +93,7 @@ impl Author {
 // === impl LeaseHistory ===
 
 impl LeaseHistory {
-    /// An empty history. An act of a stranger excuses for so long.
+    /// An empty history. A write of a stranger exempts for so long.
     pub(crate) fn new(exemption: Duration) -> Self {
         Self {
             exemption,
@@ -107,7 +107,7 @@ impl LeaseHistory {
         newest.lease.is_some().then_some(newest)
     }
 
-    /// A Lease was written, by whoever sent just this.
+    /// Records a revision of a Lease, under the author of the matching attempt.
     pub(crate) fn record_lease(&mut self, at: Duration, lease: Lease) {
         let name = lease.key().name.to_string();
         let version = version(lease.metadata.resource_version.as_deref());
@@ -142,7 +142,7 @@ impl LeaseHistory {
         });
     }
 
-    /// A Lease was deleted.
+    /// Records the deletion of a Lease.
     pub(crate) fn record_deletion(&mut self, at: Duration, lease: &Lease) {
         let name = lease.key().name.to_string();
         let version = version(lease.metadata.resource_version.as_deref());
@@ -156,7 +156,7 @@ impl LeaseHistory {
         });
     }
 
-    /// A LeaseCandidate was written or deleted.
+    /// Records a revision of a LeaseCandidate.
     pub(crate) fn record_candidate(&mut self, at: Duration, object: LeaseCandidate, deleted: bool) {
         self.candidates.push(CandidateRevision {
             at,
@@ -165,7 +165,7 @@ impl LeaseHistory {
         });
     }
 
-    /// The act of a stranger that excuses two believers now.
+    /// The write of a stranger that exempts two believers now.
     pub(crate) fn exemption(&self, lease: &str, now: Duration) -> Option<&str> {
         let (at, why) = self.exempt.get(lease)?;
         (now <= *at + self.exemption).then_some(why)
@@ -183,8 +183,8 @@ impl LeaseHistory {
     }
 }
 
-/// What S1 excuses: a write of somebody else that names a holder or shortens a duration, or any act of an elector
-/// that grants by the time of day.
+/// The exemption from S1: a foreign write that names a holder or shortens a duration, or any write of an elector that
+/// grants by the time of day.
 fn exemption(
     role: &Role,
     before: Option<&LeaseRecord>,
@@ -192,7 +192,7 @@ fn exemption(
 ) -> Option<&'static str> {
     match role {
         Role::Elector { .. } | Role::Candidate { .. } => None,
-        Role::Builtin => Some("an act"),
+        Role::Builtin => Some("a write"),
         Role::Plain | Role::Kubectl => {
             let after = after?;
             let holder = |record: &LeaseRecord| record.holder.clone();

@@ -1,17 +1,17 @@
 //! The deterministic simulation of Elector.
 //!
 //! ```text
-//!   seed ──> Plan: who takes part, what goes wrong when
+//!   seed ──> RunPlan: processes, and faults with their times
 //!              │
 //!              v
-//!   electors, candidates ── kube::Client ── Transport ── API server in memory ──> LeaseHistory: every revision, and its author
-//!   (production code, each with a clock,      │            │ fault switches
-//!    a gate and a life of its own)            v            v
-//!        └── every guard, at every turn ──> GuardMonitor      Log ──> one hash for one seed
+//!   electors, candidates ── kube::Client ── Transport ── API server in memory ──> LeaseHistory: every revision,
+//!   (production code, each with a clock          │           │ fault switches                    and its author
+//!    and a pause switch of its own)              v           v
+//!        └── every guard, at every poll ──> GuardMonitor    Log ──> one hash for one seed
 //! ```
 //!
-//! Time is tokio's, paused: it moves on when nobody has anything to do. Nothing draws a random number but from the seed,
-//! so a plan always plays the same way, and a plan that fails can be cut down to the faults that matter.
+//! Time is tokio's, paused: it moves on when no task can run. Every random number is drawn from the seed, so a plan
+//! always runs the same way, and a plan that fails can be cut down to the faults that matter.
 
 mod actions;
 mod clock;

@@ -1,4 +1,4 @@
-//! What happened in a run, line by line, and the hash that says whether two runs were the same.
+//! The log of a run, line by line, and the hash that says whether two runs were the same.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};

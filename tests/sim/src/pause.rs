@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// Holds back all futures of a process while it is paused. Clones are the same gate.
+/// Holds back all futures of a process while it is paused. Clones are the same switch.
 #[derive(Clone, Default)]
 pub(crate) struct PauseSwitch(Arc<Mutex<PauseState>>);
 

@@ -1,4 +1,4 @@
-//! Who takes part in a run and what goes wrong: plain data, drawn from a seed, that can be printed and shrunk.
+//! The plan of a run: its processes and its faults, as plain data, drawn from a seed, that can be printed and shrunk.
 
 mod draw;
 
@@ -12,15 +12,15 @@ pub use self::draw::ClockBound;
 pub struct RunPlan {
     /// What it was drawn from; also seeds the jitter of the network.
     pub seed: u64,
-    /// Who takes part.
+    /// The processes and the server.
     pub setup: Setup,
-    /// What goes wrong, in the order of time.
+    /// The faults, in the order of time.
     pub faults: Vec<PlannedFault>,
     /// When every fault is over.
     pub faults_end: Duration,
 }
 
-/// Who takes part.
+/// The processes and the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// Whether the server keeps `spec.strategy` and `spec.preferredHolder`.
@@ -63,12 +63,12 @@ pub struct PlannedCandidate {
     pub stop: Duration,
 }
 
-/// Something that goes wrong at a time.
+/// A fault at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedFault {
     /// When, since the start of the run.
     pub at: Duration,
-    /// What.
+    /// Its kind.
     pub kind: FaultKind,
 }
 
@@ -91,7 +91,7 @@ pub enum Requests {
     Creates,
 }
 
-/// What goes wrong. Times are how long it lasts.
+/// A kind of fault. Times are how long it lasts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// A process dies and is started again, under the same name or a new one.
@@ -124,9 +124,9 @@ pub enum FaultKind {
     StepClock(ProcessIndex, i64),
     /// The elector's clock of a process stands still, as while a machine sleeps.
     StopClock(ProcessIndex, Duration),
-    /// Somebody writes to a Lease what no rule allows.
+    /// A stranger writes to a Lease what no rule allows.
     TamperWithLease(usize, LeaseTampering),
-    /// Somebody deletes the LeaseCandidate of a process, or writes nonsense into it.
+    /// A stranger deletes the LeaseCandidate of a process, or writes nonsense into it.
     TamperWithCandidate(ProcessIndex, CandidateTampering),
     /// A second process takes the name of a candidate.
     Twin(ProcessIndex, Duration),
@@ -163,7 +163,7 @@ pub enum Applied {
     No,
 }
 
-/// What a stranger does to a Lease.
+/// A change that a stranger makes to a Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeaseTampering {
     /// Deletes it.
@@ -184,7 +184,7 @@ pub enum LeaseTampering {
     Unreadable,
 }
 
-/// What a stranger does to a LeaseCandidate.
+/// A change that a stranger makes to a LeaseCandidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CandidateTampering {
     /// Deletes it.
@@ -240,7 +240,7 @@ impl Setup {
         }
     }
 
-    /// The longest lease duration of anybody, in seconds.
+    /// The longest lease duration of all candidates, in seconds.
     #[must_use]
     pub fn longest(&self) -> u64 {
         let durations = self.candidates.iter().map(|it| it.timing.0);
@@ -278,7 +278,7 @@ impl FaultKind {
         }
     }
 
-    /// Whom it befalls.
+    /// The process that it is for.
     pub(crate) const fn who(&self) -> Option<ProcessIndex> {
         match self {
             Self::Crash(who, ..)
@@ -327,7 +327,7 @@ impl fmt::Display for RunPlan {
         let setup = &self.setup;
         writeln!(
             f,
-            "seed {}: {} lease(s), gate {}, candidates {}, all faults over at {:?}",
+            "seed {}: {} lease(s), feature gate {}, candidates {}, all faults over at {:?}",
             self.seed,
             setup.leases,
             if setup.feature_gate { "on" } else { "off" },

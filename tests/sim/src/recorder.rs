@@ -1,4 +1,4 @@
-//! Writes down every revision at the moment of its commit.
+//! Records every revision at the moment of its commit.
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_apiserver::ApiServer;
@@ -10,11 +10,11 @@ use serde::de::DeserializeOwned;
 use crate::context::RunContext;
 use crate::names::NAMESPACE;
 
-/// Who the recorder is to the server: a client whom nothing ever befalls.
+/// The recorder's name as a client, which no fault ever hits.
 const CLIENT: &str = "recorder";
 
-/// Records Leases and LeaseCandidates until it is dropped. Its answers take no time, so it hears of a commit before
-/// anybody else does.
+/// Records Leases and LeaseCandidates until it is dropped. Its answers take no time, so it sees a commit before every
+/// other client does.
 pub(crate) async fn record(server: ApiServer, api: CandidateApi, context: RunContext) {
     let client = Client::new(server.service(CLIENT), NAMESPACE);
     let leases = Api::<Lease>::default_namespaced_with(client.clone(), &());

@@ -1,4 +1,4 @@
-//! When all faults are over: somebody leads soon, then the best one, then nothing happens; and then a leader leaves,
+//! The recovery when all faults are over: a candidate leads soon, then the best one, then nothing happens; then a leader leaves,
 //! and another one dies.
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::simulation::Simulation;
 /// How often it is looked whether something has come about.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The longest accept window: a grant to somebody who died just then lasts so long (R5).
+/// The longest accept window: a grant to a candidate that died just then lasts so long (R5).
 const LONGEST_GRANT: Duration = Duration::from_secs(60);
 
 /// The longest time that a candidate is passed over (R5), and what it may take to be asked and to hand over then.
@@ -41,8 +41,8 @@ impl Simulation {
                 self.context.state().guards.leadership.best.push(took);
             }
         }
-        // Who believed when all was mended may have had no answer to a renewal for long: by then it has had one, or has
-        // ceased to lead.
+        // A believer at the end of the faults may have had no answer to a renewal for long: by then it has had one, or
+        // has ceased to lead.
         sleep(self.slowest_holder()).await;
         let since = self.context.log().now();
         for lease in 0..self.plan.setup.leases {
@@ -72,7 +72,7 @@ impl Simulation {
         }
     }
 
-    /// L4: nobody of a worse rank leads for long. How long it took, if it came about.
+    /// L4: no candidate of a worse rank leads for long. Returns how long it took, if it came about.
     async fn check_best_leader(&mut self, lease: usize, since: Duration) -> Option<Duration> {
         let name = lease_name(lease);
         let candidates = self.candidates(lease);
@@ -93,7 +93,7 @@ impl Simulation {
                 self.context.report("L4", text);
                 return None;
             }
-            // Who was told to end while it was paused may end only now.
+            // A process that was told to end while it was paused may end only now.
             self.restart_all().await;
             sleep(POLL_INTERVAL).await;
         }
@@ -175,7 +175,7 @@ impl Simulation {
         let stop = process
             .clock
             .real(candidate.stop.min(grace) + Duration::from_secs(1));
-        // It stops, asks, releases; somebody is asked, granted, and accepts. Each is a request and its news. What dead
+        // It stops, reads, releases; a successor is pinged, granted, and accepts. Each is a request and its news. What dead
         // candidates left behind is asked first: the best, the next two, then all, for 2 s each (R15).
         let limit = stop + self.hops(12) + self.slowest_elector(Duration::from_secs(7));
         match self.wait_for_leader(&name, Some(&leader), limit).await {
@@ -223,7 +223,7 @@ impl Simulation {
         }
     }
 
-    /// Waits until somebody leads who is not `than`. How long that took.
+    /// Waits until a candidate other than `than` leads. Returns how long that took.
     async fn wait_for_leader(
         &self,
         lease: &str,

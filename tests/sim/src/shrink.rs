@@ -3,7 +3,7 @@
 use crate::plan::RunPlan;
 
 /// The smallest plan that was found to fail as this one does: leaves out halves, then quarters, and at last single
-/// faults, as long as `fails` says that it still does. Plays no more than `most` plans.
+/// faults, as long as `fails` says that it still does. Runs no more than `most` plans.
 #[must_use]
 pub fn shrink(plan: &RunPlan, most: usize, mut fails: impl FnMut(&RunPlan) -> bool) -> RunPlan {
     let mut best = plan.clone();

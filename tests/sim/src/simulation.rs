@@ -18,12 +18,12 @@ use crate::recorder;
 use crate::schedule::schedule;
 use crate::verification;
 
-/// What became of a run.
+/// The report of a run.
 #[derive(Clone, Debug)]
 pub struct RunReport {
-    /// What was wrong.
+    /// The violations of the rules.
     pub violations: Vec<RuleViolation>,
-    /// How leadership moved.
+    /// How leadership changed in a run.
     pub leadership: LeadershipStats,
     /// How long it was, in virtual time.
     pub lasted: Duration,
@@ -40,12 +40,12 @@ pub(crate) struct Simulation {
     pub(crate) server: ApiServer,
     pub(crate) start: Instant,
     pub(crate) processes: Vec<SimulatedProcess>,
-    /// Twins and strangers: what ends with the faults.
+    /// Second processes under the name of a candidate; they end with the faults.
     pub(crate) twins: Vec<SimulatedProcess>,
     pub(crate) foreign_clients: JoinSet<()>,
 }
 
-/// Plays a plan from its beginning to its end. The same plan gives the same report, digest included.
+/// Runs a plan from its beginning to its end. The same plan gives the same report, digest included.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! A hand with kubectl, or in etcd: what it does to Leases and LeaseCandidates.
+//! Tampering with Leases and LeaseCandidates by a person with kubectl, or in etcd.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use crate::random::Random;
 use crate::simulation::Simulation;
 use crate::transport::Transport;
 
-/// Whom a hand names.
+/// The holder that tampering names.
 const STRANGER: &str = "stranger";
 
 /// Everything that an annotation of ours may be.
@@ -39,7 +39,7 @@ impl Simulation {
         }
     }
 
-    /// A way to the server for somebody who is no process of ours.
+    /// A way to the server for a client that is no process of ours.
     pub(crate) fn foreign_transport(&self, name: &str, role: Role, rate: u64) -> Transport {
         let seed = Random::stream(self.plan.seed, 5000).bits();
         Transport {
@@ -106,7 +106,7 @@ impl Simulation {
                 }
             }
         }
-        // A conflict is somebody else's luck.
+        // A conflict leaves the object as another client wrote it.
         let _ = leases.replace(&name, &PostParams::default(), &object).await;
     }
 
@@ -147,13 +147,13 @@ impl Simulation {
                 object.spec.ping_time = Some(Timestamp::MAX);
             }
         }
-        // A conflict is somebody else's luck.
+        // A conflict leaves the object as another client wrote it.
         let _ = candidates
             .replace(&name, &PostParams::default(), &object)
             .await;
     }
 
-    /// Leaves objects beside the leases that nobody can use, for the whole run: they must not stop the others (L8).
+    /// Creates objects beside the leases that are of no use, for the whole run: they must not stop the others (L8).
     pub(crate) async fn create_unusable_objects(&mut self) {
         let api = self.candidate_api();
         let client = self.kubectl();
@@ -207,7 +207,7 @@ impl Simulation {
         }
     }
 
-    /// Repairs what cannot be read, as somebody will at last.
+    /// Repairs every Lease that cannot be read, as an operator will at last.
     pub(crate) fn repair_leases(&self) {
         for lease in 0..self.plan.setup.leases {
             let name = lease_name(lease);

@@ -48,7 +48,7 @@ impl Transport {
         let transport = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let transport = transport.clone();
-            // What was sent is on its way, whatever becomes of the sender.
+            // A request that was sent is on its way, even if its sender dies.
             let sent = tokio::spawn(async move { transport.send(request).await });
             async move { sent.await.map_err(tower::BoxError::from)? }
         });
@@ -125,7 +125,7 @@ impl Transport {
     }
 }
 
-/// The telling end of a path.
+/// The end of a path, from the namespace on.
 fn short(path: &str, query: Option<&str>) -> String {
     let tail = path
         .rsplit_once("/namespaces/")

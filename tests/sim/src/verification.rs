@@ -63,8 +63,8 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
         recorded.record(time(registered.at), what);
     }
     let verdict = verify(&recorded, &roster);
-    // Who is asked to make room for somebody who does not exist does so, and a term whose number a stranger wrote may
-    // begin twice: those are the stranger's acts. That tokens grow the witness asks of every leader, without exception.
+    // A holder that is asked to make room for a candidate that does not exist does so, and a term whose number a stranger
+    // wrote may begin twice: those are the stranger's acts. The guards check without exception that tokens grow.
     let is_nonsense = |fault: &PlannedFault| {
         matches!(
             fault.kind,

@@ -27,7 +27,7 @@ struct Args {
     all: bool,
 }
 
-/// How many seeds `cargo test` plays.
+/// How many seeds `cargo test` runs.
 const SEEDS: u64 = 200;
 
 /// Worlds beyond the bound that are looked into for one with two leaders.
@@ -43,7 +43,7 @@ const HELP: &str = "\
 cargo xtask sim [--seeds N] [--from K] [--minutes M] [--jobs J] [--record]
 cargo xtask sim --replay SEED
 
-  --seeds N      how many seeds to play [default: 200]
+  --seeds N      how many seeds to run [default: 200]
   --from K       the first of them [default: 0]
   --minutes M    stop after so many minutes
   --jobs J       how many at a time [default: one for each processor]
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Plays the seeds, and what else `cargo test` is to check. Whether nothing was wrong.
+/// Runs the seeds, and what else `cargo test` is to check. Returns whether nothing was wrong.
 fn run_all(args: &Args) -> bool {
     let start = Instant::now();
     let statistics = run_seeds(args);
@@ -117,7 +117,7 @@ fn run_all(args: &Args) -> bool {
     failed == 0
 }
 
-/// Plays the seeds, several at a time.
+/// Runs the seeds, several at a time.
 fn run_seeds(args: &Args) -> RunStatistics {
     let limit = args
         .minutes
@@ -290,6 +290,6 @@ fn indented(text: &str) -> String {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Whoever panicked had not changed it.
+    // A thread that panicked had not changed it.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

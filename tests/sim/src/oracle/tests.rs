@@ -7,7 +7,7 @@ use super::*;
 use crate::history::Author;
 use crate::plan::ClockBound;
 
-/// A lease of 15 s, held by one who registered and answered, and written in this order.
+/// A lease of 15 s, held by a candidate that registered and answered, and written in this order.
 struct LeaseFixture {
     history: LeaseHistory,
     lease: Lease,

@@ -60,7 +60,7 @@ impl RunPlan {
     }
 }
 
-/// What shows a bound that is broken: whoever leads is cut off.
+/// The faults that show a broken bound: each candidate in turn is cut off, so that the leader is too.
 fn cut_off(setup: &Setup) -> Vec<PlannedFault> {
     let candidates = setup.electors.len()..setup.processes();
     candidates
