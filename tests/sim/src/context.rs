@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use crate::guards::GuardMonitor;
 use crate::history::LeaseHistory;
-use crate::log::Log;
+use crate::log::RunLog;
 
 /// The context that all parts of a run share. Clones share it too.
 #[derive(Clone)]
 pub(crate) struct RunContext(Arc<SharedContext>);
 
 struct SharedContext {
-    log: Log,
+    log: RunLog,
     state: Mutex<RunState>,
 }
 
@@ -23,8 +23,8 @@ pub(crate) struct RunState {
     pub(crate) guards: GuardMonitor,
     /// The violations, in the order of time.
     pub(crate) violations: Vec<RuleViolation>,
-    turns: u32,
-    turned: Duration,
+    polls: u32,
+    polled_at: Duration,
 }
 
 /// A violation of a rule.
@@ -46,7 +46,7 @@ impl fmt::Display for RuleViolation {
 }
 
 /// How often the processes may be polled within one millisecond. More is a loop that time never leaves.
-const MOST_TURNS: u32 = 100_000;
+const MAX_POLLS: u32 = 100_000;
 
 // === impl RunContext ===
 
@@ -54,18 +54,18 @@ impl RunContext {
     /// A context that begins now.
     pub(crate) fn start(keep_log: bool, history: LeaseHistory) -> Self {
         Self(Arc::new(SharedContext {
-            log: Log::start(keep_log),
+            log: RunLog::start(keep_log),
             state: Mutex::new(RunState {
                 history,
                 guards: GuardMonitor::default(),
                 violations: Vec::new(),
-                turns: 0,
-                turned: Duration::ZERO,
+                polls: 0,
+                polled_at: Duration::ZERO,
             }),
         }))
     }
 
-    pub(crate) fn log(&self) -> &Log {
+    pub(crate) fn log(&self) -> &RunLog {
         &self.0.log
     }
 
@@ -98,13 +98,13 @@ impl RunContext {
             let RunState {
                 history,
                 guards,
-                turns,
-                turned,
+                polls,
+                polled_at,
                 ..
             } = &mut *state;
-            *turns = if *turned == now { *turns + 1 } else { 0 };
-            *turned = now;
-            assert!(*turns < MOST_TURNS, "time no longer passes");
+            *polls = if *polled_at == now { *polls + 1 } else { 0 };
+            *polled_at = now;
+            assert!(*polls < MAX_POLLS, "time no longer passes");
             guards.check(now, history)
         };
         for (rule, text) in found {

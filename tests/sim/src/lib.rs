@@ -7,7 +7,7 @@
 //!   electors, candidates ── kube::Client ── Transport ── API server in memory ──> LeaseHistory: every revision,
 //!   (production code, each with a clock          │           │ fault switches                    and its author
 //!    and a pause switch of its own)              v           v
-//!        └── every guard, at every poll ──> GuardMonitor    Log ──> one hash for one seed
+//!        └── every guard, at every poll ──> GuardMonitor    RunLog ──> one hash for one seed
 //! ```
 //!
 //! Time is tokio's, paused: it moves on when no task can run. Every random number is drawn from the seed, so a plan

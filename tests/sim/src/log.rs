@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The log of one run.
-pub(crate) struct Log {
+pub(crate) struct RunLog {
     start: Instant,
     state: Mutex<LogState>,
 }
@@ -19,9 +19,9 @@ struct LogState {
     hash: u64,
 }
 
-// === impl Log ===
+// === impl RunLog ===
 
-impl Log {
+impl RunLog {
     /// A log whose time starts now. Only one that is to be read keeps its lines.
     pub(crate) fn start(keep: bool) -> Self {
         Self {

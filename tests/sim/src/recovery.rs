@@ -1,5 +1,5 @@
-//! The recovery when all faults are over: a candidate leads soon, then the best one, then nothing happens; then a leader leaves,
-//! and another one dies.
+//! The recovery when all faults are over: a candidate leads soon, then the best one, then nothing happens; then a leader
+//! leaves, and another one dies.
 
 use std::time::Duration;
 

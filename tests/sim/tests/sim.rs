@@ -15,7 +15,7 @@ use elector_sim::{ClockBound, RunPlan, RunReport, RunStatistics, regressions, sh
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Args {
+struct SimArgs {
     from: u64,
     seeds: u64,
     minutes: Option<u64>,
@@ -52,7 +52,7 @@ cargo xtask sim --replay SEED
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let args = match Args::parse(&arguments) {
+    let args = match SimArgs::parse(&arguments) {
         Ok(Some(args)) => args,
         Ok(None) => {
             println!("{HELP}");
@@ -79,7 +79,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs the seeds, and what else `cargo test` is to check. Returns whether nothing was wrong.
-fn run_all(args: &Args) -> bool {
+fn run_all(args: &SimArgs) -> bool {
     let start = Instant::now();
     let statistics = run_seeds(args);
     println!("\n{}", statistics.table());
@@ -118,7 +118,7 @@ fn run_all(args: &Args) -> bool {
 }
 
 /// Runs the seeds, several at a time.
-fn run_seeds(args: &Args) -> RunStatistics {
+fn run_seeds(args: &SimArgs) -> RunStatistics {
     let limit = args
         .minutes
         .map(|minutes| Duration::from_secs(60 * minutes));
@@ -126,11 +126,11 @@ fn run_seeds(args: &Args) -> RunStatistics {
     let reports = Mutex::new(BTreeMap::new());
     let work = || {
         while limit.is_none_or(|limit| start.elapsed() < limit) {
-            let step = next.fetch_add(1, Ordering::Relaxed);
-            if step >= args.seeds {
+            let position = next.fetch_add(1, Ordering::Relaxed);
+            if position >= args.seeds {
                 return;
             }
-            let seed = args.from + step;
+            let seed = args.from + position;
             let plan = RunPlan::draw(seed, ClockBound::Within);
             let report = simulate(&plan, false);
             if let Some(violation) = report.violations.first() {
@@ -221,7 +221,7 @@ fn check_bound() -> Option<String> {
     (!overlaps).then(|| format!("{BEYOND} worlds beyond the bound, and never two leaders"))
 }
 
-fn record(args: &Args, statistics: &RunStatistics) -> std::io::Result<()> {
+fn record(args: &SimArgs, statistics: &RunStatistics) -> std::io::Result<()> {
     let page = format!(
         "# Simulation\n\n\
          Written by `cargo xtask sim --seeds {} --from {} --record`; not to be edited.\n\n\
@@ -240,9 +240,9 @@ fn record(args: &Args, statistics: &RunStatistics) -> std::io::Result<()> {
     std::fs::write(path, page)
 }
 
-// === impl Args ===
+// === impl SimArgs ===
 
-impl Args {
+impl SimArgs {
     /// `None` where help is asked for.
     fn parse(arguments: &[String]) -> Result<Option<Self>, String> {
         let processors = thread::available_parallelism().map_or(1, usize::from);

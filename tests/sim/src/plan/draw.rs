@@ -65,8 +65,8 @@ fn cut_off(setup: &Setup) -> Vec<PlannedFault> {
     let candidates = setup.electors.len()..setup.processes();
     candidates
         .enumerate()
-        .map(|(step, index)| PlannedFault {
-            at: Duration::from_secs(60 + 60 * u64::try_from(step).unwrap_or(0)),
+        .map(|(position, index)| PlannedFault {
+            at: Duration::from_secs(60 + 60 * u64::try_from(position).unwrap_or(0)),
             kind: FaultKind::Partition(ProcessIndex(index), Duration::from_secs(45)),
         })
         .collect()
