@@ -42,8 +42,8 @@ pub use clock::{SimClock, TRUE_RATE};
 pub use context::RuleViolation;
 pub use guards::LeadershipStats;
 pub use plan::{
-    Applied, CandidateTampering, ClockBound, FaultKind, Host, KINDS, LeaseTampering,
-    PlannedCandidate, PlannedFault, ProcessIndex, Requests, RestartName, RunPlan, Setup, WatchEnd,
+    Applied, CandidateTampering, ClockBound, FaultKind, KINDS, LeaseTampering, PlannedCandidate,
+    PlannedFault, ProcessHost, ProcessIndex, Requests, RestartName, RunPlan, Setup, WatchEnd,
 };
 pub use random::Random;
 pub use regressions::regressions;

@@ -30,14 +30,14 @@ pub struct Setup {
     /// How many leases there are.
     pub leases: usize,
     /// The electors.
-    pub electors: Vec<Host>,
+    pub electors: Vec<ProcessHost>,
     /// The candidates.
     pub candidates: Vec<PlannedCandidate>,
 }
 
 /// Where a process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Host {
+pub struct ProcessHost {
     /// How fast its clock runs, in millionths of real time.
     pub rate: u64,
     /// How far its time of day is off, in milliseconds.
@@ -52,7 +52,7 @@ pub struct Host {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedCandidate {
     /// Where it runs.
-    pub host: Host,
+    pub host: ProcessHost,
     /// The number of its lease.
     pub lease: usize,
     /// Minor versions: what it behaves as, and its binary.
@@ -232,7 +232,7 @@ impl Setup {
 
     /// Where a process runs.
     #[must_use]
-    pub fn host(&self, who: ProcessIndex) -> Option<Host> {
+    pub fn host(&self, who: ProcessIndex) -> Option<ProcessHost> {
         let candidate = |index: usize| self.candidates.get(index).map(|it| it.host);
         match who.0.checked_sub(self.electors.len()) {
             Some(index) => candidate(index),
@@ -354,7 +354,7 @@ impl fmt::Display for RunPlan {
     }
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for ProcessHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             rate,

@@ -13,7 +13,7 @@ use crate::context::RunContext;
 use crate::history::{Author, Role};
 use crate::names::EPOCH;
 use crate::pause::PauseSwitch;
-use crate::plan::{self, Host, RestartName};
+use crate::plan::{self, ProcessHost, RestartName};
 use crate::programs::{CandidateRun, run_elector};
 use crate::random::Random;
 use crate::transport::Transport;
@@ -25,7 +25,7 @@ pub(crate) struct SimulatedProcess {
     pub(crate) clock: SimClock,
     pub(crate) pauses: PauseSwitch,
     pub(crate) switches: Switches,
-    host: Host,
+    host: ProcessHost,
     context: RunContext,
     server: ApiServer,
     seed: u64,
@@ -55,7 +55,7 @@ impl SimulatedProcess {
     pub(crate) fn new(
         name: String,
         kind: ProcessKind,
-        host: Host,
+        host: ProcessHost,
         seed: u64,
         (context, server): (RunContext, ApiServer),
     ) -> Self {
@@ -106,7 +106,7 @@ impl SimulatedProcess {
     }
 
     /// Where it runs.
-    pub(crate) const fn host(&self) -> Host {
+    pub(crate) const fn host(&self) -> ProcessHost {
         self.host
     }
 

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::plan::{
-    Applied, CandidateTampering, FaultKind, Host, LeaseTampering, PlannedCandidate, PlannedFault,
-    ProcessIndex, Requests, RunPlan, Setup,
+    Applied, CandidateTampering, FaultKind, LeaseTampering, PlannedCandidate, PlannedFault,
+    ProcessHost, ProcessIndex, Requests, RunPlan, Setup,
 };
 
 /// All of them.
@@ -406,8 +406,8 @@ fn plan(seed: u64, setup: Setup, faults: Vec<PlannedFault>, faults_end: u64) -> 
 }
 
 /// A clock's rate in millionths and its offset in milliseconds, the latency, and the start.
-const fn host(rate: u64, offset: i64, latency: u64, start: u64) -> Host {
-    Host {
+const fn host(rate: u64, offset: i64, latency: u64, start: u64) -> ProcessHost {
+    ProcessHost {
         rate,
         offset,
         latency,
@@ -420,7 +420,7 @@ const fn candidate(
     version: (u64, u64),
     timing: (u64, u64),
     stop: u64,
-    host: Host,
+    host: ProcessHost,
 ) -> PlannedCandidate {
     PlannedCandidate {
         host,

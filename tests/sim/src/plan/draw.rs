@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Applied, CandidateTampering, FaultKind, Host, LeaseTampering, PlannedCandidate, PlannedFault,
-    ProcessIndex, Requests, RestartName, RunPlan, Setup, WatchEnd,
+    Applied, CandidateTampering, FaultKind, LeaseTampering, PlannedCandidate, PlannedFault,
+    ProcessHost, ProcessIndex, Requests, RestartName, RunPlan, Setup, WatchEnd,
 };
 use crate::random::Random;
 
@@ -163,9 +163,9 @@ fn draw_rate(bits: u64) -> u64 {
     }
 }
 
-fn draw_site(random: &mut Random, rate: u64) -> Host {
+fn draw_site(random: &mut Random, rate: u64) -> ProcessHost {
     let offset = random.between(0, 1_200_000);
-    Host {
+    ProcessHost {
         rate,
         offset: i64::try_from(offset).unwrap_or(0) - 600_000,
         latency: if random.percent(80) {
