@@ -24,7 +24,7 @@ pub(super) struct Peer {
     pub(super) holder: Holder,
     pub(super) registration: Registration,
     /// The write under way.
-    pub(super) letter: Option<Letter>,
+    pub(super) message: Option<Message>,
     /// Writes that were given up, by this life or an earlier one, and may land yet.
     pub(super) orphans: Vec<LeaseWrite>,
     /// Whether a read is under way.
@@ -36,7 +36,7 @@ pub(super) struct Peer {
 
 /// A write and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Letter {
+pub(super) enum Message {
     /// Sent. It may land.
     Sent(WriteKind, LeaseWrite),
     /// It landed; the reply is under way.
@@ -63,7 +63,7 @@ impl Peer {
             name,
             holder: Holder::new(config),
             registration: Registration::new("lease"),
-            letter: None,
+            message: None,
             orphans: Vec::new(),
             reading: false,
             work: Work::Idle,
@@ -76,7 +76,7 @@ impl Peer {
     pub(super) fn crash(&mut self, config: Arc<HolderConfig>, run: &Run) {
         let registration = self.registration.clone();
         let mut orphans = std::mem::take(&mut self.orphans);
-        if let Some(Letter::Sent(_, write)) = self.letter.take()
+        if let Some(Message::Sent(_, write)) = self.message.take()
             && orphans.len() < run.orphans
         {
             orphans.push(write);
@@ -90,7 +90,7 @@ impl Peer {
 
     /// Whether a crash would lose anything.
     pub(super) fn can_crash(&self) -> bool {
-        self.work != Work::Idle || self.letter.is_some() || self.reading
+        self.work != Work::Idle || self.message.is_some() || self.reading
     }
 
     /// Whether this process believes that it leads.
@@ -128,12 +128,12 @@ impl Peer {
 
     /// The reply to the write under way comes.
     pub(super) fn reply(&mut self, store: &Store, run: &Run) -> Witnesses {
-        let (outcome, begins) = match self.letter.take() {
-            Some(Letter::Landed(kind, snapshot)) => (
+        let (outcome, begins) = match self.message.take() {
+            Some(Message::Landed(kind, snapshot)) => (
                 LeaseOutcome::Done(snapshot),
                 matches!(kind, WriteKind::Accept | WriteKind::Renew),
             ),
-            Some(Letter::Dead(_)) if store.lease.is_none() => (LeaseOutcome::Gone, false),
+            Some(Message::Dead(_)) if store.lease.is_none() => (LeaseOutcome::Gone, false),
             _ => (LeaseOutcome::Conflict, false),
         };
         self.holder.handle_outcome(NOW, outcome);
@@ -142,9 +142,9 @@ impl Peer {
 
     /// The write under way is given up. It may land yet, if it has not.
     pub(super) fn give_up(&mut self, run: &Run) -> Witnesses {
-        match self.letter.take() {
-            Some(Letter::Sent(_, write)) => self.orphans.push(write),
-            Some(Letter::Landed(WriteKind::Renew, landed)) => self.quirk.give_up(&landed.record),
+        match self.message.take() {
+            Some(Message::Sent(_, write)) => self.orphans.push(write),
+            Some(Message::Landed(WriteKind::Renew, landed)) => self.quirk.give_up(&landed.record),
             _ => {}
         }
         self.holder.handle_outcome(NOW, LeaseOutcome::Unknown);
@@ -153,11 +153,11 @@ impl Peer {
 
     /// Whether the write under way can be given up within the bounds of the run.
     pub(super) fn can_give_up(&self, run: &Run) -> bool {
-        match &self.letter {
-            Some(Letter::Sent(..)) => self.orphans.len() < run.orphans,
-            Some(Letter::Landed(..)) => run.lost_replies,
+        match &self.message {
+            Some(Message::Sent(..)) => self.orphans.len() < run.orphans,
+            Some(Message::Landed(..)) => run.lost_replies,
             // It is as good as never sent: its refusal may come as late as any news.
-            Some(Letter::Dead(_)) | None => false,
+            Some(Message::Dead(_)) | None => false,
         }
     }
 
@@ -182,16 +182,18 @@ impl Peer {
             .is_some_and(|known| named && names_me(&known.record) && !known.record.has_token());
         while !self.believes(run) {
             self.bury(store);
-            match &self.letter {
+            match &self.message {
                 _ if granted => return,
                 _ if self.work != Work::Idle => {
                     self.settle(run, None);
                     self.end_work(run);
                 }
-                Some(Letter::Sent(..)) => return,
-                Some(Letter::Landed(WriteKind::Accept, _)) if named || self.would_start() => return,
-                Some(Letter::Dead(WriteKind::Accept)) if named => return,
-                Some(Letter::Landed(..) | Letter::Dead(_)) => {
+                Some(Message::Sent(..)) => return,
+                Some(Message::Landed(WriteKind::Accept, _)) if named || self.would_start() => {
+                    return;
+                }
+                Some(Message::Dead(WriteKind::Accept)) if named => return,
+                Some(Message::Landed(..) | Message::Dead(_)) => {
                     self.reply(store, run);
                 }
                 None if named => return,
@@ -208,10 +210,10 @@ impl Peer {
 
     /// Writes whose base is gone are dead, whether they were sent before or after that (R2).
     fn bury(&mut self, store: &Store) {
-        if let Some(Letter::Sent(kind, write)) = &self.letter
+        if let Some(Message::Sent(kind, write)) = &self.message
             && !store.may_accept(write, Side::Candidate)
         {
-            self.letter = Some(Letter::Dead(kind.clone()));
+            self.message = Some(Message::Dead(kind.clone()));
         }
         self.orphans
             .retain(|write| store.may_accept(write, Side::Candidate));
@@ -219,7 +221,7 @@ impl Peer {
 
     /// Whether the reply under way would begin a term.
     fn would_start(&self) -> bool {
-        let Some(Letter::Landed(_, snapshot)) = &self.letter else {
+        let Some(Message::Landed(_, snapshot)) = &self.message else {
             return false;
         };
         let mut holder = self.holder.clone();
@@ -263,8 +265,8 @@ impl Peer {
                         // Whoever gives the lease away while its work goes on leads until that stops (R12).
                         self.quirk.clings = self.work != Work::Idle;
                     }
-                    self.letter = Some(Letter::Sent(kind, write));
-                    witnesses |= Witnesses::TWO_LETTERS.when(!self.orphans.is_empty());
+                    self.message = Some(Message::Sent(kind, write));
+                    witnesses |= Witnesses::TWO_MESSAGES.when(!self.orphans.is_empty());
                 }
                 Effect::Start { .. } => {
                     self.work = Work::Running;
@@ -309,15 +311,15 @@ impl Renumber for Peer {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         self.holder.renumber(by);
         self.registration.renumber(by);
-        self.letter.renumber(by);
+        self.message.renumber(by);
         self.orphans.renumber(by);
         self.quirk.renumber(by);
     }
 }
 
-// === impl Letter ===
+// === impl Message ===
 
-impl Renumber for Letter {
+impl Renumber for Message {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         match self {
             Self::Sent(_, write) => write.renumber(by),

@@ -21,7 +21,7 @@ pub(super) struct Watcher {
     /// Changes of the Lease that its watch has yet to deliver, the oldest first.
     pub(super) backlog: Vec<Option<LeaseSnapshot>>,
     /// A write that it has sent.
-    pub(super) letter: Option<LeaseWrite>,
+    pub(super) message: Option<LeaseWrite>,
     /// Kept for shortcuts alone.
     pub(super) notes: Notes,
 }
@@ -46,12 +46,12 @@ pub(super) enum Act {
 
 impl Watcher {
     /// A process that has just started. What an earlier life sent may land yet.
-    pub(super) fn new(letter: Option<LeaseWrite>) -> Self {
+    pub(super) fn new(message: Option<LeaseWrite>) -> Self {
         Self {
             election: Election::unknown(),
             whole: false,
             backlog: Vec::new(),
-            letter,
+            message,
             notes: Notes::default(),
         }
     }
@@ -91,9 +91,9 @@ impl Watcher {
     /// Does what concerns nobody else; the other moves do nothing here.
     pub(super) fn alone(&mut self, by: &ElectorMove) {
         match by {
-            ElectorMove::Send(Act::Write(write)) => self.letter = Some(write.clone()),
+            ElectorMove::Send(Act::Write(write)) => self.message = Some(write.clone()),
             ElectorMove::BreakWatch => self.break_watch(),
-            ElectorMove::Restart => *self = Self::new(self.letter.take()),
+            ElectorMove::Restart => *self = Self::new(self.message.take()),
             ElectorMove::Send(_)
             | ElectorMove::See
             | ElectorMove::Decide(_)
@@ -234,7 +234,7 @@ impl Renumber for Watcher {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         self.election.renumber(by);
         self.backlog.renumber(by);
-        self.letter.renumber(by);
+        self.message.renumber(by);
         self.notes.renumber(by);
     }
 }

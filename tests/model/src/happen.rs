@@ -6,7 +6,7 @@ use std::sync::Arc;
 use elector_protocol::elector::Actor;
 use elector_protocol::{LeaseRecord, LeaseWrite};
 
-use super::candidate::{Letter, Peer};
+use super::candidate::{Message, Peer};
 use super::elector::Act;
 use super::misled::TICK_SECONDS;
 use super::moves::{CandidateMove, ElectorMove, Move};
@@ -102,8 +102,8 @@ impl State {
             }
             ElectorMove::Decide(act) => return self.decide(index, act, run),
             ElectorMove::Land => {
-                let letter = Rc::make_mut(&mut self.watchers[index]).letter.take();
-                if let Some(write) = letter {
+                let message = Rc::make_mut(&mut self.watchers[index]).message.take();
+                if let Some(write) = message {
                     return self.put_decision(&write, run, None);
                 }
             }
@@ -165,15 +165,15 @@ impl State {
 
     /// The write under way lands.
     fn land(&mut self, index: usize, world: &World) -> Witnesses {
-        let Some(Letter::Sent(kind, write)) = self.peers[index].letter.clone() else {
+        let Some(Message::Sent(kind, write)) = self.peers[index].message.clone() else {
             return Witnesses::NONE;
         };
         let landed = self.put(index, &write, world);
-        let letter = match self.store.lease.clone() {
-            Some(lease) if landed == Landed::Applied => Letter::Landed(kind, lease),
-            _ => Letter::Dead(kind),
+        let message = match self.store.lease.clone() {
+            Some(lease) if landed == Landed::Applied => Message::Landed(kind, lease),
+            _ => Message::Dead(kind),
         };
-        Rc::make_mut(&mut self.peers[index]).letter = Some(letter);
+        Rc::make_mut(&mut self.peers[index]).message = Some(message);
         Witnesses::HANDS_OVER.when(write.record.is_unaccepted_grant())
     }
 
@@ -286,8 +286,8 @@ impl State {
         for (index, watcher) in self.watchers.iter_mut().enumerate() {
             let watcher = Rc::make_mut(watcher);
             // A write on what was replaced is dead (R2).
-            watcher.letter = watcher
-                .letter
+            watcher.message = watcher
+                .message
                 .take()
                 .filter(|write| self.store.may_accept(write, Side::Elector));
             if but != Some(index) {

@@ -2,7 +2,7 @@
 
 use elector_protocol::LeaseWrite;
 
-use super::candidate::{Letter, Work};
+use super::candidate::{Message, Work};
 use super::clocks::Time;
 use super::elector::{Act, Watcher};
 use super::run::Run;
@@ -169,9 +169,9 @@ fn of_peer(world: &World, state: &State, index: usize) -> Vec<CandidateMove> {
     if peer.reading {
         moves.push(CandidateMove::Read);
     }
-    match &peer.letter {
-        Some(Letter::Sent(..)) => moves.push(CandidateMove::Land),
-        Some(Letter::Landed(..) | Letter::Dead(_)) => moves.push(CandidateMove::Reply),
+    match &peer.message {
+        Some(Message::Sent(..)) => moves.push(CandidateMove::Land),
+        Some(Message::Landed(..) | Message::Dead(_)) => moves.push(CandidateMove::Reply),
         None => {}
     }
     moves.extend((0..peer.orphans.len()).map(CandidateMove::LandOrphan));
@@ -220,7 +220,7 @@ pub(super) fn of_watcher(
         match act {
             Act::Write(write) if !lands(write) => {}
             Act::Write(_) if run.slow_electors => {
-                if watcher.letter.is_none() {
+                if watcher.message.is_none() {
                     moves.push(ElectorMove::Send(act.clone()));
                 }
             }
@@ -229,7 +229,7 @@ pub(super) fn of_watcher(
             }
         }
     }
-    if watcher.letter.is_some() {
+    if watcher.message.is_some() {
         moves.push(ElectorMove::Land);
     }
     if run.whims.deletions > 0 && watcher.whole {

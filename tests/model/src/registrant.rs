@@ -23,7 +23,7 @@ impl Peer {
     /// Looks at its own object, and registers or answers where that is due.
     pub(super) fn answer(&mut self, store: &mut Store, run: &Run) {
         let index = self.name;
-        let may_lead = self.believes(run) || self.letter.is_some() || self.reading;
+        let may_lead = self.believes(run) || self.message.is_some() || self.reading;
         if run.shortcut.is_some_and(Shortcut::is_unanimous) && may_lead {
             return;
         }

@@ -38,7 +38,7 @@ impl Witnesses {
     /// Somebody leads under a Lease that was created after a deletion.
     pub(super) const RETURNS: Self = Self(16);
     /// A process that gave up a write sends another, and both may land.
-    pub(super) const TWO_LETTERS: Self = Self(32);
+    pub(super) const TWO_MESSAGES: Self = Self(32);
     /// A preference is written or withdrawn, and every stop-watch runs on.
     pub(super) const SIGNALS: Self = Self(64);
     /// A placeholder takes the place of a holder.

@@ -8,7 +8,7 @@ use super::{ASKED, BASE, DELETED, DELETED_TWICE, HANDED_OVER, LED, NO_WHIMS, TID
 
 /// The runs of this file.
 pub(super) fn runs() -> Vec<Run> {
-    [few(), many(), letters(), absence(), tokens()].concat()
+    [few(), many(), messages(), absence(), tokens()].concat()
 }
 
 /// Two candidates, one or two electors.
@@ -120,10 +120,10 @@ const UNKNOWN: Whims = Whims {
 };
 
 /// What becomes of letters.
-fn letters() -> Vec<Run> {
+fn messages() -> Vec<Run> {
     vec![
         met(
-            HANDED_OVER.and(Witnesses::TWO_LETTERS),
+            HANDED_OVER.and(Witnesses::TWO_MESSAGES),
             Run {
                 orphans: 2,
                 ..safe("MC-S3", "three writes of one process under way", BASE)

@@ -10,7 +10,7 @@ use super::super::moves::ElectorMove;
 use super::super::numbers::{BUCKET, FRESH, timestamp};
 use super::super::store::{Landed, Side};
 use super::super::witness::Witnesses;
-use super::holder::Letter;
+use super::holder::PlainMessage;
 use super::moves::{HolderMove, Move};
 use super::{State, World};
 
@@ -66,8 +66,8 @@ impl State {
         match by {
             HolderMove::Write => holder.write(index, &self.store, world.reserve.duration),
             HolderMove::Land => {
-                if let Some(Letter::Sent(write, sent)) = holder.letter.take() {
-                    holder.letter = Some(Letter::Landed(sent));
+                if let Some(PlainMessage::Sent(write, sent)) = holder.message.take() {
+                    holder.message = Some(PlainMessage::Landed(sent));
                     self.put(&write, world);
                 }
             }
@@ -132,8 +132,8 @@ impl State {
                 self.put_object(*index, uid, *version, Some(*ping), renew, world);
             }
             ElectorMove::Land => {
-                let letter = Rc::make_mut(&mut self.watchers[index]).letter.take();
-                if let Some(write) = letter {
+                let message = Rc::make_mut(&mut self.watchers[index]).message.take();
+                if let Some(write) = message {
                     return self.put_decision(&write, world, None);
                 }
             }
@@ -197,8 +197,8 @@ impl State {
     fn lease_changed(&mut self, world: &World, but: Option<usize>) {
         for (index, watcher) in self.watchers.iter_mut().enumerate() {
             let watcher = Rc::make_mut(watcher);
-            watcher.letter = watcher
-                .letter
+            watcher.message = watcher
+                .message
                 .take()
                 .filter(|write| world.lands(write, &self.store));
             if but != Some(index) {

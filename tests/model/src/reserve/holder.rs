@@ -13,7 +13,7 @@ use super::RENEW_DEADLINE;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct PlainHolder {
     /// The write under way.
-    pub(super) letter: Option<Letter>,
+    pub(super) message: Option<PlainMessage>,
     /// Writes that were given up, by this life or an earlier one, and may land yet.
     pub(super) orphans: Vec<LeaseWrite>,
     /// From when its belief counts, as long as it lasts.
@@ -22,7 +22,7 @@ pub(super) struct PlainHolder {
 
 /// A write and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Letter {
+pub(super) enum PlainMessage {
     /// Sent. It may land.
     Sent(LeaseWrite, Instant),
     /// It landed; the reply is under way.
@@ -40,7 +40,7 @@ impl PlainHolder {
 
     /// Whether it could write now: the Lease names it, and nothing is under way.
     pub(super) fn can_write(&self, index: usize, store: &Store) -> bool {
-        self.letter.is_none()
+        self.message.is_none()
             && store
                 .lease
                 .as_ref()
@@ -66,21 +66,23 @@ impl PlainHolder {
             preferred_holder: None,
             ..lease.record.clone()
         };
-        self.letter = Some(Letter::Sent(lease.replace(record), NOW));
+        self.message = Some(PlainMessage::Sent(lease.replace(record), NOW));
     }
 
     /// Whether the reply to a write that landed would still be waited for.
     pub(super) fn can_hear(&self, counts: Counts) -> bool {
-        match (&self.letter, counts) {
-            (Some(Letter::Landed(sent)), Counts::FromReply(timeout)) => NOW <= sent.after(timeout),
-            (letter, Counts::FromSend) => matches!(letter, Some(Letter::Landed(_))),
+        match (&self.message, counts) {
+            (Some(PlainMessage::Landed(sent)), Counts::FromReply(timeout)) => {
+                NOW <= sent.after(timeout)
+            }
+            (message, Counts::FromSend) => matches!(message, Some(PlainMessage::Landed(_))),
             _ => false,
         }
     }
 
     /// The reply to a write that landed comes.
     pub(super) fn hear(&mut self, counts: Counts) {
-        if let Some(Letter::Landed(sent)) = self.letter.take() {
+        if let Some(PlainMessage::Landed(sent)) = self.message.take() {
             self.since = Some(match counts {
                 Counts::FromSend => sent,
                 Counts::FromReply(_) => NOW,
@@ -90,7 +92,7 @@ impl PlainHolder {
 
     /// The write under way is given up. It may land yet, if it has not.
     pub(super) fn give_up(&mut self) {
-        if let Some(Letter::Sent(write, _)) = self.letter.take() {
+        if let Some(PlainMessage::Sent(write, _)) = self.message.take() {
             self.orphans.push(write);
         }
     }
@@ -101,15 +103,15 @@ impl PlainHolder {
         if self.orphans.len() < orphans {
             self.give_up();
         }
-        self.letter = None;
+        self.message = None;
     }
 
     /// Takes in what makes no difference to anybody: writes that can never land, and a belief that is over.
     pub(super) fn settle(&mut self, store: &Store) {
-        if let Some(Letter::Sent(write, _)) = &self.letter
+        if let Some(PlainMessage::Sent(write, _)) = &self.message
             && !store.accepts(write, Side::Candidate)
         {
-            self.letter = None;
+            self.message = None;
         }
         self.orphans
             .retain(|write| store.accepts(write, Side::Candidate));
@@ -121,15 +123,15 @@ impl PlainHolder {
 
 impl Renumber for PlainHolder {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
-        self.letter.renumber(by);
+        self.message.renumber(by);
         self.orphans.renumber(by);
         self.since.renumber(by);
     }
 }
 
-// === impl Letter ===
+// === impl PlainMessage ===
 
-impl Renumber for Letter {
+impl Renumber for PlainMessage {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         match self {
             Self::Sent(write, sent) => {

@@ -6,7 +6,7 @@ use super::super::moves::{ElectorMove, of_watcher};
 use super::super::search::Course;
 use super::super::shortcut::Shortcut;
 use super::super::store::Side;
-use super::holder::Letter;
+use super::holder::PlainMessage;
 use super::{State, World};
 
 /// One thing that happens.
@@ -60,7 +60,7 @@ impl Move {
                     HolderMove::Land | HolderMove::Reply | HolderMove::Answer => Course::Prompt,
                     // When it is too late for a reply, this is what is left.
                     HolderMove::GiveUp => prompt(
-                        matches!(holder.letter, Some(Letter::Landed(_)))
+                        matches!(holder.message, Some(PlainMessage::Landed(_)))
                             && !holder.can_hear(world.reserve.counts),
                     ),
                     HolderMove::LandOrphan(_) | HolderMove::Crash => Course::Whim,
@@ -118,14 +118,14 @@ fn of_one_holder(world: &World, state: &State, index: usize) -> Vec<HolderMove> 
     if holder.can_write(index, &state.store) {
         moves.push(HolderMove::Write);
     }
-    match &holder.letter {
-        Some(Letter::Sent(..)) => {
+    match &holder.message {
+        Some(PlainMessage::Sent(..)) => {
             moves.push(HolderMove::Land);
             if holder.orphans.len() < run.orphans {
                 moves.push(HolderMove::GiveUp);
             }
         }
-        Some(Letter::Landed(_)) => {
+        Some(PlainMessage::Landed(_)) => {
             let heard = holder.can_hear(world.reserve.counts);
             if heard {
                 moves.push(HolderMove::Reply);
@@ -141,7 +141,7 @@ fn of_one_holder(world: &World, state: &State, index: usize) -> Vec<HolderMove> 
     if run.asks && object.is_some_and(CandidateRecord::is_asked) {
         moves.push(HolderMove::Answer);
     }
-    if holder.letter.is_some() || holder.since.is_some() {
+    if holder.message.is_some() || holder.since.is_some() {
         moves.push(HolderMove::Crash);
     }
     moves
