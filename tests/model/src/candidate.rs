@@ -8,10 +8,10 @@ use elector_protocol::holder::{
 use elector_protocol::registration::Registration;
 use elector_protocol::{LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering};
 
+use super::candidate_variation::CandidateVariation;
+use super::mutant::Mutant;
 use super::numbers::{FRESH, NOW, timestamp};
-use super::quirk::Quirk;
 use super::run::Run;
-use super::shortcut::Shortcut;
 use super::store::{Side, Store, names};
 use super::witness::Witnesses;
 
@@ -31,7 +31,7 @@ pub(super) struct Peer {
     pub(super) reading: bool,
     pub(super) work: Work,
     /// Kept for shortcuts alone.
-    pub(super) quirk: Quirk,
+    pub(super) variation: CandidateVariation,
 }
 
 /// A write and what became of it.
@@ -67,7 +67,7 @@ impl Peer {
             orphans: Vec::new(),
             reading: false,
             work: Work::Idle,
-            quirk: Quirk::default(),
+            variation: CandidateVariation::default(),
         }
     }
 
@@ -95,8 +95,8 @@ impl Peer {
 
     /// Whether this process believes that it leads.
     pub(super) fn believes(&self, run: &Run) -> bool {
-        (self.holder.believes(NOW) && self.quirk.allows(&self.holder, run))
-            || self.quirk.believes(run)
+        (self.holder.believes(NOW) && self.variation.allows(&self.holder, run))
+            || self.variation.believes(run)
     }
 
     /// Whether its newest news of the Lease is old.
@@ -107,23 +107,23 @@ impl Peer {
     /// Its watch delivers the Lease as it is now.
     pub(super) fn look(&mut self, store: &Store, run: &Run) -> Witnesses {
         let event = match &store.lease {
-            Some(lease) => LeaseEvent::Seen(self.quirk.misread(lease.clone(), run)),
+            Some(lease) => LeaseEvent::Seen(self.variation.alter_news(lease.clone(), run)),
             None => LeaseEvent::Deleted(store.revision),
         };
         self.holder.handle_event(NOW, event);
-        if run.shortcut == Some(Shortcut::LeadByRead) {
+        if run.mutant == Some(Mutant::LeadByRead) {
             self.reading = true;
         }
-        self.settle(run, Some(Shortcut::LeadByEvent))
+        self.settle(run, Some(Mutant::LeadByEvent))
     }
 
     /// The read under way is answered.
     pub(super) fn read(&mut self, store: &Store, run: &Run) -> Witnesses {
         self.reading = false;
         let found = store.lease.clone();
-        let found = found.map(|lease| self.quirk.misread(lease, run));
+        let found = found.map(|lease| self.variation.alter_news(lease, run));
         self.holder.handle_read(NOW, Ok(found));
-        self.settle(run, Some(Shortcut::LeadByRead))
+        self.settle(run, Some(Mutant::LeadByRead))
     }
 
     /// The reply to the write under way comes.
@@ -137,14 +137,16 @@ impl Peer {
             _ => (LeaseOutcome::Conflict, false),
         };
         self.holder.handle_outcome(NOW, outcome);
-        self.settle(run, begins.then_some(Shortcut::CountFromReply))
+        self.settle(run, begins.then_some(Mutant::CountFromReply))
     }
 
     /// The write under way is given up. It may land yet, if it has not.
     pub(super) fn give_up(&mut self, run: &Run) -> Witnesses {
         match self.message.take() {
             Some(Message::Sent(_, write)) => self.orphans.push(write),
-            Some(Message::Landed(WriteKind::Renew, landed)) => self.quirk.give_up(&landed.record),
+            Some(Message::Landed(WriteKind::Renew, landed)) => {
+                self.variation.give_up(&landed.record)
+            }
             _ => {}
         }
         self.holder.handle_outcome(NOW, LeaseOutcome::Unknown);
@@ -167,7 +169,7 @@ impl Peer {
         self.bury(store);
         self.registration.handle_event(self.seen(store));
         self.registration.answer(self.holder.can_accept());
-        if run.shortcut == Some(Shortcut::ReleaseByOldRecord) {
+        if run.mutant == Some(Mutant::ReleaseByOldRecord) {
             // It lives on old news.
             return;
         }
@@ -232,26 +234,26 @@ impl Peer {
 
     /// The work has ended.
     pub(super) fn end_work(&mut self, run: &Run) -> Witnesses {
-        self.quirk.clings =
-            run.shortcut == Some(Shortcut::ReleaseFirst) && self.work == Work::Running;
-        self.work = if self.quirk.clings {
+        self.variation.clings =
+            run.mutant == Some(Mutant::ReleaseFirst) && self.work == Work::Running;
+        self.work = if self.variation.clings {
             // In truth it goes on for a while.
             Work::Stopping
         } else {
             Work::Idle
         };
         // No reply counts for a holder that has stopped.
-        (self.quirk.counted_from, self.quirk.late_reply) = (None, None);
+        (self.variation.counted_from, self.variation.late_reply) = (None, None);
         self.holder.handle_work_stopped(NOW);
         self.settle(run, None)
     }
 
     /// Runs the step, carries out what it says, and returns the witnesses. `occasion` is the shortcut that would count
     /// belief from now.
-    pub(super) fn settle(&mut self, run: &Run, occasion: Option<Shortcut>) -> Witnesses {
+    pub(super) fn settle(&mut self, run: &Run, occasion: Option<Mutant>) -> Witnesses {
         let mut witnesses = Witnesses::NONE;
         let lame = run.lame.is_some_and(|index| self.index == index);
-        let clings = run.shortcut == Some(Shortcut::BelieveTilTold);
+        let clings = run.mutant == Some(Mutant::BelieveUntilEvent);
         let mut released_first = false;
         for effect in self.holder.step(NOW, timestamp(FRESH)).effects {
             match effect {
@@ -260,25 +262,25 @@ impl Peer {
                     self.holder.handle_outcome(NOW, LeaseOutcome::Refused)
                 }
                 Effect::Write { kind, mut write } => {
-                    self.quirk.send(&kind, &mut write, run);
+                    self.variation.send(&kind, &mut write, run);
                     if matches!(kind, WriteKind::Release | WriteKind::HandOff(_)) {
                         // Whoever gives the lease away while its work goes on leads until that stops (R12).
-                        self.quirk.clings = self.work != Work::Idle;
+                        self.variation.clings = self.work != Work::Idle;
                     }
                     self.message = Some(Message::Sent(kind, write));
                     witnesses |= Witnesses::TWO_MESSAGES.when(!self.orphans.is_empty());
                 }
                 Effect::Start { .. } => {
                     self.work = Work::Running;
-                    self.quirk.clings = clings;
+                    self.variation.clings = clings;
                     witnesses |= Witnesses::LEADS | Witnesses::THIRD.when(self.index == 2);
                 }
                 Effect::Stop(why) => {
                     let hands_over = matches!(why, StopReason::HandOver { .. });
-                    released_first = run.shortcut == Some(Shortcut::ReleaseFirst) && hands_over;
+                    released_first = run.mutant == Some(Mutant::ReleaseFirst) && hands_over;
                     if !released_first {
                         self.work = Work::Stopping;
-                        self.quirk.clings = false;
+                        self.variation.clings = false;
                     }
                     witnesses |= Witnesses::YIELDS.when(hands_over);
                 }
@@ -293,9 +295,9 @@ impl Peer {
             .known()
             .is_some_and(|known| names(&known.record, self.name));
         if !mine {
-            self.quirk.counted_from = None;
-        } else if occasion.is_some() && occasion == run.shortcut {
-            self.quirk.counted_from = Some(NOW);
+            self.variation.counted_from = None;
+        } else if occasion.is_some() && occasion == run.mutant {
+            self.variation.counted_from = Some(NOW);
         }
         witnesses
     }
@@ -313,7 +315,7 @@ impl Renumber for Peer {
         self.registration.renumber(by);
         self.message.renumber(by);
         self.orphans.renumber(by);
-        self.quirk.renumber(by);
+        self.variation.renumber(by);
     }
 }
 

@@ -9,8 +9,8 @@ mod strangers;
 mod sweep;
 
 use super::clocks::WORST;
+use super::mutant::Mutant;
 use super::run::{Expectation, Full, Run, Start, Timing};
-use super::shortcut::Shortcut;
 use super::store::{Fence, Lax, Property, Whims};
 use super::witness::Witnesses;
 
@@ -52,7 +52,7 @@ const BASE: Run = Run {
     announced: false,
     fence: Fence::Base,
     lax: Lax::Nothing,
-    shortcut: None,
+    mutant: None,
     reserve: None,
     best: false,
     full: Full::Same,
@@ -142,11 +142,11 @@ fn met(witnesses: Witnesses, run: Run) -> Run {
 }
 
 /// A world that a shortcut breaks: two believers, unless said otherwise.
-const fn broken(id: &'static str, about: &'static str, shortcut: Shortcut, base: Run) -> Run {
+const fn broken(id: &'static str, about: &'static str, mutant: Mutant, base: Run) -> Run {
     Run {
         id,
         about,
-        shortcut: Some(shortcut),
+        mutant: Some(mutant),
         expectation: Expectation::Unsafe(Property::OneBeliever),
         ..base
     }
@@ -325,24 +325,24 @@ mod tests {
 
     #[test]
     fn every_shortcut_is_caught_by_some_run() {
-        let caught = |shortcut| {
+        let caught = |mutant| {
             runs().iter().any(|run| {
                 let bad = matches!(
                     run.expectation,
                     Expectation::Unsafe(_) | Expectation::Trapped
                 );
-                bad && run.shortcut == Some(shortcut)
+                bad && run.mutant == Some(mutant)
             })
         };
         for run in runs() {
-            let Some(shortcut) = run.shortcut else {
+            let Some(mutant) = run.mutant else {
                 continue;
             };
             let harmless = matches!(
-                shortcut,
-                Shortcut::JudgeByRenewTime(0) | Shortcut::ShortenAndForget | Shortcut::RevokeGrants
+                mutant,
+                Mutant::ExpireByRenewTime(0) | Mutant::ShortenAndForget | Mutant::RevokeGrants
             );
-            assert!(harmless || caught(shortcut), "{shortcut:?}");
+            assert!(harmless || caught(mutant), "{mutant:?}");
         }
     }
 }

@@ -5,11 +5,11 @@ use elector_protocol::{
     CandidateRecord, LeaseSnapshot, LeaseWrite, Occupancy, Renumber, Renumbering, Uid,
 };
 
-use super::misled::{Judge, Notes};
+use super::elector_variation::{AlteredStep, ElectorVariation};
 use super::moves::ElectorMove;
+use super::mutant::Mutant;
 use super::numbers::{FRESH, NOW, timestamp};
 use super::run::Run;
-use super::shortcut::Shortcut;
 use super::store::Store;
 
 /// One elector.
@@ -23,7 +23,7 @@ pub(super) struct Watcher {
     /// A write that it has sent.
     pub(super) message: Option<LeaseWrite>,
     /// Kept for shortcuts alone.
-    pub(super) notes: Notes,
+    pub(super) variation: ElectorVariation,
 }
 
 /// What an elector can do next.
@@ -52,7 +52,7 @@ impl Watcher {
             whole: false,
             backlog: Vec::new(),
             message,
-            notes: Notes::default(),
+            variation: ElectorVariation::default(),
         }
     }
 
@@ -123,7 +123,7 @@ impl Watcher {
             return;
         }
         // Where nobody is asked, everybody counts as just created.
-        let known = !run.asks || run.shortcut == Some(Shortcut::NobodyAsked);
+        let known = !run.asks || run.mutant == Some(Mutant::NoPings);
         let news = if known {
             NewsSource::Watch
         } else {
@@ -147,10 +147,10 @@ impl Watcher {
                     .election
                     .candidates()
                     .find(|known| known.name == object.name);
-                if run.shortcut.is_some_and(Shortcut::is_unanimous)
+                if run.mutant.is_some_and(Mutant::is_unanimous)
                     && before.is_some_and(|before| before.renew != object.renew)
                 {
-                    self.notes.heard |= 1 << index;
+                    self.variation.heard |= 1 << index;
                 }
                 self.election
                     .handle_candidate(NOW, object.clone(), NewsSource::Watch);
@@ -172,13 +172,13 @@ impl Watcher {
     pub(super) fn acts(&self, store: &Store, settings: &Settings, run: &Run) -> Vec<Act> {
         let step = |election: &Election| election.step(NOW, timestamp(FRESH), settings).effects;
         let mut effects = step(&self.election);
-        if let Some(shortcut) = run.shortcut {
-            let judge = Judge {
+        if let Some(mutant) = run.mutant {
+            let altered = AlteredStep {
                 run,
                 store,
                 step: &step,
             };
-            shortcut.misdecide(&mut effects, self, &judge);
+            mutant.alter_decision(&mut effects, self, &altered);
         }
         let act = |effect| match effect {
             Effect::Write(write) => Some(Act::Write(write)),
@@ -204,7 +204,7 @@ impl Watcher {
     pub(super) fn has_answered(&self, candidate: &CandidateRecord, store: &Store) -> bool {
         store
             .index_of(&candidate.name)
-            .is_some_and(|index| self.notes.heard & (1 << index) != 0)
+            .is_some_and(|index| self.variation.heard & (1 << index) != 0)
     }
 
     /// Whether every candidate that exists, as far as it knows, did.
@@ -215,15 +215,15 @@ impl Watcher {
     }
 
     fn take(&mut self, change: Option<LeaseSnapshot>, store: &Store, news: NewsSource, run: &Run) {
-        self.notes.heard = 0;
+        self.variation.heard = 0;
         let Some(mut snapshot) = change else {
             // A list that lacks the Lease says nothing of when it went.
             let version = (news == NewsSource::Watch).then_some(store.revision);
             self.election.handle_lease_gone(NOW, version, news);
             return;
         };
-        let at = match run.shortcut {
-            Some(shortcut) => shortcut.misread(self, &mut snapshot, store, run),
+        let at = match run.mutant {
+            Some(mutant) => mutant.alter_news(self, &mut snapshot, store, run),
             None => NOW,
         };
         self.election.handle_lease(at, snapshot, news);
@@ -235,6 +235,6 @@ impl Renumber for Watcher {
         self.election.renumber(by);
         self.backlog.renumber(by);
         self.message.renumber(by);
-        self.notes.renumber(by);
+        self.variation.renumber(by);
     }
 }

@@ -8,11 +8,11 @@ use elector_protocol::{LeaseRecord, LeaseWrite};
 
 use super::candidate::{Message, Peer};
 use super::elector::Act;
-use super::misled::TICK_SECONDS;
+use super::elector_variation::TICK_SECONDS;
 use super::moves::{CandidateMove, ElectorMove, Move};
+use super::mutant::Mutant;
 use super::numbers::{FRESH, timestamp};
 use super::run::Run;
-use super::shortcut::Shortcut;
 use super::store::{Landed, Side, Store, names};
 use super::witness::Witnesses;
 use super::world::{State, World};
@@ -72,12 +72,12 @@ impl State {
             }
             CandidateMove::WorkStops | CandidateMove::WorkEnds => self.end_work(index, world),
             CandidateMove::Shorten => {
-                Rc::make_mut(&mut self.peers[index]).quirk.short = true;
+                Rc::make_mut(&mut self.peers[index]).variation.short = true;
                 Witnesses::NONE
             }
             CandidateMove::LateReply => {
-                let quirk = &mut Rc::make_mut(&mut self.peers[index]).quirk;
-                quirk.counted_from = quirk.late_reply.take();
+                let variation = &mut Rc::make_mut(&mut self.peers[index]).variation;
+                variation.counted_from = variation.late_reply.take();
                 Witnesses::NONE
             }
             CandidateMove::Answer => {
@@ -190,7 +190,7 @@ impl State {
     /// The work of a holder has ended, and the lease is to be given up if it is still its own.
     fn end_work(&mut self, index: usize, world: &World) -> Witnesses {
         let run = &world.run;
-        if run.shortcut == Some(Shortcut::ReleaseByOldRecord) {
+        if run.mutant == Some(Mutant::ReleaseByOldRecord) {
             let peer = Rc::make_mut(&mut self.peers[index]);
             let known = peer.holder.known().map(|known| &known.record);
             let name = peer.name;

@@ -12,27 +12,27 @@
 //! what they mean (`numbers`), so that the states that can be told apart are finitely many.
 //!
 //! A [`Run`] is one world with its expected verdict. Safe runs must also reach their witnesses; a run with a
-//! `Shortcut` must be caught, or the check has lost its teeth. Shortcuts live in this crate alone: they alter what a
+//! `Mutant` must be caught, or the check has lost its teeth. Mutants live in this crate alone: they alter what a
 //! step is told or what becomes of its effects, never the step.
 
 mod candidate;
+mod candidate_variation;
 mod catalogue;
 mod clocks;
 mod elector;
+mod elector_variation;
 mod happen;
 mod intern;
 #[cfg(test)]
 mod meaning;
-mod misled;
 mod moves;
+mod mutant;
 mod numbers;
-mod quirk;
 mod registrant;
 mod report;
 mod reserve;
 mod run;
 mod search;
-mod shortcut;
 mod store;
 mod witness;
 mod world;

@@ -5,9 +5,9 @@ use elector_protocol::LeaseWrite;
 use super::candidate::{Message, Work};
 use super::clocks::Time;
 use super::elector::{Act, Watcher};
+use super::mutant::Mutant;
 use super::run::Run;
 use super::search::Course;
-use super::shortcut::Shortcut;
 use super::store::Side;
 use super::world::{State, World};
 
@@ -136,7 +136,7 @@ impl Move {
 /// All that can happen in a state.
 pub(super) fn possible(world: &World, state: &State) -> Vec<Move> {
     let mut moves = vec![Move::Tick];
-    if world.run.shortcut == Some(Shortcut::ClockStops) {
+    if world.run.mutant == Some(Mutant::ClockStops) {
         moves.extend((0..state.peers.len()).map(Move::Sleep));
     }
     for index in 0..state.peers.len() {
@@ -186,12 +186,12 @@ fn of_peer(world: &World, state: &State, index: usize) -> Vec<CandidateMove> {
         Work::Stopping => moves.push(CandidateMove::WorkStops),
         Work::Idle | Work::Running => {}
     }
-    let quirk = &peer.quirk;
-    let shortens = run.shortcut.is_some_and(Shortcut::shortens);
-    if shortens && peer.work == Work::Running && !quirk.short {
+    let variation = &peer.variation;
+    let shortens = run.mutant.is_some_and(Mutant::shortens);
+    if shortens && peer.work == Work::Running && !variation.short {
         moves.push(CandidateMove::Shorten);
     }
-    if quirk.late_reply.is_some() {
+    if variation.late_reply.is_some() {
         moves.push(CandidateMove::LateReply);
     }
     // Whoever is lame answers at once, before anything else can happen.

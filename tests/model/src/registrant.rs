@@ -6,9 +6,9 @@ use elector_protocol::registration::{
 use elector_protocol::{CandidateRecord, ResourceVersion, Uid};
 
 use super::candidate::Peer;
+use super::mutant::Mutant;
 use super::numbers::{BUCKET, FRESH, NOW, timestamp};
 use super::run::Run;
-use super::shortcut::Shortcut;
 use super::store::{Landed, Store};
 
 // === impl Peer ===
@@ -24,7 +24,7 @@ impl Peer {
     pub(super) fn answer(&mut self, store: &mut Store, run: &Run) {
         let index = self.name;
         let may_lead = self.believes(run) || self.message.is_some() || self.reading;
-        if run.shortcut.is_some_and(Shortcut::is_unanimous) && may_lead {
+        if run.mutant.is_some_and(Mutant::is_unanimous) && may_lead {
             return;
         }
         self.registration.handle_event(self.seen(store));

@@ -4,10 +4,10 @@
 //! may stop sooner, when it reads another name, only leaves out some of what is searched here. The electors are the
 //! production ones, and so is all that happens to them.
 
-mod flaws;
 mod happen;
 mod holder;
 mod moves;
+mod mutants;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -140,7 +140,7 @@ impl World {
     fn acts(&self, index: usize, watcher: &Rc<Watcher>, store: &Store) -> Rc<Vec<Act>> {
         let acts = || Rc::new(watcher.acts(store, &self.settings[index], &self.run));
         // A shortcut may look at more than the elector's own memory.
-        if self.run.shortcut.is_some() {
+        if self.run.mutant.is_some() {
             return acts();
         }
         let mut known = self.acts.borrow_mut();

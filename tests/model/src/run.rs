@@ -5,8 +5,8 @@ use std::time::Duration;
 use elector_protocol::{CandidateTiming, ElectorTiming};
 
 use super::clocks::{ALL, Mix};
+use super::mutant::Mutant;
 use super::reserve::Reserve;
-use super::shortcut::Shortcut;
 use super::store::{Fence, Lax, Property, Whims};
 use super::witness::Witnesses;
 
@@ -58,7 +58,7 @@ pub struct Run {
     /// Which writes the server applies without their condition.
     pub(super) lax: Lax,
     /// The rule that is broken on purpose.
-    pub(super) shortcut: Option<Shortcut>,
+    pub(super) mutant: Option<Mutant>,
     /// Where holders are client-go's: which electors reserve, and how holders count (R3 d).
     pub(super) reserve: Option<Reserve>,
     /// Whether it is the best candidate that must be within reach as a leader, or any.
@@ -150,7 +150,7 @@ impl Run {
 
     /// Whether it is of the rules as they ship, of our candidates, and of a server that keeps R2.
     pub(super) fn is_as_shipped(&self) -> bool {
-        self.shortcut.is_none()
+        self.mutant.is_none()
             && self.reserve.is_none()
             && self.lax == Lax::Nothing
             && self.fence != Fence::Term
@@ -201,8 +201,7 @@ impl Run {
             Expectation::Trapped => false,
             Expectation::Safe(_) | Expectation::SafeAndLive(_) => {
                 // What is safe and not a move of ours is a shortcut that costs nothing but the rule of form.
-                property != Property::AllowedMove
-                    || self.shortcut.is_none_or(Shortcut::is_well_formed)
+                property != Property::AllowedMove || self.mutant.is_none_or(Mutant::is_well_formed)
             }
         }
     }
@@ -226,11 +225,11 @@ impl Run {
     pub(super) fn elector_timing(&self) -> ElectorTiming {
         let second = Duration::from_secs(1);
         let never = second * 3600;
-        let passed_over = match self.shortcut {
-            Some(Shortcut::NobodyPassedOver) => Duration::ZERO,
+        let passed_over = match self.mutant {
+            Some(Mutant::NoPassOver) => Duration::ZERO,
             _ => Duration::from_secs(self.timing.passed_over),
         };
-        let by_what_was_seen = self.announced || self.shortcut == Some(Shortcut::SeenIsLongest);
+        let by_what_was_seen = self.announced || self.mutant == Some(Mutant::SeenIsLongest);
         ElectorTiming {
             accept_window: self.accept_window(),
             accept_window_max: self.accept_window(),
@@ -242,7 +241,7 @@ impl Run {
             } else {
                 self.lease_duration()
             },
-            absent_lease_grace: (self.shortcut == Some(Shortcut::MissingIsFree))
+            absent_lease_grace: (self.mutant == Some(Mutant::MissingIsFree))
                 .then_some(Duration::ZERO),
             passed_over,
             passed_over_max: passed_over,

@@ -17,10 +17,10 @@ use super::clocks::Time;
 use super::elector::{Act, Watcher};
 use super::intern::{Interner, QuickMap, address};
 use super::moves::{Move, possible};
+use super::mutant::Mutant;
 use super::numbers::{Aging, Assign, BUCKET, NOW, Numbers, timestamp};
 use super::run::{Run, Start};
 use super::search::{Model, Successor};
-use super::shortcut::Shortcut;
 use super::store::{NAMES, Property, Store};
 
 /// The whole world at one moment. Every clock reads [`NOW`].
@@ -182,7 +182,7 @@ impl World {
     pub(super) fn acts(&self, watcher: &Rc<Watcher>, store: &Store) -> Rc<Vec<Act>> {
         let acts = || Rc::new(watcher.acts(store, &self.settings, &self.run));
         // A shortcut may look at more than the elector's own memory.
-        if self.run.shortcut.is_some() {
+        if self.run.mutant.is_some() {
             return acts();
         }
         let mut known = self.acts.borrow_mut();
@@ -333,7 +333,7 @@ impl Run {
             whims: self.whims,
             answered: if self.asks { 0 } else { u8::MAX },
             highest: self.fence.highest(),
-            written: matches!(self.shortcut, Some(Shortcut::JudgeByRenewTime(_))).then_some(NOW),
+            written: matches!(self.mutant, Some(Mutant::ExpireByRenewTime(_))).then_some(NOW),
             gone: None,
             lax: self.lax,
             watched: Property::ALL

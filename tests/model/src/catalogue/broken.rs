@@ -1,7 +1,7 @@
-//! Shortcuts that end in two believers, in a token that does not grow, or in an electee that nobody asked.
+//! Mutants that end in two believers, in a token that does not grow, or in an electee that nobody asked.
 
+use super::super::mutant::Mutant;
 use super::super::run::{Expectation, Run, Start};
-use super::super::shortcut::Shortcut;
 use super::super::store::{Fence, Lax, Property, Whims};
 use super::{ASKED, BASE, BLANKED, DELETED, RENEWS_AT_WILL, TIDY, WIPED, broken, safe};
 
@@ -16,25 +16,25 @@ fn belief() -> Vec<Run> {
         broken(
             "MC-M3",
             "belief counted from the reply",
-            Shortcut::CountFromReply,
+            Mutant::CountFromReply,
             BASE,
         ),
         broken(
             "MC-M4",
             "lead on an event of the watch",
-            Shortcut::LeadByEvent,
+            Mutant::LeadByEvent,
             BASE,
         ),
         broken(
             "MC-M4b",
             "lead after a fresh read",
-            Shortcut::LeadByRead,
+            Mutant::LeadByRead,
             BASE,
         ),
         broken(
             "MC-M5",
             "release first, stop after",
-            Shortcut::ReleaseFirst,
+            Mutant::ReleaseFirst,
             BASE,
         ),
         Run {
@@ -42,30 +42,30 @@ fn belief() -> Vec<Run> {
             ..broken(
                 "MC-M13",
                 "two processes of one name, which trust it",
-                Shortcut::TrustTheName,
+                Mutant::TrustTheName,
                 BASE,
             )
         },
-        broken("MC-M14", "a holder shortens W", Shortcut::Shorten, BASE),
+        broken("MC-M14", "a holder shortens W", Mutant::Shorten, BASE),
         Run {
             timing: RENEWS_AT_WILL,
             ..broken(
                 "MC-M14b",
                 "it shortens H too, but counts late replies",
-                Shortcut::ShortenAndClamp,
+                Mutant::ShortenAndClamp,
                 BASE,
             )
         },
         broken(
             "MC-M19",
             "belief ends when a timer runs",
-            Shortcut::BelieveTilTold,
+            Mutant::BelieveUntilEvent,
             BASE,
         ),
         broken(
             "MC-M20",
             "the holder's clock stops in suspend",
-            Shortcut::ClockStops,
+            Mutant::ClockStops,
             BASE,
         ),
     ]
@@ -80,7 +80,7 @@ fn writes() -> Vec<Run> {
     let old_record = |id, about| Run {
         lagging: 0,
         releases: true,
-        ..broken(id, about, Shortcut::ReleaseByOldRecord, BASE)
+        ..broken(id, about, Mutant::ReleaseByOldRecord, BASE)
     };
     let lax = |id, about, lax, run| Run {
         lax,
@@ -120,7 +120,7 @@ fn writes() -> Vec<Run> {
             ..broken(
                 "MC-RT1",
                 "grants by POST, which may land late",
-                Shortcut::GrantByPost,
+                Mutant::GrantByPost,
                 BASE,
             )
         },
@@ -130,7 +130,7 @@ fn writes() -> Vec<Run> {
             ..broken(
                 "MC-RT2",
                 "the same on unanimous answers",
-                Shortcut::PostOnUnanimity,
+                Mutant::PostOnUnanimity,
                 ASKED,
             )
         },
@@ -145,32 +145,32 @@ fn expiry() -> Vec<Run> {
             ..broken(
                 "MC-M1",
                 "renewTime judged by a clock that is a tick ahead",
-                Shortcut::JudgeByRenewTime(3),
+                Mutant::ExpireByRenewTime(3),
                 BASE,
             )
         },
         broken(
             "MC-M10",
             "a restarted elector expires the record",
-            Shortcut::RestartExpires,
+            Mutant::RestartExpires,
             BASE,
         ),
         broken(
             "MC-M11",
             "a preference rewrites the duration",
-            Shortcut::PreferringShortens,
+            Mutant::PreferringShortens,
             BASE,
         ),
         broken(
             "MC-M12",
             "taken a tick after the holder was told",
-            Shortcut::TakeFromTheTold,
+            Mutant::TakeFromNotified,
             BASE,
         ),
         broken(
             "MC-M16",
             "renewals look alike to the electors",
-            Shortcut::RepeatRenewTime,
+            Mutant::RepeatRenewTime,
             BASE,
         ),
     ]
@@ -188,7 +188,7 @@ fn terms() -> Vec<Run> {
         Run {
             fence: Fence::Term,
             expectation: Expectation::Unsafe(Property::TokenGrows),
-            ..broken("MC-M17", "a grant keeps the term", Shortcut::KeepTerm, BASE)
+            ..broken("MC-M17", "a grant keeps the term", Mutant::KeepTerm, BASE)
         },
         stale("MC-M17b", "the term as the token, a deletion", DELETED),
         stale("MC-M17c", "the term as the token, a lease blanked", BLANKED),
@@ -197,7 +197,7 @@ fn terms() -> Vec<Run> {
             ..broken(
                 "MC-M21",
                 "elected without having answered",
-                Shortcut::NobodyAsked,
+                Mutant::NoPings,
                 ASKED,
             )
         },
@@ -213,7 +213,7 @@ fn vacancies() -> Vec<Run> {
             broken(
                 "MC-M9",
                 "missing lease granted at once",
-                Shortcut::MissingIsFree,
+                Mutant::MissingIsFree,
                 BASE,
             ),
         ),
@@ -222,7 +222,7 @@ fn vacancies() -> Vec<Run> {
             broken(
                 "MC-M9b",
                 "the same, if never seen",
-                Shortcut::NeverSeenIsFree,
+                Mutant::NeverSeenIsFree,
                 BASE,
             ),
         ),
@@ -231,7 +231,7 @@ fn vacancies() -> Vec<Run> {
             broken(
                 "MC-F3",
                 "born record granted at once",
-                Shortcut::BornIsFree,
+                Mutant::BornIsFree,
                 BASE,
             ),
         ),
@@ -240,7 +240,7 @@ fn vacancies() -> Vec<Run> {
             broken(
                 "MC-X1",
                 "unproven record counted from its uid",
-                Shortcut::CountFromUid,
+                Mutant::CountFromUid,
                 BASE,
             ),
         ),
@@ -249,7 +249,7 @@ fn vacancies() -> Vec<Run> {
             broken(
                 "MC-X2",
                 "release judged without the token",
-                Shortcut::TrustAnyRelease,
+                Mutant::TrustAnyRelease,
                 BASE,
             ),
         ),
@@ -261,7 +261,7 @@ fn vacancies() -> Vec<Run> {
             broken(
                 "MC-X3",
                 "unanimous answers, an object deleted",
-                Shortcut::GrantOnUnanimity,
+                Mutant::GrantOnUnanimity,
                 ASKED,
             ),
         ),
@@ -273,7 +273,7 @@ fn vacancies() -> Vec<Run> {
             broken(
                 "MC-X4",
                 "an unheld record expires by its duration",
-                Shortcut::UnheldExpires,
+                Mutant::UnheldExpires,
                 TIDY,
             ),
         ),
@@ -282,7 +282,7 @@ fn vacancies() -> Vec<Run> {
             broken(
                 "MC-X6",
                 "W known by what was seen alone",
-                Shortcut::SeenIsLongest,
+                Mutant::SeenIsLongest,
                 BASE,
             ),
         ),

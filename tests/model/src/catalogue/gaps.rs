@@ -3,8 +3,8 @@
 //! These worlds have what no other has: the same unheld record twice. It takes a start without a Lease, so that a born
 //! record is seen before the first term, or a stranger that empties the Lease twice.
 
+use super::super::mutant::Mutant;
 use super::super::run::{Full, Run, Start};
-use super::super::shortcut::Shortcut;
 use super::super::store::Whims;
 use super::super::witness::Witnesses;
 use super::{BASE, BLANKED, BLANKED_TWICE, DELETED, LED, TIDY, WIPED, broken, met, safe};
@@ -23,7 +23,7 @@ pub(super) fn runs() -> Vec<Run> {
             ..broken(
                 "MC-Q1",
                 "an unproven record's stop-watch spans a gap",
-                Shortcut::SpanTheGap,
+                Mutant::SpanTheGap,
                 born(TIDY),
             )
         },

@@ -1,8 +1,8 @@
 //! From every state a leader, or the best one, is within reach without a fault; and where it is not.
 
 use super::super::clocks::WORST;
+use super::super::mutant::Mutant;
 use super::super::run::{Expectation, Full, Run};
-use super::super::shortcut::Shortcut;
 use super::super::store::Whims;
 use super::super::witness::Witnesses;
 use super::{ASKED, BASE, DELETED, HANDED_OVER, LED, TIDY, safe};
@@ -64,12 +64,12 @@ fn live() -> Vec<Run> {
     ]
 }
 
-/// Shortcuts that end where nobody can lead any more.
+/// Mutants that end where nobody can lead any more.
 fn trapped() -> Vec<Run> {
-    let trapped = |id, about, shortcut, run| Run {
+    let trapped = |id, about, mutant, run| Run {
         id,
         about,
-        shortcut: Some(shortcut),
+        mutant: Some(mutant),
         expectation: Expectation::Trapped,
         ..run
     };
@@ -77,7 +77,7 @@ fn trapped() -> Vec<Run> {
         trapped(
             "MC-L5",
             "a lone holder that expired is not granted again",
-            Shortcut::NeverTheSame,
+            Mutant::NeverRegrant,
             Run {
                 candidates: 1,
                 ..TIDY
@@ -86,13 +86,13 @@ fn trapped() -> Vec<Run> {
         trapped(
             "MC-L6",
             "an expired holder is not granted again",
-            Shortcut::NeverTheSame,
+            Mutant::NeverRegrant,
             TIDY,
         ),
         trapped(
             "MC-X7",
             "the best never accepts, and is not passed over",
-            Shortcut::NobodyPassedOver,
+            Mutant::NoPassOver,
             Run {
                 lame: Some(0),
                 ..ASKED

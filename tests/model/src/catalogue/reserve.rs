@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::super::clocks::{ALL, SOME};
+use super::super::mutant::Mutant;
 use super::super::reserve::{Counts, Reserve};
 use super::super::run::{Expectation, Run};
-use super::super::shortcut::Shortcut;
 use super::super::store::{Property, Whims};
 use super::super::witness::Witnesses;
 use super::{ASKED, BASE, NO_WHIMS};
@@ -110,10 +110,10 @@ fn safe() -> Vec<Run> {
 }
 
 fn broken() -> Vec<Run> {
-    let broken = |id, about, shortcut| Run {
+    let broken = |id, about, mutant| Run {
         id,
         about,
-        shortcut: Some(shortcut),
+        mutant: Some(mutant),
         expectation: Expectation::Unsafe(Property::OneBeliever),
         ..RESERVING
     };
@@ -121,19 +121,19 @@ fn broken() -> Vec<Run> {
         broken(
             "MC-R-brief",
             "placeholder below the holder's duration",
-            Shortcut::ReserveBriefly,
+            Mutant::ReserveBriefly,
         ),
         broken(
             "MC-R-once",
             "granted at once in the holder's place",
-            Shortcut::GrantInstead,
+            Mutant::GrantInstead,
         ),
         Run {
             electors: 2,
             ..broken(
                 "MC-R-clock",
                 "placeholder judged by its renewTime",
-                Shortcut::ReservedByRenewTime,
+                Mutant::ReservedByRenewTime,
             )
         },
         Run {
@@ -143,7 +143,7 @@ fn broken() -> Vec<Run> {
             ..broken(
                 "MC-R-cas",
                 "reserved without a base version",
-                Shortcut::ReserveWithoutBase,
+                Mutant::ReserveWithoutBase,
             )
         },
         Run {
@@ -154,7 +154,7 @@ fn broken() -> Vec<Run> {
             ..broken(
                 "MC-R-token",
                 "placeholder without a token, released by client-go",
-                Shortcut::ReserveWithoutToken,
+                Mutant::ReserveWithoutToken,
             )
         },
         Run {

@@ -2,8 +2,8 @@
 //! right.
 
 use super::super::clocks::SOME;
+use super::super::mutant::Mutant;
 use super::super::run::{Expectation, Full, Run, Start};
-use super::super::shortcut::Shortcut;
 use super::super::store::Whims;
 use super::super::witness::Witnesses;
 use super::{
@@ -63,20 +63,20 @@ fn done_right() -> Vec<Run> {
 }
 
 fn harmless() -> Vec<Run> {
-    let with = |shortcut, run| Run {
-        shortcut: Some(shortcut),
+    let with = |mutant, run| Run {
+        mutant: Some(mutant),
         ..run
     };
     vec![
         with(
-            Shortcut::JudgeByRenewTime(0),
+            Mutant::ExpireByRenewTime(0),
             Run {
                 lagging: 0,
                 ..safe("MC-M1-off", "renewTime judged by clocks that agree", BASE)
             },
         ),
         with(
-            Shortcut::ShortenAndForget,
+            Mutant::ShortenAndForget,
             Run {
                 timing: RENEWS_AT_WILL,
                 ..safe(
@@ -87,7 +87,7 @@ fn harmless() -> Vec<Run> {
             },
         ),
         with(
-            Shortcut::RevokeGrants,
+            Mutant::RevokeGrants,
             safe("MC-S11", "an elector revokes its grants at once", BASE),
         ),
     ]
@@ -95,14 +95,14 @@ fn harmless() -> Vec<Run> {
 
 /// Grants on unanimous answers are safe as long as no object is deleted (and so are no rule of ours).
 fn unanimous() -> Vec<Run> {
-    let unanimous = |shortcut, run| Run {
-        shortcut: Some(shortcut),
+    let unanimous = |mutant, run| Run {
+        mutant: Some(mutant),
         ..run
     };
     let returns = LED.and(Witnesses::RETURNS);
     vec![
         unanimous(
-            Shortcut::PostOnUnanimity,
+            Mutant::PostOnUnanimity,
             met(
                 returns,
                 Run {
@@ -118,7 +118,7 @@ fn unanimous() -> Vec<Run> {
             ),
         ),
         unanimous(
-            Shortcut::PostOnUnanimity,
+            Mutant::PostOnUnanimity,
             met(
                 returns,
                 Run {
@@ -132,7 +132,7 @@ fn unanimous() -> Vec<Run> {
             ),
         ),
         unanimous(
-            Shortcut::GrantOnUnanimity,
+            Mutant::GrantOnUnanimity,
             met(
                 returns,
                 Run {
@@ -144,7 +144,7 @@ fn unanimous() -> Vec<Run> {
             ),
         ),
         unanimous(
-            Shortcut::GrantOnUnanimity,
+            Mutant::GrantOnUnanimity,
             met(
                 HANDED_OVER,
                 Run {

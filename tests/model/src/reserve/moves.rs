@@ -3,8 +3,8 @@
 use elector_protocol::{CandidateRecord, LeaseWrite};
 
 use super::super::moves::{ElectorMove, of_watcher};
+use super::super::mutant::Mutant;
 use super::super::search::Course;
-use super::super::shortcut::Shortcut;
 use super::super::store::Side;
 use super::holder::PlainMessage;
 use super::{State, World};
@@ -153,7 +153,7 @@ impl World {
     /// Whether an elector's write would be applied: on the very revision that was judged (R2), unless that is the rule
     /// which is broken.
     pub(super) fn lands(&self, write: &LeaseWrite, store: &super::super::store::Store) -> bool {
-        let careless = self.run.shortcut == Some(Shortcut::ReserveWithoutBase)
+        let careless = self.run.mutant == Some(Mutant::ReserveWithoutBase)
             && write.record.reserved_from().is_some();
         store.accepts(write, Side::Elector) || (careless && store.lease.is_some())
     }

@@ -6,14 +6,14 @@ use elector_protocol::elector::{Effect, Election, NewsSource};
 use elector_protocol::{Instant, LeaseRecord, LeaseSnapshot, Occupancy, Uid};
 
 use super::elector::Watcher;
+use super::mutant::Mutant;
 use super::numbers::{FRESH, NOW, timestamp};
 use super::run::Run;
-use super::shortcut::Shortcut;
 use super::store::Store;
 
 /// What an elector keeps in mind for the sake of a shortcut.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Notes {
+pub(super) struct ElectorVariation {
     /// When it first saw the Lease's uid.
     first_sight: Option<(Uid, Instant)>,
     /// The unproven record that it saw last, and since when.
@@ -27,7 +27,7 @@ pub(super) struct Notes {
 }
 
 /// Asks the production step what it would do if things were otherwise.
-pub(super) struct Judge<'a> {
+pub(super) struct AlteredStep<'a> {
     pub(super) run: &'a Run,
     pub(super) store: &'a Store,
     pub(super) step: &'a dyn Fn(&Election) -> Vec<Effect>,
@@ -40,11 +40,11 @@ pub(super) const TICK: Duration = Duration::from_secs(3);
 /// The same on the wire.
 pub(super) const TICK_SECONDS: i32 = 3;
 
-// === impl Shortcut ===
+// === impl Mutant ===
 
-impl Shortcut {
+impl Mutant {
     /// What an elector makes of a revision: when it says it saw it, and what it says it saw.
-    pub(super) fn misread(
+    pub(super) fn alter_news(
         self,
         watcher: &mut Watcher,
         snapshot: &mut LeaseSnapshot,
@@ -54,7 +54,7 @@ impl Shortcut {
         let record = &mut snapshot.record;
         let unheld = record.holder.is_none();
         match self {
-            Self::JudgeByRenewTime(ahead) => {
+            Self::ExpireByRenewTime(ahead) => {
                 let written = store.written.unwrap_or(NOW);
                 return before(written, Duration::from_secs(ahead));
             }
@@ -73,51 +73,56 @@ impl Shortcut {
             Self::RevokeGrants if record.is_unaccepted_grant() => {
                 (record.holder, record.duration_seconds) = (None, Some(1));
             }
-            Self::NeverSeenIsFree => watcher.notes.saw = true,
-            Self::TakeFromTheTold => {
+            Self::NeverSeenIsFree => watcher.variation.saw = true,
+            Self::TakeFromNotified => {
                 let told = record.holder.is_some() && record.preferred_holder.is_some();
-                watcher.notes.noted = watcher.notes.noted.or(Some(NOW)).filter(|_| told);
+                watcher.variation.noted = watcher.variation.noted.or(Some(NOW)).filter(|_| told);
             }
-            Self::NobodyPassedOver => {
+            Self::NoPassOver => {
                 // Were it seen for what it is, its electee would be set aside. It is seen as free, and the grants that
                 // this would bring before its time are held back.
-                watcher.notes.noted = record.is_unaccepted_grant().then_some(NOW);
-                if watcher.notes.noted.is_some() {
+                watcher.variation.noted = record.is_unaccepted_grant().then_some(NOW);
+                if watcher.variation.noted.is_some() {
                     (record.holder, record.duration_seconds) = (None, Some(1));
                 }
             }
             Self::CountFromUid => {
-                let since = watcher.notes.first_sight(&snapshot.uid);
+                let since = watcher.variation.first_sight(&snapshot.uid);
                 if snapshot.record.occupancy() == Occupancy::Unproven {
                     return since;
                 }
             }
-            Self::SpanTheGap => return watcher.notes.unproven_since(snapshot),
+            Self::SpanTheGap => return watcher.variation.unproven_since(snapshot),
             _ => {}
         }
         NOW
     }
 
     /// What an elector makes of its decision.
-    pub(super) fn misdecide(self, effects: &mut Vec<Effect>, watcher: &Watcher, judge: &Judge<'_>) {
+    pub(super) fn alter_decision(
+        self,
+        effects: &mut Vec<Effect>,
+        watcher: &Watcher,
+        altered: &AlteredStep<'_>,
+    ) {
         let election = &watcher.election;
         if self.is_unanimous() {
-            ask_everybody(effects, watcher, judge.store);
+            ask_everybody(effects, watcher, altered.store);
         }
         match self {
             Self::MissingIsFree | Self::GrantByPost => {
-                judge.name_the_holder(effects, election, LeaseRecord::clone);
+                altered.name_the_holder(effects, election, LeaseRecord::clone);
                 if self == Self::GrantByPost {
                     // While absence is not proven, nothing is sent by this route.
                     effects.retain(|effect| !is_born(effect));
                 }
             }
-            Self::NeverSeenIsFree if !watcher.notes.saw => {
-                judge.name_the_holder(effects, election, free);
+            Self::NeverSeenIsFree if !watcher.variation.saw => {
+                altered.name_the_holder(effects, election, free);
             }
             Self::PostOnUnanimity => {
-                if watcher.all_answered(judge.store) {
-                    judge.name_the_holder(effects, election, free);
+                if watcher.all_answered(altered.store) {
+                    altered.name_the_holder(effects, election, free);
                 }
                 effects.retain(|effect| !is_born(effect));
             }
@@ -132,13 +137,13 @@ impl Shortcut {
                     }
                 }
             }
-            Self::TakeFromTheTold => {
+            Self::TakeFromNotified => {
                 let told = |noted: Instant| NOW >= noted.after(TICK);
-                if watcher.notes.noted.is_some_and(told)
+                if watcher.variation.noted.is_some_and(told)
                     && let Some(lease) = election.lease()
                     && let Some(preferred) = lease.record.preferred_holder.clone()
                 {
-                    let window = judge.run.accept_window();
+                    let window = altered.run.accept_window();
                     let granted = lease.record.granted(preferred, window, timestamp(FRESH));
                     effects.push(Effect::Write(lease.replace(granted)));
                 }
@@ -151,12 +156,12 @@ impl Shortcut {
                     }
                 }
             }
-            Self::NobodyPassedOver => {
-                let early = |granted: Instant| NOW < granted.after(judge.run.accept_window());
-                let hold_back = watcher.notes.noted.is_some_and(early);
+            Self::NoPassOver => {
+                let early = |granted: Instant| NOW < granted.after(altered.run.accept_window());
+                let hold_back = watcher.variation.noted.is_some_and(early);
                 effects.retain(|effect| !hold_back || !matches!(effect, Effect::Write(_)));
             }
-            Self::NeverTheSame => {
+            Self::NeverRegrant => {
                 let holder = holder_of(election);
                 effects.retain(|effect| {
                     !matches!(effect, Effect::Write(write)
@@ -168,21 +173,21 @@ impl Shortcut {
             Self::GrantOnUnanimity => {
                 if let Some(lease) = election.lease()
                     && lease.record.occupancy() == Occupancy::Unproven
-                    && watcher.all_answered(judge.store)
+                    && watcher.all_answered(altered.store)
                     && let Some(granted) =
-                        judge.if_free(election, Some(lease.clone()), &free(&lease.record))
+                        altered.if_free(election, Some(lease.clone()), &free(&lease.record))
                 {
                     effects.push(Effect::Write(lease.replace(granted)));
                 }
             }
-            _ => self.misreserve(effects, watcher, judge),
+            _ => self.alter_reservation(effects, watcher, altered),
         }
     }
 }
 
-// === impl Notes ===
+// === impl ElectorVariation ===
 
-impl Notes {
+impl ElectorVariation {
     /// When this uid was first seen.
     fn first_sight(&mut self, uid: &Uid) -> Instant {
         match &self.first_sight {
@@ -214,7 +219,7 @@ impl Notes {
     }
 }
 
-impl elector_protocol::Renumber for Notes {
+impl elector_protocol::Renumber for ElectorVariation {
     fn renumber(&mut self, by: &mut dyn elector_protocol::Renumbering) {
         if let Some((_, since)) = &mut self.first_sight {
             by.instant(since);
@@ -227,9 +232,9 @@ impl elector_protocol::Renumber for Notes {
     }
 }
 
-// === impl Judge ===
+// === impl AlteredStep ===
 
-impl Judge<'_> {
+impl AlteredStep<'_> {
     /// Lets every POST name the holder that would be granted the lease, had the Lease just come to be what `pretended`
     /// makes of the record; as it was where nobody would be.
     fn name_the_holder(

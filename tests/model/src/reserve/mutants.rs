@@ -4,15 +4,20 @@ use elector_protocol::LeaseSnapshot;
 use elector_protocol::elector::Effect;
 
 use super::super::elector::Watcher;
-use super::super::misled::Judge;
+use super::super::elector_variation::AlteredStep;
+use super::super::mutant::Mutant;
 use super::super::numbers::{FRESH, timestamp};
-use super::super::shortcut::Shortcut;
 
-// === impl Shortcut ===
+// === impl Mutant ===
 
-impl Shortcut {
+impl Mutant {
     /// What an elector makes of its decision to reserve.
-    pub(crate) fn misreserve(self, effects: &mut [Effect], watcher: &Watcher, judge: &Judge<'_>) {
+    pub(crate) fn alter_reservation(
+        self,
+        effects: &mut [Effect],
+        watcher: &Watcher,
+        altered: &AlteredStep<'_>,
+    ) {
         let reservation = effects.iter_mut().find_map(|effect| match effect {
             Effect::Write(write) if write.record.reserved_from().is_some() => Some(write),
             _ => None,
@@ -23,7 +28,7 @@ impl Shortcut {
         match self {
             Self::ReserveBriefly => {
                 write.record.duration_seconds =
-                    i32::try_from(judge.run.accept_window().as_secs()).ok();
+                    i32::try_from(altered.run.accept_window().as_secs()).ok();
             }
             Self::ReserveWithoutToken => {
                 (write.record.token, write.record.token_term) = (None, None);
@@ -31,7 +36,7 @@ impl Shortcut {
             Self::GrantInstead => {
                 let free = lease.record.released(timestamp(FRESH));
                 let known = LeaseSnapshot::clone(lease);
-                if let Some(granted) = judge.if_free(&watcher.election, Some(known), &free) {
+                if let Some(granted) = altered.if_free(&watcher.election, Some(known), &free) {
                     write.record = granted;
                 }
             }

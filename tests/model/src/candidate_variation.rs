@@ -5,14 +5,14 @@ use std::time::Duration;
 use elector_protocol::holder::{Holder, WriteKind};
 use elector_protocol::{Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering};
 
-use super::misled::TICK_SECONDS;
+use super::elector_variation::TICK_SECONDS;
+use super::mutant::Mutant;
 use super::numbers::NOW;
 use super::run::Run;
-use super::shortcut::Shortcut;
 
 /// What a candidate keeps in mind for the sake of a shortcut.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Quirk {
+pub(super) struct CandidateVariation {
     /// It believes for H from here, whatever else it knows.
     pub(super) counted_from: Option<Instant>,
     /// It leads until it is told otherwise.
@@ -30,9 +30,9 @@ pub(super) struct Quirk {
 /// H of a holder that writes the short duration: one tick of a slow clock, as that is one of a fast one.
 const SHORT_BELIEF: Duration = Duration::from_secs(2);
 
-// === impl Quirk ===
+// === impl CandidateVariation ===
 
-impl Quirk {
+impl CandidateVariation {
     /// Whether a belief is there in spite of the holder.
     pub(super) fn believes(&self, run: &Run) -> bool {
         let lasts = |from: Instant| NOW < from.after(run.renew_deadline());
@@ -56,12 +56,12 @@ impl Quirk {
         if *kind != WriteKind::Renew {
             return;
         }
-        if run.shortcut == Some(Shortcut::ShortenAndClamp) && !self.short {
+        if run.mutant == Some(Mutant::ShortenAndClamp) && !self.short {
             self.sent = Some(NOW);
         }
         if self.short {
             write.record.duration_seconds = Some(TICK_SECONDS);
-            if run.shortcut != Some(Shortcut::Shorten) {
+            if run.mutant != Some(Mutant::Shorten) {
                 self.shortened = self.shortened.or(Some(NOW));
             }
         }
@@ -75,15 +75,15 @@ impl Quirk {
     }
 
     /// What is made of a revision before it is taken in.
-    pub(super) fn misread(&self, mut seen: LeaseSnapshot, run: &Run) -> LeaseSnapshot {
-        if run.shortcut == Some(Shortcut::TrustTheName) {
+    pub(super) fn alter_news(&self, mut seen: LeaseSnapshot, run: &Run) -> LeaseSnapshot {
+        if run.mutant == Some(Mutant::TrustTheName) {
             (seen.record.token, seen.record.token_term) = (None, None);
         }
         seen
     }
 }
 
-impl Renumber for Quirk {
+impl Renumber for CandidateVariation {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         self.counted_from.renumber(by);
         self.shortened.renumber(by);

@@ -1,13 +1,13 @@
 //! Rules broken on purpose: each must be caught, or the check proves nothing.
 //!
 //! A shortcut alters what a step is told or what becomes of its effects, never the step. What it does to an elector is
-//! in `misled`, what it does to a candidate in `quirk`.
+//! in `elector_variation`, what it does to a candidate in `variation`.
 
 /// A plausible way to save a wait, a write or a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shortcut {
+pub(super) enum Mutant {
     /// Expiry is judged by renewTime and the elector's own wall clock, which is so many seconds ahead.
-    JudgeByRenewTime(u64),
+    ExpireByRenewTime(u64),
     /// Belief is counted from the reply to a write, not from its sending.
     CountFromReply,
     /// An event of the watch that names the reader is enough to lead.
@@ -27,7 +27,7 @@ pub(super) enum Shortcut {
     /// A preference also rewrites the duration of the live record.
     PreferringShortens,
     /// The preferred candidate is granted the lease a tick after the holder was told.
-    TakeFromTheTold,
+    TakeFromNotified,
     /// Every record that bears one's name is taken for a grant, whatever token it has.
     TrustTheName,
     /// A holder writes a shorter duration from some moment on, and believes for H as before.
@@ -41,7 +41,7 @@ pub(super) enum Shortcut {
     /// A grant leaves the term as it was.
     KeepTerm,
     /// Belief ends when a timer or an event gets its turn, not when the clock says so.
-    BelieveTilTold,
+    BelieveUntilEvent,
     /// A holder's clock may stand still for a tick.
     ClockStops,
     /// A born record is granted at once.
@@ -66,11 +66,11 @@ pub(super) enum Shortcut {
     /// A grant that has not been accepted yet is given to the best again at once.
     RevokeGrants,
     /// The holder of an expired record is not granted the lease again.
-    NeverTheSame,
+    NeverRegrant,
     /// An electee that does not accept is not passed over.
-    NobodyPassedOver,
+    NoPassOver,
     /// Every candidate counts as having answered when it is first seen.
-    NobodyAsked,
+    NoPings,
     /// A placeholder lasts for less than the term that it replaces.
     ReserveBriefly,
     /// A grant takes the place of a holder that cannot be asked, and not a placeholder.
@@ -83,9 +83,9 @@ pub(super) enum Shortcut {
     ReserveWithoutToken,
 }
 
-// === impl Shortcut ===
+// === impl Mutant ===
 
-impl Shortcut {
+impl Mutant {
     /// Whether every write is still one of the moves that the rules allow.
     pub(super) fn is_well_formed(self) -> bool {
         self != Self::ShortenAndForget
