@@ -1,4 +1,4 @@
-//! A candidate of the world: the production holder and registration, its letters and its work.
+//! A candidate of the world: the production holder and registration, its messages and its work.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) struct Peer {
     /// Whether a read is under way.
     pub(super) reading: bool,
     pub(super) work: Work,
-    /// Kept for shortcuts alone.
+    /// Kept for mutants alone.
     pub(super) variation: CandidateVariation,
 }
 
@@ -248,7 +248,7 @@ impl Peer {
         self.settle(run, None)
     }
 
-    /// Runs the step, carries out what it says, and returns the witnesses. `occasion` is the shortcut that would count
+    /// Runs the step, carries out what it says, and returns the witnesses. `occasion` is the mutant that would count
     /// belief from now.
     pub(super) fn settle(&mut self, run: &Run, occasion: Option<Mutant>) -> Witnesses {
         let mut witnesses = Witnesses::NONE;

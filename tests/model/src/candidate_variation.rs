@@ -1,4 +1,4 @@
-//! What a shortcut does to a candidate: it is told something else than there is, or believes by rules of its own.
+//! What a mutant does to a candidate: it is told something else than there is, or believes by rules of its own.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::mutant::Mutant;
 use super::numbers::NOW;
 use super::run::Run;
 
-/// What a candidate keeps in mind for the sake of a shortcut.
+/// What a candidate keeps in mind for the sake of a mutant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct CandidateVariation {
     /// It believes for H from here, whatever else it knows.

@@ -1,4 +1,4 @@
-//! All runs: those that must be safe, and one for each shortcut.
+//! All runs: those that must be safe, and one for each mutant.
 
 mod broken;
 mod gaps;
@@ -59,7 +59,7 @@ const BASE: Run = Run {
     expectation: Expectation::Safe(Witnesses::NONE),
 };
 
-/// The same with letters that are less unruly, which makes room for other things.
+/// The same with messages that are less unruly, which makes room for other things.
 const TIDY: Run = Run {
     orphans: 0,
     lost_replies: false,
@@ -141,7 +141,7 @@ fn met(witnesses: Witnesses, run: Run) -> Run {
     }
 }
 
-/// A world that a shortcut breaks: two believers, unless said otherwise.
+/// A world that a mutant breaks: two believers, unless said otherwise.
 const fn broken(id: &'static str, about: &'static str, mutant: Mutant, base: Run) -> Run {
     Run {
         id,
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shortcut_is_caught_by_some_run() {
+    fn every_mutant_is_caught_by_some_run() {
         let caught = |mutant| {
             runs().iter().any(|run| {
                 let bad = matches!(

@@ -22,7 +22,7 @@ pub(super) struct Watcher {
     pub(super) backlog: Vec<Option<LeaseSnapshot>>,
     /// A write that it has sent.
     pub(super) message: Option<LeaseWrite>,
-    /// Kept for shortcuts alone.
+    /// Kept for mutants alone.
     pub(super) variation: ElectorVariation,
 }
 

@@ -1,4 +1,4 @@
-//! What a shortcut does to an elector: it misreads what it sees, or carries out something else than was decided.
+//! What a mutant does to an elector: it misreads what it sees, or carries out something else than was decided.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::numbers::{FRESH, NOW, timestamp};
 use super::run::Run;
 use super::store::Store;
 
-/// What an elector keeps in mind for the sake of a shortcut.
+/// What an elector keeps in mind for the sake of a mutant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct ElectorVariation {
     /// When it first saw the Lease's uid.

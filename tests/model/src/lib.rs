@@ -3,10 +3,10 @@
 //! ```text
 //!   World ── candidates: Holder, Registration             ─┐                         ┌─ at most one believer
 //!         ── electors:   elector::Election                ─┼─> Search: every state ──┼─ tokens, moves, answers
-//!         ── one Lease, its candidates' objects, letters  ─┘                         └─ a leader within reach
+//!         ── one Lease, its candidates' objects, messages  ─┘                         └─ a leader within reach
 //! ```
 //!
-//! Writes are letters: they land at any later time or never, and their replies come late or not at all. Every process
+//! Writes are messages: they land at any later time or never, and their replies come late or not at all. Every process
 //! sees the Lease as late as it likes, crashes when it likes, and reads a clock of its own that is up to half again as
 //! fast as the others. There is no bound on time or on depth: after each move the numbers in a state are replaced by
 //! what they mean (`numbers`), so that the states that can be told apart are finitely many.

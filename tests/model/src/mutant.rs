@@ -1,6 +1,6 @@
 //! Rules broken on purpose: each must be caught, or the check proves nothing.
 //!
-//! A shortcut alters what a step is told or what becomes of its effects, never the step. What it does to an elector is
+//! A mutant alters what a step is told or what becomes of its effects, never the step. What it does to an elector is
 //! in `elector_variation`, what it does to a candidate in `variation`.
 
 /// A plausible way to save a wait, a write or a check.

@@ -139,7 +139,7 @@ impl World {
     /// What an elector would do, by its step.
     fn acts(&self, index: usize, watcher: &Rc<Watcher>, store: &Store) -> Rc<Vec<Act>> {
         let acts = || Rc::new(watcher.acts(store, &self.settings[index], &self.run));
-        // A shortcut may look at more than the elector's own memory.
+        // A mutant may look at more than the elector's own memory.
         if self.run.mutant.is_some() {
             return acts();
         }

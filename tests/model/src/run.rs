@@ -193,14 +193,14 @@ impl Run {
         }
     }
 
-    /// Whether a property is looked at. A run with a shortcut looks at what it must break alone: most shortcuts break
+    /// Whether a property is looked at. A run with a mutant looks at what it must break alone: most mutants break
     /// a rule of form on their way, and to find that would prove less.
     pub(super) fn checks(&self, property: Property) -> bool {
         match self.expectation {
             Expectation::Unsafe(expected) => property == expected,
             Expectation::Trapped => false,
             Expectation::Safe(_) | Expectation::SafeAndLive(_) => {
-                // What is safe and not a move of ours is a shortcut that costs nothing but the rule of form.
+                // What is safe and not a move of ours is a mutant that costs nothing but the rule of form.
                 property != Property::AllowedMove || self.mutant.is_none_or(Mutant::is_well_formed)
             }
         }

@@ -41,7 +41,7 @@ pub(super) struct Store {
     pub(super) broken: Option<Property>,
 }
 
-/// How often a stranger may interfere. This, and letters per process, is all that is bounded.
+/// How often a stranger may interfere. This, and messages per process, is all that is bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Whims {
     /// Deletions of the Lease.

@@ -13,7 +13,7 @@ use super::{ASKED, BASE, NO_WHIMS};
 /// What a holder does not hear of within this, it has given up.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// One elector that reserves, and letters that are less unruly than in the main world.
+/// One elector that reserves, and messages that are less unruly than in the main world.
 const RESERVING: Run = Run {
     reserve: Some(Reserve::RULES),
     ..BASE

@@ -119,7 +119,7 @@ const UNKNOWN: Whims = Whims {
     ..NO_WHIMS
 };
 
-/// What becomes of letters.
+/// What becomes of messages.
 fn messages() -> Vec<Run> {
     vec![
         met(

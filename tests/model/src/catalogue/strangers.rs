@@ -1,4 +1,4 @@
-//! What strangers do to the Lease, and what shortcuts do that turn out to be harmless: the runs with a shortcut, done
+//! What strangers do to the Lease, and what mutants do that turn out to be harmless: the runs with a mutant, done
 //! right.
 
 use super::super::clocks::SOME;
