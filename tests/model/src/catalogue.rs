@@ -11,7 +11,7 @@ mod sweep;
 use super::clocks::WORST;
 use super::mutant::Mutant;
 use super::run::{Expectation, Full, Run, Start, Timing};
-use super::store::{Fence, Lax, Property, Whims};
+use super::store::{Fence, Interference, Lax, Property};
 use super::witness::Witnesses;
 
 /// Every run, in the order of the table.
@@ -46,7 +46,7 @@ const BASE: Run = Run {
     orphans: 1,
     lost_replies: true,
     start: Start::Released,
-    whims: NO_WHIMS,
+    interference: NO_INTERFERENCE,
     lame: None,
     one_name: false,
     announced: false,
@@ -83,7 +83,7 @@ const RENEWS_AT_WILL: Timing = Timing {
 };
 
 /// Strangers keep away.
-const NO_WHIMS: Whims = Whims {
+const NO_INTERFERENCE: Interference = Interference {
     deletions: 0,
     creations: 0,
     blanks: 0,
@@ -91,29 +91,29 @@ const NO_WHIMS: Whims = Whims {
     object_deletions: 0,
 };
 /// A stranger deletes the Lease.
-const DELETED: Whims = Whims {
+const DELETED: Interference = Interference {
     deletions: 1,
-    ..NO_WHIMS
+    ..NO_INTERFERENCE
 };
 /// A stranger deletes it twice.
-const DELETED_TWICE: Whims = Whims {
+const DELETED_TWICE: Interference = Interference {
     deletions: 2,
-    ..NO_WHIMS
+    ..NO_INTERFERENCE
 };
 /// A stranger makes the Lease look newborn.
-const BLANKED: Whims = Whims {
+const BLANKED: Interference = Interference {
     blanks: 1,
-    ..NO_WHIMS
+    ..NO_INTERFERENCE
 };
 /// The same twice.
-const BLANKED_TWICE: Whims = Whims {
+const BLANKED_TWICE: Interference = Interference {
     blanks: 2,
-    ..NO_WHIMS
+    ..NO_INTERFERENCE
 };
 /// A stranger releases somebody's term, as client-go would after a pause.
-const WIPED: Whims = Whims {
+const WIPED: Interference = Interference {
     wipes: 1,
-    ..NO_WHIMS
+    ..NO_INTERFERENCE
 };
 
 /// Somebody leads, a crash is taken over, and a better candidate comes to lead.
@@ -273,12 +273,12 @@ mod tests {
     const DEEDS: [&str; 4] = ["delete", "create", "blank", "wipe"];
 
     /// How often a run lets a stranger do it.
-    fn times(deed: &str, whims: Whims) -> u8 {
+    fn times(deed: &str, interference: Interference) -> u8 {
         match deed {
-            "delete" => whims.deletions,
-            "create" => whims.creations,
-            "blank" => whims.blanks,
-            _ => whims.wipes,
+            "delete" => interference.deletions,
+            "create" => interference.creations,
+            "blank" => interference.blanks,
+            _ => interference.wipes,
         }
     }
 
@@ -289,13 +289,13 @@ mod tests {
         let as_the_rules_are: Vec<Run> = runs().into_iter().filter(Run::is_as_shipped).collect();
         for deed in DEEDS {
             for start in [Start::Absent, Start::Released] {
-                let met = |run: &Run| run.start == start && times(deed, run.whims) >= 1;
+                let met = |run: &Run| run.start == start && times(deed, run.interference) >= 1;
                 assert!(
                     as_the_rules_are.iter().any(met),
                     "{deed} is never met from {start:?}"
                 );
             }
-            let twice = |run: &Run| times(deed, run.whims) >= 2;
+            let twice = |run: &Run| times(deed, run.interference) >= 2;
             assert!(
                 as_the_rules_are.iter().any(twice),
                 "{deed} is never met twice"

@@ -6,11 +6,11 @@ use elector_protocol::{
 };
 
 use super::elector_variation::{AlteredStep, ElectorVariation};
-use super::moves::ElectorMove;
 use super::mutant::Mutant;
 use super::numbers::{FRESH, NOW, timestamp};
 use super::run::Run;
 use super::store::Store;
+use super::transitions::ElectorTransition;
 
 /// One elector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -89,15 +89,15 @@ impl Watcher {
     }
 
     /// Does what concerns nobody else; the other moves do nothing here.
-    pub(super) fn alone(&mut self, by: &ElectorMove) {
+    pub(super) fn alone(&mut self, by: &ElectorTransition) {
         match by {
-            ElectorMove::Send(Act::Write(write)) => self.message = Some(write.clone()),
-            ElectorMove::BreakWatch => self.break_watch(),
-            ElectorMove::Restart => *self = Self::new(self.message.take()),
-            ElectorMove::Send(_)
-            | ElectorMove::See
-            | ElectorMove::Decide(_)
-            | ElectorMove::Land => {}
+            ElectorTransition::Send(Act::Write(write)) => self.message = Some(write.clone()),
+            ElectorTransition::BreakWatch => self.break_watch(),
+            ElectorTransition::Restart => *self = Self::new(self.message.take()),
+            ElectorTransition::Send(_)
+            | ElectorTransition::See
+            | ElectorTransition::Decide(_)
+            | ElectorTransition::Land => {}
         }
     }
 

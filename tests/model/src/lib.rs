@@ -15,17 +15,16 @@
 //! `Mutant` must be caught, or the check has lost its teeth. Mutants live in this crate alone: they alter what a
 //! step is told or what becomes of its effects, never the step.
 
+mod apply;
 mod candidate;
 mod candidate_variation;
 mod catalogue;
 mod clocks;
 mod elector;
 mod elector_variation;
-mod happen;
 mod intern;
 #[cfg(test)]
 mod meaning;
-mod moves;
 mod mutant;
 mod numbers;
 mod registrant;
@@ -34,6 +33,7 @@ mod reserve;
 mod run;
 mod search;
 mod store;
+mod transitions;
 mod witness;
 mod world;
 

@@ -8,9 +8,9 @@ use elector_protocol::{Instant, Renumber, Renumbering, Timestamp};
 
 use super::catalogue::runs;
 use super::clocks::Time;
-use super::moves::{Move, possible};
 use super::numbers::{Aging, NOW, timestamp};
 use super::search::Model;
+use super::transitions::{Transition, possible};
 use super::world::{Key, State, World};
 
 /// Ages without limit. Versions and terms stay as they are; wire times, of which every write wants a new one, are kept
@@ -98,10 +98,10 @@ fn remember(world: &World, state: &mut State, tick: bool) {
 
 /// All that can follow a state that remembers everything.
 fn following(world: &World, state: &State) -> Vec<State> {
-    let follow = |by: &Move| {
+    let follow = |by: &Transition| {
         let mut next = state.clone();
-        let tick = matches!(by, Move::Tick);
-        next.happen(by, world);
+        let tick = matches!(by, Transition::Tick);
+        next.apply(by, world);
         remember(world, &mut next, tick);
         if tick {
             for peer in &mut next.peers {

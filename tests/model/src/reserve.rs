@@ -4,10 +4,10 @@
 //! may stop sooner, when it reads another name, only leaves out some of what is searched here. The electors are the
 //! production ones, and so is all that happens to them.
 
-mod happen;
+mod apply;
 mod holder;
-mod moves;
 mod mutants;
+mod transitions;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use elector_protocol::elector::{PreferenceField, Settings};
 use elector_protocol::{CandidateRecord, Renumber};
 
 use self::holder::PlainHolder;
-use self::moves::{Move, possible};
+use self::transitions::{Transition, possible};
 use super::elector::{Act, Watcher};
 use super::intern::{Interner, QuickMap, address};
 use super::numbers::{Aging, Assign, Numbers};
@@ -197,7 +197,7 @@ impl World {
 impl Model for World {
     type State = State;
     type Key = Key;
-    type Move = Move;
+    type Transition = Transition;
     type Violation = Property;
 
     fn initial(&self) -> Vec<State> {
@@ -207,17 +207,17 @@ impl Model for World {
     }
 
     fn successors(&self, state: &State) -> Vec<Successor<Self>> {
-        let successor = |by: Move| {
+        let successor = |by: Transition| {
             let mut next = state.clone();
-            let course = by.course(state, self);
-            let witnesses = next.happen(&by, self);
-            if matches!(by, Move::Tick) {
+            let kind = by.kind(state, self);
+            let witnesses = next.apply(&by, self);
+            if matches!(by, Transition::Tick) {
                 self.canonical(&mut next, true);
                 next.settle(self);
             }
             self.canonical(&mut next, false);
             Successor {
-                course,
+                kind,
                 by,
                 witnesses,
                 state: next,

@@ -7,7 +7,7 @@ use elector_protocol::{CandidateTiming, ElectorTiming};
 use super::clocks::{ALL, Mix};
 use super::mutant::Mutant;
 use super::reserve::Reserve;
-use super::store::{Fence, Lax, Property, Whims};
+use super::store::{Fence, Interference, Lax, Property};
 use super::witness::Witnesses;
 
 /// One world to search, and what must come of it.
@@ -46,7 +46,7 @@ pub struct Run {
     /// Where it starts.
     pub(super) start: Start,
     /// What strangers may do.
-    pub(super) whims: Whims,
+    pub(super) interference: Interference,
     /// The candidate that answers first and whose writes of the Lease are all refused.
     pub(super) lame: Option<usize>,
     /// Whether all candidates bear one name.
@@ -162,13 +162,13 @@ impl Run {
 
     /// Whether a stranger may write a record of term zero.
     pub(super) fn strangers_restart_terms(&self) -> bool {
-        let Whims {
+        let Interference {
             deletions,
             creations,
             blanks,
             wipes: _,
             object_deletions: _,
-        } = self.whims;
+        } = self.interference;
         deletions + creations + blanks > 0
     }
 

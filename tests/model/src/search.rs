@@ -14,7 +14,7 @@ pub(super) trait Model {
     /// A state in short: equal keys are equal states.
     type Key: Copy + Eq + Hash;
     /// What leads from one state to the next.
-    type Move: fmt::Debug;
+    type Transition: fmt::Debug;
     /// What must not be.
     type Violation: Copy;
 
@@ -37,9 +37,9 @@ pub(super) trait Model {
 /// One step of a model.
 pub(super) struct Successor<M: Model + ?Sized> {
     /// What happened.
-    pub(super) by: M::Move,
+    pub(super) by: M::Transition,
     /// Whether it belongs to a course without faults.
-    pub(super) course: Course,
+    pub(super) kind: TransitionKind,
     /// What was seen to be possible.
     pub(super) witnesses: Witnesses,
     /// What came of it.
@@ -48,13 +48,13 @@ pub(super) struct Successor<M: Model + ?Sized> {
 
 /// Whether a move happens when all goes well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Course {
+pub(super) enum TransitionKind {
     /// It happens without delay.
     Prompt,
     /// Time passes, once nothing prompt is left to happen.
     Time,
-    /// A fault, or somebody's whim: it need not happen.
-    Whim,
+    /// A fault, or a stranger: it need not happen.
+    Fault,
 }
 
 /// What a search found.
@@ -146,13 +146,13 @@ impl<M: Model> Search<M> {
                 if new && let Some(violation) = self.model.violation(&successor.state) {
                     return Verdict::Violated(violation, self.trace(to));
                 }
-                match successor.course {
-                    Course::Prompt if homeward && to != from => {
+                match successor.kind {
+                    TransitionKind::Prompt if homeward && to != from => {
                         prompt = true;
                         self.prompt.push((from, to));
                     }
-                    Course::Time => later = Some(to),
-                    Course::Prompt | Course::Whim => {}
+                    TransitionKind::Time => later = Some(to),
+                    TransitionKind::Prompt | TransitionKind::Fault => {}
                 }
             }
             if let Some(to) = later.filter(|_| homeward && !prompt) {
@@ -259,7 +259,7 @@ mod tests {
     /// A walk along a line: forward by one, back by one, or a fall into the pit at `pit`, which nothing leaves.
     struct Line {
         end: u32,
-        onward: Course,
+        onward: TransitionKind,
         wrong: Option<u32>,
         pit: Option<u32>,
     }
@@ -267,7 +267,7 @@ mod tests {
     impl Model for Line {
         type State = u32;
         type Key = u32;
-        type Move = Step;
+        type Transition = Step;
         type Violation = ();
 
         fn initial(&self) -> Vec<u32> {
@@ -275,19 +275,26 @@ mod tests {
         }
 
         fn successors(&self, state: &u32) -> Vec<Successor<Self>> {
-            let step = |by, course, state| Successor {
+            let step = |by, kind, state| Successor {
                 by,
-                course,
+                kind,
                 witnesses: Witnesses::LEADS.when(state == self.end),
                 state,
             };
             if self.pit == Some(*state) {
-                return vec![step(Step::Stay, Course::Prompt, *state)];
+                return vec![step(Step::Stay, TransitionKind::Prompt, *state)];
             }
-            let mut steps = vec![step(Step::Back, Course::Whim, state.saturating_sub(1))];
+            let mut steps = vec![step(
+                Step::Back,
+                TransitionKind::Fault,
+                state.saturating_sub(1),
+            )];
             if *state < self.end {
                 steps.push(step(Step::Forward, self.onward, state + 1));
-                steps.extend(self.pit.map(|pit| step(Step::Fall, Course::Whim, pit)));
+                steps.extend(
+                    self.pit
+                        .map(|pit| step(Step::Fall, TransitionKind::Fault, pit)),
+                );
             }
             steps
         }
@@ -323,7 +330,7 @@ mod tests {
 
     const LINE: Line = Line {
         end: 9,
-        onward: Course::Time,
+        onward: TransitionKind::Time,
         wrong: None,
         pit: None,
     };
@@ -360,8 +367,8 @@ mod tests {
     }
 
     #[test]
-    fn a_whim_is_no_way_home() {
-        let onward = Course::Whim;
+    fn a_fault_is_no_way_to_the_goal() {
+        let onward = TransitionKind::Fault;
         let found = Search::new(Line { onward, ..LINE }).run(100, true);
         assert!(matches!(found.verdict, Verdict::Trapped(9, _)));
     }

@@ -24,7 +24,7 @@ pub(super) struct Store {
     /// How many Leases were created: the next uid.
     pub(super) created: u8,
     /// What strangers may still do.
-    pub(super) whims: Whims,
+    pub(super) interference: Interference,
     /// Which candidates ever answered, one bit each.
     pub(super) answered: u8,
     /// The highest token so far, where the run keeps it.
@@ -43,7 +43,7 @@ pub(super) struct Store {
 
 /// How often a stranger may interfere. This, and messages per process, is all that is bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Whims {
+pub(super) struct Interference {
     /// Deletions of the Lease.
     pub(super) deletions: u8,
     /// Creations of a Lease without a holder and with a short duration, as the built-in controller writes it.
@@ -223,7 +223,7 @@ impl Store {
     /// Whether a write may be applied at all, now or later. What is based on a revision that was replaced never is
     /// (R2), unless the server is lax.
     pub(super) fn may_accept(&self, write: &LeaseWrite, side: Side) -> bool {
-        self.accepts(write, side) || (self.lax == Lax::AnyPut && self.whims.deletions > 0)
+        self.accepts(write, side) || (self.lax == Lax::AnyPut && self.interference.deletions > 0)
     }
 
     /// Applies a write of ours, if its base still stands (R2), and holds it against the rules.
@@ -293,7 +293,7 @@ impl Store {
 
     /// Releases the Lease as client-go would: the spec is replaced, annotations stay as they are.
     pub(super) fn wipe(&mut self) {
-        self.whims.wipes -= 1;
+        self.interference.wipes -= 1;
         self.overwrite(|record| LeaseRecord {
             token: record.token,
             token_term: record.token_term,

@@ -16,12 +16,12 @@ use super::candidate::Peer;
 use super::clocks::Time;
 use super::elector::{Act, Watcher};
 use super::intern::{Interner, QuickMap, address};
-use super::moves::{Move, possible};
 use super::mutant::Mutant;
 use super::numbers::{Aging, Assign, BUCKET, NOW, Numbers, timestamp};
 use super::run::{Run, Start};
 use super::search::{Model, Successor};
 use super::store::{NAMES, Property, Store};
+use super::transitions::{Transition, possible};
 
 /// The whole world at one moment. Every clock reads [`NOW`].
 #[derive(Clone)]
@@ -217,7 +217,7 @@ impl World {
 impl Model for World {
     type State = State;
     type Key = Key;
-    type Move = Move;
+    type Transition = Transition;
     type Violation = Property;
 
     fn initial(&self) -> Vec<State> {
@@ -227,9 +227,9 @@ impl Model for World {
     }
 
     fn successors(&self, state: &State) -> Vec<Successor<Self>> {
-        let successor = |by: Move| {
+        let successor = |by: Transition| {
             let mut next = state.clone();
-            let witnesses = next.happen(&by, self);
+            let witnesses = next.apply(&by, self);
             self.canonical(&mut next, Some(state), by.time());
             if by.time().passes() {
                 // Time may have ended a belief.
@@ -239,7 +239,7 @@ impl Model for World {
                 self.canonical(&mut next, None, Time::Stands);
             }
             Successor {
-                course: by.course(),
+                kind: by.kind(),
                 by,
                 witnesses,
                 state: next,
@@ -330,7 +330,7 @@ impl Run {
             objects,
             post: None,
             created: 0,
-            whims: self.whims,
+            interference: self.interference,
             answered: if self.asks { 0 } else { u8::MAX },
             highest: self.fence.highest(),
             written: matches!(self.mutant, Some(Mutant::ExpireByRenewTime(_))).then_some(NOW),

@@ -2,7 +2,7 @@
 
 use super::super::mutant::Mutant;
 use super::super::run::{Expectation, Run, Start};
-use super::super::store::{Fence, Lax, Property, Whims};
+use super::super::store::{Fence, Interference, Lax, Property};
 use super::{ASKED, BASE, BLANKED, DELETED, RENEWS_AT_WILL, TIDY, WIPED, broken, safe};
 
 /// The runs of this file.
@@ -110,13 +110,13 @@ fn writes() -> Vec<Run> {
             "any PUT recreates a deleted lease",
             Lax::AnyPut,
             Run {
-                whims: DELETED,
+                interference: DELETED,
                 ..BASE
             },
         ),
         Run {
             start: Start::Absent,
-            whims: DELETED,
+            interference: DELETED,
             ..broken(
                 "MC-RT1",
                 "grants by POST, which may land late",
@@ -126,7 +126,7 @@ fn writes() -> Vec<Run> {
         },
         Run {
             start: Start::Absent,
-            whims: DELETED,
+            interference: DELETED,
             ..broken(
                 "MC-RT2",
                 "the same on unanimous answers",
@@ -178,9 +178,9 @@ fn expiry() -> Vec<Run> {
 
 /// What a token is worth, and an electee.
 fn terms() -> Vec<Run> {
-    let stale = |id, about, whims| Run {
+    let stale = |id, about, interference| Run {
         fence: Fence::Term,
-        whims,
+        interference,
         expectation: Expectation::Unsafe(Property::TokenGrows),
         ..safe(id, about, BASE)
     };
@@ -206,7 +206,10 @@ fn terms() -> Vec<Run> {
 
 /// When a lease without a holder is free.
 fn vacancies() -> Vec<Run> {
-    let with = |whims, run| Run { whims, ..run };
+    let with = |interference, run| Run {
+        interference,
+        ..run
+    };
     vec![
         with(
             DELETED,
@@ -254,7 +257,7 @@ fn vacancies() -> Vec<Run> {
             ),
         ),
         with(
-            Whims {
+            Interference {
                 object_deletions: 1,
                 ..BLANKED
             },
@@ -266,7 +269,7 @@ fn vacancies() -> Vec<Run> {
             ),
         ),
         with(
-            Whims {
+            Interference {
                 creations: 1,
                 ..DELETED
             },

@@ -5,7 +5,7 @@
 
 use super::super::mutant::Mutant;
 use super::super::run::{Full, Run, Start};
-use super::super::store::Whims;
+use super::super::store::Interference;
 use super::super::witness::Witnesses;
 use super::{BASE, BLANKED, BLANKED_TWICE, DELETED, LED, TIDY, WIPED, broken, met, safe};
 
@@ -19,7 +19,7 @@ pub(super) fn runs() -> Vec<Run> {
     vec![
         Run {
             electors: 2,
-            whims: BLANKED,
+            interference: BLANKED,
             ..broken(
                 "MC-Q1",
                 "an unproven record's stop-watch spans a gap",
@@ -31,7 +31,7 @@ pub(super) fn runs() -> Vec<Run> {
             recurs,
             Run {
                 electors: 2,
-                whims: BLANKED,
+                interference: BLANKED,
                 ..safe(
                     "MC-Q1-off",
                     "a born record comes back, 2 electors",
@@ -43,7 +43,7 @@ pub(super) fn runs() -> Vec<Run> {
             recurs,
             Run {
                 slow_electors: true,
-                whims: BLANKED,
+                interference: BLANKED,
                 ..safe(
                     "MC-Q2",
                     "the same, 1 elector that misses its own grant",
@@ -55,7 +55,7 @@ pub(super) fn runs() -> Vec<Run> {
             recurs,
             Run {
                 electors: 2,
-                whims: BLANKED_TWICE,
+                interference: BLANKED_TWICE,
                 ..safe("MC-Q3", "a stranger empties the lease twice", TIDY)
             },
         ),
@@ -63,7 +63,7 @@ pub(super) fn runs() -> Vec<Run> {
             recurs.and(Witnesses::RETURNS),
             Run {
                 electors: 2,
-                whims: Whims {
+                interference: Interference {
                     deletions: 1,
                     ..BLANKED
                 },
@@ -78,7 +78,7 @@ pub(super) fn runs() -> Vec<Run> {
         met(
             LED,
             Run {
-                whims: Whims {
+                interference: Interference {
                     wipes: 2,
                     ..BLANKED
                 },
@@ -92,14 +92,14 @@ pub(super) fn runs() -> Vec<Run> {
         met(
             LED,
             Run {
-                whims: WIPED,
+                interference: WIPED,
                 ..safe("MC-Q6", "a foreign release of the first term", born(TIDY))
             },
         ),
         met(
             LED.and(Witnesses::RETURNS),
             Run {
-                whims: Whims {
+                interference: Interference {
                     creations: 2,
                     ..DELETED
                 },

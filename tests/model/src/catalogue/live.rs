@@ -3,7 +3,7 @@
 use super::super::clocks::WORST;
 use super::super::mutant::Mutant;
 use super::super::run::{Expectation, Full, Run};
-use super::super::store::Whims;
+use super::super::store::Interference;
 use super::super::witness::Witnesses;
 use super::{ASKED, BASE, DELETED, HANDED_OVER, LED, TIDY, safe};
 
@@ -34,7 +34,7 @@ fn live() -> Vec<Run> {
         live(
             LED.and(Witnesses::RETURNS),
             Run {
-                whims: Whims {
+                interference: Interference {
                     blanks: 1,
                     wipes: 1,
                     ..DELETED

@@ -6,9 +6,9 @@ use super::super::clocks::{ALL, SOME};
 use super::super::mutant::Mutant;
 use super::super::reserve::{Counts, Reserve};
 use super::super::run::{Expectation, Run};
-use super::super::store::{Property, Whims};
+use super::super::store::{Interference, Property};
 use super::super::witness::Witnesses;
-use super::{ASKED, BASE, NO_WHIMS};
+use super::{ASKED, BASE, NO_INTERFERENCE};
 
 /// What a holder does not hear of within this, it has given up.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -34,13 +34,13 @@ fn safe() -> Vec<Run> {
         expectation: Expectation::Safe(seen),
         ..RESERVING
     };
-    let wiped = Whims {
+    let wiped = Interference {
         wipes: 1,
-        ..NO_WHIMS
+        ..NO_INTERFERENCE
     };
-    let deleted = Whims {
+    let deleted = Interference {
         deletions: 1,
-        ..NO_WHIMS
+        ..NO_INTERFERENCE
     };
     vec![
         Run {
@@ -71,7 +71,7 @@ fn safe() -> Vec<Run> {
         },
         Run {
             electors: 2,
-            whims: wiped,
+            interference: wiped,
             ..safe(
                 "MC-R3",
                 "a client-go process of long ago releases the placeholder",
@@ -79,7 +79,7 @@ fn safe() -> Vec<Run> {
         },
         Run {
             mixes: SOME,
-            whims: deleted,
+            interference: deleted,
             ..safe("MC-R4", "the lease is deleted, a placeholder too")
         },
         Run {
@@ -147,9 +147,9 @@ fn broken() -> Vec<Run> {
             )
         },
         Run {
-            whims: Whims {
+            interference: Interference {
                 wipes: 1,
-                ..NO_WHIMS
+                ..NO_INTERFERENCE
             },
             ..broken(
                 "MC-R-token",

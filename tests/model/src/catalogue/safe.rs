@@ -2,9 +2,11 @@
 
 use super::super::clocks::{ALL, SOME, WORST};
 use super::super::run::{Full, Run, Start, Timing};
-use super::super::store::{Fence, Lax, Whims};
+use super::super::store::{Fence, Interference, Lax};
 use super::super::witness::Witnesses;
-use super::{ASKED, BASE, DELETED, DELETED_TWICE, HANDED_OVER, LED, NO_WHIMS, TIDY, met, safe};
+use super::{
+    ASKED, BASE, DELETED, DELETED_TWICE, HANDED_OVER, LED, NO_INTERFERENCE, TIDY, met, safe,
+};
 
 /// The runs of this file.
 pub(super) fn runs() -> Vec<Run> {
@@ -74,12 +76,12 @@ fn many() -> Vec<Run> {
         Run {
             electors: 2,
             lagging: 0,
-            whims: UNKNOWN,
+            interference: UNKNOWN,
             ..three("MC-S5", "3 candidates, 2 electors", TIDY)
         },
         Run {
             releases: true,
-            whims: UNKNOWN,
+            interference: UNKNOWN,
             ..three(
                 "MC-G2",
                 "3 candidates, hand-offs, holders that let go",
@@ -89,7 +91,7 @@ fn many() -> Vec<Run> {
         met(
             returns,
             Run {
-                whims: Whims {
+                interference: Interference {
                     deletions: 1,
                     ..UNKNOWN
                 },
@@ -102,7 +104,7 @@ fn many() -> Vec<Run> {
                 electors: 2,
                 lagging: 0,
                 releases: true,
-                whims: Whims {
+                interference: Interference {
                     deletions: 1,
                     ..UNKNOWN
                 },
@@ -114,9 +116,9 @@ fn many() -> Vec<Run> {
 }
 
 /// A candidate's object is deleted, and nobody notices but the electors.
-const UNKNOWN: Whims = Whims {
+const UNKNOWN: Interference = Interference {
     object_deletions: 1,
-    ..NO_WHIMS
+    ..NO_INTERFERENCE
 };
 
 /// What becomes of messages.
@@ -154,7 +156,7 @@ fn absence() -> Vec<Run> {
         met(
             returns,
             Run {
-                whims: DELETED,
+                interference: DELETED,
                 ..safe("MC-S6", "a stranger deletes the lease", BASE)
             },
         ),
@@ -162,7 +164,7 @@ fn absence() -> Vec<Run> {
             returns,
             Run {
                 start: Start::Absent,
-                whims: DELETED_TWICE,
+                interference: DELETED_TWICE,
                 ..safe("MC-F1", "no lease at first, and 2 deletions", TIDY)
             },
         ),
@@ -170,7 +172,7 @@ fn absence() -> Vec<Run> {
             returns,
             Run {
                 electors: 2,
-                whims: DELETED_TWICE,
+                interference: DELETED_TWICE,
                 ..safe("MC-Y1", "all rules, 2 electors, 2 deletions", TIDY)
             },
         ),
@@ -179,7 +181,7 @@ fn absence() -> Vec<Run> {
             Run {
                 mixes: SOME,
                 releases: true,
-                whims: DELETED,
+                interference: DELETED,
                 full: Full::Grows(ALL, 1),
                 ..safe("MC-Y4", "all rules, all clocks, 1 deletion", TIDY)
             },
@@ -190,7 +192,7 @@ fn absence() -> Vec<Run> {
                 electors: 2,
                 lagging: 0,
                 releases: true,
-                whims: DELETED,
+                interference: DELETED,
                 full: Full::Only,
                 ..safe("MC-B3", "all at once: 2 electors, asked, 1 deletion", ASKED)
             },
@@ -198,7 +200,7 @@ fn absence() -> Vec<Run> {
         met(
             returns,
             Run {
-                whims: DELETED,
+                interference: DELETED,
                 lax: Lax::LastPut,
                 ..safe(
                     "MC-S12",
@@ -223,7 +225,7 @@ fn tokens() -> Vec<Run> {
             returns,
             Run {
                 releases: true,
-                whims: DELETED_TWICE,
+                interference: DELETED_TWICE,
                 fence: Fence::Token,
                 ..safe("MC-S9", "our token, 2 deletions", TIDY)
             },
@@ -231,7 +233,7 @@ fn tokens() -> Vec<Run> {
         met(
             returns,
             Run {
-                whims: DELETED,
+                interference: DELETED,
                 fence: Fence::Token,
                 ..safe("MC-Y3", "our token, hand-offs, orphans, 1 deletion", BASE)
             },

@@ -4,11 +4,11 @@
 use super::super::clocks::SOME;
 use super::super::mutant::Mutant;
 use super::super::run::{Expectation, Full, Run, Start};
-use super::super::store::Whims;
+use super::super::store::Interference;
 use super::super::witness::Witnesses;
 use super::{
-    ASKED, BASE, BLANKED, DELETED, DELETED_TWICE, HANDED_OVER, LED, NO_WHIMS, RENEWS_AT_WILL, TIDY,
-    WIPED, met, safe,
+    ASKED, BASE, BLANKED, DELETED, DELETED_TWICE, HANDED_OVER, LED, NO_INTERFERENCE,
+    RENEWS_AT_WILL, TIDY, WIPED, met, safe,
 };
 
 /// The runs of this file.
@@ -20,17 +20,17 @@ fn done_right() -> Vec<Run> {
     let returns = LED.and(Witnesses::RETURNS);
     vec![
         Run {
-            whims: BLANKED,
+            interference: BLANKED,
             ..safe("MC-X1-off", "a stranger blanks the lease", BASE)
         },
         Run {
-            whims: WIPED,
+            interference: WIPED,
             ..safe("MC-X2-off", "a stranger releases somebody's term", BASE)
         },
         met(
             returns,
             Run {
-                whims: Whims {
+                interference: Interference {
                     creations: 1,
                     ..DELETED
                 },
@@ -46,7 +46,7 @@ fn done_right() -> Vec<Run> {
         ),
         Run {
             announced: true,
-            whims: BLANKED,
+            interference: BLANKED,
             ..safe("MC-X6-off", "W known by what candidates announce", BASE)
         },
         Run {
@@ -107,7 +107,7 @@ fn unanimous() -> Vec<Run> {
                 returns,
                 Run {
                     slow_posts: false,
-                    whims: DELETED,
+                    interference: DELETED,
                     full: Full::Only,
                     ..safe(
                         "MC-S6b",
@@ -125,7 +125,7 @@ fn unanimous() -> Vec<Run> {
                     electors: 2,
                     lagging: 0,
                     slow_posts: false,
-                    whims: DELETED_TWICE,
+                    interference: DELETED_TWICE,
                     full: Full::Only,
                     ..safe("MC-S6c", "the same with 2 electors, 2 deletions", ASKED)
                 },
@@ -137,7 +137,7 @@ fn unanimous() -> Vec<Run> {
                 returns,
                 Run {
                     start: Start::Absent,
-                    whims: DELETED,
+                    interference: DELETED,
                     full: Full::Only,
                     ..safe("MC-F2", "born records granted on unanimity", ASKED)
                 },
@@ -148,9 +148,9 @@ fn unanimous() -> Vec<Run> {
             met(
                 HANDED_OVER,
                 Run {
-                    whims: Whims {
+                    interference: Interference {
                         blanks: 1,
-                        ..NO_WHIMS
+                        ..NO_INTERFERENCE
                     },
                     ..safe("MC-X3-off", "unanimous answers, no object deleted", ASKED)
                 },

@@ -9,11 +9,11 @@ use elector_protocol::{LeaseRecord, LeaseWrite};
 use super::candidate::{Message, Peer};
 use super::elector::Act;
 use super::elector_variation::TICK_SECONDS;
-use super::moves::{CandidateMove, ElectorMove, Move};
 use super::mutant::Mutant;
 use super::numbers::{FRESH, timestamp};
 use super::run::Run;
 use super::store::{Landed, Side, Store, names};
+use super::transitions::{CandidateTransition, ElectorTransition, Transition};
 use super::witness::Witnesses;
 use super::world::{State, World};
 
@@ -21,20 +21,20 @@ use super::world::{State, World};
 
 impl State {
     /// Lets a move happen, and then everything that follows from it at once. Numbers are left as they are.
-    pub(super) fn happen(&mut self, by: &Move, world: &World) -> Witnesses {
+    pub(super) fn apply(&mut self, by: &Transition, world: &World) -> Witnesses {
         let run = &world.run;
         let store = Rc::clone(&self.store);
         let peers = self.peers.clone();
         let witnesses = match by {
-            Move::Tick | Move::Sleep(_) => Witnesses::NONE,
-            Move::Candidate(index, by) => self.of_candidate(*index, *by, world),
-            Move::Elector(index, by) => self.of_elector(*index, by, run),
-            Move::LandPost
-            | Move::Delete
-            | Move::Create
-            | Move::Blank
-            | Move::Wipe
-            | Move::DeleteObject(_) => {
+            Transition::Tick | Transition::Sleep(_) => Witnesses::NONE,
+            Transition::Candidate(index, by) => self.of_candidate(*index, *by, world),
+            Transition::Elector(index, by) => self.of_elector(*index, by, run),
+            Transition::LandPost
+            | Transition::Delete
+            | Transition::Create
+            | Transition::Blank
+            | Transition::Wipe
+            | Transition::DeleteObject(_) => {
                 self.of_stranger(by, run);
                 Witnesses::NONE
             }
@@ -56,35 +56,39 @@ impl State {
         witnesses
     }
 
-    fn of_candidate(&mut self, index: usize, by: CandidateMove, world: &World) -> Witnesses {
+    fn of_candidate(&mut self, index: usize, by: CandidateTransition, world: &World) -> Witnesses {
         let run = &world.run;
         match by {
-            CandidateMove::Look => self.with_peer(index, |peer, store| peer.look(store, run)),
-            CandidateMove::Read => self.with_peer(index, |peer, store| peer.read(store, run)),
-            CandidateMove::Reply => self.with_peer(index, |peer, store| peer.reply(store, run)),
-            CandidateMove::GiveUp => self.with_peer(index, |peer, _| peer.give_up(run)),
-            CandidateMove::Act => self.with_peer(index, |peer, _| peer.settle(run, None)),
-            CandidateMove::Land => self.land(index, world),
-            CandidateMove::LandOrphan(number) => {
+            CandidateTransition::Look => self.with_peer(index, |peer, store| peer.look(store, run)),
+            CandidateTransition::Read => self.with_peer(index, |peer, store| peer.read(store, run)),
+            CandidateTransition::Reply => {
+                self.with_peer(index, |peer, store| peer.reply(store, run))
+            }
+            CandidateTransition::GiveUp => self.with_peer(index, |peer, _| peer.give_up(run)),
+            CandidateTransition::Act => self.with_peer(index, |peer, _| peer.settle(run, None)),
+            CandidateTransition::Land => self.land(index, world),
+            CandidateTransition::LandOrphan(number) => {
                 let write = Rc::make_mut(&mut self.peers[index]).orphans.remove(number);
                 self.put(index, &write, world);
                 Witnesses::NONE
             }
-            CandidateMove::WorkStops | CandidateMove::WorkEnds => self.end_work(index, world),
-            CandidateMove::Shorten => {
+            CandidateTransition::WorkStops | CandidateTransition::WorkEnds => {
+                self.end_work(index, world)
+            }
+            CandidateTransition::Shorten => {
                 Rc::make_mut(&mut self.peers[index]).variation.short = true;
                 Witnesses::NONE
             }
-            CandidateMove::LateReply => {
+            CandidateTransition::LateReply => {
                 let variation = &mut Rc::make_mut(&mut self.peers[index]).variation;
                 variation.counted_from = variation.late_reply.take();
                 Witnesses::NONE
             }
-            CandidateMove::Answer => {
+            CandidateTransition::Answer => {
                 self.answer(index, run);
                 Witnesses::NONE
             }
-            CandidateMove::Crash => {
+            CandidateTransition::Crash => {
                 let config = Arc::clone(&world.configs[index]);
                 Rc::make_mut(&mut self.peers[index]).crash(config, run);
                 Witnesses::NONE
@@ -92,62 +96,67 @@ impl State {
         }
     }
 
-    fn of_elector(&mut self, index: usize, by: &ElectorMove, run: &Run) -> Witnesses {
+    fn of_elector(&mut self, index: usize, by: &ElectorTransition, run: &Run) -> Witnesses {
         match by {
-            ElectorMove::See => {
+            ElectorTransition::See => {
                 let believed = self.peers.iter().any(|peer| peer.believes(run));
                 let recurs = self.watchers[index].finds_again(&self.store);
                 Rc::make_mut(&mut self.watchers[index]).see(&self.store, run);
                 return Witnesses::RECURS.when(recurs && believed);
             }
-            ElectorMove::Decide(act) => return self.decide(index, act, run),
-            ElectorMove::Land => {
+            ElectorTransition::Decide(act) => return self.decide(index, act, run),
+            ElectorTransition::Land => {
                 let message = Rc::make_mut(&mut self.watchers[index]).message.take();
                 if let Some(write) = message {
                     return self.put_decision(&write, run, None);
                 }
             }
-            ElectorMove::Send(_) | ElectorMove::BreakWatch | ElectorMove::Restart => {
+            ElectorTransition::Send(_)
+            | ElectorTransition::BreakWatch
+            | ElectorTransition::Restart => {
                 Rc::make_mut(&mut self.watchers[index]).alone(by);
             }
         }
         Witnesses::NONE
     }
 
-    fn of_stranger(&mut self, by: &Move, run: &Run) {
+    fn of_stranger(&mut self, by: &Transition, run: &Run) {
         let store = Rc::make_mut(&mut self.store);
         match by {
-            Move::LandPost => {
+            Transition::LandPost => {
                 let created = store.post.take().map(|record| store.create(record));
                 if created != Some(Landed::Applied) {
                     return;
                 }
             }
-            Move::Delete => {
-                store.whims.deletions -= 1;
+            Transition::Delete => {
+                store.interference.deletions -= 1;
                 store.delete();
             }
-            Move::Create => {
-                store.whims.creations -= 1;
+            Transition::Create => {
+                store.interference.creations -= 1;
                 store.create(LeaseRecord {
                     duration_seconds: Some(TICK_SECONDS),
                     ..LeaseRecord::born(None)
                 });
             }
-            Move::Blank => {
-                store.whims.blanks -= 1;
+            Transition::Blank => {
+                store.interference.blanks -= 1;
                 store.overwrite(|record| LeaseRecord::born(record.strategy.clone()));
             }
-            Move::Wipe => {
+            Transition::Wipe => {
                 store.wipe();
             }
-            Move::DeleteObject(index) => {
-                store.whims.object_deletions -= 1;
+            Transition::DeleteObject(index) => {
+                store.interference.object_deletions -= 1;
                 store.objects[*index] = None;
                 self.object_changed(*index, run);
                 return;
             }
-            Move::Tick | Move::Sleep(_) | Move::Candidate(..) | Move::Elector(..) => return,
+            Transition::Tick
+            | Transition::Sleep(_)
+            | Transition::Candidate(..)
+            | Transition::Elector(..) => return,
         }
         self.lease_changed(run, None);
     }

@@ -7,21 +7,21 @@ use super::clocks::Time;
 use super::elector::{Act, Watcher};
 use super::mutant::Mutant;
 use super::run::Run;
-use super::search::Course;
+use super::search::TransitionKind;
 use super::store::Side;
 use super::world::{State, World};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
-pub(super) enum Move {
+pub(super) enum Transition {
     /// Every clock goes on by its rate.
     Tick,
     /// The same, but this candidate's clock stands still.
     Sleep(usize),
     /// A candidate does one thing.
-    Candidate(usize, CandidateMove),
+    Candidate(usize, CandidateTransition),
     /// An elector does one thing.
-    Elector(usize, ElectorMove),
+    Elector(usize, ElectorTransition),
     /// A POST lands, if the name is absent.
     LandPost,
     /// A stranger deletes the Lease.
@@ -38,7 +38,7 @@ pub(super) enum Move {
 
 /// What happens to a candidate.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum CandidateMove {
+pub(super) enum CandidateTransition {
     /// Its watch delivers the Lease.
     Look,
     /// Its read is answered.
@@ -69,7 +69,7 @@ pub(super) enum CandidateMove {
 
 /// What happens to an elector.
 #[derive(Clone, Debug)]
-pub(super) enum ElectorMove {
+pub(super) enum ElectorTransition {
     /// Its watch delivers an event, or it lists.
     See,
     /// It does one of the things that are due, and hears of the outcome.
@@ -84,42 +84,42 @@ pub(super) enum ElectorMove {
     Restart,
 }
 
-// === impl Move ===
+// === impl Transition ===
 
-impl Move {
+impl Transition {
     /// Whether it happens when all goes well.
-    pub(super) fn course(&self) -> Course {
+    pub(super) fn kind(&self) -> TransitionKind {
         match self {
-            Self::Tick => Course::Time,
+            Self::Tick => TransitionKind::Time,
             Self::Candidate(_, by) => match by {
-                CandidateMove::Look
-                | CandidateMove::Read
-                | CandidateMove::Land
-                | CandidateMove::Reply
-                | CandidateMove::Act
-                | CandidateMove::WorkStops
-                | CandidateMove::Answer => Course::Prompt,
-                CandidateMove::LandOrphan(_)
-                | CandidateMove::GiveUp
-                | CandidateMove::WorkEnds
-                | CandidateMove::Shorten
-                | CandidateMove::LateReply
-                | CandidateMove::Crash => Course::Whim,
+                CandidateTransition::Look
+                | CandidateTransition::Read
+                | CandidateTransition::Land
+                | CandidateTransition::Reply
+                | CandidateTransition::Act
+                | CandidateTransition::WorkStops
+                | CandidateTransition::Answer => TransitionKind::Prompt,
+                CandidateTransition::LandOrphan(_)
+                | CandidateTransition::GiveUp
+                | CandidateTransition::WorkEnds
+                | CandidateTransition::Shorten
+                | CandidateTransition::LateReply
+                | CandidateTransition::Crash => TransitionKind::Fault,
             },
             Self::Elector(_, by) => match by {
-                ElectorMove::See
-                | ElectorMove::Decide(_)
-                | ElectorMove::Send(_)
-                | ElectorMove::Land => Course::Prompt,
-                ElectorMove::BreakWatch | ElectorMove::Restart => Course::Whim,
+                ElectorTransition::See
+                | ElectorTransition::Decide(_)
+                | ElectorTransition::Send(_)
+                | ElectorTransition::Land => TransitionKind::Prompt,
+                ElectorTransition::BreakWatch | ElectorTransition::Restart => TransitionKind::Fault,
             },
-            Self::LandPost => Course::Prompt,
+            Self::LandPost => TransitionKind::Prompt,
             Self::Sleep(_)
             | Self::Delete
             | Self::Create
             | Self::Blank
             | Self::Wipe
-            | Self::DeleteObject(_) => Course::Whim,
+            | Self::DeleteObject(_) => TransitionKind::Fault,
         }
     }
 
@@ -134,17 +134,17 @@ impl Move {
 }
 
 /// All that can happen in a state.
-pub(super) fn possible(world: &World, state: &State) -> Vec<Move> {
-    let mut moves = vec![Move::Tick];
+pub(super) fn possible(world: &World, state: &State) -> Vec<Transition> {
+    let mut transitions = vec![Transition::Tick];
     if world.run.mutant == Some(Mutant::ClockStops) {
-        moves.extend((0..state.peers.len()).map(Move::Sleep));
+        transitions.extend((0..state.peers.len()).map(Transition::Sleep));
     }
     for index in 0..state.peers.len() {
-        let of_candidate = |by| Move::Candidate(index, by);
-        moves.extend(of_peer(world, state, index).into_iter().map(of_candidate));
+        let of_candidate = |by| Transition::Candidate(index, by);
+        transitions.extend(of_peer(world, state, index).into_iter().map(of_candidate));
     }
     for index in 0..state.watchers.len() {
-        let of_elector = |by| Move::Elector(index, by);
+        let of_elector = |by| Transition::Elector(index, by);
         let watcher = &state.watchers[index];
         let lands = |write: &LeaseWrite| state.store.may_accept(write, Side::Elector);
         let next = of_watcher(
@@ -153,55 +153,57 @@ pub(super) fn possible(world: &World, state: &State) -> Vec<Move> {
             &world.acts(watcher, &state.store),
             lands,
         );
-        moves.extend(next.into_iter().map(of_elector));
+        transitions.extend(next.into_iter().map(of_elector));
     }
-    moves.extend(of_strangers(state));
-    moves
+    transitions.extend(of_strangers(state));
+    transitions
 }
 
-fn of_peer(world: &World, state: &State, index: usize) -> Vec<CandidateMove> {
+fn of_peer(world: &World, state: &State, index: usize) -> Vec<CandidateTransition> {
     let run = &world.run;
     let peer = &state.peers[index];
-    let mut moves = Vec::with_capacity(8);
+    let mut transitions = Vec::with_capacity(8);
     if peer.can_look(&state.store) {
-        moves.push(CandidateMove::Look);
+        transitions.push(CandidateTransition::Look);
     }
     if peer.reading {
-        moves.push(CandidateMove::Read);
+        transitions.push(CandidateTransition::Read);
     }
     match &peer.message {
-        Some(Message::Sent(..)) => moves.push(CandidateMove::Land),
-        Some(Message::Landed(..) | Message::Dead(_)) => moves.push(CandidateMove::Reply),
+        Some(Message::Sent(..)) => transitions.push(CandidateTransition::Land),
+        Some(Message::Landed(..) | Message::Dead(_)) => {
+            transitions.push(CandidateTransition::Reply)
+        }
         None => {}
     }
-    moves.extend((0..peer.orphans.len()).map(CandidateMove::LandOrphan));
+    transitions.extend((0..peer.orphans.len()).map(CandidateTransition::LandOrphan));
     if peer.can_give_up(run) {
-        moves.push(CandidateMove::GiveUp);
+        transitions.push(CandidateTransition::GiveUp);
     }
     if world.is_due(peer) {
-        moves.push(CandidateMove::Act);
+        transitions.push(CandidateTransition::Act);
     }
     match peer.work {
-        Work::Running if run.releases => moves.push(CandidateMove::WorkEnds),
-        Work::Stopping => moves.push(CandidateMove::WorkStops),
+        Work::Running if run.releases => transitions.push(CandidateTransition::WorkEnds),
+        Work::Stopping => transitions.push(CandidateTransition::WorkStops),
         Work::Idle | Work::Running => {}
     }
     let variation = &peer.variation;
     let shortens = run.mutant.is_some_and(Mutant::shortens);
     if shortens && peer.work == Work::Running && !variation.short {
-        moves.push(CandidateMove::Shorten);
+        transitions.push(CandidateTransition::Shorten);
     }
     if variation.late_reply.is_some() {
-        moves.push(CandidateMove::LateReply);
+        transitions.push(CandidateTransition::LateReply);
     }
     // Whoever is lame answers at once, before anything else can happen.
     if run.asks && run.lame != Some(index) && peer.is_asked(&state.store) {
-        moves.push(CandidateMove::Answer);
+        transitions.push(CandidateTransition::Answer);
     }
     if peer.can_crash() {
-        moves.push(CandidateMove::Crash);
+        transitions.push(CandidateTransition::Crash);
     }
-    moves
+    transitions
 }
 
 /// What an elector that can do these acts does next. `lands` tells whether a write would: one on what was replaced is
@@ -211,59 +213,59 @@ pub(super) fn of_watcher(
     watcher: &Watcher,
     acts: &[Act],
     lands: impl Fn(&LeaseWrite) -> bool,
-) -> Vec<ElectorMove> {
-    let mut moves = Vec::with_capacity(6);
+) -> Vec<ElectorTransition> {
+    let mut transitions = Vec::with_capacity(6);
     if watcher.can_see() {
-        moves.push(ElectorMove::See);
+        transitions.push(ElectorTransition::See);
     }
     for act in acts {
         match act {
             Act::Write(write) if !lands(write) => {}
             Act::Write(_) if run.slow_electors => {
                 if watcher.message.is_none() {
-                    moves.push(ElectorMove::Send(act.clone()));
+                    transitions.push(ElectorTransition::Send(act.clone()));
                 }
             }
             Act::Write(_) | Act::Post(_) | Act::Ask { .. } => {
-                moves.push(ElectorMove::Decide(act.clone()));
+                transitions.push(ElectorTransition::Decide(act.clone()));
             }
         }
     }
     if watcher.message.is_some() {
-        moves.push(ElectorMove::Land);
+        transitions.push(ElectorTransition::Land);
     }
-    if run.whims.deletions > 0 && watcher.whole {
-        moves.push(ElectorMove::BreakWatch);
+    if run.interference.deletions > 0 && watcher.whole {
+        transitions.push(ElectorTransition::BreakWatch);
     }
     if run.restarts {
-        moves.push(ElectorMove::Restart);
+        transitions.push(ElectorTransition::Restart);
     }
-    moves
+    transitions
 }
 
-fn of_strangers(state: &State) -> Vec<Move> {
+fn of_strangers(state: &State) -> Vec<Transition> {
     let store = &state.store;
-    let mut moves = Vec::new();
+    let mut transitions = Vec::new();
     if store.post.is_some() {
-        moves.push(Move::LandPost);
+        transitions.push(Transition::LandPost);
     }
     let Some(lease) = &store.lease else {
-        if store.whims.creations > 0 {
-            moves.push(Move::Create);
+        if store.interference.creations > 0 {
+            transitions.push(Transition::Create);
         }
-        return moves;
+        return transitions;
     };
-    if store.whims.deletions > 0 {
-        moves.push(Move::Delete);
+    if store.interference.deletions > 0 {
+        transitions.push(Transition::Delete);
     }
-    if store.whims.blanks > 0 {
-        moves.push(Move::Blank);
+    if store.interference.blanks > 0 {
+        transitions.push(Transition::Blank);
     }
-    if store.whims.wipes > 0 && lease.record.has_token() {
-        moves.push(Move::Wipe);
+    if store.interference.wipes > 0 && lease.record.has_token() {
+        transitions.push(Transition::Wipe);
     }
-    if store.whims.object_deletions > 0 {
-        moves.extend((0..store.objects.len()).map(Move::DeleteObject));
+    if store.interference.object_deletions > 0 {
+        transitions.extend((0..store.objects.len()).map(Transition::DeleteObject));
     }
-    moves
+    transitions
 }

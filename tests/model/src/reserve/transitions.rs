@@ -2,22 +2,22 @@
 
 use elector_protocol::{CandidateRecord, LeaseWrite};
 
-use super::super::moves::{ElectorMove, of_watcher};
 use super::super::mutant::Mutant;
-use super::super::search::Course;
+use super::super::search::TransitionKind;
 use super::super::store::Side;
+use super::super::transitions::{ElectorTransition, of_watcher};
 use super::holder::PlainMessage;
 use super::{State, World};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
-pub(crate) enum Move {
+pub(crate) enum Transition {
     /// Every clock goes on by its rate.
     Tick,
     /// A candidate does one thing.
-    Holder(usize, HolderMove),
+    Holder(usize, HolderTransition),
     /// An elector does one thing.
-    Elector(usize, ElectorMove),
+    Elector(usize, ElectorTransition),
     /// A POST lands, if the name is absent.
     LandPost,
     /// A stranger deletes the Lease.
@@ -28,7 +28,7 @@ pub(crate) enum Move {
 
 /// What happens to a candidate.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum HolderMove {
+pub(crate) enum HolderTransition {
     /// It reads the Lease, which names it, and sends a write.
     Write,
     /// Its write lands.
@@ -45,106 +45,116 @@ pub(crate) enum HolderMove {
     Crash,
 }
 
-// === impl Move ===
+// === impl Transition ===
 
-impl Move {
+impl Transition {
     /// Whether it happens when all goes well.
-    pub(super) fn course(&self, state: &State, world: &World) -> Course {
-        let prompt = |so| if so { Course::Prompt } else { Course::Whim };
+    pub(super) fn kind(&self, state: &State, world: &World) -> TransitionKind {
+        let prompt = |so| {
+            if so {
+                TransitionKind::Prompt
+            } else {
+                TransitionKind::Fault
+            }
+        };
         match self {
-            Self::Tick => Course::Time,
+            Self::Tick => TransitionKind::Time,
             Self::Holder(index, by) => {
                 let holder = &state.holders[*index];
                 match by {
-                    HolderMove::Write => prompt(holder.is_due()),
-                    HolderMove::Land | HolderMove::Reply | HolderMove::Answer => Course::Prompt,
+                    HolderTransition::Write => prompt(holder.is_due()),
+                    HolderTransition::Land | HolderTransition::Reply | HolderTransition::Answer => {
+                        TransitionKind::Prompt
+                    }
                     // When it is too late for a reply, this is what is left.
-                    HolderMove::GiveUp => prompt(
+                    HolderTransition::GiveUp => prompt(
                         matches!(holder.message, Some(PlainMessage::Landed(_)))
                             && !holder.can_hear(world.reserve.counts),
                     ),
-                    HolderMove::LandOrphan(_) | HolderMove::Crash => Course::Whim,
+                    HolderTransition::LandOrphan(_) | HolderTransition::Crash => {
+                        TransitionKind::Fault
+                    }
                 }
             }
             Self::Elector(_, by) => prompt(!matches!(
                 by,
-                ElectorMove::BreakWatch | ElectorMove::Restart
+                ElectorTransition::BreakWatch | ElectorTransition::Restart
             )),
-            Self::LandPost => Course::Prompt,
-            Self::Delete | Self::Wipe => Course::Whim,
+            Self::LandPost => TransitionKind::Prompt,
+            Self::Delete | Self::Wipe => TransitionKind::Fault,
         }
     }
 }
 
 /// All that can happen in a state.
-pub(super) fn possible(world: &World, state: &State) -> Vec<Move> {
-    let mut moves = vec![Move::Tick];
+pub(super) fn possible(world: &World, state: &State) -> Vec<Transition> {
+    let mut transitions = vec![Transition::Tick];
     for index in 0..state.holders.len() {
-        let of_holder = |by| Move::Holder(index, by);
-        moves.extend(
+        let of_holder = |by| Transition::Holder(index, by);
+        transitions.extend(
             of_one_holder(world, state, index)
                 .into_iter()
                 .map(of_holder),
         );
     }
     for index in 0..state.watchers.len() {
-        let of_elector = |by| Move::Elector(index, by);
+        let of_elector = |by| Transition::Elector(index, by);
         let watcher = &state.watchers[index];
         let acts = world.acts(index, watcher, &state.store);
         let lands = |write: &LeaseWrite| world.lands(write, &state.store);
         let next = of_watcher(&world.run, watcher, &acts, lands);
-        moves.extend(next.into_iter().map(of_elector));
+        transitions.extend(next.into_iter().map(of_elector));
     }
     if state.store.post.is_some() {
-        moves.push(Move::LandPost);
+        transitions.push(Transition::LandPost);
     }
     let Some(lease) = &state.store.lease else {
-        return moves;
+        return transitions;
     };
-    if state.store.whims.deletions > 0 {
-        moves.push(Move::Delete);
+    if state.store.interference.deletions > 0 {
+        transitions.push(Transition::Delete);
     }
     // To wipe a term of client-go's own is harm that no rule of ours can undo: it has no token.
-    if state.store.whims.wipes > 0 && lease.record.reserved_from().is_some() {
-        moves.push(Move::Wipe);
+    if state.store.interference.wipes > 0 && lease.record.reserved_from().is_some() {
+        transitions.push(Transition::Wipe);
     }
-    moves
+    transitions
 }
 
-fn of_one_holder(world: &World, state: &State, index: usize) -> Vec<HolderMove> {
+fn of_one_holder(world: &World, state: &State, index: usize) -> Vec<HolderTransition> {
     let run = &world.run;
     let holder = &state.holders[index];
-    let mut moves = Vec::with_capacity(6);
+    let mut transitions = Vec::with_capacity(6);
     if holder.can_write(index, &state.store) {
-        moves.push(HolderMove::Write);
+        transitions.push(HolderTransition::Write);
     }
     match &holder.message {
         Some(PlainMessage::Sent(..)) => {
-            moves.push(HolderMove::Land);
+            transitions.push(HolderTransition::Land);
             if holder.orphans.len() < run.orphans {
-                moves.push(HolderMove::GiveUp);
+                transitions.push(HolderTransition::GiveUp);
             }
         }
         Some(PlainMessage::Landed(_)) => {
             let heard = holder.can_hear(world.reserve.counts);
             if heard {
-                moves.push(HolderMove::Reply);
+                transitions.push(HolderTransition::Reply);
             }
             if run.lost_replies || !heard {
-                moves.push(HolderMove::GiveUp);
+                transitions.push(HolderTransition::GiveUp);
             }
         }
         None => {}
     }
-    moves.extend((0..holder.orphans.len()).map(HolderMove::LandOrphan));
+    transitions.extend((0..holder.orphans.len()).map(HolderTransition::LandOrphan));
     let object = state.store.objects[index].as_ref();
     if run.asks && object.is_some_and(CandidateRecord::is_asked) {
-        moves.push(HolderMove::Answer);
+        transitions.push(HolderTransition::Answer);
     }
     if holder.message.is_some() || holder.since.is_some() {
-        moves.push(HolderMove::Crash);
+        transitions.push(HolderTransition::Crash);
     }
-    moves
+    transitions
 }
 
 // === impl World ===

@@ -6,24 +6,24 @@ use elector_protocol::elector::Actor;
 use elector_protocol::{CandidateRecord, LeaseWrite, Occupancy, ResourceVersion, Timestamp, Uid};
 
 use super::super::elector::Act;
-use super::super::moves::ElectorMove;
 use super::super::numbers::{BUCKET, FRESH, timestamp};
 use super::super::store::{Landed, Side};
+use super::super::transitions::ElectorTransition;
 use super::super::witness::Witnesses;
 use super::holder::PlainMessage;
-use super::moves::{HolderMove, Move};
+use super::transitions::{HolderTransition, Transition};
 use super::{State, World};
 
 // === impl State ===
 
 impl State {
     /// Lets a move happen, and then everything that follows from it at once. Numbers are left as they are.
-    pub(super) fn happen(&mut self, by: &Move, world: &World) -> Witnesses {
+    pub(super) fn apply(&mut self, by: &Transition, world: &World) -> Witnesses {
         let witnesses = match by {
-            Move::Tick => Witnesses::NONE,
-            Move::Holder(index, by) => self.of_holder(*index, *by, world),
-            Move::Elector(index, by) => self.of_elector(*index, by, world),
-            Move::LandPost => {
+            Transition::Tick => Witnesses::NONE,
+            Transition::Holder(index, by) => self.of_holder(*index, *by, world),
+            Transition::Elector(index, by) => self.of_elector(*index, by, world),
+            Transition::LandPost => {
                 let store = Rc::make_mut(&mut self.store);
                 let created = store.post.take().map(|record| store.create(record));
                 if created == Some(Landed::Applied) {
@@ -31,14 +31,14 @@ impl State {
                 }
                 Witnesses::NONE
             }
-            Move::Delete => {
+            Transition::Delete => {
                 let store = Rc::make_mut(&mut self.store);
-                store.whims.deletions -= 1;
+                store.interference.deletions -= 1;
                 store.delete();
                 self.lease_changed(world, None);
                 Witnesses::NONE
             }
-            Move::Wipe => {
+            Transition::Wipe => {
                 let store = Rc::make_mut(&mut self.store);
                 store.wipe();
                 self.lease_changed(world, None);
@@ -61,27 +61,27 @@ impl State {
         }
     }
 
-    fn of_holder(&mut self, index: usize, by: HolderMove, world: &World) -> Witnesses {
+    fn of_holder(&mut self, index: usize, by: HolderTransition, world: &World) -> Witnesses {
         let holder = Rc::make_mut(&mut self.holders[index]);
         match by {
-            HolderMove::Write => holder.write(index, &self.store, world.reserve.duration),
-            HolderMove::Land => {
+            HolderTransition::Write => holder.write(index, &self.store, world.reserve.duration),
+            HolderTransition::Land => {
                 if let Some(PlainMessage::Sent(write, sent)) = holder.message.take() {
                     holder.message = Some(PlainMessage::Landed(sent));
                     self.put(&write, world);
                 }
             }
-            HolderMove::LandOrphan(number) => {
+            HolderTransition::LandOrphan(number) => {
                 let write = holder.orphans.remove(number);
                 self.put(&write, world);
             }
-            HolderMove::Reply => {
+            HolderTransition::Reply => {
                 let led = holder.believes();
                 holder.hear(world.reserve.counts);
                 return Witnesses::LEADS.when(!led && holder.believes());
             }
-            HolderMove::GiveUp => holder.give_up(),
-            HolderMove::Answer => {
+            HolderTransition::GiveUp => holder.give_up(),
+            HolderTransition::Answer => {
                 let object = self.store.objects[index].clone();
                 if let Some(CandidateRecord {
                     uid, version, ping, ..
@@ -93,7 +93,7 @@ impl State {
                     self.put_object(index, &uid, version, ping, Some(now), world);
                 }
             }
-            HolderMove::Crash => holder.crash(world.run.orphans),
+            HolderTransition::Crash => holder.crash(world.run.orphans),
         }
         Witnesses::NONE
     }
@@ -106,17 +106,17 @@ impl State {
         }
     }
 
-    fn of_elector(&mut self, index: usize, by: &ElectorMove, world: &World) -> Witnesses {
+    fn of_elector(&mut self, index: usize, by: &ElectorTransition, world: &World) -> Witnesses {
         let run = &world.run;
         match by {
-            ElectorMove::See => Rc::make_mut(&mut self.watchers[index]).see(&self.store, run),
-            ElectorMove::Decide(Act::Write(write)) => {
+            ElectorTransition::See => Rc::make_mut(&mut self.watchers[index]).see(&self.store, run),
+            ElectorTransition::Decide(Act::Write(write)) => {
                 return self.put_decision(write, world, Some(index));
             }
-            ElectorMove::Decide(Act::Post(record)) => {
+            ElectorTransition::Decide(Act::Post(record)) => {
                 Rc::make_mut(&mut self.store).post = Some(record.clone());
             }
-            ElectorMove::Decide(Act::Ask {
+            ElectorTransition::Decide(Act::Ask {
                 index,
                 uid,
                 version,
@@ -131,13 +131,15 @@ impl State {
                 };
                 self.put_object(*index, uid, *version, Some(*ping), renew, world);
             }
-            ElectorMove::Land => {
+            ElectorTransition::Land => {
                 let message = Rc::make_mut(&mut self.watchers[index]).message.take();
                 if let Some(write) = message {
                     return self.put_decision(&write, world, None);
                 }
             }
-            ElectorMove::Send(_) | ElectorMove::BreakWatch | ElectorMove::Restart => {
+            ElectorTransition::Send(_)
+            | ElectorTransition::BreakWatch
+            | ElectorTransition::Restart => {
                 Rc::make_mut(&mut self.watchers[index]).alone(by);
             }
         }
