@@ -6,25 +6,25 @@ use std::sync::Arc;
 use elector_protocol::elector::Actor;
 use elector_protocol::{LeaseRecord, LeaseWrite};
 
-use super::candidate::{Message, Peer};
-use super::elector::Act;
+use super::candidate::{CandidateProcess, Message};
+use super::elector::ElectorRequest;
 use super::elector_variation::TICK_SECONDS;
 use super::mutant::Mutant;
 use super::numbers::{FRESH, timestamp};
 use super::run::Run;
-use super::store::{Landed, Side, Store, names};
+use super::store::{Landed, LeaseStore, Side, names};
 use super::transitions::{CandidateTransition, ElectorTransition, Transition};
 use super::witness::Witnesses;
-use super::world::{State, World};
+use super::world::{ElectionSystem, State};
 
 // === impl State ===
 
 impl State {
     /// Lets a move happen, and then everything that follows from it at once. Numbers are left as they are.
-    pub(super) fn apply(&mut self, by: &Transition, world: &World) -> Witnesses {
+    pub(super) fn apply(&mut self, by: &Transition, world: &ElectionSystem) -> Witnesses {
         let run = &world.run;
         let store = Rc::clone(&self.store);
-        let peers = self.peers.clone();
+        let candidates = self.candidates.clone();
         let witnesses = match by {
             Transition::Tick | Transition::Sleep(_) => Witnesses::NONE,
             Transition::Candidate(index, by) => self.of_candidate(*index, *by, world),
@@ -43,32 +43,47 @@ impl State {
             self.answer(lame, run);
         }
         let still = Rc::ptr_eq(&store, &self.store);
-        for (peer, before) in self.peers.iter_mut().zip(&peers) {
-            if !still || !Rc::ptr_eq(peer, before) {
-                Rc::make_mut(peer).catch_up(&self.store, run);
+        for (candidate, before) in self.candidates.iter_mut().zip(&candidates) {
+            if !still || !Rc::ptr_eq(candidate, before) {
+                Rc::make_mut(candidate).catch_up(&self.store, run);
             }
         }
-        for watcher in self.watchers.iter_mut().skip(run.lagging) {
-            while watcher.can_see() {
-                Rc::make_mut(watcher).see(&self.store, run);
+        for elector in self.electors.iter_mut().skip(run.lagging) {
+            while elector.can_see() {
+                Rc::make_mut(elector).see(&self.store, run);
             }
         }
         witnesses
     }
 
-    fn of_candidate(&mut self, index: usize, by: CandidateTransition, world: &World) -> Witnesses {
+    fn of_candidate(
+        &mut self,
+        index: usize,
+        by: CandidateTransition,
+        world: &ElectionSystem,
+    ) -> Witnesses {
         let run = &world.run;
         match by {
-            CandidateTransition::Look => self.with_peer(index, |peer, store| peer.look(store, run)),
-            CandidateTransition::Read => self.with_peer(index, |peer, store| peer.read(store, run)),
-            CandidateTransition::Reply => {
-                self.with_peer(index, |peer, store| peer.reply(store, run))
+            CandidateTransition::Look => {
+                self.with_peer(index, |candidate, store| candidate.look(store, run))
             }
-            CandidateTransition::GiveUp => self.with_peer(index, |peer, _| peer.give_up(run)),
-            CandidateTransition::Act => self.with_peer(index, |peer, _| peer.settle(run, None)),
+            CandidateTransition::Read => {
+                self.with_peer(index, |candidate, store| candidate.read(store, run))
+            }
+            CandidateTransition::Reply => {
+                self.with_peer(index, |candidate, store| candidate.reply(store, run))
+            }
+            CandidateTransition::GiveUp => {
+                self.with_peer(index, |candidate, _| candidate.give_up(run))
+            }
+            CandidateTransition::ElectorRequest => {
+                self.with_peer(index, |candidate, _| candidate.settle(run, None))
+            }
             CandidateTransition::Land => self.land(index, world),
             CandidateTransition::LandOrphan(number) => {
-                let write = Rc::make_mut(&mut self.peers[index]).orphans.remove(number);
+                let write = Rc::make_mut(&mut self.candidates[index])
+                    .orphans
+                    .remove(number);
                 self.put(index, &write, world);
                 Witnesses::NONE
             }
@@ -76,11 +91,11 @@ impl State {
                 self.end_work(index, world)
             }
             CandidateTransition::Shorten => {
-                Rc::make_mut(&mut self.peers[index]).variation.short = true;
+                Rc::make_mut(&mut self.candidates[index]).variation.short = true;
                 Witnesses::NONE
             }
             CandidateTransition::LateReply => {
-                let variation = &mut Rc::make_mut(&mut self.peers[index]).variation;
+                let variation = &mut Rc::make_mut(&mut self.candidates[index]).variation;
                 variation.counted_from = variation.late_reply.take();
                 Witnesses::NONE
             }
@@ -90,7 +105,7 @@ impl State {
             }
             CandidateTransition::Crash => {
                 let config = Arc::clone(&world.configs[index]);
-                Rc::make_mut(&mut self.peers[index]).crash(config, run);
+                Rc::make_mut(&mut self.candidates[index]).crash(config, run);
                 Witnesses::NONE
             }
         }
@@ -99,14 +114,17 @@ impl State {
     fn of_elector(&mut self, index: usize, by: &ElectorTransition, run: &Run) -> Witnesses {
         match by {
             ElectorTransition::See => {
-                let believed = self.peers.iter().any(|peer| peer.believes(run));
-                let recurs = self.watchers[index].finds_again(&self.store);
-                Rc::make_mut(&mut self.watchers[index]).see(&self.store, run);
+                let believed = self
+                    .candidates
+                    .iter()
+                    .any(|candidate| candidate.believes(run));
+                let recurs = self.electors[index].finds_again(&self.store);
+                Rc::make_mut(&mut self.electors[index]).see(&self.store, run);
                 return Witnesses::RECURS.when(recurs && believed);
             }
             ElectorTransition::Decide(act) => return self.decide(index, act, run),
             ElectorTransition::Land => {
-                let message = Rc::make_mut(&mut self.watchers[index]).message.take();
+                let message = Rc::make_mut(&mut self.electors[index]).message.take();
                 if let Some(write) = message {
                     return self.put_decision(&write, run, None);
                 }
@@ -114,7 +132,7 @@ impl State {
             ElectorTransition::Send(_)
             | ElectorTransition::BreakWatch
             | ElectorTransition::Restart => {
-                Rc::make_mut(&mut self.watchers[index]).alone(by);
+                Rc::make_mut(&mut self.electors[index]).alone(by);
             }
         }
         Witnesses::NONE
@@ -165,16 +183,16 @@ impl State {
     fn with_peer(
         &mut self,
         index: usize,
-        act: impl FnOnce(&mut Peer, &Store) -> Witnesses,
+        act: impl FnOnce(&mut CandidateProcess, &LeaseStore) -> Witnesses,
     ) -> Witnesses {
-        let witnesses = act(Rc::make_mut(&mut self.peers[index]), &self.store);
+        let witnesses = act(Rc::make_mut(&mut self.candidates[index]), &self.store);
         let again = witnesses.include(Witnesses::LEADS) && self.store.created > 1;
         witnesses | Witnesses::RETURNS.when(again)
     }
 
     /// The write under way lands.
-    fn land(&mut self, index: usize, world: &World) -> Witnesses {
-        let Some(Message::Sent(kind, write)) = self.peers[index].message.clone() else {
+    fn land(&mut self, index: usize, world: &ElectionSystem) -> Witnesses {
+        let Some(Message::Sent(kind, write)) = self.candidates[index].message.clone() else {
             return Witnesses::NONE;
         };
         let landed = self.put(index, &write, world);
@@ -182,12 +200,12 @@ impl State {
             Some(lease) if landed == Landed::Applied => Message::Landed(kind, lease),
             _ => Message::Dead(kind),
         };
-        Rc::make_mut(&mut self.peers[index]).message = Some(message);
+        Rc::make_mut(&mut self.candidates[index]).message = Some(message);
         Witnesses::HANDS_OVER.when(write.record.is_unaccepted_grant())
     }
 
     /// A write of a candidate's reaches the store.
-    fn put(&mut self, index: usize, write: &LeaseWrite, world: &World) -> Landed {
+    fn put(&mut self, index: usize, write: &LeaseWrite, world: &ElectionSystem) -> Landed {
         let actor = Actor::Candidate(&world.configs[index].identity);
         let landed = Rc::make_mut(&mut self.store).put(write, &actor);
         if landed == Landed::Applied {
@@ -197,49 +215,49 @@ impl State {
     }
 
     /// The work of a holder has ended, and the lease is to be given up if it is still its own.
-    fn end_work(&mut self, index: usize, world: &World) -> Witnesses {
+    fn end_work(&mut self, index: usize, world: &ElectionSystem) -> Witnesses {
         let run = &world.run;
         if run.mutant == Some(Mutant::ReleaseByOldRecord) {
-            let peer = Rc::make_mut(&mut self.peers[index]);
-            let known = peer.holder.known().map(|known| &known.record);
-            let name = peer.name;
+            let candidate = Rc::make_mut(&mut self.candidates[index]);
+            let known = candidate.holder.known().map(|known| &known.record);
+            let name = candidate.name;
             let own = known.is_some_and(|record| names(record, name) && record.has_token());
             if let Some(lease) = self.store.lease.as_ref().filter(|_| own) {
                 let write = lease.replace(lease.record.released(timestamp(FRESH)));
-                peer.crash(Arc::clone(&world.configs[index]), run);
-                peer.orphans = vec![write];
+                candidate.crash(Arc::clone(&world.configs[index]), run);
+                candidate.orphans = vec![write];
                 return Witnesses::NONE;
             }
         }
-        self.with_peer(index, |peer, _| peer.end_work(run))
+        self.with_peer(index, |candidate, _| candidate.end_work(run))
     }
 
     fn answer(&mut self, index: usize, run: &Run) {
-        if !self.peers[index].is_asked(&self.store) {
+        if !self.candidates[index].is_asked(&self.store) {
             return;
         }
-        let name = self.peers[index].name;
+        let name = self.candidates[index].name;
         let before = self.store.objects[name].clone();
-        let peer = Rc::make_mut(&mut self.peers[index]);
-        peer.answer(Rc::make_mut(&mut self.store), run);
+        let candidate = Rc::make_mut(&mut self.candidates[index]);
+        candidate.answer(Rc::make_mut(&mut self.store), run);
         if before != self.store.objects[name] {
             self.object_changed(name, run);
         }
     }
 
     /// Carries out what an elector decided.
-    fn decide(&mut self, index: usize, act: &Act, run: &Run) -> Witnesses {
+    fn decide(&mut self, index: usize, act: &ElectorRequest, run: &Run) -> Witnesses {
         match act {
-            Act::Write(write) => return self.put_decision(write, run, Some(index)),
-            Act::Post(record) if run.slow_posts => {
+            ElectorRequest::Write(write) => return self.put_decision(write, run, Some(index)),
+            ElectorRequest::Post(record) if run.slow_posts => {
                 Rc::make_mut(&mut self.store).post = Some(record.clone());
             }
-            Act::Post(record) => {
+            ElectorRequest::Post(record) => {
                 if Rc::make_mut(&mut self.store).create(record.clone()) == Landed::Applied {
                     self.lease_changed(run, None);
                 }
             }
-            Act::Ask {
+            ElectorRequest::Ask {
                 index,
                 uid,
                 version,
@@ -272,7 +290,7 @@ impl State {
         }
         self.lease_changed(run, heard);
         if let (Some(index), Some(lease)) = (heard, self.store.lease.clone()) {
-            Rc::make_mut(&mut self.watchers[index]).take_reply(lease, &self.store, run);
+            Rc::make_mut(&mut self.electors[index]).take_reply(lease, &self.store, run);
         }
         Witnesses::TAKES_OVER.when(takes_over) | Witnesses::SIGNALS.when(signals)
     }
@@ -283,24 +301,24 @@ impl State {
             return false;
         };
         let other = grant.holder.is_some() && grant.holder != lease.record.holder;
-        let mut peers = self.peers.iter();
-        let holder = peers.find(|peer| names(&lease.record, peer.name));
+        let mut candidates = self.candidates.iter();
+        let holder = candidates.find(|candidate| names(&lease.record, candidate.name));
         other
             && lease.record.has_token()
-            && holder.is_some_and(|peer| peer.holder.known().is_none())
+            && holder.is_some_and(|candidate| candidate.holder.known().is_none())
     }
 
     /// Tells every elector of a change of the Lease, each in its own time; `but` has heard already.
     fn lease_changed(&mut self, run: &Run, but: Option<usize>) {
-        for (index, watcher) in self.watchers.iter_mut().enumerate() {
-            let watcher = Rc::make_mut(watcher);
+        for (index, elector) in self.electors.iter_mut().enumerate() {
+            let elector = Rc::make_mut(elector);
             // A write on what was replaced is dead (R2).
-            watcher.message = watcher
+            elector.message = elector
                 .message
                 .take()
                 .filter(|write| self.store.may_accept(write, Side::Elector));
             if but != Some(index) {
-                watcher.deliver(self.store.lease.clone(), run);
+                elector.deliver(self.store.lease.clone(), run);
             }
         }
     }
@@ -308,10 +326,10 @@ impl State {
     /// Tells every elector of a change of a candidate's object. That this may take its time is nothing that the
     /// candidate's own delay does not cover.
     fn object_changed(&mut self, index: usize, run: &Run) {
-        for watcher in &mut self.watchers {
-            if watcher.knows_candidates() {
+        for elector in &mut self.electors {
+            if elector.knows_candidates() {
                 let object = self.store.objects[index].as_ref();
-                Rc::make_mut(watcher).see_object(index, object, run);
+                Rc::make_mut(elector).see_object(index, object, run);
             }
         }
     }

@@ -12,12 +12,12 @@ use super::candidate_variation::CandidateVariation;
 use super::mutant::Mutant;
 use super::numbers::{FRESH, NOW, timestamp};
 use super::run::Run;
-use super::store::{Side, Store, names};
+use super::store::{LeaseStore, Side, names};
 use super::witness::Witnesses;
 
 /// One candidate's process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Peer {
+pub(super) struct CandidateProcess {
     index: usize,
     /// Which of the names it bears.
     pub(super) name: usize,
@@ -53,9 +53,9 @@ pub(super) enum Work {
     Stopping,
 }
 
-// === impl Peer ===
+// === impl CandidateProcess ===
 
-impl Peer {
+impl CandidateProcess {
     /// A process that has just started.
     pub(super) fn new(index: usize, name: usize, config: Arc<HolderConfig>) -> Self {
         Self {
@@ -100,12 +100,12 @@ impl Peer {
     }
 
     /// Whether its newest news of the Lease is old.
-    pub(super) fn can_look(&self, store: &Store) -> bool {
+    pub(super) fn can_look(&self, store: &LeaseStore) -> bool {
         self.holder.known() != store.lease.as_ref()
     }
 
     /// Its watch delivers the Lease as it is now.
-    pub(super) fn look(&mut self, store: &Store, run: &Run) -> Witnesses {
+    pub(super) fn look(&mut self, store: &LeaseStore, run: &Run) -> Witnesses {
         let event = match &store.lease {
             Some(lease) => LeaseEvent::Seen(self.variation.alter_news(lease.clone(), run)),
             None => LeaseEvent::Deleted(store.revision),
@@ -118,7 +118,7 @@ impl Peer {
     }
 
     /// The read under way is answered.
-    pub(super) fn read(&mut self, store: &Store, run: &Run) -> Witnesses {
+    pub(super) fn read(&mut self, store: &LeaseStore, run: &Run) -> Witnesses {
         self.reading = false;
         let found = store.lease.clone();
         let found = found.map(|lease| self.variation.alter_news(lease, run));
@@ -127,7 +127,7 @@ impl Peer {
     }
 
     /// The reply to the write under way comes.
-    pub(super) fn reply(&mut self, store: &Store, run: &Run) -> Witnesses {
+    pub(super) fn reply(&mut self, store: &LeaseStore, run: &Run) -> Witnesses {
         let (outcome, begins) = match self.message.take() {
             Some(Message::Landed(kind, snapshot)) => (
                 LeaseOutcome::Done(snapshot),
@@ -165,7 +165,7 @@ impl Peer {
 
     /// Takes in what can neither begin nor end a belief, nor call for a write: whether that happens early or late is
     /// all the same, so it happens at once. The same goes for news of its own object; acting on them is another move.
-    pub(super) fn catch_up(&mut self, store: &Store, run: &Run) {
+    pub(super) fn catch_up(&mut self, store: &LeaseStore, run: &Run) {
         self.bury(store);
         self.registration.handle_event(self.seen(store));
         self.registration.answer(self.holder.can_accept());
@@ -211,7 +211,7 @@ impl Peer {
     }
 
     /// Writes whose base is gone are dead, whether they were sent before or after that (R2).
-    fn bury(&mut self, store: &Store) {
+    fn bury(&mut self, store: &LeaseStore) {
         if let Some(Message::Sent(kind, write)) = &self.message
             && !store.may_accept(write, Side::Candidate)
         {
@@ -309,7 +309,7 @@ impl Peer {
     }
 }
 
-impl Renumber for Peer {
+impl Renumber for CandidateProcess {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         self.holder.renumber(by);
         self.registration.renumber(by);

@@ -9,12 +9,12 @@ use super::elector_variation::{AlteredStep, ElectorVariation};
 use super::mutant::Mutant;
 use super::numbers::{FRESH, NOW, timestamp};
 use super::run::Run;
-use super::store::Store;
+use super::store::LeaseStore;
 use super::transitions::ElectorTransition;
 
 /// One elector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Watcher {
+pub(super) struct ElectorProcess {
     pub(super) election: Election,
     /// Whether its watch of the Lease is whole. If not, it lists.
     pub(super) whole: bool,
@@ -28,7 +28,7 @@ pub(super) struct Watcher {
 
 /// What an elector can do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum ElectorRequest {
     /// Send this write of the Lease.
     Write(LeaseWrite),
     /// Send this POST of a Lease.
@@ -42,9 +42,9 @@ pub(super) enum Act {
     },
 }
 
-// === impl Watcher ===
+// === impl ElectorProcess ===
 
-impl Watcher {
+impl ElectorProcess {
     /// A process that has just started. What an earlier life sent may land yet.
     pub(super) fn new(message: Option<LeaseWrite>) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Watcher {
     }
 
     /// Whether it is about to list an unproven record that looks as the one that it knows, in a newer revision.
-    pub(super) fn finds_again(&self, store: &Store) -> bool {
+    pub(super) fn finds_again(&self, store: &LeaseStore) -> bool {
         let (false, Some(known), Some(found)) = (self.whole, self.election.lease(), &store.lease)
         else {
             return false;
@@ -91,7 +91,9 @@ impl Watcher {
     /// Does what concerns nobody else; the other moves do nothing here.
     pub(super) fn alone(&mut self, by: &ElectorTransition) {
         match by {
-            ElectorTransition::Send(Act::Write(write)) => self.message = Some(write.clone()),
+            ElectorTransition::Send(ElectorRequest::Write(write)) => {
+                self.message = Some(write.clone())
+            }
             ElectorTransition::BreakWatch => self.break_watch(),
             ElectorTransition::Restart => *self = Self::new(self.message.take()),
             ElectorTransition::Send(_)
@@ -108,7 +110,7 @@ impl Watcher {
     }
 
     /// Takes the next event from its watch, or lists.
-    pub(super) fn see(&mut self, store: &Store, run: &Run) {
+    pub(super) fn see(&mut self, store: &LeaseStore, run: &Run) {
         if self.whole {
             if !self.backlog.is_empty() {
                 let change = self.backlog.remove(0);
@@ -135,7 +137,7 @@ impl Watcher {
     }
 
     /// Sees the answer to its own write.
-    pub(super) fn take_reply(&mut self, snapshot: LeaseSnapshot, store: &Store, run: &Run) {
+    pub(super) fn take_reply(&mut self, snapshot: LeaseSnapshot, store: &LeaseStore, run: &Run) {
         self.take(Some(snapshot), store, NewsSource::OwnWrite, run);
     }
 
@@ -169,7 +171,12 @@ impl Watcher {
     }
 
     /// What the production step would do now.
-    pub(super) fn acts(&self, store: &Store, settings: &Settings, run: &Run) -> Vec<Act> {
+    pub(super) fn acts(
+        &self,
+        store: &LeaseStore,
+        settings: &Settings,
+        run: &Run,
+    ) -> Vec<ElectorRequest> {
         let step = |election: &Election| election.step(NOW, timestamp(FRESH), settings).effects;
         let mut effects = step(&self.election);
         if let Some(mutant) = run.mutant {
@@ -181,14 +188,14 @@ impl Watcher {
             mutant.alter_decision(&mut effects, self, &altered);
         }
         let act = |effect| match effect {
-            Effect::Write(write) => Some(Act::Write(write)),
-            Effect::Create(record) => Some(Act::Post(record)),
+            Effect::Write(write) => Some(ElectorRequest::Write(write)),
+            Effect::Create(record) => Some(ElectorRequest::Post(record)),
             Effect::Ping {
                 name,
                 uid,
                 version,
                 ping,
-            } => Some(Act::Ask {
+            } => Some(ElectorRequest::Ask {
                 index: store.index_of(&name)?,
                 uid,
                 version,
@@ -201,20 +208,26 @@ impl Watcher {
     }
 
     /// Whether a candidate answered since it saw the newest record.
-    pub(super) fn has_answered(&self, candidate: &CandidateRecord, store: &Store) -> bool {
+    pub(super) fn has_answered(&self, candidate: &CandidateRecord, store: &LeaseStore) -> bool {
         store
             .index_of(&candidate.name)
             .is_some_and(|index| self.variation.heard & (1 << index) != 0)
     }
 
     /// Whether every candidate that exists, as far as it knows, did.
-    pub(super) fn all_answered(&self, store: &Store) -> bool {
+    pub(super) fn all_answered(&self, store: &LeaseStore) -> bool {
         self.election
             .candidates()
             .all(|candidate| self.has_answered(candidate, store))
     }
 
-    fn take(&mut self, change: Option<LeaseSnapshot>, store: &Store, news: NewsSource, run: &Run) {
+    fn take(
+        &mut self,
+        change: Option<LeaseSnapshot>,
+        store: &LeaseStore,
+        news: NewsSource,
+        run: &Run,
+    ) {
         self.variation.heard = 0;
         let Some(mut snapshot) = change else {
             // A list that lacks the Lease says nothing of when it went.
@@ -230,7 +243,7 @@ impl Watcher {
     }
 }
 
-impl Renumber for Watcher {
+impl Renumber for ElectorProcess {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         self.election.renumber(by);
         self.backlog.renumber(by);

@@ -5,11 +5,11 @@ use std::time::Duration;
 use elector_protocol::elector::{Effect, Election, NewsSource};
 use elector_protocol::{Instant, LeaseRecord, LeaseSnapshot, Occupancy, Uid};
 
-use super::elector::Watcher;
+use super::elector::ElectorProcess;
 use super::mutant::Mutant;
 use super::numbers::{FRESH, NOW, timestamp};
 use super::run::Run;
-use super::store::Store;
+use super::store::LeaseStore;
 
 /// What an elector keeps in mind for the sake of a mutant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ pub(super) struct ElectorVariation {
 /// Asks the production step what it would do if things were otherwise.
 pub(super) struct AlteredStep<'a> {
     pub(super) run: &'a Run,
-    pub(super) store: &'a Store,
+    pub(super) store: &'a LeaseStore,
     pub(super) step: &'a dyn Fn(&Election) -> Vec<Effect>,
 }
 
@@ -46,9 +46,9 @@ impl Mutant {
     /// What an elector makes of a revision: when it says it saw it, and what it says it saw.
     pub(super) fn alter_news(
         self,
-        watcher: &mut Watcher,
+        elector: &mut ElectorProcess,
         snapshot: &mut LeaseSnapshot,
-        store: &Store,
+        store: &LeaseStore,
         run: &Run,
     ) -> Instant {
         let record = &mut snapshot.record;
@@ -67,32 +67,32 @@ impl Mutant {
                 }
             }
             Self::ReservedByRenewTime if record.reserved_from().is_some() => return LONG_AGO,
-            Self::RestartExpires if watcher.election == Election::unknown() => return LONG_AGO,
+            Self::RestartExpires if elector.election == Election::unknown() => return LONG_AGO,
             Self::TrustAnyRelease if unheld => (record.token, record.token_term) = (None, None),
             Self::RepeatRenewTime if record.has_token() => record.renew_time = record.acquire_time,
             Self::RevokeGrants if record.is_unaccepted_grant() => {
                 (record.holder, record.duration_seconds) = (None, Some(1));
             }
-            Self::NeverSeenIsFree => watcher.variation.saw = true,
+            Self::NeverSeenIsFree => elector.variation.saw = true,
             Self::TakeFromNotified => {
                 let told = record.holder.is_some() && record.preferred_holder.is_some();
-                watcher.variation.noted = watcher.variation.noted.or(Some(NOW)).filter(|_| told);
+                elector.variation.noted = elector.variation.noted.or(Some(NOW)).filter(|_| told);
             }
             Self::NoPassOver => {
                 // Were it seen for what it is, its electee would be set aside. It is seen as free, and the grants that
                 // this would bring before its time are held back.
-                watcher.variation.noted = record.is_unaccepted_grant().then_some(NOW);
-                if watcher.variation.noted.is_some() {
+                elector.variation.noted = record.is_unaccepted_grant().then_some(NOW);
+                if elector.variation.noted.is_some() {
                     (record.holder, record.duration_seconds) = (None, Some(1));
                 }
             }
             Self::CountFromUid => {
-                let since = watcher.variation.first_sight(&snapshot.uid);
+                let since = elector.variation.first_sight(&snapshot.uid);
                 if snapshot.record.occupancy() == Occupancy::Unproven {
                     return since;
                 }
             }
-            Self::SpanTheGap => return watcher.variation.unproven_since(snapshot),
+            Self::SpanTheGap => return elector.variation.unproven_since(snapshot),
             _ => {}
         }
         NOW
@@ -102,12 +102,12 @@ impl Mutant {
     pub(super) fn alter_decision(
         self,
         effects: &mut Vec<Effect>,
-        watcher: &Watcher,
+        elector: &ElectorProcess,
         altered: &AlteredStep<'_>,
     ) {
-        let election = &watcher.election;
+        let election = &elector.election;
         if self.is_unanimous() {
-            ask_everybody(effects, watcher, altered.store);
+            ask_everybody(effects, elector, altered.store);
         }
         match self {
             Self::MissingIsFree | Self::GrantByPost => {
@@ -117,11 +117,11 @@ impl Mutant {
                     effects.retain(|effect| !is_born(effect));
                 }
             }
-            Self::NeverSeenIsFree if !watcher.variation.saw => {
+            Self::NeverSeenIsFree if !elector.variation.saw => {
                 altered.name_the_holder(effects, election, free);
             }
             Self::PostOnUnanimity => {
-                if watcher.all_answered(altered.store) {
+                if elector.all_answered(altered.store) {
                     altered.name_the_holder(effects, election, free);
                 }
                 effects.retain(|effect| !is_born(effect));
@@ -139,7 +139,7 @@ impl Mutant {
             }
             Self::TakeFromNotified => {
                 let told = |noted: Instant| NOW >= noted.after(TICK);
-                if watcher.variation.noted.is_some_and(told)
+                if elector.variation.noted.is_some_and(told)
                     && let Some(lease) = election.lease()
                     && let Some(preferred) = lease.record.preferred_holder.clone()
                 {
@@ -158,7 +158,7 @@ impl Mutant {
             }
             Self::NoPassOver => {
                 let early = |granted: Instant| NOW < granted.after(altered.run.accept_window());
-                let hold_back = watcher.variation.noted.is_some_and(early);
+                let hold_back = elector.variation.noted.is_some_and(early);
                 effects.retain(|effect| !hold_back || !matches!(effect, Effect::Write(_)));
             }
             Self::NeverRegrant => {
@@ -173,14 +173,14 @@ impl Mutant {
             Self::GrantOnUnanimity => {
                 if let Some(lease) = election.lease()
                     && lease.record.occupancy() == Occupancy::Unproven
-                    && watcher.all_answered(altered.store)
+                    && elector.all_answered(altered.store)
                     && let Some(granted) =
                         altered.if_free(election, Some(lease.clone()), &free(&lease.record))
                 {
                     effects.push(Effect::Write(lease.replace(granted)));
                 }
             }
-            _ => self.alter_reservation(effects, watcher, altered),
+            _ => self.alter_reservation(effects, elector, altered),
         }
     }
 }
@@ -278,14 +278,14 @@ impl AlteredStep<'_> {
 }
 
 /// Asks whoever has not answered since the newest record was seen.
-fn ask_everybody(effects: &mut Vec<Effect>, watcher: &Watcher, store: &Store) {
-    let unheld = match watcher.election.lease() {
+fn ask_everybody(effects: &mut Vec<Effect>, elector: &ElectorProcess, store: &LeaseStore) {
+    let unheld = match elector.election.lease() {
         Some(lease) => lease.record.occupancy() == Occupancy::Unproven,
-        None => watcher.whole,
+        None => elector.whole,
     };
     effects.retain(|effect| !unheld || !matches!(effect, Effect::Ping { .. }));
-    for candidate in watcher.election.candidates().filter(|_| unheld) {
-        if watcher.has_answered(candidate, store) || candidate.is_asked() {
+    for candidate in elector.election.candidates().filter(|_| unheld) {
+        if elector.has_answered(candidate, store) || candidate.is_asked() {
             continue;
         }
         effects.extend(candidate.question().map(|ping| Effect::Ping {

@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::rc::Rc;
 
 /// A map whose keys need no defence against an adversary.
-pub(super) type QuickMap<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
+pub(super) type QuickMap<K, V> = HashMap<K, V, BuildHasherDefault<QuickHasher>>;
 
 /// All parts of one kind that were ever met.
 pub(super) struct Interner<T> {
@@ -17,7 +17,7 @@ pub(super) struct Interner<T> {
 
 /// A hasher that multiplies and folds. Maps compare their keys, so a collision costs time and nothing else.
 #[derive(Default)]
-pub(super) struct Quick(u64);
+pub(super) struct QuickHasher(u64);
 
 // === impl Interner ===
 
@@ -58,16 +58,16 @@ pub(super) fn address<T>(part: &Rc<T>) -> usize {
     Rc::as_ptr(part).addr()
 }
 
-// === impl Quick ===
+// === impl QuickHasher ===
 
-impl Quick {
+impl QuickHasher {
     fn fold(&mut self, word: u64) {
         let product = u128::from(self.0 ^ word ^ 0x243f_6a88_85a3_08d3) * 0x9e37_79b9_7f4a_7c15;
         self.0 = (product as u64) ^ ((product >> 64) as u64);
     }
 }
 
-impl Hasher for Quick {
+impl Hasher for QuickHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -38,5 +38,5 @@ mod witness;
 mod world;
 
 pub use catalogue::runs;
-pub use report::{Report, page, table};
+pub use report::{SearchReport, page, table};
 pub use run::Run;

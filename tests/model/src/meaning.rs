@@ -9,9 +9,9 @@ use elector_protocol::{Instant, Renumber, Renumbering, Timestamp};
 use super::catalogue::runs;
 use super::clocks::Time;
 use super::numbers::{Aging, NOW, timestamp};
-use super::search::Model;
+use super::search::TransitionSystem;
 use super::transitions::{Transition, possible};
-use super::world::{Key, State, World};
+use super::world::{ElectionSystem, Key, State};
 
 /// Ages without limit. Versions and terms stay as they are; wire times, of which every write wants a new one, are kept
 /// apart by one numbering for all processes.
@@ -69,7 +69,7 @@ fn renumber(times: &mut Vec<Timestamp>, time: &mut Timestamp, collecting: bool, 
 }
 
 /// Lets time pass, and keeps all that there is to know.
-fn remember(world: &World, state: &mut State, tick: bool) {
+fn remember(world: &ElectionSystem, state: &mut State, tick: bool) {
     let mix = world.run.mixes[state.mix];
     let mut numbers = Remember {
         by: Duration::ZERO,
@@ -85,27 +85,27 @@ fn remember(world: &World, state: &mut State, tick: bool) {
         numbers.candidate_times.sort_unstable();
         numbers.candidate_times.dedup();
         Rc::make_mut(&mut state.store).renumber(&mut numbers);
-        for (peer, rate) in state.peers.iter_mut().zip(mix.candidates) {
+        for (candidate, rate) in state.candidates.iter_mut().zip(mix.candidates) {
             numbers.by = Duration::from_secs(if tick { rate } else { 0 });
-            Rc::make_mut(peer).renumber(&mut numbers);
+            Rc::make_mut(candidate).renumber(&mut numbers);
         }
-        for (watcher, rate) in state.watchers.iter_mut().zip(mix.electors) {
+        for (elector, rate) in state.electors.iter_mut().zip(mix.electors) {
             numbers.by = Duration::from_secs(if tick { rate } else { 0 });
-            Rc::make_mut(watcher).renumber(&mut numbers);
+            Rc::make_mut(elector).renumber(&mut numbers);
         }
     }
 }
 
 /// All that can follow a state that remembers everything.
-fn following(world: &World, state: &State) -> Vec<State> {
+fn following(world: &ElectionSystem, state: &State) -> Vec<State> {
     let follow = |by: &Transition| {
         let mut next = state.clone();
         let tick = matches!(by, Transition::Tick);
         next.apply(by, world);
         remember(world, &mut next, tick);
         if tick {
-            for peer in &mut next.peers {
-                Rc::make_mut(peer).catch_up(&next.store, &world.run);
+            for candidate in &mut next.candidates {
+                Rc::make_mut(candidate).catch_up(&next.store, &world.run);
             }
             remember(world, &mut next, false);
         }
@@ -115,7 +115,7 @@ fn following(world: &World, state: &State) -> Vec<State> {
 }
 
 /// The key of what a state means.
-fn meaning(world: &mut World, state: &State) -> Key {
+fn meaning(world: &mut ElectionSystem, state: &State) -> Key {
     let mut state = state.clone();
     world.canonical(&mut state, None, Time::Stands);
     world.key(&state)
@@ -130,7 +130,7 @@ fn what_is_forgotten_makes_no_difference() {
             continue;
         }
         let id = run.id();
-        let mut world = World::new(run);
+        let mut world = ElectionSystem::new(run);
         if world.run.asks {
             // Ages of answers are told apart only roughly, which this walk would see.
             (world.ages, world.sightings) = (LONG, LONG);

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use super::reserve;
 use super::run::{Expectation, Run};
-use super::search::{Search, Verdict};
+use super::search::{Search, SearchVerdict};
 use super::witness::Witnesses;
-use super::world::World;
+use super::world::ElectionSystem;
 
 /// What came of a run.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct SearchReport {
     /// The run.
     pub run: Run,
     /// What was found, in a word.
@@ -36,15 +36,17 @@ const LIMIT: usize = 40_000_000;
 
 impl Run {
     /// Searches the world of this run.
-    pub fn check(self) -> Report {
+    pub fn check(self) -> SearchReport {
         let stopwatch = Stopwatch::start();
         let homeward = matches!(
             self.expectation,
             Expectation::SafeAndLive(_) | Expectation::Trapped
         );
         let found = match self.reserve {
-            Some(reserve) => Search::new(reserve::World::new(self, reserve)).run(LIMIT, homeward),
-            None => Search::new(World::new(self)).run(LIMIT, homeward),
+            Some(reserve) => {
+                Search::new(reserve::ReservationSystem::new(self, reserve)).run(LIMIT, homeward)
+            }
+            None => Search::new(ElectionSystem::new(self)).run(LIMIT, homeward),
         };
         let missing = match self.expectation {
             Expectation::Safe(wanted) | Expectation::SafeAndLive(wanted) => {
@@ -53,14 +55,14 @@ impl Run {
             Expectation::Unsafe(_) | Expectation::Trapped => Witnesses::NONE,
         };
         let (verdict, trace) = match found.verdict {
-            Verdict::Holds if homeward => ("safe, live".to_owned(), Vec::new()),
-            Verdict::Holds => ("safe".to_owned(), Vec::new()),
-            Verdict::Violated(property, trace) => (
+            SearchVerdict::Holds if homeward => ("safe, live".to_owned(), Vec::new()),
+            SearchVerdict::Holds => ("safe".to_owned(), Vec::new()),
+            SearchVerdict::Violated(property, trace) => (
                 format!("UNSAFE ({property}, {} moves)", trace.len() - 1),
                 trace,
             ),
-            Verdict::Trapped(count, trace) => (format!("TRAPPED ({count} states)"), trace),
-            Verdict::Unfinished => ("unfinished".to_owned(), Vec::new()),
+            SearchVerdict::Trapped(count, trace) => (format!("TRAPPED ({count} states)"), trace),
+            SearchVerdict::Unfinished => ("unfinished".to_owned(), Vec::new()),
         };
         let expected = match self.expectation {
             Expectation::Safe(_) => "safe".to_owned(),
@@ -77,7 +79,7 @@ impl Run {
         } else {
             None
         };
-        Report {
+        SearchReport {
             run: self,
             verdict,
             states: found.states,
@@ -120,7 +122,7 @@ impl Stopwatch {
 }
 
 /// The reports as a table.
-pub fn table(reports: &[Report]) -> String {
+pub fn table(reports: &[SearchReport]) -> String {
     let mut text = format!(
         "{:<10} {:<45} {:>9} {:>7}  {:<6} {}\n",
         "run", "verdict", "states", "s", "clocks", "about"
@@ -143,8 +145,8 @@ pub fn table(reports: &[Report]) -> String {
 }
 
 /// The reports as a page of markdown; `command` is what it came from.
-pub fn page(reports: &[Report], command: &str) -> String {
-    let states = |reports: &mut dyn Iterator<Item = &Report>| -> usize {
+pub fn page(reports: &[SearchReport], command: &str) -> String {
+    let states = |reports: &mut dyn Iterator<Item = &SearchReport>| -> usize {
         reports.map(|report| report.states).sum()
     };
     let all = states(&mut reports.iter());

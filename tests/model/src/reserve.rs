@@ -18,12 +18,12 @@ use elector_protocol::{CandidateRecord, Renumber};
 
 use self::holder::PlainHolder;
 use self::transitions::{Transition, possible};
-use super::elector::{Act, Watcher};
+use super::elector::{ElectorProcess, ElectorRequest};
 use super::intern::{Interner, QuickMap, address};
 use super::numbers::{Aging, Assign, Numbers};
 use super::run::{Run, Timing};
-use super::search::{Model, Successor};
-use super::store::{NAMES, Property, Store};
+use super::search::{Successor, TransitionSystem};
+use super::store::{LeaseStore, NAMES, Property};
 use super::world::{Key, rename};
 
 /// A world of unmodified client-go candidates.
@@ -50,22 +50,22 @@ pub(crate) enum Counts {
 #[derive(Clone)]
 pub(crate) struct State {
     mix: usize,
-    store: Rc<Store>,
-    holders: Vec<Rc<PlainHolder>>,
-    watchers: Vec<Rc<Watcher>>,
+    store: Rc<LeaseStore>,
+    candidates: Vec<Rc<PlainHolder>>,
+    electors: Vec<Rc<ElectorProcess>>,
 }
 
 /// A run of this kind, ready to be searched.
-pub(crate) struct World {
+pub(crate) struct ReservationSystem {
     run: Run,
     reserve: Reserve,
     settings: [Settings; 2],
-    stores: Interner<Store>,
-    holders: Interner<PlainHolder>,
-    watchers: Interner<Watcher>,
+    stores: Interner<LeaseStore>,
+    candidates: Interner<PlainHolder>,
+    electors: Interner<ElectorProcess>,
     scratch: RefCell<(Numbers, Numbers)>,
     /// Whether the elector reserves, and its address: it is interned, and kept for ever.
-    acts: RefCell<Known>,
+    acts: RefCell<KnownRequests>,
 }
 
 /// W of the holders, unless a run says otherwise.
@@ -74,7 +74,7 @@ const LEASE_DURATION: Duration = Duration::from_secs(Timing::USUAL.lease);
 const RENEW_DEADLINE: Duration = Duration::from_secs(Timing::USUAL.belief);
 
 /// What an elector would do, where it has been asked before.
-type Known = QuickMap<(bool, usize), Rc<Vec<Act>>>;
+type KnownRequests = QuickMap<(bool, usize), Rc<Vec<ElectorRequest>>>;
 
 // === impl Reserve ===
 
@@ -87,9 +87,9 @@ impl Reserve {
     };
 }
 
-// === impl World ===
+// === impl ReservationSystem ===
 
-impl World {
+impl ReservationSystem {
     /// The world of a run.
     pub(crate) fn new(run: Run, reserve: Reserve) -> Self {
         let settings = reserve.by.map(|reserves| {
@@ -107,8 +107,8 @@ impl World {
             reserve,
             settings,
             stores: Interner::new(),
-            holders: Interner::new(),
-            watchers: Interner::new(),
+            candidates: Interner::new(),
+            electors: Interner::new(),
             scratch: RefCell::new((shared, Numbers::default())),
             acts: RefCell::default(),
         }
@@ -125,11 +125,11 @@ impl World {
         let mut state = State {
             mix,
             store: Rc::new(store),
-            holders: (0..run.candidates)
+            candidates: (0..run.candidates)
                 .map(|_| Rc::new(PlainHolder::default()))
                 .collect(),
-            watchers: (0..run.electors)
-                .map(|_| Rc::new(Watcher::new(None)))
+            electors: (0..run.electors)
+                .map(|_| Rc::new(ElectorProcess::new(None)))
                 .collect(),
         };
         self.canonical(&mut state, false);
@@ -137,14 +137,19 @@ impl World {
     }
 
     /// What an elector would do, by its step.
-    fn acts(&self, index: usize, watcher: &Rc<Watcher>, store: &Store) -> Rc<Vec<Act>> {
-        let acts = || Rc::new(watcher.acts(store, &self.settings[index], &self.run));
+    fn acts(
+        &self,
+        index: usize,
+        elector: &Rc<ElectorProcess>,
+        store: &LeaseStore,
+    ) -> Rc<Vec<ElectorRequest>> {
+        let acts = || Rc::new(elector.acts(store, &self.settings[index], &self.run));
         // A mutant may look at more than the elector's own memory.
         if self.run.mutant.is_some() {
             return acts();
         }
         let mut known = self.acts.borrow_mut();
-        let key = (self.settings[index].reserve, address(watcher));
+        let key = (self.settings[index].reserve, address(elector));
         Rc::clone(known.entry(key).or_insert_with(acts))
     }
 
@@ -157,10 +162,10 @@ impl World {
         let rate = |seconds: u64| Duration::from_secs(if tick { seconds } else { 0 });
         shared.clear();
         // Collecting leaves the store as it is, but it takes a store that could be changed.
-        Store::clone(&state.store).renumber(shared);
+        LeaseStore::clone(&state.store).renumber(shared);
         shared.sort();
         let mut process = 0;
-        for (holder, seconds) in state.holders.iter_mut().zip(mix.candidates) {
+        for (holder, seconds) in state.candidates.iter_mut().zip(mix.candidates) {
             let aging = Aging {
                 by: rate(seconds),
                 limit: RENEW_DEADLINE,
@@ -169,7 +174,7 @@ impl World {
             rename(Rc::make_mut(holder), process, shared, private, aging);
             process += 1;
         }
-        for (watcher, seconds) in state.watchers.iter_mut().zip(mix.electors) {
+        for (elector, seconds) in state.electors.iter_mut().zip(mix.electors) {
             let aging = Aging {
                 by: rate(seconds),
                 limit: self.reserve.duration,
@@ -182,7 +187,7 @@ impl World {
                 passed_over: timing.passed_over,
                 usual: self.reserve.duration,
             };
-            rename(Rc::make_mut(watcher), process, shared, private, aging);
+            rename(Rc::make_mut(elector), process, shared, private, aging);
             // Only what is sent needs numbers of its own; without that, equal electors are told apart by nothing.
             process += usize::from(self.run.slow_electors);
         }
@@ -194,7 +199,7 @@ impl World {
     }
 }
 
-impl Model for World {
+impl TransitionSystem for ReservationSystem {
     type State = State;
     type Key = Key;
     type Transition = Transition;
@@ -230,16 +235,16 @@ impl Model for World {
         let mut key = [0; 7];
         key[0] = u32::try_from(state.mix).unwrap_or(u32::MAX);
         key[1] = self.stores.index(&state.store);
-        for (slot, holder) in key[2..5].iter_mut().zip(&state.holders) {
-            *slot = self.holders.index(holder);
+        for (slot, holder) in key[2..5].iter_mut().zip(&state.candidates) {
+            *slot = self.candidates.index(holder);
         }
-        for (slot, watcher) in key[5..7].iter_mut().zip(&state.watchers) {
-            *slot = self.watchers.index(watcher);
+        for (slot, elector) in key[5..7].iter_mut().zip(&state.electors) {
+            *slot = self.electors.index(elector);
         }
         let [first, second] = self.run.mixes[state.mix].electors;
         let [one, other] = self.reserve.by;
         let alike = first == second && one == other && matches!(self.run.lagging, 0 | 2);
-        if alike && !self.run.slow_electors && state.watchers.len() == 2 {
+        if alike && !self.run.slow_electors && state.electors.len() == 2 {
             // Which of two equal electors is which makes no difference.
             key[5..7].sort_unstable();
         }
@@ -251,19 +256,19 @@ impl Model for World {
         State {
             mix: mix as usize,
             store: self.stores.part(store),
-            holders: holders[..self.run.candidates]
+            candidates: holders[..self.run.candidates]
                 .iter()
-                .map(|holder| self.holders.part(*holder))
+                .map(|holder| self.candidates.part(*holder))
                 .collect(),
-            watchers: [first, second][..self.run.electors]
+            electors: [first, second][..self.run.electors]
                 .iter()
-                .map(|watcher| self.watchers.part(*watcher))
+                .map(|elector| self.electors.part(*elector))
                 .collect(),
         }
     }
 
     fn violation(&self, state: &State) -> Option<Property> {
-        let believers = state.holders.iter().filter(|holder| holder.believes());
+        let believers = state.candidates.iter().filter(|holder| holder.believes());
         let found = if believers.count() > 1 {
             Some(Property::OneBeliever)
         } else {
@@ -276,9 +281,9 @@ impl Model for World {
         let homes = if self.run.best {
             1
         } else {
-            state.holders.len()
+            state.candidates.len()
         };
-        state.holders[..homes]
+        state.candidates[..homes]
             .iter()
             .any(|holder| holder.believes())
     }
@@ -287,7 +292,7 @@ impl Model for World {
         let lease = state.store.describe();
         let believers: Vec<_> = NAMES
             .iter()
-            .zip(&state.holders)
+            .zip(&state.candidates)
             .filter(|(_, holder)| holder.believes())
             .map(|(name, _)| *name)
             .collect();

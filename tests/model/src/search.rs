@@ -8,7 +8,7 @@ use super::intern::QuickMap;
 use super::witness::Witnesses;
 
 /// A world to search.
-pub(super) trait Model {
+pub(super) trait TransitionSystem {
     /// A state, numbers and all.
     type State;
     /// A state in short: equal keys are equal states.
@@ -35,15 +35,15 @@ pub(super) trait Model {
 }
 
 /// One step of a model.
-pub(super) struct Successor<M: Model + ?Sized> {
+pub(super) struct Successor<S: TransitionSystem + ?Sized> {
     /// What happened.
-    pub(super) by: M::Transition,
+    pub(super) by: S::Transition,
     /// Whether it belongs to a course without faults.
     pub(super) kind: TransitionKind,
     /// What was seen to be possible.
     pub(super) witnesses: Witnesses,
     /// What came of it.
-    pub(super) state: M::State,
+    pub(super) state: S::State,
 }
 
 /// Whether a move happens when all goes well.
@@ -58,17 +58,17 @@ pub(super) enum TransitionKind {
 }
 
 /// What a search found.
-pub(super) struct Found<V> {
+pub(super) struct SearchResult<V> {
     /// How many states were reached.
     pub(super) states: usize,
     /// What was seen to be possible.
     pub(super) witnesses: Witnesses,
     /// The verdict.
-    pub(super) verdict: Verdict<V>,
+    pub(super) verdict: SearchVerdict<V>,
 }
 
 /// What a search amounts to.
-pub(super) enum Verdict<V> {
+pub(super) enum SearchVerdict<V> {
     /// Every state is as it must be.
     Holds,
     /// A state is wrong; the shortest way there.
@@ -80,10 +80,10 @@ pub(super) enum Verdict<V> {
 }
 
 /// A search under way.
-pub(super) struct Search<M: Model> {
-    model: M,
-    indices: QuickMap<M::Key, u32>,
-    keys: Vec<M::Key>,
+pub(super) struct Search<S: TransitionSystem> {
+    model: S,
+    indices: QuickMap<S::Key, u32>,
+    keys: Vec<S::Key>,
     parents: Vec<u32>,
     /// From, to: steps of courses without faults. Filled only where homes are looked for.
     prompt: Vec<(u32, u32)>,
@@ -96,9 +96,9 @@ const NONE: u32 = u32::MAX;
 
 // === impl Search ===
 
-impl<M: Model> Search<M> {
+impl<S: TransitionSystem> Search<S> {
     /// A search of this model that has not begun.
-    pub(super) fn new(model: M) -> Self {
+    pub(super) fn new(model: S) -> Self {
         Self {
             model,
             indices: QuickMap::default(),
@@ -111,26 +111,26 @@ impl<M: Model> Search<M> {
     }
 
     /// Visits every state, up to `limit`; with `homeward`, then looks for states that cannot come home.
-    pub(super) fn run(mut self, limit: usize, homeward: bool) -> Found<M::Violation> {
+    pub(super) fn run(mut self, limit: usize, homeward: bool) -> SearchResult<S::Violation> {
         let verdict = self.explore(limit, homeward);
-        Found {
+        SearchResult {
             states: self.keys.len(),
             witnesses: self.witnesses,
             verdict,
         }
     }
 
-    fn explore(&mut self, limit: usize, homeward: bool) -> Verdict<M::Violation> {
+    fn explore(&mut self, limit: usize, homeward: bool) -> SearchVerdict<S::Violation> {
         for state in self.model.initial() {
             let (index, _) = self.index(&state, NONE);
             if let Some(violation) = self.model.violation(&state) {
-                return Verdict::Violated(violation, self.trace(index));
+                return SearchVerdict::Violated(violation, self.trace(index));
             }
         }
         let mut next = 0;
         while let Some(&key) = self.keys.get(next) {
             if self.keys.len() > limit {
-                return Verdict::Unfinished;
+                return SearchVerdict::Unfinished;
             }
             let from = id(next);
             next += 1;
@@ -144,7 +144,7 @@ impl<M: Model> Search<M> {
                 self.witnesses |= successor.witnesses;
                 let (to, new) = self.index(&successor.state, from);
                 if new && let Some(violation) = self.model.violation(&successor.state) {
-                    return Verdict::Violated(violation, self.trace(to));
+                    return SearchVerdict::Violated(violation, self.trace(to));
                 }
                 match successor.kind {
                     TransitionKind::Prompt if homeward && to != from => {
@@ -162,12 +162,12 @@ impl<M: Model> Search<M> {
         if homeward {
             self.come_home()
         } else {
-            Verdict::Holds
+            SearchVerdict::Holds
         }
     }
 
     /// The index of a state, and whether it is new.
-    fn index(&mut self, state: &M::State, parent: u32) -> (u32, bool) {
+    fn index(&mut self, state: &S::State, parent: u32) -> (u32, bool) {
         let key = self.model.key(state);
         let fresh = id(self.keys.len());
         let index = *self.indices.entry(key).or_insert(fresh);
@@ -179,7 +179,7 @@ impl<M: Model> Search<M> {
     }
 
     /// Walks back from every home and returns what was not met.
-    fn come_home(&mut self) -> Verdict<M::Violation> {
+    fn come_home(&mut self) -> SearchVerdict<S::Violation> {
         let mut starts = vec![0_u32; self.keys.len() + 1];
         for (_, to) in &self.prompt {
             starts[*to as usize + 1] += 1;
@@ -208,10 +208,10 @@ impl<M: Model> Search<M> {
             }
         }
         let Some(first) = met.iter().position(|met| !met) else {
-            return Verdict::Holds;
+            return SearchVerdict::Holds;
         };
         let trapped = met.iter().filter(|met| !**met).count();
-        Verdict::Trapped(trapped, self.trace(id(first)))
+        SearchVerdict::Trapped(trapped, self.trace(id(first)))
     }
 
     /// The way to a state, one line for each move.
@@ -237,7 +237,7 @@ impl<M: Model> Search<M> {
     }
 
     /// The move that leads from a state to the one of this index.
-    fn label(&mut self, before: &M::State, to: u32) -> String {
+    fn label(&mut self, before: &S::State, to: u32) -> String {
         let wanted = self.keys[to as usize];
         for successor in self.model.successors(before) {
             if self.model.key(&successor.state) == wanted {
@@ -257,17 +257,17 @@ mod tests {
     use super::*;
 
     /// A walk along a line: forward by one, back by one, or a fall into the pit at `pit`, which nothing leaves.
-    struct Line {
+    struct LineSystem {
         end: u32,
         onward: TransitionKind,
         wrong: Option<u32>,
         pit: Option<u32>,
     }
 
-    impl Model for Line {
+    impl TransitionSystem for LineSystem {
         type State = u32;
         type Key = u32;
-        type Transition = Step;
+        type Transition = LineStep;
         type Violation = ();
 
         fn initial(&self) -> Vec<u32> {
@@ -282,18 +282,18 @@ mod tests {
                 state,
             };
             if self.pit == Some(*state) {
-                return vec![step(Step::Stay, TransitionKind::Prompt, *state)];
+                return vec![step(LineStep::Stay, TransitionKind::Prompt, *state)];
             }
             let mut steps = vec![step(
-                Step::Back,
+                LineStep::Back,
                 TransitionKind::Fault,
                 state.saturating_sub(1),
             )];
             if *state < self.end {
-                steps.push(step(Step::Forward, self.onward, state + 1));
+                steps.push(step(LineStep::Forward, self.onward, state + 1));
                 steps.extend(
                     self.pit
-                        .map(|pit| step(Step::Fall, TransitionKind::Fault, pit)),
+                        .map(|pit| step(LineStep::Fall, TransitionKind::Fault, pit)),
                 );
             }
             steps
@@ -321,14 +321,14 @@ mod tests {
     }
 
     #[derive(Debug)]
-    enum Step {
+    enum LineStep {
         Back,
         Forward,
         Fall,
         Stay,
     }
 
-    const LINE: Line = Line {
+    const LINE: LineSystem = LineSystem {
         end: 9,
         onward: TransitionKind::Time,
         wrong: None,
@@ -340,14 +340,14 @@ mod tests {
         let found = Search::new(LINE).run(100, true);
         assert_eq!(found.states, 10);
         assert_eq!(found.witnesses, Witnesses::LEADS);
-        assert!(matches!(found.verdict, Verdict::Holds));
+        assert!(matches!(found.verdict, SearchVerdict::Holds));
     }
 
     #[test]
     fn the_way_to_a_wrong_state_is_the_shortest() {
         let wrong = Some(3);
-        let found = Search::new(Line { wrong, ..LINE }).run(100, false);
-        let Verdict::Violated((), trace) = found.verdict else {
+        let found = Search::new(LineSystem { wrong, ..LINE }).run(100, false);
+        let SearchVerdict::Violated((), trace) = found.verdict else {
             panic!("not found");
         };
         assert_eq!(
@@ -359,8 +359,8 @@ mod tests {
     #[test]
     fn a_pit_is_a_trap_and_the_line_beside_it_is_not() {
         let pit = Some(77);
-        let found = Search::new(Line { pit, ..LINE }).run(100, true);
-        let Verdict::Trapped(1, trace) = found.verdict else {
+        let found = Search::new(LineSystem { pit, ..LINE }).run(100, true);
+        let SearchVerdict::Trapped(1, trace) = found.verdict else {
             panic!("not found");
         };
         assert_eq!(trace, ["start: 0", "Fall: 77"]);
@@ -369,13 +369,13 @@ mod tests {
     #[test]
     fn a_fault_is_no_way_to_the_goal() {
         let onward = TransitionKind::Fault;
-        let found = Search::new(Line { onward, ..LINE }).run(100, true);
-        assert!(matches!(found.verdict, Verdict::Trapped(9, _)));
+        let found = Search::new(LineSystem { onward, ..LINE }).run(100, true);
+        assert!(matches!(found.verdict, SearchVerdict::Trapped(9, _)));
     }
 
     #[test]
     fn too_large_a_world_is_not_called_safe() {
         let found = Search::new(LINE).run(5, false);
-        assert!(matches!(found.verdict, Verdict::Unfinished));
+        assert!(matches!(found.verdict, SearchVerdict::Unfinished));
     }
 }

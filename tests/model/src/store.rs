@@ -13,7 +13,7 @@ use super::numbers::{FRESH, NOW, timestamp};
 
 /// All that outlives a process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Store {
+pub(super) struct LeaseStore {
     /// The revision of the newest change of the Lease.
     pub(super) revision: ResourceVersion,
     pub(super) lease: Option<LeaseSnapshot>,
@@ -195,9 +195,9 @@ impl Renumber for Highest {
     }
 }
 
-// === impl Store ===
+// === impl LeaseStore ===
 
-impl Store {
+impl LeaseStore {
     /// Whether a write would be applied now.
     pub(super) fn accepts(&self, write: &LeaseWrite, side: Side) -> bool {
         let unconditional = match self.lax {
@@ -368,7 +368,7 @@ impl Store {
     }
 }
 
-impl Renumber for Store {
+impl Renumber for LeaseStore {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         self.revision.renumber(by);
         self.lease.renumber(by);

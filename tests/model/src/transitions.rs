@@ -4,12 +4,12 @@ use elector_protocol::LeaseWrite;
 
 use super::candidate::{Message, Work};
 use super::clocks::Time;
-use super::elector::{Act, Watcher};
+use super::elector::{ElectorProcess, ElectorRequest};
 use super::mutant::Mutant;
 use super::run::Run;
 use super::search::TransitionKind;
 use super::store::Side;
-use super::world::{State, World};
+use super::world::{ElectionSystem, State};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ pub(super) enum CandidateTransition {
     /// It gives up waiting for the reply.
     GiveUp,
     /// It does what is due by its clock.
-    Act,
+    ElectorRequest,
     /// Its work has stopped, as it was told to.
     WorkStops,
     /// Its work ends by itself.
@@ -73,9 +73,9 @@ pub(super) enum ElectorTransition {
     /// Its watch delivers an event, or it lists.
     See,
     /// It does one of the things that are due, and hears of the outcome.
-    Decide(Act),
+    Decide(ElectorRequest),
     /// It sends a write, which takes its time.
-    Send(Act),
+    Send(ElectorRequest),
     /// Its write lands, and it hears of that by its watch.
     Land,
     /// Its watch breaks.
@@ -96,7 +96,7 @@ impl Transition {
                 | CandidateTransition::Read
                 | CandidateTransition::Land
                 | CandidateTransition::Reply
-                | CandidateTransition::Act
+                | CandidateTransition::ElectorRequest
                 | CandidateTransition::WorkStops
                 | CandidateTransition::Answer => TransitionKind::Prompt,
                 CandidateTransition::LandOrphan(_)
@@ -134,23 +134,23 @@ impl Transition {
 }
 
 /// All that can happen in a state.
-pub(super) fn possible(world: &World, state: &State) -> Vec<Transition> {
+pub(super) fn possible(world: &ElectionSystem, state: &State) -> Vec<Transition> {
     let mut transitions = vec![Transition::Tick];
     if world.run.mutant == Some(Mutant::ClockStops) {
-        transitions.extend((0..state.peers.len()).map(Transition::Sleep));
+        transitions.extend((0..state.candidates.len()).map(Transition::Sleep));
     }
-    for index in 0..state.peers.len() {
+    for index in 0..state.candidates.len() {
         let of_candidate = |by| Transition::Candidate(index, by);
         transitions.extend(of_peer(world, state, index).into_iter().map(of_candidate));
     }
-    for index in 0..state.watchers.len() {
+    for index in 0..state.electors.len() {
         let of_elector = |by| Transition::Elector(index, by);
-        let watcher = &state.watchers[index];
+        let elector = &state.electors[index];
         let lands = |write: &LeaseWrite| state.store.may_accept(write, Side::Elector);
         let next = of_watcher(
             &world.run,
-            watcher,
-            &world.acts(watcher, &state.store),
+            elector,
+            &world.acts(elector, &state.store),
             lands,
         );
         transitions.extend(next.into_iter().map(of_elector));
@@ -159,48 +159,48 @@ pub(super) fn possible(world: &World, state: &State) -> Vec<Transition> {
     transitions
 }
 
-fn of_peer(world: &World, state: &State, index: usize) -> Vec<CandidateTransition> {
+fn of_peer(world: &ElectionSystem, state: &State, index: usize) -> Vec<CandidateTransition> {
     let run = &world.run;
-    let peer = &state.peers[index];
+    let candidate = &state.candidates[index];
     let mut transitions = Vec::with_capacity(8);
-    if peer.can_look(&state.store) {
+    if candidate.can_look(&state.store) {
         transitions.push(CandidateTransition::Look);
     }
-    if peer.reading {
+    if candidate.reading {
         transitions.push(CandidateTransition::Read);
     }
-    match &peer.message {
+    match &candidate.message {
         Some(Message::Sent(..)) => transitions.push(CandidateTransition::Land),
         Some(Message::Landed(..) | Message::Dead(_)) => {
             transitions.push(CandidateTransition::Reply)
         }
         None => {}
     }
-    transitions.extend((0..peer.orphans.len()).map(CandidateTransition::LandOrphan));
-    if peer.can_give_up(run) {
+    transitions.extend((0..candidate.orphans.len()).map(CandidateTransition::LandOrphan));
+    if candidate.can_give_up(run) {
         transitions.push(CandidateTransition::GiveUp);
     }
-    if world.is_due(peer) {
-        transitions.push(CandidateTransition::Act);
+    if world.is_due(candidate) {
+        transitions.push(CandidateTransition::ElectorRequest);
     }
-    match peer.work {
+    match candidate.work {
         Work::Running if run.releases => transitions.push(CandidateTransition::WorkEnds),
         Work::Stopping => transitions.push(CandidateTransition::WorkStops),
         Work::Idle | Work::Running => {}
     }
-    let variation = &peer.variation;
+    let variation = &candidate.variation;
     let shortens = run.mutant.is_some_and(Mutant::shortens);
-    if shortens && peer.work == Work::Running && !variation.short {
+    if shortens && candidate.work == Work::Running && !variation.short {
         transitions.push(CandidateTransition::Shorten);
     }
     if variation.late_reply.is_some() {
         transitions.push(CandidateTransition::LateReply);
     }
     // Whoever is lame answers at once, before anything else can happen.
-    if run.asks && run.lame != Some(index) && peer.is_asked(&state.store) {
+    if run.asks && run.lame != Some(index) && candidate.is_asked(&state.store) {
         transitions.push(CandidateTransition::Answer);
     }
-    if peer.can_crash() {
+    if candidate.can_crash() {
         transitions.push(CandidateTransition::Crash);
     }
     transitions
@@ -210,31 +210,31 @@ fn of_peer(world: &World, state: &State, index: usize) -> Vec<CandidateTransitio
 /// dead (R2).
 pub(super) fn of_watcher(
     run: &Run,
-    watcher: &Watcher,
-    acts: &[Act],
+    elector: &ElectorProcess,
+    acts: &[ElectorRequest],
     lands: impl Fn(&LeaseWrite) -> bool,
 ) -> Vec<ElectorTransition> {
     let mut transitions = Vec::with_capacity(6);
-    if watcher.can_see() {
+    if elector.can_see() {
         transitions.push(ElectorTransition::See);
     }
     for act in acts {
         match act {
-            Act::Write(write) if !lands(write) => {}
-            Act::Write(_) if run.slow_electors => {
-                if watcher.message.is_none() {
+            ElectorRequest::Write(write) if !lands(write) => {}
+            ElectorRequest::Write(_) if run.slow_electors => {
+                if elector.message.is_none() {
                     transitions.push(ElectorTransition::Send(act.clone()));
                 }
             }
-            Act::Write(_) | Act::Post(_) | Act::Ask { .. } => {
+            ElectorRequest::Write(_) | ElectorRequest::Post(_) | ElectorRequest::Ask { .. } => {
                 transitions.push(ElectorTransition::Decide(act.clone()));
             }
         }
     }
-    if watcher.message.is_some() {
+    if elector.message.is_some() {
         transitions.push(ElectorTransition::Land);
     }
-    if run.interference.deletions > 0 && watcher.whole {
+    if run.interference.deletions > 0 && elector.whole {
         transitions.push(ElectorTransition::BreakWatch);
     }
     if run.restarts {

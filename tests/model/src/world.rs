@@ -12,15 +12,15 @@ use elector_protocol::{
     ResourceVersion, StrategyName, Timestamp, Uid,
 };
 
-use super::candidate::Peer;
+use super::candidate::CandidateProcess;
 use super::clocks::Time;
-use super::elector::{Act, Watcher};
+use super::elector::{ElectorProcess, ElectorRequest};
 use super::intern::{Interner, QuickMap, address};
 use super::mutant::Mutant;
 use super::numbers::{Aging, Assign, BUCKET, NOW, Numbers, timestamp};
 use super::run::{Run, Start};
-use super::search::{Model, Successor};
-use super::store::{NAMES, Property, Store};
+use super::search::{Successor, TransitionSystem};
+use super::store::{LeaseStore, NAMES, Property};
 use super::transitions::{Transition, possible};
 
 /// The whole world at one moment. Every clock reads [`NOW`].
@@ -28,13 +28,13 @@ use super::transitions::{Transition, possible};
 pub(super) struct State {
     /// Which of the run's clock mixes.
     pub(super) mix: usize,
-    pub(super) store: Rc<Store>,
-    pub(super) peers: Vec<Rc<Peer>>,
-    pub(super) watchers: Vec<Rc<Watcher>>,
+    pub(super) store: Rc<LeaseStore>,
+    pub(super) candidates: Vec<Rc<CandidateProcess>>,
+    pub(super) electors: Vec<Rc<ElectorProcess>>,
 }
 
 /// A run, ready to be searched.
-pub(super) struct World {
+pub(super) struct ElectionSystem {
     pub(super) run: Run,
     pub(super) settings: Settings,
     pub(super) configs: Vec<Arc<HolderConfig>>,
@@ -44,12 +44,12 @@ pub(super) struct World {
     /// after a round began is forgotten with its age, so that old answers count for more than they should. This adds
     /// grants and takes none away.
     pub(super) sightings: Duration,
-    stores: Interner<Store>,
-    peers: Interner<Peer>,
-    watchers: Interner<Watcher>,
+    stores: Interner<LeaseStore>,
+    candidates: Interner<CandidateProcess>,
+    electors: Interner<ElectorProcess>,
     scratch: RefCell<Scratch>,
     /// By address of the interned process, which it keeps for ever.
-    acts: RefCell<QuickMap<usize, Rc<Vec<Act>>>>,
+    acts: RefCell<QuickMap<usize, Rc<Vec<ElectorRequest>>>>,
     due: RefCell<QuickMap<usize, bool>>,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct World {
 struct Scratch {
     /// The numbers of the store that most successors of a state share with it.
     kept: Numbers,
-    kept_of: Option<Rc<Store>>,
+    kept_of: Option<Rc<LeaseStore>>,
     /// Those of a store that changed.
     changed: Numbers,
     private: Numbers,
@@ -79,9 +79,9 @@ impl Scratch {
     }
 }
 
-// === impl World ===
+// === impl ElectionSystem ===
 
-impl World {
+impl ElectionSystem {
     /// The world of a run.
     pub(super) fn new(run: Run) -> Self {
         let timing = run.candidate_timing();
@@ -106,8 +106,8 @@ impl World {
             },
             configs: (0..run.candidates).map(config).collect(),
             stores: Interner::new(),
-            peers: Interner::new(),
-            watchers: Interner::new(),
+            candidates: Interner::new(),
+            electors: Interner::new(),
             scratch: RefCell::new(Scratch::new(run.strangers_restart_terms())),
             acts: RefCell::default(),
             due: RefCell::default(),
@@ -132,7 +132,7 @@ impl World {
             let by = Duration::from_secs(mix.electors[0]);
             Rc::make_mut(&mut state.store).age(by, self.ages);
         }
-        let is_store = |store: &Rc<Store>| Rc::ptr_eq(store, &state.store);
+        let is_store = |store: &Rc<LeaseStore>| Rc::ptr_eq(store, &state.store);
         let before = before.filter(|before| is_store(&before.store));
         let shared = if kept_of.as_ref().is_some_and(is_store) {
             &*kept
@@ -144,19 +144,19 @@ impl World {
         };
         let before = before.filter(|_| !tick);
         let mut process = 0;
-        for (index, seconds) in (0..state.peers.len()).zip(mix.candidates) {
+        for (index, seconds) in (0..state.candidates.len()).zip(mix.candidates) {
             let aging = Aging {
                 by: Duration::from_secs(time.of_candidate(index, seconds)),
                 limit: self.run.renew_deadline(),
                 ..Aging::default()
             };
-            let peer = &mut state.peers[index];
-            if before.is_none_or(|before| !Rc::ptr_eq(&before.peers[index], peer)) {
-                rename(Rc::make_mut(peer), process, shared, private, aging);
+            let candidate = &mut state.candidates[index];
+            if before.is_none_or(|before| !Rc::ptr_eq(&before.candidates[index], candidate)) {
+                rename(Rc::make_mut(candidate), process, shared, private, aging);
             }
             process += 1;
         }
-        for (index, seconds) in (0..state.watchers.len()).zip(mix.electors) {
+        for (index, seconds) in (0..state.electors.len()).zip(mix.electors) {
             let aging = Aging {
                 by: Duration::from_secs(time.of_elector(seconds)),
                 limit: self.ages,
@@ -164,9 +164,9 @@ impl World {
                 passed_over: timing.passed_over,
                 usual: timing.max_lease_duration,
             };
-            let watcher = &mut state.watchers[index];
-            if before.is_none_or(|before| !Rc::ptr_eq(&before.watchers[index], watcher)) {
-                rename(Rc::make_mut(watcher), process, shared, private, aging);
+            let elector = &mut state.electors[index];
+            if before.is_none_or(|before| !Rc::ptr_eq(&before.electors[index], elector)) {
+                rename(Rc::make_mut(elector), process, shared, private, aging);
             }
             // Only what is sent needs numbers of its own; without that, equal electors are told apart by nothing.
             process += usize::from(self.run.slow_electors);
@@ -179,42 +179,52 @@ impl World {
     }
 
     /// What an elector would do, by its step. Most electors are met many times.
-    pub(super) fn acts(&self, watcher: &Rc<Watcher>, store: &Store) -> Rc<Vec<Act>> {
-        let acts = || Rc::new(watcher.acts(store, &self.settings, &self.run));
+    pub(super) fn acts(
+        &self,
+        elector: &Rc<ElectorProcess>,
+        store: &LeaseStore,
+    ) -> Rc<Vec<ElectorRequest>> {
+        let acts = || Rc::new(elector.acts(store, &self.settings, &self.run));
         // A mutant may look at more than the elector's own memory.
         if self.run.mutant.is_some() {
             return acts();
         }
         let mut known = self.acts.borrow_mut();
-        Rc::clone(known.entry(address(watcher)).or_insert_with(acts))
+        Rc::clone(known.entry(address(elector)).or_insert_with(acts))
     }
 
     /// Whether a candidate's step would do something.
-    pub(super) fn is_due(&self, peer: &Rc<Peer>) -> bool {
+    pub(super) fn is_due(&self, candidate: &Rc<CandidateProcess>) -> bool {
         let mut known = self.due.borrow_mut();
-        *known.entry(address(peer)).or_insert_with(|| peer.is_due())
+        *known
+            .entry(address(candidate))
+            .or_insert_with(|| candidate.is_due())
     }
 
     fn start(&self, mix: usize) -> State {
         let run = &self.run;
         let objects = (0..=run.name_of(run.candidates - 1)).map(|index| Some(run.candidate(index)));
         let store = run.store(objects.collect());
-        let peers = self.configs.iter().enumerate().map(|(index, config)| {
-            Rc::new(Peer::new(index, run.name_of(index), Arc::clone(config)))
+        let candidates = self.configs.iter().enumerate().map(|(index, config)| {
+            Rc::new(CandidateProcess::new(
+                index,
+                run.name_of(index),
+                Arc::clone(config),
+            ))
         });
-        let watchers = (0..run.electors).map(|_| Rc::new(Watcher::new(None)));
+        let electors = (0..run.electors).map(|_| Rc::new(ElectorProcess::new(None)));
         let mut state = State {
             mix,
             store: Rc::new(store),
-            peers: peers.collect(),
-            watchers: watchers.collect(),
+            candidates: candidates.collect(),
+            electors: electors.collect(),
         };
         self.canonical(&mut state, None, Time::Stands);
         state
     }
 }
 
-impl Model for World {
+impl TransitionSystem for ElectionSystem {
     type State = State;
     type Key = Key;
     type Transition = Transition;
@@ -233,8 +243,8 @@ impl Model for World {
             self.canonical(&mut next, Some(state), by.time());
             if by.time().passes() {
                 // Time may have ended a belief.
-                for peer in &mut next.peers {
-                    Rc::make_mut(peer).catch_up(&next.store, &self.run);
+                for candidate in &mut next.candidates {
+                    Rc::make_mut(candidate).catch_up(&next.store, &self.run);
                 }
                 self.canonical(&mut next, None, Time::Stands);
             }
@@ -252,15 +262,15 @@ impl Model for World {
         let mut key = [0; 7];
         key[0] = u32::try_from(state.mix).unwrap_or(u32::MAX);
         key[1] = self.stores.index(&state.store);
-        for (slot, peer) in key[2..5].iter_mut().zip(&state.peers) {
-            *slot = self.peers.index(peer);
+        for (slot, candidate) in key[2..5].iter_mut().zip(&state.candidates) {
+            *slot = self.candidates.index(candidate);
         }
-        for (slot, watcher) in key[5..7].iter_mut().zip(&state.watchers) {
-            *slot = self.watchers.index(watcher);
+        for (slot, elector) in key[5..7].iter_mut().zip(&state.electors) {
+            *slot = self.electors.index(elector);
         }
         let [first, second] = self.run.mixes[state.mix].electors;
         let alike = first == second && matches!(self.run.lagging, 0 | 2) && !self.run.slow_electors;
-        if alike && state.watchers.len() == 2 {
+        if alike && state.electors.len() == 2 {
             // Which of two equal electors is which makes no difference.
             key[5..7].sort_unstable();
         }
@@ -268,23 +278,26 @@ impl Model for World {
     }
 
     fn state(&self, key: Key) -> State {
-        let [mix, store, peers @ .., first, second] = key;
+        let [mix, store, candidates @ .., first, second] = key;
         State {
             mix: mix as usize,
             store: self.stores.part(store),
-            peers: peers[..self.run.candidates]
+            candidates: candidates[..self.run.candidates]
                 .iter()
-                .map(|peer| self.peers.part(*peer))
+                .map(|candidate| self.candidates.part(*candidate))
                 .collect(),
-            watchers: [first, second][..self.run.electors]
+            electors: [first, second][..self.run.electors]
                 .iter()
-                .map(|watcher| self.watchers.part(*watcher))
+                .map(|elector| self.electors.part(*elector))
                 .collect(),
         }
     }
 
     fn violation(&self, state: &State) -> Option<Property> {
-        let believers = state.peers.iter().filter(|peer| peer.believes(&self.run));
+        let believers = state
+            .candidates
+            .iter()
+            .filter(|candidate| candidate.believes(&self.run));
         let found = if believers.count() > 1 {
             Some(Property::OneBeliever)
         } else {
@@ -294,19 +307,23 @@ impl Model for World {
     }
 
     fn is_home(&self, state: &State) -> bool {
-        let homes = if self.run.best { 1 } else { state.peers.len() };
-        state.peers[..homes]
+        let homes = if self.run.best {
+            1
+        } else {
+            state.candidates.len()
+        };
+        state.candidates[..homes]
             .iter()
-            .any(|peer| peer.holder.believes(NOW))
+            .any(|candidate| candidate.holder.believes(NOW))
     }
 
     fn describe(&self, state: &State) -> String {
         let lease = state.store.describe();
         let believers: Vec<_> = (0..)
-            .zip(&state.peers)
-            .filter(|(_, peer)| peer.believes(&self.run))
-            .map(|(index, peer)| match NAMES[peer.name] {
-                name if peer.name == index => name.to_owned(),
+            .zip(&state.candidates)
+            .filter(|(_, candidate)| candidate.believes(&self.run))
+            .map(|(index, candidate)| match NAMES[candidate.name] {
+                name if candidate.name == index => name.to_owned(),
                 name => format!("another {name}"),
             })
             .collect();
@@ -323,8 +340,8 @@ impl Run {
     }
 
     /// The server as it stands at the start.
-    pub(super) fn store(&self, objects: Vec<Option<CandidateRecord>>) -> Store {
-        let mut store = Store {
+    pub(super) fn store(&self, objects: Vec<Option<CandidateRecord>>) -> LeaseStore {
+        let mut store = LeaseStore {
             revision: ResourceVersion(1),
             lease: None,
             objects,
@@ -371,10 +388,10 @@ impl Run {
 }
 
 /// Collects the numbers of a store.
-fn numbers_of<'n>(store: &Rc<Store>, numbers: &'n mut Numbers) -> &'n Numbers {
+fn numbers_of<'n>(store: &Rc<LeaseStore>, numbers: &'n mut Numbers) -> &'n Numbers {
     numbers.clear();
     // Collecting leaves the store as it is, but it takes a store that could be changed.
-    Store::clone(store).renumber(numbers);
+    LeaseStore::clone(store).renumber(numbers);
     numbers.sort();
     numbers
 }

@@ -7,12 +7,12 @@ use std::sync::{Mutex, PoisonError};
 use std::{env, fs, io, thread};
 
 use clap::Parser;
-use elector_model::{Report, Run, page, runs, table};
+use elector_model::{Run, SearchReport, page, runs, table};
 
 /// Search every state of small worlds that run the production step functions, and print what came of each.
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask model")]
-struct Args {
+struct ModelArgs {
     /// Runs to search, by a part of their ids; a run of the full check by its whole id
     names: Vec<String>,
 
@@ -50,7 +50,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = ModelArgs::parse();
     let runs = chosen(&args);
     if args.list {
         for run in &runs {
@@ -91,7 +91,7 @@ fn main() -> ExitCode {
 }
 
 /// The runs that the arguments ask for.
-fn chosen(args: &Args) -> Vec<Run> {
+fn chosen(args: &ModelArgs) -> Vec<Run> {
     let named = |run: &Run| {
         let by_part = !args.exact && (args.full || !run.is_full_only());
         args.names
@@ -107,7 +107,7 @@ fn chosen(args: &Args) -> Vec<Run> {
 }
 
 /// Searches every world, the bigger ones first. The reports stand in the order of the runs.
-fn check(runs: &[Run], at_a_time: Option<usize>) -> Vec<Report> {
+fn check(runs: &[Run], at_a_time: Option<usize>) -> Vec<SearchReport> {
     let mut order: Vec<usize> = (0..runs.len()).collect();
     order.sort_by_key(|index| !runs[*index].is_bigger_in_full());
     let next = AtomicUsize::new(0);
@@ -145,7 +145,7 @@ fn check(runs: &[Run], at_a_time: Option<usize>) -> Vec<Report> {
 }
 
 /// Writes the page of the proofs.
-fn record(reports: &[Report], full: bool) -> io::Result<()> {
+fn record(reports: &[SearchReport], full: bool) -> io::Result<()> {
     let command = if full {
         "cargo xtask model --full --record"
     } else {

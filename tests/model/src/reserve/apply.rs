@@ -5,20 +5,20 @@ use std::rc::Rc;
 use elector_protocol::elector::Actor;
 use elector_protocol::{CandidateRecord, LeaseWrite, Occupancy, ResourceVersion, Timestamp, Uid};
 
-use super::super::elector::Act;
+use super::super::elector::ElectorRequest;
 use super::super::numbers::{BUCKET, FRESH, timestamp};
 use super::super::store::{Landed, Side};
 use super::super::transitions::ElectorTransition;
 use super::super::witness::Witnesses;
 use super::holder::PlainMessage;
 use super::transitions::{HolderTransition, Transition};
-use super::{State, World};
+use super::{ReservationSystem, State};
 
 // === impl State ===
 
 impl State {
     /// Lets a move happen, and then everything that follows from it at once. Numbers are left as they are.
-    pub(super) fn apply(&mut self, by: &Transition, world: &World) -> Witnesses {
+    pub(super) fn apply(&mut self, by: &Transition, world: &ReservationSystem) -> Witnesses {
         let witnesses = match by {
             Transition::Tick => Witnesses::NONE,
             Transition::Holder(index, by) => self.of_holder(*index, *by, world),
@@ -50,19 +50,24 @@ impl State {
     }
 
     /// What follows at once, whatever happened.
-    pub(super) fn settle(&mut self, world: &World) {
-        for holder in &mut self.holders {
+    pub(super) fn settle(&mut self, world: &ReservationSystem) {
+        for holder in &mut self.candidates {
             Rc::make_mut(holder).settle(&self.store);
         }
-        for watcher in self.watchers.iter_mut().skip(world.run.lagging) {
-            while watcher.can_see() {
-                Rc::make_mut(watcher).see(&self.store, &world.run);
+        for elector in self.electors.iter_mut().skip(world.run.lagging) {
+            while elector.can_see() {
+                Rc::make_mut(elector).see(&self.store, &world.run);
             }
         }
     }
 
-    fn of_holder(&mut self, index: usize, by: HolderTransition, world: &World) -> Witnesses {
-        let holder = Rc::make_mut(&mut self.holders[index]);
+    fn of_holder(
+        &mut self,
+        index: usize,
+        by: HolderTransition,
+        world: &ReservationSystem,
+    ) -> Witnesses {
+        let holder = Rc::make_mut(&mut self.candidates[index]);
         match by {
             HolderTransition::Write => holder.write(index, &self.store, world.reserve.duration),
             HolderTransition::Land => {
@@ -99,24 +104,29 @@ impl State {
     }
 
     /// A write of a candidate's reaches the store, which holds it against nothing: it is not one of ours.
-    fn put(&mut self, write: &LeaseWrite, world: &World) {
+    fn put(&mut self, write: &LeaseWrite, world: &ReservationSystem) {
         if self.store.accepts(write, Side::Candidate) {
             Rc::make_mut(&mut self.store).overwrite(|_| write.record.clone());
             self.lease_changed(world, None);
         }
     }
 
-    fn of_elector(&mut self, index: usize, by: &ElectorTransition, world: &World) -> Witnesses {
+    fn of_elector(
+        &mut self,
+        index: usize,
+        by: &ElectorTransition,
+        world: &ReservationSystem,
+    ) -> Witnesses {
         let run = &world.run;
         match by {
-            ElectorTransition::See => Rc::make_mut(&mut self.watchers[index]).see(&self.store, run),
-            ElectorTransition::Decide(Act::Write(write)) => {
+            ElectorTransition::See => Rc::make_mut(&mut self.electors[index]).see(&self.store, run),
+            ElectorTransition::Decide(ElectorRequest::Write(write)) => {
                 return self.put_decision(write, world, Some(index));
             }
-            ElectorTransition::Decide(Act::Post(record)) => {
+            ElectorTransition::Decide(ElectorRequest::Post(record)) => {
                 Rc::make_mut(&mut self.store).post = Some(record.clone());
             }
-            ElectorTransition::Decide(Act::Ask {
+            ElectorTransition::Decide(ElectorRequest::Ask {
                 index,
                 uid,
                 version,
@@ -132,7 +142,7 @@ impl State {
                 self.put_object(*index, uid, *version, Some(*ping), renew, world);
             }
             ElectorTransition::Land => {
-                let message = Rc::make_mut(&mut self.watchers[index]).message.take();
+                let message = Rc::make_mut(&mut self.electors[index]).message.take();
                 if let Some(write) = message {
                     return self.put_decision(&write, world, None);
                 }
@@ -140,7 +150,7 @@ impl State {
             ElectorTransition::Send(_)
             | ElectorTransition::BreakWatch
             | ElectorTransition::Restart => {
-                Rc::make_mut(&mut self.watchers[index]).alone(by);
+                Rc::make_mut(&mut self.electors[index]).alone(by);
             }
         }
         Witnesses::NONE
@@ -154,16 +164,16 @@ impl State {
         version: ResourceVersion,
         ping: Option<Timestamp>,
         renew: Option<Timestamp>,
-        world: &World,
+        world: &ReservationSystem,
     ) {
         let store = Rc::make_mut(&mut self.store);
         if store.put_object(index, uid, version, ping, renew) == Landed::Conflict {
             return;
         }
-        for watcher in &mut self.watchers {
-            if watcher.knows_candidates() {
+        for elector in &mut self.electors {
+            if elector.knows_candidates() {
                 let object = self.store.objects[index].as_ref();
-                Rc::make_mut(watcher).see_object(index, object, &world.run);
+                Rc::make_mut(elector).see_object(index, object, &world.run);
             }
         }
     }
@@ -172,7 +182,7 @@ impl State {
     fn put_decision(
         &mut self,
         write: &LeaseWrite,
-        world: &World,
+        world: &ReservationSystem,
         heard: Option<usize>,
     ) -> Witnesses {
         let Some(lease) = self.store.lease.clone() else {
@@ -187,7 +197,7 @@ impl State {
         }
         self.lease_changed(world, heard);
         if let (Some(index), Some(lease)) = (heard, self.store.lease.clone()) {
-            Rc::make_mut(&mut self.watchers[index]).take_reply(lease, &self.store, &world.run);
+            Rc::make_mut(&mut self.electors[index]).take_reply(lease, &self.store, &world.run);
         }
         let stood = lease.record.reserved_from().is_some();
         let stands = write.record.reserved_from().is_some();
@@ -196,15 +206,15 @@ impl State {
     }
 
     /// Tells every elector of a change of the Lease, each in its own time; `but` has heard already.
-    fn lease_changed(&mut self, world: &World, but: Option<usize>) {
-        for (index, watcher) in self.watchers.iter_mut().enumerate() {
-            let watcher = Rc::make_mut(watcher);
-            watcher.message = watcher
+    fn lease_changed(&mut self, world: &ReservationSystem, but: Option<usize>) {
+        for (index, elector) in self.electors.iter_mut().enumerate() {
+            let elector = Rc::make_mut(elector);
+            elector.message = elector
                 .message
                 .take()
                 .filter(|write| world.lands(write, &self.store));
             if but != Some(index) {
-                watcher.deliver(self.store.lease.clone(), &world.run);
+                elector.deliver(self.store.lease.clone(), &world.run);
             }
         }
     }

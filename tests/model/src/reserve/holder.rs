@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector_protocol::{Identity, Instant, LeaseRecord, LeaseWrite, Renumber, Renumbering};
 
 use super::super::numbers::{FRESH, NOW, timestamp};
-use super::super::store::{NAMES, Side, Store, names};
+use super::super::store::{LeaseStore, NAMES, Side, names};
 use super::Counts;
 use super::RENEW_DEADLINE;
 
@@ -39,7 +39,7 @@ impl PlainHolder {
     }
 
     /// Whether it could write now: the Lease names it, and nothing is under way.
-    pub(super) fn can_write(&self, index: usize, store: &Store) -> bool {
+    pub(super) fn can_write(&self, index: usize, store: &LeaseStore) -> bool {
         self.message.is_none()
             && store
                 .lease
@@ -54,7 +54,7 @@ impl PlainHolder {
     }
 
     /// Reads the Lease and writes it as its own: the whole spec, and nothing but the spec. Terms are counted by others.
-    pub(super) fn write(&mut self, index: usize, store: &Store, duration: Duration) {
+    pub(super) fn write(&mut self, index: usize, store: &LeaseStore, duration: Duration) {
         let Some(lease) = store.lease.as_ref() else {
             return;
         };
@@ -107,7 +107,7 @@ impl PlainHolder {
     }
 
     /// Takes in what makes no difference to anybody: writes that can never land, and a belief that is over.
-    pub(super) fn settle(&mut self, store: &Store) {
+    pub(super) fn settle(&mut self, store: &LeaseStore) {
         if let Some(PlainMessage::Sent(write, _)) = &self.message
             && !store.accepts(write, Side::Candidate)
         {

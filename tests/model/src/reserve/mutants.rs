@@ -3,7 +3,7 @@
 use elector_protocol::LeaseSnapshot;
 use elector_protocol::elector::Effect;
 
-use super::super::elector::Watcher;
+use super::super::elector::ElectorProcess;
 use super::super::elector_variation::AlteredStep;
 use super::super::mutant::Mutant;
 use super::super::numbers::{FRESH, timestamp};
@@ -15,14 +15,14 @@ impl Mutant {
     pub(crate) fn alter_reservation(
         self,
         effects: &mut [Effect],
-        watcher: &Watcher,
+        elector: &ElectorProcess,
         altered: &AlteredStep<'_>,
     ) {
         let reservation = effects.iter_mut().find_map(|effect| match effect {
             Effect::Write(write) if write.record.reserved_from().is_some() => Some(write),
             _ => None,
         });
-        let (Some(write), Some(lease)) = (reservation, watcher.election.lease()) else {
+        let (Some(write), Some(lease)) = (reservation, elector.election.lease()) else {
             return;
         };
         match self {
@@ -36,7 +36,7 @@ impl Mutant {
             Self::GrantInstead => {
                 let free = lease.record.released(timestamp(FRESH));
                 let known = LeaseSnapshot::clone(lease);
-                if let Some(granted) = altered.if_free(&watcher.election, Some(known), &free) {
+                if let Some(granted) = altered.if_free(&elector.election, Some(known), &free) {
                     write.record = granted;
                 }
             }

@@ -7,7 +7,7 @@ use super::super::search::TransitionKind;
 use super::super::store::Side;
 use super::super::transitions::{ElectorTransition, of_watcher};
 use super::holder::PlainMessage;
-use super::{State, World};
+use super::{ReservationSystem, State};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ pub(crate) enum HolderTransition {
 
 impl Transition {
     /// Whether it happens when all goes well.
-    pub(super) fn kind(&self, state: &State, world: &World) -> TransitionKind {
+    pub(super) fn kind(&self, state: &State, world: &ReservationSystem) -> TransitionKind {
         let prompt = |so| {
             if so {
                 TransitionKind::Prompt
@@ -60,7 +60,7 @@ impl Transition {
         match self {
             Self::Tick => TransitionKind::Time,
             Self::Holder(index, by) => {
-                let holder = &state.holders[*index];
+                let holder = &state.candidates[*index];
                 match by {
                     HolderTransition::Write => prompt(holder.is_due()),
                     HolderTransition::Land | HolderTransition::Reply | HolderTransition::Answer => {
@@ -87,9 +87,9 @@ impl Transition {
 }
 
 /// All that can happen in a state.
-pub(super) fn possible(world: &World, state: &State) -> Vec<Transition> {
+pub(super) fn possible(world: &ReservationSystem, state: &State) -> Vec<Transition> {
     let mut transitions = vec![Transition::Tick];
-    for index in 0..state.holders.len() {
+    for index in 0..state.candidates.len() {
         let of_holder = |by| Transition::Holder(index, by);
         transitions.extend(
             of_one_holder(world, state, index)
@@ -97,12 +97,12 @@ pub(super) fn possible(world: &World, state: &State) -> Vec<Transition> {
                 .map(of_holder),
         );
     }
-    for index in 0..state.watchers.len() {
+    for index in 0..state.electors.len() {
         let of_elector = |by| Transition::Elector(index, by);
-        let watcher = &state.watchers[index];
-        let acts = world.acts(index, watcher, &state.store);
+        let elector = &state.electors[index];
+        let acts = world.acts(index, elector, &state.store);
         let lands = |write: &LeaseWrite| world.lands(write, &state.store);
-        let next = of_watcher(&world.run, watcher, &acts, lands);
+        let next = of_watcher(&world.run, elector, &acts, lands);
         transitions.extend(next.into_iter().map(of_elector));
     }
     if state.store.post.is_some() {
@@ -121,9 +121,9 @@ pub(super) fn possible(world: &World, state: &State) -> Vec<Transition> {
     transitions
 }
 
-fn of_one_holder(world: &World, state: &State, index: usize) -> Vec<HolderTransition> {
+fn of_one_holder(world: &ReservationSystem, state: &State, index: usize) -> Vec<HolderTransition> {
     let run = &world.run;
-    let holder = &state.holders[index];
+    let holder = &state.candidates[index];
     let mut transitions = Vec::with_capacity(6);
     if holder.can_write(index, &state.store) {
         transitions.push(HolderTransition::Write);
@@ -157,12 +157,16 @@ fn of_one_holder(world: &World, state: &State, index: usize) -> Vec<HolderTransi
     transitions
 }
 
-// === impl World ===
+// === impl ReservationSystem ===
 
-impl World {
+impl ReservationSystem {
     /// Whether an elector's write would be applied: on the very revision that was judged (R2), unless that is the rule
     /// which is broken.
-    pub(super) fn lands(&self, write: &LeaseWrite, store: &super::super::store::Store) -> bool {
+    pub(super) fn lands(
+        &self,
+        write: &LeaseWrite,
+        store: &super::super::store::LeaseStore,
+    ) -> bool {
         let careless = self.run.mutant == Some(Mutant::ReserveWithoutBase)
             && write.record.reserved_from().is_some();
         store.accepts(write, Side::Elector) || (careless && store.lease.is_some())
