@@ -39,8 +39,8 @@ impl State {
                 Witnesses::NONE
             }
         };
-        if let Some(lame) = run.lame {
-            self.answer(lame, run);
+        if let Some(refused_candidate) = run.refused_candidate {
+            self.ack(refused_candidate, run);
         }
         let still = Rc::ptr_eq(&store, &self.store);
         for (candidate, before) in self.candidates.iter_mut().zip(&candidates) {
@@ -99,8 +99,8 @@ impl State {
                 variation.counted_from = variation.late_reply.take();
                 Witnesses::NONE
             }
-            CandidateTransition::Answer => {
-                self.answer(index, run);
+            CandidateTransition::Ack => {
+                self.ack(index, run);
                 Witnesses::NONE
             }
             CandidateTransition::Crash => {
@@ -232,14 +232,14 @@ impl State {
         self.with_peer(index, |candidate, _| candidate.end_work(run))
     }
 
-    fn answer(&mut self, index: usize, run: &Run) {
+    fn ack(&mut self, index: usize, run: &Run) {
         if !self.candidates[index].is_asked(&self.store) {
             return;
         }
         let name = self.candidates[index].name;
         let before = self.store.objects[name].clone();
         let candidate = Rc::make_mut(&mut self.candidates[index]);
-        candidate.answer(Rc::make_mut(&mut self.store), run);
+        candidate.ack(Rc::make_mut(&mut self.store), run);
         if before != self.store.objects[name] {
             self.object_changed(name, run);
         }
@@ -257,7 +257,7 @@ impl State {
                     self.lease_changed(run, None);
                 }
             }
-            ElectorRequest::Ask {
+            ElectorRequest::Ping {
                 index,
                 uid,
                 version,
@@ -265,7 +265,7 @@ impl State {
             } => {
                 let store = Rc::make_mut(&mut self.store);
                 let asked = store.objects[*index].as_ref();
-                let renew = if run.asks {
+                let renew = if run.pings {
                     asked.and_then(|object| object.renew)
                 } else {
                     // Everybody answers at once.
@@ -280,16 +280,16 @@ impl State {
         Witnesses::NONE
     }
 
-    /// A write of an elector's reaches the store. `heard` learns of it by the reply, the others by their watches.
-    fn put_decision(&mut self, write: &LeaseWrite, run: &Run, heard: Option<usize>) -> Witnesses {
+    /// A write of an elector's reaches the store. `writer` learns of it by the reply, the others by their watches.
+    fn put_decision(&mut self, write: &LeaseWrite, run: &Run, writer: Option<usize>) -> Witnesses {
         let takes_over = self.takes_over(&write.record);
         let before = self.store.lease.as_ref();
         let signals = before.is_some_and(|lease| lease.record.same_record(&write.record));
         if Rc::make_mut(&mut self.store).put(write, &Actor::Elector) == Landed::Conflict {
             return Witnesses::NONE;
         }
-        self.lease_changed(run, heard);
-        if let (Some(index), Some(lease)) = (heard, self.store.lease.clone()) {
+        self.lease_changed(run, writer);
+        if let (Some(index), Some(lease)) = (writer, self.store.lease.clone()) {
             Rc::make_mut(&mut self.electors[index]).take_reply(lease, &self.store, run);
         }
         Witnesses::TAKES_OVER.when(takes_over) | Witnesses::SIGNALS.when(signals)

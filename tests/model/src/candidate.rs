@@ -166,24 +166,24 @@ impl CandidateProcess {
     /// Takes in what can neither begin nor end a belief, nor call for a write: whether that happens early or late is
     /// all the same, so it happens at once. The same goes for news of its own object; acting on them is another move.
     pub(super) fn catch_up(&mut self, store: &LeaseStore, run: &Run) {
-        self.bury(store);
+        self.drop_dead_writes(store);
         self.registration.handle_event(self.seen(store));
         self.registration.answer(self.holder.can_accept());
         if run.mutant == Some(Mutant::ReleaseByOldRecord) {
             // It lives on old news.
             return;
         }
-        let names_me = |record: &LeaseRecord| names(record, self.name);
+        let names_this = |record: &LeaseRecord| names(record, self.name);
         let named = store
             .lease
             .as_ref()
-            .is_some_and(|lease| names_me(&lease.record));
+            .is_some_and(|lease| names_this(&lease.record));
         let granted = self
             .holder
             .known()
-            .is_some_and(|known| named && names_me(&known.record) && !known.record.has_token());
+            .is_some_and(|known| named && names_this(&known.record) && !known.record.has_token());
         while !self.believes(run) {
-            self.bury(store);
+            self.drop_dead_writes(store);
             match &self.message {
                 _ if granted => return,
                 _ if self.work != Work::Idle => {
@@ -211,7 +211,7 @@ impl CandidateProcess {
     }
 
     /// Writes whose base is gone are dead, whether they were sent before or after that (R2).
-    fn bury(&mut self, store: &LeaseStore) {
+    fn drop_dead_writes(&mut self, store: &LeaseStore) {
         if let Some(Message::Sent(kind, write)) = &self.message
             && !store.may_accept(write, Side::Candidate)
         {
@@ -252,13 +252,15 @@ impl CandidateProcess {
     /// belief from now.
     pub(super) fn settle(&mut self, run: &Run, occasion: Option<Mutant>) -> Witnesses {
         let mut witnesses = Witnesses::NONE;
-        let lame = run.lame.is_some_and(|index| self.index == index);
+        let refused_candidate = run
+            .refused_candidate
+            .is_some_and(|index| self.index == index);
         let clings = run.mutant == Some(Mutant::BelieveUntilEvent);
         let mut released_first = false;
         for effect in self.holder.step(NOW, timestamp(FRESH)).effects {
             match effect {
                 Effect::Read => self.reading = true,
-                Effect::Write { .. } if lame => {
+                Effect::Write { .. } if refused_candidate => {
                     self.holder.handle_outcome(NOW, LeaseOutcome::Refused)
                 }
                 Effect::Write { kind, mut write } => {

@@ -41,13 +41,13 @@ const BASE: Run = Run {
     slow_electors: false,
     slow_posts: true,
     restarts: true,
-    asks: false,
+    pings: false,
     releases: false,
     orphans: 1,
     lost_replies: true,
     start: Start::Released,
     interference: NO_INTERFERENCE,
-    lame: None,
+    refused_candidate: None,
     one_name: false,
     announced: false,
     fence: Fence::Base,
@@ -60,20 +60,20 @@ const BASE: Run = Run {
 };
 
 /// The same with messages that are less unruly, which makes room for other things.
-const TIDY: Run = Run {
+const ORDERLY: Run = Run {
     orphans: 0,
     lost_replies: false,
     ..BASE
 };
 
 /// The same with candidates that are asked.
-const ASKED: Run = Run {
-    asks: true,
+const PINGED: Run = Run {
+    pings: true,
     timing: Timing {
         passed_over: 2,
         ..Timing::USUAL
     },
-    ..TIDY
+    ..ORDERLY
 };
 
 /// A holder renews as often as it likes, also twice in a tick.

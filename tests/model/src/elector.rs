@@ -34,7 +34,7 @@ pub(super) enum ElectorRequest {
     /// Send this POST of a Lease.
     Post(elector_protocol::LeaseRecord),
     /// Write this question.
-    Ask {
+    Ping {
         index: usize,
         uid: Uid,
         version: elector_protocol::ResourceVersion,
@@ -125,7 +125,7 @@ impl ElectorProcess {
             return;
         }
         // Where nobody is asked, everybody counts as just created.
-        let known = !run.asks || run.mutant == Some(Mutant::NoPings);
+        let known = !run.pings || run.mutant == Some(Mutant::NoPings);
         let news = if known {
             NewsSource::Watch
         } else {
@@ -152,7 +152,7 @@ impl ElectorProcess {
                 if run.mutant.is_some_and(Mutant::is_unanimous)
                     && before.is_some_and(|before| before.renew != object.renew)
                 {
-                    self.variation.heard |= 1 << index;
+                    self.variation.acked |= 1 << index;
                 }
                 self.election
                     .handle_candidate(NOW, object.clone(), NewsSource::Watch);
@@ -195,7 +195,7 @@ impl ElectorProcess {
                 uid,
                 version,
                 ping,
-            } => Some(ElectorRequest::Ask {
+            } => Some(ElectorRequest::Ping {
                 index: store.index_of(&name)?,
                 uid,
                 version,
@@ -208,17 +208,17 @@ impl ElectorProcess {
     }
 
     /// Whether a candidate answered since it saw the newest record.
-    pub(super) fn has_answered(&self, candidate: &CandidateRecord, store: &LeaseStore) -> bool {
+    pub(super) fn has_acked(&self, candidate: &CandidateRecord, store: &LeaseStore) -> bool {
         store
             .index_of(&candidate.name)
-            .is_some_and(|index| self.variation.heard & (1 << index) != 0)
+            .is_some_and(|index| self.variation.acked & (1 << index) != 0)
     }
 
     /// Whether every candidate that exists, as far as it knows, did.
-    pub(super) fn all_answered(&self, store: &LeaseStore) -> bool {
+    pub(super) fn all_acked(&self, store: &LeaseStore) -> bool {
         self.election
             .candidates()
-            .all(|candidate| self.has_answered(candidate, store))
+            .all(|candidate| self.has_acked(candidate, store))
     }
 
     fn take(
@@ -228,7 +228,7 @@ impl ElectorProcess {
         news: NewsSource,
         run: &Run,
     ) {
-        self.variation.heard = 0;
+        self.variation.acked = 0;
         let Some(mut snapshot) = change else {
             // A list that lacks the Lease says nothing of when it went.
             let version = (news == NewsSource::Watch).then_some(store.revision);

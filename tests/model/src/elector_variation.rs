@@ -21,7 +21,7 @@ pub(super) struct ElectorVariation {
     /// When it first saw the grant, or the preference, that it watches.
     pub(super) noted: Option<Instant>,
     /// Who answered since it saw the newest record, one bit each.
-    pub(super) heard: u8,
+    pub(super) acked: u8,
     /// Whether it ever saw the Lease.
     saw: bool,
 }
@@ -121,7 +121,7 @@ impl Mutant {
                 altered.name_the_holder(effects, election, free);
             }
             Self::PostOnUnanimity => {
-                if elector.all_answered(altered.store) {
+                if elector.all_acked(altered.store) {
                     altered.name_the_holder(effects, election, free);
                 }
                 effects.retain(|effect| !is_born(effect));
@@ -173,7 +173,7 @@ impl Mutant {
             Self::GrantOnUnanimity => {
                 if let Some(lease) = election.lease()
                     && lease.record.occupancy() == Occupancy::Unproven
-                    && elector.all_answered(altered.store)
+                    && elector.all_acked(altered.store)
                     && let Some(granted) =
                         altered.if_free(election, Some(lease.clone()), &free(&lease.record))
                 {
@@ -285,7 +285,7 @@ fn ask_everybody(effects: &mut Vec<Effect>, elector: &ElectorProcess, store: &Le
     };
     effects.retain(|effect| !unheld || !matches!(effect, Effect::Ping { .. }));
     for candidate in elector.election.candidates().filter(|_| unheld) {
-        if elector.has_answered(candidate, store) || candidate.is_asked() {
+        if elector.has_acked(candidate, store) || candidate.is_asked() {
             continue;
         }
         effects.extend(candidate.question().map(|ping| Effect::Ping {

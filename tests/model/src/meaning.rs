@@ -18,7 +18,7 @@ use super::world::{ElectionSystem, Key, State};
 struct Remember {
     by: Duration,
     /// Whether answers grow old.
-    asks: bool,
+    pings: bool,
     lease_times: Vec<Timestamp>,
     candidate_times: Vec<Timestamp>,
     collecting: bool,
@@ -38,7 +38,7 @@ impl Renumbering for Remember {
     }
 
     fn sighting(&mut self, instant: &mut Instant) {
-        if self.asks {
+        if self.pings {
             self.instant(instant);
         } else {
             *instant = NOW;
@@ -73,7 +73,7 @@ fn remember(world: &ElectionSystem, state: &mut State, tick: bool) {
     let mix = world.run.mixes[state.mix];
     let mut numbers = Remember {
         by: Duration::ZERO,
-        asks: world.run.asks,
+        pings: world.run.pings,
         lease_times: Vec::new(),
         candidate_times: Vec::new(),
         collecting: true,
@@ -131,7 +131,7 @@ fn what_is_forgotten_makes_no_difference() {
         }
         let id = run.id();
         let mut world = ElectionSystem::new(run);
-        if world.run.asks {
+        if world.run.pings {
             // Ages of answers are told apart only roughly, which this walk would see.
             (world.ages, world.sightings) = (LONG, LONG);
         }

@@ -21,7 +21,7 @@ impl CandidateProcess {
     }
 
     /// Looks at its own object, and registers or answers where that is due.
-    pub(super) fn answer(&mut self, store: &mut LeaseStore, run: &Run) {
+    pub(super) fn ack(&mut self, store: &mut LeaseStore, run: &Run) {
         let index = self.name;
         let may_lead = self.believes(run) || self.message.is_some() || self.reading;
         if run.mutant.is_some_and(Mutant::is_unanimous) && may_lead {
@@ -41,7 +41,7 @@ impl CandidateProcess {
                     let outcome = if store.objects[index].is_some() {
                         RegistrationOutcome::Conflict
                     } else {
-                        store.answered |= 1 << index;
+                        store.acked |= 1 << index;
                         store.objects[index] = Some(CandidateRecord {
                             uid: Uid::new(format!("again{index}")),
                             version: ResourceVersion(

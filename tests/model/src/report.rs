@@ -38,15 +38,15 @@ impl Run {
     /// Searches the world of this run.
     pub fn check(self) -> SearchReport {
         let stopwatch = Stopwatch::start();
-        let homeward = matches!(
+        let seeks_goal = matches!(
             self.expectation,
             Expectation::SafeAndLive(_) | Expectation::Trapped
         );
         let found = match self.reserve {
             Some(reserve) => {
-                Search::new(reserve::ReservationSystem::new(self, reserve)).run(LIMIT, homeward)
+                Search::new(reserve::ReservationSystem::new(self, reserve)).run(LIMIT, seeks_goal)
             }
-            None => Search::new(ElectionSystem::new(self)).run(LIMIT, homeward),
+            None => Search::new(ElectionSystem::new(self)).run(LIMIT, seeks_goal),
         };
         let missing = match self.expectation {
             Expectation::Safe(wanted) | Expectation::SafeAndLive(wanted) => {
@@ -55,7 +55,7 @@ impl Run {
             Expectation::Unsafe(_) | Expectation::Trapped => Witnesses::NONE,
         };
         let (verdict, trace) = match found.verdict {
-            SearchVerdict::Holds if homeward => ("safe, live".to_owned(), Vec::new()),
+            SearchVerdict::Holds if seeks_goal => ("safe, live".to_owned(), Vec::new()),
             SearchVerdict::Holds => ("safe".to_owned(), Vec::new()),
             SearchVerdict::Violated(property, trace) => (
                 format!("UNSAFE ({property}, {} moves)", trace.len() - 1),

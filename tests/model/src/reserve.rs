@@ -179,7 +179,7 @@ impl ReservationSystem {
                 by: rate(seconds),
                 limit: self.reserve.duration,
                 // As in the main world.
-                sightings: if self.run.asks {
+                sightings: if self.run.pings {
                     timing.ack_window
                 } else {
                     Duration::ZERO
@@ -277,13 +277,13 @@ impl TransitionSystem for ReservationSystem {
         found.filter(|property| self.run.checks(*property))
     }
 
-    fn is_home(&self, state: &State) -> bool {
-        let homes = if self.run.best {
+    fn is_goal(&self, state: &State) -> bool {
+        let goals = if self.run.best {
             1
         } else {
             state.candidates.len()
         };
-        state.candidates[..homes]
+        state.candidates[..goals]
             .iter()
             .any(|holder| holder.believes())
     }

@@ -36,7 +36,7 @@ pub struct Run {
     /// Whether electors crash and start again.
     pub(super) restarts: bool,
     /// Whether candidates are asked and answer. Otherwise all answer at once.
-    pub(super) asks: bool,
+    pub(super) pings: bool,
     /// Whether a holder's work may end by itself, so that the holder lets go.
     pub(super) releases: bool,
     /// How many writes that a candidate gave up may be under way, for each candidate.
@@ -48,7 +48,7 @@ pub struct Run {
     /// What strangers may do.
     pub(super) interference: Interference,
     /// The candidate that answers first and whose writes of the Lease are all refused.
-    pub(super) lame: Option<usize>,
+    pub(super) refused_candidate: Option<usize>,
     /// Whether all candidates bear one name.
     pub(super) one_name: bool,
     /// Whether the electors know W by what the candidates announce alone: the configured `W_max` is A.
@@ -235,7 +235,7 @@ impl Run {
             accept_window_max: self.accept_window(),
             ack_window: second * 2,
             ack_window_unmarked: second * 2,
-            fresh: if self.asks { second * 2 } else { never / 2 },
+            fresh: if self.pings { second * 2 } else { never / 2 },
             max_lease_duration: if by_what_was_seen {
                 self.accept_window()
             } else {

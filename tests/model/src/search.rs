@@ -29,7 +29,7 @@ pub(super) trait TransitionSystem {
     /// What is wrong with a state.
     fn violation(&self, state: &Self::State) -> Option<Self::Violation>;
     /// Whether this is a state that must stay within reach.
-    fn is_home(&self, state: &Self::State) -> bool;
+    fn is_goal(&self, state: &Self::State) -> bool;
     /// One line for a trace.
     fn describe(&self, state: &Self::State) -> String;
 }
@@ -87,7 +87,7 @@ pub(super) struct Search<S: TransitionSystem> {
     parents: Vec<u32>,
     /// From, to: steps of courses without faults. Filled only where homes are looked for.
     prompt: Vec<(u32, u32)>,
-    homes: Vec<u32>,
+    goals: Vec<u32>,
     witnesses: Witnesses,
 }
 
@@ -105,14 +105,14 @@ impl<S: TransitionSystem> Search<S> {
             keys: Vec::new(),
             parents: Vec::new(),
             prompt: Vec::new(),
-            homes: Vec::new(),
+            goals: Vec::new(),
             witnesses: Witnesses::NONE,
         }
     }
 
-    /// Visits every state, up to `limit`; with `homeward`, then looks for states that cannot come home.
-    pub(super) fn run(mut self, limit: usize, homeward: bool) -> SearchResult<S::Violation> {
-        let verdict = self.explore(limit, homeward);
+    /// Visits every state, up to `limit`; with `seeks_goal`, then looks for states that cannot come home.
+    pub(super) fn run(mut self, limit: usize, seeks_goal: bool) -> SearchResult<S::Violation> {
+        let verdict = self.explore(limit, seeks_goal);
         SearchResult {
             states: self.keys.len(),
             witnesses: self.witnesses,
@@ -120,7 +120,7 @@ impl<S: TransitionSystem> Search<S> {
         }
     }
 
-    fn explore(&mut self, limit: usize, homeward: bool) -> SearchVerdict<S::Violation> {
+    fn explore(&mut self, limit: usize, seeks_goal: bool) -> SearchVerdict<S::Violation> {
         for state in self.model.initial() {
             let (index, _) = self.index(&state, NONE);
             if let Some(violation) = self.model.violation(&state) {
@@ -135,8 +135,8 @@ impl<S: TransitionSystem> Search<S> {
             let from = id(next);
             next += 1;
             let state = self.model.state(key);
-            if homeward && self.model.is_home(&state) {
-                self.homes.push(from);
+            if seeks_goal && self.model.is_goal(&state) {
+                self.goals.push(from);
             }
             let mut prompt = false;
             let mut later = None;
@@ -147,7 +147,7 @@ impl<S: TransitionSystem> Search<S> {
                     return SearchVerdict::Violated(violation, self.trace(to));
                 }
                 match successor.kind {
-                    TransitionKind::Prompt if homeward && to != from => {
+                    TransitionKind::Prompt if seeks_goal && to != from => {
                         prompt = true;
                         self.prompt.push((from, to));
                     }
@@ -155,12 +155,12 @@ impl<S: TransitionSystem> Search<S> {
                     TransitionKind::Prompt | TransitionKind::Fault => {}
                 }
             }
-            if let Some(to) = later.filter(|_| homeward && !prompt) {
+            if let Some(to) = later.filter(|_| seeks_goal && !prompt) {
                 self.prompt.push((from, to));
             }
         }
-        if homeward {
-            self.come_home()
+        if seeks_goal {
+            self.find_trapped()
         } else {
             SearchVerdict::Holds
         }
@@ -179,7 +179,7 @@ impl<S: TransitionSystem> Search<S> {
     }
 
     /// Walks back from every home and returns what was not met.
-    fn come_home(&mut self) -> SearchVerdict<S::Violation> {
+    fn find_trapped(&mut self) -> SearchVerdict<S::Violation> {
         let mut starts = vec![0_u32; self.keys.len() + 1];
         for (_, to) in &self.prompt {
             starts[*to as usize + 1] += 1;
@@ -195,8 +195,8 @@ impl<S: TransitionSystem> Search<S> {
             *slot += 1;
         }
         let mut met = vec![false; self.keys.len()];
-        let mut queue: VecDeque<u32> = self.homes.iter().copied().collect();
-        for home in &self.homes {
+        let mut queue: VecDeque<u32> = self.goals.iter().copied().collect();
+        for home in &self.goals {
             met[*home as usize] = true;
         }
         while let Some(at) = queue.pop_front() {
@@ -311,7 +311,7 @@ mod tests {
             (self.wrong == Some(*state)).then_some(())
         }
 
-        fn is_home(&self, state: &u32) -> bool {
+        fn is_goal(&self, state: &u32) -> bool {
             *state == self.end
         }
 

@@ -26,7 +26,7 @@ pub(super) struct LeaseStore {
     /// What strangers may still do.
     pub(super) interference: Interference,
     /// Which candidates ever answered, one bit each.
-    pub(super) answered: u8,
+    pub(super) acked: u8,
     /// The highest token so far, where the run keeps it.
     pub(super) highest: Highest,
     /// When renewTime changed last, where the run keeps it.
@@ -110,7 +110,7 @@ pub(super) enum Property {
     /// S5: a fencing token is higher than every one before it.
     TokenGrows,
     /// S7: whoever is granted the lease had answered.
-    ElecteeAnswered,
+    ElecteeAcked,
 }
 
 /// What a write of the Lease amounted to.
@@ -133,7 +133,7 @@ impl Property {
         Self::OneBeliever,
         Self::AllowedMove,
         Self::TokenGrows,
-        Self::ElecteeAnswered,
+        Self::ElecteeAcked,
     ];
 
     /// Its bit in a set.
@@ -148,7 +148,7 @@ impl fmt::Display for Property {
             Self::OneBeliever => "S1 two believers",
             Self::AllowedMove => "S3/S4/S6 forbidden move",
             Self::TokenGrows => "S5 token did not grow",
-            Self::ElecteeAnswered => "S7 electee had not answered",
+            Self::ElecteeAcked => "S7 electee had not acked",
         })
     }
 }
@@ -251,8 +251,8 @@ impl LeaseStore {
                     .holder
                     .as_ref()
                     .and_then(|holder| self.index_of(holder));
-                if electee.is_none_or(|index| self.answered & (1 << index) == 0) {
-                    self.note(Property::ElecteeAnswered);
+                if electee.is_none_or(|index| self.acked & (1 << index) == 0) {
+                    self.note(Property::ElecteeAcked);
                 }
             }
             Ok(Move::Release | Move::Renew | Move::Signal | Move::Reserve) => {}
@@ -348,7 +348,7 @@ impl LeaseStore {
             return Landed::Conflict;
         }
         if renew != object.renew {
-            self.answered |= 1 << index;
+            self.acked |= 1 << index;
         }
         object.version = next(object.version);
         object.ping = ping;

@@ -62,7 +62,7 @@ pub(super) enum CandidateTransition {
     /// The reply to a renewal that it gave up comes after all.
     LateReply,
     /// It looks at its own object, and answers.
-    Answer,
+    Ack,
     /// It dies and starts again under the same name.
     Crash,
 }
@@ -98,7 +98,7 @@ impl Transition {
                 | CandidateTransition::Reply
                 | CandidateTransition::ElectorRequest
                 | CandidateTransition::WorkStops
-                | CandidateTransition::Answer => TransitionKind::Prompt,
+                | CandidateTransition::Ack => TransitionKind::Prompt,
                 CandidateTransition::LandOrphan(_)
                 | CandidateTransition::GiveUp
                 | CandidateTransition::WorkEnds
@@ -197,8 +197,8 @@ fn of_peer(world: &ElectionSystem, state: &State, index: usize) -> Vec<Candidate
         transitions.push(CandidateTransition::LateReply);
     }
     // Whoever is lame answers at once, before anything else can happen.
-    if run.asks && run.lame != Some(index) && candidate.is_asked(&state.store) {
-        transitions.push(CandidateTransition::Answer);
+    if run.pings && run.refused_candidate != Some(index) && candidate.is_asked(&state.store) {
+        transitions.push(CandidateTransition::Ack);
     }
     if candidate.can_crash() {
         transitions.push(CandidateTransition::Crash);
@@ -226,7 +226,7 @@ pub(super) fn of_watcher(
                     transitions.push(ElectorTransition::Send(act.clone()));
                 }
             }
-            ElectorRequest::Write(_) | ElectorRequest::Post(_) | ElectorRequest::Ask { .. } => {
+            ElectorRequest::Write(_) | ElectorRequest::Post(_) | ElectorRequest::Ping { .. } => {
                 transitions.push(ElectorTransition::Decide(act.clone()));
             }
         }

@@ -91,7 +91,7 @@ impl ElectionSystem {
                 timing: CandidateTiming::clone(&timing),
             })
         };
-        let sightings = if run.asks {
+        let sightings = if run.pings {
             run.elector_timing().ack_window
         } else {
             // Every answer is fresh for ever.
@@ -306,13 +306,13 @@ impl TransitionSystem for ElectionSystem {
         found.filter(|property| self.run.checks(*property))
     }
 
-    fn is_home(&self, state: &State) -> bool {
-        let homes = if self.run.best {
+    fn is_goal(&self, state: &State) -> bool {
+        let goals = if self.run.best {
             1
         } else {
             state.candidates.len()
         };
-        state.candidates[..homes]
+        state.candidates[..goals]
             .iter()
             .any(|candidate| candidate.holder.believes(NOW))
     }
@@ -348,7 +348,7 @@ impl Run {
             post: None,
             created: 0,
             interference: self.interference,
-            answered: if self.asks { 0 } else { u8::MAX },
+            acked: if self.pings { 0 } else { u8::MAX },
             highest: self.fence.highest(),
             written: matches!(self.mutant, Some(Mutant::ExpireByRenewTime(_))).then_some(NOW),
             gone: None,

@@ -3,7 +3,7 @@
 use super::super::mutant::Mutant;
 use super::super::run::{Expectation, Run, Start};
 use super::super::store::{Fence, Interference, Lax, Property};
-use super::{ASKED, BASE, BLANKED, DELETED, RENEWS_AT_WILL, TIDY, WIPED, broken, safe};
+use super::{BASE, BLANKED, DELETED, ORDERLY, PINGED, RENEWS_AT_WILL, WIPED, broken, safe};
 
 /// The runs of this file.
 pub(super) fn runs() -> Vec<Run> {
@@ -90,9 +90,9 @@ fn writes() -> Vec<Run> {
     vec![
         forbidden(old_record(
             "MC-M6",
-            "release judged by the old record: a wiped term",
+            "release decided by the old record: a wiped term",
         )),
-        old_record("MC-M6b", "the same: two leaders"),
+        old_record("MC-M6b", "release decided by the old record: two leaders"),
         lax(
             "MC-M7",
             "electors write without a condition",
@@ -129,9 +129,9 @@ fn writes() -> Vec<Run> {
             interference: DELETED,
             ..broken(
                 "MC-RT2",
-                "the same on unanimous answers",
+                "grants by POST on unanimous acks",
                 Mutant::PostOnUnanimity,
-                ASKED,
+                PINGED,
             )
         },
     ]
@@ -144,7 +144,7 @@ fn expiry() -> Vec<Run> {
             lagging: 0,
             ..broken(
                 "MC-M1",
-                "renewTime judged by a clock that is a tick ahead",
+                "renewTime compared with a clock that is a tick ahead",
                 Mutant::ExpireByRenewTime(3),
                 BASE,
             )
@@ -193,13 +193,8 @@ fn terms() -> Vec<Run> {
         stale("MC-M17b", "the term as the token, a deletion", DELETED),
         stale("MC-M17c", "the term as the token, a lease blanked", BLANKED),
         Run {
-            expectation: Expectation::Unsafe(Property::ElecteeAnswered),
-            ..broken(
-                "MC-M21",
-                "elected without having answered",
-                Mutant::NoPings,
-                ASKED,
-            )
+            expectation: Expectation::Unsafe(Property::ElecteeAcked),
+            ..broken("MC-M21", "elected without an ack", Mutant::NoPings, PINGED)
         },
     ]
 }
@@ -224,7 +219,7 @@ fn vacancies() -> Vec<Run> {
             DELETED,
             broken(
                 "MC-M9b",
-                "the same, if never seen",
+                "missing lease granted at once, if never seen",
                 Mutant::NeverSeenIsFree,
                 BASE,
             ),
@@ -251,7 +246,7 @@ fn vacancies() -> Vec<Run> {
             WIPED,
             broken(
                 "MC-X2",
-                "release judged without the token",
+                "release trusted whatever the token",
                 Mutant::TrustAnyRelease,
                 BASE,
             ),
@@ -263,9 +258,9 @@ fn vacancies() -> Vec<Run> {
             },
             broken(
                 "MC-X3",
-                "unanimous answers, an object deleted",
+                "unanimous acks, an object deleted",
                 Mutant::GrantOnUnanimity,
-                ASKED,
+                PINGED,
             ),
         ),
         with(
@@ -277,7 +272,7 @@ fn vacancies() -> Vec<Run> {
                 "MC-X4",
                 "an unheld record expires by its duration",
                 Mutant::UnheldExpires,
-                TIDY,
+                ORDERLY,
             ),
         ),
         with(

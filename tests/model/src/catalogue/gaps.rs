@@ -7,7 +7,7 @@ use super::super::mutant::Mutant;
 use super::super::run::{Full, Run, Start};
 use super::super::store::Interference;
 use super::super::witness::Witnesses;
-use super::{BASE, BLANKED, BLANKED_TWICE, DELETED, LED, TIDY, WIPED, broken, met, safe};
+use super::{BASE, BLANKED, BLANKED_TWICE, DELETED, LED, ORDERLY, WIPED, broken, met, safe};
 
 /// The runs of this file.
 pub(super) fn runs() -> Vec<Run> {
@@ -24,7 +24,7 @@ pub(super) fn runs() -> Vec<Run> {
                 "MC-Q1",
                 "an unproven record's stop-watch spans a gap",
                 Mutant::SpanTheGap,
-                born(TIDY),
+                born(ORDERLY),
             )
         },
         met(
@@ -35,7 +35,7 @@ pub(super) fn runs() -> Vec<Run> {
                 ..safe(
                     "MC-Q1-off",
                     "a born record comes back, 2 electors",
-                    born(TIDY),
+                    born(ORDERLY),
                 )
             },
         ),
@@ -46,7 +46,7 @@ pub(super) fn runs() -> Vec<Run> {
                 interference: BLANKED,
                 ..safe(
                     "MC-Q2",
-                    "the same, 1 elector that misses its own grant",
+                    "a born record comes back, 1 elector that misses its grant",
                     born(BASE),
                 )
             },
@@ -56,7 +56,7 @@ pub(super) fn runs() -> Vec<Run> {
             Run {
                 electors: 2,
                 interference: BLANKED_TWICE,
-                ..safe("MC-Q3", "a stranger empties the lease twice", TIDY)
+                ..safe("MC-Q3", "a stranger empties the lease twice", ORDERLY)
             },
         ),
         met(
@@ -71,7 +71,7 @@ pub(super) fn runs() -> Vec<Run> {
                 ..safe(
                     "MC-Q4",
                     "a deletion and an emptying, 2 electors",
-                    born(TIDY),
+                    born(ORDERLY),
                 )
             },
         ),
@@ -85,7 +85,7 @@ pub(super) fn runs() -> Vec<Run> {
                 ..safe(
                     "MC-Q5",
                     "a foreign release twice, and an emptying",
-                    born(TIDY),
+                    born(ORDERLY),
                 )
             },
         ),
@@ -93,7 +93,11 @@ pub(super) fn runs() -> Vec<Run> {
             LED,
             Run {
                 interference: WIPED,
-                ..safe("MC-Q6", "a foreign release of the first term", born(TIDY))
+                ..safe(
+                    "MC-Q6",
+                    "a foreign release of the first term",
+                    born(ORDERLY),
+                )
             },
         ),
         met(
@@ -106,7 +110,7 @@ pub(super) fn runs() -> Vec<Run> {
                 ..safe(
                     "MC-Q7",
                     "the built-in creates the lease, and again",
-                    born(TIDY),
+                    born(ORDERLY),
                 )
             },
         ),

@@ -5,7 +5,7 @@ use super::super::mutant::Mutant;
 use super::super::run::{Expectation, Full, Run};
 use super::super::store::Interference;
 use super::super::witness::Witnesses;
-use super::{ASKED, BASE, DELETED, HANDED_OVER, LED, TIDY, safe};
+use super::{BASE, DELETED, HANDED_OVER, LED, ORDERLY, PINGED, safe};
 
 /// The runs of this file.
 pub(super) fn runs() -> Vec<Run> {
@@ -24,12 +24,12 @@ fn live() -> Vec<Run> {
             HANDED_OVER,
             Run {
                 best: true,
-                ..safe("MC-L0", "from every state the best comes to lead", ASKED)
+                ..safe("MC-L0", "from every state the best comes to lead", PINGED)
             },
         ),
         live(
             HANDED_OVER,
-            safe("MC-L1", "from every state somebody comes to lead", BASE),
+            safe("MC-L1", "from every state a candidate comes to lead", BASE),
         ),
         live(
             LED.and(Witnesses::RETURNS),
@@ -40,7 +40,7 @@ fn live() -> Vec<Run> {
                     ..DELETED
                 },
                 best: true,
-                ..safe("MC-L2", "the best, whatever strangers did", TIDY)
+                ..safe("MC-L2", "the best, whatever strangers did", ORDERLY)
             },
         ),
         live(
@@ -49,7 +49,7 @@ fn live() -> Vec<Run> {
                 electors: 2,
                 lagging: 0,
                 full: Full::Grows(WORST, 1),
-                ..safe("MC-L3", "somebody, with 2 electors", BASE)
+                ..safe("MC-L3", "a candidate, with 2 electors", BASE)
             },
         ),
         live(
@@ -58,7 +58,7 @@ fn live() -> Vec<Run> {
                 electors: 2,
                 lagging: 0,
                 best: true,
-                ..safe("MC-L4", "the best, with 2 electors, asked", ASKED)
+                ..safe("MC-L4", "the best, with 2 electors and pings", PINGED)
             },
         ),
     ]
@@ -80,22 +80,22 @@ fn trapped() -> Vec<Run> {
             Mutant::NeverRegrant,
             Run {
                 candidates: 1,
-                ..TIDY
+                ..ORDERLY
             },
         ),
         trapped(
             "MC-L6",
             "an expired holder is not granted again",
             Mutant::NeverRegrant,
-            TIDY,
+            ORDERLY,
         ),
         trapped(
             "MC-X7",
             "the best never accepts, and is not passed over",
             Mutant::NoPassOver,
             Run {
-                lame: Some(0),
-                ..ASKED
+                refused_candidate: Some(0),
+                ..PINGED
             },
         ),
     ]

@@ -8,7 +8,7 @@ use super::super::reserve::{Counts, Reserve};
 use super::super::run::{Expectation, Run};
 use super::super::store::{Interference, Property};
 use super::super::witness::Witnesses;
-use super::{ASKED, BASE, NO_INTERFERENCE};
+use super::{BASE, NO_INTERFERENCE, PINGED};
 
 /// What a holder does not hear of within this, it has given up.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -95,15 +95,15 @@ fn safe() -> Vec<Run> {
             )
         },
         Run {
-            asks: true,
-            timing: ASKED.timing,
+            pings: true,
+            timing: PINGED.timing,
             orphans: 0,
             lost_replies: false,
             best: true,
             expectation: Expectation::SafeAndLive(seen),
             ..safe(
                 "MC-R6",
-                "candidates asked and answering; the best comes to lead",
+                "candidates pinged and acking; the best comes to lead",
             )
         },
     ]
@@ -132,7 +132,7 @@ fn broken() -> Vec<Run> {
             electors: 2,
             ..broken(
                 "MC-R-clock",
-                "placeholder judged by its renewTime",
+                "placeholder expires by its renewTime",
                 Mutant::ReservedByRenewTime,
             )
         },

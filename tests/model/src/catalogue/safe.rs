@@ -5,7 +5,7 @@ use super::super::run::{Full, Run, Start, Timing};
 use super::super::store::{Fence, Interference, Lax};
 use super::super::witness::Witnesses;
 use super::{
-    ASKED, BASE, DELETED, DELETED_TWICE, HANDED_OVER, LED, NO_INTERFERENCE, TIDY, met, safe,
+    BASE, DELETED, DELETED_TWICE, HANDED_OVER, LED, NO_INTERFERENCE, ORDERLY, PINGED, met, safe,
 };
 
 /// The runs of this file.
@@ -19,19 +19,19 @@ fn few() -> Vec<Run> {
         Run {
             mixes: SOME,
             full: Full::Grows(ALL, 1),
-            ..safe("MC-S0", "1 elector, candidates asked and answering", ASKED)
+            ..safe("MC-S0", "1 elector, candidates pinged and acking", PINGED)
         },
         Run {
             electors: 2,
             slow_electors: true,
             full: Full::Grows(ALL, 1),
-            ..safe("MC-S1", "2 electors, whose writes take their time", TIDY)
+            ..safe("MC-S1", "2 electors, whose writes take their time", ORDERLY)
         },
         Run {
             electors: 2,
             lagging: 0,
             full: Full::Grows(WORST, 1),
-            ..safe("MC-S2", "2 electors, candidates asked and answering", ASKED)
+            ..safe("MC-S2", "2 electors, candidates pinged and acking", PINGED)
         },
         Run {
             electors: 2,
@@ -46,7 +46,7 @@ fn few() -> Vec<Run> {
                 accept: 2,
                 ..Timing::USUAL
             },
-            ..safe("MC-G3", "the same with A = W/3", TIDY)
+            ..safe("MC-G3", "short grants with A = W/3", ORDERLY)
         },
     ]
 }
@@ -69,15 +69,15 @@ fn many() -> Vec<Run> {
     let returns = HANDED_OVER.and(Witnesses::THIRD).and(Witnesses::RETURNS);
     vec![
         Run {
-            timing: ASKED.timing,
+            timing: PINGED.timing,
             full: Full::Only,
-            ..three("MC-B1", "3 candidates, asked and answering", ASKED)
+            ..three("MC-B1", "3 candidates, pinged and acking", PINGED)
         },
         Run {
             electors: 2,
             lagging: 0,
             interference: UNKNOWN,
-            ..three("MC-S5", "3 candidates, 2 electors", TIDY)
+            ..three("MC-S5", "3 candidates, 2 electors", ORDERLY)
         },
         Run {
             releases: true,
@@ -85,7 +85,7 @@ fn many() -> Vec<Run> {
             ..three(
                 "MC-G2",
                 "3 candidates, hand-offs, holders that let go",
-                TIDY,
+                ORDERLY,
             )
         },
         met(
@@ -95,7 +95,7 @@ fn many() -> Vec<Run> {
                     deletions: 1,
                     ..UNKNOWN
                 },
-                ..three("MC-Y2", "all rules, 3 candidates, 1 deletion", TIDY)
+                ..three("MC-Y2", "all rules, 3 candidates, 1 deletion", ORDERLY)
             },
         ),
         met(
@@ -109,7 +109,7 @@ fn many() -> Vec<Run> {
                     ..UNKNOWN
                 },
                 full: Full::Only,
-                ..three("MC-S14", "all at once: 3 candidates, 2 electors", TIDY)
+                ..three("MC-S14", "all at once: 3 candidates, 2 electors", ORDERLY)
             },
         ),
     ]
@@ -165,7 +165,7 @@ fn absence() -> Vec<Run> {
             Run {
                 start: Start::Absent,
                 interference: DELETED_TWICE,
-                ..safe("MC-F1", "no lease at first, and 2 deletions", TIDY)
+                ..safe("MC-F1", "no lease at first, and 2 deletions", ORDERLY)
             },
         ),
         met(
@@ -173,7 +173,7 @@ fn absence() -> Vec<Run> {
             Run {
                 electors: 2,
                 interference: DELETED_TWICE,
-                ..safe("MC-Y1", "all rules, 2 electors, 2 deletions", TIDY)
+                ..safe("MC-Y1", "all rules, 2 electors, 2 deletions", ORDERLY)
             },
         ),
         met(
@@ -183,7 +183,7 @@ fn absence() -> Vec<Run> {
                 releases: true,
                 interference: DELETED,
                 full: Full::Grows(ALL, 1),
-                ..safe("MC-Y4", "all rules, all clocks, 1 deletion", TIDY)
+                ..safe("MC-Y4", "all rules, all clocks, 1 deletion", ORDERLY)
             },
         ),
         met(
@@ -194,7 +194,11 @@ fn absence() -> Vec<Run> {
                 releases: true,
                 interference: DELETED,
                 full: Full::Only,
-                ..safe("MC-B3", "all at once: 2 electors, asked, 1 deletion", ASKED)
+                ..safe(
+                    "MC-B3",
+                    "all at once: 2 electors, pings, 1 deletion",
+                    PINGED,
+                )
             },
         ),
         met(
@@ -227,7 +231,7 @@ fn tokens() -> Vec<Run> {
                 releases: true,
                 interference: DELETED_TWICE,
                 fence: Fence::Token,
-                ..safe("MC-S9", "our token, 2 deletions", TIDY)
+                ..safe("MC-S9", "our token, 2 deletions", ORDERLY)
             },
         ),
         met(

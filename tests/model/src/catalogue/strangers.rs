@@ -7,8 +7,8 @@ use super::super::run::{Expectation, Full, Run, Start};
 use super::super::store::Interference;
 use super::super::witness::Witnesses;
 use super::{
-    ASKED, BASE, BLANKED, DELETED, DELETED_TWICE, HANDED_OVER, LED, NO_INTERFERENCE,
-    RENEWS_AT_WILL, TIDY, WIPED, met, safe,
+    BASE, BLANKED, DELETED, DELETED_TWICE, HANDED_OVER, LED, NO_INTERFERENCE, ORDERLY, PINGED,
+    RENEWS_AT_WILL, WIPED, met, safe,
 };
 
 /// The runs of this file.
@@ -25,7 +25,7 @@ fn done_right() -> Vec<Run> {
         },
         Run {
             interference: WIPED,
-            ..safe("MC-X2-off", "a stranger releases somebody's term", BASE)
+            ..safe("MC-X2-off", "a stranger releases another's term", BASE)
         },
         met(
             returns,
@@ -34,7 +34,7 @@ fn done_right() -> Vec<Run> {
                     creations: 1,
                     ..DELETED
                 },
-                ..safe("MC-X4-off", "the built-in recreates the lease", TIDY)
+                ..safe("MC-X4-off", "the built-in recreates the lease", ORDERLY)
             },
         ),
         met(
@@ -51,12 +51,12 @@ fn done_right() -> Vec<Run> {
         },
         Run {
             mixes: SOME,
-            lame: Some(0),
+            refused_candidate: Some(0),
             expectation: Expectation::SafeAndLive(Witnesses::LEADS.and(Witnesses::YIELDS)),
             ..safe(
                 "MC-X7-off",
                 "the best never accepts, and is passed over",
-                ASKED,
+                PINGED,
             )
         },
     ]
@@ -72,7 +72,11 @@ fn harmless() -> Vec<Run> {
             Mutant::ExpireByRenewTime(0),
             Run {
                 lagging: 0,
-                ..safe("MC-M1-off", "renewTime judged by clocks that agree", BASE)
+                ..safe(
+                    "MC-M1-off",
+                    "renewTime compared with clocks that agree",
+                    BASE,
+                )
             },
         ),
         with(
@@ -112,7 +116,7 @@ fn unanimous() -> Vec<Run> {
                     ..safe(
                         "MC-S6b",
                         "granted by POST on unanimity, landing at once",
-                        ASKED,
+                        PINGED,
                     )
                 },
             ),
@@ -127,7 +131,11 @@ fn unanimous() -> Vec<Run> {
                     slow_posts: false,
                     interference: DELETED_TWICE,
                     full: Full::Only,
-                    ..safe("MC-S6c", "the same with 2 electors, 2 deletions", ASKED)
+                    ..safe(
+                        "MC-S6c",
+                        "granted by POST on unanimity, 2 electors, 2 deletions",
+                        PINGED,
+                    )
                 },
             ),
         ),
@@ -139,7 +147,7 @@ fn unanimous() -> Vec<Run> {
                     start: Start::Absent,
                     interference: DELETED,
                     full: Full::Only,
-                    ..safe("MC-F2", "born records granted on unanimity", ASKED)
+                    ..safe("MC-F2", "born records granted on unanimity", PINGED)
                 },
             ),
         ),
@@ -152,7 +160,7 @@ fn unanimous() -> Vec<Run> {
                         blanks: 1,
                         ..NO_INTERFERENCE
                     },
-                    ..safe("MC-X3-off", "unanimous answers, no object deleted", ASKED)
+                    ..safe("MC-X3-off", "unanimous acks, no object deleted", PINGED)
                 },
             ),
         ),

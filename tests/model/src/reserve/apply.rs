@@ -86,7 +86,7 @@ impl State {
                 return Witnesses::LEADS.when(!led && holder.believes());
             }
             HolderTransition::GiveUp => holder.give_up(),
-            HolderTransition::Answer => {
+            HolderTransition::Ack => {
                 let object = self.store.objects[index].clone();
                 if let Some(CandidateRecord {
                     uid, version, ping, ..
@@ -126,14 +126,14 @@ impl State {
             ElectorTransition::Decide(ElectorRequest::Post(record)) => {
                 Rc::make_mut(&mut self.store).post = Some(record.clone());
             }
-            ElectorTransition::Decide(ElectorRequest::Ask {
+            ElectorTransition::Decide(ElectorRequest::Ping {
                 index,
                 uid,
                 version,
                 ping,
             }) => {
                 let asked = self.store.objects[*index].as_ref();
-                let renew = if run.asks {
+                let renew = if run.pings {
                     asked.and_then(|object| object.renew)
                 } else {
                     // Everybody answers at once.
@@ -178,12 +178,12 @@ impl State {
         }
     }
 
-    /// A write of an elector's reaches the store. `heard` learns of it by the reply, the others by their watches.
+    /// A write of an elector's reaches the store. `writer` learns of it by the reply, the others by their watches.
     fn put_decision(
         &mut self,
         write: &LeaseWrite,
         world: &ReservationSystem,
-        heard: Option<usize>,
+        writer: Option<usize>,
     ) -> Witnesses {
         let Some(lease) = self.store.lease.clone() else {
             return Witnesses::NONE;
@@ -195,8 +195,8 @@ impl State {
         if Rc::make_mut(&mut self.store).put(&write, &Actor::Elector) == Landed::Conflict {
             return Witnesses::NONE;
         }
-        self.lease_changed(world, heard);
-        if let (Some(index), Some(lease)) = (heard, self.store.lease.clone()) {
+        self.lease_changed(world, writer);
+        if let (Some(index), Some(lease)) = (writer, self.store.lease.clone()) {
             Rc::make_mut(&mut self.electors[index]).take_reply(lease, &self.store, &world.run);
         }
         let stood = lease.record.reserved_from().is_some();

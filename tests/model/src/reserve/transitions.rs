@@ -40,7 +40,7 @@ pub(crate) enum HolderTransition {
     /// It gives up waiting for the reply.
     GiveUp,
     /// It answers a question.
-    Answer,
+    Ack,
     /// It dies and starts again under the same name.
     Crash,
 }
@@ -63,7 +63,7 @@ impl Transition {
                 let holder = &state.candidates[*index];
                 match by {
                     HolderTransition::Write => prompt(holder.is_due()),
-                    HolderTransition::Land | HolderTransition::Reply | HolderTransition::Answer => {
+                    HolderTransition::Land | HolderTransition::Reply | HolderTransition::Ack => {
                         TransitionKind::Prompt
                     }
                     // When it is too late for a reply, this is what is left.
@@ -136,11 +136,11 @@ fn of_one_holder(world: &ReservationSystem, state: &State, index: usize) -> Vec<
             }
         }
         Some(PlainMessage::Landed(_)) => {
-            let heard = holder.can_hear(world.reserve.counts);
-            if heard {
+            let in_time = holder.can_hear(world.reserve.counts);
+            if in_time {
                 transitions.push(HolderTransition::Reply);
             }
-            if run.lost_replies || !heard {
+            if run.lost_replies || !in_time {
                 transitions.push(HolderTransition::GiveUp);
             }
         }
@@ -148,8 +148,8 @@ fn of_one_holder(world: &ReservationSystem, state: &State, index: usize) -> Vec<
     }
     transitions.extend((0..holder.orphans.len()).map(HolderTransition::LandOrphan));
     let object = state.store.objects[index].as_ref();
-    if run.asks && object.is_some_and(CandidateRecord::is_asked) {
-        transitions.push(HolderTransition::Answer);
+    if run.pings && object.is_some_and(CandidateRecord::is_asked) {
+        transitions.push(HolderTransition::Ack);
     }
     if holder.message.is_some() || holder.since.is_some() {
         transitions.push(HolderTransition::Crash);
