@@ -158,10 +158,11 @@ pub fn page(reports: &[SearchReport], command: &str) -> String {
          of the rules, to holders of other kinds and to worlds with a broken rule. What is \
          checked, what the words mean and what is left out: [ARCHITECTURE.md](../../ARCHITECTURE.md#how-the-rules-are-checked). \
          A safe world must also meet its witnesses; a world with a broken rule must be found unsafe (or trapped: with \
-         states from which nobody can come to lead), with this very property violated.\n\n\
+         states from which no candidate can come to lead), with this very property violated; the column *breaks* names \
+         the rule that is broken in it.\n\n\
          This table: `{command}`; seconds are those of one processor.\n\n\
-         | run | about | candidates | electors | clocks | verdict | states | seconds |\n\
-         |---|---|---|---|---|---|---|---|\n",
+         | run | about | breaks | candidates | electors | clocks | verdict | states | seconds |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
         reports.len(),
         states(&mut as_shipped()),
         as_shipped().count(),
@@ -177,9 +178,10 @@ pub fn page(reports: &[SearchReport], command: &str) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {mark}{verdict}{mark} | {} | {:.1} |",
+            "| {} | {} | {} | {} | {} | {} | {mark}{verdict}{mark} | {} | {:.1} |",
             run.id,
             run.about,
+            run.breaks.unwrap_or_default(),
             run.candidates,
             run.electors,
             run.clocks(),
@@ -188,4 +190,40 @@ pub fn page(reports: &[SearchReport], command: &str) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::catalogue::runs;
+    use super::*;
+
+    fn report(run: Run) -> SearchReport {
+        SearchReport {
+            run,
+            verdict: "safe".to_owned(),
+            states: 1,
+            took: Duration::ZERO,
+            failure: None,
+            trace: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_page_has_a_row_for_every_run_with_the_rule_that_it_breaks() {
+        let reports: Vec<SearchReport> = runs().into_iter().map(report).collect();
+        let page = page(&reports, "");
+        for run in runs() {
+            let rule = run.breaks.unwrap_or_default();
+            let row = format!("| {} | {} | {rule} |", run.id, run.about);
+            assert!(page.contains(&row), "{row}");
+        }
+    }
+
+    #[test]
+    fn every_run_has_a_row_in_the_page_that_was_recorded() {
+        let recorded = include_str!("../../../docs/proofs/model.md");
+        for run in runs() {
+            assert!(recorded.contains(&format!("| {} | ", run.id)), "{}", run.id);
+        }
+    }
 }

@@ -16,6 +16,8 @@ pub struct Run {
     pub(super) id: &'static str,
     /// What it is about, in a few words.
     pub(super) about: &'static str,
+    /// The rule that is broken in it, where it must be found unsafe or trapped.
+    pub(super) breaks: Option<&'static str>,
     /// The clocks. Each mix is a world of its own.
     pub(super) mixes: &'static [Mix],
     /// W, H and A.
@@ -154,10 +156,15 @@ impl Run {
             && self.reserve.is_none()
             && self.lax == Lax::Nothing
             && self.fence != Fence::Term
-            && matches!(
-                self.expectation,
-                Expectation::Safe(_) | Expectation::SafeAndLive(_)
-            )
+            && !self.must_be_caught()
+    }
+
+    /// Whether the check must find it unsafe or trapped.
+    pub(super) fn must_be_caught(&self) -> bool {
+        matches!(
+            self.expectation,
+            Expectation::Unsafe(_) | Expectation::Trapped
+        )
     }
 
     /// Whether a stranger may write a record of term zero.

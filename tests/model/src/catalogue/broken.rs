@@ -15,24 +15,28 @@ fn belief() -> Vec<Run> {
     vec![
         broken(
             "MC-M3",
+            "R8",
             "belief counted from the reply",
             Mutant::CountFromReply,
             BASE,
         ),
         broken(
             "MC-M4",
+            "R8",
             "lead on an event of the watch",
             Mutant::LeadByEvent,
             BASE,
         ),
         broken(
             "MC-M4b",
+            "R8",
             "lead after a fresh read",
             Mutant::LeadByRead,
             BASE,
         ),
         broken(
             "MC-M5",
+            "R12",
             "release first, stop after",
             Mutant::ReleaseFirst,
             BASE,
@@ -41,16 +45,24 @@ fn belief() -> Vec<Run> {
             one_name: true,
             ..broken(
                 "MC-M13",
+                "R1, R8",
                 "two processes of one name, which trust it",
                 Mutant::TrustTheName,
                 BASE,
             )
         },
-        broken("MC-M14", "a holder shortens W", Mutant::Shorten, BASE),
+        broken(
+            "MC-M14",
+            "R11",
+            "a holder shortens W",
+            Mutant::Shorten,
+            BASE,
+        ),
         Run {
             timing: RENEWS_AT_WILL,
             ..broken(
                 "MC-M14b",
+                "R11",
                 "it shortens H too, but counts late replies",
                 Mutant::ShortenAndClamp,
                 BASE,
@@ -58,12 +70,14 @@ fn belief() -> Vec<Run> {
         },
         broken(
             "MC-M19",
+            "R9",
             "belief ends when a timer runs",
             Mutant::BelieveUntilEvent,
             BASE,
         ),
         broken(
             "MC-M20",
+            "R9",
             "the holder's clock stops in suspend",
             Mutant::ClockStops,
             BASE,
@@ -77,36 +91,45 @@ fn writes() -> Vec<Run> {
         expectation: Expectation::Unsafe(Property::AllowedMove),
         ..run
     };
-    let old_record = |id, about| Run {
+    let old_record = |id, rule, about| Run {
         lagging: 0,
         releases: true,
-        ..broken(id, about, Mutant::ReleaseByOldRecord, BASE)
+        ..broken(id, rule, about, Mutant::ReleaseByOldRecord, BASE)
     };
-    let lax = |id, about, lax, run| Run {
+    let lax = |id, rule, about, lax, run| Run {
         lax,
+        breaks: Some(rule),
         expectation: Expectation::Unsafe(Property::OneBeliever),
         ..safe(id, about, run)
     };
     vec![
         forbidden(old_record(
             "MC-M6",
+            "R12",
             "release decided by the old record: a wiped term",
         )),
-        old_record("MC-M6b", "release decided by the old record: two leaders"),
+        old_record(
+            "MC-M6b",
+            "R12",
+            "release decided by the old record: two leaders",
+        ),
         lax(
             "MC-M7",
+            "R2",
             "electors write without a condition",
             Lax::Electors,
             BASE,
         ),
         lax(
             "MC-M8",
+            "R2",
             "holders write without a condition",
             Lax::Candidates,
             BASE,
         ),
         lax(
             "MC-S12b",
+            "R2",
             "any PUT recreates a deleted lease",
             Lax::AnyPut,
             Run {
@@ -119,6 +142,7 @@ fn writes() -> Vec<Run> {
             interference: DELETED,
             ..broken(
                 "MC-RT1",
+                "R2",
                 "grants by POST, which may land late",
                 Mutant::GrantByPost,
                 BASE,
@@ -129,6 +153,7 @@ fn writes() -> Vec<Run> {
             interference: DELETED,
             ..broken(
                 "MC-RT2",
+                "R2",
                 "grants by POST on unanimous acks",
                 Mutant::PostOnUnanimity,
                 PINGED,
@@ -144,6 +169,7 @@ fn expiry() -> Vec<Run> {
             lagging: 0,
             ..broken(
                 "MC-M1",
+                "R4",
                 "renewTime compared with a clock that is a tick ahead",
                 Mutant::ExpireByRenewTime(3),
                 BASE,
@@ -151,24 +177,28 @@ fn expiry() -> Vec<Run> {
         },
         broken(
             "MC-M10",
+            "R4",
             "a restarted elector expires the record",
             Mutant::RestartExpires,
             BASE,
         ),
         broken(
             "MC-M11",
+            "R7",
             "a preference rewrites the duration",
             Mutant::PreferringShortens,
             BASE,
         ),
         broken(
             "MC-M12",
+            "R7",
             "taken a tick after the holder was told",
             Mutant::TakeFromNotified,
             BASE,
         ),
         broken(
             "MC-M16",
+            "R11",
             "renewals look alike to the electors",
             Mutant::RepeatRenewTime,
             BASE,
@@ -178,7 +208,8 @@ fn expiry() -> Vec<Run> {
 
 /// What a token is worth, and an electee.
 fn terms() -> Vec<Run> {
-    let stale = |id, about, interference| Run {
+    let stale = |id, rule, about, interference| Run {
+        breaks: Some(rule),
         fence: Fence::Term,
         interference,
         expectation: Expectation::Unsafe(Property::TokenGrows),
@@ -188,13 +219,35 @@ fn terms() -> Vec<Run> {
         Run {
             fence: Fence::Term,
             expectation: Expectation::Unsafe(Property::TokenGrows),
-            ..broken("MC-M17", "a grant keeps the term", Mutant::KeepTerm, BASE)
+            ..broken(
+                "MC-M17",
+                "R5",
+                "a grant keeps the term",
+                Mutant::KeepTerm,
+                BASE,
+            )
         },
-        stale("MC-M17b", "the term as the token, a deletion", DELETED),
-        stale("MC-M17c", "the term as the token, a lease blanked", BLANKED),
+        stale(
+            "MC-M17b",
+            "R14",
+            "the term as the token, a deletion",
+            DELETED,
+        ),
+        stale(
+            "MC-M17c",
+            "R14",
+            "the term as the token, a lease blanked",
+            BLANKED,
+        ),
         Run {
             expectation: Expectation::Unsafe(Property::ElecteeAcked),
-            ..broken("MC-M21", "elected without an ack", Mutant::NoPings, PINGED)
+            ..broken(
+                "MC-M21",
+                "R15",
+                "elected without an ack",
+                Mutant::NoPings,
+                PINGED,
+            )
         },
     ]
 }
@@ -210,6 +263,7 @@ fn vacancies() -> Vec<Run> {
             DELETED,
             broken(
                 "MC-M9",
+                "R6",
                 "missing lease granted at once",
                 Mutant::MissingIsFree,
                 BASE,
@@ -219,6 +273,7 @@ fn vacancies() -> Vec<Run> {
             DELETED,
             broken(
                 "MC-M9b",
+                "R6",
                 "missing lease granted at once, if never seen",
                 Mutant::NeverSeenIsFree,
                 BASE,
@@ -228,6 +283,7 @@ fn vacancies() -> Vec<Run> {
             DELETED,
             broken(
                 "MC-F3",
+                "R6",
                 "born record granted at once",
                 Mutant::BornIsFree,
                 BASE,
@@ -237,6 +293,7 @@ fn vacancies() -> Vec<Run> {
             BLANKED,
             broken(
                 "MC-X1",
+                "R6",
                 "unproven record counted from its uid",
                 Mutant::CountFromUid,
                 BASE,
@@ -246,6 +303,7 @@ fn vacancies() -> Vec<Run> {
             WIPED,
             broken(
                 "MC-X2",
+                "R3",
                 "release trusted whatever the token",
                 Mutant::TrustAnyRelease,
                 BASE,
@@ -258,6 +316,7 @@ fn vacancies() -> Vec<Run> {
             },
             broken(
                 "MC-X3",
+                "R6",
                 "unanimous acks, an object deleted",
                 Mutant::GrantOnUnanimity,
                 PINGED,
@@ -270,6 +329,7 @@ fn vacancies() -> Vec<Run> {
             },
             broken(
                 "MC-X4",
+                "R6",
                 "an unheld record expires by its duration",
                 Mutant::UnheldExpires,
                 ORDERLY,
@@ -279,6 +339,7 @@ fn vacancies() -> Vec<Run> {
             BLANKED,
             broken(
                 "MC-X6",
+                "R6",
                 "W known by what was seen alone",
                 Mutant::SeenIsLongest,
                 BASE,

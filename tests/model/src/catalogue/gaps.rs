@@ -22,6 +22,7 @@ pub(super) fn runs() -> Vec<Run> {
             interference: BLANKED,
             ..broken(
                 "MC-Q1",
+                "R4, R6",
                 "an unproven record's stop-watch spans a gap",
                 Mutant::SpanTheGap,
                 born(ORDERLY),

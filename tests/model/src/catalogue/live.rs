@@ -66,8 +66,9 @@ fn live() -> Vec<Run> {
 
 /// Mutants that end where nobody can lead any more.
 fn trapped() -> Vec<Run> {
-    let trapped = |id, about, mutant, run| Run {
+    let trapped = |id, rule, about, mutant, run| Run {
         id,
+        breaks: Some(rule),
         about,
         mutant: Some(mutant),
         expectation: Expectation::Trapped,
@@ -76,6 +77,7 @@ fn trapped() -> Vec<Run> {
     vec![
         trapped(
             "MC-L5",
+            "R3",
             "a lone holder that expired is not granted again",
             Mutant::NeverRegrant,
             Run {
@@ -85,12 +87,14 @@ fn trapped() -> Vec<Run> {
         ),
         trapped(
             "MC-L6",
+            "R3",
             "an expired holder is not granted again",
             Mutant::NeverRegrant,
             ORDERLY,
         ),
         trapped(
             "MC-X7",
+            "R5",
             "the best never accepts, and is not passed over",
             Mutant::NoPassOver,
             Run {

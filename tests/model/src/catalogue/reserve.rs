@@ -110,8 +110,9 @@ fn safe() -> Vec<Run> {
 }
 
 fn broken() -> Vec<Run> {
-    let broken = |id, about, mutant| Run {
+    let broken = |id, rule, about, mutant| Run {
         id,
+        breaks: Some(rule),
         about,
         mutant: Some(mutant),
         expectation: Expectation::Unsafe(Property::OneBeliever),
@@ -120,11 +121,13 @@ fn broken() -> Vec<Run> {
     vec![
         broken(
             "MC-R-brief",
+            "R3 d",
             "placeholder below the holder's duration",
             Mutant::ReserveBriefly,
         ),
         broken(
             "MC-R-once",
+            "R3 d",
             "granted at once in the holder's place",
             Mutant::GrantInstead,
         ),
@@ -132,6 +135,7 @@ fn broken() -> Vec<Run> {
             electors: 2,
             ..broken(
                 "MC-R-clock",
+                "R4",
                 "placeholder expires by its renewTime",
                 Mutant::ReservedByRenewTime,
             )
@@ -142,6 +146,7 @@ fn broken() -> Vec<Run> {
             expectation: Expectation::Unsafe(Property::AllowedMove),
             ..broken(
                 "MC-R-cas",
+                "R2",
                 "reserved without a base version",
                 Mutant::ReserveWithoutBase,
             )
@@ -153,12 +158,14 @@ fn broken() -> Vec<Run> {
             },
             ..broken(
                 "MC-R-token",
+                "R3 d",
                 "placeholder without a token, released by client-go",
                 Mutant::ReserveWithoutToken,
             )
         },
         Run {
             id: "MC-R-reply",
+            breaks: Some("R8"),
             about: "belief counts from the reply, W does not cover it",
             reserve: Some(Reserve {
                 counts: Counts::FromReply(TIMEOUT),
@@ -169,6 +176,7 @@ fn broken() -> Vec<Run> {
         },
         Run {
             id: "MC-R-off",
+            breaks: Some("R3 d"),
             about: "no reservation: the holder never makes room",
             best: true,
             reserve: Some(Reserve {

@@ -37,7 +37,11 @@ pub(super) fn runs() -> Vec<Run> {
             };
             if lease < belief {
                 let expectation = Expectation::Unsafe(Property::OneBeliever);
-                return Run { expectation, ..run };
+                return Run {
+                    breaks: Some("margins"),
+                    expectation,
+                    ..run
+                };
             }
             run
         })
