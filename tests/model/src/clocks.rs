@@ -1,5 +1,7 @@
 //! Clocks: how fast each process's clock runs, and how time passes.
 
+use std::time::Duration;
+
 /// The clocks of one world: seconds for each tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mix {
@@ -20,6 +22,10 @@ pub(super) enum Time {
     PassesBut(usize),
 }
 
+/// One tick of a fast clock, and the duration that a record is shortened to.
+pub(super) const TICK: Duration = Duration::from_secs(3);
+/// The same on the wire.
+pub(super) const TICK_SECONDS: i32 = 3;
 /// Slow holders, fast electors: the worst case.
 pub(super) const WORST: &[Mix] = &[mix([2, 2, 2], [3, 3])];
 /// The worst case, one with unlike candidates, and the opposite of the worst.

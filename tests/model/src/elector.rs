@@ -10,7 +10,6 @@ use super::mutant::Mutant;
 use super::numbers::{FRESH, NOW, timestamp};
 use super::run::Run;
 use super::store::LeaseStore;
-use super::transitions::ElectorTransition;
 
 /// One elector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -88,23 +87,13 @@ impl ElectorProcess {
         }
     }
 
-    /// Does what concerns nobody else; the other moves do nothing here.
-    pub(super) fn alone(&mut self, by: &ElectorTransition) {
-        match by {
-            ElectorTransition::Send(ElectorRequest::Write(write)) => {
-                self.message = Some(write.clone())
-            }
-            ElectorTransition::BreakWatch => self.break_watch(),
-            ElectorTransition::Restart => *self = Self::new(self.message.take()),
-            ElectorTransition::Send(_)
-            | ElectorTransition::See
-            | ElectorTransition::Decide(_)
-            | ElectorTransition::Land => {}
-        }
+    /// Dies and starts again. What it has sent may land yet.
+    pub(super) fn restart(&mut self) {
+        *self = Self::new(self.message.take());
     }
 
     /// Its watch ends; it will list.
-    fn break_watch(&mut self) {
+    pub(super) fn break_watch(&mut self) {
         self.whole = false;
         self.backlog.clear();
     }
@@ -171,7 +160,7 @@ impl ElectorProcess {
     }
 
     /// What the production step would do now.
-    pub(super) fn acts(
+    pub(super) fn requests(
         &self,
         store: &LeaseStore,
         settings: &Settings,
@@ -181,13 +170,16 @@ impl ElectorProcess {
         let mut effects = step(&self.election);
         if let Some(mutant) = run.mutant {
             let altered = AlteredStep {
+                election: &self.election,
+                variation: &self.variation,
+                whole: self.whole,
                 run,
                 store,
                 step: &step,
             };
-            mutant.alter_decision(&mut effects, self, &altered);
+            mutant.alter_decision(&mut effects, &altered);
         }
-        let act = |effect| match effect {
+        let request = |effect| match effect {
             Effect::Write(write) => Some(ElectorRequest::Write(write)),
             Effect::Create(record) => Some(ElectorRequest::Post(record)),
             Effect::Ping {
@@ -204,21 +196,7 @@ impl ElectorProcess {
             // Nobody is silent for long enough here.
             Effect::Collect { .. } => None,
         };
-        effects.into_iter().filter_map(act).collect()
-    }
-
-    /// Whether a candidate answered since it saw the newest record.
-    pub(super) fn has_acked(&self, candidate: &CandidateRecord, store: &LeaseStore) -> bool {
-        store
-            .index_of(&candidate.name)
-            .is_some_and(|index| self.variation.acked & (1 << index) != 0)
-    }
-
-    /// Whether every candidate that exists, as far as it knows, did.
-    pub(super) fn all_acked(&self, store: &LeaseStore) -> bool {
-        self.election
-            .candidates()
-            .all(|candidate| self.has_acked(candidate, store))
+        effects.into_iter().filter_map(request).collect()
     }
 
     fn take(
@@ -236,7 +214,13 @@ impl ElectorProcess {
             return;
         };
         let at = match run.mutant {
-            Some(mutant) => mutant.alter_news(self, &mut snapshot, store, run),
+            Some(mutant) => mutant.alter_news(
+                &self.election,
+                &mut self.variation,
+                &mut snapshot,
+                store,
+                run,
+            ),
             None => NOW,
         };
         self.election.handle_lease(at, snapshot, news);

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use elector_protocol::elector::{Effect, Election, NewsSource};
-use elector_protocol::{Instant, LeaseRecord, LeaseSnapshot, Occupancy, Uid};
+use elector_protocol::{CandidateRecord, Instant, LeaseRecord, LeaseSnapshot, Occupancy, Uid};
 
-use super::elector::ElectorProcess;
+use super::clocks::{TICK, TICK_SECONDS};
 use super::mutant::Mutant;
 use super::numbers::{FRESH, NOW, timestamp};
 use super::run::Run;
 use super::store::LeaseStore;
 
-/// What an elector keeps in mind for the sake of a mutant.
+/// The memory of an elector for the sake of a mutant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct ElectorVariation {
     /// When it first saw the Lease's uid.
@@ -19,15 +19,19 @@ pub(super) struct ElectorVariation {
     /// The unproven record that it saw last, and since when.
     unproven: Option<(Uid, LeaseRecord, Instant)>,
     /// When it first saw the grant, or the preference, that it watches.
-    pub(super) noted: Option<Instant>,
-    /// Who answered since it saw the newest record, one bit each.
+    noted: Option<Instant>,
+    /// The candidates that acked since it saw the newest record, one bit each.
     pub(super) acked: u8,
     /// Whether it ever saw the Lease.
     saw: bool,
 }
 
-/// Asks the production step what it would do if things were otherwise.
+/// The production step of an elector, which can be asked what it would do if things were otherwise.
 pub(super) struct AlteredStep<'a> {
+    pub(super) election: &'a Election,
+    pub(super) variation: &'a ElectorVariation,
+    /// Whether the elector's watch of the Lease is whole.
+    pub(super) whole: bool,
     pub(super) run: &'a Run,
     pub(super) store: &'a LeaseStore,
     pub(super) step: &'a dyn Fn(&Election) -> Vec<Effect>,
@@ -35,10 +39,6 @@ pub(super) struct AlteredStep<'a> {
 
 /// Longer ago than any wait.
 const LONG_AGO: Instant = Instant::from_epoch(Duration::ZERO);
-/// One tick of a fast clock, and the duration that a record is shortened to.
-pub(super) const TICK: Duration = Duration::from_secs(3);
-/// The same on the wire.
-pub(super) const TICK_SECONDS: i32 = 3;
 
 // === impl Mutant ===
 
@@ -46,7 +46,8 @@ impl Mutant {
     /// What an elector makes of a revision: when it says it saw it, and what it says it saw.
     pub(super) fn alter_news(
         self,
-        elector: &mut ElectorProcess,
+        election: &Election,
+        variation: &mut ElectorVariation,
         snapshot: &mut LeaseSnapshot,
         store: &LeaseStore,
         run: &Run,
@@ -67,62 +68,57 @@ impl Mutant {
                 }
             }
             Self::ReservedByRenewTime if record.reserved_from().is_some() => return LONG_AGO,
-            Self::RestartExpires if elector.election == Election::unknown() => return LONG_AGO,
+            Self::RestartExpires if *election == Election::unknown() => return LONG_AGO,
             Self::TrustAnyRelease if unheld => (record.token, record.token_term) = (None, None),
             Self::RepeatRenewTime if record.has_token() => record.renew_time = record.acquire_time,
             Self::RevokeGrants if record.is_unaccepted_grant() => {
                 (record.holder, record.duration_seconds) = (None, Some(1));
             }
-            Self::NeverSeenIsFree => elector.variation.saw = true,
+            Self::NeverSeenIsFree => variation.saw = true,
             Self::TakeFromNotified => {
                 let told = record.holder.is_some() && record.preferred_holder.is_some();
-                elector.variation.noted = elector.variation.noted.or(Some(NOW)).filter(|_| told);
+                variation.noted = variation.noted.or(Some(NOW)).filter(|_| told);
             }
             Self::NoPassOver => {
                 // Were it seen for what it is, its electee would be set aside. It is seen as free, and the grants that
                 // this would bring before its time are held back.
-                elector.variation.noted = record.is_unaccepted_grant().then_some(NOW);
-                if elector.variation.noted.is_some() {
+                variation.noted = record.is_unaccepted_grant().then_some(NOW);
+                if variation.noted.is_some() {
                     (record.holder, record.duration_seconds) = (None, Some(1));
                 }
             }
             Self::CountFromUid => {
-                let since = elector.variation.first_sight(&snapshot.uid);
+                let since = variation.first_sight(&snapshot.uid);
                 if snapshot.record.occupancy() == Occupancy::Unproven {
                     return since;
                 }
             }
-            Self::SpanTheGap => return elector.variation.unproven_since(snapshot),
+            Self::SpanTheGap => return variation.unproven_since(snapshot),
             _ => {}
         }
         NOW
     }
 
     /// What an elector makes of its decision.
-    pub(super) fn alter_decision(
-        self,
-        effects: &mut Vec<Effect>,
-        elector: &ElectorProcess,
-        altered: &AlteredStep<'_>,
-    ) {
-        let election = &elector.election;
+    pub(super) fn alter_decision(self, effects: &mut Vec<Effect>, altered: &AlteredStep<'_>) {
+        let (election, variation) = (altered.election, altered.variation);
         if self.is_unanimous() {
-            ask_everybody(effects, elector, altered.store);
+            altered.ping_all(effects);
         }
         match self {
             Self::MissingIsFree | Self::GrantByPost => {
-                altered.name_the_holder(effects, election, LeaseRecord::clone);
+                altered.name_the_holder(effects, LeaseRecord::clone);
                 if self == Self::GrantByPost {
                     // While absence is not proven, nothing is sent by this route.
                     effects.retain(|effect| !is_born(effect));
                 }
             }
-            Self::NeverSeenIsFree if !elector.variation.saw => {
-                altered.name_the_holder(effects, election, free);
+            Self::NeverSeenIsFree if !variation.saw => {
+                altered.name_the_holder(effects, free);
             }
             Self::PostOnUnanimity => {
-                if elector.all_acked(altered.store) {
-                    altered.name_the_holder(effects, election, free);
+                if altered.all_acked() {
+                    altered.name_the_holder(effects, free);
                 }
                 effects.retain(|effect| !is_born(effect));
             }
@@ -139,7 +135,7 @@ impl Mutant {
             }
             Self::TakeFromNotified => {
                 let told = |noted: Instant| NOW >= noted.after(TICK);
-                if elector.variation.noted.is_some_and(told)
+                if variation.noted.is_some_and(told)
                     && let Some(lease) = election.lease()
                     && let Some(preferred) = lease.record.preferred_holder.clone()
                 {
@@ -158,7 +154,7 @@ impl Mutant {
             }
             Self::NoPassOver => {
                 let early = |granted: Instant| NOW < granted.after(altered.run.accept_window());
-                let hold_back = elector.variation.noted.is_some_and(early);
+                let hold_back = variation.noted.is_some_and(early);
                 effects.retain(|effect| !hold_back || !matches!(effect, Effect::Write(_)));
             }
             Self::NeverRegrant => {
@@ -173,14 +169,42 @@ impl Mutant {
             Self::GrantOnUnanimity => {
                 if let Some(lease) = election.lease()
                     && lease.record.occupancy() == Occupancy::Unproven
-                    && elector.all_acked(altered.store)
+                    && altered.all_acked()
                     && let Some(granted) =
-                        altered.if_free(election, Some(lease.clone()), &free(&lease.record))
+                        altered.if_free(Some(lease.clone()), &free(&lease.record))
                 {
                     effects.push(Effect::Write(lease.replace(granted)));
                 }
             }
-            _ => self.alter_reservation(effects, elector, altered),
+            _ => self.alter_reservation(effects, altered),
+        }
+    }
+
+    /// What an elector makes of its decision to reserve.
+    fn alter_reservation(self, effects: &mut [Effect], altered: &AlteredStep<'_>) {
+        let reservation = effects.iter_mut().find_map(|effect| match effect {
+            Effect::Write(write) if write.record.reserved_from().is_some() => Some(write),
+            _ => None,
+        });
+        let (Some(write), Some(lease)) = (reservation, altered.election.lease()) else {
+            return;
+        };
+        match self {
+            Self::ReserveBriefly => {
+                write.record.duration_seconds =
+                    i32::try_from(altered.run.accept_window().as_secs()).ok();
+            }
+            Self::ReserveWithoutToken => {
+                (write.record.token, write.record.token_term) = (None, None);
+            }
+            Self::GrantInstead => {
+                let free = lease.record.released(timestamp(FRESH));
+                let known = LeaseSnapshot::clone(lease);
+                if let Some(granted) = altered.if_free(Some(known), &free) {
+                    write.record = granted;
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -240,26 +264,53 @@ impl AlteredStep<'_> {
     fn name_the_holder(
         &self,
         effects: &mut [Effect],
-        election: &Election,
         pretended: impl Fn(&LeaseRecord) -> LeaseRecord,
     ) {
         for effect in effects {
             if let Effect::Create(record) = effect
-                && let Some(granted) = self.if_free(election, None, &pretended(record))
+                && let Some(granted) = self.if_free(None, &pretended(record))
             {
                 *record = granted;
             }
         }
     }
 
+    /// Pings every candidate that has not acked since the newest record was seen.
+    fn ping_all(&self, effects: &mut Vec<Effect>) {
+        let unheld = match self.election.lease() {
+            Some(lease) => lease.record.occupancy() == Occupancy::Unproven,
+            None => self.whole,
+        };
+        effects.retain(|effect| !unheld || !matches!(effect, Effect::Ping { .. }));
+        for candidate in self.election.candidates().filter(|_| unheld) {
+            if self.has_acked(candidate) || candidate.is_asked() {
+                continue;
+            }
+            effects.extend(candidate.question().map(|ping| Effect::Ping {
+                name: candidate.name.clone(),
+                uid: candidate.uid.clone(),
+                version: candidate.version,
+                ping,
+            }));
+        }
+    }
+
+    /// Whether a candidate acked since the newest record was seen.
+    fn has_acked(&self, candidate: &CandidateRecord) -> bool {
+        self.store
+            .index_of(&candidate.name)
+            .is_some_and(|index| self.variation.acked & (1 << index) != 0)
+    }
+
+    /// Whether every candidate that the elector knows did.
+    fn all_acked(&self) -> bool {
+        let mut candidates = self.election.candidates();
+        candidates.all(|candidate| self.has_acked(candidate))
+    }
+
     /// The grant that would be written if the Lease had just become `record`.
-    pub(super) fn if_free(
-        &self,
-        election: &Election,
-        known: Option<LeaseSnapshot>,
-        record: &LeaseRecord,
-    ) -> Option<LeaseRecord> {
-        let mut election = election.clone();
+    fn if_free(&self, known: Option<LeaseSnapshot>, record: &LeaseRecord) -> Option<LeaseRecord> {
+        let mut election = self.election.clone();
         let mut version = self.store.revision;
         version.0 += 1;
         let snapshot = LeaseSnapshot {
@@ -274,26 +325,6 @@ impl AlteredStep<'_> {
                 Effect::Write(write) if write.record.is_unaccepted_grant() => Some(write.record),
                 _ => None,
             })
-    }
-}
-
-/// Asks whoever has not answered since the newest record was seen.
-fn ask_everybody(effects: &mut Vec<Effect>, elector: &ElectorProcess, store: &LeaseStore) {
-    let unheld = match elector.election.lease() {
-        Some(lease) => lease.record.occupancy() == Occupancy::Unproven,
-        None => elector.whole,
-    };
-    effects.retain(|effect| !unheld || !matches!(effect, Effect::Ping { .. }));
-    for candidate in elector.election.candidates().filter(|_| unheld) {
-        if elector.has_acked(candidate, store) || candidate.is_asked() {
-            continue;
-        }
-        effects.extend(candidate.question().map(|ping| Effect::Ping {
-            name: candidate.name.clone(),
-            uid: candidate.uid.clone(),
-            version: candidate.version,
-            ping,
-        }));
     }
 }
 

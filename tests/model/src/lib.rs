@@ -15,27 +15,28 @@
 //! `Mutant` must be caught, or the check has lost its teeth. Mutants live in this crate alone: they alter what a
 //! step is told or what becomes of its effects, never the step.
 
-mod apply;
-mod candidate;
-mod candidate_variation;
+mod canonical;
 mod catalogue;
 mod clocks;
+mod election;
 mod elector;
+mod elector_steps;
+mod elector_transition;
 mod elector_variation;
 mod intern;
 #[cfg(test)]
 mod meaning;
 mod mutant;
 mod numbers;
-mod registrant;
 mod report;
-mod reserve;
+mod reservation;
 mod run;
 mod search;
+mod start;
+mod state;
 mod store;
-mod transitions;
+mod timing;
 mod witness;
-mod world;
 
 pub use catalogue::runs;
 pub use report::{SearchReport, page, table};

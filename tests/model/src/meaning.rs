@@ -8,10 +8,10 @@ use elector_protocol::{Instant, Renumber, Renumbering, Timestamp};
 
 use super::catalogue::runs;
 use super::clocks::Time;
+use super::election::{ElectionState, ElectionSystem, Transition, possible};
 use super::numbers::{Aging, NOW, timestamp};
 use super::search::TransitionSystem;
-use super::transitions::{Transition, possible};
-use super::world::{ElectionSystem, Key, State};
+use super::state::StateKey;
 
 /// Ages without limit. Versions and terms stay as they are; wire times, of which every write wants a new one, are kept
 /// apart by one numbering for all processes.
@@ -69,7 +69,7 @@ fn renumber(times: &mut Vec<Timestamp>, time: &mut Timestamp, collecting: bool, 
 }
 
 /// Lets time pass, and keeps all that there is to know.
-fn remember(world: &ElectionSystem, state: &mut State, tick: bool) {
+fn remember(world: &ElectionSystem, state: &mut ElectionState, tick: bool) {
     let mix = world.run.mixes[state.mix];
     let mut numbers = Remember {
         by: Duration::ZERO,
@@ -97,7 +97,7 @@ fn remember(world: &ElectionSystem, state: &mut State, tick: bool) {
 }
 
 /// All that can follow a state that remembers everything.
-fn following(world: &ElectionSystem, state: &State) -> Vec<State> {
+fn following(world: &ElectionSystem, state: &ElectionState) -> Vec<ElectionState> {
     let follow = |by: &Transition| {
         let mut next = state.clone();
         let tick = matches!(by, Transition::Tick);
@@ -115,9 +115,9 @@ fn following(world: &ElectionSystem, state: &State) -> Vec<State> {
 }
 
 /// The key of what a state means.
-fn meaning(world: &mut ElectionSystem, state: &State) -> Key {
+fn meaning(world: &mut ElectionSystem, state: &ElectionState) -> StateKey {
     let mut state = state.clone();
-    world.canonical(&mut state, None, Time::Stands);
+    world.canonical.apply(&mut state, None, Time::Stands);
     world.key(&state)
 }
 
@@ -133,7 +133,7 @@ fn what_is_forgotten_makes_no_difference() {
         let mut world = ElectionSystem::new(run);
         if world.run.pings {
             // Ages of answers are told apart only roughly, which this walk would see.
-            (world.ages, world.sightings) = (LONG, LONG);
+            (world.canonical.ages, world.canonical.sightings) = (LONG, LONG);
         }
         let mut dice = 1_u64;
         for walk in 0..150 {

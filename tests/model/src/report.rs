@@ -4,11 +4,11 @@ use std::fmt::Write;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::reserve;
+use super::election::ElectionSystem;
+use super::reservation::ReservationSystem;
 use super::run::{Expectation, Run};
 use super::search::{Search, SearchVerdict};
 use super::witness::Witnesses;
-use super::world::ElectionSystem;
 
 /// What came of a run.
 #[derive(Clone, Debug)]
@@ -42,10 +42,8 @@ impl Run {
             self.expectation,
             Expectation::SafeAndLive(_) | Expectation::Trapped
         );
-        let found = match self.reserve {
-            Some(reserve) => {
-                Search::new(reserve::ReservationSystem::new(self, reserve)).run(LIMIT, seeks_goal)
-            }
+        let found = match self.reservation {
+            Some(setup) => Search::new(ReservationSystem::new(self, setup)).run(LIMIT, seeks_goal),
             None => Search::new(ElectionSystem::new(self)).run(LIMIT, seeks_goal),
         };
         let missing = match self.expectation {

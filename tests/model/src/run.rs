@@ -6,8 +6,9 @@ use elector_protocol::{CandidateTiming, ElectorTiming};
 
 use super::clocks::{ALL, Mix};
 use super::mutant::Mutant;
-use super::reserve::Reserve;
+use super::reservation::Reservation;
 use super::store::{Fence, Interference, Lax, Property};
+use super::timing::Timing;
 use super::witness::Witnesses;
 
 /// One world to search, and what must come of it.
@@ -62,28 +63,13 @@ pub struct Run {
     /// The rule that is broken on purpose.
     pub(super) mutant: Option<Mutant>,
     /// Where holders are client-go's: which electors reserve, and how holders count (R3 d).
-    pub(super) reserve: Option<Reserve>,
+    pub(super) reservation: Option<Reservation>,
     /// Whether it is the best candidate that must be within reach as a leader, or any.
     pub(super) best: bool,
     /// What becomes of it in a full check.
     pub(super) full: Full,
     /// What must come of it.
     pub(super) expectation: Expectation,
-}
-
-/// The constants that a run may vary, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Timing {
-    /// W of the candidates, and `W_max` of the electors.
-    pub(super) lease: u64,
-    /// H of the candidates.
-    pub(super) belief: u64,
-    /// A: how long a grant waits for its accept.
-    pub(super) accept: u64,
-    /// R: how long a holder waits between renewals.
-    pub(super) renew: u64,
-    /// How long an electee that did not accept is passed over.
-    pub(super) passed_over: u64,
 }
 
 /// Where a world starts.
@@ -119,19 +105,6 @@ pub(super) enum Expectation {
     Trapped,
 }
 
-// === impl Timing ===
-
-impl Timing {
-    /// Two ticks of a fast clock for W and two of a slow one for H: equality, the limit of safety.
-    pub(super) const USUAL: Self = Self {
-        lease: 6,
-        belief: 4,
-        accept: 3,
-        renew: 2,
-        passed_over: 0,
-    };
-}
-
 // === impl Run ===
 
 impl Run {
@@ -153,10 +126,15 @@ impl Run {
     /// Whether it is of the rules as they ship, of our candidates, and of a server that keeps R2.
     pub(super) fn is_as_shipped(&self) -> bool {
         self.mutant.is_none()
-            && self.reserve.is_none()
+            && self.reservation.is_none()
             && self.lax == Lax::Nothing
             && self.fence != Fence::Term
             && !self.must_be_caught()
+    }
+
+    /// Whether its electors behave alike, clocks apart.
+    pub(super) fn has_like_electors(&self) -> bool {
+        matches!(self.lagging, 0 | 2) && !self.slow_electors
     }
 
     /// Whether the check must find it unsafe or trapped.

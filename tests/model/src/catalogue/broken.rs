@@ -3,7 +3,7 @@
 use super::super::mutant::Mutant;
 use super::super::run::{Expectation, Run, Start};
 use super::super::store::{Fence, Interference, Lax, Property};
-use super::{BASE, BLANKED, DELETED, ORDERLY, PINGED, RENEWS_AT_WILL, WIPED, broken, safe};
+use super::base::{BASE, BLANKED, DELETED, ORDERLY, PINGED, RENEWS_AT_WILL, WIPED, broken, safe};
 
 /// The runs of this file.
 pub(super) fn runs() -> Vec<Run> {

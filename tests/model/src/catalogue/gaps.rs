@@ -7,7 +7,7 @@ use super::super::mutant::Mutant;
 use super::super::run::{Full, Run, Start};
 use super::super::store::Interference;
 use super::super::witness::Witnesses;
-use super::{BASE, BLANKED, BLANKED_TWICE, DELETED, LED, ORDERLY, WIPED, broken, met, safe};
+use super::base::{BASE, BLANKED, BLANKED_TWICE, DELETED, LED, ORDERLY, WIPED, broken, met, safe};
 
 /// The runs of this file.
 pub(super) fn runs() -> Vec<Run> {

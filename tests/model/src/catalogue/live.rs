@@ -5,7 +5,7 @@ use super::super::mutant::Mutant;
 use super::super::run::{Expectation, Full, Run};
 use super::super::store::Interference;
 use super::super::witness::Witnesses;
-use super::{BASE, DELETED, HANDED_OVER, LED, ORDERLY, PINGED, safe};
+use super::base::{BASE, DELETED, HANDED_OVER, LED, ORDERLY, PINGED, safe};
 
 /// The runs of this file.
 pub(super) fn runs() -> Vec<Run> {

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use super::super::clocks::{ALL, SOME};
 use super::super::mutant::Mutant;
-use super::super::reserve::{Counts, Reserve};
+use super::super::reservation::{Counts, Reservation};
 use super::super::run::{Expectation, Run};
 use super::super::store::{Interference, Property};
 use super::super::witness::Witnesses;
-use super::{BASE, NO_INTERFERENCE, PINGED};
+use super::base::{BASE, NO_INTERFERENCE, PINGED};
 
 /// What a holder does not hear of within this, it has given up.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One elector that reserves, and messages that are less unruly than in the main world.
 const RESERVING: Run = Run {
-    reserve: Some(Reserve::RULES),
+    reservation: Some(Reservation::RULES),
     ..BASE
 };
 
@@ -63,9 +63,9 @@ fn safe() -> Vec<Run> {
         },
         Run {
             electors: 2,
-            reserve: Some(Reserve {
+            reservation: Some(Reservation {
                 by: [true, false],
-                ..Reserve::RULES
+                ..Reservation::RULES
             }),
             ..safe("MC-R2", "2 electors, one of them does not reserve")
         },
@@ -84,10 +84,10 @@ fn safe() -> Vec<Run> {
         },
         Run {
             mixes: ALL,
-            reserve: Some(Reserve {
+            reservation: Some(Reservation {
                 counts: Counts::FromReply(TIMEOUT),
                 duration: Duration::from_secs(9),
-                ..Reserve::RULES
+                ..Reservation::RULES
             }),
             ..safe(
                 "MC-R5",
@@ -167,9 +167,9 @@ fn broken() -> Vec<Run> {
             id: "MC-R-reply",
             breaks: Some("R8"),
             about: "belief counts from the reply, W does not cover it",
-            reserve: Some(Reserve {
+            reservation: Some(Reservation {
                 counts: Counts::FromReply(TIMEOUT),
-                ..Reserve::RULES
+                ..Reservation::RULES
             }),
             expectation: Expectation::Unsafe(Property::OneBeliever),
             ..RESERVING
@@ -179,9 +179,9 @@ fn broken() -> Vec<Run> {
             breaks: Some("R3 d"),
             about: "no reservation: the holder never makes room",
             best: true,
-            reserve: Some(Reserve {
+            reservation: Some(Reservation {
                 by: [false, false],
-                ..Reserve::RULES
+                ..Reservation::RULES
             }),
             expectation: Expectation::Trapped,
             ..RESERVING

@@ -1,10 +1,11 @@
 //! The rules as they are, in worlds that differ in what may go wrong.
 
 use super::super::clocks::{ALL, SOME, WORST};
-use super::super::run::{Full, Run, Start, Timing};
+use super::super::run::{Full, Run, Start};
 use super::super::store::{Fence, Interference, Lax};
+use super::super::timing::Timing;
 use super::super::witness::Witnesses;
-use super::{
+use super::base::{
     BASE, DELETED, DELETED_TWICE, HANDED_OVER, LED, NO_INTERFERENCE, ORDERLY, PINGED, met, safe,
 };
 

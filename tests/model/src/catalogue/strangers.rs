@@ -6,7 +6,7 @@ use super::super::mutant::Mutant;
 use super::super::run::{Expectation, Full, Run, Start};
 use super::super::store::Interference;
 use super::super::witness::Witnesses;
-use super::{
+use super::base::{
     BASE, BLANKED, DELETED, DELETED_TWICE, HANDED_OVER, LED, NO_INTERFERENCE, ORDERLY, PINGED,
     RENEWS_AT_WILL, WIPED, met, safe,
 };

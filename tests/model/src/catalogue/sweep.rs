@@ -1,8 +1,9 @@
 //! W against H by the clocks of the worst case: unsafe below equality, safe from there on.
 
-use super::super::run::{Expectation, Run, Timing};
+use super::super::run::{Expectation, Run};
 use super::super::store::Property;
-use super::{BASE, safe};
+use super::super::timing::Timing;
+use super::base::{BASE, safe};
 
 /// H in ticks of a slow clock, W in ticks of a fast one.
 const SWEEP: [(&str, u64, u64); 9] = [

@@ -8,35 +8,35 @@ use elector_protocol::holder::{
 use elector_protocol::registration::Registration;
 use elector_protocol::{LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering};
 
+use super::super::mutant::Mutant;
+use super::super::numbers::{FRESH, NOW, timestamp};
+use super::super::run::Run;
+use super::super::store::{LeaseStore, Side, names};
+use super::super::witness::Witnesses;
 use super::candidate_variation::CandidateVariation;
-use super::mutant::Mutant;
-use super::numbers::{FRESH, NOW, timestamp};
-use super::run::Run;
-use super::store::{LeaseStore, Side, names};
-use super::witness::Witnesses;
 
 /// One candidate's process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct CandidateProcess {
+pub(in super::super) struct CandidateProcess {
     index: usize,
     /// Which of the names it bears.
-    pub(super) name: usize,
-    pub(super) holder: Holder,
-    pub(super) registration: Registration,
+    pub(in super::super) name: usize,
+    pub(in super::super) holder: Holder,
+    pub(in super::super) registration: Registration,
     /// The write under way.
-    pub(super) message: Option<Message>,
+    pub(in super::super) message: Option<Message>,
     /// Writes that were given up, by this life or an earlier one, and may land yet.
-    pub(super) orphans: Vec<LeaseWrite>,
+    pub(in super::super) orphans: Vec<LeaseWrite>,
     /// Whether a read is under way.
-    pub(super) reading: bool,
-    pub(super) work: Work,
+    pub(in super::super) reading: bool,
+    pub(in super::super) work: Work,
     /// Kept for mutants alone.
-    pub(super) variation: CandidateVariation,
+    pub(in super::super) variation: CandidateVariation,
 }
 
 /// A write and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Message {
+pub(in super::super) enum Message {
     /// Sent. It may land.
     Sent(WriteKind, LeaseWrite),
     /// It landed; the reply is under way.
@@ -47,7 +47,7 @@ pub(super) enum Message {
 
 /// What the work is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Work {
+pub(in super::super) enum Work {
     Idle,
     Running,
     Stopping,
@@ -57,7 +57,7 @@ pub(super) enum Work {
 
 impl CandidateProcess {
     /// A process that has just started.
-    pub(super) fn new(index: usize, name: usize, config: Arc<HolderConfig>) -> Self {
+    pub(in super::super) fn new(index: usize, name: usize, config: Arc<HolderConfig>) -> Self {
         Self {
             index,
             name,
@@ -73,7 +73,7 @@ impl CandidateProcess {
 
     /// The process dies and starts again under the same name. Its object stays, and what a new life writes into it is
     /// an answer, which may come at any time. A write that was sent may land yet.
-    pub(super) fn crash(&mut self, config: Arc<HolderConfig>, run: &Run) {
+    pub(in super::super) fn crash(&mut self, config: Arc<HolderConfig>, run: &Run) {
         let registration = self.registration.clone();
         let mut orphans = std::mem::take(&mut self.orphans);
         if let Some(Message::Sent(_, write)) = self.message.take()
@@ -89,23 +89,23 @@ impl CandidateProcess {
     }
 
     /// Whether a crash would lose anything.
-    pub(super) fn can_crash(&self) -> bool {
+    pub(in super::super) fn can_crash(&self) -> bool {
         self.work != Work::Idle || self.message.is_some() || self.reading
     }
 
     /// Whether this process believes that it leads.
-    pub(super) fn believes(&self, run: &Run) -> bool {
+    pub(in super::super) fn believes(&self, run: &Run) -> bool {
         (self.holder.believes(NOW) && self.variation.allows(&self.holder, run))
             || self.variation.believes(run)
     }
 
     /// Whether its newest news of the Lease is old.
-    pub(super) fn can_look(&self, store: &LeaseStore) -> bool {
+    pub(in super::super) fn can_look(&self, store: &LeaseStore) -> bool {
         self.holder.known() != store.lease.as_ref()
     }
 
     /// Its watch delivers the Lease as it is now.
-    pub(super) fn look(&mut self, store: &LeaseStore, run: &Run) -> Witnesses {
+    pub(in super::super) fn look(&mut self, store: &LeaseStore, run: &Run) -> Witnesses {
         let event = match &store.lease {
             Some(lease) => LeaseEvent::Seen(self.variation.alter_news(lease.clone(), run)),
             None => LeaseEvent::Deleted(store.revision),
@@ -118,7 +118,7 @@ impl CandidateProcess {
     }
 
     /// The read under way is answered.
-    pub(super) fn read(&mut self, store: &LeaseStore, run: &Run) -> Witnesses {
+    pub(in super::super) fn read(&mut self, store: &LeaseStore, run: &Run) -> Witnesses {
         self.reading = false;
         let found = store.lease.clone();
         let found = found.map(|lease| self.variation.alter_news(lease, run));
@@ -127,7 +127,7 @@ impl CandidateProcess {
     }
 
     /// The reply to the write under way comes.
-    pub(super) fn reply(&mut self, store: &LeaseStore, run: &Run) -> Witnesses {
+    pub(in super::super) fn reply(&mut self, store: &LeaseStore, run: &Run) -> Witnesses {
         let (outcome, begins) = match self.message.take() {
             Some(Message::Landed(kind, snapshot)) => (
                 LeaseOutcome::Done(snapshot),
@@ -141,7 +141,7 @@ impl CandidateProcess {
     }
 
     /// The write under way is given up. It may land yet, if it has not.
-    pub(super) fn give_up(&mut self, run: &Run) -> Witnesses {
+    pub(in super::super) fn give_up(&mut self, run: &Run) -> Witnesses {
         match self.message.take() {
             Some(Message::Sent(_, write)) => self.orphans.push(write),
             Some(Message::Landed(WriteKind::Renew, landed)) => {
@@ -154,7 +154,7 @@ impl CandidateProcess {
     }
 
     /// Whether the write under way can be given up within the bounds of the run.
-    pub(super) fn can_give_up(&self, run: &Run) -> bool {
+    pub(in super::super) fn can_give_up(&self, run: &Run) -> bool {
         match &self.message {
             Some(Message::Sent(..)) => self.orphans.len() < run.orphans,
             Some(Message::Landed(..)) => run.lost_replies,
@@ -165,7 +165,7 @@ impl CandidateProcess {
 
     /// Takes in what can neither begin nor end a belief, nor call for a write: whether that happens early or late is
     /// all the same, so it happens at once. The same goes for news of its own object; acting on them is another move.
-    pub(super) fn catch_up(&mut self, store: &LeaseStore, run: &Run) {
+    pub(in super::super) fn catch_up(&mut self, store: &LeaseStore, run: &Run) {
         self.drop_dead_writes(store);
         self.registration.handle_event(self.seen(store));
         self.registration.answer(self.holder.can_accept());
@@ -233,7 +233,7 @@ impl CandidateProcess {
     }
 
     /// The work has ended.
-    pub(super) fn end_work(&mut self, run: &Run) -> Witnesses {
+    pub(in super::super) fn end_work(&mut self, run: &Run) -> Witnesses {
         self.variation.clings =
             run.mutant == Some(Mutant::ReleaseFirst) && self.work == Work::Running;
         self.work = if self.variation.clings {
@@ -250,7 +250,7 @@ impl CandidateProcess {
 
     /// Runs the step, carries out what it says, and returns the witnesses. `occasion` is the mutant that would count
     /// belief from now.
-    pub(super) fn settle(&mut self, run: &Run, occasion: Option<Mutant>) -> Witnesses {
+    pub(in super::super) fn settle(&mut self, run: &Run, occasion: Option<Mutant>) -> Witnesses {
         let mut witnesses = Witnesses::NONE;
         let refused_candidate = run
             .refused_candidate
@@ -305,7 +305,7 @@ impl CandidateProcess {
     }
 
     /// Whether a step would do something.
-    pub(super) fn is_due(&self) -> bool {
+    pub(in super::super) fn is_due(&self) -> bool {
         let mut holder = self.holder.clone();
         !holder.step(NOW, timestamp(FRESH)).effects.is_empty()
     }

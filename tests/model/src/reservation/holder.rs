@@ -6,23 +6,26 @@ use elector_protocol::{Identity, Instant, LeaseRecord, LeaseWrite, Renumber, Ren
 
 use super::super::numbers::{FRESH, NOW, timestamp};
 use super::super::store::{LeaseStore, NAMES, Side, names};
-use super::Counts;
-use super::RENEW_DEADLINE;
+use super::super::timing::Timing;
+use super::setup::Counts;
+
+/// H of the holders.
+const RENEW_DEADLINE: Duration = Duration::from_secs(Timing::USUAL.belief);
 
 /// One candidate's process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct PlainHolder {
+pub(in super::super) struct PlainHolder {
     /// The write under way.
-    pub(super) message: Option<PlainMessage>,
+    pub(in super::super) message: Option<PlainMessage>,
     /// Writes that were given up, by this life or an earlier one, and may land yet.
-    pub(super) orphans: Vec<LeaseWrite>,
+    pub(in super::super) orphans: Vec<LeaseWrite>,
     /// From when its belief counts, as long as it lasts.
-    pub(super) since: Option<Instant>,
+    pub(in super::super) since: Option<Instant>,
 }
 
 /// A write and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum PlainMessage {
+pub(in super::super) enum PlainMessage {
     /// Sent. It may land.
     Sent(LeaseWrite, Instant),
     /// It landed; the reply is under way.
@@ -33,13 +36,13 @@ pub(super) enum PlainMessage {
 
 impl PlainHolder {
     /// Whether this process believes that it leads.
-    pub(super) fn believes(&self) -> bool {
+    pub(in super::super) fn believes(&self) -> bool {
         self.since
             .is_some_and(|since| NOW < since.after(RENEW_DEADLINE))
     }
 
     /// Whether it could write now: the Lease names it, and nothing is under way.
-    pub(super) fn can_write(&self, index: usize, store: &LeaseStore) -> bool {
+    pub(in super::super) fn can_write(&self, index: usize, store: &LeaseStore) -> bool {
         self.message.is_none()
             && store
                 .lease
@@ -48,13 +51,13 @@ impl PlainHolder {
     }
 
     /// Whether a write is due: a grant to be taken, or a renewal after half of the deadline.
-    pub(super) fn is_due(&self) -> bool {
+    pub(in super::super) fn is_due(&self) -> bool {
         self.since
             .is_none_or(|since| NOW >= since.after(RENEW_DEADLINE / 2))
     }
 
     /// Reads the Lease and writes it as its own: the whole spec, and nothing but the spec. Terms are counted by others.
-    pub(super) fn write(&mut self, index: usize, store: &LeaseStore, duration: Duration) {
+    pub(in super::super) fn write(&mut self, index: usize, store: &LeaseStore, duration: Duration) {
         let Some(lease) = store.lease.as_ref() else {
             return;
         };
@@ -70,7 +73,7 @@ impl PlainHolder {
     }
 
     /// Whether the reply to a write that landed would still be waited for.
-    pub(super) fn can_hear(&self, counts: Counts) -> bool {
+    pub(in super::super) fn can_hear(&self, counts: Counts) -> bool {
         match (&self.message, counts) {
             (Some(PlainMessage::Landed(sent)), Counts::FromReply(timeout)) => {
                 NOW <= sent.after(timeout)
@@ -81,7 +84,7 @@ impl PlainHolder {
     }
 
     /// The reply to a write that landed comes.
-    pub(super) fn hear(&mut self, counts: Counts) {
+    pub(in super::super) fn hear(&mut self, counts: Counts) {
         if let Some(PlainMessage::Landed(sent)) = self.message.take() {
             self.since = Some(match counts {
                 Counts::FromSend => sent,
@@ -91,14 +94,14 @@ impl PlainHolder {
     }
 
     /// The write under way is given up. It may land yet, if it has not.
-    pub(super) fn give_up(&mut self) {
+    pub(in super::super) fn give_up(&mut self) {
         if let Some(PlainMessage::Sent(write, _)) = self.message.take() {
             self.orphans.push(write);
         }
     }
 
     /// The process dies and starts again under the same name.
-    pub(super) fn crash(&mut self, orphans: usize) {
+    pub(in super::super) fn crash(&mut self, orphans: usize) {
         self.since = None;
         if self.orphans.len() < orphans {
             self.give_up();
@@ -107,7 +110,7 @@ impl PlainHolder {
     }
 
     /// Takes in what makes no difference to anybody: writes that can never land, and a belief that is over.
-    pub(super) fn settle(&mut self, store: &LeaseStore) {
+    pub(in super::super) fn settle(&mut self, store: &LeaseStore) {
         if let Some(PlainMessage::Sent(write, _)) = &self.message
             && !store.accepts(write, Side::Candidate)
         {

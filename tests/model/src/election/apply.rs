@@ -1,4 +1,4 @@
-//! What a move does to a state.
+//! The effect of a transition on a state.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -6,28 +6,33 @@ use std::sync::Arc;
 use elector_protocol::elector::Actor;
 use elector_protocol::{LeaseRecord, LeaseWrite};
 
+use super::super::clocks::TICK_SECONDS;
+use super::super::elector::ElectorRequest;
+use super::super::elector_transition::ElectorTransition;
+use super::super::mutant::Mutant;
+use super::super::numbers::{FRESH, timestamp};
+use super::super::run::Run;
+use super::super::store::{Landed, LeaseStore, Side, names};
+use super::super::witness::Witnesses;
 use super::candidate::{CandidateProcess, Message};
-use super::elector::ElectorRequest;
-use super::elector_variation::TICK_SECONDS;
-use super::mutant::Mutant;
-use super::numbers::{FRESH, timestamp};
-use super::run::Run;
-use super::store::{Landed, LeaseStore, Side, names};
-use super::transitions::{CandidateTransition, ElectorTransition, Transition};
-use super::witness::Witnesses;
-use super::world::{ElectionSystem, State};
+use super::system::{ElectionState, ElectionSystem};
+use super::transition::{CandidateTransition, Transition};
 
-// === impl State ===
+// === impl ElectionState ===
 
-impl State {
-    /// Lets a move happen, and then everything that follows from it at once. Numbers are left as they are.
-    pub(super) fn apply(&mut self, by: &Transition, world: &ElectionSystem) -> Witnesses {
-        let run = &world.run;
+impl ElectionState {
+    /// Applies a transition, and then everything that follows from it at once. Numbers are left as they are.
+    pub(in super::super) fn apply(
+        &mut self,
+        by: &Transition,
+        system: &ElectionSystem,
+    ) -> Witnesses {
+        let run = &system.run;
         let store = Rc::clone(&self.store);
         let candidates = self.candidates.clone();
         let witnesses = match by {
             Transition::Tick | Transition::Sleep(_) => Witnesses::NONE,
-            Transition::Candidate(index, by) => self.of_candidate(*index, *by, world),
+            Transition::Candidate(index, by) => self.of_candidate(*index, *by, system),
             Transition::Elector(index, by) => self.of_elector(*index, by, run),
             Transition::LandPost
             | Transition::Delete
@@ -48,11 +53,7 @@ impl State {
                 Rc::make_mut(candidate).catch_up(&self.store, run);
             }
         }
-        for elector in self.electors.iter_mut().skip(run.lagging) {
-            while elector.can_see() {
-                Rc::make_mut(elector).see(&self.store, run);
-            }
-        }
+        self.settle_electors(run);
         witnesses
     }
 
@@ -60,35 +61,35 @@ impl State {
         &mut self,
         index: usize,
         by: CandidateTransition,
-        world: &ElectionSystem,
+        system: &ElectionSystem,
     ) -> Witnesses {
-        let run = &world.run;
+        let run = &system.run;
         match by {
             CandidateTransition::Look => {
-                self.with_peer(index, |candidate, store| candidate.look(store, run))
+                self.with_candidate(index, |candidate, store| candidate.look(store, run))
             }
             CandidateTransition::Read => {
-                self.with_peer(index, |candidate, store| candidate.read(store, run))
+                self.with_candidate(index, |candidate, store| candidate.read(store, run))
             }
             CandidateTransition::Reply => {
-                self.with_peer(index, |candidate, store| candidate.reply(store, run))
+                self.with_candidate(index, |candidate, store| candidate.reply(store, run))
             }
             CandidateTransition::GiveUp => {
-                self.with_peer(index, |candidate, _| candidate.give_up(run))
+                self.with_candidate(index, |candidate, _| candidate.give_up(run))
             }
-            CandidateTransition::ElectorRequest => {
-                self.with_peer(index, |candidate, _| candidate.settle(run, None))
+            CandidateTransition::Step => {
+                self.with_candidate(index, |candidate, _| candidate.settle(run, None))
             }
-            CandidateTransition::Land => self.land(index, world),
+            CandidateTransition::Land => self.land(index, system),
             CandidateTransition::LandOrphan(number) => {
                 let write = Rc::make_mut(&mut self.candidates[index])
                     .orphans
                     .remove(number);
-                self.put(index, &write, world);
+                self.put(index, &write, system);
                 Witnesses::NONE
             }
             CandidateTransition::WorkStops | CandidateTransition::WorkEnds => {
-                self.end_work(index, world)
+                self.end_work(index, system)
             }
             CandidateTransition::Shorten => {
                 Rc::make_mut(&mut self.candidates[index]).variation.short = true;
@@ -104,7 +105,7 @@ impl State {
                 Witnesses::NONE
             }
             CandidateTransition::Crash => {
-                let config = Arc::clone(&world.configs[index]);
+                let config = Arc::clone(&system.configs[index]);
                 Rc::make_mut(&mut self.candidates[index]).crash(config, run);
                 Witnesses::NONE
             }
@@ -122,7 +123,7 @@ impl State {
                 Rc::make_mut(&mut self.electors[index]).see(&self.store, run);
                 return Witnesses::RECURS.when(recurs && believed);
             }
-            ElectorTransition::Decide(act) => return self.decide(index, act, run),
+            ElectorTransition::Decide(request) => return self.decide(index, request, run),
             ElectorTransition::Land => {
                 let message = Rc::make_mut(&mut self.electors[index]).message.take();
                 if let Some(write) = message {
@@ -132,7 +133,7 @@ impl State {
             ElectorTransition::Send(_)
             | ElectorTransition::BreakWatch
             | ElectorTransition::Restart => {
-                Rc::make_mut(&mut self.electors[index]).alone(by);
+                by.apply_alone(Rc::make_mut(&mut self.electors[index]));
             }
         }
         Witnesses::NONE
@@ -142,8 +143,7 @@ impl State {
         let store = Rc::make_mut(&mut self.store);
         match by {
             Transition::LandPost => {
-                let created = store.post.take().map(|record| store.create(record));
-                if created != Some(Landed::Applied) {
+                if !self.land_post() {
                     return;
                 }
             }
@@ -168,7 +168,7 @@ impl State {
             Transition::DeleteObject(index) => {
                 store.interference.object_deletions -= 1;
                 store.objects[*index] = None;
-                self.object_changed(*index, run);
+                self.deliver_object(*index, run);
                 return;
             }
             Transition::Tick
@@ -180,7 +180,7 @@ impl State {
     }
 
     /// Lets a candidate do something that leaves the store alone.
-    fn with_peer(
+    fn with_candidate(
         &mut self,
         index: usize,
         act: impl FnOnce(&mut CandidateProcess, &LeaseStore) -> Witnesses,
@@ -191,11 +191,11 @@ impl State {
     }
 
     /// The write under way lands.
-    fn land(&mut self, index: usize, world: &ElectionSystem) -> Witnesses {
+    fn land(&mut self, index: usize, system: &ElectionSystem) -> Witnesses {
         let Some(Message::Sent(kind, write)) = self.candidates[index].message.clone() else {
             return Witnesses::NONE;
         };
-        let landed = self.put(index, &write, world);
+        let landed = self.put(index, &write, system);
         let message = match self.store.lease.clone() {
             Some(lease) if landed == Landed::Applied => Message::Landed(kind, lease),
             _ => Message::Dead(kind),
@@ -205,18 +205,18 @@ impl State {
     }
 
     /// A write of a candidate's reaches the store.
-    fn put(&mut self, index: usize, write: &LeaseWrite, world: &ElectionSystem) -> Landed {
-        let actor = Actor::Candidate(&world.configs[index].identity);
+    fn put(&mut self, index: usize, write: &LeaseWrite, system: &ElectionSystem) -> Landed {
+        let actor = Actor::Candidate(&system.configs[index].identity);
         let landed = Rc::make_mut(&mut self.store).put(write, &actor);
         if landed == Landed::Applied {
-            self.lease_changed(&world.run, None);
+            self.lease_changed(&system.run, None);
         }
         landed
     }
 
     /// The work of a holder has ended, and the lease is to be given up if it is still its own.
-    fn end_work(&mut self, index: usize, world: &ElectionSystem) -> Witnesses {
-        let run = &world.run;
+    fn end_work(&mut self, index: usize, system: &ElectionSystem) -> Witnesses {
+        let run = &system.run;
         if run.mutant == Some(Mutant::ReleaseByOldRecord) {
             let candidate = Rc::make_mut(&mut self.candidates[index]);
             let known = candidate.holder.known().map(|known| &known.record);
@@ -224,12 +224,12 @@ impl State {
             let own = known.is_some_and(|record| names(record, name) && record.has_token());
             if let Some(lease) = self.store.lease.as_ref().filter(|_| own) {
                 let write = lease.replace(lease.record.released(timestamp(FRESH)));
-                candidate.crash(Arc::clone(&world.configs[index]), run);
+                candidate.crash(Arc::clone(&system.configs[index]), run);
                 candidate.orphans = vec![write];
                 return Witnesses::NONE;
             }
         }
-        self.with_peer(index, |candidate, _| candidate.end_work(run))
+        self.with_candidate(index, |candidate, _| candidate.end_work(run))
     }
 
     fn ack(&mut self, index: usize, run: &Run) {
@@ -241,13 +241,13 @@ impl State {
         let candidate = Rc::make_mut(&mut self.candidates[index]);
         candidate.ack(Rc::make_mut(&mut self.store), run);
         if before != self.store.objects[name] {
-            self.object_changed(name, run);
+            self.deliver_object(name, run);
         }
     }
 
     /// Carries out what an elector decided.
-    fn decide(&mut self, index: usize, act: &ElectorRequest, run: &Run) -> Witnesses {
-        match act {
+    fn decide(&mut self, index: usize, request: &ElectorRequest, run: &Run) -> Witnesses {
+        match request {
             ElectorRequest::Write(write) => return self.put_decision(write, run, Some(index)),
             ElectorRequest::Post(record) if run.slow_posts => {
                 Rc::make_mut(&mut self.store).post = Some(record.clone());
@@ -268,12 +268,12 @@ impl State {
                 let renew = if run.pings {
                     asked.and_then(|object| object.renew)
                 } else {
-                    // Everybody answers at once.
+                    // Every candidate acks at once.
                     ping.next()
                 };
                 let landed = store.put_object(*index, uid, *version, Some(*ping), renew);
                 if landed == Landed::Applied {
-                    self.object_changed(*index, run);
+                    self.deliver_object(*index, run);
                 }
             }
         }
@@ -308,29 +308,11 @@ impl State {
             && holder.is_some_and(|candidate| candidate.holder.known().is_none())
     }
 
-    /// Tells every elector of a change of the Lease, each in its own time; `but` has heard already.
+    /// Tells every elector of a change of the Lease; the elector `but` has seen it already.
     fn lease_changed(&mut self, run: &Run, but: Option<usize>) {
-        for (index, elector) in self.electors.iter_mut().enumerate() {
-            let elector = Rc::make_mut(elector);
-            // A write on what was replaced is dead (R2).
-            elector.message = elector
-                .message
-                .take()
-                .filter(|write| self.store.may_accept(write, Side::Elector));
-            if but != Some(index) {
-                elector.deliver(self.store.lease.clone(), run);
-            }
-        }
-    }
-
-    /// Tells every elector of a change of a candidate's object. That this may take its time is nothing that the
-    /// candidate's own delay does not cover.
-    fn object_changed(&mut self, index: usize, run: &Run) {
-        for elector in &mut self.electors {
-            if elector.knows_candidates() {
-                let object = self.store.objects[index].as_ref();
-                Rc::make_mut(elector).see_object(index, object, run);
-            }
-        }
+        // A write on what was replaced is dead (R2).
+        self.deliver_lease(run, but, |write, store| {
+            store.may_accept(write, Side::Elector)
+        });
     }
 }

@@ -5,26 +5,26 @@ use std::time::Duration;
 use elector_protocol::holder::{Holder, WriteKind};
 use elector_protocol::{Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering};
 
-use super::elector_variation::TICK_SECONDS;
-use super::mutant::Mutant;
-use super::numbers::NOW;
-use super::run::Run;
+use super::super::clocks::TICK_SECONDS;
+use super::super::mutant::Mutant;
+use super::super::numbers::NOW;
+use super::super::run::Run;
 
 /// What a candidate keeps in mind for the sake of a mutant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct CandidateVariation {
+pub(in super::super) struct CandidateVariation {
     /// It believes for H from here, whatever else it knows.
-    pub(super) counted_from: Option<Instant>,
+    pub(in super::super) counted_from: Option<Instant>,
     /// It leads until it is told otherwise.
-    pub(super) clings: bool,
+    pub(in super::super) clings: bool,
     /// Its renewals carry the short duration from now on.
-    pub(super) short: bool,
+    pub(in super::super) short: bool,
     /// When it sent the first of these.
     shortened: Option<Instant>,
     /// When it sent its newest renewal with the long duration.
     sent: Option<Instant>,
     /// When it sent the renewal that landed, that it gave up, and whose reply may come yet.
-    pub(super) late_reply: Option<Instant>,
+    pub(in super::super) late_reply: Option<Instant>,
 }
 
 /// H of a holder that writes the short duration: one tick of a slow clock, as that is one of a fast one.
@@ -34,13 +34,13 @@ const SHORT_BELIEF: Duration = Duration::from_secs(2);
 
 impl CandidateVariation {
     /// Whether a belief is there in spite of the holder.
-    pub(super) fn believes(&self, run: &Run) -> bool {
+    pub(in super::super) fn believes(&self, run: &Run) -> bool {
         let lasts = |from: Instant| NOW < from.after(run.renew_deadline());
         self.clings || self.counted_from.is_some_and(lasts)
     }
 
     /// Whether the belief of a holder is let stand.
-    pub(super) fn allows(&self, holder: &Holder, run: &Run) -> bool {
+    pub(in super::super) fn allows(&self, holder: &Holder, run: &Run) -> bool {
         let (Some(first), Some(belief)) = (self.shortened, holder.belief()) else {
             return true;
         };
@@ -52,7 +52,7 @@ impl CandidateVariation {
     }
 
     /// What is made of a write before it is sent.
-    pub(super) fn send(&mut self, kind: &WriteKind, write: &mut LeaseWrite, run: &Run) {
+    pub(in super::super) fn send(&mut self, kind: &WriteKind, write: &mut LeaseWrite, run: &Run) {
         if *kind != WriteKind::Renew {
             return;
         }
@@ -68,14 +68,14 @@ impl CandidateVariation {
     }
 
     /// A renewal that landed is given up; its reply is on its way.
-    pub(super) fn give_up(&mut self, landed: &LeaseRecord) {
+    pub(in super::super) fn give_up(&mut self, landed: &LeaseRecord) {
         if landed.duration_seconds != Some(TICK_SECONDS) {
             self.late_reply = self.sent;
         }
     }
 
     /// What is made of a revision before it is taken in.
-    pub(super) fn alter_news(&self, mut seen: LeaseSnapshot, run: &Run) -> LeaseSnapshot {
+    pub(in super::super) fn alter_news(&self, mut seen: LeaseSnapshot, run: &Run) -> LeaseSnapshot {
         if run.mutant == Some(Mutant::TrustTheName) {
             (seen.record.token, seen.record.token_term) = (None, None);
         }

@@ -1,0 +1,83 @@
+//! Everything that can happen next to an elector, whatever its candidates are.
+
+use elector_protocol::LeaseWrite;
+
+use super::elector::{ElectorProcess, ElectorRequest};
+use super::run::Run;
+use super::search::TransitionKind;
+
+/// A transition of an elector.
+#[derive(Clone, Debug)]
+pub(super) enum ElectorTransition {
+    /// Its watch delivers an event, or it lists.
+    See,
+    /// It does one of the things that are due, and hears of the outcome.
+    Decide(ElectorRequest),
+    /// It sends a write, which takes its time.
+    Send(ElectorRequest),
+    /// Its write lands, and it hears of that by its watch.
+    Land,
+    /// Its watch breaks.
+    BreakWatch,
+    /// It dies and starts again.
+    Restart,
+}
+
+// === impl ElectorTransition ===
+
+impl ElectorTransition {
+    /// Whether it happens when all goes well.
+    pub(super) fn kind(&self) -> TransitionKind {
+        match self {
+            Self::See | Self::Decide(_) | Self::Send(_) | Self::Land => TransitionKind::Prompt,
+            Self::BreakWatch | Self::Restart => TransitionKind::Fault,
+        }
+    }
+
+    /// Applies what concerns the elector alone; the other transitions do nothing here.
+    pub(super) fn apply_alone(&self, elector: &mut ElectorProcess) {
+        match self {
+            Self::Send(ElectorRequest::Write(write)) => elector.message = Some(write.clone()),
+            Self::BreakWatch => elector.break_watch(),
+            Self::Restart => elector.restart(),
+            Self::Send(_) | Self::See | Self::Decide(_) | Self::Land => {}
+        }
+    }
+}
+
+/// All that can happen next to an elector with these requests. `lands` tells whether a write would land: one on a
+/// revision that was replaced is dead (R2).
+pub(super) fn of_elector(
+    run: &Run,
+    elector: &ElectorProcess,
+    requests: &[ElectorRequest],
+    lands: impl Fn(&LeaseWrite) -> bool,
+) -> Vec<ElectorTransition> {
+    let mut transitions = Vec::with_capacity(6);
+    if elector.can_see() {
+        transitions.push(ElectorTransition::See);
+    }
+    for request in requests {
+        match request {
+            ElectorRequest::Write(write) if !lands(write) => {}
+            ElectorRequest::Write(_) if run.slow_electors => {
+                if elector.message.is_none() {
+                    transitions.push(ElectorTransition::Send(request.clone()));
+                }
+            }
+            ElectorRequest::Write(_) | ElectorRequest::Post(_) | ElectorRequest::Ping { .. } => {
+                transitions.push(ElectorTransition::Decide(request.clone()));
+            }
+        }
+    }
+    if elector.message.is_some() {
+        transitions.push(ElectorTransition::Land);
+    }
+    if run.interference.deletions > 0 && elector.whole {
+        transitions.push(ElectorTransition::BreakWatch);
+    }
+    if run.restarts {
+        transitions.push(ElectorTransition::Restart);
+    }
+    transitions
+}

@@ -1,0 +1,86 @@
+//! Everything that can happen next in a system with holders as client-go makes them.
+
+use elector_protocol::{CandidateRecord, LeaseWrite};
+
+use super::super::elector_transition::of_elector;
+use super::holder::PlainMessage;
+use super::system::{ReservationState, ReservationSystem};
+use super::transition::{HolderTransition, Transition};
+
+/// All that can happen in a state.
+pub(in super::super) fn possible(
+    system: &ReservationSystem,
+    state: &ReservationState,
+) -> Vec<Transition> {
+    let mut transitions = vec![Transition::Tick];
+    for index in 0..state.candidates.len() {
+        let of_holder = |by| Transition::Holder(index, by);
+        transitions.extend(
+            transitions_of_holder(system, state, index)
+                .into_iter()
+                .map(of_holder),
+        );
+    }
+    for index in 0..state.electors.len() {
+        let transition = |by| Transition::Elector(index, by);
+        let elector = &state.electors[index];
+        let requests = system.requests(index, elector, &state.store);
+        let lands = |write: &LeaseWrite| system.lands(write, &state.store);
+        let next = of_elector(&system.run, elector, &requests, lands);
+        transitions.extend(next.into_iter().map(transition));
+    }
+    if state.store.post.is_some() {
+        transitions.push(Transition::LandPost);
+    }
+    let Some(lease) = &state.store.lease else {
+        return transitions;
+    };
+    if state.store.interference.deletions > 0 {
+        transitions.push(Transition::Delete);
+    }
+    // To wipe a term of client-go's own is harm that no rule of ours can undo: it has no token.
+    if state.store.interference.wipes > 0 && lease.record.reserved_from().is_some() {
+        transitions.push(Transition::Wipe);
+    }
+    transitions
+}
+
+fn transitions_of_holder(
+    system: &ReservationSystem,
+    state: &ReservationState,
+    index: usize,
+) -> Vec<HolderTransition> {
+    let run = &system.run;
+    let holder = &state.candidates[index];
+    let mut transitions = Vec::with_capacity(6);
+    if holder.can_write(index, &state.store) {
+        transitions.push(HolderTransition::Write);
+    }
+    match &holder.message {
+        Some(PlainMessage::Sent(..)) => {
+            transitions.push(HolderTransition::Land);
+            if holder.orphans.len() < run.orphans {
+                transitions.push(HolderTransition::GiveUp);
+            }
+        }
+        Some(PlainMessage::Landed(_)) => {
+            let in_time = holder.can_hear(system.setup.counts);
+            if in_time {
+                transitions.push(HolderTransition::Reply);
+            }
+            if run.lost_replies || !in_time {
+                transitions.push(HolderTransition::GiveUp);
+            }
+        }
+        None => {}
+    }
+    transitions.extend((0..holder.orphans.len()).map(HolderTransition::LandOrphan));
+    let object = state.store.objects[index].as_ref();
+    if run.pings && object.is_some_and(CandidateRecord::is_asked) {
+        transitions.push(HolderTransition::Ack);
+    }
+    if holder.message.is_some() || holder.since.is_some() {
+        transitions.push(HolderTransition::Crash);
+    }
+    transitions
+}
