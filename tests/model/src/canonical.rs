@@ -9,7 +9,7 @@ use elector_protocol::{ElectorTiming, Renumber};
 use super::clocks::Time;
 use super::numbers::{Aging, Assign, Numbers};
 use super::run::Run;
-use super::state::State;
+use super::state::SystemState;
 use super::store::LeaseStore;
 
 /// Makes states canonical, for one run.
@@ -58,8 +58,8 @@ impl Canonical {
     /// this one was made from: what both share is canonical already, unless the store changed or time passed.
     pub(super) fn apply<C: Clone + Renumber>(
         &self,
-        state: &mut State<C>,
-        before: Option<&State<C>>,
+        state: &mut SystemState<C>,
+        before: Option<&SystemState<C>>,
         time: Time,
     ) {
         let mut scratch = self.scratch.borrow_mut();

@@ -11,4 +11,4 @@ mod transition;
 
 pub(super) use self::system::ElectionSystem;
 #[cfg(test)]
-pub(super) use self::{possible::possible, system::ElectionState, transition::Transition};
+pub(super) use self::{possible::possible, system::ElectionState, transition::ElectionTransition};

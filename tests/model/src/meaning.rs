@@ -8,7 +8,7 @@ use elector_protocol::{Instant, Renumber, Renumbering, Timestamp};
 
 use super::catalogue::runs;
 use super::clocks::Time;
-use super::election::{ElectionState, ElectionSystem, Transition, possible};
+use super::election::{ElectionState, ElectionSystem, ElectionTransition, possible};
 use super::numbers::{Aging, NOW, timestamp};
 use super::search::TransitionSystem;
 use super::state::StateKey;
@@ -98,9 +98,9 @@ fn remember(world: &ElectionSystem, state: &mut ElectionState, tick: bool) {
 
 /// All that can follow a state that remembers everything.
 fn following(world: &ElectionSystem, state: &ElectionState) -> Vec<ElectionState> {
-    let follow = |by: &Transition| {
+    let follow = |by: &ElectionTransition| {
         let mut next = state.clone();
-        let tick = matches!(by, Transition::Tick);
+        let tick = matches!(by, ElectionTransition::Tick);
         next.apply(by, world);
         remember(world, &mut next, tick);
         if tick {

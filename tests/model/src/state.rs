@@ -12,7 +12,7 @@ use super::store::{Landed, LeaseStore, Property};
 
 /// The whole system at one moment, with candidates of the kind `C`. Every clock reads [`NOW`](super::numbers::NOW).
 #[derive(Clone)]
-pub(super) struct State<C> {
+pub(super) struct SystemState<C> {
     /// Which of the run's clock mixes.
     pub(super) mix: usize,
     pub(super) store: Rc<LeaseStore>,
@@ -30,9 +30,9 @@ pub(super) struct Parts<C> {
 /// The numbers of a state's parts: mix, store, three candidates, two electors.
 pub(super) type StateKey = [u32; 7];
 
-// === impl State ===
+// === impl SystemState ===
 
-impl<C> State<C> {
+impl<C> SystemState<C> {
     /// Lets every elector that does not lag see all that its watch has to deliver.
     pub(super) fn settle_electors(&mut self, run: &Run) {
         for elector in self.electors.iter_mut().skip(run.lagging) {
@@ -114,7 +114,7 @@ impl<C: Eq + Hash> Parts<C> {
     }
 
     /// The key of a state; `alike`: which of two electors is which makes no difference.
-    pub(super) fn key(&mut self, state: &State<C>, alike: bool) -> StateKey {
+    pub(super) fn key(&mut self, state: &SystemState<C>, alike: bool) -> StateKey {
         let mut key = [0; 7];
         key[0] = u32::try_from(state.mix).unwrap_or(u32::MAX);
         key[1] = self.stores.index(&state.store);
@@ -131,9 +131,9 @@ impl<C: Eq + Hash> Parts<C> {
     }
 
     /// The state of a key.
-    pub(super) fn state(&self, key: StateKey, run: &Run) -> State<C> {
+    pub(super) fn state(&self, key: StateKey, run: &Run) -> SystemState<C> {
         let [mix, store, candidates @ .., first, second] = key;
-        State {
+        SystemState {
             mix: mix as usize,
             store: self.stores.part(store),
             candidates: candidates[..run.candidates]

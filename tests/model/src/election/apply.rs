@@ -14,9 +14,9 @@ use super::super::numbers::{FRESH, timestamp};
 use super::super::run::Run;
 use super::super::store::{Landed, LeaseStore, Side, names};
 use super::super::witness::Witnesses;
-use super::candidate::{CandidateProcess, Message};
+use super::candidate::{CandidateMessage, CandidateProcess};
 use super::system::{ElectionState, ElectionSystem};
-use super::transition::{CandidateTransition, Transition};
+use super::transition::{CandidateTransition, ElectionTransition};
 
 // === impl ElectionState ===
 
@@ -24,22 +24,22 @@ impl ElectionState {
     /// Applies a transition, and then everything that follows from it at once. Numbers are left as they are.
     pub(in super::super) fn apply(
         &mut self,
-        by: &Transition,
+        by: &ElectionTransition,
         system: &ElectionSystem,
     ) -> Witnesses {
         let run = &system.run;
         let store = Rc::clone(&self.store);
         let candidates = self.candidates.clone();
         let witnesses = match by {
-            Transition::Tick | Transition::Sleep(_) => Witnesses::NONE,
-            Transition::Candidate(index, by) => self.of_candidate(*index, *by, system),
-            Transition::Elector(index, by) => self.of_elector(*index, by, run),
-            Transition::LandPost
-            | Transition::Delete
-            | Transition::Create
-            | Transition::Blank
-            | Transition::Wipe
-            | Transition::DeleteObject(_) => {
+            ElectionTransition::Tick | ElectionTransition::Sleep(_) => Witnesses::NONE,
+            ElectionTransition::Candidate(index, by) => self.of_candidate(*index, *by, system),
+            ElectionTransition::Elector(index, by) => self.of_elector(*index, by, run),
+            ElectionTransition::LandPost
+            | ElectionTransition::Delete
+            | ElectionTransition::Create
+            | ElectionTransition::Blank
+            | ElectionTransition::Wipe
+            | ElectionTransition::DeleteObject(_) => {
                 self.of_stranger(by, run);
                 Witnesses::NONE
             }
@@ -139,42 +139,42 @@ impl ElectionState {
         Witnesses::NONE
     }
 
-    fn of_stranger(&mut self, by: &Transition, run: &Run) {
+    fn of_stranger(&mut self, by: &ElectionTransition, run: &Run) {
         let store = Rc::make_mut(&mut self.store);
         match by {
-            Transition::LandPost => {
+            ElectionTransition::LandPost => {
                 if !self.land_post() {
                     return;
                 }
             }
-            Transition::Delete => {
+            ElectionTransition::Delete => {
                 store.interference.deletions -= 1;
                 store.delete();
             }
-            Transition::Create => {
+            ElectionTransition::Create => {
                 store.interference.creations -= 1;
                 store.create(LeaseRecord {
                     duration_seconds: Some(TICK_SECONDS),
                     ..LeaseRecord::born(None)
                 });
             }
-            Transition::Blank => {
+            ElectionTransition::Blank => {
                 store.interference.blanks -= 1;
                 store.overwrite(|record| LeaseRecord::born(record.strategy.clone()));
             }
-            Transition::Wipe => {
+            ElectionTransition::Wipe => {
                 store.wipe();
             }
-            Transition::DeleteObject(index) => {
+            ElectionTransition::DeleteObject(index) => {
                 store.interference.object_deletions -= 1;
                 store.objects[*index] = None;
                 self.deliver_object(*index, run);
                 return;
             }
-            Transition::Tick
-            | Transition::Sleep(_)
-            | Transition::Candidate(..)
-            | Transition::Elector(..) => return,
+            ElectionTransition::Tick
+            | ElectionTransition::Sleep(_)
+            | ElectionTransition::Candidate(..)
+            | ElectionTransition::Elector(..) => return,
         }
         self.lease_changed(run, None);
     }
@@ -192,13 +192,14 @@ impl ElectionState {
 
     /// The write under way lands.
     fn land(&mut self, index: usize, system: &ElectionSystem) -> Witnesses {
-        let Some(Message::Sent(kind, write)) = self.candidates[index].message.clone() else {
+        let Some(CandidateMessage::Sent(kind, write)) = self.candidates[index].message.clone()
+        else {
             return Witnesses::NONE;
         };
         let landed = self.put(index, &write, system);
         let message = match self.store.lease.clone() {
-            Some(lease) if landed == Landed::Applied => Message::Landed(kind, lease),
-            _ => Message::Dead(kind),
+            Some(lease) if landed == Landed::Applied => CandidateMessage::Landed(kind, lease),
+            _ => CandidateMessage::Dead(kind),
         };
         Rc::make_mut(&mut self.candidates[index]).message = Some(message);
         Witnesses::HANDS_OVER.when(write.record.is_unaccepted_grant())

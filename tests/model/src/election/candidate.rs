@@ -24,19 +24,19 @@ pub(in super::super) struct CandidateProcess {
     pub(in super::super) holder: Holder,
     pub(in super::super) registration: Registration,
     /// The write under way.
-    pub(in super::super) message: Option<Message>,
+    pub(in super::super) message: Option<CandidateMessage>,
     /// Writes that were given up, by this life or an earlier one, and may land yet.
     pub(in super::super) orphans: Vec<LeaseWrite>,
     /// Whether a read is under way.
     pub(in super::super) reading: bool,
-    pub(in super::super) work: Work,
+    pub(in super::super) work: WorkState,
     /// Kept for mutants alone.
     pub(in super::super) variation: CandidateVariation,
 }
 
 /// A write and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) enum Message {
+pub(in super::super) enum CandidateMessage {
     /// Sent. It may land.
     Sent(WriteKind, LeaseWrite),
     /// It landed; the reply is under way.
@@ -47,7 +47,7 @@ pub(in super::super) enum Message {
 
 /// What the work is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) enum Work {
+pub(in super::super) enum WorkState {
     Idle,
     Running,
     Stopping,
@@ -66,7 +66,7 @@ impl CandidateProcess {
             message: None,
             orphans: Vec::new(),
             reading: false,
-            work: Work::Idle,
+            work: WorkState::Idle,
             variation: CandidateVariation::default(),
         }
     }
@@ -76,7 +76,7 @@ impl CandidateProcess {
     pub(in super::super) fn crash(&mut self, config: Arc<HolderConfig>, run: &Run) {
         let registration = self.registration.clone();
         let mut orphans = std::mem::take(&mut self.orphans);
-        if let Some(Message::Sent(_, write)) = self.message.take()
+        if let Some(CandidateMessage::Sent(_, write)) = self.message.take()
             && orphans.len() < run.orphans
         {
             orphans.push(write);
@@ -90,7 +90,7 @@ impl CandidateProcess {
 
     /// Whether a crash would lose anything.
     pub(in super::super) fn can_crash(&self) -> bool {
-        self.work != Work::Idle || self.message.is_some() || self.reading
+        self.work != WorkState::Idle || self.message.is_some() || self.reading
     }
 
     /// Whether this process believes that it leads.
@@ -129,11 +129,11 @@ impl CandidateProcess {
     /// The reply to the write under way comes.
     pub(in super::super) fn reply(&mut self, store: &LeaseStore, run: &Run) -> Witnesses {
         let (outcome, begins) = match self.message.take() {
-            Some(Message::Landed(kind, snapshot)) => (
+            Some(CandidateMessage::Landed(kind, snapshot)) => (
                 LeaseOutcome::Done(snapshot),
                 matches!(kind, WriteKind::Accept | WriteKind::Renew),
             ),
-            Some(Message::Dead(_)) if store.lease.is_none() => (LeaseOutcome::Gone, false),
+            Some(CandidateMessage::Dead(_)) if store.lease.is_none() => (LeaseOutcome::Gone, false),
             _ => (LeaseOutcome::Conflict, false),
         };
         self.holder.handle_outcome(NOW, outcome);
@@ -143,8 +143,8 @@ impl CandidateProcess {
     /// The write under way is given up. It may land yet, if it has not.
     pub(in super::super) fn give_up(&mut self, run: &Run) -> Witnesses {
         match self.message.take() {
-            Some(Message::Sent(_, write)) => self.orphans.push(write),
-            Some(Message::Landed(WriteKind::Renew, landed)) => {
+            Some(CandidateMessage::Sent(_, write)) => self.orphans.push(write),
+            Some(CandidateMessage::Landed(WriteKind::Renew, landed)) => {
                 self.variation.give_up(&landed.record)
             }
             _ => {}
@@ -156,10 +156,10 @@ impl CandidateProcess {
     /// Whether the write under way can be given up within the bounds of the run.
     pub(in super::super) fn can_give_up(&self, run: &Run) -> bool {
         match &self.message {
-            Some(Message::Sent(..)) => self.orphans.len() < run.orphans,
-            Some(Message::Landed(..)) => run.lost_replies,
+            Some(CandidateMessage::Sent(..)) => self.orphans.len() < run.orphans,
+            Some(CandidateMessage::Landed(..)) => run.lost_replies,
             // It is as good as never sent: its refusal may come as late as any news.
-            Some(Message::Dead(_)) | None => false,
+            Some(CandidateMessage::Dead(_)) | None => false,
         }
     }
 
@@ -186,16 +186,18 @@ impl CandidateProcess {
             self.drop_dead_writes(store);
             match &self.message {
                 _ if granted => return,
-                _ if self.work != Work::Idle => {
+                _ if self.work != WorkState::Idle => {
                     self.settle(run, None);
                     self.end_work(run);
                 }
-                Some(Message::Sent(..)) => return,
-                Some(Message::Landed(WriteKind::Accept, _)) if named || self.would_start() => {
+                Some(CandidateMessage::Sent(..)) => return,
+                Some(CandidateMessage::Landed(WriteKind::Accept, _))
+                    if named || self.would_start() =>
+                {
                     return;
                 }
-                Some(Message::Dead(WriteKind::Accept)) if named => return,
-                Some(Message::Landed(..) | Message::Dead(_)) => {
+                Some(CandidateMessage::Dead(WriteKind::Accept)) if named => return,
+                Some(CandidateMessage::Landed(..) | CandidateMessage::Dead(_)) => {
                     self.reply(store, run);
                 }
                 None if named => return,
@@ -212,10 +214,10 @@ impl CandidateProcess {
 
     /// Writes whose base is gone are dead, whether they were sent before or after that (R2).
     fn drop_dead_writes(&mut self, store: &LeaseStore) {
-        if let Some(Message::Sent(kind, write)) = &self.message
+        if let Some(CandidateMessage::Sent(kind, write)) = &self.message
             && !store.may_accept(write, Side::Candidate)
         {
-            self.message = Some(Message::Dead(kind.clone()));
+            self.message = Some(CandidateMessage::Dead(kind.clone()));
         }
         self.orphans
             .retain(|write| store.may_accept(write, Side::Candidate));
@@ -223,7 +225,7 @@ impl CandidateProcess {
 
     /// Whether the reply under way would begin a term.
     fn would_start(&self) -> bool {
-        let Some(Message::Landed(_, snapshot)) = &self.message else {
+        let Some(CandidateMessage::Landed(_, snapshot)) = &self.message else {
             return false;
         };
         let mut holder = self.holder.clone();
@@ -235,12 +237,12 @@ impl CandidateProcess {
     /// The work has ended.
     pub(in super::super) fn end_work(&mut self, run: &Run) -> Witnesses {
         self.variation.clings =
-            run.mutant == Some(Mutant::ReleaseFirst) && self.work == Work::Running;
+            run.mutant == Some(Mutant::ReleaseFirst) && self.work == WorkState::Running;
         self.work = if self.variation.clings {
             // In truth it goes on for a while.
-            Work::Stopping
+            WorkState::Stopping
         } else {
-            Work::Idle
+            WorkState::Idle
         };
         // No reply counts for a holder that has stopped.
         (self.variation.counted_from, self.variation.late_reply) = (None, None);
@@ -267,13 +269,13 @@ impl CandidateProcess {
                     self.variation.send(&kind, &mut write, run);
                     if matches!(kind, WriteKind::Release | WriteKind::HandOff(_)) {
                         // Whoever gives the lease away while its work goes on leads until that stops (R12).
-                        self.variation.clings = self.work != Work::Idle;
+                        self.variation.clings = self.work != WorkState::Idle;
                     }
-                    self.message = Some(Message::Sent(kind, write));
+                    self.message = Some(CandidateMessage::Sent(kind, write));
                     witnesses |= Witnesses::TWO_MESSAGES.when(!self.orphans.is_empty());
                 }
                 Effect::Start { .. } => {
-                    self.work = Work::Running;
+                    self.work = WorkState::Running;
                     self.variation.clings = clings;
                     witnesses |= Witnesses::LEADS | Witnesses::THIRD.when(self.index == 2);
                 }
@@ -281,7 +283,7 @@ impl CandidateProcess {
                     let hands_over = matches!(why, StopReason::HandOver { .. });
                     released_first = run.mutant == Some(Mutant::ReleaseFirst) && hands_over;
                     if !released_first {
-                        self.work = Work::Stopping;
+                        self.work = WorkState::Stopping;
                         self.variation.clings = false;
                     }
                     witnesses |= Witnesses::YIELDS.when(hands_over);
@@ -321,9 +323,9 @@ impl Renumber for CandidateProcess {
     }
 }
 
-// === impl Message ===
+// === impl CandidateMessage ===
 
-impl Renumber for Message {
+impl Renumber for CandidateMessage {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         match self {
             Self::Sent(_, write) => write.renumber(by),

@@ -5,21 +5,21 @@ use elector_protocol::LeaseWrite;
 use super::super::elector_transition::of_elector;
 use super::super::mutant::Mutant;
 use super::super::store::Side;
-use super::candidate::{Message, Work};
+use super::candidate::{CandidateMessage, WorkState};
 use super::system::{ElectionState, ElectionSystem};
-use super::transition::{CandidateTransition, Transition};
+use super::transition::{CandidateTransition, ElectionTransition};
 
 /// All that can happen in a state.
 pub(in super::super) fn possible(
     system: &ElectionSystem,
     state: &ElectionState,
-) -> Vec<Transition> {
-    let mut transitions = vec![Transition::Tick];
+) -> Vec<ElectionTransition> {
+    let mut transitions = vec![ElectionTransition::Tick];
     if system.run.mutant == Some(Mutant::ClockStops) {
-        transitions.extend((0..state.candidates.len()).map(Transition::Sleep));
+        transitions.extend((0..state.candidates.len()).map(ElectionTransition::Sleep));
     }
     for index in 0..state.candidates.len() {
-        let of_candidate = |by| Transition::Candidate(index, by);
+        let of_candidate = |by| ElectionTransition::Candidate(index, by);
         transitions.extend(
             transitions_of_candidate(system, state, index)
                 .into_iter()
@@ -27,7 +27,7 @@ pub(in super::super) fn possible(
         );
     }
     for index in 0..state.electors.len() {
-        let transition = |by| Transition::Elector(index, by);
+        let transition = |by| ElectionTransition::Elector(index, by);
         let elector = &state.electors[index];
         let lands = |write: &LeaseWrite| state.store.may_accept(write, Side::Elector);
         let requests = system.requests(index, elector, &state.store);
@@ -53,8 +53,8 @@ fn transitions_of_candidate(
         transitions.push(CandidateTransition::Read);
     }
     match &candidate.message {
-        Some(Message::Sent(..)) => transitions.push(CandidateTransition::Land),
-        Some(Message::Landed(..) | Message::Dead(_)) => {
+        Some(CandidateMessage::Sent(..)) => transitions.push(CandidateTransition::Land),
+        Some(CandidateMessage::Landed(..) | CandidateMessage::Dead(_)) => {
             transitions.push(CandidateTransition::Reply)
         }
         None => {}
@@ -67,13 +67,13 @@ fn transitions_of_candidate(
         transitions.push(CandidateTransition::Step);
     }
     match candidate.work {
-        Work::Running if run.releases => transitions.push(CandidateTransition::WorkEnds),
-        Work::Stopping => transitions.push(CandidateTransition::WorkStops),
-        Work::Idle | Work::Running => {}
+        WorkState::Running if run.releases => transitions.push(CandidateTransition::WorkEnds),
+        WorkState::Stopping => transitions.push(CandidateTransition::WorkStops),
+        WorkState::Idle | WorkState::Running => {}
     }
     let variation = &candidate.variation;
     let shortens = run.mutant.is_some_and(Mutant::shortens);
-    if shortens && candidate.work == Work::Running && !variation.short {
+    if shortens && candidate.work == WorkState::Running && !variation.short {
         transitions.push(CandidateTransition::Shorten);
     }
     if variation.late_reply.is_some() {
@@ -89,29 +89,29 @@ fn transitions_of_candidate(
     transitions
 }
 
-fn transitions_of_strangers(state: &ElectionState) -> Vec<Transition> {
+fn transitions_of_strangers(state: &ElectionState) -> Vec<ElectionTransition> {
     let store = &state.store;
     let mut transitions = Vec::new();
     if store.post.is_some() {
-        transitions.push(Transition::LandPost);
+        transitions.push(ElectionTransition::LandPost);
     }
     let Some(lease) = &store.lease else {
         if store.interference.creations > 0 {
-            transitions.push(Transition::Create);
+            transitions.push(ElectionTransition::Create);
         }
         return transitions;
     };
     if store.interference.deletions > 0 {
-        transitions.push(Transition::Delete);
+        transitions.push(ElectionTransition::Delete);
     }
     if store.interference.blanks > 0 {
-        transitions.push(Transition::Blank);
+        transitions.push(ElectionTransition::Blank);
     }
     if store.interference.wipes > 0 && lease.record.has_token() {
-        transitions.push(Transition::Wipe);
+        transitions.push(ElectionTransition::Wipe);
     }
     if store.interference.object_deletions > 0 {
-        transitions.extend((0..store.objects.len()).map(Transition::DeleteObject));
+        transitions.extend((0..store.objects.len()).map(ElectionTransition::DeleteObject));
     }
     transitions
 }

@@ -9,14 +9,14 @@ use super::super::state::StateKey;
 use super::super::store::{NAMES, Property};
 use super::possible::possible;
 use super::system::{ElectionState, ElectionSystem};
-use super::transition::Transition;
+use super::transition::ElectionTransition;
 
 // === impl ElectionSystem ===
 
 impl TransitionSystem for ElectionSystem {
     type State = ElectionState;
     type Key = StateKey;
-    type Transition = Transition;
+    type Transition = ElectionTransition;
     type Violation = Property;
 
     fn initial(&self) -> Vec<ElectionState> {
@@ -26,7 +26,7 @@ impl TransitionSystem for ElectionSystem {
     }
 
     fn successors(&self, state: &ElectionState) -> Vec<Successor<Self>> {
-        let successor = |by: Transition| {
+        let successor = |by: ElectionTransition| {
             let mut next = state.clone();
             let witnesses = next.apply(&by, self);
             self.canonical.apply(&mut next, Some(state), by.time());

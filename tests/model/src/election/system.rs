@@ -15,12 +15,12 @@ use super::super::elector_steps::ElectorSteps;
 use super::super::intern::{QuickMap, address};
 use super::super::run::Run;
 use super::super::start::identity;
-use super::super::state::{Parts, State};
+use super::super::state::{Parts, SystemState};
 use super::super::store::{LeaseStore, NAMES};
 use super::candidate::CandidateProcess;
 
 /// The state of a system with candidates of ours.
-pub(in super::super) type ElectionState = State<CandidateProcess>;
+pub(in super::super) type ElectionState = SystemState<CandidateProcess>;
 
 /// The system of a run.
 pub(in super::super) struct ElectionSystem {
@@ -91,7 +91,7 @@ impl ElectionSystem {
             ))
         });
         let electors = (0..run.electors).map(|_| Rc::new(ElectorProcess::new(None)));
-        let mut state = State {
+        let mut state = SystemState {
             mix,
             store: Rc::new(store),
             candidates: candidates.collect(),

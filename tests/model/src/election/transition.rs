@@ -6,7 +6,7 @@ use super::super::search::TransitionKind;
 
 /// A transition from a state to the next.
 #[derive(Clone, Debug)]
-pub(in super::super) enum Transition {
+pub(in super::super) enum ElectionTransition {
     /// Every clock goes on by its rate.
     Tick,
     /// The same, but this candidate's clock stands still.
@@ -60,9 +60,9 @@ pub(in super::super) enum CandidateTransition {
     Crash,
 }
 
-// === impl Transition ===
+// === impl ElectionTransition ===
 
-impl Transition {
+impl ElectionTransition {
     /// Whether it happens when all goes well.
     pub(in super::super) fn kind(&self) -> TransitionKind {
         match self {

@@ -12,7 +12,7 @@ use super::super::store::{Landed, Side};
 use super::super::witness::Witnesses;
 use super::holder::PlainMessage;
 use super::system::{ReservationState, ReservationSystem};
-use super::transition::{HolderTransition, Transition};
+use super::transition::{HolderTransition, ReservationTransition};
 
 // === impl ReservationState ===
 
@@ -20,27 +20,27 @@ impl ReservationState {
     /// Applies a transition, and then everything that follows from it at once. Numbers are left as they are.
     pub(in super::super) fn apply(
         &mut self,
-        by: &Transition,
+        by: &ReservationTransition,
         system: &ReservationSystem,
     ) -> Witnesses {
         let witnesses = match by {
-            Transition::Tick => Witnesses::NONE,
-            Transition::Holder(index, by) => self.of_holder(*index, *by, system),
-            Transition::Elector(index, by) => self.of_elector(*index, by, system),
-            Transition::LandPost => {
+            ReservationTransition::Tick => Witnesses::NONE,
+            ReservationTransition::Holder(index, by) => self.of_holder(*index, *by, system),
+            ReservationTransition::Elector(index, by) => self.of_elector(*index, by, system),
+            ReservationTransition::LandPost => {
                 if self.land_post() {
                     self.lease_changed(system, None);
                 }
                 Witnesses::NONE
             }
-            Transition::Delete => {
+            ReservationTransition::Delete => {
                 let store = Rc::make_mut(&mut self.store);
                 store.interference.deletions -= 1;
                 store.delete();
                 self.lease_changed(system, None);
                 Witnesses::NONE
             }
-            Transition::Wipe => {
+            ReservationTransition::Wipe => {
                 let store = Rc::make_mut(&mut self.store);
                 store.wipe();
                 self.lease_changed(system, None);

@@ -5,16 +5,16 @@ use elector_protocol::{CandidateRecord, LeaseWrite};
 use super::super::elector_transition::of_elector;
 use super::holder::PlainMessage;
 use super::system::{ReservationState, ReservationSystem};
-use super::transition::{HolderTransition, Transition};
+use super::transition::{HolderTransition, ReservationTransition};
 
 /// All that can happen in a state.
 pub(in super::super) fn possible(
     system: &ReservationSystem,
     state: &ReservationState,
-) -> Vec<Transition> {
-    let mut transitions = vec![Transition::Tick];
+) -> Vec<ReservationTransition> {
+    let mut transitions = vec![ReservationTransition::Tick];
     for index in 0..state.candidates.len() {
-        let of_holder = |by| Transition::Holder(index, by);
+        let of_holder = |by| ReservationTransition::Holder(index, by);
         transitions.extend(
             transitions_of_holder(system, state, index)
                 .into_iter()
@@ -22,7 +22,7 @@ pub(in super::super) fn possible(
         );
     }
     for index in 0..state.electors.len() {
-        let transition = |by| Transition::Elector(index, by);
+        let transition = |by| ReservationTransition::Elector(index, by);
         let elector = &state.electors[index];
         let requests = system.requests(index, elector, &state.store);
         let lands = |write: &LeaseWrite| system.lands(write, &state.store);
@@ -30,17 +30,17 @@ pub(in super::super) fn possible(
         transitions.extend(next.into_iter().map(transition));
     }
     if state.store.post.is_some() {
-        transitions.push(Transition::LandPost);
+        transitions.push(ReservationTransition::LandPost);
     }
     let Some(lease) = &state.store.lease else {
         return transitions;
     };
     if state.store.interference.deletions > 0 {
-        transitions.push(Transition::Delete);
+        transitions.push(ReservationTransition::Delete);
     }
     // To wipe a term of client-go's own is harm that no rule of ours can undo: it has no token.
     if state.store.interference.wipes > 0 && lease.record.reserved_from().is_some() {
-        transitions.push(Transition::Wipe);
+        transitions.push(ReservationTransition::Wipe);
     }
     transitions
 }

@@ -7,14 +7,14 @@ use super::super::store::{NAMES, Property};
 use super::holder::PlainHolder;
 use super::possible::possible;
 use super::system::{ReservationState, ReservationSystem};
-use super::transition::Transition;
+use super::transition::ReservationTransition;
 
 // === impl ReservationSystem ===
 
 impl TransitionSystem for ReservationSystem {
     type State = ReservationState;
     type Key = StateKey;
-    type Transition = Transition;
+    type Transition = ReservationTransition;
     type Violation = Property;
 
     fn initial(&self) -> Vec<ReservationState> {
@@ -24,11 +24,11 @@ impl TransitionSystem for ReservationSystem {
     }
 
     fn successors(&self, state: &ReservationState) -> Vec<Successor<Self>> {
-        let successor = |by: Transition| {
+        let successor = |by: ReservationTransition| {
             let mut next = state.clone();
             let kind = by.kind(state, self);
             let witnesses = next.apply(&by, self);
-            if matches!(by, Transition::Tick) {
+            if matches!(by, ReservationTransition::Tick) {
                 self.canonical.apply(&mut next, None, Time::Passes);
                 next.settle(self);
                 self.canonical.apply(&mut next, None, Time::Stands);

@@ -11,13 +11,13 @@ use super::super::elector::{ElectorProcess, ElectorRequest};
 use super::super::elector_steps::ElectorSteps;
 use super::super::mutant::Mutant;
 use super::super::run::Run;
-use super::super::state::{Parts, State};
+use super::super::state::{Parts, SystemState};
 use super::super::store::{LeaseStore, Side};
 use super::holder::PlainHolder;
 use super::setup::Reservation;
 
 /// The state of a system with holders as client-go makes them.
-pub(in super::super) type ReservationState = State<PlainHolder>;
+pub(in super::super) type ReservationState = SystemState<PlainHolder>;
 
 /// The system of a run.
 pub(in super::super) struct ReservationSystem {
@@ -58,7 +58,7 @@ impl ReservationSystem {
         };
         let objects = (0..run.candidates).map(|index| Some(object(index)));
         let store = run.store(objects.collect());
-        let mut state = State {
+        let mut state = SystemState {
             mix,
             store: Rc::new(store),
             candidates: (0..run.candidates)

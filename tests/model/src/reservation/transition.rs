@@ -7,7 +7,7 @@ use super::system::{ReservationState, ReservationSystem};
 
 /// A transition from a state to the next.
 #[derive(Clone, Debug)]
-pub(in super::super) enum Transition {
+pub(in super::super) enum ReservationTransition {
     /// Every clock goes on by its rate.
     Tick,
     /// A candidate does one thing.
@@ -41,9 +41,9 @@ pub(in super::super) enum HolderTransition {
     Crash,
 }
 
-// === impl Transition ===
+// === impl ReservationTransition ===
 
-impl Transition {
+impl ReservationTransition {
     /// Whether it happens when all goes well.
     pub(in super::super) fn kind(
         &self,
