@@ -145,7 +145,7 @@ fn numbers_of<'n>(store: &Rc<LeaseStore>, numbers: &'n mut Numbers) -> &'n Numbe
     numbers
 }
 
-/// Renumbers one process: its memory, what it has sent and what it is yet to be told.
+/// Renumbers one process: its memory, its messages and its news.
 fn renumber(
     part: &mut impl Renumber,
     process: usize,

@@ -4,7 +4,7 @@ mod base;
 mod broken;
 mod gaps;
 mod live;
-mod reserve;
+mod reservation;
 mod safe;
 mod strangers;
 mod sweep;
@@ -20,7 +20,7 @@ pub fn runs() -> Vec<Run> {
         gaps::runs(),
         live::runs(),
         broken::runs(),
-        reserve::runs(),
+        reservation::runs(),
     ]
     .concat()
 }

@@ -11,7 +11,7 @@ pub(super) struct Mix {
     pub(super) electors: [u64; 2],
 }
 
-/// What a move does to the clocks.
+/// The effect of a transition on the clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Time {
     /// No time passes.

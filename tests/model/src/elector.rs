@@ -1,4 +1,4 @@
-//! An elector of the world: the production election, and how it hears of things.
+//! The process of an elector: the production election, its watch and its writes.
 
 use elector_protocol::elector::{Effect, Election, NewsSource, Settings};
 use elector_protocol::{
@@ -32,7 +32,7 @@ pub(super) enum ElectorRequest {
     Write(LeaseWrite),
     /// Send this POST of a Lease.
     Post(elector_protocol::LeaseRecord),
-    /// Write this question.
+    /// Write this ping.
     Ping {
         index: usize,
         uid: Uid,
@@ -113,7 +113,7 @@ impl ElectorProcess {
         if self.knows_candidates() {
             return;
         }
-        // Where nobody is asked, everybody counts as just created.
+        // Where no candidate is pinged, every candidate counts as just created.
         let known = !run.pings || run.mutant == Some(Mutant::NoPings);
         let news = if known {
             NewsSource::Watch
@@ -125,7 +125,7 @@ impl ElectorProcess {
         }
     }
 
-    /// Sees the answer to its own write.
+    /// Sees the reply to its own write.
     pub(super) fn take_reply(&mut self, snapshot: LeaseSnapshot, store: &LeaseStore, run: &Run) {
         self.take(Some(snapshot), store, NewsSource::OwnWrite, run);
     }
@@ -193,7 +193,7 @@ impl ElectorProcess {
                 version,
                 ping,
             }),
-            // Nobody is silent for long enough here.
+            // No candidate is silent for long enough here.
             Effect::Collect { .. } => None,
         };
         effects.into_iter().filter_map(request).collect()

@@ -11,11 +11,11 @@ use super::search::TransitionKind;
 pub(super) enum ElectorTransition {
     /// Its watch delivers an event, or it lists.
     See,
-    /// It does one of the things that are due, and hears of the outcome.
+    /// It sends one of its requests, which lands at once, and sees the outcome.
     Decide(ElectorRequest),
     /// It sends a write, which takes its time.
     Send(ElectorRequest),
-    /// Its write lands, and it hears of that by its watch.
+    /// Its write lands, and its watch delivers that.
     Land,
     /// Its watch breaks.
     BreakWatch,

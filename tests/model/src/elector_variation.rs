@@ -1,4 +1,4 @@
-//! What a mutant does to an elector: it misreads what it sees, or carries out something else than was decided.
+//! The variation of an elector for a mutant: it misreads its news, or carries out something else than was decided.
 
 use std::time::Duration;
 
@@ -259,8 +259,8 @@ impl elector_protocol::Renumber for ElectorVariation {
 // === impl AlteredStep ===
 
 impl AlteredStep<'_> {
-    /// Lets every POST name the holder that would be granted the lease, had the Lease just come to be what `pretended`
-    /// makes of the record; as it was where nobody would be.
+    /// Lets every POST name the holder that would be granted the lease, if the Lease had just become what `pretended`
+    /// makes of the record. A POST without such a holder stays as it was.
     fn name_the_holder(
         &self,
         effects: &mut [Effect],

@@ -1,14 +1,14 @@
 //! The model check: every reachable state of a small world that runs the production step functions.
 //!
 //! ```text
-//!   World ── candidates: Holder, Registration             ─┐                         ┌─ at most one believer
-//!         ── electors:   elector::Election                ─┼─> Search: every state ──┼─ tokens, moves, answers
-//!         ── one Lease, its candidates' objects, messages  ─┘                         └─ a leader within reach
+//!   system ── candidates: Holder, Registration              ─┐                         ┌─ at most one believer
+//!          ── electors:   elector::Election                 ─┼─> Search: every state ──┼─ tokens, moves, acks
+//!          ── one Lease, its candidates' objects, messages  ─┘                         └─ a leader within reach
 //! ```
 //!
 //! Writes are messages: they land at any later time or never, and their replies come late or not at all. Every process
 //! sees the Lease as late as it likes, crashes when it likes, and reads a clock of its own that is up to half again as
-//! fast as the others. There is no bound on time or on depth: after each move the numbers in a state are replaced by
+//! fast as the others. There is no bound on time or on depth: after each transition the numbers in a state are replaced by
 //! what they mean (`numbers`), so that the states that can be told apart are finitely many.
 //!
 //! A [`Run`] is one world with its expected verdict. Safe runs must also reach their witnesses; a run with a

@@ -17,7 +17,7 @@ use super::state::StateKey;
 /// apart by one numbering for all processes.
 struct Remember {
     by: Duration,
-    /// Whether answers grow old.
+    /// Whether acks grow old.
     pings: bool,
     lease_times: Vec<Timestamp>,
     candidate_times: Vec<Timestamp>,
@@ -69,11 +69,11 @@ fn renumber(times: &mut Vec<Timestamp>, time: &mut Timestamp, collecting: bool, 
 }
 
 /// Lets time pass, and keeps all that there is to know.
-fn remember(world: &ElectionSystem, state: &mut ElectionState, tick: bool) {
-    let mix = world.run.mixes[state.mix];
+fn remember(system: &ElectionSystem, state: &mut ElectionState, tick: bool) {
+    let mix = system.run.mixes[state.mix];
     let mut numbers = Remember {
         by: Duration::ZERO,
-        pings: world.run.pings,
+        pings: system.run.pings,
         lease_times: Vec::new(),
         candidate_times: Vec::new(),
         collecting: true,
@@ -97,28 +97,28 @@ fn remember(world: &ElectionSystem, state: &mut ElectionState, tick: bool) {
 }
 
 /// All that can follow a state that remembers everything.
-fn following(world: &ElectionSystem, state: &ElectionState) -> Vec<ElectionState> {
+fn following(system: &ElectionSystem, state: &ElectionState) -> Vec<ElectionState> {
     let follow = |by: &ElectionTransition| {
         let mut next = state.clone();
         let tick = matches!(by, ElectionTransition::Tick);
-        next.apply(by, world);
-        remember(world, &mut next, tick);
+        next.apply(by, system);
+        remember(system, &mut next, tick);
         if tick {
             for candidate in &mut next.candidates {
-                Rc::make_mut(candidate).catch_up(&next.store, &world.run);
+                Rc::make_mut(candidate).catch_up(&next.store, &system.run);
             }
-            remember(world, &mut next, false);
+            remember(system, &mut next, false);
         }
         next
     };
-    possible(world, state).iter().map(follow).collect()
+    possible(system, state).iter().map(follow).collect()
 }
 
 /// The key of what a state means.
-fn meaning(world: &mut ElectionSystem, state: &ElectionState) -> StateKey {
+fn meaning(system: &mut ElectionSystem, state: &ElectionState) -> StateKey {
     let mut state = state.clone();
-    world.canonical.apply(&mut state, None, Time::Stands);
-    world.key(&state)
+    system.canonical.apply(&mut state, None, Time::Stands);
+    system.key(&state)
 }
 
 #[test]
@@ -130,28 +130,28 @@ fn what_is_forgotten_makes_no_difference() {
             continue;
         }
         let id = run.id();
-        let mut world = ElectionSystem::new(run);
-        if world.run.pings {
-            // Ages of answers are told apart only roughly, which this walk would see.
-            (world.canonical.ages, world.canonical.sightings) = (LONG, LONG);
+        let mut system = ElectionSystem::new(run);
+        if system.run.pings {
+            // Ages of acks are told apart only roughly, which this walk would see.
+            (system.canonical.ages, system.canonical.sightings) = (LONG, LONG);
         }
         let mut dice = 1_u64;
         for walk in 0..150 {
-            let mut state = world.initial().remove(0);
+            let mut state = system.initial().remove(0);
             for step in 0..80 {
                 // Processes are recognised by their address, so they must be ones that are kept.
-                let key = world.key(&state);
-                state = world.state(key);
-                let key = meaning(&mut world, &state);
-                let known = world.state(key);
-                let next = following(&world, &state);
-                let expected = world.successors(&known);
+                let key = system.key(&state);
+                state = system.state(key);
+                let key = meaning(&mut system, &state);
+                let known = system.state(key);
+                let next = following(&system, &state);
+                let expected = system.successors(&known);
                 assert_eq!(next.len(), expected.len(), "{id}, walk {walk}, step {step}");
                 for (next, expected) in next.iter().zip(expected) {
                     let by = expected.by;
                     assert_eq!(
-                        meaning(&mut world, next),
-                        world.key(&expected.state),
+                        meaning(&mut system, next),
+                        system.key(&expected.state),
                         "{id}, walk {walk}, step {step}: {by:?}"
                     );
                 }

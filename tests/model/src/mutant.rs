@@ -1,7 +1,7 @@
 //! Rules broken on purpose: each must be caught, or the check proves nothing.
 //!
 //! A mutant alters what a step is told or what becomes of its effects, never the step. What it does to an elector is
-//! in `elector_variation`, what it does to a candidate in `variation`.
+//! in `elector_variation`, what it does to a candidate in `election::candidate_variation`.
 
 /// A plausible way to save a wait, a write or a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) enum Mutant {
     RestartExpires,
     /// A preference also rewrites the duration of the live record.
     PreferringShortens,
-    /// The preferred candidate is granted the lease a tick after the holder was told.
+    /// The preferred candidate is granted the lease a tick after the preference was written.
     TakeFromNotified,
     /// Every record that bears one's name is taken for a grant, whatever token it has.
     TrustTheName,
@@ -52,7 +52,7 @@ pub(super) enum Mutant {
     SeenIsLongest,
     /// After a proven absence the Lease is created by a POST that already names its holder.
     GrantByPost,
-    /// The same, as soon as every candidate has answered.
+    /// The same, as soon as every candidate has acked.
     PostOnUnanimity,
     /// The wait for an unproven record counts from the first sight of its uid, not of the record.
     CountFromUid,
@@ -60,7 +60,7 @@ pub(super) enum Mutant {
     SpanTheGap,
     /// A release is believed although the token of the term is still there.
     TrustAnyRelease,
-    /// An unproven record is granted as soon as every candidate has answered. Those that lead, or may yet by a write
+    /// An unproven record is granted as soon as every candidate has acked. Those that lead, or may yet by a write
     /// under way, keep silent.
     GrantOnUnanimity,
     /// A grant that has not been accepted yet is given to the best again at once.
@@ -69,17 +69,17 @@ pub(super) enum Mutant {
     NeverRegrant,
     /// An electee that does not accept is not passed over.
     NoPassOver,
-    /// Every candidate counts as having answered when it is first seen.
+    /// Every candidate counts as having acked when it is first seen.
     NoPings,
     /// A placeholder lasts for less than the term that it replaces.
     ReserveBriefly,
-    /// A grant takes the place of a holder that cannot be asked, and not a placeholder.
+    /// A grant takes the place of a holder that cannot be asked to make room, and not a placeholder.
     GrantInstead,
     /// A placeholder is judged by its renewTime and the wall clock, which may be ahead.
     ReservedByRenewTime,
     /// A placeholder is written whatever the Lease says by then.
     ReserveWithoutBase,
-    /// A placeholder carries no token, so that anybody's release of it is believed.
+    /// A placeholder carries no token, so that any client's release of it is believed.
     ReserveWithoutToken,
 }
 

@@ -43,7 +43,7 @@ pub(super) struct Aging {
     pub(super) by: Duration,
     /// Ages of this and more are alike.
     pub(super) limit: Duration,
-    /// The same for questions and answers.
+    /// The same for pings and acks.
     pub(super) sightings: Duration,
     /// The same for how long a candidate is passed over.
     pub(super) passed_over: Duration,
@@ -133,7 +133,7 @@ impl Renumbering for Numbers {
 impl Aging {
     /// Moves a reading so that its process's clock reads [`NOW`].
     pub(super) fn age(self, instant: &mut Instant, limit: Duration) {
-        // Only a pause lies ahead. The scheduler pauses whom it likes anyway, so a pause is over at once.
+        // Only a pause lies ahead. The scheduler pauses any process at will, so a pause is over at once.
         let age = if *instant > NOW {
             limit
         } else {

@@ -1,4 +1,4 @@
-//! Runs a search and says what came of it.
+//! Runs a search and reports its verdict.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,7 +10,7 @@ use super::run::{Expectation, Run};
 use super::search::{Search, SearchVerdict};
 use super::witness::Witnesses;
 
-/// What came of a run.
+/// The report of a run.
 #[derive(Clone, Debug)]
 pub struct SearchReport {
     /// The run.
@@ -23,7 +23,7 @@ pub struct SearchReport {
     pub took: Duration,
     /// Why it is not what was expected.
     pub failure: Option<String>,
-    /// The shortest way to what was found, one move a line.
+    /// The shortest way to what was found, one transition a line.
     pub trace: Vec<String>,
 }
 

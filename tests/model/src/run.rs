@@ -1,4 +1,4 @@
-//! A run: which world is searched, which rule is broken in it, and which verdict must come of it.
+//! A run: the world that is searched, the rule that is broken in it, and the verdict that must come of it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::store::{Fence, Interference, Lax, Property};
 use super::timing::Timing;
 use super::witness::Witnesses;
 
-/// One world to search, and what must come of it.
+/// One world to search, and the verdict that must come of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     pub(super) id: &'static str,
@@ -38,7 +38,7 @@ pub struct Run {
     pub(super) slow_posts: bool,
     /// Whether electors crash and start again.
     pub(super) restarts: bool,
-    /// Whether candidates are asked and answer. Otherwise all answer at once.
+    /// Whether candidates are pinged and ack. Otherwise all ack at once.
     pub(super) pings: bool,
     /// Whether a holder's work may end by itself, so that the holder lets go.
     pub(super) releases: bool,
@@ -48,9 +48,9 @@ pub struct Run {
     pub(super) lost_replies: bool,
     /// Where it starts.
     pub(super) start: Start,
-    /// What strangers may do.
+    /// The changes that strangers may make.
     pub(super) interference: Interference,
-    /// The candidate that answers first and whose writes of the Lease are all refused.
+    /// The candidate that acks first, and whose writes of the Lease are all refused.
     pub(super) refused_candidate: Option<usize>,
     /// Whether all candidates bear one name.
     pub(super) one_name: bool,
@@ -66,9 +66,9 @@ pub struct Run {
     pub(super) reservation: Option<Reservation>,
     /// Whether it is the best candidate that must be within reach as a leader, or any.
     pub(super) best: bool,
-    /// What becomes of it in a full check.
+    /// Its part in a full check.
     pub(super) full: Full,
-    /// What must come of it.
+    /// The verdict that must come of it.
     pub(super) expectation: Expectation,
 }
 
@@ -81,7 +81,7 @@ pub(super) enum Start {
     Released,
 }
 
-/// What becomes of a run in a full check, which takes its time.
+/// The part of a run in a full check, which takes its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
     /// It is the same.

@@ -1,4 +1,4 @@
-//! Breadth-first search over all reachable states, and the backward search for states that cannot come home.
+//! Breadth-first search over all reachable states, and the backward search for states that cannot reach a goal.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::hash::Hash;
 use super::intern::QuickMap;
 use super::witness::Witnesses;
 
-/// A world to search.
+/// A transition system to search.
 pub(super) trait TransitionSystem {
     /// A state, numbers and all.
     type State;
@@ -46,7 +46,7 @@ pub(super) struct Successor<S: TransitionSystem + ?Sized> {
     pub(super) state: S::State,
 }
 
-/// Whether a move happens when all goes well.
+/// Whether a transition happens when all goes well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransitionKind {
     /// It happens without delay.
@@ -73,7 +73,7 @@ pub(super) enum SearchVerdict<V> {
     Holds,
     /// A state is wrong; the shortest way there.
     Violated(V, Vec<String>),
-    /// So many states cannot come home without a fault; the shortest way to one of them.
+    /// So many states cannot reach a goal without a fault; the shortest way to one of them.
     Trapped(usize, Vec<String>),
     /// The search met more states than it was allowed to.
     Unfinished,
@@ -85,7 +85,7 @@ pub(super) struct Search<S: TransitionSystem> {
     indices: QuickMap<S::Key, u32>,
     keys: Vec<S::Key>,
     parents: Vec<u32>,
-    /// From, to: steps of courses without faults. Filled only where homes are looked for.
+    /// From, to: transitions without faults. Filled only where goals are looked for.
     prompt: Vec<(u32, u32)>,
     goals: Vec<u32>,
     witnesses: Witnesses,
@@ -110,7 +110,7 @@ impl<S: TransitionSystem> Search<S> {
         }
     }
 
-    /// Visits every state, up to `limit`; with `seeks_goal`, then looks for states that cannot come home.
+    /// Visits every state, up to `limit`; with `seeks_goal`, then looks for states that cannot reach a goal.
     pub(super) fn run(mut self, limit: usize, seeks_goal: bool) -> SearchResult<S::Violation> {
         let verdict = self.explore(limit, seeks_goal);
         SearchResult {
@@ -178,7 +178,7 @@ impl<S: TransitionSystem> Search<S> {
         (index, index == fresh)
     }
 
-    /// Walks back from every home and returns what was not met.
+    /// Walks back from every goal, and finds the states that were not met.
     fn find_trapped(&mut self) -> SearchVerdict<S::Violation> {
         let mut starts = vec![0_u32; self.keys.len() + 1];
         for (_, to) in &self.prompt {
@@ -214,7 +214,7 @@ impl<S: TransitionSystem> Search<S> {
         SearchVerdict::Trapped(trapped, self.trace(id(first)))
     }
 
-    /// The way to a state, one line for each move.
+    /// The way to a state, one line for each transition.
     fn trace(&mut self, to: u32) -> Vec<String> {
         let mut way = vec![to];
         while let Some(&at) = way.last()
@@ -236,7 +236,7 @@ impl<S: TransitionSystem> Search<S> {
         lines
     }
 
-    /// The move that leads from a state to the one of this index.
+    /// The transition that leads from a state to the one of this index.
     fn label(&mut self, before: &S::State, to: u32) -> String {
         let wanted = self.keys[to as usize];
         for successor in self.model.successors(before) {

@@ -23,9 +23,9 @@ pub(super) struct LeaseStore {
     pub(super) post: Option<LeaseRecord>,
     /// How many Leases were created: the next uid.
     pub(super) created: u8,
-    /// What strangers may still do.
+    /// The changes that strangers may still make.
     pub(super) interference: Interference,
-    /// Which candidates ever answered, one bit each.
+    /// The candidates that ever acked, one bit each.
     pub(super) acked: u8,
     /// The highest token so far, where the run keeps it.
     pub(super) highest: Highest,
@@ -50,7 +50,7 @@ pub(super) struct Interference {
     pub(super) creations: u8,
     /// Writes that make the Lease look newborn.
     pub(super) blanks: u8,
-    /// Releases of somebody else's term, as client-go writes them after a pause.
+    /// Releases of another client's term, as client-go writes them after a pause.
     pub(super) wipes: u8,
     /// Deletions of a candidate's object.
     pub(super) object_deletions: u8,
@@ -93,7 +93,7 @@ pub(super) enum Lax {
     AnyPut,
 }
 
-/// Who writes.
+/// The side that writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Elector,
@@ -109,7 +109,7 @@ pub(super) enum Property {
     AllowedMove,
     /// S5: a fencing token is higher than every one before it.
     TokenGrows,
-    /// S7: whoever is granted the lease had answered.
+    /// S7: a candidate that is granted the lease had acked.
     ElecteeAcked,
 }
 
@@ -332,7 +332,7 @@ impl LeaseStore {
         }
     }
 
-    /// Writes a question or an answer into a candidate's object, if the revision still stands.
+    /// Writes a ping or an ack into a candidate's object, if the revision still stands.
     pub(super) fn put_object(
         &mut self,
         index: usize,

@@ -1,19 +1,19 @@
-//! What must be seen to be possible: a check of a world in which nothing happens would pass.
+//! Witnesses: the events that a safe run must reach, since a check of a world in which nothing happens would pass.
 
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
 
-/// A set of things that were seen, or are to be seen.
+/// A set of events that were reached, or are to be reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Witnesses(u16);
 
 /// In the order of their bits.
 const NAMES: [&str; 11] = [
-    "somebody leads",
+    "a candidate leads",
     "a crashed holder is replaced",
-    "a holder is told to make room",
+    "a holder is asked to make room",
     "a holder hands over",
-    "somebody leads after a deletion",
+    "a candidate leads after a deletion",
     "a process has two writes under way",
     "a signal leaves the record as it was",
     "a lease is reserved",
@@ -27,15 +27,15 @@ const NAMES: [&str; 11] = [
 impl Witnesses {
     /// Nothing.
     pub(super) const NONE: Self = Self(0);
-    /// Somebody leads.
+    /// A candidate leads.
     pub(super) const LEADS: Self = Self(1);
     /// The lease of a holder that crashed while it led is granted to another.
     pub(super) const TAKES_OVER: Self = Self(2);
-    /// A holder is told to make room.
+    /// A holder is asked to make room.
     pub(super) const YIELDS: Self = Self(4);
     /// A holder writes its successor.
     pub(super) const HANDS_OVER: Self = Self(8);
-    /// Somebody leads under a Lease that was created after a deletion.
+    /// A candidate leads under a Lease that was created after a deletion.
     pub(super) const RETURNS: Self = Self(16);
     /// A process that gave up a write sends another, and both may land.
     pub(super) const TWO_MESSAGES: Self = Self(32);

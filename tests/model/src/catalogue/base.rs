@@ -46,7 +46,7 @@ pub(super) const ORDERLY: Run = Run {
     ..BASE
 };
 
-/// The same with candidates that are asked.
+/// The same with candidates that are pinged.
 pub(super) const PINGED: Run = Run {
     pings: true,
     timing: Timing {
@@ -90,13 +90,13 @@ pub(super) const BLANKED_TWICE: Interference = Interference {
     blanks: 2,
     ..NO_INTERFERENCE
 };
-/// A stranger releases somebody's term, as client-go would after a pause.
+/// A stranger releases another client's term, as client-go would after a pause.
 pub(super) const WIPED: Interference = Interference {
     wipes: 1,
     ..NO_INTERFERENCE
 };
 
-/// Somebody leads, a crash is taken over, and a better candidate comes to lead.
+/// A candidate leads, a crash is taken over, and a better candidate comes to lead.
 pub(super) const LED: Witnesses = Witnesses::LEADS
     .and(Witnesses::TAKES_OVER)
     .and(Witnesses::YIELDS);

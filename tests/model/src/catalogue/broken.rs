@@ -1,4 +1,4 @@
-//! Mutants that end in two believers, in a token that does not grow, or in an electee that nobody asked.
+//! Mutants that end in two believers, in a token that does not grow, or in an electee that was never pinged.
 
 use super::super::mutant::Mutant;
 use super::super::run::{Expectation, Run, Start};
@@ -192,7 +192,7 @@ fn expiry() -> Vec<Run> {
         broken(
             "MC-M12",
             "R7",
-            "taken a tick after the holder was told",
+            "taken a tick after the preference was written",
             Mutant::TakeFromNotified,
             BASE,
         ),

@@ -64,7 +64,7 @@ fn live() -> Vec<Run> {
     ]
 }
 
-/// Mutants that end where nobody can lead any more.
+/// Mutants that end where no candidate can lead any more.
 fn trapped() -> Vec<Run> {
     let trapped = |id, rule, about, mutant, run| Run {
         id,

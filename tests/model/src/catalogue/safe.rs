@@ -52,7 +52,7 @@ fn few() -> Vec<Run> {
     ]
 }
 
-/// Three candidates. Where all answer at once, the last of them comes to lead only where the others do not accept in
+/// Three candidates. Where all ack at once, the last of them comes to lead only where the others do not accept in
 /// time or are not known.
 fn many() -> Vec<Run> {
     let three = |id, about, base| {
@@ -116,13 +116,13 @@ fn many() -> Vec<Run> {
     ]
 }
 
-/// A candidate's object is deleted, and nobody notices but the electors.
+/// A candidate's object is deleted, and only the electors notice.
 const UNKNOWN: Interference = Interference {
     object_deletions: 1,
     ..NO_INTERFERENCE
 };
 
-/// What becomes of messages.
+/// The fate of messages.
 fn messages() -> Vec<Run> {
     vec![
         met(

@@ -97,7 +97,7 @@ fn harmless() -> Vec<Run> {
     ]
 }
 
-/// Grants on unanimous answers are safe as long as no object is deleted (and so are no rule of ours).
+/// Grants on unanimous acks are safe as long as no object is deleted (and so are no rule of ours).
 fn unanimous() -> Vec<Run> {
     let unanimous = |mutant, run| Run {
         mutant: Some(mutant),

@@ -118,12 +118,12 @@ fn no_row_is_missing() {
     }
 }
 
-/// What a stranger does to the Lease.
-const DEEDS: [&str; 4] = ["delete", "create", "blank", "wipe"];
+/// The changes that a stranger makes to the Lease.
+const CHANGES: [&str; 4] = ["delete", "create", "blank", "wipe"];
 
 /// How often a run lets a stranger do it.
-fn times(deed: &str, interference: Interference) -> u8 {
-    match deed {
+fn times(change: &str, interference: Interference) -> u8 {
+    match change {
         "delete" => interference.deletions,
         "create" => interference.creations,
         "blank" => interference.blanks,
@@ -131,23 +131,23 @@ fn times(deed: &str, interference: Interference) -> u8 {
     }
 }
 
-/// A deed that happens once from one start proves little: MC-Q1 went unseen while no world could show the same
+/// A change that happens once from one start proves little: MC-Q1 went unseen while no world could show the same
 /// unheld record twice.
 #[test]
-fn every_deed_of_a_stranger_is_met_from_every_start_and_twice() {
+fn every_change_by_a_stranger_is_met_from_every_start_and_twice() {
     let as_the_rules_are: Vec<Run> = runs().into_iter().filter(Run::is_as_shipped).collect();
-    for deed in DEEDS {
+    for change in CHANGES {
         for start in [Start::Absent, Start::Released] {
-            let met = |run: &Run| run.start == start && times(deed, run.interference) >= 1;
+            let met = |run: &Run| run.start == start && times(change, run.interference) >= 1;
             assert!(
                 as_the_rules_are.iter().any(met),
-                "{deed} is never met from {start:?}"
+                "{change} is never met from {start:?}"
             );
         }
-        let twice = |run: &Run| times(deed, run.interference) >= 2;
+        let twice = |run: &Run| times(change, run.interference) >= 2;
         assert!(
             as_the_rules_are.iter().any(twice),
-            "{deed} is never met twice"
+            "{change} is never met twice"
         );
     }
 }

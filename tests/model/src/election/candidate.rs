@@ -1,4 +1,4 @@
-//! A candidate of the world: the production holder and registration, its messages and its work.
+//! The process of a candidate: the production holder and registration, its messages and its work.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ impl CandidateProcess {
     }
 
     /// The process dies and starts again under the same name. Its object stays, and what a new life writes into it is
-    /// an answer, which may come at any time. A write that was sent may land yet.
+    /// an ack, which may come at any time. A write that was sent may land yet.
     pub(in super::super) fn crash(&mut self, config: Arc<HolderConfig>, run: &Run) {
         let registration = self.registration.clone();
         let mut orphans = std::mem::take(&mut self.orphans);
@@ -164,7 +164,7 @@ impl CandidateProcess {
     }
 
     /// Takes in what can neither begin nor end a belief, nor call for a write: whether that happens early or late is
-    /// all the same, so it happens at once. The same goes for news of its own object; acting on them is another move.
+    /// all the same, so it happens at once. The same goes for news of its own object; acting on them is another transition.
     pub(in super::super) fn catch_up(&mut self, store: &LeaseStore, run: &Run) {
         self.drop_dead_writes(store);
         self.registration.handle_event(self.seen(store));
@@ -268,7 +268,7 @@ impl CandidateProcess {
                 Effect::Write { kind, mut write } => {
                     self.variation.send(&kind, &mut write, run);
                     if matches!(kind, WriteKind::Release | WriteKind::HandOff(_)) {
-                        // Whoever gives the lease away while its work goes on leads until that stops (R12).
+                        // A holder that gives the lease away while its work goes on leads until that stops (R12).
                         self.variation.clings = self.work != WorkState::Idle;
                     }
                     self.message = Some(CandidateMessage::Sent(kind, write));

@@ -1,4 +1,4 @@
-//! What a mutant does to a candidate: it is told something else than there is, or believes by rules of its own.
+//! The variation of a candidate for a mutant: its news differ from the truth, or it believes by rules of its own.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use super::super::mutant::Mutant;
 use super::super::numbers::NOW;
 use super::super::run::Run;
 
-/// What a candidate keeps in mind for the sake of a mutant.
+/// The memory of a candidate for the sake of a mutant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(in super::super) struct CandidateVariation {
     /// It believes for H from here, whatever else it knows.
     pub(in super::super) counted_from: Option<Instant>,
-    /// It leads until it is told otherwise.
+    /// It leads until an event ends that.
     pub(in super::super) clings: bool,
     /// Its renewals carry the short duration from now on.
     pub(in super::super) short: bool,

@@ -9,7 +9,7 @@ use super::candidate::{CandidateMessage, WorkState};
 use super::system::{ElectionState, ElectionSystem};
 use super::transition::{CandidateTransition, ElectionTransition};
 
-/// All that can happen in a state.
+/// All transitions from a state.
 pub(in super::super) fn possible(
     system: &ElectionSystem,
     state: &ElectionState,

@@ -1,4 +1,4 @@
-//! A candidate's dealings with its own object: it registers, and answers questions.
+//! The registration of a candidate: it creates its own object, and acks pings.
 
 use elector_protocol::registration::{
     CandidateEvent, CandidateSnapshot, RegistrationEffect, RegistrationOutcome,
@@ -20,7 +20,7 @@ impl CandidateProcess {
         object.is_none_or(CandidateRecord::is_asked) || !self.registration.is_registered()
     }
 
-    /// Looks at its own object, and registers or answers where that is due.
+    /// Looks at its own object, and registers or acks where that is due.
     pub(in super::super) fn ack(&mut self, store: &mut LeaseStore, run: &Run) {
         let index = self.name;
         let may_lead = self.believes(run) || self.message.is_some() || self.reading;
@@ -66,13 +66,13 @@ impl CandidateProcess {
                     };
                     self.registration.handle_outcome(NOW, outcome);
                 }
-                // Nobody shuts down here.
+                // No candidate shuts down here.
                 Some(RegistrationEffect::Delete { .. }) => return,
             }
         }
     }
 
-    /// What the watch of its own object tells.
+    /// The news from the watch of its own object.
     pub(in super::super) fn seen(&self, store: &LeaseStore) -> CandidateEvent {
         match object_of(store, self.name) {
             Some(seen) => CandidateEvent::Seen(seen),

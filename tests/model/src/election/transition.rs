@@ -54,7 +54,7 @@ pub(in super::super) enum CandidateTransition {
     Shorten,
     /// The reply to a renewal that it gave up comes after all.
     LateReply,
-    /// It looks at its own object, and answers.
+    /// It looks at its own object, and acks.
     Ack,
     /// It dies and starts again under the same name.
     Crash,

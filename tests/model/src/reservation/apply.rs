@@ -90,7 +90,7 @@ impl ReservationState {
                     uid, version, ping, ..
                 }) = object
                 {
-                    // Its own clock is ahead of what it is asked by.
+                    // Its own clock is ahead of the ping.
                     let bucket = BUCKET * i64::try_from(index).unwrap_or(0);
                     let now = timestamp(bucket + FRESH);
                     self.put_object(index, &uid, version, ping, Some(now), system);

@@ -109,7 +109,7 @@ impl PlainHolder {
         self.message = None;
     }
 
-    /// Takes in what makes no difference to anybody: writes that can never land, and a belief that is over.
+    /// Forgets what makes no difference any more: writes that can never land, and a belief that is over.
     pub(in super::super) fn settle(&mut self, store: &LeaseStore) {
         if let Some(PlainMessage::Sent(write, _)) = &self.message
             && !store.accepts(write, Side::Candidate)

@@ -7,7 +7,7 @@ use super::holder::PlainMessage;
 use super::system::{ReservationState, ReservationSystem};
 use super::transition::{HolderTransition, ReservationTransition};
 
-/// All that can happen in a state.
+/// All transitions from a state.
 pub(in super::super) fn possible(
     system: &ReservationSystem,
     state: &ReservationState,

@@ -35,7 +35,7 @@ pub(in super::super) enum HolderTransition {
     Reply,
     /// It gives up waiting for the reply.
     GiveUp,
-    /// It answers a question.
+    /// It acks a ping.
     Ack,
     /// It dies and starts again under the same name.
     Crash,

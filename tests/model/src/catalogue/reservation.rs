@@ -10,7 +10,7 @@ use super::super::store::{Interference, Property};
 use super::super::witness::Witnesses;
 use super::base::{BASE, NO_INTERFERENCE, PINGED};
 
-/// What a holder does not hear of within this, it has given up.
+/// How long a holder waits for a reply before it gives up.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One elector that reserves, and messages that are less unruly than in the main world.
