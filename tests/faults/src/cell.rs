@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use crate::analysis::Analysis;
 use crate::fault::Fault;
 use crate::subject::Subject;
-use crate::testimony::Testimony;
 use crate::world::{Ground, World};
 
 /// One run of one fault with one subject.
@@ -37,7 +37,7 @@ pub struct Outcome {
     pub stall: f64,
     /// What the witness says.
     #[serde(flatten)]
-    pub testimony: Testimony,
+    pub analysis: Analysis,
     /// What of it must not be. What others' candidates do is not judged, what an elector of ours does for them is.
     pub faults: Vec<String>,
 }
@@ -86,11 +86,11 @@ impl Cell {
         };
         let operations = world.shelf.operations();
         let order = self.subject.order();
-        let testimony = Testimony::read(&operations, order, &window);
+        let analysis = Analysis::read(&operations, order, &window);
         world.save(&operations)?;
         let mut faults = world.broken().await?;
         if judged {
-            faults.extend(self.judge(&testimony));
+            faults.extend(self.judge(&analysis));
             faults.extend(recovers.map(|error| format!("it does not recover: {error}")));
             faults.extend(world.deaths()?);
         }
@@ -100,34 +100,31 @@ impl Cell {
             run: self.run,
             phase,
             stall,
-            testimony,
+            analysis,
             faults,
         })
     }
 
-    fn judge(&self, testimony: &Testimony) -> Vec<String> {
+    fn judge(&self, analysis: &Analysis) -> Vec<String> {
         let mut faults = Vec::new();
         let late = self.fault.lateness(self.subject);
-        if testimony.two_believers > late.time.as_secs_f64() {
-            faults.push(format!(
-                "two believers for {:.2} s",
-                testimony.two_believers
-            ));
+        if analysis.two_believers > late.time.as_secs_f64() {
+            faults.push(format!("two believers for {:.2} s", analysis.two_believers));
         }
-        if testimony.past_the_fence > 0 {
+        if analysis.past_the_fence > 0 {
             faults.push(format!(
                 "{} stale operations past the fence",
-                testimony.past_the_fence
+                analysis.past_the_fence
             ));
         }
-        if testimony.wrongly_refused > 0 {
+        if analysis.wrongly_refused > 0 {
             faults.push(format!(
                 "{} operations of the leader refused",
-                testimony.wrongly_refused
+                analysis.wrongly_refused
             ));
         }
-        if testimony.stale > late.operations {
-            faults.push(format!("{} stale operations", testimony.stale));
+        if analysis.stale > late.operations {
+            faults.push(format!("{} stale operations", analysis.stale));
         }
         faults
     }
@@ -149,14 +146,14 @@ mod tests {
 
     #[test]
     fn one_late_operation_is_forgiven_where_a_process_was_stopped() {
-        let late = Testimony {
+        let late = Analysis {
             stale: 1,
-            ..Testimony::default()
+            ..Analysis::default()
         };
         assert_eq!(cell("stop-20", Subject::Ours).judge(&late), [""; 0]);
         let found = cell("partition-20", Subject::Ours).judge(&late);
         assert_eq!(found, ["1 stale operations"]);
-        let twice = Testimony { stale: 2, ..late };
+        let twice = Analysis { stale: 2, ..late };
         let found = cell("stop-20", Subject::Ours).judge(&twice);
         assert_eq!(found, ["2 stale operations"]);
         assert_eq!(cell("stop-20", Subject::Command).judge(&twice), [""; 0]);
@@ -164,11 +161,11 @@ mod tests {
 
     #[test]
     fn an_overlap_and_a_fence_that_fails_are_never_forgiven() {
-        let overlap = Testimony {
+        let overlap = Analysis {
             two_believers: 0.05,
             past_the_fence: 1,
             wrongly_refused: 3,
-            ..Testimony::default()
+            ..Analysis::default()
         };
         let found = cell("stop-60", Subject::Ours).judge(&overlap);
         assert_eq!(

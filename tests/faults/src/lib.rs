@@ -9,13 +9,14 @@
 //!
 //! A [`Cell`] is one [`Fault`] and one [`Subject`]: our candidates, unmodified client-go elected by Elector or by
 //! itself, or a single process without any election. All that is said about it is read from the log of the
-//! [`Register`]; what the processes believe of themselves does not count. [`Testimony`] tells how. Beside that, every
+//! [`Register`]; what the processes believe of themselves does not count. [`Analysis`] tells how. Beside that, every
 //! revision of the Lease is held against the rules, as `elector verify` does it.
 //!
 //! Operations go to the register directly, so that a process that is parted from the API server can still do harm.
 //! Through the proxy, HTTP/2 is spoken with those that can (client-go), HTTP/1.1 with the others; the credentials of
 //! each pass through as they are.
 
+mod analysis;
 mod cell;
 mod chronicle;
 mod fault;
@@ -29,11 +30,11 @@ mod request;
 mod subject;
 mod suite;
 mod table;
-mod testimony;
 mod upstream;
 mod weather;
 mod world;
 
+pub use analysis::{AT_WORK, Analysis, Order};
 pub use cell::{Cell, Outcome};
 pub use fault::{FAULTS, Fault};
 pub use forward::Traffic;
@@ -44,5 +45,4 @@ pub use request::{Request, USAGE};
 pub use subject::{Programs, Subject};
 pub use suite::{Results, play};
 pub use table::{at_a_glance, table, told_by_subject};
-pub use testimony::{AT_WORK, Order, Testimony};
 pub use weather::Weather;

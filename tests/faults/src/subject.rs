@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use xtask::tied::Tied;
 
+use crate::analysis::Order;
 use crate::proxy::Port;
-use crate::testimony::Order;
 
 /// Whose processes do the guarded operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]

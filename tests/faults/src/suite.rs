@@ -133,7 +133,7 @@ fn told(done: (usize, Cell, Result<Outcome>)) -> (usize, Cell, Result<Outcome>) 
             } else {
                 "FAILED"
             };
-            let seen = &one.testimony;
+            let seen = &one.analysis;
             println!(
                 "test {name} ... {state} (two believers {:.2} s; stale {}, past the fence {}; worst gap {:.1} s; \
                  work {:.0} %; machine stalled {:.1} s)",

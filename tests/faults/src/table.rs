@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use crate::analysis::Analysis;
 use crate::cell::Outcome;
 use crate::fault::FAULTS;
 use crate::subject::Subject;
-use crate::testimony::Testimony;
 
 /// How long the machine may have no time for a process, seconds, before gaps and work say more about it than about the
 /// fault.
@@ -94,16 +94,16 @@ fn runs(outcomes: &[Outcome], wanted: impl Fn(&Outcome) -> bool) -> Vec<&Outcome
 
 /// The worst of all runs; gaps and work of those alone in which the machine had time for everybody, or of the one in
 /// which it had the most.
-fn worst(runs: &[&Outcome]) -> Testimony {
+fn worst(runs: &[&Outcome]) -> Analysis {
     let least = runs.iter().map(|one| one.stall).fold(f64::MAX, f64::min);
     let limit = least.max(CALM);
     let calm = runs.iter().filter(|one| one.stall <= limit);
-    let calm = Testimony::worst(calm.map(|one| &one.testimony));
-    Testimony {
+    let calm = Analysis::worst(calm.map(|one| &one.analysis));
+    Analysis {
         idle: calm.idle,
         worst_gap: calm.worst_gap,
         work: calm.work,
-        ..Testimony::worst(runs.iter().map(|one| &one.testimony))
+        ..Analysis::worst(runs.iter().map(|one| &one.analysis))
     }
 }
 
@@ -131,10 +131,10 @@ mod tests {
             run: 0,
             phase: 0.5,
             stall: 0.1,
-            testimony: Testimony {
+            analysis: Analysis {
                 two_believers,
                 work,
-                ..Testimony::default()
+                ..Analysis::default()
             },
             faults: Vec::new(),
         }

@@ -18,6 +18,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rustix::process::Signal;
 use tokio::time::{sleep, timeout};
 
+use crate::analysis::{Analysis, Order};
 use crate::cell::Cell;
 use crate::chronicle;
 use crate::fault::{AWAY, Deed, Leader, Script};
@@ -25,7 +26,6 @@ use crate::forward::Traffic;
 use crate::proxy::{Port, Proxy};
 use crate::register::{Operation, Register, Shelf};
 use crate::subject::{LEASE, Process, Programs, Subject};
-use crate::testimony::{Order, Testimony};
 use crate::weather::Weather;
 
 /// What all cells share.
@@ -150,7 +150,7 @@ impl World {
     pub(crate) fn stall(&self, since: Duration) -> f64 {
         let window = since..self.pulse();
         let operations = self.ground.pulse.operations();
-        Testimony::read(&operations, Order::ByFirstOperation, &window).worst_gap
+        Analysis::read(&operations, Order::ByFirstOperation, &window).worst_gap
     }
 
     /// The index of the candidate that worked last.

@@ -17,7 +17,7 @@ pub enum Order {
 
 /// What came out of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Testimony {
+pub struct Analysis {
     /// For how long two clients were at work, seconds. A client is at work between two operations of a stint that
     /// are no more than [`AT_WORK`] apart, so that a single one that comes late is an instant and not a time.
     pub two_believers: f64,
@@ -52,9 +52,9 @@ struct Stint<'o> {
     at_work: Vec<Range<Duration>>,
 }
 
-// === impl Testimony ===
+// === impl Analysis ===
 
-impl Testimony {
+impl Analysis {
     /// Reads a log. Work and gaps are those of the window.
     pub fn read(operations: &[Operation], order: Order, window: &Range<Duration>) -> Self {
         let mut stints: Vec<Stint<'_>> = Vec::new();
@@ -207,8 +207,8 @@ mod tests {
         all
     }
 
-    fn read(operations: &[Operation], order: Order) -> Testimony {
-        Testimony::read(operations, order, &(Duration::ZERO..10 * SECOND))
+    fn read(operations: &[Operation], order: Order) -> Analysis {
+        Analysis::read(operations, order, &(Duration::ZERO..10 * SECOND))
     }
 
     #[test]
@@ -256,17 +256,17 @@ mod tests {
 
     #[test]
     fn the_worst_of_several_runs_and_their_mean_work() {
-        let one = Testimony {
+        let one = Analysis {
             stale: 3,
             work: 50.0,
-            ..Testimony::default()
+            ..Analysis::default()
         };
-        let other = Testimony {
+        let other = Analysis {
             worst_gap: 2.0,
             work: 100.0,
-            ..Testimony::default()
+            ..Analysis::default()
         };
-        let worst = Testimony::worst([&one, &other]);
+        let worst = Analysis::worst([&one, &other]);
         assert_eq!((worst.stale, worst.worst_gap, worst.work), (3, 2.0, 75.0));
     }
 }
