@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::network::NetworkCondition;
 use crate::subject::Subject;
-use crate::weather::Weather;
 
 /// A row of the matrix.
 #[derive(Clone, Copy, Debug)]
@@ -32,19 +32,19 @@ pub(crate) enum Script {
     Stop(Duration),
     /// The same at the moment when the server has taken a renewal and the answer is on its way.
     StopInFlight(Duration),
-    /// Weather for the leader alone.
-    AtLeader(Weather, Duration),
+    /// NetworkCondition for the leader alone.
+    AtLeader(NetworkCondition, Duration),
     /// The leader reaches neither the API server nor the register.
     CutOff(Duration),
-    /// Weather for all candidates; the leader is killed in it.
-    AtAllAndKill(Weather, Duration),
+    /// NetworkCondition for all candidates; the leader is killed in it.
+    AtAllAndKill(NetworkCondition, Duration),
     /// A stranger does something to the Lease, when the leader is well or not.
     Stranger(Deed, Leader),
     /// So many electors; one is killed together with the leader, and is back after a while if it is the only one.
     KillElector { electors: usize },
-    /// Weather for the elector; the leader is killed in it, or goes on.
+    /// NetworkCondition for the elector; the leader is killed in it, or goes on.
     AtElector {
-        weather: Weather,
+        network: NetworkCondition,
         lasts: Duration,
         kill: bool,
     },
@@ -86,8 +86,13 @@ const fn fault(name: &'static str, tells: &'static str, script: Script, window: 
     }
 }
 
-const fn at_leader(name: &'static str, tells: &'static str, weather: Weather, lasts: u64) -> Fault {
-    let script = Script::AtLeader(weather, seconds(lasts));
+const fn at_leader(
+    name: &'static str,
+    tells: &'static str,
+    network: NetworkCondition,
+    lasts: u64,
+) -> Fault {
+    let script = Script::AtLeader(network, seconds(lasts));
     fault(name, tells, script, lasts + AFTERWARDS)
 }
 
@@ -156,64 +161,64 @@ pub const FAULTS: &[Fault] = &[
     at_leader(
         "replies-5",
         "replies to the leader 5 s late, for 40 s",
-        Weather::LateReplies(seconds(5)),
+        NetworkCondition::LateReplies(seconds(5)),
         40,
     ),
     at_leader(
         "replies-10",
         "replies to the leader 10 s late, for 40 s",
-        Weather::LateReplies(seconds(10)),
+        NetworkCondition::LateReplies(seconds(10)),
         40,
     )
     .sliced(),
     at_leader(
         "replies-20",
         "replies to the leader 20 s late, for 40 s",
-        Weather::LateReplies(seconds(20)),
+        NetworkCondition::LateReplies(seconds(20)),
         40,
     ),
     at_leader(
         "replies-lost",
         "the leader's requests are served, their replies are lost, for 40 s",
-        Weather::LostReplies,
+        NetworkCondition::LostReplies,
         40,
     ),
     at_leader(
         "one-way",
         "the leader's requests are served, not a byte comes back, for 40 s",
-        Weather::OneWay,
+        NetworkCondition::OneWay,
         40,
     ),
     at_leader(
         "requests-5",
         "requests of the leader 5 s late, for 40 s",
-        Weather::LateRequests(seconds(5)),
+        NetworkCondition::LateRequests(seconds(5)),
         40,
     ),
     at_leader(
         "requests-20",
         "requests of the leader 20 s late, for 40 s",
-        Weather::LateRequests(seconds(20)),
+        NetworkCondition::LateRequests(seconds(20)),
         40,
     )
     .sliced(),
     at_leader(
         "partition-8",
         "leader and API server parted for 8 s, healed",
-        Weather::Partition,
+        NetworkCondition::Partition,
         8,
     ),
     at_leader(
         "partition-20",
         "leader and API server parted for 20 s, healed",
-        Weather::Partition,
+        NetworkCondition::Partition,
         20,
     )
     .sliced(),
     at_leader(
         "partition-60",
         "leader and API server parted for 60 s, healed",
-        Weather::Partition,
+        NetworkCondition::Partition,
         60,
     ),
     fault(
@@ -231,38 +236,38 @@ pub const FAULTS: &[Fault] = &[
     at_leader(
         "black-hole",
         "what the leader sends to the API server vanishes, for 40 s",
-        Weather::BlackHole,
+        NetworkCondition::BlackHole,
         40,
     ),
     at_leader(
         "refused",
         "the leader's connections are reset, for 40 s",
-        Weather::Reject,
+        NetworkCondition::Reject,
         40,
     ),
     at_leader(
         "429",
         "429 with Retry-After 1 for the leader, for 40 s",
-        Weather::TooManyRequests(1),
+        NetworkCondition::TooManyRequests(1),
         40,
     ),
     at_leader(
         "500",
         "500 for the leader, for 40 s",
-        Weather::ServerErrors,
+        NetworkCondition::ServerErrors,
         40,
     ),
     fault(
         "watches-frozen",
         "watches of all candidates silent for 40 s, leader killed after 2 s",
-        Script::AtAllAndKill(Weather::FrozenWatches, seconds(40)),
+        Script::AtAllAndKill(NetworkCondition::FrozenWatches, seconds(40)),
         80,
     )
     .sliced(),
     fault(
         "watches-broken",
         "watches of all candidates broken for 40 s, leader killed after 2 s",
-        Script::AtAllAndKill(Weather::BrokenWatches, seconds(40)),
+        Script::AtAllAndKill(NetworkCondition::BrokenWatches, seconds(40)),
         80,
     ),
     fault(
@@ -315,7 +320,7 @@ pub const FAULTS: &[Fault] = &[
         "elector-late",
         "requests of the elector 10 s late for 40 s, leader killed after 2 s",
         Script::AtElector {
-            weather: Weather::LateRequests(seconds(10)),
+            network: NetworkCondition::LateRequests(seconds(10)),
             lasts: seconds(40),
             kill: true,
         },
@@ -325,7 +330,7 @@ pub const FAULTS: &[Fault] = &[
         "elector-blind",
         "watches of the elector silent for 40 s, the leader lives",
         Script::AtElector {
-            weather: Weather::FrozenWatches,
+            network: NetworkCondition::FrozenWatches,
             lasts: seconds(40),
             kill: false,
         },

@@ -13,14 +13,14 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::network::NetworkCondition;
 use crate::upstream::{Answer, Sent, Upstream};
-use crate::weather::Weather;
 
 /// One client's way through the proxy.
 #[derive(Debug)]
 pub(crate) struct Passage {
     pub(crate) upstream: Arc<Upstream>,
-    pub(crate) weather: watch::Receiver<Weather>,
+    pub(crate) network: watch::Receiver<NetworkCondition>,
     pub(crate) traffic: watch::Sender<Traffic>,
     /// What is on its way arrives, whatever becomes of its sender.
     pub(crate) under_way: Mutex<JoinSet<()>>,
@@ -56,7 +56,7 @@ impl Passage {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let now = *self.weather.borrow();
+        let now = *self.network.borrow();
         let (watches, renews) = (is_watch(&request), renews(&request));
         let sent = match now.refusal(watches) {
             Some(refusal) => Err(refusal),
@@ -71,11 +71,11 @@ impl Passage {
                 sleep(now.reply_delay()).await;
             }
             match now {
-                Weather::LostReplies => std::future::pending().await,
-                Weather::HeldRenewals if renews => {
-                    let mut weather = self.weather.clone();
+                NetworkCondition::LostReplies => std::future::pending().await,
+                NetworkCondition::HeldRenewals if renews => {
+                    let mut network = self.network.clone();
                     // Without the proxy there is nobody to be answered.
-                    let _ = weather.wait_for(|weather| *weather != now).await;
+                    let _ = network.wait_for(|network| *network != now).await;
                 }
                 _ => {}
             }
@@ -152,11 +152,11 @@ impl Passage {
                 }
             }
         });
-        let state = Some((receiver, self.weather.clone()));
+        let state = Some((receiver, self.network.clone()));
         let events = stream::unfold(state, |state| async {
-            let (mut events, mut weather) = state?;
-            let event = next_event(&mut events, &mut weather).await?;
-            let state = event.is_ok().then_some((events, weather));
+            let (mut events, mut network) = state?;
+            let event = next_event(&mut events, &mut network).await?;
+            let state = event.is_ok().then_some((events, network));
             Some((event, state))
         });
         StreamBody::new(events.boxed()).boxed_unsync()
@@ -166,23 +166,23 @@ impl Passage {
 /// The next event, when the weather lets it through. An error breaks the watch, `None` ends it.
 async fn next_event(
     events: &mut mpsc::Receiver<(Instant, io::Result<Frame<Bytes>>)>,
-    weather: &mut watch::Receiver<Weather>,
+    network: &mut watch::Receiver<NetworkCondition>,
 ) -> Option<io::Result<Frame<Bytes>>> {
-    let broken = |weather: &Weather| *weather == Weather::BrokenWatches;
+    let broken = |network: &NetworkCondition| *network == NetworkCondition::BrokenWatches;
     let (arrived, event) = tokio::select! {
         biased;
-        _ = weather.wait_for(broken) => return Some(Err(io::ErrorKind::ConnectionReset.into())),
+        _ = network.wait_for(broken) => return Some(Err(io::ErrorKind::ConnectionReset.into())),
         event = events.recv() => event?,
     };
-    let thawed = weather.wait_for(|weather| *weather != Weather::FrozenWatches);
+    let thawed = network.wait_for(|network| *network != NetworkCondition::FrozenWatches);
     let delay = thawed.await.ok()?.reply_delay();
     sleep_until(arrived + delay).await;
     Some(event)
 }
 
-// === impl Weather ===
+// === impl NetworkCondition ===
 
-impl Weather {
+impl NetworkCondition {
     /// The answer of a server that does not even look at the request.
     fn refusal(self, watches: bool) -> Option<Response<Answer>> {
         match self {

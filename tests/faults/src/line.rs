@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, Du
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use crate::weather::Weather;
+use crate::network::NetworkCondition;
 
 /// How much travels in one piece.
 const PIECE: usize = 16 * 1024;
@@ -35,13 +35,13 @@ enum State {
 pub(crate) async fn carry(
     mut socket: TcpStream,
     server: DuplexStream,
-    weather: &watch::Receiver<Weather>,
+    network: &watch::Receiver<NetworkCondition>,
 ) {
     let (from_client, to_client) = socket.split();
     let (from_server, to_server) = tokio::io::split(server);
     let both = tokio::try_join!(
-        relay(Way::ToServer, from_client, to_server, weather.clone()),
-        relay(Way::ToClient, from_server, to_client, weather.clone()),
+        relay(Way::ToServer, from_client, to_server, network.clone()),
+        relay(Way::ToClient, from_server, to_client, network.clone()),
     );
     if both.is_err() {
         // What is cut looks cut: a reset, and not the polite end of a stream. Fails where it is closed already.
@@ -54,12 +54,12 @@ async fn relay(
     way: Way,
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    mut weather: watch::Receiver<Weather>,
+    mut network: watch::Receiver<NetworkCondition>,
 ) -> io::Result<()> {
     let mut piece = vec![0_u8; PIECE];
-    let mut before = *weather.borrow_and_update();
+    let mut before = *network.borrow_and_update();
     loop {
-        let now = *weather.borrow_and_update();
+        let now = *network.borrow_and_update();
         let state = state(way, before, now);
         before = now;
         if state == State::Cut {
@@ -67,7 +67,7 @@ async fn relay(
         }
         tokio::select! {
             biased;
-            changed = weather.changed() => changed.map_err(io::Error::other)?,
+            changed = network.changed() => changed.map_err(io::Error::other)?,
             read = from.read(&mut piece), if state == State::Open => {
                 let length = read?;
                 if length == 0 {
@@ -80,14 +80,15 @@ async fn relay(
 }
 
 /// What passes when the weather was that and is this.
-fn state(way: Way, before: Weather, now: Weather) -> State {
+fn state(way: Way, before: NetworkCondition, now: NetworkCondition) -> State {
     match (before, now) {
-        (_, Weather::Reject) => State::Cut,
-        (_, Weather::Partition) | (Weather::BlackHole, Weather::BlackHole) => State::Still,
+        (_, NetworkCondition::Reject) => State::Cut,
+        (_, NetworkCondition::Partition)
+        | (NetworkCondition::BlackHole, NetworkCondition::BlackHole) => State::Still,
         // What went into the hole is gone, and with it every connection that missed it.
-        (Weather::BlackHole, _) => State::Cut,
-        (_, Weather::BlackHole) => State::Still,
-        (_, Weather::OneWay) if way == Way::ToClient => State::Still,
+        (NetworkCondition::BlackHole, _) => State::Cut,
+        (_, NetworkCondition::BlackHole) => State::Still,
+        (_, NetworkCondition::OneWay) if way == Way::ToClient => State::Still,
         _ => State::Open,
     }
 }
@@ -98,18 +99,18 @@ mod tests {
 
     #[test]
     fn a_partition_heals_and_a_black_hole_does_not() {
-        use Weather::{BlackHole, Fair, FrozenWatches, OneWay, Partition, Reject};
+        use NetworkCondition::{BlackHole, FrozenWatches, Normal, OneWay, Partition, Reject};
         for way in [Way::ToServer, Way::ToClient] {
             let state = |before, now| state(way, before, now);
-            assert_eq!(state(Fair, FrozenWatches), State::Open);
-            assert_eq!(state(Fair, Partition), State::Still);
-            assert_eq!(state(Partition, Fair), State::Open);
-            assert_eq!(state(Fair, BlackHole), State::Still);
+            assert_eq!(state(Normal, FrozenWatches), State::Open);
+            assert_eq!(state(Normal, Partition), State::Still);
+            assert_eq!(state(Partition, Normal), State::Open);
+            assert_eq!(state(Normal, BlackHole), State::Still);
             assert_eq!(state(BlackHole, BlackHole), State::Still);
-            assert_eq!(state(BlackHole, Fair), State::Cut);
-            assert_eq!(state(Fair, Reject), State::Cut);
+            assert_eq!(state(BlackHole, Normal), State::Cut);
+            assert_eq!(state(Normal, Reject), State::Cut);
         }
-        assert_eq!(state(Way::ToServer, Fair, OneWay), State::Open);
-        assert_eq!(state(Way::ToClient, Fair, OneWay), State::Still);
+        assert_eq!(state(Way::ToServer, Normal, OneWay), State::Open);
+        assert_eq!(state(Way::ToClient, Normal, OneWay), State::Still);
     }
 }

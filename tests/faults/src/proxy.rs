@@ -18,8 +18,8 @@ use tokio::task::JoinSet;
 use crate::forward::{Passage, Traffic};
 use crate::keys::Keys;
 use crate::line;
+use crate::network::NetworkCondition;
 use crate::upstream::Upstream;
-use crate::weather::Weather;
 
 /// Stands before one API server.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub struct Proxy {
 #[derive(Debug)]
 pub struct Port {
     kubeconfig: PathBuf,
-    weather: watch::Sender<Weather>,
+    network: watch::Sender<NetworkCondition>,
     traffic: watch::Receiver<Traffic>,
     _server: JoinSet<()>,
 }
@@ -81,11 +81,11 @@ impl Proxy {
         let url = format!("https://{}", listener.local_addr()?);
         let kubeconfig = self.folder.join(format!("{client}.kubeconfig"));
         private(&kubeconfig, &self.kubeconfig(&url))?;
-        let (set_weather, weather) = watch::channel(Weather::Fair);
+        let (set_weather, network) = watch::channel(NetworkCondition::Normal);
         let (note_traffic, traffic) = watch::channel(Traffic::default());
         let passage = Arc::new(Passage {
             upstream: Arc::clone(&self.upstream),
-            weather,
+            network,
             traffic: note_traffic,
             under_way: Mutex::default(),
         });
@@ -93,7 +93,7 @@ impl Proxy {
         server.spawn(listen(listener, self.keys.clone(), passage));
         Ok(Port {
             kubeconfig,
-            weather: set_weather,
+            network: set_weather,
             traffic,
             _server: server,
         })
@@ -125,8 +125,8 @@ impl Port {
     }
 
     /// Sets the weather for its client.
-    pub fn set(&self, weather: Weather) {
-        self.weather.send_replace(weather);
+    pub fn set(&self, network: NetworkCondition) {
+        self.network.send_replace(network);
     }
 
     /// The Leases that its client writes.
@@ -157,7 +157,7 @@ async fn serve(socket: TcpStream, keys: Keys, passage: Arc<Passage>) {
         return;
     }
     let (near, far) = tokio::io::duplex(WIRE);
-    let weather = passage.weather.clone();
+    let network = passage.network.clone();
     let speak = async move {
         let Ok(tls) = keys.acceptor.accept(far).await else {
             return;
@@ -168,7 +168,7 @@ async fn serve(socket: TcpStream, keys: Keys, passage: Arc<Passage>) {
             .serve_connection(TokioIo::new(tls), service)
             .await;
     };
-    tokio::join!(line::carry(socket, near, &weather), speak);
+    tokio::join!(line::carry(socket, near, &network), speak);
 }
 
 /// Writes a file that only its owner can read.

@@ -23,10 +23,10 @@ use crate::cell::Cell;
 use crate::chronicle;
 use crate::fault::{AWAY, Deed, Leader, Script};
 use crate::forward::Traffic;
+use crate::network::NetworkCondition;
 use crate::proxy::{Port, Proxy};
 use crate::register::{Operation, Register, Shelf};
 use crate::subject::{LEASE, Process, Programs, Subject};
-use crate::weather::Weather;
 
 /// What all cells share.
 pub(crate) struct Ground {
@@ -213,41 +213,45 @@ impl World {
             }
             Script::Stop(lasts) => self.stop(leader, lasts).await?,
             Script::StopInFlight(lasts) => {
-                self.candidates[leader].port.set(Weather::HeldRenewals);
+                self.candidates[leader]
+                    .port
+                    .set(NetworkCondition::HeldRenewals);
                 self.renewal(leader).await?;
                 self.stop(leader, lasts).await?;
             }
-            Script::AtLeader(weather, lasts) => {
+            Script::AtLeader(network, lasts) => {
                 let port = &self.candidates[leader].port;
-                port.set(weather);
+                port.set(network);
                 sleep(lasts).await;
-                port.set(Weather::Fair);
+                port.set(NetworkCondition::Normal);
             }
             Script::CutOff(lasts) => {
                 let member = &self.candidates[leader];
                 self.shelf.cut_off(Some(member.process.name()));
-                member.port.set(Weather::Partition);
+                member.port.set(NetworkCondition::Partition);
                 sleep(lasts).await;
-                member.port.set(Weather::Fair);
+                member.port.set(NetworkCondition::Normal);
                 self.shelf.cut_off(None);
             }
-            Script::AtAllAndKill(weather, lasts) => {
+            Script::AtAllAndKill(network, lasts) => {
                 self.candidates
                     .iter()
-                    .for_each(|member| member.port.set(weather));
+                    .for_each(|member| member.port.set(network));
                 sleep(KILL_AFTER).await;
                 self.candidates[leader].process.signal(Signal::KILL)?;
                 sleep(lasts - KILL_AFTER).await;
                 self.candidates
                     .iter()
-                    .for_each(|member| member.port.set(Weather::Fair));
+                    .for_each(|member| member.port.set(NetworkCondition::Normal));
             }
             Script::Stranger(deed, Leader::Well) => self.meddle(deed).await?,
             Script::Stranger(deed, Leader::Parted(lasts)) => {
-                self.candidates[leader].port.set(Weather::Partition);
+                self.candidates[leader]
+                    .port
+                    .set(NetworkCondition::Partition);
                 self.meddle(deed).await?;
                 sleep(lasts).await;
-                self.candidates[leader].port.set(Weather::Fair);
+                self.candidates[leader].port.set(NetworkCondition::Normal);
             }
             Script::Stranger(deed, Leader::Stopped(lasts)) => {
                 self.candidates[leader].process.signal_all(Signal::STOP)?;
@@ -264,17 +268,17 @@ impl World {
                 }
             }
             Script::AtElector {
-                weather,
+                network,
                 lasts,
                 kill,
             } => {
-                self.electors[0].port.set(weather);
+                self.electors[0].port.set(network);
                 sleep(KILL_AFTER).await;
                 if kill {
                     self.candidates[leader].process.signal(Signal::KILL)?;
                 }
                 sleep(lasts - KILL_AFTER).await;
-                self.electors[0].port.set(Weather::Fair);
+                self.electors[0].port.set(NetworkCondition::Normal);
             }
         }
         Ok(())
@@ -284,7 +288,7 @@ impl World {
     async fn stop(&mut self, candidate: usize, lasts: Duration) -> Result<()> {
         let Member { process, port } = &mut self.candidates[candidate];
         process.signal_all(Signal::STOP)?;
-        port.set(Weather::Fair);
+        port.set(NetworkCondition::Normal);
         sleep(lasts).await;
         process.signal_all(Signal::CONT)
     }

@@ -124,7 +124,7 @@ async fn credentials_pass_through_and_renewals_are_counted() {
 async fn a_late_reply_is_of_a_request_served_at_once() {
     let stage = Stage::set().await;
     let delay = Duration::from_millis(300);
-    stage.port.set(Weather::LateReplies(delay));
+    stage.port.set(NetworkCondition::LateReplies(delay));
     let start = Instant::now();
     let mut answer = std::pin::pin!(stage.get());
     tokio::select! {
@@ -141,7 +141,7 @@ async fn a_late_request_arrives_although_its_client_has_given_up() {
     let stage = Stage::set().await;
     stage.get().await.unwrap();
     let delay = 3 * STAYS_AWAY;
-    stage.port.set(Weather::LateRequests(delay));
+    stage.port.set(NetworkCondition::LateRequests(delay));
     let start = Instant::now();
     let given_up = timeout(STAYS_AWAY, stage.ask(Method::PUT, LEASE)).await;
     given_up.unwrap_err();
@@ -152,7 +152,7 @@ async fn a_late_request_arrives_although_its_client_has_given_up() {
 #[tokio::test]
 async fn a_lost_reply_is_of_a_request_that_was_served() {
     let stage = Stage::set().await;
-    stage.port.set(Weather::LostReplies);
+    stage.port.set(NetworkCondition::LostReplies);
     let lost = timeout(COMES, async {
         tokio::select! {
             biased;
@@ -162,14 +162,14 @@ async fn a_lost_reply_is_of_a_request_that_was_served() {
     });
     lost.await.unwrap();
     // The weather changes for new requests alone.
-    stage.port.set(Weather::Fair);
+    stage.port.set(NetworkCondition::Normal);
     stage.get().await.unwrap();
 }
 
 #[tokio::test]
 async fn held_renewals_come_in_other_weather_and_nothing_else_waits() {
     let stage = Stage::set().await;
-    stage.port.set(Weather::HeldRenewals);
+    stage.port.set(NetworkCondition::HeldRenewals);
     stage.get().await.unwrap();
     let mut answer = std::pin::pin!(stage.ask(Method::PUT, LEASE));
     let taken = stage.port.traffic();
@@ -179,7 +179,7 @@ async fn held_renewals_come_in_other_weather_and_nothing_else_waits() {
         _ = &mut answer => panic!("the reply came first"),
         found = taken.wait_for(|traffic| traffic.taken == 1) => drop(found.unwrap()),
     }
-    stage.port.set(Weather::Fair);
+    stage.port.set(NetworkCondition::Normal);
     timeout(COMES, answer).await.unwrap().unwrap();
 }
 
@@ -187,11 +187,11 @@ async fn held_renewals_come_in_other_weather_and_nothing_else_waits() {
 async fn what_is_sent_in_a_partition_arrives_when_it_heals() {
     let stage = Stage::set().await;
     stage.get().await.unwrap();
-    stage.port.set(Weather::Partition);
+    stage.port.set(NetworkCondition::Partition);
     let request = stage.ask(Method::PUT, LEASE);
     timeout(STAYS_AWAY, request).await.unwrap_err();
     assert_eq!(stage.times_asked(), 1);
-    stage.port.set(Weather::Fair);
+    stage.port.set(NetworkCondition::Normal);
     stage.asked(2).await;
     stage.get().await.unwrap();
 }
@@ -200,7 +200,7 @@ async fn what_is_sent_in_a_partition_arrives_when_it_heals() {
 async fn what_is_sent_into_a_black_hole_never_arrives() {
     let stage = Stage::set().await;
     stage.get().await.unwrap();
-    stage.port.set(Weather::BlackHole);
+    stage.port.set(NetworkCondition::BlackHole);
     let request = tokio::spawn({
         let client = stage.client.clone();
         let request = Request::put(LEASE).body(Body::empty()).unwrap();
@@ -208,7 +208,7 @@ async fn what_is_sent_into_a_black_hole_never_arrives() {
     });
     tokio::time::sleep(STAYS_AWAY).await;
     assert!(!request.is_finished());
-    stage.port.set(Weather::Fair);
+    stage.port.set(NetworkCondition::Normal);
     timeout(COMES, request).await.unwrap().unwrap().unwrap_err();
     stage.get().await.unwrap();
     assert_eq!(*stage.asked.borrow(), ["/version", "/version"]);
@@ -218,23 +218,23 @@ async fn what_is_sent_into_a_black_hole_never_arrives() {
 async fn refused_connections_fail_at_once() {
     let stage = Stage::set().await;
     stage.get().await.unwrap();
-    stage.port.set(Weather::Reject);
+    stage.port.set(NetworkCondition::Reject);
     stage.get().await.unwrap_err();
     assert_eq!(stage.times_asked(), 1);
-    stage.port.set(Weather::Fair);
+    stage.port.set(NetworkCondition::Normal);
     stage.get().await.unwrap();
 }
 
 #[tokio::test]
 async fn storms_are_answered_and_nothing_is_served() {
     let stage = Stage::set().await;
-    stage.port.set(Weather::TooManyRequests(7));
+    stage.port.set(NetworkCondition::TooManyRequests(7));
     let answer = stage.get().await.unwrap();
     assert_eq!(
         (answer.status().as_u16(), &answer.headers()["retry-after"]),
         (429, &"7".parse().unwrap())
     );
-    stage.port.set(Weather::ServerErrors);
+    stage.port.set(NetworkCondition::ServerErrors);
     assert_eq!(stage.get().await.unwrap().status().as_u16(), 500);
     assert_eq!(stage.times_asked(), 0);
 }
@@ -251,17 +251,17 @@ async fn frozen_watches_thaw_and_broken_ones_end() {
         .unwrap()
         .unwrap();
     assert_eq!(event.into_data().unwrap(), "one");
-    stage.port.set(Weather::FrozenWatches);
+    stage.port.set(NetworkCondition::FrozenWatches);
     stage.events.send("two").await.unwrap();
     timeout(STAYS_AWAY, watch.frame()).await.unwrap_err();
-    stage.port.set(Weather::Fair);
+    stage.port.set(NetworkCondition::Normal);
     let event = timeout(COMES, watch.frame())
         .await
         .unwrap()
         .unwrap()
         .unwrap();
     assert_eq!(event.into_data().unwrap(), "two");
-    stage.port.set(Weather::BrokenWatches);
+    stage.port.set(NetworkCondition::BrokenWatches);
     assert!(
         timeout(COMES, watch.frame())
             .await
@@ -276,7 +276,7 @@ async fn frozen_watches_thaw_and_broken_ones_end() {
 async fn one_way_a_request_is_served_and_its_reply_comes_afterwards() {
     let stage = Stage::set().await;
     stage.get().await.unwrap();
-    stage.port.set(Weather::OneWay);
+    stage.port.set(NetworkCondition::OneWay);
     let mut answer = std::pin::pin!(stage.ask(Method::PUT, LEASE));
     tokio::select! {
         biased;
@@ -284,6 +284,6 @@ async fn one_way_a_request_is_served_and_its_reply_comes_afterwards() {
         () = stage.asked(2) => {}
     }
     timeout(STAYS_AWAY, &mut answer).await.unwrap_err();
-    stage.port.set(Weather::Fair);
+    stage.port.set(NetworkCondition::Normal);
     timeout(COMES, answer).await.unwrap().unwrap();
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 /// What happens to everything that one client sends and receives, from the moment it is set until the next is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Weather {
+pub enum NetworkCondition {
     /// Everything passes.
     #[default]
-    Fair,
+    Normal,
     /// A request arrives so much later, also if the client has given up by then.
     LateRequests(Duration),
     /// A request is served at once; its answer, and each event of a watch, arrives so much later.
@@ -34,9 +34,9 @@ pub enum Weather {
     BrokenWatches,
 }
 
-// === impl Weather ===
+// === impl NetworkCondition ===
 
-impl Weather {
+impl NetworkCondition {
     /// How late answers are.
     pub(crate) fn reply_delay(self) -> Duration {
         match self {
