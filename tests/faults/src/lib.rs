@@ -18,11 +18,10 @@
 
 mod analysis;
 mod cell;
-mod chronicle;
 mod fault;
 mod forward;
 mod keys;
-mod line;
+mod lease_history;
 mod network;
 mod proxy;
 mod record;
@@ -32,6 +31,7 @@ mod subject;
 mod suite;
 mod table;
 mod upstream;
+mod wire;
 mod world;
 
 pub use analysis::{AT_WORK, Analysis, Order};

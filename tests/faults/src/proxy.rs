@@ -17,9 +17,9 @@ use tokio::task::JoinSet;
 
 use crate::forward::{Passage, Traffic};
 use crate::keys::Keys;
-use crate::line;
 use crate::network::NetworkCondition;
 use crate::upstream::Upstream;
+use crate::wire;
 
 /// Stands before one API server.
 #[derive(Debug)]
@@ -168,7 +168,7 @@ async fn serve(socket: TcpStream, keys: Keys, passage: Arc<Passage>) {
             .serve_connection(TokioIo::new(tls), service)
             .await;
     };
-    tokio::join!(line::carry(socket, near, &network), speak);
+    tokio::join!(wire::carry(socket, near, &network), speak);
 }
 
 /// Writes a file that only its owner can read.

@@ -20,9 +20,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::analysis::{Analysis, Order};
 use crate::cell::Cell;
-use crate::chronicle;
 use crate::fault::{AWAY, Deed, Leader, Script};
 use crate::forward::Traffic;
+use crate::lease_history;
 use crate::network::NetworkCondition;
 use crate::proxy::{Port, Proxy};
 use crate::register::{Operation, Register, Shelf};
@@ -332,7 +332,7 @@ impl World {
         };
         let names = self.candidates.iter().map(|member| member.process.name());
         let journal = self.ground.recorder.journal(&self.namespace);
-        let broken = chronicle::broken(
+        let broken = lease_history::violations(
             &self.ground.client,
             &journal,
             &self.namespace,

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// When the end of the history does not come.
-pub(crate) async fn broken(
+pub(crate) async fn violations(
     client: &Client,
     journal: &Journal,
     namespace: &str,

@@ -13,14 +13,14 @@ const PIECE: usize = 16 * 1024;
 
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Direction {
     ToServer,
     ToClient,
 }
 
 /// What the weather lets pass through a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum WireState {
     /// Everything.
     Open,
     /// Nothing for now.
@@ -40,8 +40,8 @@ pub(crate) async fn carry(
     let (from_client, to_client) = socket.split();
     let (from_server, to_server) = tokio::io::split(server);
     let both = tokio::try_join!(
-        relay(Way::ToServer, from_client, to_server, network.clone()),
-        relay(Way::ToClient, from_server, to_client, network.clone()),
+        relay(Direction::ToServer, from_client, to_server, network.clone()),
+        relay(Direction::ToClient, from_server, to_client, network.clone()),
     );
     if both.is_err() {
         // What is cut looks cut: a reset, and not the polite end of a stream. Fails where it is closed already.
@@ -51,7 +51,7 @@ pub(crate) async fn carry(
 
 /// Carries bytes one way until their source ends. An error when the wire is cut.
 async fn relay(
-    way: Way,
+    direction: Direction,
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut network: watch::Receiver<NetworkCondition>,
@@ -60,15 +60,15 @@ async fn relay(
     let mut before = *network.borrow_and_update();
     loop {
         let now = *network.borrow_and_update();
-        let state = state(way, before, now);
+        let state = state(direction, before, now);
         before = now;
-        if state == State::Cut {
+        if state == WireState::Cut {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         tokio::select! {
             biased;
             changed = network.changed() => changed.map_err(io::Error::other)?,
-            read = from.read(&mut piece), if state == State::Open => {
+            read = from.read(&mut piece), if state == WireState::Open => {
                 let length = read?;
                 if length == 0 {
                     return to.shutdown().await;
@@ -80,16 +80,16 @@ async fn relay(
 }
 
 /// What passes when the weather was that and is this.
-fn state(way: Way, before: NetworkCondition, now: NetworkCondition) -> State {
+fn state(direction: Direction, before: NetworkCondition, now: NetworkCondition) -> WireState {
     match (before, now) {
-        (_, NetworkCondition::Reject) => State::Cut,
+        (_, NetworkCondition::Reject) => WireState::Cut,
         (_, NetworkCondition::Partition)
-        | (NetworkCondition::BlackHole, NetworkCondition::BlackHole) => State::Still,
+        | (NetworkCondition::BlackHole, NetworkCondition::BlackHole) => WireState::Still,
         // What went into the hole is gone, and with it every connection that missed it.
-        (NetworkCondition::BlackHole, _) => State::Cut,
-        (_, NetworkCondition::BlackHole) => State::Still,
-        (_, NetworkCondition::OneWay) if way == Way::ToClient => State::Still,
-        _ => State::Open,
+        (NetworkCondition::BlackHole, _) => WireState::Cut,
+        (_, NetworkCondition::BlackHole) => WireState::Still,
+        (_, NetworkCondition::OneWay) if direction == Direction::ToClient => WireState::Still,
+        _ => WireState::Open,
     }
 }
 
@@ -100,17 +100,17 @@ mod tests {
     #[test]
     fn a_partition_heals_and_a_black_hole_does_not() {
         use NetworkCondition::{BlackHole, FrozenWatches, Normal, OneWay, Partition, Reject};
-        for way in [Way::ToServer, Way::ToClient] {
-            let state = |before, now| state(way, before, now);
-            assert_eq!(state(Normal, FrozenWatches), State::Open);
-            assert_eq!(state(Normal, Partition), State::Still);
-            assert_eq!(state(Partition, Normal), State::Open);
-            assert_eq!(state(Normal, BlackHole), State::Still);
-            assert_eq!(state(BlackHole, BlackHole), State::Still);
-            assert_eq!(state(BlackHole, Normal), State::Cut);
-            assert_eq!(state(Normal, Reject), State::Cut);
+        for direction in [Direction::ToServer, Direction::ToClient] {
+            let state = |before, now| state(direction, before, now);
+            assert_eq!(state(Normal, FrozenWatches), WireState::Open);
+            assert_eq!(state(Normal, Partition), WireState::Still);
+            assert_eq!(state(Partition, Normal), WireState::Open);
+            assert_eq!(state(Normal, BlackHole), WireState::Still);
+            assert_eq!(state(BlackHole, BlackHole), WireState::Still);
+            assert_eq!(state(BlackHole, Normal), WireState::Cut);
+            assert_eq!(state(Normal, Reject), WireState::Cut);
         }
-        assert_eq!(state(Way::ToServer, Normal, OneWay), State::Open);
-        assert_eq!(state(Way::ToClient, Normal, OneWay), State::Still);
+        assert_eq!(state(Direction::ToServer, Normal, OneWay), WireState::Open);
+        assert_eq!(state(Direction::ToClient, Normal, OneWay), WireState::Still);
     }
 }
