@@ -17,6 +17,7 @@
 //! each pass through as they are.
 
 mod analysis;
+mod args;
 mod cell;
 mod fault;
 mod forward;
@@ -26,7 +27,6 @@ mod network;
 mod proxy;
 mod record;
 mod register;
-mod request;
 mod subject;
 mod suite;
 mod table;
@@ -35,6 +35,7 @@ mod wire;
 mod world;
 
 pub use analysis::{AT_WORK, Analysis, Order};
+pub use args::{MatrixArgs, USAGE};
 pub use cell::{Cell, Outcome};
 pub use fault::{FAULTS, Fault};
 pub use forward::Traffic;
@@ -42,7 +43,6 @@ pub use network::NetworkCondition;
 pub use proxy::{Port, Proxy};
 pub use record::record;
 pub use register::{Operation, Register, Shelf};
-pub use request::{Request, USAGE};
 pub use subject::{Programs, Subject};
 pub use suite::{Results, play};
 pub use table::{at_a_glance, table, told_by_subject};

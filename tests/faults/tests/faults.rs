@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use elector_faults::{Programs, Request, USAGE, at_a_glance, play, record, table, told_by_subject};
+use elector_faults::{
+    MatrixArgs, Programs, USAGE, at_a_glance, play, record, table, told_by_subject,
+};
 use elector_tests::rig;
 use xtask::binaries::{self, Toolbox};
 
@@ -24,16 +26,16 @@ fn main() -> ExitCode {
 
 /// False when something was seen that must not be.
 fn run() -> Result<bool> {
-    let Some(mut request) = Request::parse(env::args().skip(1))? else {
+    let Some(mut args) = MatrixArgs::parse(env::args().skip(1))? else {
         println!("{USAGE}");
         return Ok(true);
     };
     // `cargo xtask faults` asks for what it wants; `cargo test` gets the slice, where there is a cluster to be had.
-    if !request.by_hand {
-        request = request.sliced();
+    if !args.by_hand {
+        args = args.sliced();
     }
-    let mut cells = request.cells();
-    if !request.by_hand && !request.real && !request.list {
+    let mut cells = args.cells();
+    if !args.by_hand && !args.real && !args.list {
         println!(
             "left out: faults on a real kube-apiserver, which `cargo xtask test` (--ignored) and `cargo xtask faults` \
              play"
@@ -41,7 +43,7 @@ fn run() -> Result<bool> {
         println!("\n{}", summary((0, 0), cells.len(), Duration::ZERO));
         return Ok(true);
     }
-    if request.list {
+    if args.list {
         for cell in &cells {
             println!("{}: test", cell.name());
         }
@@ -74,13 +76,13 @@ fn run() -> Result<bool> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let results = runtime.block_on(play(&cells, programs, &folder, request.jobs, request.seed))?;
+    let results = runtime.block_on(play(&cells, programs, &folder, args.jobs, args.seed))?;
     println!("\n{}", at_a_glance(&results.outcomes));
     println!("{}", table(&results.outcomes));
     println!("{}", told_by_subject(&results.outcomes));
     println!("raw data: {}", folder.join("results.jsonl").display());
     let (passed, failed) = results.counts();
-    if request.record {
+    if args.record {
         record(&results)?;
     }
     println!("\n{}", summary((passed, failed), left_out, results.took));

@@ -8,7 +8,7 @@ use crate::subject::Subject;
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct MatrixArgs {
     /// Parts of the names of cells; none for all.
     words: Vec<String>,
     skip: Vec<String>,
@@ -47,15 +47,15 @@ Plays every fault with every subject, or those whose names FAULT::SUBJECT::RUN c
   --seed N      of the moments at which faults strike [default: 1]
   --record      write the table to docs/proofs/faults.md";
 
-// === impl Request ===
+// === impl MatrixArgs ===
 
-impl Request {
+impl MatrixArgs {
     /// Reads the command line; `None` when only help was asked for.
     ///
     /// # Errors
     /// When it cannot be understood.
     pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Self>> {
-        let mut request = Self {
+        let mut args = Self {
             words: Vec::new(),
             skip: Vec::new(),
             slice: false,
@@ -85,24 +85,24 @@ impl Request {
             };
             match flag.as_str() {
                 "--help" | "-h" => return Ok(None),
-                "--by-hand" => request.by_hand = true,
-                "--ignored" | "--include-ignored" => request.real = true,
-                "--slice" => request.slice = true,
-                "--list" => request.list = true,
-                "--record" => request.record = true,
-                "--repeat" => request.repeat = u32::try_from(number()?)?.max(1),
-                "--jobs" | "--test-threads" => request.jobs = usize::try_from(number()?)?,
-                "--seed" => request.seed = number()?,
-                "--skip" => request.skip.push(value()?),
+                "--by-hand" => args.by_hand = true,
+                "--ignored" | "--include-ignored" => args.real = true,
+                "--slice" => args.slice = true,
+                "--list" => args.list = true,
+                "--record" => args.record = true,
+                "--repeat" => args.repeat = u32::try_from(number()?)?.max(1),
+                "--jobs" | "--test-threads" => args.jobs = usize::try_from(number()?)?,
+                "--seed" => args.seed = number()?,
+                "--skip" => args.skip.push(value()?),
                 // What libtest takes and has no meaning here.
                 "--format" | "--color" | "-Z" => drop(value()?),
                 "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--show-output" | "--exact" => {
                 }
                 unknown if unknown.starts_with('-') => bail!("unknown flag {unknown}\n\n{USAGE}"),
-                _ => request.words.push(flag),
+                _ => args.words.push(flag),
             }
         }
-        Ok(Some(request))
+        Ok(Some(args))
     }
 
     /// The same, but only what `cargo xtask test` plays.
@@ -153,13 +153,13 @@ mod tests {
     /// A fault of 40 s, and what comes after it.
     const LONGEST_IN_SLICE: Duration = Duration::from_secs(80);
 
-    fn request(words: &[&str]) -> Result<Option<Request>> {
-        Request::parse(words.iter().map(|word| (*word).to_owned()))
+    fn args(words: &[&str]) -> Result<Option<MatrixArgs>> {
+        MatrixArgs::parse(words.iter().map(|word| (*word).to_owned()))
     }
 
     fn names(words: &[&str]) -> Vec<String> {
-        let request = request(words).unwrap().unwrap();
-        request.cells().iter().map(Cell::name).collect()
+        let args = args(words).unwrap().unwrap();
+        args.cells().iter().map(Cell::name).collect()
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_slice_is_of_what_is_judged_and_short() {
-        let slice = request(&["--slice"]).unwrap().unwrap().cells();
+        let slice = args(&["--slice"]).unwrap().unwrap().cells();
         for cell in &slice {
             assert!(cell.fault.window <= LONGEST_IN_SLICE, "{}", cell.name());
         }
@@ -197,8 +197,8 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        assert!(request(&["--wat"]).is_err() && request(&["--repeat", "x"]).is_err());
-        assert!(request(&["--jobs"]).is_err());
-        assert_eq!(request(&["--help"]).unwrap(), None);
+        assert!(args(&["--wat"]).is_err() && args(&["--repeat", "x"]).is_err());
+        assert!(args(&["--jobs"]).is_err());
+        assert_eq!(args(&["--help"]).unwrap(), None);
     }
 }
