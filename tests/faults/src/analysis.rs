@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::register::Operation;
+use crate::register::GuardedOperation;
 
-/// How it is told which of two stints is the newer one.
+/// How it is told which of two periods is the newer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// By their tokens, which grow from leader to leader.
@@ -18,10 +18,10 @@ pub enum Order {
 /// What came out of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Analysis {
-    /// For how long two clients were at work, seconds. A client is at work between two operations of a stint that
+    /// For how long two clients were at work, seconds. A client is at work between two operations of a period that
     /// are no more than [`AT_WORK`] apart, so that a single one that comes late is an instant and not a time.
     pub two_believers: f64,
-    /// Operations that came after one of a newer stint of somebody else.
+    /// Operations that came after one of a newer period of somebody else.
     pub stale: usize,
     /// Those that a fence lets through all the same.
     pub past_the_fence: usize,
@@ -44,7 +44,7 @@ const SLOT: Duration = Duration::from_millis(250);
 
 /// One client at work.
 #[derive(Debug)]
-struct Stint<'o> {
+struct WorkPeriod<'o> {
     client: &'o str,
     number: u64,
     token: u64,
@@ -56,8 +56,8 @@ struct Stint<'o> {
 
 impl Analysis {
     /// Reads a log. Work and gaps are those of the window.
-    pub fn read(operations: &[Operation], order: Order, window: &Range<Duration>) -> Self {
-        let mut stints: Vec<Stint<'_>> = Vec::new();
+    pub fn read(operations: &[GuardedOperation], order: Order, window: &Range<Duration>) -> Self {
+        let mut periods: Vec<WorkPeriod<'_>> = Vec::new();
         let mut read = Self::default();
         let slot = |at: Duration| at.saturating_sub(window.start).as_millis() / SLOT.as_millis();
         let (mut slots, mut last) = (BTreeSet::new(), window.start);
@@ -69,12 +69,12 @@ impl Analysis {
             }
         };
         for operation in operations.iter().filter(|one| one.at < window.end) {
-            let index = Stint::note(&mut stints, operation);
-            let stint = &stints[index];
-            let superseded = stints.iter().enumerate().any(|(other, newer)| {
-                newer.client != stint.client
+            let index = WorkPeriod::note(&mut periods, operation);
+            let period = &periods[index];
+            let superseded = periods.iter().enumerate().any(|(other, newer)| {
+                newer.client != period.client
                     && match order {
-                        Order::ByToken => newer.token > stint.token,
+                        Order::ByToken => newer.token > period.token,
                         Order::ByFirstOperation => other > index,
                     }
             });
@@ -93,7 +93,7 @@ impl Analysis {
         gap(last, window.end, &mut read);
         let worked = SLOT * u32::try_from(slots.len()).unwrap_or(u32::MAX);
         read.work = 100.0 * worked.div_duration_f64(window.end - window.start);
-        read.two_believers = two_at_work(&stints).as_secs_f64();
+        read.two_believers = two_at_work(&periods).as_secs_f64();
         read
     }
 
@@ -118,23 +118,23 @@ impl Analysis {
     }
 }
 
-// === impl Stint ===
+// === impl WorkPeriod ===
 
-impl<'o> Stint<'o> {
-    /// Adds an operation to its stint; which one that is.
-    fn note(stints: &mut Vec<Self>, operation: &'o Operation) -> usize {
-        let (client, number) = (operation.client.as_str(), operation.stint);
-        let same = |stint: &Self| stint.client == client && stint.number == number;
-        let index = stints.iter().position(same).unwrap_or_else(|| {
-            stints.push(Self {
+impl<'o> WorkPeriod<'o> {
+    /// Adds an operation to its period; which one that is.
+    fn note(periods: &mut Vec<Self>, operation: &'o GuardedOperation) -> usize {
+        let (client, number) = (operation.client.as_str(), operation.period);
+        let same = |period: &Self| period.client == client && period.number == number;
+        let index = periods.iter().position(same).unwrap_or_else(|| {
+            periods.push(Self {
                 client,
                 number,
                 token: operation.token,
                 at_work: Vec::new(),
             });
-            stints.len() - 1
+            periods.len() - 1
         });
-        let at_work = &mut stints[index].at_work;
+        let at_work = &mut periods[index].at_work;
         match at_work.last_mut() {
             Some(time) if operation.at <= time.end + AT_WORK => time.end = operation.at,
             _ => at_work.push(operation.at..operation.at),
@@ -144,10 +144,10 @@ impl<'o> Stint<'o> {
 }
 
 /// For how long two clients or more were at work at the same time.
-fn two_at_work(stints: &[Stint<'_>]) -> Duration {
+fn two_at_work(periods: &[WorkPeriod<'_>]) -> Duration {
     let mut overlaps: Vec<Range<Duration>> = Vec::new();
-    for (index, one) in stints.iter().enumerate() {
-        for other in stints[index + 1..]
+    for (index, one) in periods.iter().enumerate() {
+        for other in periods[index + 1..]
             .iter()
             .filter(|other| other.client != one.client)
         {
@@ -180,14 +180,14 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// Operations of a client every 100 ms.
-    fn works(client: &str, token: u64, from: f64, to: f64) -> Vec<Operation> {
+    fn works(client: &str, token: u64, from: f64, to: f64) -> Vec<GuardedOperation> {
         let mut operations = Vec::new();
         let mut at = from;
         while at <= to + 1e-9 {
-            operations.push(Operation {
+            operations.push(GuardedOperation {
                 at: Duration::from_secs_f64(at),
                 client: client.to_owned(),
-                stint: 1,
+                period: 1,
                 token,
                 refused: false,
             });
@@ -196,7 +196,7 @@ mod tests {
         operations
     }
 
-    fn log(parts: &[Vec<Operation>]) -> Vec<Operation> {
+    fn log(parts: &[Vec<GuardedOperation>]) -> Vec<GuardedOperation> {
         let mut all = parts.concat();
         all.sort_by_key(|one| one.at);
         let mut highest = 0;
@@ -207,7 +207,7 @@ mod tests {
         all
     }
 
-    fn read(operations: &[Operation], order: Order) -> Analysis {
+    fn read(operations: &[GuardedOperation], order: Order) -> Analysis {
         Analysis::read(operations, order, &(Duration::ZERO..10 * SECOND))
     }
 

@@ -65,12 +65,12 @@ impl Cell {
     /// When it cannot be set up, so that there is nothing to judge.
     pub(crate) async fn play(self, ground: Arc<Ground>) -> Result<Outcome> {
         let mut world = World::open(self, ground).await?;
-        world.shelf.next(STARTS).await?;
+        world.log.next(STARTS).await?;
         sleep(QUIET).await;
         let leader = world.leader()?;
         let phase = world.phase();
         world.wait_for_phase(leader, phase).await?;
-        let (start, calm_from) = (world.shelf.now(), world.pulse());
+        let (start, calm_from) = (world.log.now(), world.pulse());
         let end = Instant::now() + self.fault.window;
         timeout(self.fault.window, world.strike(leader))
             .await
@@ -80,11 +80,11 @@ impl Cell {
         let stall = world.stall(calm_from);
         let judged = self.subject.is_judged();
         let recovers = if judged {
-            world.shelf.next(RECOVERS).await.err()
+            world.log.next(RECOVERS).await.err()
         } else {
             None
         };
-        let operations = world.shelf.operations();
+        let operations = world.log.operations();
         let order = self.subject.order();
         let analysis = Analysis::read(&operations, order, &window);
         world.save(&operations)?;

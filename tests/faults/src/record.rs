@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use xtask::paths;
 
 use crate::suite::Results;
-use crate::table::{CALM, at_a_glance, table, told_by_subject};
+use crate::table::{CALM, subject_table, summary_table, table};
 
 /// Where it goes, from the root of the workspace.
 const FILE: &str = "docs/proofs/faults.md";
@@ -72,8 +72,8 @@ pub fn record(results: &Results) -> Result<()> {
         results.kubernetes,
         results.outcomes.len(),
         results.took.as_secs_f64(),
-        told_by_subject(&results.outcomes),
-        at_a_glance(&results.outcomes),
+        subject_table(&results.outcomes),
+        summary_table(&results.outcomes),
         table(&results.outcomes),
     );
     fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))

@@ -23,30 +23,30 @@ use tokio::task::JoinSet;
 #[derive(Debug)]
 pub struct Register {
     address: SocketAddr,
-    shelves: Arc<Shelves>,
+    logs: Arc<OperationLogs>,
     _server: JoinSet<()>,
 }
 
 /// One group of clients, of whom at most one should be at work. An operation is
-/// `POST /GROUP/CLIENT/STINT/TOKEN`: a stint is one unbroken time for which its client was told that it leads.
+/// `POST /GROUP/CLIENT/PERIOD/TOKEN`: a period is one unbroken time for which its client was told that it leads.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct OperationLog {
     start: Instant,
-    operations: Mutex<Vec<Operation>>,
+    operations: Mutex<Vec<GuardedOperation>>,
     count: watch::Sender<usize>,
     cut_off: watch::Sender<Option<String>>,
 }
 
 /// An operation that came.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Operation {
-    /// When, since the shelf was set up, by the register's clock.
+pub struct GuardedOperation {
+    /// When, since the log was set up, by the register's clock.
     #[serde(serialize_with = "milliseconds")]
     pub at: Duration,
     /// From whom.
     pub client: String,
-    /// In which of its stints; any number that is new for each.
-    pub stint: u64,
+    /// In which of its periods; any number that is new for each.
+    pub period: u64,
     /// Under which fencing token, 0 if it has none.
     pub token: u64,
     /// Whether the fence refused it: a higher token had been here. It does nothing else but count.
@@ -54,8 +54,8 @@ pub struct Operation {
 }
 
 #[derive(Debug)]
-struct Shelves {
-    by_group: Mutex<HashMap<String, Arc<Shelf>>>,
+struct OperationLogs {
+    by_group: Mutex<HashMap<String, Arc<OperationLog>>>,
 }
 
 // === impl Register ===
@@ -70,55 +70,55 @@ impl Register {
             .await
             .context("failed to listen")?;
         let address = listener.local_addr()?;
-        let shelves = Arc::new(Shelves {
+        let logs = Arc::new(OperationLogs {
             by_group: Mutex::default(),
         });
         let mut server = JoinSet::new();
-        server.spawn(listen(listener, Arc::clone(&shelves)));
+        server.spawn(listen(listener, Arc::clone(&logs)));
         Ok(Self {
             address,
-            shelves,
+            logs,
             _server: server,
         })
     }
 
-    /// Sets up the shelf of a group; its clock starts now.
-    pub fn shelf(&self, group: &str) -> Arc<Shelf> {
-        let shelf = Arc::new(Shelf {
+    /// Sets up the log of a group; its clock starts now.
+    pub fn log(&self, group: &str) -> Arc<OperationLog> {
+        let log = Arc::new(OperationLog {
             start: Instant::now(),
             operations: Mutex::default(),
             count: watch::Sender::new(0),
             cut_off: watch::Sender::new(None),
         });
-        self.shelves
+        self.logs
             .by_group
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .insert(group.to_owned(), Arc::clone(&shelf));
-        shelf
+            .insert(group.to_owned(), Arc::clone(&log));
+        log
     }
 
-    /// What a client of that group puts its stint and its token behind.
+    /// What a client of that group puts its period and its token behind.
     pub fn url(&self, group: &str, client: &str) -> String {
         format!("http://{}/{group}/{client}", self.address)
     }
 }
 
-// === impl Shelf ===
+// === impl OperationLog ===
 
-impl Shelf {
+impl OperationLog {
     /// The time on its clock.
     pub fn now(&self) -> Duration {
         self.start.elapsed()
     }
 
     /// Every operation so far, in the order in which they came.
-    pub fn operations(&self) -> Vec<Operation> {
+    pub fn operations(&self) -> Vec<GuardedOperation> {
         self.lock().clone()
     }
 
     /// The newest operation.
-    pub fn newest(&self) -> Option<Operation> {
+    pub fn newest(&self) -> Option<GuardedOperation> {
         self.lock().last().cloned()
     }
 
@@ -126,7 +126,7 @@ impl Shelf {
     ///
     /// # Errors
     /// When none comes within `patience`.
-    pub async fn next(&self, patience: Duration) -> Result<Operation> {
+    pub async fn next(&self, patience: Duration) -> Result<GuardedOperation> {
         let mut count = self.count.subscribe();
         let from = *count.borrow_and_update();
         let accepted = || self.lock()[from..].iter().find(|one| !one.refused).cloned();
@@ -135,7 +135,7 @@ impl Shelf {
                 if let Some(operation) = accepted() {
                     return operation;
                 }
-                // The sender is this shelf's own.
+                // The sender is this log's own.
                 let _ = count.changed().await;
             }
         };
@@ -150,7 +150,7 @@ impl Shelf {
     }
 
     /// Notes an operation and judges it by the fence.
-    fn take(&self, client: &str, stint: u64, token: u64) -> bool {
+    fn take(&self, client: &str, period: u64, token: u64) -> bool {
         let mut operations = self.lock();
         // Read under the lock, so that times and order agree.
         let at = self.now();
@@ -160,10 +160,10 @@ impl Shelf {
             .find(|operation| !operation.refused)
             .map_or(0, |operation| operation.token);
         let refused = token < highest;
-        operations.push(Operation {
+        operations.push(GuardedOperation {
             at,
             client: client.to_owned(),
-            stint,
+            period,
             token,
             refused,
         });
@@ -171,27 +171,27 @@ impl Shelf {
         !refused
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Operation>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<GuardedOperation>> {
         self.operations
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Display for Operation {
+impl fmt::Display for GuardedOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { client, stint, .. } = self;
+        let Self { client, period, .. } = self;
         let refused = if self.refused { ", refused" } else { "" };
         write!(
             f,
-            "{:.3} s: {client}, stint {stint}, token {}{refused}",
+            "{:.3} s: {client}, period {period}, token {}{refused}",
             self.at.as_secs_f64(),
             self.token
         )
     }
 }
 
-async fn listen(listener: TcpListener, shelves: Arc<Shelves>) {
+async fn listen(listener: TcpListener, logs: Arc<OperationLogs>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -200,20 +200,20 @@ async fn listen(listener: TcpListener, shelves: Arc<Shelves>) {
             accepted = listener.accept() => {
                 // An error is the client's: it was gone before it was there.
                 if let Ok((socket, _)) = accepted {
-                    connections.spawn(serve(socket, Arc::clone(&shelves)));
+                    connections.spawn(serve(socket, Arc::clone(&logs)));
                 }
             }
         }
     }
 }
 
-async fn serve(socket: TcpStream, shelves: Arc<Shelves>) {
+async fn serve(socket: TcpStream, logs: Arc<OperationLogs>) {
     if socket.set_nodelay(true).is_err() {
         return;
     }
     let service = service_fn(move |request| {
-        let shelves = Arc::clone(&shelves);
-        async move { Ok::<_, Infallible>(shelves.answer(&request).await) }
+        let logs = Arc::clone(&logs);
+        async move { Ok::<_, Infallible>(logs.answer(&request).await) }
     });
     // A client that is killed breaks its connection, which is nothing to talk about.
     let _ = http1::Builder::new()
@@ -221,9 +221,9 @@ async fn serve(socket: TcpStream, shelves: Arc<Shelves>) {
         .await;
 }
 
-// === impl Shelves ===
+// === impl OperationLogs ===
 
-impl Shelves {
+impl OperationLogs {
     async fn answer(&self, request: &Request<Incoming>) -> Response<Empty<Bytes>> {
         let status = match self.take(request.uri().path()).await {
             Some(true) => StatusCode::OK,
@@ -238,18 +238,18 @@ impl Shelves {
     async fn take(&self, path: &str) -> Option<bool> {
         let mut parts = path.strip_prefix('/')?.split('/');
         let (group, client) = (parts.next()?, parts.next()?);
-        let (stint, token) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        let shelf = self
+        let (period, token) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let log = self
             .by_group
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get(group)
             .cloned()?;
-        if shelf.cut_off.borrow().as_deref() == Some(client) {
+        if log.cut_off.borrow().as_deref() == Some(client) {
             // It never arrives; whoever waits for the answer gives up.
             return std::future::pending().await;
         }
-        Some(shelf.take(client, stint, token))
+        Some(log.take(client, period, token))
     }
 }
 
@@ -264,27 +264,27 @@ mod tests {
     #[tokio::test]
     async fn the_fence_refuses_a_lower_token_and_the_log_keeps_it() {
         let register = Register::open().await.unwrap();
-        let shelf = register.shelf("g");
-        assert!(shelf.take("a", 1, 5) && shelf.take("b", 1, 7) && !shelf.take("a", 1, 5));
-        assert!(shelf.take("b", 1, 7));
-        let refused: Vec<bool> = shelf.operations().iter().map(|one| one.refused).collect();
+        let log = register.log("g");
+        assert!(log.take("a", 1, 5) && log.take("b", 1, 7) && !log.take("a", 1, 5));
+        assert!(log.take("b", 1, 7));
+        let refused: Vec<bool> = log.operations().iter().map(|one| one.refused).collect();
         assert_eq!(refused, [false, false, true, false]);
     }
 
     #[tokio::test]
     async fn operations_come_by_http_and_nonsense_does_not() {
         let register = Register::open().await.unwrap();
-        let shelf = register.shelf("g");
-        let shelves = &register.shelves;
-        assert_eq!(shelves.take("/g/a/1/5").await, Some(true));
-        assert_eq!(shelves.take("/g/b/1/4").await, Some(false));
+        let log = register.log("g");
+        let logs = &register.logs;
+        assert_eq!(logs.take("/g/a/1/5").await, Some(true));
+        assert_eq!(logs.take("/g/b/1/4").await, Some(false));
         for path in ["/h/a/1/5", "/g/a/1", "/g/a/one/5", ""] {
-            assert_eq!(shelves.take(path).await, None, "{path}");
+            assert_eq!(logs.take(path).await, None, "{path}");
         }
-        assert_eq!(shelf.operations().len(), 2);
-        shelf.cut_off(Some("a"));
-        let cut_off = tokio::time::timeout(Duration::from_millis(20), shelves.take("/g/a/1/6"));
+        assert_eq!(log.operations().len(), 2);
+        log.cut_off(Some("a"));
+        let cut_off = tokio::time::timeout(Duration::from_millis(20), logs.take("/g/a/1/6"));
         cut_off.await.unwrap_err();
-        assert_eq!(shelves.take("/g/b/2/6").await, Some(true));
+        assert_eq!(logs.take("/g/b/2/6").await, Some(true));
     }
 }

@@ -86,7 +86,7 @@ impl Subject {
         self != Self::Single
     }
 
-    /// How its stints are ordered.
+    /// How its periods are ordered.
     pub(crate) fn order(self) -> Order {
         match self {
             Self::Ours | Self::Command => Order::ByToken,

@@ -59,7 +59,7 @@ pub async fn play(
     let cluster = spawn_blocking(|| Cluster::start(&Options::default())).await??;
     let client = client(&cluster.kubeconfig()).await?;
     let register = Register::open().await?;
-    let pulse = register.shelf(PULSE);
+    let pulse = register.log(PULSE);
     let _pulse = programs.start_pulse(&register.url(PULSE, PULSE), folder)?;
     pulse.next(STARTS).await?;
     let ground = Arc::new(Ground {

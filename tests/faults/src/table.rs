@@ -41,7 +41,7 @@ pub fn table(outcomes: &[Outcome]) -> String {
 }
 
 /// One line for each fault: for how long there were two believers, and what was done.
-pub fn at_a_glance(outcomes: &[Outcome]) -> String {
+pub fn summary_table(outcomes: &[Outcome]) -> String {
     let mut text = String::from("| two believers, work done |");
     for subject in Subject::ALL {
         // Writing to a String does not fail.
@@ -74,7 +74,7 @@ pub fn at_a_glance(outcomes: &[Outcome]) -> String {
 }
 
 /// One line for each subject, over all faults.
-pub fn told_by_subject(outcomes: &[Outcome]) -> String {
+pub fn subject_table(outcomes: &[Outcome]) -> String {
     let mut text = String::from(
         "| subject | runs | two believers | stale operations | past the fence | wrongly refused | worst gap | \
          work done |\n|---|--:|--:|--:|--:|--:|--:|--:|\n",
@@ -147,7 +147,7 @@ mod tests {
             outcome("killed", Subject::Plain, 2.5, 70.0),
             outcome("none", Subject::Ours, 0.0, 100.0),
         ];
-        let glance = at_a_glance(&outcomes);
+        let glance = summary_table(&outcomes);
         assert!(
             glance.ends_with(
                 "| no fault | 100 % | | | | |\n\
@@ -157,7 +157,7 @@ mod tests {
         );
         let table = table(&outcomes);
         assert!(table.contains("| plain | 2 | 2.5 s | 0 |"), "{table}");
-        assert!(told_by_subject(&outcomes).contains("| ours | 1 | 0.0 s |"));
+        assert!(subject_table(&outcomes).contains("| ours | 1 | 0.0 s |"));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::forward::Traffic;
 use crate::lease_history;
 use crate::network::NetworkCondition;
 use crate::proxy::{Port, Proxy};
-use crate::register::{Operation, Register, Shelf};
+use crate::register::{GuardedOperation, OperationLog, Register};
 use crate::subject::{LEASE, Process, Programs, Subject};
 
 /// What all cells share.
@@ -38,7 +38,7 @@ pub(crate) struct Ground {
     pub(crate) programs: Programs,
     /// The operations of a process to which nothing is done, so that it is seen when the machine has no time for
     /// anybody.
-    pub(crate) pulse: Arc<Shelf>,
+    pub(crate) pulse: Arc<OperationLog>,
     /// For logs and operations.
     pub(crate) folder: PathBuf,
     /// Of the phases.
@@ -60,7 +60,7 @@ pub(crate) struct World {
     namespace: String,
     folder: PathBuf,
     proxy: Proxy,
-    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) log: Arc<OperationLog>,
     candidates: Vec<Member>,
     electors: Vec<Member>,
     /// What a stranger wrote.
@@ -93,7 +93,7 @@ impl World {
         let folder = ground.folder.join(&namespace);
         let proxy = Proxy::before(&ground.kubeconfig, &folder).await?;
         let mut world = Self {
-            shelf: ground.register.shelf(&namespace),
+            log: ground.register.log(&namespace),
             ground,
             cell,
             namespace,
@@ -155,7 +155,7 @@ impl World {
 
     /// The index of the candidate that worked last.
     pub(crate) fn leader(&self) -> Result<usize> {
-        let newest = self.shelf.newest().context("nobody has worked")?;
+        let newest = self.log.newest().context("nobody has worked")?;
         self.candidates
             .iter()
             .position(|member| member.process.name() == newest.client)
@@ -227,11 +227,11 @@ impl World {
             }
             Script::CutOff(lasts) => {
                 let member = &self.candidates[leader];
-                self.shelf.cut_off(Some(member.process.name()));
+                self.log.cut_off(Some(member.process.name()));
                 member.port.set(NetworkCondition::Partition);
                 sleep(lasts).await;
                 member.port.set(NetworkCondition::Normal);
-                self.shelf.cut_off(None);
+                self.log.cut_off(None);
             }
             Script::AtAllAndKill(network, lasts) => {
                 self.candidates
@@ -370,7 +370,7 @@ impl World {
         Ok(ended)
     }
 
-    pub(crate) fn save(&self, operations: &[Operation]) -> Result<()> {
+    pub(crate) fn save(&self, operations: &[GuardedOperation]) -> Result<()> {
         let path = self.folder.join("operations.jsonl");
         let mut text = Vec::new();
         for operation in operations {

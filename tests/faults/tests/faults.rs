@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use elector_faults::{
-    MatrixArgs, Programs, USAGE, at_a_glance, play, record, table, told_by_subject,
+    MatrixArgs, Programs, USAGE, play, record, subject_table, summary_table, table,
 };
 use elector_tests::rig;
 use xtask::binaries::{self, Toolbox};
@@ -77,9 +77,9 @@ fn run() -> Result<bool> {
         .enable_all()
         .build()?;
     let results = runtime.block_on(play(&cells, programs, &folder, args.jobs, args.seed))?;
-    println!("\n{}", at_a_glance(&results.outcomes));
+    println!("\n{}", summary_table(&results.outcomes));
     println!("{}", table(&results.outcomes));
-    println!("{}", told_by_subject(&results.outcomes));
+    println!("{}", subject_table(&results.outcomes));
     println!("raw data: {}", folder.join("results.jsonl").display());
     let (passed, failed) = results.counts();
     if args.record {

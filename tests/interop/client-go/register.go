@@ -40,7 +40,7 @@ func (l *countingLock) note(record resourcelock.LeaderElectionRecord, err error)
 type register struct {
 	url    string
 	client http.Client
-	stints atomic.Int64
+	periods atomic.Int64
 }
 
 func newRegister(url string) *register {
@@ -49,8 +49,8 @@ func newRegister(url string) *register {
 
 // work does an operation in every period until ctx ends, as work that is given to OnStartedLeading does.
 func (r *register) work(ctx context.Context, token int64) {
-	stint := r.stints.Add(1)
-	url := fmt.Sprintf("%s/%d/%d", r.url, stint, token)
+	period := r.periods.Add(1)
+	url := fmt.Sprintf("%s/%d/%d", r.url, period, token)
 	ticker := time.NewTicker(workPeriod)
 	defer ticker.Stop()
 	for {

@@ -55,18 +55,18 @@ async fn main() -> Result<()> {
         .context("--register is not of the form http://ADDRESS/PATH")?;
     let address = register.0.parse().context("--register has no address")?;
     let path = register.1.to_owned();
-    let bench = move |stint| Bench {
+    let client = move |period| RegisterClient {
         address,
         path: path.clone(),
-        stint,
+        period,
         connection: None,
     };
     if args.single {
-        bench(1).work_always(0).await;
+        client(1).work_always(0).await;
     }
     if args.command {
         let token = told("ELECTOR_TOKEN")?;
-        bench(token).work_always(token).await;
+        client(token).work_always(token).await;
     }
     let cluster = connect(&ClientArgs {
         kubeconfig: args.kubeconfig,
@@ -79,9 +79,9 @@ async fn main() -> Result<()> {
     let candidate = Candidate::new(cluster, api, Config::new(lease, identity, "1.0.0"))?;
     let work = move |leadership: Leadership| {
         // No two terms have the same token, while the numbers of terms begin anew when the Lease is deleted.
-        let bench = bench(leadership.token().0.0);
+        let client = client(leadership.token().0.0);
         async move {
-            bench.work_while(&leadership).await;
+            client.work_while(&leadership).await;
             Ok::<(), Infallible>(())
         }
     };
@@ -96,17 +96,17 @@ fn told(variable: &str) -> Result<u64> {
         .with_context(|| format!("failed to read {variable}: {text}"))
 }
 
-/// Where the work of one stint is done.
-struct Bench {
+/// Where the work of one period is done.
+struct RegisterClient {
     address: SocketAddr,
     path: String,
-    stint: u64,
+    period: u64,
     connection: Option<TcpStream>,
 }
 
-// === impl Bench ===
+// === impl RegisterClient ===
 
-impl Bench {
+impl RegisterClient {
     async fn work_always(mut self, token: u64) {
         let mut ticks = ticks();
         loop {
@@ -140,11 +140,11 @@ impl Bench {
         let Self {
             address,
             path,
-            stint,
+            period,
             ..
         } = self;
         let request = format!(
-            "POST /{path}/{stint}/{token} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\n\r\n"
+            "POST /{path}/{period}/{token} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\n\r\n"
         );
         let connection = match &mut self.connection {
             Some(connection) => connection,
