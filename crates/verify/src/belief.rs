@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use elector_protocol::{LeaseKey, Timestamp, Token};
 
 use crate::entry::{Entry, EventKind, What};
-use crate::roster::{Maker, Roster};
+use crate::roster::{Implementation, Roster};
 
 /// From one instant to another, one process believed that it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Belief {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Voice<'a> {
     /// Who believed when, and whose code that is.
-    pub(crate) beliefs: Vec<(&'a Belief, Maker)>,
+    pub(crate) beliefs: Vec<(&'a Belief, Implementation)>,
     /// Who says anything at all.
     pub(crate) speakers: BTreeSet<&'a str>,
 }
@@ -105,9 +105,9 @@ impl<'a> Voice<'a> {
         let mut voices: BTreeMap<&LeaseKey, Self> = BTreeMap::new();
         for belief in beliefs {
             for lease in about(belief.lease.as_ref(), &belief.name) {
-                if let Some(maker) = roster.maker(lease, &belief.name) {
+                if let Some(implementation) = roster.implementation(lease, &belief.name) {
                     let voice = voices.entry(lease).or_default();
-                    voice.beliefs.push((belief, maker));
+                    voice.beliefs.push((belief, implementation));
                 }
             }
         }

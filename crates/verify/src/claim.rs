@@ -8,7 +8,7 @@ use elector_protocol::{LeaseKey, Timestamp};
 use crate::belief::{Belief, Voice};
 use crate::entry::between;
 use crate::history::Traces;
-use crate::roster::{Limits, Maker, Roster};
+use crate::roster::{Implementation, Limits, Roster};
 use crate::term_record::{End, TermRecord};
 use crate::trial::Outcome;
 use crate::verdict::{Case, Excused, Finding, Invariant, Level, Unjudged};
@@ -17,7 +17,7 @@ use crate::verdict::{Case, Excused, Finding, Invariant, Level, Unjudged};
 #[derive(Clone, Debug)]
 struct Claim<'a> {
     name: &'a str,
-    maker: Maker,
+    implementation: Implementation,
     from: Timestamp,
     /// `None` while it leads.
     to: Option<Timestamp>,
@@ -32,7 +32,7 @@ pub(crate) struct Claims<'a> {
     limits: &'a Limits,
     terms: &'a [TermRecord],
     /// The beliefs that are about this lease, with whose code they are.
-    beliefs: &'a [(&'a Belief, Maker)],
+    beliefs: &'a [(&'a Belief, Implementation)],
     claims: Vec<Claim<'a>>,
     findings: Vec<Finding>,
     unjudged: Vec<Unjudged>,
@@ -111,7 +111,7 @@ impl<'a> Claims<'a> {
 
     /// Claims by trace, and by the Lease of those who have none.
     fn collect(&mut self, traced: &BTreeSet<&str>, traces: Traces) {
-        for (belief, maker) in self.beliefs {
+        for (belief, implementation) in self.beliefs {
             let to = match (belief.to, traces) {
                 (Some(to), _) => Some(to),
                 (None, Traces::Complete) => None,
@@ -119,7 +119,7 @@ impl<'a> Claims<'a> {
             };
             self.claims.push(Claim {
                 name: &belief.name,
-                maker: *maker,
+                implementation: *implementation,
                 from: belief.from,
                 to,
                 traced: true,
@@ -133,13 +133,13 @@ impl<'a> Claims<'a> {
             if traced.contains(term_record.holder.as_str()) {
                 continue;
             }
-            if term_record.maker != Some(Maker::Ours) {
+            if term_record.implementation != Some(Implementation::Elector) {
                 silent.insert(term_record.holder.as_str());
                 continue;
             }
             self.claims.push(Claim {
                 name: &term_record.holder,
-                maker: Maker::Ours,
+                implementation: Implementation::Elector,
                 from: accepted.at,
                 to: Some(limit(term_record, self.limits)),
                 traced: false,
@@ -200,18 +200,18 @@ impl<'a> Claims<'a> {
 
     /// S2: nobody leads before its own write on a record that names it; and ours not for longer than that allows.
     fn founded(&mut self) {
-        for &(belief, maker) in self.beliefs {
+        for &(belief, implementation) in self.beliefs {
             let Some(term_record) = self.term_record_of(belief) else {
                 let sentence = format!("{} led without having accepted", belief.name);
                 self.find(Invariant::S2, belief.from, sentence);
                 if let Some(finding) = self.findings.last_mut()
-                    && maker == Maker::ClientGo
+                    && implementation == Implementation::ClientGo
                 {
                     finding.level = Level::AsClientGo;
                 }
                 continue;
             };
-            if maker == Maker::ClientGo {
+            if implementation == Implementation::ClientGo {
                 continue;
             }
             let (Some(to), Some(renewed)) = (belief.to, term_record.renewed) else {
@@ -238,9 +238,9 @@ impl<'a> Claims<'a> {
 
     /// S6: a term that its holder lost was not given away by its holder, however the record looks.
     fn given_away(&mut self) {
-        for &(belief, maker) in self.beliefs {
-            let (Some(lost), Some(term_record), Maker::Ours) =
-                (belief.lost, self.term_record_of(belief), maker)
+        for &(belief, implementation) in self.beliefs {
+            let (Some(lost), Some(term_record), Implementation::Elector) =
+                (belief.lost, self.term_record_of(belief), implementation)
             else {
                 continue;
             };
@@ -319,7 +319,7 @@ impl<'a> Claims<'a> {
                 early.name, late.name
             )
         };
-        let ours = [early.maker, late.maker] == [Maker::Ours; 2];
+        let ours = [early.implementation, late.implementation] == [Implementation::Elector; 2];
         Finding {
             invariant: if early.name == late.name {
                 Invariant::S9

@@ -26,7 +26,7 @@ pub use belief::{Belief, beliefs};
 pub use entry::{Entry, Event, EventKind, What, between};
 pub use history::{Beginning, History, Times, Traces};
 pub use read::{Complaint, Place, Reader};
-pub use roster::{Limits, Maker, Roster};
+pub use roster::{Implementation, Limits, Roster};
 pub use term_record::{End, Moment, TermRecord};
 pub use verdict::{Act, Case, Excused, Extent, Finding, Invariant, Level, Unjudged, Verdict};
 pub use verify::verify;

@@ -13,7 +13,7 @@ use crate::history::History;
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
     /// Who stands or holds under which name, lease by lease. Leases that are not named here are not judged.
-    members: BTreeMap<LeaseKey, BTreeMap<String, Maker>>,
+    members: BTreeMap<LeaseKey, BTreeMap<String, Implementation>>,
     /// Revisions that a stranger wrote: nobody is blamed for them, and S1 is excused after some of them.
     foreign: BTreeSet<ResourceVersion>,
     /// How exact the times are, and how long what may last.
@@ -22,9 +22,9 @@ pub struct Roster {
 
 /// Whose code a candidate or a plain holder is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Maker {
+pub enum Implementation {
     /// This repository's.
-    Ours,
+    Elector,
     /// Unmodified client-go, also inside Kubernetes' own components.
     ClientGo,
 }
@@ -62,11 +62,16 @@ impl Roster {
     }
 
     /// Enters who stands for this lease, or holds it, under this name.
-    pub fn enrol(&mut self, lease: LeaseKey, name: impl Into<String>, maker: Maker) {
+    pub fn enrol(
+        &mut self,
+        lease: LeaseKey,
+        name: impl Into<String>,
+        implementation: Implementation,
+    ) {
         self.members
             .entry(lease)
             .or_default()
-            .insert(name.into(), maker);
+            .insert(name.into(), implementation);
     }
 
     /// Enters a revision that a stranger wrote.
@@ -95,9 +100,9 @@ impl Roster {
                 What::Candidate(name, candidate) => {
                     let lease = candidate.lease_key();
                     if is_marked(candidate) {
-                        roster.enrol(lease, name.as_str(), Maker::Ours);
-                    } else if roster.maker(&lease, name).is_none() {
-                        roster.enrol(lease, name.as_str(), Maker::ClientGo);
+                        roster.enrol(lease, name.as_str(), Implementation::Elector);
+                    } else if roster.implementation(&lease, name).is_none() {
+                        roster.enrol(lease, name.as_str(), Implementation::ClientGo);
                     }
                 }
                 What::Lease(_, lease) => {
@@ -113,7 +118,7 @@ impl Roster {
                         continue;
                     };
                     if record.has_token() {
-                        roster.enrol(lease.key(), holder.as_str(), Maker::Ours);
+                        roster.enrol(lease.key(), holder.as_str(), Implementation::Elector);
                     } else {
                         plain.push((lease.key(), holder.as_str().to_owned()));
                     }
@@ -123,7 +128,7 @@ impl Roster {
         }
         for (lease, holder) in plain {
             if let Some(members) = roster.members.get_mut(&lease) {
-                members.entry(holder).or_insert(Maker::ClientGo);
+                members.entry(holder).or_insert(Implementation::ClientGo);
             }
         }
         roster
@@ -135,7 +140,7 @@ impl Roster {
     }
 
     /// Whose code this is.
-    pub fn maker(&self, lease: &LeaseKey, name: &str) -> Option<Maker> {
+    pub fn implementation(&self, lease: &LeaseKey, name: &str) -> Option<Implementation> {
         self.members.get(lease)?.get(name).copied()
     }
 
@@ -226,16 +231,16 @@ mod tests {
         let web = LeaseKey::new("ns", "web");
         let solo = LeaseKey::new("ns", "solo");
         assert_eq!(roster.leases().collect::<Vec<_>>(), [&solo, &web]);
-        for (lease, name, maker) in [
-            (&web, "ours", Some(Maker::Ours)),
-            (&web, "of-the-future", Some(Maker::ClientGo)),
-            (&web, "go", Some(Maker::ClientGo)),
-            (&web, "stranger", Some(Maker::ClientGo)),
+        for (lease, name, implementation) in [
+            (&web, "ours", Some(Implementation::Elector)),
+            (&web, "of-the-future", Some(Implementation::ClientGo)),
+            (&web, "go", Some(Implementation::ClientGo)),
+            (&web, "stranger", Some(Implementation::ClientGo)),
             (&web, "with-a-token", None),
-            (&solo, "with-a-token", Some(Maker::Ours)),
+            (&solo, "with-a-token", Some(Implementation::Elector)),
             (&solo, "elector.dev:reserved-from:x", None),
         ] {
-            assert_eq!(roster.maker(lease, name), maker, "{name}");
+            assert_eq!(roster.implementation(lease, name), implementation, "{name}");
         }
     }
 

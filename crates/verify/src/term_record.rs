@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector_protocol::{LeaseSnapshot, ResourceVersion, Term, Timestamp, Token, Uid};
 
 use crate::entry::between;
-use crate::roster::Maker;
+use crate::roster::Implementation;
 
 /// One term: a holder under one number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct TermRecord {
     /// Who holds it.
     pub holder: String,
     /// Whose code the holder is, where that is known.
-    pub maker: Option<Maker>,
+    pub implementation: Option<Implementation>,
     /// The fencing token, where the holder wrote one.
     pub token: Option<Token>,
     /// The revision that named the holder.
@@ -96,7 +96,7 @@ impl TermRecords {
         &mut self,
         snapshot: &LeaseSnapshot,
         moment: Moment,
-        maker: Option<Maker>,
+        implementation: Option<Implementation>,
         own: bool,
     ) {
         let record = &snapshot.record;
@@ -129,7 +129,7 @@ impl TermRecords {
             uid: snapshot.uid.clone(),
             term: record.term,
             holder: holder.as_str().to_owned(),
-            maker,
+            implementation,
             token,
             granted: moment,
             accepted: met,

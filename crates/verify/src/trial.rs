@@ -16,7 +16,7 @@ use self::memory::{Known, restores};
 use self::rules::Fault;
 use crate::entry::between;
 use crate::history::{Beginning, History};
-use crate::roster::{Maker, Roster};
+use crate::roster::{Implementation, Roster};
 use crate::term_record::{End, Moment, TermRecord, TermRecords, longest_gap};
 use crate::verdict::{Act, Extent, Finding, Invariant, Unjudged};
 
@@ -253,8 +253,8 @@ impl<'r> Trial<'r> {
         created.is_some_and(|created| between(start, created) > self.roster.limits.sight)
     }
 
-    fn maker(&self, holder: &Identity) -> Option<Maker> {
-        self.roster.maker(self.lease, holder.as_str())
+    fn implementation(&self, holder: &Identity) -> Option<Implementation> {
+        self.roster.implementation(self.lease, holder.as_str())
     }
 
     fn finding(&mut self, at: Timestamp, version: ResourceVersion, fault: Fault) {
@@ -342,7 +342,10 @@ impl<'r> Trial<'r> {
                 moment,
             );
         }
-        let maker = record.holder.as_ref().and_then(|holder| self.maker(holder));
+        let implementation = record
+            .holder
+            .as_ref()
+            .and_then(|holder| self.implementation(holder));
         // What a stranger wrote over a term is no sign of its holder.
         if !(goes_on && matches!(act, Act::Foreign | Act::Illegal)) {
             let own = match act {
@@ -350,7 +353,7 @@ impl<'r> Trial<'r> {
                 Act::Create | Act::OfClientGo | Act::Take => true,
                 _ => false,
             };
-            self.term_records.held(after, moment, maker, own);
+            self.term_records.held(after, moment, implementation, own);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use elector_protocol::{LeaseKey, ResourceVersion};
-use elector_tests::rig::{Entry, Journal, Maker, What};
+use elector_tests::rig::{Entry, Implementation, Journal, What};
 use elector_verify::{Limits, Roster, Traces, verify};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
@@ -27,7 +27,7 @@ pub(crate) async fn violations(
     client: &Client,
     journal: &Journal,
     namespace: &str,
-    members: impl IntoIterator<Item = (String, Maker)>,
+    members: impl IntoIterator<Item = (String, Implementation)>,
     foreign: &[ResourceVersion],
 ) -> Result<Vec<String>> {
     settle(client, journal, namespace).await?;

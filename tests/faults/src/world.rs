@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_protocol::ResourceVersion;
-use elector_tests::rig::{Maker, Recorder};
+use elector_tests::rig::{Implementation, Recorder};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
@@ -326,8 +326,8 @@ impl World {
     /// What of the history of the Lease breaks the rules.
     pub(crate) async fn broken(&self) -> Result<Vec<String>> {
         let maker = match self.cell.subject {
-            Subject::Ours | Subject::Command => Maker::Ours,
-            Subject::Coordinated => Maker::ClientGo,
+            Subject::Ours | Subject::Command => Implementation::Elector,
+            Subject::Coordinated => Implementation::ClientGo,
             Subject::Plain | Subject::Single => return Ok(Vec::new()),
         };
         let names = self.candidates.iter().map(|member| member.process.name());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
-use elector_verify::{History, Invariant, Limits, Maker, Roster, Traces, What, verify};
+use elector_verify::{History, Implementation, Invariant, Limits, Roster, Traces, What, verify};
 
 use crate::context::RuleViolation;
 use crate::history::LeaseHistory;
@@ -47,7 +47,7 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
             if *object.spec.lease_name == *name
                 && let Some(name) = &object.metadata.name
             {
-                roster.enrol(key.clone(), name.as_str(), Maker::Ours);
+                roster.enrol(key.clone(), name.as_str(), Implementation::Elector);
             }
         }
     }

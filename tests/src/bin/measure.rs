@@ -19,7 +19,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, ValueEnum};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    EventKind, Maker, Mode, Process, Programs, Site, What, World, between, warm_up,
+    EventKind, Implementation, Mode, Process, Programs, Site, What, World, between, warm_up,
 };
 use futures::{StreamExt as _, stream};
 use serde_json::json;
@@ -42,7 +42,7 @@ struct Arguments {
     modes: Vec<ModeName>,
     /// Whose candidates, both if none is given
     #[arg(long = "candidates", value_enum)]
-    makers: Vec<MakerName>,
+    implementations: Vec<MakerName>,
     /// Who elects; Kubernetes' built-in controller with client-go candidates only
     #[arg(long = "elector", value_enum, default_value = "ours")]
     electors: Vec<ElectorName>,
@@ -76,13 +76,13 @@ enum ModeName {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ElectorName {
-    Ours,
+    Elector,
     BuiltIn,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum MakerName {
-    Ours,
+    Elector,
     ClientGo,
 }
 
@@ -97,7 +97,7 @@ type Table = BTreeMap<(String, &'static str), Vec<f64>>;
 struct Kind {
     case: Case,
     mode: Mode,
-    maker: Maker,
+    implementation: Implementation,
     builtin: bool,
 }
 
@@ -201,7 +201,7 @@ async fn on_one_site(
             "case": kind.case.to_possible_value().map(|value| value.get_name().to_owned()),
             "kubernetes": site.release().map(|release| release.to_string()),
             "mode": kind.mode.to_string(),
-            "candidates": if kind.maker == Maker::Ours { "ours" } else { "client-go" },
+            "candidates": if kind.implementation == Implementation::Elector { "ours" } else { "client-go" },
             "elector": if kind.builtin { "built-in" } else { "ours" },
             "run": run,
             "jobs": arguments.jobs,
@@ -222,7 +222,7 @@ async fn one(site: Arc<Site>, run: u32, kind: Kind) -> Result<Figures> {
         "{}-{run}",
         kind.label().replace([' ', ','], "-").replace("--", "-")
     );
-    let world = World::open(site, &namespace, kind.maker).await?;
+    let world = World::open(site, &namespace, kind.implementation).await?;
     let figures = match kind.case {
         Case::ColdStart => cold_start(&world).await,
         Case::HandOver => hand_over(&world).await,
@@ -350,15 +350,15 @@ impl Arguments {
         } else {
             &self.modes
         };
-        let makers: &[MakerName] = if self.makers.is_empty() {
+        let implementations: &[MakerName] = if self.implementations.is_empty() {
             MakerName::value_variants()
         } else {
-            &self.makers
+            &self.implementations
         };
         let mut kinds = Vec::new();
         for &elector in &self.electors {
             for &mode in modes {
-                for &maker in makers {
+                for &implementation in implementations {
                     for &case in cases {
                         kinds.push(Kind {
                             case,
@@ -367,9 +367,9 @@ impl Arguments {
                                 ModeName::GateOff => Mode::GateOff,
                                 ModeName::Custom => Mode::Custom,
                             },
-                            maker: match maker {
-                                MakerName::Ours => Maker::Ours,
-                                MakerName::ClientGo => Maker::ClientGo,
+                            implementation: match implementation {
+                                MakerName::Elector => Implementation::Elector,
+                                MakerName::ClientGo => Implementation::ClientGo,
                             },
                             builtin: elector == ElectorName::BuiltIn,
                         });
@@ -386,7 +386,7 @@ impl Arguments {
 
 impl Kind {
     fn is_possible(self) -> bool {
-        let client_go = self.maker == Maker::ClientGo;
+        let client_go = self.implementation == Implementation::ClientGo;
         // Without the gate a client-go leader cannot be asked to make room.
         let yields = !client_go || self.mode == Mode::GateOn || self.case != Case::HandOver;
         let builtin_elects = !self.builtin || (client_go && self.mode == Mode::GateOn);
@@ -406,12 +406,12 @@ impl Kind {
             Case::HandOver => "hand-over",
             Case::Crash => "crash",
         };
-        let maker = if self.maker == Maker::Ours {
+        let implementation = if self.implementation == Implementation::Elector {
             "ours"
         } else {
             "client-go"
         };
         let builtin = if self.builtin { ", built-in" } else { "" };
-        format!("{case}, {maker}, {}{builtin}", self.mode)
+        format!("{case}, {implementation}, {}{builtin}", self.mode)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use elector_protocol::Timestamp;
-use elector_verify::{Entry, Event, EventKind, Maker, What};
+use elector_verify::{Entry, Event, EventKind, Implementation, What};
 use rustix::process::Signal;
 
 use crate::rig::journal::{Journal, now};
@@ -17,7 +17,7 @@ use crate::rig::world::World;
 #[derive(Clone, Debug)]
 pub struct Plan<'w> {
     world: &'w World,
-    maker: Maker,
+    implementation: Implementation,
     name: String,
     lease: String,
     binary: String,
@@ -42,10 +42,10 @@ pub const LEASE: &str = "work";
 // === impl Plan ===
 
 impl<'w> Plan<'w> {
-    pub(super) fn new(world: &'w World, maker: Maker, name: &str) -> Self {
+    pub(super) fn new(world: &'w World, implementation: Implementation, name: &str) -> Self {
         Self {
             world,
-            maker,
+            implementation,
             name: name.to_owned(),
             lease: world.lease_name().to_owned(),
             binary: "1.0.0".to_owned(),
@@ -91,10 +91,10 @@ impl<'w> Plan<'w> {
         self
     }
 
-    /// With a further flag, if it is of this maker.
+    /// With a further flag, if it is of this implementation.
     #[must_use]
-    pub fn flag_for(self, maker: Maker, flag: &str) -> Self {
-        if self.maker == maker {
+    pub fn flag_for(self, implementation: Implementation, flag: &str) -> Self {
+        if self.implementation == implementation {
             self.flag(flag)
         } else {
             self
@@ -114,13 +114,13 @@ impl<'w> Plan<'w> {
     /// When its program cannot be started.
     pub fn start(self) -> Result<Candidate> {
         let world = self.world;
-        world.enrol(&self.name, self.maker, &self.lease);
+        world.enrol(&self.name, self.implementation, &self.lease);
         let command = self.command()?;
         let journal = Arc::clone(world.journal());
         let book = Arc::clone(&journal);
         journal.note(format!(
             "start {} ({:?}, binary {})",
-            self.name, self.maker, self.binary
+            self.name, self.implementation, self.binary
         ));
         let process = Process::spawn(&self.name, command, world.folder(), move |line| {
             if let Some((at, event)) = Event::parse(line) {
@@ -137,13 +137,13 @@ impl<'w> Plan<'w> {
     fn command(&self) -> Result<Command> {
         let site = self.world.site();
         let namespace = self.world.namespace();
-        let mut command = match self.maker {
-            Maker::Ours => {
+        let mut command = match self.implementation {
+            Implementation::Elector => {
                 let mut command = site.command(&site.programs().elector);
                 command.arg("candidate").arg("--events");
                 command
             }
-            Maker::ClientGo => site.command(&site.programs().interop()?.client_go),
+            Implementation::ClientGo => site.command(&site.programs().interop()?.client_go),
         };
         command.args([
             "--namespace",
@@ -163,7 +163,7 @@ impl<'w> Plan<'w> {
             command.args(["--strategy", strategy]);
         }
         command.args(&self.flags);
-        if self.maker == Maker::Ours && !self.work.is_empty() {
+        if self.implementation == Implementation::Elector && !self.work.is_empty() {
             command.arg("--").args(&self.work);
         }
         Ok(command)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
-use elector_verify::Maker;
+use elector_verify::Implementation;
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -30,7 +30,7 @@ pub type Play = fn(Arc<World>) -> Pin<Box<dyn Future<Output = Result<()>> + Send
 pub struct Scenario {
     name: &'static str,
     mode: Mode,
-    maker: Maker,
+    implementation: Implementation,
     ground: Ground,
     lasts: Duration,
     play: Play,
@@ -98,9 +98,9 @@ const HANG: Duration = Duration::from_secs(180);
 impl Scenario {
     fn full_name(&self) -> String {
         let mode = self.mode.to_string().replace(' ', "_");
-        match self.maker {
-            Maker::Ours => format!("{}::{mode}", self.name),
-            Maker::ClientGo => format!("{}::{mode}::client_go", self.name),
+        match self.implementation {
+            Implementation::Elector => format!("{}::{mode}", self.name),
+            Implementation::ClientGo => format!("{}::{mode}::client_go", self.name),
         }
     }
 
@@ -121,23 +121,23 @@ impl Suite {
         }
     }
 
-    /// Adds a scenario once for each mode and each maker. `lasts` is how long it takes, so that the long ones start
+    /// Adds a scenario once for each mode and each implementation. `lasts` is how long it takes, so that the long ones start
     /// first.
     pub fn add(
         &mut self,
         name: &'static str,
         ground: Ground,
-        makers: &[Maker],
+        implementations: &[Implementation],
         modes: &[Mode],
         lasts: Duration,
         play: Play,
     ) {
         for &mode in modes {
-            for &maker in makers {
+            for &implementation in implementations {
                 self.scenarios.push(Scenario {
                     name,
                     mode,
-                    maker,
+                    implementation,
                     ground,
                     lasts,
                     play,
@@ -195,7 +195,9 @@ impl Suite {
                 before - chosen.len()
             );
         }
-        chosen.retain(|scenario| scenario.maker == Maker::Ours || programs.interop.is_some());
+        chosen.retain(|scenario| {
+            scenario.implementation == Implementation::Elector || programs.interop.is_some()
+        });
         // The embedded server is of no release, and client-go of another one may not know it.
         chosen.retain(|scenario| !scenario.mode.is_embedded() || programs.release.is_none());
         let ignored = before - chosen.len();
@@ -267,7 +269,8 @@ pub async fn warm_up(site: &Arc<Site>) -> Result<()> {
     let deadline = Instant::now() + WARM_UP;
     for attempt in 1.. {
         let name = format!("canary-{attempt}");
-        let world = World::open_for(Arc::clone(site), "warm-up", &name, Maker::Ours).await?;
+        let world =
+            World::open_for(Arc::clone(site), "warm-up", &name, Implementation::Elector).await?;
         let canary = world.candidate(&name).start()?;
         let patience = deadline.saturating_duration_since(Instant::now());
         let leads = canary.leads(patience).await;
@@ -350,7 +353,7 @@ async fn run_one(
     };
     let _slot = slots.acquire().await?;
     let start = Instant::now();
-    let world = Arc::new(World::open(site, &namespace, scenario.maker).await?);
+    let world = Arc::new(World::open(site, &namespace, scenario.implementation).await?);
     world.journal().note(scenario.full_name());
     // A task of its own, so that a panic is this scenario's alone.
     let mut task = JoinSet::new();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
-use elector_verify::{Entry, EventKind, Limits, Maker, Roster, What, verify};
+use elector_verify::{Entry, EventKind, Implementation, Limits, Roster, What, verify};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
 use kube::api::{Api, ObjectMeta, PostParams};
@@ -22,7 +22,7 @@ use crate::rig::site::Site;
 #[derive(Debug)]
 pub struct World {
     site: Arc<Site>,
-    maker: Maker,
+    implementation: Implementation,
     namespace: String,
     lease: String,
     journal: Arc<Journal>,
@@ -46,12 +46,16 @@ const PATIENCE: Duration = Duration::from_secs(20);
 // === impl World ===
 
 impl World {
-    /// Makes the namespace. Candidates that are not said to be of another maker are `maker`'s.
+    /// Makes the namespace. Candidates that are not said to be of another implementation are `implementation`'s.
     ///
     /// # Errors
     /// When the namespace cannot be created.
-    pub async fn open(site: Arc<Site>, namespace: &str, maker: Maker) -> Result<Self> {
-        Self::open_for(site, namespace, LEASE, maker).await
+    pub async fn open(
+        site: Arc<Site>,
+        namespace: &str,
+        implementation: Implementation,
+    ) -> Result<Self> {
+        Self::open_for(site, namespace, LEASE, implementation).await
     }
 
     /// The same for a scenario about another lease than [`LEASE`].
@@ -62,7 +66,7 @@ impl World {
         site: Arc<Site>,
         namespace: &str,
         lease: &str,
-        maker: Maker,
+        implementation: Implementation,
     ) -> Result<Self> {
         let namespaces: Api<Namespace> = Api::all(site.client().clone());
         let metadata = ObjectMeta {
@@ -84,7 +88,7 @@ impl World {
         Ok(Self {
             journal: site.journal(namespace),
             site,
-            maker,
+            implementation,
             namespace: namespace.to_owned(),
             lease: lease.to_owned(),
             folder,
@@ -103,8 +107,8 @@ impl World {
     }
 
     /// Whose candidates the scenario is about.
-    pub fn maker(&self) -> Maker {
-        self.maker
+    pub fn implementation(&self) -> Implementation {
+        self.implementation
     }
 
     /// The namespace.
@@ -127,20 +131,20 @@ impl World {
         &self.folder
     }
 
-    /// A candidate of the scenario's maker, to be started.
+    /// A candidate of the scenario's implementation, to be started.
     pub fn candidate(&self, name: &str) -> Plan<'_> {
-        Plan::new(self, self.maker, name)
+        Plan::new(self, self.implementation, name)
     }
 
-    /// A candidate of this maker, to be started.
-    pub fn candidate_of(&self, maker: Maker, name: &str) -> Plan<'_> {
-        Plan::new(self, maker, name)
+    /// A candidate of this implementation, to be started.
+    pub fn candidate_of(&self, implementation: Implementation, name: &str) -> Plan<'_> {
+        Plan::new(self, implementation, name)
     }
 
     /// Enters a candidate for this lease into the roster, so that its writes are judged.
-    pub fn enrol(&self, name: &str, maker: Maker, lease: &str) {
+    pub fn enrol(&self, name: &str, implementation: Implementation, lease: &str) {
         let lease = LeaseKey::new(self.namespace.as_str(), lease);
-        self.roster().enrol(lease, name, maker);
+        self.roster().enrol(lease, name, implementation);
     }
 
     /// A figure for the report.

@@ -178,8 +178,8 @@ const CANDIDATE: &[&str] = &[
 async fn missing_permission(world: Arc<World>) -> Result<()> {
     let client = world.site().client().clone();
     let (free, bound) = ("permission-free", "permission-bound");
-    let free = World::open(Arc::clone(world.site()), free, world.maker()).await?;
-    let bound = World::open(Arc::clone(world.site()), bound, world.maker()).await?;
+    let free = World::open(Arc::clone(world.site()), free, world.implementation()).await?;
+    let bound = World::open(Arc::clone(world.site()), bound, world.implementation()).await?;
     let user = "limited";
     let rule = |resource: &str, verbs: &[&str]| PolicyRule {
         api_groups: Some(vec!["coordination.k8s.io".to_owned()]),

@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_protocol::Occupancy;
-use elector_tests::rig::{Entry, EventKind, Ground, Maker, Mode, Suite, What, World, between};
+use elector_tests::rig::{
+    Entry, EventKind, Ground, Implementation, Mode, Suite, What, World, between,
+};
 use kube::api::ListParams;
 
 use crate::{CLIENT_GO, COLD_START, MODES, OURS, PROMPTLY, STAGES, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut add = |name, seconds, play| {
-        for (makers, modes) in [(OURS, MODES), (CLIENT_GO, STAGES)] {
+        for (implementations, modes) in [(OURS, MODES), (CLIENT_GO, STAGES)] {
             let lasts = Duration::from_secs(seconds);
-            suite.add(name, Ground::Shared, makers, modes, lasts, play);
+            suite.add(name, Ground::Shared, implementations, modes, lasts, play);
         }
     };
     add("cold_start_of_three_versions", 40, |world| {
@@ -42,17 +44,17 @@ async fn cold_start(world: Arc<World>) -> Result<()> {
     let newest = world
         .candidate("newest")
         .version("1.3.0")
-        .flag_for(Maker::ClientGo, "--rejoin")
+        .flag_for(Implementation::ClientGo, "--rejoin")
         .start()?;
     let middle = world
         .candidate("middle")
         .version("1.2.0")
-        .flag_for(Maker::ClientGo, "--rejoin")
+        .flag_for(Implementation::ClientGo, "--rejoin")
         .start()?;
     let oldest = world
         .candidate("oldest")
         .version("1.1.0")
-        .flag_for(Maker::ClientGo, "--rejoin")
+        .flag_for(Implementation::ClientGo, "--rejoin")
         .start()?;
     let rank = |name: &str| {
         [&oldest, &middle, &newest]
@@ -64,7 +66,7 @@ async fn cold_start(world: Arc<World>) -> Result<()> {
     let took = between(start, led);
     world.figure("somebody leads", took);
     ensure!(took <= COLD_START, "nobody led for {took:?}");
-    if world.maker() == Maker::ClientGo && world.site().mode() == Mode::GateOff {
+    if world.implementation() == Implementation::ClientGo && world.site().mode() == Mode::GateOff {
         // It cannot be asked to make room: the best that had registered when the choice was made stays.
         let choice = chosen_among(&world)?;
         if let Some(best) = choice.iter().min_by_key(|name| rank(name)) {
@@ -75,10 +77,10 @@ async fn cold_start(world: Arc<World>) -> Result<()> {
         }
         return world.stays(&first, 3).await;
     }
-    let (led, patience) = match world.maker() {
-        Maker::Ours => (oldest.leads(Duration::from_secs(10)).await?, 2),
+    let (led, patience) = match world.implementation() {
+        Implementation::Elector => (oldest.leads(Duration::from_secs(10)).await?, 2),
         // Two leaders may have to make room, one after the other, each in its own time.
-        Maker::ClientGo => (oldest.leads(Duration::from_secs(60)).await?, 3),
+        Implementation::ClientGo => (oldest.leads(Duration::from_secs(60)).await?, 3),
     };
     world.figure("oldest leads", between(start, led));
     world.stays("oldest", patience).await
@@ -121,7 +123,7 @@ async fn better_arrives(world: Arc<World>) -> Result<()> {
     world.stays("holder", 1).await?;
     let arrival = world.note("a better candidate starts");
     let better = world.candidate("better").version("1.1.0").start()?;
-    if world.maker() == Maker::ClientGo && world.site().mode() == Mode::GateOff {
+    if world.implementation() == Implementation::ClientGo && world.site().mode() == Mode::GateOff {
         let explanation = world
             .explained("that it cannot yield", PROMPTLY, |each| {
                 each.reason.contains("better") && each.reason.contains("cannot be asked to yield")
@@ -135,10 +137,10 @@ async fn better_arrives(world: Arc<World>) -> Result<()> {
         );
         return world.stays("holder", 6).await;
     }
-    let limit = match world.maker() {
-        Maker::Ours => Duration::from_secs(5),
+    let limit = match world.implementation() {
+        Implementation::Elector => Duration::from_secs(5),
         // It notices within 2 s, leads on for 10 s, and its record expires 15 s after its last renewal.
-        Maker::ClientGo => Duration::from_secs(5 + 12 + 15 + 5),
+        Implementation::ClientGo => Duration::from_secs(5 + 12 + 15 + 5),
     };
     let led = better.leads(limit).await?;
     let stopped = holder
@@ -146,7 +148,7 @@ async fn better_arrives(world: Arc<World>) -> Result<()> {
         .await?;
     world.figure("until it leads", between(arrival, led));
     world.figure("gap", between(stopped, led));
-    if world.maker() == Maker::Ours {
+    if world.implementation() == Implementation::Elector {
         ensure!(stopped <= led, "the holder worked on");
         ensure!(
             between(stopped, led) < Duration::from_secs(1),
@@ -164,12 +166,12 @@ async fn leader_killed(world: Arc<World>) -> Result<()> {
     world.stays("leader", 2).await?;
     let killed = leader.kill()?;
     let led = standby
-        .leads(crash_limit(world.maker()) + Duration::from_secs(10))
+        .leads(crash_limit(world.implementation()) + Duration::from_secs(10))
         .await?;
     let took = between(killed, led);
     world.figure("until the next leads", took);
     ensure!(
-        took <= crash_limit(world.maker()),
+        took <= crash_limit(world.implementation()),
         "the next led after {took:?}"
     );
     world.stays("standby", 2).await
@@ -179,25 +181,29 @@ async fn leader_terminated(world: Arc<World>) -> Result<()> {
     let mut leader = world
         .candidate("leader")
         .version("1.1.0")
-        .flag_for(Maker::ClientGo, "--release-on-cancel")
+        .flag_for(Implementation::ClientGo, "--release-on-cancel")
         .start()?;
     leader.leads(PROMPTLY).await?;
     let standby = world.candidate("standby").version("1.2.0").start()?;
     world.stays("leader", 1).await?;
     let asked = leader.terminate()?;
-    let led = standby.leads(crash_limit(world.maker()) + PROMPTLY).await?;
-    let limit = match world.maker() {
-        Maker::Ours => Duration::from_secs(2),
+    let led = standby
+        .leads(crash_limit(world.implementation()) + PROMPTLY)
+        .await?;
+    let limit = match world.implementation() {
+        Implementation::Elector => Duration::from_secs(2),
         // The elector asks for up to 5 s, it polls for up to 4.4 s.
-        Maker::ClientGo if was_released(&world) => Duration::from_secs(10),
+        Implementation::ClientGo if was_released(&world) => Duration::from_secs(10),
         // Its release is tried once, and a renewal under way can come between.
-        Maker::ClientGo => crash_limit(Maker::ClientGo),
+        Implementation::ClientGo => crash_limit(Implementation::ClientGo),
     };
     let took = between(asked, led);
     world.figure("until the next leads", took);
     leader.ends_well(Duration::from_secs(5)).await?;
     ensure!(took <= limit, "the next led after {took:?}");
-    if world.maker() == Maker::Ours && world.candidates().get_opt("leader").await?.is_some() {
+    if world.implementation() == Implementation::Elector
+        && world.candidates().get_opt("leader").await?.is_some()
+    {
         bail!("the leader left its candidate object behind");
     }
     world.stays("standby", 1).await
@@ -226,11 +232,13 @@ async fn standby_killed(world: Arc<World>) -> Result<()> {
     world.stays("leader", 3).await?;
     ensure!(world.terms() == 1, "{} terms began", world.terms());
     let killed = leader.kill()?;
-    let led = worse.leads(crash_limit(world.maker()) + PROMPTLY).await?;
+    let led = worse
+        .leads(crash_limit(world.implementation()) + PROMPTLY)
+        .await?;
     let took = between(killed, led);
     world.figure("until the next leads", took);
     ensure!(
-        took <= crash_limit(world.maker()),
+        took <= crash_limit(world.implementation()),
         "the next led after {took:?}"
     );
     world.stays("worse", 1).await

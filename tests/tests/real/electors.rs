@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use elector_tests::rig::{
-    Candidate, Entry, EventKind, Ground, Maker, Mode, Process, Suite, What, World, between, warm_up,
+    Candidate, Entry, EventKind, Ground, Implementation, Mode, Process, Suite, What, World,
+    between, warm_up,
 };
 use tokio::time::sleep;
 
@@ -74,11 +75,13 @@ async fn restarted(world: Arc<World>) -> Result<()> {
 
     // And it does elect.
     let killed = leader.kill()?;
-    let led = standby.leads(crash_limit(Maker::Ours) + PROMPTLY).await?;
+    let led = standby
+        .leads(crash_limit(Implementation::Elector) + PROMPTLY)
+        .await?;
     let took = between(killed, led);
     world.figure("until the next leads", took);
     ensure!(
-        took <= crash_limit(Maker::Ours),
+        took <= crash_limit(Implementation::Elector),
         "the next led after {took:?}"
     );
     let (status, took) = second.terminate(Duration::from_secs(10)).await?;
@@ -110,7 +113,9 @@ async fn two_of_client_go(world: &World) -> Result<Vec<Candidate>> {
         return Ok(Vec::new());
     }
     let start = |name, version| {
-        let plan = world.candidate_of(Maker::ClientGo, name).lease("client-go");
+        let plan = world
+            .candidate_of(Implementation::ClientGo, name)
+            .lease("client-go");
         plan.version(version).start()
     };
     let leader = start("client-go-1", "1.1.0")?;
@@ -146,7 +151,7 @@ async fn two_at_once(world: Arc<World>) -> Result<()> {
     one.kill()?;
     better.kill()?;
     worse
-        .leads_again(seen, crash_limit(Maker::Ours) + PROMPTLY)
+        .leads_again(seen, crash_limit(Implementation::Elector) + PROMPTLY)
         .await?;
     world.stays("worse", 3).await?;
     worse.terminate()?;

@@ -9,7 +9,7 @@ use elector_api::CandidateApi;
 use elector_candidate::{Candidate, Config, Event as Told, Leadership};
 use elector_protocol::{Identity, LeaseKey};
 use elector_runtime::{ClientArgs, Cluster, connect};
-use elector_tests::rig::{Event, EventKind, Journal, Maker, What, World, now};
+use elector_tests::rig::{Event, EventKind, Implementation, Journal, What, World, now};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
@@ -82,7 +82,7 @@ impl<'w> Host<'w> {
     /// # Errors
     /// When its name or version is unusable.
     pub(crate) fn start(&self, lease: &str, name: &str, version: &str) -> Result<Hosted> {
-        self.world.enrol(name, Maker::Ours, lease);
+        self.world.enrol(name, Implementation::Elector, lease);
         let lease = LeaseKey::new(self.world.namespace(), lease);
         let identity = Identity::new(name).context("an empty name")?;
         let index = self.next.fetch_add(1, Ordering::Relaxed);

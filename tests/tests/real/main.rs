@@ -24,10 +24,10 @@ use std::env;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use elector_tests::rig::{EveryChange, Maker, Mode, Suite};
+use elector_tests::rig::{EveryChange, Implementation, Mode, Suite};
 
-const OURS: &[Maker] = &[Maker::Ours];
-const CLIENT_GO: &[Maker] = &[Maker::ClientGo];
+const OURS: &[Implementation] = &[Implementation::Elector];
+const CLIENT_GO: &[Implementation] = &[Implementation::ClientGo];
 /// Every kind of cluster that our candidates can be elected on.
 const MODES: &[Mode] = &[Mode::GateOn, Mode::GateOff, Mode::Custom];
 /// The same, and the API server that is built into `elector dev`.
@@ -61,11 +61,11 @@ const fn every_change(name: &'static str, modes: &'static [Mode]) -> EveryChange
 }
 
 /// How long after a crash the next one may begin to lead.
-fn crash_limit(maker: Maker) -> Duration {
+fn crash_limit(implementation: Implementation) -> Duration {
     LEASE_DURATION
-        + match maker {
-            Maker::Ours => Duration::from_secs(2),
-            Maker::ClientGo => Duration::from_secs(5), // it polls every 2 to 4.4 s
+        + match implementation {
+            Implementation::Elector => Duration::from_secs(2),
+            Implementation::ClientGo => Duration::from_secs(5), // it polls every 2 to 4.4 s
         }
 }
 

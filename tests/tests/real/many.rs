@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    Entry, EventKind, Ground, Maker, Mode, Suite, What, World, between, warm_up,
+    Entry, EventKind, Ground, Implementation, Mode, Suite, What, World, between, warm_up,
 };
 
 use crate::hosted::{Host, Hosted};
@@ -68,7 +68,7 @@ async fn two_hundred(world: Arc<World>) -> Result<()> {
         );
         candidate.crash().await;
     }
-    let limit = crash_limit(Maker::Ours) + ALL_LED;
+    let limit = crash_limit(Implementation::Elector) + ALL_LED;
     leaders
         .until(&world, "whoever crashed has a successor", limit, |led| {
             killed.keys().all(|lease| led.contains_key(lease))

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use elector_api::CandidateApi;
 use elector_tests::rig::{
-    Candidate, Entry, Ground, Maker, Mode, Process, Suite, What, World, between, definition,
-    warm_up,
+    Candidate, Entry, Ground, Implementation, Mode, Process, Suite, What, World, between,
+    definition, warm_up,
 };
 
 use crate::{OURS, PROMPTLY, crash_limit};
@@ -92,11 +92,13 @@ async fn removed_and_installed(world: Arc<World>) -> Result<()> {
     ensure!(world.terms() == 1, "{} terms began", world.terms());
 
     let killed = leader.kill()?;
-    let led = standby.leads(crash_limit(Maker::Ours) + PROMPTLY).await?;
+    let led = standby
+        .leads(crash_limit(Implementation::Elector) + PROMPTLY)
+        .await?;
     let took = between(killed, led);
     world.figure("until the next leads", took);
     ensure!(
-        took <= crash_limit(Maker::Ours),
+        took <= crash_limit(Implementation::Elector),
         "the next led after {took:?}"
     );
     world.stays("standby", 1).await

@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    Belief, Candidate, Entry, EventKind, Ground, Maker, Mode, Process, Suite, What, World, beliefs,
-    between, now, warm_up,
+    Belief, Candidate, Entry, EventKind, Ground, Implementation, Mode, Process, Suite, What, World,
+    beliefs, between, now, warm_up,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -216,7 +216,9 @@ impl Cast {
             return Ok(());
         }
         for (name, version) in [("client-go-1", "1.1.0"), ("client-go-2", "1.2.0")] {
-            let plan = world.candidate_of(Maker::ClientGo, name).lease("client-go");
+            let plan = world
+                .candidate_of(Implementation::ClientGo, name)
+                .lease("client-go");
             let candidate = plan.version(version).flag("--rejoin").start()?;
             if self.theirs.is_empty() {
                 candidate.leads(PROMPTLY).await?;

@@ -10,7 +10,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_api::Lease;
 use elector_protocol::Timestamp;
-use elector_tests::rig::{Entry, EventKind, Ground, Maker, Suite, What, World, between, now};
+use elector_tests::rig::{
+    Entry, EventKind, Ground, Implementation, Suite, What, World, between, now,
+};
 use futures::future::try_join_all;
 
 use self::deeds::{BLANKED, Deed, LEADER, MARGIN, OVERWRITTEN, STANDBY};
@@ -19,9 +21,9 @@ use crate::{CLIENT_GO, EVERYWHERE, OURS, PROMPTLY, STAGES};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut add = |name, play| {
-        for (makers, modes) in [(OURS, EVERYWHERE), (CLIENT_GO, STAGES)] {
+        for (implementations, modes) in [(OURS, EVERYWHERE), (CLIENT_GO, STAGES)] {
             let lasts = Duration::from_secs(60);
-            suite.add(name, Ground::Shared, makers, modes, lasts, play);
+            suite.add(name, Ground::Shared, implementations, modes, lasts, play);
         }
     };
     add("lease_is_overwritten_by_a_stranger", |world| {
@@ -37,14 +39,14 @@ const TO_CLIENT_GO: [&str; 4] = ["held", "renewed", "blank", "as-if-released"];
 
 /// Does all of it at once, each to a lease of its own.
 async fn done_to(world: Arc<World>, deeds: &[Deed]) -> Result<()> {
-    let done = match world.maker() {
-        Maker::Ours => {
+    let done = match world.implementation() {
+        Implementation::Elector => {
             let host = Host::connect(&world).await?;
             let start =
                 |deed: &Deed, name: &str, version: &str| host.start(deed.name, name, version);
             try_join_all(deeds.iter().map(|deed| done_to_one(&world, deed, start))).await?
         }
-        Maker::ClientGo => {
+        Implementation::ClientGo => {
             let start = |deed: &Deed, name: &str, version: &str| {
                 let plan = world.candidate(name).lease(deed.name).version(version);
                 plan.flag("--rejoin").start()
@@ -76,7 +78,7 @@ async fn done_to_one<'d, C>(
 
         let (done, version) = write(world, deed).await?;
         let mut recovery = Recovery::new(deed.name, &names, version);
-        let limit = deed.until + margin(world.maker());
+        let limit = deed.until + margin(world.implementation());
         let patience = limit + PROMPTLY * 2;
         let led = world
             .journal()
@@ -97,12 +99,12 @@ async fn done_to_one<'d, C>(
 }
 
 /// For the news to spread and the work to be done.
-fn margin(maker: Maker) -> Duration {
-    match maker {
-        Maker::Ours => MARGIN,
+fn margin(implementation: Implementation) -> Duration {
+    match implementation {
+        Implementation::Elector => MARGIN,
         // It leads on for 10 s after its lease is lost, and looks every 2 to 4.4 s whether it is elected again. Meanwhile
         // the standby may have been elected and told to make room, which takes another 12 s at client-go's pace.
-        Maker::ClientGo => MARGIN + Duration::from_secs(10 + 12),
+        Implementation::ClientGo => MARGIN + Duration::from_secs(10 + 12),
     }
 }
 

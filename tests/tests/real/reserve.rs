@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    Candidate, EventKind, Ground, Maker, Mode, Process, Suite, World, between, warm_up,
+    Candidate, EventKind, Ground, Implementation, Mode, Process, Suite, World, between, warm_up,
 };
 
 use crate::{CLIENT_GO, LEASE_DURATION, PROMPTLY};
@@ -64,13 +64,13 @@ async fn for_ours(world: Arc<World>) -> Result<()> {
     let holder = world
         .candidate("holder")
         .version("1.2.0")
-        .flag_for(Maker::ClientGo, "--release-on-cancel")
+        .flag_for(Implementation::ClientGo, "--release-on-cancel")
         .start()?;
     holder.leads(PROMPTLY).await?;
     world.stays("holder", 1).await?;
     let start = world.note("a better candidate starts");
     let better = world
-        .candidate_of(Maker::Ours, "better")
+        .candidate_of(Implementation::Elector, "better")
         .version("1.1.0")
         .start()?;
     reserved(&world, &holder, &better, start, Duration::from_secs(2)).await

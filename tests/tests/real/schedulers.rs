@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_tests::rig::{
-    Entry, Ground, Maker, Mode, Process, Site, Suite, What, World, between, now, warm_up,
+    Entry, Ground, Implementation, Mode, Process, Site, Suite, What, World, between, now, warm_up,
 };
 
 use crate::{CLIENT_GO, NATIVE, PROMPTLY, crash_limit};
@@ -36,8 +36,13 @@ async fn two(outer: Arc<World>) -> Result<()> {
     };
     let _elector = site.elector("elector", flags.iter().copied())?;
     warm_up(site).await?;
-    let world =
-        World::open_for(Arc::clone(site), "kube-system", SCHEDULER, Maker::ClientGo).await?;
+    let world = World::open_for(
+        Arc::clone(site),
+        "kube-system",
+        SCHEDULER,
+        Implementation::ClientGo,
+    )
+    .await?;
     let result = match elect(&world).await {
         Ok(()) => world.verdict().await,
         error => error,
@@ -66,7 +71,7 @@ async fn elect(world: &World) -> Result<()> {
                 |entries| new_candidate(entries, &known),
             )
             .await?;
-        world.enrol(&name, Maker::ClientGo, SCHEDULER);
+        world.enrol(&name, Implementation::ClientGo, SCHEDULER);
         world.figure("registered after", between(start, now()));
         processes.push((name, running));
     }
@@ -89,7 +94,7 @@ async fn elect(world: &World) -> Result<()> {
     let (survivor, _alive) = processes.remove(0);
     world.note(&format!("kill {leader}"));
     let killed = dying.kill()?;
-    let limit = crash_limit(Maker::ClientGo);
+    let limit = crash_limit(Implementation::ClientGo);
     let led = world
         .lease_until(
             "the other kube-scheduler accepts",

@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use elector_tests::rig::{EventKind, Ground, LONGEST_LEASE, Maker, Suite, What, World, between};
+use elector_tests::rig::{
+    EventKind, Ground, Implementation, LONGEST_LEASE, Suite, What, World, between,
+};
 use kube::api::DeleteParams;
 
 use crate::{CLIENT_GO, EVERYWHERE, OURS, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let mut add = |name, makers, seconds, play| {
+    let mut add = |name, implementations, seconds, play| {
         suite.add(
             name,
             Ground::Shared,
-            makers,
+            implementations,
             EVERYWHERE,
             Duration::from_secs(seconds),
             play,
@@ -68,11 +70,13 @@ async fn deleted(world: Arc<World>) -> Result<()> {
 /// A plain client-go holder keeps its lease while it renews, and loses it to a candidate when it does not.
 async fn plain_holder(world: Arc<World>) -> Result<()> {
     let mut plain = world
-        .candidate_of(Maker::ClientGo, "plain")
+        .candidate_of(Implementation::ClientGo, "plain")
         .flag("--coordinated=false")
         .start()?;
     plain.leads(PROMPTLY).await?;
-    let candidate = world.candidate_of(Maker::Ours, "candidate").start()?;
+    let candidate = world
+        .candidate_of(Implementation::Elector, "candidate")
+        .start()?;
     candidate.says(EventKind::Start, 0, PROMPTLY).await?;
     let seen = world.journal().len();
     world.stays("plain", 6).await?;
@@ -94,7 +98,7 @@ async fn plain_holder(world: Arc<World>) -> Result<()> {
         Ok(())
     })?;
     let killed = plain.kill()?;
-    let limit = crash_limit(Maker::Ours);
+    let limit = crash_limit(Implementation::Elector);
     let led = candidate.leads(limit + PROMPTLY).await?;
     let took = between(killed, led);
     world.figure("until the candidate leads", took);

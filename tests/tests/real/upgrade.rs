@@ -7,17 +7,18 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    Belief, Candidate, Entry, Ground, Maker, Mode, Suite, What, World, beliefs, between, now,
+    Belief, Candidate, Entry, Ground, Implementation, Mode, Suite, What, World, beliefs, between,
+    now,
 };
 
 use crate::{CLIENT_GO, EVERYWHERE, OURS, PROMPTLY, STAGES, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
-    for (makers, modes, seconds) in [(OURS, EVERYWHERE, 60), (CLIENT_GO, STAGES, 120)] {
+    for (implementations, modes, seconds) in [(OURS, EVERYWHERE, 60), (CLIENT_GO, STAGES, 120)] {
         suite.add(
             "nodes_are_upgraded_and_rolled_back",
             Ground::Shared,
-            makers,
+            implementations,
             modes,
             Duration::from_secs(seconds),
             |world| Box::pin(upgraded_and_rolled_back(world)),
@@ -25,7 +26,7 @@ pub(crate) fn add(suite: &mut Suite) {
         suite.add(
             "nodes_are_upgraded_under_a_pinned_version",
             Ground::Shared,
-            makers,
+            implementations,
             modes,
             Duration::from_secs(seconds),
             |world| Box::pin(pinned(world)),
@@ -140,25 +141,25 @@ async fn pinned(world: Arc<World>) -> Result<()> {
 /// Whether an older candidate that arrives has to wait until the leader goes: client-go is not told to make room where
 /// the server drops `spec.preferredHolder`.
 fn cannot_yield(world: &World) -> bool {
-    world.maker() == Maker::ClientGo && world.site().mode() == Mode::GateOff
+    world.implementation() == Implementation::ClientGo && world.site().mode() == Mode::GateOff
 }
 
 /// How long a newer leader may take to make room for an older candidate that has arrived.
 fn yields_within(world: &World) -> Duration {
-    match world.maker() {
-        Maker::Ours => Duration::from_secs(5),
+    match world.implementation() {
+        Implementation::Elector => Duration::from_secs(5),
         // It notices within 2 s, leads on for 10 s, and its record expires 15 s after its last renewal.
-        Maker::ClientGo => Duration::from_secs(5 + 12 + 15 + 5),
+        Implementation::ClientGo => Duration::from_secs(5 + 12 + 15 + 5),
     }
 }
 
 /// How long a lease that was given up may stay without a leader.
 fn elects_within(world: &World) -> Duration {
-    match world.maker() {
-        Maker::Ours => Duration::from_secs(2),
+    match world.implementation() {
+        Implementation::Elector => Duration::from_secs(2),
         // Its release is tried once, and a renewal under way can come between: then the lease has to expire. Otherwise
         // its object outlives it and is asked for 5 s, then the other two; and it polls for up to 4.4 s.
-        Maker::ClientGo => crash_limit(Maker::ClientGo),
+        Implementation::ClientGo => crash_limit(Implementation::ClientGo),
     }
 }
 
@@ -200,8 +201,8 @@ impl<'w> Plane<'w> {
         let plan = self.world.candidate(&candidate);
         let plan = plan.versions(versions.binary, versions.emulation);
         let running = plan
-            .flag_for(Maker::ClientGo, "--rejoin")
-            .flag_for(Maker::ClientGo, "--release-on-cancel")
+            .flag_for(Implementation::ClientGo, "--rejoin")
+            .flag_for(Implementation::ClientGo, "--release-on-cancel")
             .start()?;
         let there =
             |entry: &Entry| matches!(&entry.what, What::Candidate(name, _) if *name == candidate);

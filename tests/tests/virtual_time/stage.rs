@@ -13,7 +13,9 @@ use elector_apiserver::{ApiServer, Clock, Config, Latency, NativeCandidates, Rul
 use elector_candidate::{Candidate, Config as CandidateConfig, Leadership};
 use elector_protocol::{Identity, LeaseKey, Timestamp};
 use elector_runtime::{Cluster, TokioClock};
-use elector_verify::{Entry, Event, EventKind, History, Limits, Maker, Roster, What, verify};
+use elector_verify::{
+    Entry, Event, EventKind, History, Implementation, Limits, Roster, What, verify,
+};
 use futures::{StreamExt as _, TryStreamExt as _};
 use http::Request;
 use kube::api::{Api, DeleteParams, ListParams, WatchEvent, WatchParams};
@@ -236,7 +238,11 @@ impl Stage {
             ..Limits::default()
         });
         for name in NAMES {
-            roster.enrol(LeaseKey::new("default", "work"), name, Maker::Ours);
+            roster.enrol(
+                LeaseKey::new("default", "work"),
+                name,
+                Implementation::Elector,
+            );
         }
         let entries = self.book.entries.lock().unwrap().clone();
         let verdict = verify(&History::from(entries), &roster);

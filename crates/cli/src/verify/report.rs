@@ -2,7 +2,9 @@
 
 use elector_api::Rfc3339;
 use elector_protocol::{LeaseKey, Timestamp};
-use elector_verify::{Act, Case, End, Finding, Invariant, Level, Maker, Moment, TermRecord};
+use elector_verify::{
+    Act, Case, End, Finding, Implementation, Invariant, Level, Moment, TermRecord,
+};
 use serde::Serialize;
 
 /// One lease. Fields may be added, none is renamed or removed.
@@ -90,7 +92,8 @@ pub(super) struct Term {
     pub(super) term: i32,
     pub(super) token: Option<u64>,
     pub(super) leader: String,
-    maker: Option<&'static str>,
+    #[serde(rename = "maker")]
+    implementation: Option<&'static str>,
     granted: Instance,
     pub(super) accepted: Option<Instance>,
     pub(super) last_sign: Option<Instance>,
@@ -257,10 +260,13 @@ impl Found {
 
 impl Term {
     fn new(term_record: &TermRecord) -> Self {
-        let maker = term_record.maker.map(|maker| match maker {
-            Maker::Ours => "elector",
-            Maker::ClientGo => "client-go",
-        });
+        let implementation =
+            term_record
+                .implementation
+                .map(|implementation| match implementation {
+                    Implementation::Elector => "elector",
+                    Implementation::ClientGo => "client-go",
+                });
         let end = match (&term_record.end, term_record.accepted) {
             (End::Lasts, _) => "leads on",
             (_, None) => "never accepted",
@@ -275,7 +281,7 @@ impl Term {
             term: term_record.term.0,
             token: term_record.token.map(|token| token.0.0),
             leader: term_record.holder.clone(),
-            maker,
+            implementation,
             granted: Instance::new(term_record.granted),
             accepted: term_record.accepted.map(Instance::new),
             last_sign: term_record.last_sign().map(Instance::new),

@@ -10,7 +10,7 @@ use super::Trial;
 use super::memory::Known;
 use crate::entry::between;
 use crate::history::Beginning;
-use crate::roster::Maker;
+use crate::roster::Implementation;
 use crate::verdict::{Act, Invariant, Level};
 
 /// What is wrong with a revision.
@@ -64,7 +64,7 @@ impl Trial<'_> {
         self.one_holder(before, after)?;
         let actor = actor(before, after);
         if let Actor::Candidate(holder) = &actor
-            && self.maker(holder) == Some(Maker::ClientGo)
+            && self.implementation(holder) == Some(Implementation::ClientGo)
         {
             self.shrinks(before, after).map_err(Fault::of_client_go)?;
             return Ok(match after.holder {
@@ -109,8 +109,8 @@ impl Trial<'_> {
     pub(super) fn born(&self, lease: &Lease, record: &LeaseRecord) -> Result<Act, Fault> {
         let fault = |sentence: String| Err(Fault::promised(Invariant::S3, sentence));
         if let Some(holder) = &record.holder {
-            return match self.maker(holder) {
-                Some(Maker::ClientGo) => Ok(Act::Create),
+            return match self.implementation(holder) {
+                Some(Implementation::ClientGo) => Ok(Act::Create),
                 _ => fault(format!("created with the holder {holder} (R2)")),
             };
         }
@@ -148,7 +148,8 @@ impl Trial<'_> {
         let sentence =
             format!("{new} was written over {old} without a new term, which is no move of R3");
         let fault = Fault::promised(Invariant::S3, sentence);
-        let of_client_go = [old, new].map(|name| self.maker(name)) == [Some(Maker::ClientGo); 2];
+        let of_client_go =
+            [old, new].map(|name| self.implementation(name)) == [Some(Implementation::ClientGo); 2];
         Err(if of_client_go {
             fault.of_client_go()
         } else {
@@ -180,7 +181,7 @@ impl Trial<'_> {
             return false;
         };
         before.holder.as_ref() != Some(taker)
-            && self.maker(taker) == Some(Maker::ClientGo)
+            && self.implementation(taker) == Some(Implementation::ClientGo)
             && self.hears_candidates()
             && !self.answers.contains_key(taker.as_str())
     }
@@ -207,7 +208,7 @@ impl Trial<'_> {
             return Ok(());
         };
         let duration = record.duration().unwrap_or(limits.longest_lease);
-        let counts = self.maker(holder).is_some();
+        let counts = self.implementation(holder).is_some();
         let (age, tolerance) = match (record.renew_time, after.acquire_time, limits.clocks) {
             (Some(renewed), Some(granted), Some(apart)) if counts => {
                 (between(renewed, granted), apart)
@@ -284,8 +285,8 @@ impl Trial<'_> {
         };
         let asked =
             after.preferred_holder.is_some() && after.preferred_holder != before.preferred_holder;
-        let plain =
-            self.maker(holder) != Some(Maker::Ours) && !self.answers.contains_key(holder.as_str());
+        let plain = self.implementation(holder) != Some(Implementation::Elector)
+            && !self.answers.contains_key(holder.as_str());
         if asked && plain && self.hears_candidates() {
             let sentence = format!("{holder}, who is no candidate, was asked to make room");
             return Err(Fault::promised(Invariant::S11, sentence));

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::story::{
     a_leads, and_then, assert_fault, candidate, event, faults, held, judge, key, lease, verdict,
 };
-use crate::{Act, EventKind, Invariant, Level, Maker, Roster};
+use crate::{Act, EventKind, Implementation, Invariant, Level, Roster};
 
 #[test]
 fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
@@ -35,7 +35,7 @@ fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
 fn what_a_stranger_wrote_is_nobodys_fault() {
     let story = [lease(0.0, 1, &held("a", 0, 15, 0.0, 0.0), None)];
     let mut roster = Roster::default();
-    roster.enrol(key(), "a", Maker::Ours);
+    roster.enrol(key(), "a", Implementation::Elector);
     assert_eq!(judge(&story, &roster).len(), 1);
     roster.foreign(ResourceVersion(1));
     assert_eq!(judge(&story, &roster), [""; 0]);
@@ -52,7 +52,7 @@ fn the_built_in_elector_counts_no_terms_for_client_go() {
         lease(15.2, 11, &held("gone", 0, 5, 15.2, 15.2), None),
     ];
     let mut roster = super::story::roster();
-    roster.enrol(key(), "gone", Maker::ClientGo);
+    roster.enrol(key(), "gone", Implementation::ClientGo);
     let verdict = crate::verify(&crate::History::from(story.to_vec()), &roster);
     let finding = verdict.findings().next().unwrap();
     assert_eq!(

@@ -6,7 +6,7 @@ use elector_api::{Rfc3339, parse_time};
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp, Token};
 use serde_json::{Value, json};
 
-use crate::{Entry, Event, EventKind, History, Maker, Roster, Verdict, What, verify};
+use crate::{Entry, Event, EventKind, History, Implementation, Roster, Verdict, What, verify};
 
 /// The beginning of these stories.
 pub(super) fn second(seconds: f64) -> Timestamp {
@@ -71,12 +71,12 @@ pub(super) fn key() -> LeaseKey {
 
 pub(super) fn roster() -> Roster {
     let mut roster = Roster::default();
-    for (name, maker) in [
-        ("a", Maker::Ours),
-        ("b", Maker::Ours),
-        ("go", Maker::ClientGo),
+    for (name, implementation) in [
+        ("a", Implementation::Elector),
+        ("b", Implementation::Elector),
+        ("go", Implementation::ClientGo),
     ] {
-        roster.enrol(key(), name, maker);
+        roster.enrol(key(), name, implementation);
     }
     roster
 }
