@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use elector_api::parse_duration;
 use elector_protocol::{LeaseKey, ResourceVersion};
-use elector_verify::{History, Limits, Reader, Roster, Times, What, verify};
+use elector_verify::{History, Limits, Participants, Reader, Times, What, verify};
 
 use self::report::{Report, Standing};
 use crate::output;
@@ -91,8 +91,8 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     for complaint in &complaints {
         output::complain(complaint);
     }
-    let roster = args.roster(&history);
-    let verdict = verify(&history, &roster);
+    let participants = args.participants(&history);
+    let verdict = verify(&history, &participants);
     let reports: Vec<Report> = verdict
         .cases
         .iter()
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
         }
         Format::Text => {
             let mut text = text::of(&history, args.clock_tolerance, &verdict, &reports);
-            text.push_str(&text::left_out(args.left_out(&history, &roster)));
+            text.push_str(&text::left_out(args.left_out(&history, &participants)));
             output::print(&text).context("print the verdict")?;
         }
     }
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
 
 impl VerifyArgs {
     /// Who takes part, and how exact this history is.
-    fn roster(&self, history: &History) -> Roster {
+    fn participants(&self, history: &History) -> Participants {
         let limits = Limits {
             longest_lease: self.max_lease_duration,
             // The time of receipt is that of one clock; what was written is compared only where there is nothing else.
@@ -133,12 +133,12 @@ impl VerifyArgs {
             renew_deadline: self.renew_deadline,
             ..Limits::default()
         };
-        let mut roster = Roster::deduce(history, limits);
-        roster.keep(|lease| self.wants(lease));
+        let mut participants = Participants::deduce(history, limits);
+        participants.retain(|lease| self.wants(lease));
         for version in &self.foreign {
-            roster.foreign(ResourceVersion(*version));
+            participants.add_foreign(ResourceVersion(*version));
         }
-        roster
+        participants
     }
 
     /// Whether the filters let this lease pass.
@@ -150,8 +150,8 @@ impl VerifyArgs {
     }
 
     /// How many leases of this history are not judged although the filters let them pass.
-    fn left_out(&self, history: &History, roster: &Roster) -> usize {
-        let judged: BTreeSet<&LeaseKey> = roster.leases().collect();
+    fn left_out(&self, history: &History, participants: &Participants) -> usize {
+        let judged: BTreeSet<&LeaseKey> = participants.leases().collect();
         let leases = history
             .entries()
             .iter()

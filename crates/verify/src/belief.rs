@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use elector_protocol::{LeaseKey, Timestamp, Token};
 
 use crate::entry::{Entry, EventKind, What};
-use crate::roster::{Implementation, Roster};
+use crate::participants::{Implementation, Participants};
 
 /// From one instant to another, one process believed that it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,15 +87,15 @@ pub fn beliefs(entries: &[Entry]) -> Vec<Belief> {
 // === impl Voice ===
 
 impl<'a> Voice<'a> {
-    /// What is said about each lease of the roster. Who does not say which lease it is about means each that it is a
+    /// What is said about each lease. An event that names no lease is about each lease that its process is a
     /// member of.
     pub(crate) fn of_each(
         entries: &'a [Entry],
         beliefs: &'a [Belief],
-        roster: &'a Roster,
+        participants: &'a Participants,
     ) -> BTreeMap<&'a LeaseKey, Self> {
         let mut member_of: BTreeMap<&str, Vec<&LeaseKey>> = BTreeMap::new();
-        for (lease, name) in roster.members() {
+        for (lease, name) in participants.members() {
             member_of.entry(name).or_default().push(lease);
         }
         let about = |said: Option<&'a LeaseKey>, name: &str| match said {
@@ -105,7 +105,7 @@ impl<'a> Voice<'a> {
         let mut voices: BTreeMap<&LeaseKey, Self> = BTreeMap::new();
         for belief in beliefs {
             for lease in about(belief.lease.as_ref(), &belief.name) {
-                if let Some(implementation) = roster.implementation(lease, &belief.name) {
+                if let Some(implementation) = participants.implementation(lease, &belief.name) {
                     let voice = voices.entry(lease).or_default();
                     voice.beliefs.push((belief, implementation));
                 }

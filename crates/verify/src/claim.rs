@@ -8,7 +8,7 @@ use elector_protocol::{LeaseKey, Timestamp};
 use crate::belief::{Belief, Voice};
 use crate::entry::between;
 use crate::history::Traces;
-use crate::roster::{Implementation, Limits, Roster};
+use crate::participants::{Implementation, Limits, Participants};
 use crate::term_record::{End, TermRecord};
 use crate::trial::Outcome;
 use crate::verdict::{Case, Excused, Finding, Invariant, Level, Unjudged};
@@ -42,11 +42,11 @@ pub(crate) struct Claims<'a> {
 pub(crate) fn judge(
     lease: &LeaseKey,
     traces: Traces,
-    roster: &Roster,
+    participants: &Participants,
     voice: &Voice<'_>,
     outcome: Outcome,
 ) -> Case {
-    let mut claims = Claims::new(lease, traces, roster, voice, &outcome.term_records);
+    let mut claims = Claims::new(lease, traces, participants, voice, &outcome.term_records);
     claims.founded();
     claims.given_away();
     claims.one_life();
@@ -67,7 +67,7 @@ pub(crate) fn judge(
         // What was written after the overlap began excuses nothing.
         let covers = |at: Timestamp| {
             let mut excuses = outcome.excuses.iter().rev();
-            let seen = roster.limits.sight;
+            let seen = participants.limits.sight;
             excuses.find(|excuse| between(at, excuse.from) <= seen && at <= excuse.until)
         };
         match covers(finding.at) {
@@ -92,13 +92,13 @@ impl<'a> Claims<'a> {
     fn new(
         lease: &'a LeaseKey,
         traces: Traces,
-        roster: &'a Roster,
+        participants: &'a Participants,
         voice: &'a Voice<'a>,
         terms: &'a [TermRecord],
     ) -> Self {
         let mut all = Self {
             lease,
-            limits: &roster.limits,
+            limits: &participants.limits,
             terms,
             beliefs: &voice.beliefs,
             claims: Vec::new(),

@@ -10,12 +10,12 @@ use crate::entry::{Entry, What};
 ///
 /// ```
 /// use elector_protocol::Timestamp;
-/// use elector_verify::{Event, EventKind, History, Roster, What, verify};
+/// use elector_verify::{Event, EventKind, History, Participants, What, verify};
 ///
 /// let mut history = History::default();
 /// let now = Timestamp::from_micros(1).unwrap();
 /// history.record(now, What::Event(Event::new("a", EventKind::Start)));
-/// assert!(verify(&history, &Roster::default()).holds());
+/// assert!(verify(&history, &Participants::default()).holds());
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct History {

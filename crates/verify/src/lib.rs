@@ -4,7 +4,7 @@
 //!   recorded watches ────┐
 //!   what candidates say ─┴─ Reader ──> History ──┐
 //!                                                ├── verify ──> Verdict: findings, and what was looked at
-//!   who takes part ─────────────────> Roster ────┘
+//!   who takes part ───────────> Participants ────┘
 //! ```
 //!
 //! It knows the rules (R1–R17) and the invariants (S1–S12) of ARCHITECTURE.md, and nothing of how a lease is elected:
@@ -15,8 +15,8 @@ mod belief;
 mod claim;
 mod entry;
 mod history;
+mod participants;
 mod read;
-mod roster;
 mod term_record;
 mod trial;
 mod verdict;
@@ -25,8 +25,8 @@ mod verify;
 pub use belief::{Belief, beliefs};
 pub use entry::{Entry, Event, EventKind, What, between};
 pub use history::{Beginning, History, Times, Traces};
+pub use participants::{Implementation, Limits, Participants};
 pub use read::{Complaint, Place, Reader};
-pub use roster::{Implementation, Limits, Roster};
 pub use term_record::{End, Moment, TermRecord};
 pub use verdict::{Act, Case, Excused, Extent, Finding, Invariant, Level, Unjudged, Verdict};
 pub use verify::verify;

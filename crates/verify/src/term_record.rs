@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector_protocol::{LeaseSnapshot, ResourceVersion, Term, Timestamp, Token, Uid};
 
 use crate::entry::between;
-use crate::roster::Implementation;
+use crate::participants::Implementation;
 
 /// One term: a holder under one number.
 #[derive(Clone, Debug, PartialEq, Eq)]

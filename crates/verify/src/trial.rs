@@ -16,7 +16,7 @@ use self::memory::{Known, restores};
 use self::rules::Fault;
 use crate::entry::between;
 use crate::history::{Beginning, History};
-use crate::roster::{Implementation, Roster};
+use crate::participants::{Implementation, Participants};
 use crate::term_record::{End, Moment, TermRecord, TermRecords, longest_gap};
 use crate::verdict::{Act, Extent, Finding, Invariant, Unjudged};
 
@@ -24,7 +24,7 @@ use crate::verdict::{Act, Extent, Finding, Invariant, Unjudged};
 #[derive(Debug)]
 pub(crate) struct Trial<'r> {
     lease: &'r LeaseKey,
-    roster: &'r Roster,
+    participants: &'r Participants,
     /// Where the history begins.
     started: Beginning,
     /// The revisions before which others may be missing, and how many there are of this Lease.
@@ -85,14 +85,14 @@ impl<'r> Trial<'r> {
     /// The trial of a Lease of which nothing is known.
     pub(crate) fn new(
         lease: &'r LeaseKey,
-        roster: &'r Roster,
+        participants: &'r Participants,
         history: &'r History,
         start: Option<Timestamp>,
     ) -> Self {
         let started = history.beginning();
         Self {
             lease,
-            roster,
+            participants,
             started,
             gaps: history.gaps(),
             gaps_met: Vec::new(),
@@ -131,7 +131,7 @@ impl<'r> Trial<'r> {
         }
         self.extent.revisions += 1;
         self.saw(at);
-        let foreign = self.roster.is_foreign(version);
+        let foreign = self.participants.is_foreign(version);
         let snapshot = match lease.snapshot() {
             Ok(snapshot) => snapshot,
             Err(error) => {
@@ -250,11 +250,12 @@ impl<'r> Trial<'r> {
     fn created_after(&self, lease: &Lease, start: Timestamp) -> bool {
         let created = lease.metadata.creation_timestamp.as_ref();
         let created = created.and_then(|time| Timestamp::from_micros(time.0.as_microsecond()));
-        created.is_some_and(|created| between(start, created) > self.roster.limits.sight)
+        created.is_some_and(|created| between(start, created) > self.participants.limits.sight)
     }
 
     fn implementation(&self, holder: &Identity) -> Option<Implementation> {
-        self.roster.implementation(self.lease, holder.as_str())
+        self.participants
+            .implementation(self.lease, holder.as_str())
     }
 
     fn finding(&mut self, at: Timestamp, version: ResourceVersion, fault: Fault) {
@@ -303,7 +304,7 @@ impl<'r> Trial<'r> {
             } else {
                 previous.token == token
             };
-            if !legal && !self.roster.is_foreign(version) {
+            if !legal && !self.participants.is_foreign(version) {
                 let sentence = format!("token {token} after {}", previous.token);
                 self.finding(at, version, Fault::promised(Invariant::S5, sentence));
             }

@@ -8,19 +8,19 @@ use crate::belief::{Voice, beliefs};
 use crate::claim::judge;
 use crate::entry::{Entry, What};
 use crate::history::History;
-use crate::roster::Roster;
+use crate::participants::Participants;
 use crate::trial::Trial;
 use crate::verdict::Verdict;
 
-/// Judges each lease of the roster.
-pub fn verify(history: &History, roster: &Roster) -> Verdict {
+/// Checks each lease that has participants.
+pub fn verify(history: &History, participants: &Participants) -> Verdict {
     let entries = history.entries();
     let start = history.start();
     let beliefs = beliefs(entries);
-    let mut voices = Voice::of_each(entries, &beliefs, roster);
-    let mut trials: BTreeMap<&LeaseKey, Trial<'_>> = roster
+    let mut voices = Voice::of_each(entries, &beliefs, participants);
+    let mut trials: BTreeMap<&LeaseKey, Trial<'_>> = participants
         .leases()
-        .map(|lease| (lease, Trial::new(lease, roster, history, start)))
+        .map(|lease| (lease, Trial::new(lease, participants, history, start)))
         .collect();
     // The two kinds of objects come by different watches; their versions tell what came first.
     let mut objects: Vec<(ResourceVersion, &Entry)> = entries
@@ -51,7 +51,13 @@ pub fn verify(history: &History, roster: &Roster) -> Verdict {
     }
     let cases = trials.into_iter().map(|(lease, trial)| {
         let voice = voices.remove(lease).unwrap_or_default();
-        let case = judge(lease, history.traces(), roster, &voice, trial.finish());
+        let case = judge(
+            lease,
+            history.traces(),
+            participants,
+            &voice,
+            trial.finish(),
+        );
         (lease.clone(), case)
     });
     Verdict {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use elector_protocol::{LeaseKey, ResourceVersion};
 use elector_tests::rig::{Entry, Implementation, Journal, What};
-use elector_verify::{Limits, Roster, Traces, verify};
+use elector_verify::{Limits, Participants, Traces, verify};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
@@ -31,15 +31,15 @@ pub(crate) async fn violations(
     foreign: &[ResourceVersion],
 ) -> Result<Vec<String>> {
     settle(client, journal, namespace).await?;
-    let mut roster = Roster::new(Limits::default());
+    let mut participants = Participants::new(Limits::default());
     for (name, maker) in members {
-        roster.enrol(LeaseKey::new(namespace, LEASE), name, maker);
+        participants.add(LeaseKey::new(namespace, LEASE), name, maker);
     }
     for version in foreign {
-        roster.foreign(*version);
+        participants.add_foreign(*version);
     }
     let history = journal.history().with_traces(Traces::Told);
-    let verdict = verify(&history, &roster);
+    let verdict = verify(&history, &participants);
     Ok(verdict.faults().map(ToString::to_string).collect())
 }
 

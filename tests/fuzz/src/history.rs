@@ -1,6 +1,6 @@
 //! The history checker: recordings of whatever quality, and a verdict on what could be read of them.
 
-use elector_verify::{Limits, Reader, Roster, verify};
+use elector_verify::{Limits, Participants, Reader, verify};
 
 use crate::wire::check_line;
 
@@ -20,10 +20,10 @@ pub fn drive_history(script: &[u8]) {
     }
     let ordered = history.entries().is_sorted_by_key(|entry| entry.at);
     assert!(ordered, "entries stand in the order of their times");
-    let roster = Roster::deduce(&history, Limits::default());
-    let verdict = verify(&history, &roster);
+    let participants = Participants::deduce(&history, Limits::default());
+    let verdict = verify(&history, &participants);
     for (lease, case) in &verdict.cases {
-        assert!(roster.leases().any(|one| one == lease));
+        assert!(participants.leases().any(|one| one == lease));
         let findings = case.findings.iter();
         for finding in findings.chain(case.excused.iter().map(|excused| &excused.finding)) {
             assert_eq!(&finding.lease, lease);

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
-use elector_verify::{History, Implementation, Invariant, Limits, Roster, Traces, What, verify};
+use elector_verify::{
+    History, Implementation, Invariant, Limits, Participants, Traces, What, verify,
+};
 
 use crate::context::RuleViolation;
 use crate::history::LeaseHistory;
@@ -19,7 +21,7 @@ const SIGHT: Duration = Duration::from_secs(3600);
 
 /// The violations that the history checker finds.
 pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViolation> {
-    let mut roster = Roster::new(Limits {
+    let mut participants = Participants::new(Limits {
         longest_lease: Duration::from_secs(plan.setup.longest()),
         clocks: None,
         sight: SIGHT,
@@ -33,7 +35,7 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
         for revision in history.leases.get(&name).into_iter().flatten() {
             let attempt = revision.attempt.and_then(|it| history.attempts.get(it));
             if attempt.is_none_or(|it| !it.author.is_ours()) {
-                roster.foreign(ResourceVersion(revision.version));
+                participants.add_foreign(ResourceVersion(revision.version));
             }
             let what = match (&revision.lease, &revision.last) {
                 (Some(lease), _) => What::Lease(name.clone(), Arc::new(lease.clone())),
@@ -47,7 +49,7 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
             if *object.spec.lease_name == *name
                 && let Some(name) = &object.metadata.name
             {
-                roster.enrol(key.clone(), name.as_str(), Implementation::Elector);
+                participants.add(key.clone(), name.as_str(), Implementation::Elector);
             }
         }
     }
@@ -62,7 +64,7 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
         };
         recorded.record(time(registered.at), what);
     }
-    let verdict = verify(&recorded, &roster);
+    let verdict = verify(&recorded, &participants);
     // A holder that is asked to make room for a candidate that does not exist does so, and a term whose number a stranger
     // wrote may begin twice: those are the stranger's acts. The guards check without exception that tokens grow.
     let is_nonsense = |fault: &PlannedFault| {

@@ -114,7 +114,7 @@ impl<'w> Plan<'w> {
     /// When its program cannot be started.
     pub fn start(self) -> Result<Candidate> {
         let world = self.world;
-        world.enrol(&self.name, self.implementation, &self.lease);
+        world.add_participant(&self.name, self.implementation, &self.lease);
         let command = self.command()?;
         let journal = Arc::clone(world.journal());
         let book = Arc::clone(&journal);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
-use elector_verify::{Entry, EventKind, Implementation, Limits, Roster, What, verify};
+use elector_verify::{Entry, EventKind, Implementation, Limits, Participants, What, verify};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
 use kube::api::{Api, ObjectMeta, PostParams};
@@ -27,7 +27,7 @@ pub struct World {
     lease: String,
     journal: Arc<Journal>,
     folder: PathBuf,
-    roster: Mutex<Roster>,
+    participants: Mutex<Participants>,
     figures: Mutex<Vec<(String, Duration)>>,
 }
 
@@ -92,7 +92,7 @@ impl World {
             namespace: namespace.to_owned(),
             lease: lease.to_owned(),
             folder,
-            roster: Mutex::new(Roster::new(Limits {
+            participants: Mutex::new(Participants::new(Limits {
                 longest_lease: LONGEST_LEASE,
                 sight: SIGHT,
                 ..Limits::default()
@@ -141,10 +141,10 @@ impl World {
         Plan::new(self, implementation, name)
     }
 
-    /// Enters a candidate for this lease into the roster, so that its writes are judged.
-    pub fn enrol(&self, name: &str, implementation: Implementation, lease: &str) {
+    /// Adds a candidate for this lease to the participants, so that its writes are judged.
+    pub fn add_participant(&self, name: &str, implementation: Implementation, lease: &str) {
         let lease = LeaseKey::new(self.namespace.as_str(), lease);
-        self.roster().enrol(lease, name, implementation);
+        self.participants().add(lease, name, implementation);
     }
 
     /// A figure for the report.
@@ -205,7 +205,7 @@ impl World {
         self.journal
             .note(format!("wrote the lease {} @{version}", written.name_any()));
         let version = version.parse().context("a version that is no number")?;
-        self.roster().foreign(ResourceVersion(version));
+        self.participants().add_foreign(ResourceVersion(version));
         Ok(written)
     }
 
@@ -302,10 +302,10 @@ impl World {
     /// Names every fault.
     pub async fn verdict(&self) -> Result<()> {
         self.settle().await?;
-        let roster = self.roster().clone();
+        let participants = self.participants().clone();
         let history = self.journal.history();
         // Hundreds of leases take a second, in which others must not wait.
-        let verdict = spawn_blocking(move || verify(&history, &roster)).await?;
+        let verdict = spawn_blocking(move || verify(&history, &participants)).await?;
         ensure!(verdict.holds(), "{verdict}");
         Ok(())
     }
@@ -338,8 +338,10 @@ impl World {
             .await
     }
 
-    fn roster(&self) -> std::sync::MutexGuard<'_, Roster> {
-        self.roster.lock().unwrap_or_else(PoisonError::into_inner)
+    fn participants(&self) -> std::sync::MutexGuard<'_, Participants> {
+        self.participants
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

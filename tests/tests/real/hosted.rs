@@ -9,7 +9,7 @@ use elector_api::CandidateApi;
 use elector_candidate::{Candidate, Config, Event as Told, Leadership};
 use elector_protocol::{Identity, LeaseKey};
 use elector_runtime::{ClientArgs, Cluster, connect};
-use elector_tests::rig::{Event, EventKind, Implementation, Journal, What, World, now};
+use elector_tests::rig::{EntryContent, Event, EventKind, Implementation, Journal, World, now};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
@@ -82,7 +82,8 @@ impl<'w> Host<'w> {
     /// # Errors
     /// When its name or version is unusable.
     pub(crate) fn start(&self, lease: &str, name: &str, version: &str) -> Result<Hosted> {
-        self.world.enrol(name, Implementation::Elector, lease);
+        self.world
+            .add_participant(name, Implementation::Elector, lease);
         let lease = LeaseKey::new(self.world.namespace(), lease);
         let identity = Identity::new(name).context("an empty name")?;
         let index = self.next.fetch_add(1, Ordering::Relaxed);
@@ -174,5 +175,5 @@ fn tell(journal: &Journal, name: &str, lease: &LeaseKey, told: &Told) {
 fn record(journal: &Journal, name: &str, lease: &LeaseKey, kind: EventKind) {
     let mut event = Event::new(name, kind);
     event.lease = Some(lease.clone());
-    journal.record(now(), What::Event(event));
+    journal.record(now(), EntryContent::Event(event));
 }

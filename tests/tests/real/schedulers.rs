@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_tests::rig::{
-    Entry, Ground, Implementation, Mode, Process, Site, Suite, What, World, between, now, warm_up,
+    EntryContent, Ground, HistoryEntry, Implementation, Mode, Process, Site, Suite, World, between,
+    now, warm_up,
 };
 
 use crate::{CLIENT_GO, NATIVE, PROMPTLY, crash_limit};
@@ -71,7 +72,7 @@ async fn elect(world: &World) -> Result<()> {
                 |entries| new_candidate(entries, &known),
             )
             .await?;
-        world.enrol(&name, Implementation::ClientGo, SCHEDULER);
+        world.add_participant(&name, Implementation::ClientGo, SCHEDULER);
         world.figure("registered after", between(start, now()));
         processes.push((name, running));
     }
@@ -113,7 +114,7 @@ async fn elect(world: &World) -> Result<()> {
     world.stays(&survivor, 30).await?;
     let asked_to_yield = world.journal().read(|entries| {
         entries.iter().any(|entry| match &entry.what {
-            What::Lease(name, lease) if name == SCHEDULER => lease
+            EntryContent::Lease(name, lease) if name == SCHEDULER => lease
                 .record()
                 .is_ok_and(|record| record.preferred_holder.is_some()),
             _ => false,
@@ -124,9 +125,9 @@ async fn elect(world: &World) -> Result<()> {
 }
 
 /// The name of a candidate for the schedulers' lease that is not known yet.
-fn new_candidate(entries: &[Entry], known: &[String]) -> Option<String> {
+fn new_candidate(entries: &[HistoryEntry], known: &[String]) -> Option<String> {
     entries.iter().find_map(|entry| match &entry.what {
-        What::Candidate(name, candidate)
+        EntryContent::Candidate(name, candidate)
             if candidate.spec.lease_name == SCHEDULER && !known.contains(name) =>
         {
             Some(name.clone())

@@ -14,7 +14,7 @@ use elector_candidate::{Candidate, Config as CandidateConfig, Leadership};
 use elector_protocol::{Identity, LeaseKey, Timestamp};
 use elector_runtime::{Cluster, TokioClock};
 use elector_verify::{
-    Entry, Event, EventKind, History, Implementation, Limits, Roster, What, verify,
+    Entry, Event, EventKind, History, Implementation, Limits, Participants, What, verify,
 };
 use futures::{StreamExt as _, TryStreamExt as _};
 use http::Request;
@@ -233,19 +233,19 @@ impl Stage {
 
     /// Judges everything that happened.
     pub(crate) fn judge(&self) {
-        let mut roster = Roster::new(Limits {
+        let mut participants = Participants::new(Limits {
             clocks: None,
             ..Limits::default()
         });
         for name in NAMES {
-            roster.enrol(
+            participants.add(
                 LeaseKey::new("default", "work"),
                 name,
                 Implementation::Elector,
             );
         }
         let entries = self.book.entries.lock().unwrap().clone();
-        let verdict = verify(&History::from(entries), &roster);
+        let verdict = verify(&History::from(entries), &participants);
         assert!(verdict.holds(), "{verdict}");
         let extent = &verdict.cases.values().next().unwrap().extent;
         assert!(extent.terms > 0 && extent.traced, "{extent:?}");

@@ -33,7 +33,7 @@ impl Trial<'_> {
             (None, _) => false,
         };
         if names || shortens {
-            let longest = self.roster.limits.longest_lease;
+            let longest = self.participants.limits.longest_lease;
             let lasts = [durations.0, durations.1]
                 .into_iter()
                 .flatten()

@@ -10,7 +10,7 @@ use super::Trial;
 use super::memory::Known;
 use crate::entry::between;
 use crate::history::Beginning;
-use crate::roster::Implementation;
+use crate::participants::Implementation;
 use crate::verdict::{Act, Invariant, Level};
 
 /// What is wrong with a revision.
@@ -196,7 +196,7 @@ impl Trial<'_> {
         at: i64,
         leeway: Duration,
     ) -> Result<(), Fault> {
-        let limits = &self.roster.limits;
+        let limits = &self.participants.limits;
         let owed = match &before.holder {
             Some(_) => Some((before, known.since)),
             None => self.owed.as_ref().map(|(record, since)| (record, *since)),
@@ -234,7 +234,7 @@ impl Trial<'_> {
         if !self.hears_candidates() {
             return Ok(());
         }
-        let limits = &self.roster.limits;
+        let limits = &self.participants.limits;
         let granted = match (limits.clocks, after.acquire_time) {
             (Some(_), Some(granted)) => granted.as_micros().min(at),
             _ => at,

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::story::{
     a_leads, and_then, assert_fault, candidate, event, faults, gone, held, judge, key, lease,
-    of_term, roster, verdict, wire,
+    of_term, participants, verdict, wire,
 };
-use crate::{Entry, EventKind, History, Invariant, Level, Roster, Traces, What, verify};
+use crate::{Entry, EventKind, History, Invariant, Level, Participants, Traces, What, verify};
 
 #[test]
 fn two_of_ours_must_not_believe_at_once() {
@@ -62,9 +62,9 @@ fn an_accept_without_a_token_makes_no_leader() {
 #[test]
 fn who_was_only_said_to_be_killed_has_no_trace() {
     let killed = and_then(untraced(), [event(4.0, "a", EventKind::Killed)]);
-    let mut roster = roster();
-    roster.limits.renew_deadline = Some(Duration::from_secs(20));
-    assert_eq!(judge(&killed, &roster).len(), 1);
+    let mut participants = participants();
+    participants.limits.renew_deadline = Some(Duration::from_secs(20));
+    assert_eq!(judge(&killed, &participants).len(), 1);
 }
 
 #[test]
@@ -138,9 +138,9 @@ fn work_ends_with_the_lease() {
         &until(25.0),
         "S2: lease /work: a worked until 21.700 s after it sent its last renewal @13, 15 s are allowed",
     );
-    let mut roster = roster();
-    roster.limits.renew_deadline = Some(Duration::from_secs(10));
-    let strict = judge(&until(19.0), &roster);
+    let mut participants = participants();
+    participants.limits.renew_deadline = Some(Duration::from_secs(10));
+    let strict = judge(&until(19.0), &participants);
     assert!(
         strict[0].contains("15.700 s after it sent its last renewal @13, 10 s are allowed"),
         "{strict:?}"
@@ -209,19 +209,19 @@ fn untraced() -> Vec<Entry> {
 #[test]
 fn without_a_trace_belief_lasts_as_long_as_the_lease_allows() {
     assert_eq!(faults(&untraced()), [""; 0]);
-    let mut roster = roster();
-    roster.limits.renew_deadline = Some(Duration::from_secs(20));
+    let mut participants = participants();
+    participants.limits.renew_deadline = Some(Duration::from_secs(20));
     assert_eq!(
-        judge(&untraced(), &roster),
+        judge(&untraced(), &participants),
         [
             "S1: lease /work: two may have believed at once: a could lead for 4.800 s longer when b began"
         ]
     );
     // A holder that runs slower than the times of this history leads longer.
-    roster.limits.renew_deadline = Some(Duration::from_secs(14));
-    assert_eq!(judge(&untraced(), &roster), [""; 0]);
-    roster.limits.drift = 1.2;
-    assert_eq!(judge(&untraced(), &roster).len(), 1);
+    participants.limits.renew_deadline = Some(Duration::from_secs(14));
+    assert_eq!(judge(&untraced(), &participants), [""; 0]);
+    participants.limits.drift = 1.2;
+    assert_eq!(judge(&untraced(), &participants).len(), 1);
 }
 
 #[test]
@@ -238,9 +238,9 @@ fn without_a_trace_one_name_is_one_life() {
             lease(18.4, 18, &held("a", 1, 15, 18.3, 18.4), Some((17, 1))),
         ],
     );
-    let mut roster = roster();
-    roster.limits.renew_deadline = Some(Duration::from_secs(20));
-    assert_eq!(judge(&story, &roster), [""; 0]);
+    let mut participants = participants();
+    participants.limits.renew_deadline = Some(Duration::from_secs(20));
+    assert_eq!(judge(&story, &participants), [""; 0]);
 }
 
 #[test]
@@ -269,8 +269,8 @@ fn who_was_killed_says_nothing() {
         "two believed at once: a led and leads on when b began",
     );
     let told = History::from(killed).with_traces(Traces::Told);
-    assert!(verify(&told, &roster()).holds());
-    let mut longer = roster();
+    assert!(verify(&told, &participants()).holds());
+    let mut longer = participants();
     longer.limits.renew_deadline = Some(Duration::from_secs(20));
     assert!(!verify(&told, &longer).holds());
     // The next life of that name is the end of this one.
@@ -286,15 +286,15 @@ fn clocks_of_work_traces_may_be_apart() {
         event(4.3, "a", EventKind::WorkStopped),
     ];
     let story = and_then(a_leads(), story);
-    let mut roster = roster();
-    let overlap = |roster: &Roster| {
-        judge(&story, roster)
+    let mut participants = participants();
+    let overlap = |participants: &Participants| {
+        judge(&story, participants)
             .iter()
             .any(|fault| fault.contains("S1"))
     };
-    assert!(overlap(&roster));
-    roster.limits.work = Duration::from_millis(300);
-    assert!(!overlap(&roster));
+    assert!(overlap(&participants));
+    participants.limits.work = Duration::from_millis(300);
+    assert!(!overlap(&participants));
 }
 
 /// `a` works until 6.0; a stranger names `b` at 4.0, which accepts and leads.
@@ -312,18 +312,18 @@ fn seized() -> Vec<Entry> {
 
 #[test]
 fn a_strangers_write_that_names_a_holder_is_the_one_excuse() {
-    let mut roster = roster();
-    let case = |story: Vec<Entry>, roster: &Roster| {
-        verify(&History::from(story), roster).cases[&key()].clone()
+    let mut participants = participants();
+    let case = |story: Vec<Entry>, participants: &Participants| {
+        verify(&History::from(story), participants).cases[&key()].clone()
     };
     // Not declared, it is a grant that comes too early.
-    let undeclared = case(seized(), &roster);
+    let undeclared = case(seized(), &participants);
     assert_eq!(undeclared.findings.len(), 1);
     assert_eq!(undeclared.findings[0].invariant, Invariant::S3);
     assert_eq!(undeclared.excused[0].by, ResourceVersion(14));
 
-    roster.foreign(ResourceVersion(14));
-    let declared = case(seized(), &roster);
+    participants.add_foreign(ResourceVersion(14));
+    let declared = case(seized(), &participants);
     assert_eq!(declared.findings, []);
     assert_eq!(declared.excused.len(), 1);
     assert_eq!(declared.excused[0].by, ResourceVersion(14));
@@ -339,7 +339,7 @@ fn a_strangers_write_that_names_a_holder_is_the_one_excuse() {
             event(21.0, "a", EventKind::Lost),
         ],
     );
-    let late = case(late, &roster);
+    let late = case(late, &participants);
     assert!(
         late.findings
             .iter()
@@ -358,9 +358,9 @@ fn a_strangers_blanking_excuses_nothing() {
             event(6.0, "a", EventKind::Lost),
         ],
     );
-    let mut roster = roster();
-    roster.foreign(ResourceVersion(14));
-    let faults = judge(&story, &roster);
+    let mut participants = participants();
+    participants.add_foreign(ResourceVersion(14));
+    let faults = judge(&story, &participants);
     assert!(
         faults.iter().any(|fault| fault.starts_with("S1")),
         "{faults:?}"

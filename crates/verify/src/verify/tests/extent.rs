@@ -7,12 +7,14 @@ use elector_protocol::ResourceVersion;
 use serde_json::json;
 
 use super::story::{
-    a_leads, and_then, candidate, event, held, key, lease, roster, second, verdict,
+    a_leads, and_then, candidate, event, held, key, lease, participants, second, verdict,
 };
-use crate::{Act, Beginning, Case, End, Entry, EventKind, History, Invariant, Roster, verify};
+use crate::{
+    Act, Beginning, Case, End, Entry, EventKind, History, Invariant, Participants, verify,
+};
 
-fn case_of(history: &History, roster: &Roster) -> Case {
-    verify(history, roster).cases[&key()].clone()
+fn case_of(history: &History, participants: &Participants) -> Case {
+    verify(history, participants).cases[&key()].clone()
 }
 
 fn unjudged(case: &Case) -> Vec<Invariant> {
@@ -123,19 +125,19 @@ fn a_recording_that_begins_in_the_midst_judges_what_follows() {
     // From the first renewal on.
     let later = crash().split_off(6);
     let midst = History::from(later).with_beginning(Beginning::Midst);
-    let case = case_of(&midst, &roster());
+    let case = case_of(&midst, &participants());
     assert_eq!(case.findings, []);
     assert_eq!(unjudged(&case), [Invariant::S3]);
     assert_eq!(case.extent.acts[&Act::Found], 1);
     // A grant of a record whose age nobody here knows.
-    let mut clocks = roster();
+    let mut clocks = participants();
     clocks.limits.clocks = None;
     assert_eq!(case_of(&midst, &clocks).findings, []);
     // A record that says nothing might as well have been created then.
     let born = crash().split_off(2);
     let born = case_of(
         &History::from(born).with_beginning(Beginning::Midst),
-        &roster(),
+        &participants(),
     );
     assert_eq!(
         (born.unjudged.len(), born.extent.acts[&Act::Create]),
@@ -143,7 +145,7 @@ fn a_recording_that_begins_in_the_midst_judges_what_follows() {
     );
     // From nothing, it would be a Lease that was created with a holder.
     let nothing = midst.with_beginning(Beginning::Nothing);
-    assert_eq!(case_of(&nothing, &roster()).findings.len(), 1);
+    assert_eq!(case_of(&nothing, &participants()).findings.len(), 1);
 }
 
 #[test]
@@ -158,11 +160,11 @@ fn what_happened_in_a_gap_is_not_judged() {
         });
         History::from(entries)
     };
-    let broken = case_of(&story(crash()), &roster());
+    let broken = case_of(&story(crash()), &participants());
     assert!(!broken.findings.is_empty());
     let mut history = story(crash());
     history.gap_before(ResourceVersion(15));
-    let case = case_of(&history, &roster());
+    let case = case_of(&history, &participants());
     assert_eq!(case.findings, []);
     assert_eq!(unjudged(&case), [Invariant::S3]);
     assert_eq!(
@@ -181,7 +183,7 @@ fn what_happened_in_a_gap_is_not_judged() {
     let mut later = story(later);
     later.gap_before(ResourceVersion(15));
     assert_eq!(
-        case_of(&later, &roster()).findings[0].invariant,
+        case_of(&later, &participants()).findings[0].invariant,
         Invariant::S10
     );
 }
@@ -196,7 +198,7 @@ fn a_lease_that_was_created_meanwhile_is_judged_from_its_creation() {
             Arc::make_mut(lease).metadata.creation_timestamp = dated.metadata.creation_timestamp;
         }
         let history = History::from(and_then(vec![candidate(0.0, 2, "a", 0.0)], [entry]));
-        case_of(&history.with_beginning(Beginning::Midst), &roster())
+        case_of(&history.with_beginning(Beginning::Midst), &participants())
     };
     assert_eq!(created("2026-01-01T00:00:00Z").findings, []);
     let later = created("2026-01-01T00:00:08Z");
@@ -209,14 +211,14 @@ fn what_was_not_recorded_is_not_judged() {
         .into_iter()
         .filter(|entry| matches!(entry.what, crate::What::Lease(..)));
     let history = History::from(leases.collect::<Vec<_>>()).with_beginning(Beginning::Midst);
-    let case = case_of(&history, &roster());
+    let case = case_of(&history, &participants());
     assert_eq!(case.findings, []);
     assert_eq!(
         unjudged(&case),
         [Invariant::S7, Invariant::S11, Invariant::S2, Invariant::S9]
     );
 
-    let nothing = case_of(&History::default(), &roster());
+    let nothing = case_of(&History::default(), &participants());
     assert_eq!(unjudged(&nothing), [Invariant::S1]);
 
     let go = [lease(0.1, 10, &held("go", 0, 15, 0.1, 0.2), None)];
@@ -244,24 +246,26 @@ fn skewed(seconds: f64) -> Vec<Entry> {
 
 #[test]
 fn times_of_two_clocks_are_not_compared() {
-    let mut roster = roster();
-    let findings = |story, roster: &Roster| case_of(&History::from(story), roster).findings.len();
-    assert!(findings(skewed(15.4), &roster) > 0);
-    roster.limits.clocks = None;
-    assert_eq!(findings(skewed(15.4), &roster), 0);
+    let mut participants = participants();
+    let findings = |story, participants: &Participants| {
+        case_of(&History::from(story), participants).findings.len()
+    };
+    assert!(findings(skewed(15.4), &participants) > 0);
+    participants.limits.clocks = None;
+    assert_eq!(findings(skewed(15.4), &participants), 0);
     // Granted too early by the one clock of the recording, were it for the first digit after the point.
-    roster.limits.sight = Duration::from_millis(100);
-    assert_eq!(findings(skewed(15.3), &roster), 0);
-    assert_eq!(findings(skewed(14.0), &roster), 1);
+    participants.limits.sight = Duration::from_millis(100);
+    assert_eq!(findings(skewed(15.3), &participants), 0);
+    assert_eq!(findings(skewed(14.0), &participants), 1);
     // An elector whose clock runs a tenth faster waits no longer.
-    roster.limits.drift = 1.1;
-    assert_eq!(findings(skewed(14.0), &roster), 0);
+    participants.limits.drift = 1.1;
+    assert_eq!(findings(skewed(14.0), &participants), 0);
 }
 
 #[test]
 fn absence_counts_from_the_record_that_was_deleted() {
-    let mut roster = roster();
-    roster.limits.clocks = None;
+    let mut participants = participants();
+    participants.limits.clocks = None;
     let again = |at: f64| {
         let last = lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), Some((11, 1)));
         and_then(
@@ -275,7 +279,11 @@ fn absence_counts_from_the_record_that_was_deleted() {
             ],
         )
     };
-    let findings = |at| case_of(&History::from(again(at)), &roster).findings.len();
+    let findings = |at| {
+        case_of(&History::from(again(at)), &participants)
+            .findings
+            .len()
+    };
     assert_eq!(findings(18.4), 0);
     assert_eq!(findings(10.0), 1);
 }

@@ -208,9 +208,9 @@ fn the_largest_term_is_followed_by_the_first() {
         candidate(15.2, 11, "b", 15.2),
         lease(15.2, 12, &held("b", 0, 5, 15.2, 15.2), None),
     ];
-    let mut roster = super::story::roster();
-    roster.foreign(ResourceVersion(10));
-    assert_eq!(judge(&story, &roster), [""; 0]);
+    let mut participants = super::story::participants();
+    participants.add_foreign(ResourceVersion(10));
+    assert_eq!(judge(&story, &participants), [""; 0]);
 }
 
 #[test]

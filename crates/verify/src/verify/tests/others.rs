@@ -6,7 +6,7 @@ use serde_json::json;
 use super::story::{
     a_leads, and_then, assert_fault, candidate, event, faults, held, judge, key, lease, verdict,
 };
-use crate::{Act, EventKind, Implementation, Invariant, Level, Roster};
+use crate::{Act, EventKind, Implementation, Invariant, Level, Participants};
 
 #[test]
 fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
@@ -18,9 +18,9 @@ fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
                 candidate(at, 15, "b", at),
                 lease(at, 16, &held("b", 3, 5, at, at), None),
             ];
-            let mut roster = super::story::roster();
-            roster.foreign(ResourceVersion(14));
-            judge(&and_then(a_leads(), story), &roster)
+            let mut participants = super::story::participants();
+            participants.add_foreign(ResourceVersion(14));
+            judge(&and_then(a_leads(), story), &participants)
         };
         let early = grant(15.0);
         assert!(
@@ -34,13 +34,13 @@ fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
 #[test]
 fn what_a_stranger_wrote_is_nobodys_fault() {
     let story = [lease(0.0, 1, &held("a", 0, 15, 0.0, 0.0), None)];
-    let mut roster = Roster::default();
-    roster.enrol(key(), "a", Implementation::Elector);
-    assert_eq!(judge(&story, &roster).len(), 1);
-    roster.foreign(ResourceVersion(1));
-    assert_eq!(judge(&story, &roster), [""; 0]);
+    let mut participants = Participants::default();
+    participants.add(key(), "a", Implementation::Elector);
+    assert_eq!(judge(&story, &participants).len(), 1);
+    participants.add_foreign(ResourceVersion(1));
+    assert_eq!(judge(&story, &participants), [""; 0]);
     // Nor is a lease that nobody here is about.
-    assert_eq!(judge(&story, &Roster::default()), [""; 0]);
+    assert_eq!(judge(&story, &Participants::default()), [""; 0]);
 }
 
 #[test]
@@ -51,9 +51,9 @@ fn the_built_in_elector_counts_no_terms_for_client_go() {
         lease(0.1, 10, &held("go", 0, 15, 0.1, 0.1), None),
         lease(15.2, 11, &held("gone", 0, 5, 15.2, 15.2), None),
     ];
-    let mut roster = super::story::roster();
-    roster.enrol(key(), "gone", Implementation::ClientGo);
-    let verdict = crate::verify(&crate::History::from(story.to_vec()), &roster);
+    let mut participants = super::story::participants();
+    participants.add(key(), "gone", Implementation::ClientGo);
+    let verdict = crate::verify(&crate::History::from(story.to_vec()), &participants);
     let finding = verdict.findings().next().unwrap();
     assert_eq!(
         (finding.invariant, finding.level),
@@ -141,9 +141,9 @@ fn blanked(duration: i32, token: Option<(u64, i32)>, granted: f64) -> Vec<String
             lease(granted, 16, &held("b", 2, 5, granted, granted), None),
         ],
     );
-    let mut roster = super::story::roster();
-    roster.foreign(ResourceVersion(14));
-    judge(&story, &roster)
+    let mut participants = super::story::participants();
+    participants.add_foreign(ResourceVersion(14));
+    judge(&story, &participants)
 }
 
 #[test]
@@ -167,9 +167,9 @@ fn no_elector_is_blamed_for_what_a_stranger_made_look_like_a_release() {
 fn a_holder_may_restore_its_term_after_a_stranger() {
     let token = Some((11, 1));
     let restored = |foreign, after| {
-        let mut roster = super::story::roster();
-        roster.foreign(ResourceVersion(14));
-        judge(&and_then(a_leads(), [foreign, after]), &roster)
+        let mut participants = super::story::participants();
+        participants.add_foreign(ResourceVersion(14));
+        judge(&and_then(a_leads(), [foreign, after]), &participants)
     };
     let prolonged = lease(4.0, 14, &held("a", 1, 22, 0.2, 3.3), token);
     let stripped = lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), None);
@@ -190,8 +190,8 @@ fn a_holder_may_restore_its_term_after_an_elector_has_seen_to_the_signals() {
     signalled["strategy"] = "OldestEmulationVersion".into();
     let mut renewed = held("a", 1, 15, 0.2, 6.6);
     renewed["strategy"] = "OldestEmulationVersion".into();
-    let mut roster = super::story::roster();
-    roster.foreign(ResourceVersion(14));
+    let mut participants = super::story::participants();
+    participants.add_foreign(ResourceVersion(14));
     let story = and_then(
         a_leads(),
         [
@@ -200,7 +200,7 @@ fn a_holder_may_restore_its_term_after_an_elector_has_seen_to_the_signals() {
             lease(6.6, 16, &renewed, Some((11, 1))),
         ],
     );
-    assert_eq!(judge(&story, &roster), [""; 0]);
+    assert_eq!(judge(&story, &participants), [""; 0]);
 }
 
 #[test]
@@ -215,10 +215,10 @@ fn a_holder_may_restore_its_term_after_strangers_made_it_unreadable_first() {
             lease(6.6, 16, &held("a", 1, 15, 0.2, 6.6), Some((11, 1))),
         ],
     );
-    let mut roster = super::story::roster();
-    roster.foreign(ResourceVersion(14));
-    roster.foreign(ResourceVersion(15));
-    assert_eq!(judge(&story, &roster), [""; 0]);
+    let mut participants = super::story::participants();
+    participants.add_foreign(ResourceVersion(14));
+    participants.add_foreign(ResourceVersion(15));
+    assert_eq!(judge(&story, &participants), [""; 0]);
 }
 
 #[test]
@@ -237,9 +237,9 @@ fn a_holder_makes_room_for_whomever_a_stranger_prefers() {
         ],
     );
     assert_fault(&story, "who is no candidate");
-    let mut roster = super::story::roster();
-    roster.foreign(ResourceVersion(14));
-    assert_eq!(judge(&story, &roster), [""; 0]);
+    let mut participants = super::story::participants();
+    participants.add_foreign(ResourceVersion(14));
+    assert_eq!(judge(&story, &participants), [""; 0]);
 }
 
 #[test]
@@ -255,8 +255,8 @@ fn a_term_whose_number_a_stranger_set_back_has_a_token_of_its_own() {
             ],
         )
     };
-    let mut roster = super::story::roster();
-    roster.foreign(ResourceVersion(14));
-    assert_eq!(judge(&story(16), &roster), [""; 0]);
-    assert!(!judge(&story(11), &roster).is_empty());
+    let mut participants = super::story::participants();
+    participants.add_foreign(ResourceVersion(14));
+    assert_eq!(judge(&story(16), &participants), [""; 0]);
+    assert!(!judge(&story(11), &participants).is_empty());
 }

@@ -6,7 +6,9 @@ use elector_api::{Rfc3339, parse_time};
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp, Token};
 use serde_json::{Value, json};
 
-use crate::{Entry, Event, EventKind, History, Implementation, Roster, Verdict, What, verify};
+use crate::{
+    Entry, Event, EventKind, History, Implementation, Participants, Verdict, What, verify,
+};
 
 /// The beginning of these stories.
 pub(super) fn second(seconds: f64) -> Timestamp {
@@ -69,29 +71,29 @@ pub(super) fn key() -> LeaseKey {
     LeaseKey::new("", "work")
 }
 
-pub(super) fn roster() -> Roster {
-    let mut roster = Roster::default();
+pub(super) fn participants() -> Participants {
+    let mut participants = Participants::default();
     for (name, implementation) in [
         ("a", Implementation::Elector),
         ("b", Implementation::Elector),
         ("go", Implementation::ClientGo),
     ] {
-        roster.enrol(key(), name, implementation);
+        participants.add(key(), name, implementation);
     }
-    roster
+    participants
 }
 
 pub(super) fn verdict(entries: &[Entry]) -> Verdict {
-    verify(&History::from(entries.to_vec()), &roster())
+    verify(&History::from(entries.to_vec()), &participants())
 }
 
-pub(super) fn judge(entries: &[Entry], roster: &Roster) -> Vec<String> {
-    let verdict = verify(&History::from(entries.to_vec()), roster);
+pub(super) fn judge(entries: &[Entry], participants: &Participants) -> Vec<String> {
+    let verdict = verify(&History::from(entries.to_vec()), participants);
     verdict.faults().map(ToString::to_string).collect()
 }
 
 pub(super) fn faults(entries: &[Entry]) -> Vec<String> {
-    judge(entries, &roster())
+    judge(entries, &participants())
 }
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! Who takes part, and what a judge may take for granted.
+//! The participants of a history, and the bounds of what can be told from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,12 +9,12 @@ use elector_protocol::{LeaseKey, ResourceVersion};
 use crate::entry::What;
 use crate::history::History;
 
-/// What a judge has to know besides the history.
+/// What a check needs to know besides the history.
 #[derive(Clone, Debug, Default)]
-pub struct Roster {
-    /// Who stands or holds under which name, lease by lease. Leases that are not named here are not judged.
+pub struct Participants {
+    /// The candidates and holders of each lease by name. Other leases are not judged.
     members: BTreeMap<LeaseKey, BTreeMap<String, Implementation>>,
-    /// Revisions that a stranger wrote: nobody is blamed for them, and S1 is excused after some of them.
+    /// Revisions that a stranger wrote: they break no rule, and S1 is excused after some of them.
     foreign: BTreeSet<ResourceVersion>,
     /// How exact the times are, and how long what may last.
     pub limits: Limits,
@@ -50,10 +50,10 @@ pub struct Limits {
     pub drift: f64,
 }
 
-// === impl Roster ===
+// === impl Participants ===
 
-impl Roster {
-    /// A roster without members.
+impl Participants {
+    /// Without members.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -61,8 +61,8 @@ impl Roster {
         }
     }
 
-    /// Enters who stands for this lease, or holds it, under this name.
-    pub fn enrol(
+    /// Adds a candidate for this lease or a holder of it.
+    pub fn add(
         &mut self,
         lease: LeaseKey,
         name: impl Into<String>,
@@ -74,13 +74,13 @@ impl Roster {
             .insert(name.into(), implementation);
     }
 
-    /// Enters a revision that a stranger wrote.
-    pub fn foreign(&mut self, version: ResourceVersion) {
+    /// Adds a revision that a stranger wrote.
+    pub fn add_foreign(&mut self, version: ResourceVersion) {
         self.foreign.insert(version);
     }
 
-    /// Judges only the leases for which `wanted` says so.
-    pub fn keep(&mut self, wanted: impl Fn(&LeaseKey) -> bool) {
+    /// Keeps only the leases for which `wanted` says so.
+    pub fn retain(&mut self, wanted: impl Fn(&LeaseKey) -> bool) {
         self.members.retain(|lease, _| wanted(lease));
     }
 
@@ -93,16 +93,16 @@ impl Roster {
     /// client-go's. A lease that no candidate names and whose holders have no token is left out.
     #[must_use]
     pub fn deduce(history: &History, limits: Limits) -> Self {
-        let mut roster = Self::new(limits);
+        let mut participants = Self::new(limits);
         let mut plain: Vec<(LeaseKey, String)> = Vec::new();
         for entry in history.entries() {
             match &entry.what {
                 What::Candidate(name, candidate) => {
                     let lease = candidate.lease_key();
                     if is_marked(candidate) {
-                        roster.enrol(lease, name.as_str(), Implementation::Elector);
-                    } else if roster.implementation(&lease, name).is_none() {
-                        roster.enrol(lease, name.as_str(), Implementation::ClientGo);
+                        participants.add(lease, name.as_str(), Implementation::Elector);
+                    } else if participants.implementation(&lease, name).is_none() {
+                        participants.add(lease, name.as_str(), Implementation::ClientGo);
                     }
                 }
                 What::Lease(_, lease) => {
@@ -118,7 +118,7 @@ impl Roster {
                         continue;
                     };
                     if record.has_token() {
-                        roster.enrol(lease.key(), holder.as_str(), Implementation::Elector);
+                        participants.add(lease.key(), holder.as_str(), Implementation::Elector);
                     } else {
                         plain.push((lease.key(), holder.as_str().to_owned()));
                     }
@@ -127,11 +127,11 @@ impl Roster {
             }
         }
         for (lease, holder) in plain {
-            if let Some(members) = roster.members.get_mut(&lease) {
+            if let Some(members) = participants.members.get_mut(&lease) {
                 members.entry(holder).or_insert(Implementation::ClientGo);
             }
         }
-        roster
+        participants
     }
 
     /// The leases that are judged.
@@ -227,10 +227,10 @@ mod tests {
         ] {
             reader.read("f", &document.to_string());
         }
-        let roster = Roster::deduce(&reader.finish().0, Limits::default());
+        let participants = Participants::deduce(&reader.finish().0, Limits::default());
         let web = LeaseKey::new("ns", "web");
         let solo = LeaseKey::new("ns", "solo");
-        assert_eq!(roster.leases().collect::<Vec<_>>(), [&solo, &web]);
+        assert_eq!(participants.leases().collect::<Vec<_>>(), [&solo, &web]);
         for (lease, name, implementation) in [
             (&web, "ours", Some(Implementation::Elector)),
             (&web, "of-the-future", Some(Implementation::ClientGo)),
@@ -240,7 +240,11 @@ mod tests {
             (&solo, "with-a-token", Some(Implementation::Elector)),
             (&solo, "elector.dev:reserved-from:x", None),
         ] {
-            assert_eq!(roster.implementation(lease, name), implementation, "{name}");
+            assert_eq!(
+                participants.implementation(lease, name),
+                implementation,
+                "{name}"
+            );
         }
     }
 
