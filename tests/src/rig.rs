@@ -26,7 +26,9 @@ mod site;
 mod world;
 
 pub use candidate::{Candidate, LEASE, Plan};
-pub use elector_verify::{Belief, Entry, Event, EventKind, Implementation, What, beliefs, between};
+pub use elector_verify::{
+    Belief, EntryContent, Event, EventKind, HistoryEntry, Implementation, beliefs, between,
+};
 pub use every_change::EveryChange;
 pub use explain::{Chances, Explanation};
 pub use harness::{Ground, Play, Scenario, Suite, warm_up};

@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use elector_api::parse_duration;
 use elector_protocol::{LeaseKey, ResourceVersion};
-use elector_verify::{History, Limits, Participants, Reader, Times, What, verify};
+use elector_verify::{EntryContent, History, Limits, Participants, Reader, Times, verify};
 
 use self::report::{Report, Standing};
 use crate::output;
@@ -155,8 +155,8 @@ impl VerifyArgs {
         let leases = history
             .entries()
             .iter()
-            .filter_map(|entry| match &entry.what {
-                What::Lease(_, lease) => Some(lease.key()),
+            .filter_map(|entry| match &entry.content {
+                EntryContent::Lease(_, lease) => Some(lease.key()),
                 _ => None,
             });
         let others = leases.filter(|lease| self.wants(lease) && !judged.contains(lease));

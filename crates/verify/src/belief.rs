@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use elector_protocol::{LeaseKey, Timestamp, Token};
 
-use crate::entry::{Entry, EventKind, What};
+use crate::entry::{EntryContent, EventKind, HistoryEntry};
 use crate::participants::{Implementation, Participants};
 
 /// From one instant to another, one process believed that it leads.
@@ -39,10 +39,10 @@ pub(crate) struct Voice<'a> {
 }
 
 /// Who believed when, in the order of the beginnings.
-pub fn beliefs(entries: &[Entry]) -> Vec<Belief> {
+pub fn beliefs(entries: &[HistoryEntry]) -> Vec<Belief> {
     let mut beliefs: Vec<Belief> = Vec::new();
     for entry in entries {
-        let What::Event(event) = &entry.what else {
+        let EntryContent::Event(event) = &entry.content else {
             continue;
         };
         let named = |belief: &&mut Belief| {
@@ -90,7 +90,7 @@ impl<'a> Voice<'a> {
     /// What is said about each lease. An event that names no lease is about each lease that its process is a
     /// member of.
     pub(crate) fn of_each(
-        entries: &'a [Entry],
+        entries: &'a [HistoryEntry],
         beliefs: &'a [Belief],
         participants: &'a Participants,
     ) -> BTreeMap<&'a LeaseKey, Self> {
@@ -113,7 +113,7 @@ impl<'a> Voice<'a> {
         }
         for entry in entries {
             // A kill is told by somebody else.
-            if let What::Event(event) = &entry.what
+            if let EntryContent::Event(event) = &entry.content
                 && event.kind != EventKind::Killed
             {
                 for lease in about(event.lease.as_ref(), &event.name) {

@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 
 /// One thing that happened.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct HistoryEntry {
     /// When it was seen; for an event of a candidate, when the candidate says it happened.
     pub at: Timestamp,
-    /// What it was.
-    pub what: What,
+    /// Its content.
+    pub content: EntryContent,
 }
 
-/// What happened. Names are those of the objects' metadata.
+/// The content of an entry. Names are those of the objects' metadata.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum EntryContent {
     /// The Lease of this name was created or changed.
     Lease(String, Arc<Lease>),
     /// The Lease of this name was deleted; its last revision.
@@ -87,21 +87,23 @@ pub fn between(earlier: Timestamp, later: Timestamp) -> Duration {
 
 // === impl Entry ===
 
-impl Entry {
+impl HistoryEntry {
     /// The entry as one line of a recording, which a [`Reader`](crate::Reader) reads; `None` for a note.
     pub fn line(&self) -> Option<String> {
         let at = Rfc3339(self.at).to_string();
         let seen = |kind: &str, object: Value| json!({"at": at, "type": kind, "object": object});
-        let document = match &self.what {
-            What::Lease(_, lease) => seen("MODIFIED", serde_json::to_value(&**lease).ok()?),
-            What::LeaseGone(_, lease) => seen("DELETED", serde_json::to_value(&**lease).ok()?),
-            What::Candidate(_, candidate) => {
+        let document = match &self.content {
+            EntryContent::Lease(_, lease) => seen("MODIFIED", serde_json::to_value(&**lease).ok()?),
+            EntryContent::LeaseGone(_, lease) => {
+                seen("DELETED", serde_json::to_value(&**lease).ok()?)
+            }
+            EntryContent::Candidate(_, candidate) => {
                 seen("MODIFIED", serde_json::to_value(&**candidate).ok()?)
             }
-            What::CandidateGone(_, candidate) => {
+            EntryContent::CandidateGone(_, candidate) => {
                 seen("DELETED", serde_json::to_value(&**candidate).ok()?)
             }
-            What::Event(event) => {
+            EntryContent::Event(event) => {
                 let mut line = json!({"event": event.kind, "name": event.name, "time": at});
                 if let Some(lease) = &event.lease {
                     line["lease"] = lease.to_string().into();
@@ -114,7 +116,7 @@ impl Entry {
                 }
                 line
             }
-            What::Note(_) => return None,
+            EntryContent::Note(_) => return None,
         };
         Some(document.to_string())
     }
@@ -160,7 +162,7 @@ impl Event {
 
 // === impl What ===
 
-impl What {
+impl EntryContent {
     /// The resourceVersion of the revision, which tells what came first; `None` for what is no object.
     pub fn version(&self) -> Option<ResourceVersion> {
         let metadata = match self {
@@ -175,7 +177,7 @@ impl What {
     }
 }
 
-impl fmt::Display for What {
+impl fmt::Display for EntryContent {
     /// One line for a reader who knows the day.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = |time: &Option<Timestamp>| time.map_or_else(|| "-".to_owned(), clock_of_day);

@@ -4,22 +4,22 @@ use std::collections::BTreeSet;
 
 use elector_protocol::{ResourceVersion, Timestamp};
 
-use crate::entry::{Entry, What};
+use crate::entry::{EntryContent, HistoryEntry};
 
 /// Everything that was recorded, in the order in which it was recorded.
 ///
 /// ```
 /// use elector_protocol::Timestamp;
-/// use elector_verify::{Event, EventKind, History, Participants, What, verify};
+/// use elector_verify::{Event, EventKind, History, Participants, EntryContent, verify};
 ///
 /// let mut history = History::default();
 /// let now = Timestamp::from_micros(1).unwrap();
-/// history.record(now, What::Event(Event::new("a", EventKind::Start)));
+/// history.record(now, EntryContent::Event(Event::new("a", EventKind::Start)));
 /// assert!(verify(&history, &Participants::default()).holds());
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    entries: Vec<Entry>,
+    entries: Vec<HistoryEntry>,
     times: Times,
     beginning: Beginning,
     traces: Traces,
@@ -91,18 +91,18 @@ impl History {
     }
 
     /// Adds what was seen at `at`.
-    pub fn record(&mut self, at: Timestamp, what: What) {
-        self.entries.push(Entry { at, what });
+    pub fn record(&mut self, at: Timestamp, content: EntryContent) {
+        self.entries.push(HistoryEntry { at, content });
     }
 
     /// What was recorded.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[HistoryEntry] {
         &self.entries
     }
 
     /// The entries as a recording, one line each, for `elector verify` to be read again. Notes are left out.
     pub fn recording(&self) -> String {
-        let lines = self.entries.iter().filter_map(Entry::line);
+        let lines = self.entries.iter().filter_map(HistoryEntry::line);
         lines.map(|line| line + "\n").collect()
     }
 
@@ -127,8 +127,8 @@ impl History {
     }
 }
 
-impl From<Vec<Entry>> for History {
-    fn from(entries: Vec<Entry>) -> Self {
+impl From<Vec<HistoryEntry>> for History {
+    fn from(entries: Vec<HistoryEntry>) -> Self {
         Self {
             entries,
             ..Self::default()
@@ -136,8 +136,8 @@ impl From<Vec<Entry>> for History {
     }
 }
 
-impl Extend<Entry> for History {
-    fn extend<I: IntoIterator<Item = Entry>>(&mut self, entries: I) {
+impl Extend<HistoryEntry> for History {
+    fn extend<I: IntoIterator<Item = HistoryEntry>>(&mut self, entries: I) {
         self.entries.extend(entries);
     }
 }

@@ -23,7 +23,7 @@ mod verdict;
 mod verify;
 
 pub use belief::{Belief, beliefs};
-pub use entry::{Entry, Event, EventKind, What, between};
+pub use entry::{EntryContent, Event, EventKind, HistoryEntry, between};
 pub use history::{Beginning, History, Times, Traces};
 pub use participants::{Implementation, Limits, Participants};
 pub use read::{Complaint, Place, Reader};

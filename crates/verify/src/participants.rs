@@ -6,7 +6,7 @@ use std::time::Duration;
 use elector_api::{LeaseCandidate, annotation};
 use elector_protocol::{LeaseKey, ResourceVersion};
 
-use crate::entry::What;
+use crate::entry::EntryContent;
 use crate::history::History;
 
 /// What a check needs to know besides the history.
@@ -96,8 +96,8 @@ impl Participants {
         let mut participants = Self::new(limits);
         let mut plain: Vec<(LeaseKey, String)> = Vec::new();
         for entry in history.entries() {
-            match &entry.what {
-                What::Candidate(name, candidate) => {
+            match &entry.content {
+                EntryContent::Candidate(name, candidate) => {
                     let lease = candidate.lease_key();
                     if is_marked(candidate) {
                         participants.add(lease, name.as_str(), Implementation::Elector);
@@ -105,7 +105,7 @@ impl Participants {
                         participants.add(lease, name.as_str(), Implementation::ClientGo);
                     }
                 }
-                What::Lease(_, lease) => {
+                EntryContent::Lease(_, lease) => {
                     let Ok(record) = lease.record() else {
                         continue;
                     };
@@ -123,7 +123,10 @@ impl Participants {
                         plain.push((lease.key(), holder.as_str().to_owned()));
                     }
                 }
-                What::LeaseGone(..) | What::CandidateGone(..) | What::Event(_) | What::Note(_) => {}
+                EntryContent::LeaseGone(..)
+                | EntryContent::CandidateGone(..)
+                | EntryContent::Event(_)
+                | EntryContent::Note(_) => {}
             }
         }
         for (lease, holder) in plain {

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use self::scan::{Found, scan};
-use crate::entry::{Entry, Event, What};
+use crate::entry::{EntryContent, Event, HistoryEntry};
 use crate::history::{Beginning, History, Times, Traces};
 
 /// Reads recordings, one source after the other, into one [`History`].
@@ -34,10 +34,10 @@ use crate::history::{Beginning, History, Times, Traces};
 #[derive(Debug, Default)]
 pub struct Reader {
     /// With the time of receipt, where the recording has it.
-    objects: Vec<(Option<Timestamp>, What)>,
+    objects: Vec<(Option<Timestamp>, EntryContent)>,
     /// Revisions of Leases that a watch brought as changes, so that there is none missing before them.
     followed: BTreeSet<ResourceVersion>,
-    events: Vec<Entry>,
+    events: Vec<HistoryEntry>,
     complaints: Vec<Complaint>,
 }
 
@@ -107,7 +107,8 @@ impl Reader {
         } else {
             Times::Written
         };
-        self.objects.sort_by_cached_key(|(_, what)| what.version());
+        self.objects
+            .sort_by_cached_key(|(_, content)| content.version());
         let gaps = gaps(&self.objects, &self.followed);
         let mut entries = date(self.objects);
         entries.append(&mut self.events);
@@ -168,8 +169,8 @@ impl Reader {
             let (at, event) = Event::parse(&line).ok_or(
                 "an event of a candidate needs event (start, leading, work-stopped, lost or killed), name and time",
             )?;
-            let what = What::Event(event);
-            self.events.push(Entry { at, what });
+            let content = EntryContent::Event(event);
+            self.events.push(HistoryEntry { at, content });
             return Ok(());
         }
         if document.get("object").is_some() || document.get("type").is_some() {
@@ -216,21 +217,23 @@ impl Reader {
                 .and_then(Value::as_str)
                 .unwrap_or_default()
         };
-        let what = match (text("kind"), text("apiVersion")) {
+        let content = match (text("kind"), text("apiVersion")) {
             ("Lease", Lease::API_VERSION) => {
                 let lease = Lease::from_value(object);
                 let name = named("Lease", &lease.metadata)?;
                 match change {
-                    Change::There | Change::Made => What::Lease(name, Arc::new(lease)),
-                    Change::Gone => What::LeaseGone(name, Arc::new(lease)),
+                    Change::There | Change::Made => EntryContent::Lease(name, Arc::new(lease)),
+                    Change::Gone => EntryContent::LeaseGone(name, Arc::new(lease)),
                 }
             }
             ("LeaseCandidate", version) if CandidateApi::of_api_version(version).is_some() => {
                 let candidate = LeaseCandidate::from_value(object);
                 let name = named("LeaseCandidate", &candidate.metadata)?;
                 match change {
-                    Change::There | Change::Made => What::Candidate(name, Arc::new(candidate)),
-                    Change::Gone => What::CandidateGone(name, Arc::new(candidate)),
+                    Change::There | Change::Made => {
+                        EntryContent::Candidate(name, Arc::new(candidate))
+                    }
+                    Change::Gone => EntryContent::CandidateGone(name, Arc::new(candidate)),
                 }
             }
             (kind @ ("Lease" | "LeaseCandidate"), version) => {
@@ -246,9 +249,9 @@ impl Reader {
             _ => return Ok(()),
         };
         if change == Change::Made {
-            self.followed.extend(what.version());
+            self.followed.extend(content.version());
         }
-        self.objects.push((at, what));
+        self.objects.push((at, content));
         Ok(())
     }
 }
@@ -302,13 +305,13 @@ fn time(value: &Value) -> Option<Timestamp> {
 
 /// The revisions of Leases that are only known to have been there, although their object was known before.
 fn gaps(
-    objects: &[(Option<Timestamp>, What)],
+    objects: &[(Option<Timestamp>, EntryContent)],
     followed: &BTreeSet<ResourceVersion>,
 ) -> Vec<ResourceVersion> {
     let mut known = BTreeSet::new();
     let mut gaps = Vec::new();
-    for (_, what) in objects {
-        if let (What::Lease(_, lease), Some(version)) = (what, what.version())
+    for (_, content) in objects {
+        if let (EntryContent::Lease(_, lease), Some(version)) = (content, content.version())
             && !known.insert(&lease.metadata.uid)
             && !followed.contains(&version)
         {
@@ -319,13 +322,13 @@ fn gaps(
 }
 
 /// Gives each object, in the order of their versions, a time.
-fn date(objects: Vec<(Option<Timestamp>, What)>) -> Vec<Entry> {
+fn date(objects: Vec<(Option<Timestamp>, EntryContent)>) -> Vec<HistoryEntry> {
     let mut written: BTreeMap<(bool, String, String), Option<Timestamp>> = BTreeMap::new();
     let mut newest: Option<Timestamp> = None;
     let mut entries = Vec::with_capacity(objects.len());
-    for (received, what) in objects {
+    for (received, content) in objects {
         let at = received.or_else(|| {
-            let (key, renewed, created) = renewal(&what)?;
+            let (key, renewed, created) = renewal(&content)?;
             let news = match written.insert(key, renewed) {
                 // The first revision may be of any age, but it is not older than its object.
                 None => renewed.max(created),
@@ -337,10 +340,10 @@ fn date(objects: Vec<(Option<Timestamp>, What)>) -> Vec<Entry> {
         });
         newest = newest.max(at);
         if let Some(at) = received.or(newest) {
-            entries.push(Entry { at, what });
+            entries.push(HistoryEntry { at, content });
         } else {
             let at = Timestamp::MIN;
-            entries.push(Entry { at, what });
+            entries.push(HistoryEntry { at, content });
         }
     }
     entries
@@ -349,11 +352,16 @@ fn date(objects: Vec<(Option<Timestamp>, What)>) -> Vec<Entry> {
 type Renewal = ((bool, String, String), Option<Timestamp>, Option<Timestamp>);
 
 /// Which object it is, when its writer renewed it, and when it was created.
-fn renewal(what: &What) -> Option<Renewal> {
-    let (is_lease, metadata, renewed) = match what {
-        What::Lease(_, lease) => (true, &lease.metadata, lease.spec.renew_time),
-        What::Candidate(_, candidate) => (false, &candidate.metadata, candidate.spec.renew_time),
-        What::LeaseGone(..) | What::CandidateGone(..) | What::Event(_) | What::Note(_) => {
+fn renewal(content: &EntryContent) -> Option<Renewal> {
+    let (is_lease, metadata, renewed) = match content {
+        EntryContent::Lease(_, lease) => (true, &lease.metadata, lease.spec.renew_time),
+        EntryContent::Candidate(_, candidate) => {
+            (false, &candidate.metadata, candidate.spec.renew_time)
+        }
+        EntryContent::LeaseGone(..)
+        | EntryContent::CandidateGone(..)
+        | EntryContent::Event(_)
+        | EntryContent::Note(_) => {
             return None;
         }
     };

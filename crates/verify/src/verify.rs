@@ -6,7 +6,7 @@ use elector_protocol::{LeaseKey, ResourceVersion};
 
 use crate::belief::{Voice, beliefs};
 use crate::claim::judge;
-use crate::entry::{Entry, What};
+use crate::entry::{EntryContent, HistoryEntry};
 use crate::history::History;
 use crate::participants::Participants;
 use crate::trial::Trial;
@@ -23,30 +23,30 @@ pub fn verify(history: &History, participants: &Participants) -> Verdict {
         .map(|lease| (lease, Trial::new(lease, participants, history, start)))
         .collect();
     // The two kinds of objects come by different watches; their versions tell what came first.
-    let mut objects: Vec<(ResourceVersion, &Entry)> = entries
+    let mut objects: Vec<(ResourceVersion, &HistoryEntry)> = entries
         .iter()
-        .filter_map(|entry| Some((entry.what.version()?, entry)))
+        .filter_map(|entry| Some((entry.content.version()?, entry)))
         .collect();
     objects.sort_by_key(|(version, _)| *version);
     for (version, entry) in objects {
-        match &entry.what {
-            What::Lease(_, lease) => {
+        match &entry.content {
+            EntryContent::Lease(_, lease) => {
                 if let Some(trial) = trials.get_mut(&lease.key()) {
                     trial.revision(lease, version, entry.at);
                 }
             }
-            What::LeaseGone(_, lease) => {
+            EntryContent::LeaseGone(_, lease) => {
                 if let Some(trial) = trials.get_mut(&lease.key()) {
                     trial.gone(version, entry.at);
                 }
             }
-            What::Candidate(name, candidate) => {
+            EntryContent::Candidate(name, candidate) => {
                 if let Some(trial) = trials.get_mut(&candidate.lease_key()) {
                     trial.answer(name, candidate, entry.at);
                 }
             }
             // What it answered stays true.
-            What::CandidateGone(..) | What::Event(_) | What::Note(_) => {}
+            EntryContent::CandidateGone(..) | EntryContent::Event(_) | EntryContent::Note(_) => {}
         }
     }
     let cases = trials.into_iter().map(|(lease, trial)| {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use elector_protocol::{LeaseKey, ResourceVersion};
-use elector_tests::rig::{Entry, Implementation, Journal, What};
+use elector_tests::rig::{EntryContent, HistoryEntry, Implementation, Journal};
 use elector_verify::{Limits, Participants, Traces, verify};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
@@ -55,8 +55,8 @@ async fn settle(client: &Client, journal: &Journal, namespace: &str) -> Result<(
     };
     let last = leases.create(&PostParams::default(), &last).await;
     last.context("failed to write the last lease")?;
-    let seen = |entry: &Entry| matches!(&entry.what, What::Lease(name, _) if name == SETTLED);
-    let seen = |entries: &[Entry]| entries.iter().any(seen).then_some(());
+    let seen = |entry: &HistoryEntry| matches!(&entry.content, EntryContent::Lease(name, _) if name == SETTLED);
+    let seen = |entries: &[HistoryEntry]| entries.iter().any(seen).then_some(());
     journal
         .until("the recorder has caught up", PATIENCE, seen)
         .await

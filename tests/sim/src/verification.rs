@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
 use elector_verify::{
-    History, Implementation, Invariant, Limits, Participants, Traces, What, verify,
+    EntryContent, History, Implementation, Invariant, Limits, Participants, Traces, verify,
 };
 
 use crate::context::RuleViolation;
@@ -38,8 +38,8 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
                 participants.add_foreign(ResourceVersion(revision.version));
             }
             let what = match (&revision.lease, &revision.last) {
-                (Some(lease), _) => What::Lease(name.clone(), Arc::new(lease.clone())),
-                (None, Some(last)) => What::LeaseGone(name.clone(), Arc::new(last.clone())),
+                (Some(lease), _) => EntryContent::Lease(name.clone(), Arc::new(lease.clone())),
+                (None, Some(last)) => EntryContent::LeaseGone(name.clone(), Arc::new(last.clone())),
                 (None, None) => continue,
             };
             recorded.record(time(revision.at), what);
@@ -58,9 +58,9 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
         let name = object.metadata.name.clone().unwrap_or_default();
         let object = Arc::new(object.clone());
         let what = if registered.deleted {
-            What::CandidateGone(name, object)
+            EntryContent::CandidateGone(name, object)
         } else {
-            What::Candidate(name, object)
+            EntryContent::Candidate(name, object)
         };
         recorded.record(time(registered.at), what);
     }

@@ -19,7 +19,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, ValueEnum};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    EventKind, Implementation, Mode, Process, Programs, Site, What, World, between, warm_up,
+    EntryContent, EventKind, Implementation, Mode, Process, Programs, Site, World, between, warm_up,
 };
 use futures::{StreamExt as _, stream};
 use serde_json::json;
@@ -259,8 +259,8 @@ async fn hand_over(world: &World) -> Result<Figures> {
         ("work stopped to new leader", seconds(stopped, led)),
     ];
     let preferred = world.journal().read(|entries| {
-        entries.iter().find_map(|entry| match &entry.what {
-            What::Lease(_, lease) => lease
+        entries.iter().find_map(|entry| match &entry.content {
+            EntryContent::Lease(_, lease) => lease
                 .record()
                 .ok()?
                 .preferred_holder
@@ -295,10 +295,14 @@ async fn crash(world: &World, run: u32) -> Result<Figures> {
     let led = world
         .journal()
         .until("somebody else leads", PATIENCE, |entries| {
-            entries[seen..].iter().find_map(|entry| match &entry.what {
-                What::Event(event) if event.kind == EventKind::Leading => Some(entry.at),
-                _ => None,
-            })
+            entries[seen..]
+                .iter()
+                .find_map(|entry| match &entry.content {
+                    EntryContent::Event(event) if event.kind == EventKind::Leading => {
+                        Some(entry.at)
+                    }
+                    _ => None,
+                })
         })
         .await?;
     Ok(vec![

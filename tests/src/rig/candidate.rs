@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use elector_protocol::Timestamp;
-use elector_verify::{Entry, Event, EventKind, Implementation, What};
+use elector_verify::{EntryContent, Event, EventKind, HistoryEntry, Implementation};
 use rustix::process::Signal;
 
 use crate::rig::journal::{Journal, now};
@@ -124,7 +124,7 @@ impl<'w> Plan<'w> {
         ));
         let process = Process::spawn(&self.name, command, world.folder(), move |line| {
             if let Some((at, event)) = Event::parse(line) {
-                book.record(at, What::Event(event));
+                book.record(at, EntryContent::Event(event));
             }
         })?;
         Ok(Candidate {
@@ -205,13 +205,15 @@ impl Candidate {
         patience: Duration,
     ) -> Result<Timestamp> {
         let what = format!("{} says {kind:?}", self.name);
-        let look = |entries: &[Entry]| {
-            entries[from..].iter().find_map(|entry| match &entry.what {
-                What::Event(event) if event.name == self.name && event.kind == kind => {
-                    Some(entry.at)
-                }
-                _ => None,
-            })
+        let look = |entries: &[HistoryEntry]| {
+            entries[from..]
+                .iter()
+                .find_map(|entry| match &entry.content {
+                    EntryContent::Event(event) if event.name == self.name && event.kind == kind => {
+                        Some(entry.at)
+                    }
+                    _ => None,
+                })
         };
         self.journal.until(&what, patience, look).await
     }
@@ -224,7 +226,7 @@ impl Candidate {
         self.journal.note(format!("kill {}", self.name));
         let at = self.process.kill()?;
         let event = Event::new(self.name.as_str(), EventKind::Killed);
-        self.journal.record(at, What::Event(event));
+        self.journal.record(at, EntryContent::Event(event));
         Ok(at)
     }
 

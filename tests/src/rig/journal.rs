@@ -6,14 +6,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
 use elector_protocol::Timestamp;
-use elector_verify::{Entry, History, What, between};
+use elector_verify::{EntryContent, History, HistoryEntry, between};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// The record of one namespace. Readers can wait for what is still to come.
 #[derive(Debug)]
 pub struct Journal {
-    entries: Mutex<Vec<Entry>>,
+    entries: Mutex<Vec<HistoryEntry>>,
     length: watch::Sender<usize>,
 }
 
@@ -39,19 +39,19 @@ impl Default for Journal {
 
 impl Journal {
     /// Adds what was seen at `at`.
-    pub fn record(&self, at: Timestamp, what: What) {
+    pub fn record(&self, at: Timestamp, content: EntryContent) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.push(Entry { at, what });
+        entries.push(HistoryEntry { at, content });
         self.length.send_replace(entries.len());
     }
 
     /// Adds what the test does.
     pub fn note(&self, text: impl Into<String>) {
-        self.record(now(), What::Note(text.into()));
+        self.record(now(), EntryContent::Note(text.into()));
     }
 
     /// Looks at everything so far.
-    pub fn read<T>(&self, look: impl FnOnce(&[Entry]) -> T) -> T {
+    pub fn read<T>(&self, look: impl FnOnce(&[HistoryEntry]) -> T) -> T {
         look(&self.entries.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -62,7 +62,7 @@ impl Journal {
 
     /// How much there is so far: what comes later has a higher index.
     pub fn len(&self) -> usize {
-        self.read(<[Entry]>::len)
+        self.read(<[HistoryEntry]>::len)
     }
 
     /// Whether nothing has happened.
@@ -78,7 +78,7 @@ impl Journal {
         &self,
         what: &str,
         patience: Duration,
-        mut look: impl FnMut(&[Entry]) -> Option<T>,
+        mut look: impl FnMut(&[HistoryEntry]) -> Option<T>,
     ) -> Result<T> {
         let mut length = self.length.subscribe();
         let found = timeout(patience, async {
@@ -107,7 +107,7 @@ impl Journal {
         &self,
         what: &str,
         duration: Duration,
-        mut look: impl FnMut(&[Entry]) -> Option<T>,
+        mut look: impl FnMut(&[HistoryEntry]) -> Option<T>,
     ) -> Result<()> {
         let found = self.until("", duration, |entries| look(entries)).await;
         match found {
@@ -119,7 +119,7 @@ impl Journal {
     /// The story for a reader, one line each, times in seconds since the first entry.
     pub fn story(&self) -> String {
         self.read(|entries| {
-            let mut entries: Vec<&Entry> = entries.iter().collect();
+            let mut entries: Vec<&HistoryEntry> = entries.iter().collect();
             entries.sort_by_key(|entry| entry.at);
             let Some(start) = entries.first().map(|entry| entry.at) else {
                 return String::new();
@@ -128,7 +128,7 @@ impl Journal {
             for entry in entries {
                 let seconds = between(start, entry.at).as_secs_f64();
                 // Writing to a String does not fail.
-                let _ = writeln!(text, "{seconds:9.3}  {}", entry.what);
+                let _ = writeln!(text, "{seconds:9.3}  {}", entry.content);
             }
             text
         })
@@ -145,7 +145,8 @@ mod tests {
     async fn waiting_ends_with_the_entry_and_not_before() {
         let journal = Arc::new(Journal::default());
         let patience = Duration::from_secs(5);
-        let noted = |entries: &[Entry]| entries.last().map(|entry| entry.what.to_string());
+        let noted =
+            |entries: &[HistoryEntry]| entries.last().map(|entry| entry.content.to_string());
 
         let error = journal.until("a note", patience, noted).await.unwrap_err();
         assert_eq!(error.to_string(), "waited 5.0 s in vain until a note");

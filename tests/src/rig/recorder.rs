@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
-use elector_verify::What;
+use elector_verify::EntryContent;
 use futures::{StreamExt as _, pin_mut};
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use kube::{Client, Resource, ResourceExt as _};
@@ -66,12 +66,12 @@ impl Recorder {
         watches.spawn(follow(leases, version, move |lease, gone| {
             let (name, lease) = (lease.name_any(), Arc::new(lease));
             let journal = book.of(lease.metadata.namespace.as_deref().unwrap_or_default());
-            let what = if gone {
-                What::LeaseGone(name, lease)
+            let content = if gone {
+                EntryContent::LeaseGone(name, lease)
             } else {
-                What::Lease(name, lease)
+                EntryContent::Lease(name, lease)
             };
-            journal.record(now(), what);
+            journal.record(now(), content);
         }));
         let recorder = Self {
             journals,
@@ -93,12 +93,12 @@ impl Recorder {
             candidate.api = api;
             let (name, candidate) = (candidate.name_any(), Arc::new(candidate));
             let journal = book.of(candidate.metadata.namespace.as_deref().unwrap_or_default());
-            let what = if gone {
-                What::CandidateGone(name, candidate)
+            let content = if gone {
+                EntryContent::CandidateGone(name, candidate)
             } else {
-                What::Candidate(name, candidate)
+                EntryContent::Candidate(name, candidate)
             };
-            journal.record(now(), what);
+            journal.record(now(), content);
         };
         for candidate in found {
             seen(candidate, false);

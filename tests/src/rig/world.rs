@@ -8,7 +8,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
-use elector_verify::{Entry, EventKind, Implementation, Limits, Participants, What, verify};
+use elector_verify::{
+    EntryContent, EventKind, HistoryEntry, Implementation, Limits, Participants, verify,
+};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
 use kube::api::{Api, ObjectMeta, PostParams};
@@ -214,7 +216,7 @@ impl World {
     /// # Errors
     /// When nobody does within `patience`.
     pub async fn first_leader(&self, patience: Duration) -> Result<(String, Timestamp)> {
-        let leading = |entries: &[Entry]| entries.iter().find_map(leading);
+        let leading = |entries: &[HistoryEntry]| entries.iter().find_map(leading);
         self.journal
             .until("somebody leads", patience, leading)
             .await
@@ -231,7 +233,7 @@ impl World {
         mut look: impl FnMut(&Lease) -> Option<T>,
     ) -> Result<T> {
         let newest =
-            |entries: &[Entry]| newest(entries, &self.lease).and_then(|lease| look(&lease));
+            |entries: &[HistoryEntry]| newest(entries, &self.lease).and_then(|lease| look(&lease));
         self.journal.until(what, patience, newest).await
     }
 
@@ -328,11 +330,11 @@ impl World {
             last = api.create(&PostParams::default(), &last).await?;
         }
         let version = last.metadata.resource_version;
-        let seen = |entry: &Entry| match &entry.what {
-            What::Lease(_, lease) => lease.metadata.resource_version == version,
+        let seen = |entry: &HistoryEntry| match &entry.content {
+            EntryContent::Lease(_, lease) => lease.metadata.resource_version == version,
             _ => false,
         };
-        let seen = |entries: &[Entry]| entries.iter().any(seen).then_some(());
+        let seen = |entries: &[HistoryEntry]| entries.iter().any(seen).then_some(());
         self.journal
             .until("the recorder has caught up", PATIENCE, seen)
             .await
@@ -345,26 +347,29 @@ impl World {
     }
 }
 
-fn leading(entry: &Entry) -> Option<(String, Timestamp)> {
-    match &entry.what {
-        What::Event(event) if event.kind == EventKind::Leading => {
+fn leading(entry: &HistoryEntry) -> Option<(String, Timestamp)> {
+    match &entry.content {
+        EntryContent::Event(event) if event.kind == EventKind::Leading => {
             Some((event.name.clone(), entry.at))
         }
         _ => None,
     }
 }
 
-fn revision<'e>(entry: &'e Entry, wanted: &str) -> Option<&'e Arc<Lease>> {
-    match &entry.what {
-        What::Lease(name, lease) if name == wanted => Some(lease),
+fn revision<'e>(entry: &'e HistoryEntry, wanted: &str) -> Option<&'e Arc<Lease>> {
+    match &entry.content {
+        EntryContent::Lease(name, lease) if name == wanted => Some(lease),
         _ => None,
     }
 }
 
-fn newest(entries: &[Entry], wanted: &str) -> Option<Arc<Lease>> {
-    entries.iter().rev().find_map(|entry| match &entry.what {
-        What::Lease(name, lease) if name == wanted => Some(Some(Arc::clone(lease))),
-        What::LeaseGone(name, _) if name == wanted => Some(None),
-        _ => None,
-    })?
+fn newest(entries: &[HistoryEntry], wanted: &str) -> Option<Arc<Lease>> {
+    entries
+        .iter()
+        .rev()
+        .find_map(|entry| match &entry.content {
+            EntryContent::Lease(name, lease) if name == wanted => Some(Some(Arc::clone(lease))),
+            EntryContent::LeaseGone(name, _) if name == wanted => Some(None),
+            _ => None,
+        })?
 }

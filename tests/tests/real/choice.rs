@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_api::{LeaseCandidate, annotation};
 use elector_protocol::Identity;
-use elector_tests::rig::{Entry, EventKind, Ground, Mode, Suite, What, World, now};
+use elector_tests::rig::{EntryContent, EventKind, Ground, HistoryEntry, Mode, Suite, World, now};
 use kube::api::PostParams;
 
 use crate::{MODES, OURS, PROMPTLY};
@@ -79,10 +79,12 @@ async fn without_version(world: Arc<World>) -> Result<()> {
     ensure!(explanation.of("valid")?.rank == Some(1), "{explanation:#?}");
     world.stays("valid", 2).await?;
     world.journal().read(|entries| {
-        let granted = entries.iter().any(|entry| match &entry.what {
-            What::Lease(_, lease) => [&lease.spec.holder_identity, &lease.spec.preferred_holder]
-                .iter()
-                .any(|name| name.as_deref() == Some("lacking")),
+        let granted = entries.iter().any(|entry| match &entry.content {
+            EntryContent::Lease(_, lease) => {
+                [&lease.spec.holder_identity, &lease.spec.preferred_holder]
+                    .iter()
+                    .any(|name| name.as_deref() == Some("lacking"))
+            }
             _ => false,
         });
         ensure!(!granted, "a candidate without emulation version was chosen");
@@ -113,9 +115,9 @@ async fn third_party(world: Arc<World>) -> Result<()> {
         strategy.as_deref() == Some(FOREIGN),
         "the lease names the strategy {strategy:?}"
     );
-    let leading = |entries: &[Entry]| {
-        entries.iter().find_map(|entry| match &entry.what {
-            What::Event(event) if event.kind == EventKind::Leading => Some(()),
+    let leading = |entries: &[HistoryEntry]| {
+        entries.iter().find_map(|entry| match &entry.content {
+            EntryContent::Event(event) if event.kind == EventKind::Leading => Some(()),
             _ => None,
         })
     };

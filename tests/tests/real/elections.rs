@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_protocol::Occupancy;
 use elector_tests::rig::{
-    Entry, EventKind, Ground, Implementation, Mode, Suite, What, World, between,
+    EntryContent, EventKind, Ground, HistoryEntry, Implementation, Mode, Suite, World, between,
 };
 use kube::api::ListParams;
 
@@ -89,8 +89,8 @@ async fn cold_start(world: Arc<World>) -> Result<()> {
 /// The candidates that had registered half a second before the lease was granted for the first time.
 fn chosen_among(world: &World) -> Result<Vec<String>> {
     world.journal().read(|entries| {
-        let granted = entries.iter().find(|entry| match &entry.what {
-            What::Lease(_, lease) => lease
+        let granted = entries.iter().find(|entry| match &entry.content {
+            EntryContent::Lease(_, lease) => lease
                 .spec
                 .holder_identity
                 .as_deref()
@@ -98,12 +98,13 @@ fn chosen_among(world: &World) -> Result<Vec<String>> {
             _ => false,
         });
         let granted = granted.context("the lease was never granted")?.at;
-        let early = |entry: &&Entry| between(entry.at, granted) >= Duration::from_millis(500);
+        let early =
+            |entry: &&HistoryEntry| between(entry.at, granted) >= Duration::from_millis(500);
         Ok(entries
             .iter()
             .filter(early)
-            .filter_map(|entry| match &entry.what {
-                What::Candidate(name, _) => Some(name.clone()),
+            .filter_map(|entry| match &entry.content {
+                EntryContent::Candidate(name, _) => Some(name.clone()),
                 _ => None,
             })
             .collect())
@@ -211,8 +212,8 @@ async fn leader_terminated(world: Arc<World>) -> Result<()> {
 
 /// Whether the lease was seen released.
 fn was_released(world: &World) -> bool {
-    let released = |entry: &Entry| match &entry.what {
-        What::Lease(_, lease) => lease
+    let released = |entry: &HistoryEntry| match &entry.content {
+        EntryContent::Lease(_, lease) => lease
             .record()
             .is_ok_and(|record| record.occupancy() == Occupancy::Released),
         _ => false,
@@ -252,17 +253,17 @@ async fn three_equals(world: Arc<World>) -> Result<()> {
         world.candidate("three").start()?,
     ];
     let (leader, _) = world.first_leader(PROMPTLY).await?;
-    let changes = |entries: &[Entry]| {
-        let holder = |entry: &Entry| match &entry.what {
-            What::Lease(_, lease) => lease.spec.holder_identity.clone(),
+    let changes = |entries: &[HistoryEntry]| {
+        let holder = |entry: &HistoryEntry| match &entry.content {
+            EntryContent::Lease(_, lease) => lease.spec.holder_identity.clone(),
             _ => None,
         };
         let others = entries
             .iter()
             .filter_map(holder)
             .find(|holder| !holder.is_empty() && *holder != leader);
-        let preferred = entries.iter().find_map(|entry| match &entry.what {
-            What::Lease(_, lease) => lease
+        let preferred = entries.iter().find_map(|entry| match &entry.content {
+            EntryContent::Lease(_, lease) => lease
                 .record()
                 .ok()?
                 .preferred_holder
@@ -294,8 +295,7 @@ async fn three_equals(world: Arc<World>) -> Result<()> {
 
 /// Waits until a candidate's object is there.
 async fn registered(world: &World, candidate: &str) -> Result<()> {
-    let there =
-        |entry: &Entry| matches!(&entry.what, What::Candidate(name, _) if name == candidate);
+    let there = |entry: &HistoryEntry| matches!(&entry.content, EntryContent::Candidate(name, _) if name == candidate);
     let what = format!("{candidate} is registered");
     world
         .journal()

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use elector_tests::rig::{
-    Candidate, Entry, EventKind, Ground, Implementation, Mode, Process, Suite, What, World,
-    between, warm_up,
+    Candidate, EntryContent, EventKind, Ground, HistoryEntry, Implementation, Mode, Process, Suite,
+    World, between, warm_up,
 };
 use tokio::time::sleep;
 
@@ -173,9 +173,9 @@ async fn two_at_once(world: Arc<World>) -> Result<()> {
 }
 
 /// Revisions of the Lease that are no renewals of one term.
-fn signals(entries: &[Entry]) -> usize {
-    let mut records = entries.iter().filter_map(|entry| match &entry.what {
-        What::Lease(_, lease) => lease.record().ok(),
+fn signals(entries: &[HistoryEntry]) -> usize {
+    let mut records = entries.iter().filter_map(|entry| match &entry.content {
+        EntryContent::Lease(_, lease) => lease.record().ok(),
         _ => None,
     });
     let Some(mut before) = records.next() else {
@@ -194,11 +194,11 @@ fn signals(entries: &[Entry]) -> usize {
 }
 
 /// Changes of pingTime.
-fn pings(entries: &[Entry]) -> usize {
+fn pings(entries: &[HistoryEntry]) -> usize {
     let mut last = std::collections::BTreeMap::new();
     let mut count = 0;
     for entry in entries {
-        let What::Candidate(name, candidate) = &entry.what else {
+        let EntryContent::Candidate(name, candidate) = &entry.content else {
             continue;
         };
         if let Some(ping) = candidate.spec.ping_time {

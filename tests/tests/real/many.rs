@@ -7,7 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    Entry, EventKind, Ground, Implementation, Mode, Suite, What, World, between, warm_up,
+    EntryContent, EventKind, Ground, HistoryEntry, Implementation, Mode, Suite, World, between,
+    warm_up,
 };
 
 use crate::hosted::{Host, Hosted};
@@ -87,11 +88,11 @@ async fn two_hundred(world: Arc<World>) -> Result<()> {
 /// Waits until each candidate has registered.
 async fn all_registered(world: &World) -> Result<()> {
     let (mut seen, mut registered) = (0, 0);
-    let look = |entries: &[Entry]| {
+    let look = |entries: &[HistoryEntry]| {
         let new = entries[seen..].iter();
         registered += new
             .filter(
-                |entry| matches!(&entry.what, What::Event(event) if event.kind == EventKind::Start),
+                |entry| matches!(&entry.content, EntryContent::Event(event) if event.kind == EventKind::Start),
             )
             .count();
         seen = entries.len();
@@ -123,7 +124,7 @@ impl Leaders {
     ) -> Result<()> {
         let outcome = world.journal().until(what, patience, |entries| {
             for entry in &entries[self.seen..] {
-                if let What::Event(event) = &entry.what
+                if let EntryContent::Event(event) = &entry.content
                     && event.kind == EventKind::Leading
                     && let Some(lease) = &event.lease
                 {

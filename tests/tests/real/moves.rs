@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use elector_api::CandidateApi;
 use elector_tests::rig::{
-    Candidate, Entry, Ground, Implementation, Mode, Process, Suite, What, World, between,
-    definition, warm_up,
+    Candidate, EntryContent, Ground, HistoryEntry, Implementation, Mode, Process, Suite, World,
+    between, definition, warm_up,
 };
 
 use crate::{OURS, PROMPTLY, crash_limit};
@@ -61,7 +61,7 @@ async fn registered(
     from: usize,
     patience: Duration,
 ) -> Result<()> {
-    let there = |entry: &Entry| matches!(&entry.what, What::Candidate(found, object) if found == name && object.api == api);
+    let there = |entry: &HistoryEntry| matches!(&entry.content, EntryContent::Candidate(found, object) if found == name && object.api == api);
     let what = format!("{name} is registered in {api}");
     world
         .journal()
@@ -155,13 +155,17 @@ async fn restart(world: &World, serve_candidates: bool) -> Result<()> {
 /// Waits until a candidate has cleaned up in the API that it used before.
 async fn gone(world: &World, name: &str, api: CandidateApi) -> Result<()> {
     let what = format!("{name} has left {api}");
-    let newest = |entries: &[Entry]| {
-        entries.iter().rev().find_map(|entry| match &entry.what {
-            What::Candidate(found, object) if found == name && object.api == api => Some(false),
-            What::CandidateGone(found, object) if found == name && object.api == api => Some(true),
+    let newest = |entries: &[HistoryEntry]| {
+        entries.iter().rev().find_map(|entry| match &entry.content {
+            EntryContent::Candidate(found, object) if found == name && object.api == api => {
+                Some(false)
+            }
+            EntryContent::CandidateGone(found, object) if found == name && object.api == api => {
+                Some(true)
+            }
             _ => None,
         })
     };
-    let left = |entries: &[Entry]| newest(entries).filter(|gone| *gone).map(|_| ());
+    let left = |entries: &[HistoryEntry]| newest(entries).filter(|gone| *gone).map(|_| ());
     world.journal().until(&what, PROMPTLY, left).await
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    Belief, Candidate, Entry, EventKind, Ground, Implementation, Mode, Process, Suite, What, World,
-    beliefs, between, now, warm_up,
+    Belief, Candidate, EntryContent, EventKind, Ground, HistoryEntry, Implementation, Mode,
+    Process, Suite, World, beliefs, between, now, warm_up,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -172,7 +172,7 @@ async fn outage(
 
 /// Waits until somebody believes.
 async fn somebody_leads(world: &World, patience: Duration) -> Result<()> {
-    let leads = |entries: &[Entry]| {
+    let leads = |entries: &[HistoryEntry]| {
         let lasting = beliefs(entries).iter().any(|belief| belief.to.is_none());
         lasting.then_some(())
     };
@@ -184,7 +184,7 @@ async fn somebody_leads(world: &World, patience: Duration) -> Result<()> {
 
 /// Waits until the better one of ours leads, who may have to be made room for.
 async fn best_leads(world: &World) -> Result<()> {
-    let leads = |entries: &[Entry]| {
+    let leads = |entries: &[HistoryEntry]| {
         let lasting = |belief: &Belief| belief.to.is_none() && belief.name == BEST;
         beliefs(entries).iter().any(lasting).then_some(())
     };
@@ -241,8 +241,8 @@ impl Outage {
         world.journal().read(|entries| {
             let change = entries[self.seen..]
                 .iter()
-                .find_map(|entry| match &entry.what {
-                    What::Event(event) => Some(event.clone()),
+                .find_map(|entry| match &entry.content {
+                    EntryContent::Event(event) => Some(event.clone()),
                     _ => None,
                 });
             ensure!(change.is_none(), "{change:?}");
@@ -255,14 +255,14 @@ impl Outage {
     fn ended_the_term_of(&self, name: &str, world: &World) -> Result<()> {
         let (renewed, stopped) = world.journal().read(|entries| {
             let (before, since) = entries.split_at(self.seen);
-            let renewed = before.iter().rev().find_map(|entry| match &entry.what {
-                What::Lease(lease, revision) if lease == world.lease_name() => {
+            let renewed = before.iter().rev().find_map(|entry| match &entry.content {
+                EntryContent::Lease(lease, revision) if lease == world.lease_name() => {
                     revision.spec.renew_time
                 }
                 _ => None,
             });
-            let stopped = since.iter().find_map(|entry| match &entry.what {
-                What::Event(event)
+            let stopped = since.iter().find_map(|entry| match &entry.content {
+                EntryContent::Event(event)
                     if event.name == name && event.kind == EventKind::WorkStopped =>
                 {
                     Some(entry.at)
@@ -294,13 +294,13 @@ impl Outage {
                 continue;
             }
             let names: Vec<&str> = candidates.iter().map(Candidate::name).collect();
-            let leading = |entry: &Entry| match &entry.what {
-                What::Event(event) => {
+            let leading = |entry: &HistoryEntry| match &entry.content {
+                EntryContent::Event(event) => {
                     event.kind == EventKind::Leading && names.contains(&event.name.as_str())
                 }
                 _ => false,
             };
-            let leads = |entries: &[Entry]| {
+            let leads = |entries: &[HistoryEntry]| {
                 let mut since = entries[self.seen..].iter();
                 since.find(|entry| leading(entry)).map(|entry| entry.at)
             };

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use elector_api::Lease;
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    Entry, EventKind, Ground, Implementation, Suite, What, World, between, now,
+    EntryContent, EventKind, Ground, HistoryEntry, Implementation, Suite, World, between, now,
 };
 use futures::future::try_join_all;
 
@@ -110,7 +110,7 @@ fn margin(implementation: Implementation) -> Duration {
 
 /// Waits until a candidate says that.
 async fn says(world: &World, name: &str, kind: EventKind) -> Result<()> {
-    let said = |entry: &Entry| matches!(&entry.what, What::Event(event) if event.name == name && event.kind == kind);
+    let said = |entry: &HistoryEntry| matches!(&entry.content, EntryContent::Event(event) if event.name == name && event.kind == kind);
     let what = format!("{name} says {kind:?}");
     world
         .journal()
@@ -130,7 +130,7 @@ async fn write(world: &World, deed: &Deed) -> Result<(Timestamp, u64)> {
             Ok(written) => {
                 let version = number(&written)?;
                 // Not when the recorder gets to it: this is what the time of a stranger's record is judged by.
-                let what = What::Lease(deed.name.to_owned(), Arc::new(written));
+                let what = EntryContent::Lease(deed.name.to_owned(), Arc::new(written));
                 world.journal().record(now(), what);
                 return Ok((start, version));
             }
@@ -183,19 +183,21 @@ impl<'a> Recovery<'a> {
     }
 
     /// Since when the only believer leads, once there is one who renews.
-    fn look(&mut self, entries: &[Entry]) -> Option<Timestamp> {
+    fn look(&mut self, entries: &[HistoryEntry]) -> Option<Timestamp> {
         for entry in &entries[self.looked..] {
-            match &entry.what {
-                What::Event(event) if self.names.contains(&event.name) => match event.kind {
-                    EventKind::Leading => {
-                        self.believers.insert(event.name.clone(), entry.at);
+            match &entry.content {
+                EntryContent::Event(event) if self.names.contains(&event.name) => {
+                    match event.kind {
+                        EventKind::Leading => {
+                            self.believers.insert(event.name.clone(), entry.at);
+                        }
+                        EventKind::WorkStopped => {
+                            self.believers.remove(&event.name);
+                        }
+                        EventKind::Start | EventKind::Lost | EventKind::Killed => {}
                     }
-                    EventKind::WorkStopped => {
-                        self.believers.remove(&event.name);
-                    }
-                    EventKind::Start | EventKind::Lost | EventKind::Killed => {}
-                },
-                What::Lease(name, revision) if name == self.lease => self.revised(revision),
+                }
+                EntryContent::Lease(name, revision) if name == self.lease => self.revised(revision),
                 _ => {}
             }
         }

@@ -113,7 +113,7 @@ async fn elect(world: &World) -> Result<()> {
     // A minute without a needless change.
     world.stays(&survivor, 30).await?;
     let asked_to_yield = world.journal().read(|entries| {
-        entries.iter().any(|entry| match &entry.what {
+        entries.iter().any(|entry| match &entry.content {
             EntryContent::Lease(name, lease) if name == SCHEDULER => lease
                 .record()
                 .is_ok_and(|record| record.preferred_holder.is_some()),
@@ -126,7 +126,7 @@ async fn elect(world: &World) -> Result<()> {
 
 /// The name of a candidate for the schedulers' lease that is not known yet.
 fn new_candidate(entries: &[HistoryEntry], known: &[String]) -> Option<String> {
-    entries.iter().find_map(|entry| match &entry.what {
+    entries.iter().find_map(|entry| match &entry.content {
         EntryContent::Candidate(name, candidate)
             if candidate.spec.lease_name == SCHEDULER && !known.contains(name) =>
         {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use elector_tests::rig::{
-    EventKind, Ground, Implementation, LONGEST_LEASE, Suite, What, World, between,
+    EntryContent, EventKind, Ground, Implementation, LONGEST_LEASE, Suite, World, between,
 };
 use kube::api::DeleteParams;
 
@@ -51,10 +51,14 @@ async fn deleted(world: Arc<World>) -> Result<()> {
     let led = world
         .journal()
         .until("somebody leads again", limit + PROMPTLY, |entries| {
-            entries[seen..].iter().find_map(|entry| match &entry.what {
-                What::Event(event) if event.kind == EventKind::Leading => Some(entry.at),
-                _ => None,
-            })
+            entries[seen..]
+                .iter()
+                .find_map(|entry| match &entry.content {
+                    EntryContent::Event(event) if event.kind == EventKind::Leading => {
+                        Some(entry.at)
+                    }
+                    _ => None,
+                })
         })
         .await?;
     world.figure("until somebody leads again", between(deleted, led));
@@ -84,8 +88,8 @@ async fn plain_holder(world: Arc<World>) -> Result<()> {
         // Each revision is a renewal: nobody else wrote.
         let mut renewals: Vec<_> = entries[seen..]
             .iter()
-            .filter_map(|entry| match &entry.what {
-                What::Lease(_, lease) => Some(lease.spec.renew_time),
+            .filter_map(|entry| match &entry.content {
+                EntryContent::Lease(_, lease) => Some(lease.spec.renew_time),
                 _ => None,
             })
             .collect();

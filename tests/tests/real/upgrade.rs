@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    Belief, Candidate, Entry, Ground, Implementation, Mode, Suite, What, World, beliefs, between,
-    now,
+    Belief, Candidate, EntryContent, Ground, HistoryEntry, Implementation, Mode, Suite, World,
+    beliefs, between, now,
 };
 
 use crate::{CLIENT_GO, EVERYWHERE, OURS, PROMPTLY, STAGES, crash_limit};
@@ -204,8 +204,7 @@ impl<'w> Plane<'w> {
             .flag_for(Implementation::ClientGo, "--rejoin")
             .flag_for(Implementation::ClientGo, "--release-on-cancel")
             .start()?;
-        let there =
-            |entry: &Entry| matches!(&entry.what, What::Candidate(name, _) if *name == candidate);
+        let there = |entry: &HistoryEntry| matches!(&entry.content, EntryContent::Candidate(name, _) if *name == candidate);
         let what = format!("{candidate} is registered");
         self.world
             .journal()
@@ -280,7 +279,7 @@ impl<'w> Plane<'w> {
             .filter(|node| Some(node.versions) == oldest)
             .map(|node| node.candidate.name())
             .collect();
-        let leads = |entries: &[Entry]| {
+        let leads = |entries: &[HistoryEntry]| {
             let belief = beliefs(entries).into_iter().rev().find(lasts)?;
             best.contains(&belief.name.as_str()).then_some(())
         };
@@ -290,7 +289,7 @@ impl<'w> Plane<'w> {
 
     /// Who leads.
     fn leader(&self) -> Result<String> {
-        let last = |entries: &[Entry]| beliefs(entries).into_iter().rev().find(lasts);
+        let last = |entries: &[HistoryEntry]| beliefs(entries).into_iter().rev().find(lasts);
         let belief = self.world.journal().read(last);
         Ok(belief.context("nobody leads")?.name)
     }

@@ -14,7 +14,8 @@ use elector_candidate::{Candidate, Config as CandidateConfig, Leadership};
 use elector_protocol::{Identity, LeaseKey, Timestamp};
 use elector_runtime::{Cluster, TokioClock};
 use elector_verify::{
-    Entry, Event, EventKind, History, Implementation, Limits, Participants, What, verify,
+    EntryContent, Event, EventKind, History, HistoryEntry, Implementation, Limits, Participants,
+    verify,
 };
 use futures::{StreamExt as _, TryStreamExt as _};
 use http::Request;
@@ -53,7 +54,7 @@ pub(crate) struct Stage {
 /// What happened, by the one clock that everybody shares here; each process has set its own to another time.
 #[derive(Clone)]
 struct Book {
-    entries: Arc<Mutex<Vec<Entry>>>,
+    entries: Arc<Mutex<Vec<HistoryEntry>>>,
     clock: Clock,
 }
 
@@ -99,9 +100,9 @@ impl Stage {
             |lease: Lease, gone| {
                 let (name, lease) = (lease.name_any(), Arc::new(lease));
                 if gone {
-                    What::LeaseGone(name, lease)
+                    EntryContent::LeaseGone(name, lease)
                 } else {
-                    What::Lease(name, lease)
+                    EntryContent::Lease(name, lease)
                 }
             },
         );
@@ -110,9 +111,9 @@ impl Stage {
             book.follow(objects, |candidate: LeaseCandidate, gone| {
                 let (name, candidate) = (candidate.name_any(), Arc::new(candidate));
                 if gone {
-                    What::CandidateGone(name, candidate)
+                    EntryContent::CandidateGone(name, candidate)
                 } else {
-                    What::Candidate(name, candidate)
+                    EntryContent::Candidate(name, candidate)
                 }
             })
         };
@@ -296,13 +297,20 @@ impl Stage {
 // === impl Book ===
 
 impl Book {
-    fn write(&self, what: What) {
+    fn write(&self, content: EntryContent) {
         let at = Timestamp::from_micros(self.clock.now().as_microsecond()).unwrap();
-        self.entries.lock().unwrap().push(Entry { at, what });
+        self.entries
+            .lock()
+            .unwrap()
+            .push(HistoryEntry { at, content });
     }
 
     /// Writes down everything that happens to these objects.
-    fn follow<K>(&self, api: Api<K>, what: impl Fn(K, bool) -> What + Send + 'static) -> Running
+    fn follow<K>(
+        &self,
+        api: Api<K>,
+        what: impl Fn(K, bool) -> EntryContent + Send + 'static,
+    ) -> Running
     where
         K: Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
     {
@@ -341,7 +349,7 @@ impl Shift {
     fn begin(at_work: Arc<AtWork>, book: Book, event: Event) -> Self {
         let now = at_work.now.fetch_add(1, Ordering::SeqCst) + 1;
         at_work.most.fetch_max(now, Ordering::SeqCst);
-        book.write(What::Event(event.clone()));
+        book.write(EntryContent::Event(event.clone()));
         Self {
             at_work,
             book,
@@ -354,7 +362,7 @@ impl Drop for Shift {
     fn drop(&mut self) {
         self.at_work.now.fetch_sub(1, Ordering::SeqCst);
         self.event.kind = EventKind::WorkStopped;
-        self.book.write(What::Event(self.event.clone()));
+        self.book.write(EntryContent::Event(self.event.clone()));
     }
 }
 

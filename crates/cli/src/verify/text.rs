@@ -6,7 +6,7 @@ use std::time::Duration;
 use elector_api::{Lease, Rfc3339};
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
 use elector_runtime::printable;
-use elector_verify::{Case, Finding, History, Level, Times, Verdict, What};
+use elector_verify::{Case, EntryContent, Finding, History, Level, Times, Verdict};
 
 use super::report::{Answer, Report, Term, one_leader};
 use crate::output::columns;
@@ -252,9 +252,9 @@ fn revision<'h>(
     history
         .entries()
         .iter()
-        .find_map(|entry| match &entry.what {
-            What::Lease(_, lease)
-                if entry.what.version() == Some(version) && lease.key() == *key =>
+        .find_map(|entry| match &entry.content {
+            EntryContent::Lease(_, lease)
+                if entry.content.version() == Some(version) && lease.key() == *key =>
             {
                 Some((entry.at, lease.as_ref()))
             }

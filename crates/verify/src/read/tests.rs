@@ -37,8 +37,8 @@ fn micros(text: &str) -> i64 {
 
 fn times(history: &History) -> Vec<(u64, i64)> {
     let start = micros("2026-01-01T00:00:00Z");
-    let time = |entry: &Entry| {
-        let version = entry.what.version().map_or(0, |version| version.0);
+    let time = |entry: &HistoryEntry| {
+        let version = entry.content.version().map_or(0, |version| version.0);
         (version, entry.at.as_micros() - start)
     };
     history.entries().iter().map(time).collect()
@@ -66,7 +66,10 @@ fn every_form_of_a_recording_is_read() {
             (7, 3_000_000)
         ]
     );
-    assert!(matches!(history.entries()[3].what, What::LeaseGone(..)));
+    assert!(matches!(
+        history.entries()[3].content,
+        EntryContent::LeaseGone(..)
+    ));
 }
 
 #[test]
@@ -177,7 +180,10 @@ fn a_typed_list_lends_its_kind() {
     let list = json!({"kind": "LeaseCandidateList", "apiVersion": "coordination.k8s.io/v1beta1", "items": [item]});
     let (history, complaints) = read(&list.to_string());
     assert_eq!(complaints, [""; 0]);
-    assert!(matches!(history.entries()[0].what, What::Candidate(..)));
+    assert!(matches!(
+        history.entries()[0].content,
+        EntryContent::Candidate(..)
+    ));
 }
 
 #[test]

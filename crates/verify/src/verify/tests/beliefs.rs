@@ -9,7 +9,9 @@ use super::story::{
     a_leads, and_then, assert_fault, candidate, event, faults, gone, held, judge, key, lease,
     of_term, participants, verdict, wire,
 };
-use crate::{Entry, EventKind, History, Invariant, Level, Participants, Traces, What, verify};
+use crate::{
+    EntryContent, EventKind, History, HistoryEntry, Invariant, Level, Participants, Traces, verify,
+};
 
 #[test]
 fn two_of_ours_must_not_believe_at_once() {
@@ -69,8 +71,8 @@ fn who_was_only_said_to_be_killed_has_no_trace() {
 
 #[test]
 fn an_event_is_about_its_own_lease() {
-    let about = |mut entry: Entry, lease: &str| {
-        if let What::Event(event) = &mut entry.what {
+    let about = |mut entry: HistoryEntry, lease: &str| {
+        if let EntryContent::Event(event) = &mut entry.content {
             event.lease = Some(LeaseKey::new("", lease));
         }
         entry
@@ -193,7 +195,7 @@ fn one_identity_is_one_life() {
 }
 
 /// `a` led, without a trace of it; `b` is granted when its record has expired, and accepts.
-fn untraced() -> Vec<Entry> {
+fn untraced() -> Vec<HistoryEntry> {
     let mut story = a_leads();
     story.remove(5);
     and_then(
@@ -298,7 +300,7 @@ fn clocks_of_work_traces_may_be_apart() {
 }
 
 /// `a` works until 6.0; a stranger names `b` at 4.0, which accepts and leads.
-fn seized() -> Vec<Entry> {
+fn seized() -> Vec<HistoryEntry> {
     and_then(
         a_leads(),
         [
@@ -313,7 +315,7 @@ fn seized() -> Vec<Entry> {
 #[test]
 fn a_strangers_write_that_names_a_holder_is_the_one_excuse() {
     let mut participants = participants();
-    let case = |story: Vec<Entry>, participants: &Participants| {
+    let case = |story: Vec<HistoryEntry>, participants: &Participants| {
         verify(&History::from(story), participants).cases[&key()].clone()
     };
     // Not declared, it is a grant that comes too early.

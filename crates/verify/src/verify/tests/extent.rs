@@ -10,7 +10,7 @@ use super::story::{
     a_leads, and_then, candidate, event, held, key, lease, participants, second, verdict,
 };
 use crate::{
-    Act, Beginning, Case, End, Entry, EventKind, History, Invariant, Participants, verify,
+    Act, Beginning, Case, End, EventKind, History, HistoryEntry, Invariant, Participants, verify,
 };
 
 fn case_of(history: &History, participants: &Participants) -> Case {
@@ -25,7 +25,7 @@ fn unjudged(case: &Case) -> Vec<Invariant> {
 }
 
 /// `a` crashes after 3.3, and `b` follows.
-fn crash() -> Vec<Entry> {
+fn crash() -> Vec<HistoryEntry> {
     and_then(
         a_leads(),
         [
@@ -110,7 +110,7 @@ fn a_revision_that_was_recorded_twice_counts_once() {
     twice.retain({
         let mut events = 0;
         move |entry| {
-            let event = matches!(entry.what, crate::What::Event(_));
+            let event = matches!(entry.content, crate::EntryContent::Event(_));
             events += usize::from(event);
             !event || events % 2 == 0
         }
@@ -150,11 +150,11 @@ fn a_recording_that_begins_in_the_midst_judges_what_follows() {
 
 #[test]
 fn what_happened_in_a_gap_is_not_judged() {
-    let story = |mut entries: Vec<Entry>| {
+    let story = |mut entries: Vec<HistoryEntry>| {
         // The grant and the accept that end the term of `a` were not recorded.
         entries.retain(|entry| {
             !entry
-                .what
+                .content
                 .version()
                 .is_some_and(|version| (13..15).contains(&version.0))
         });
@@ -192,7 +192,7 @@ fn what_happened_in_a_gap_is_not_judged() {
 fn a_lease_that_was_created_meanwhile_is_judged_from_its_creation() {
     let created = |at: &str| {
         let mut entry = lease(8.0, 12, &held("a", 1, 15, 7.9, 8.0), None);
-        if let crate::What::Lease(_, lease) = &mut entry.what {
+        if let crate::EntryContent::Lease(_, lease) = &mut entry.content {
             let metadata = serde_json::json!({"metadata": {"creationTimestamp": at}});
             let dated: elector_api::Lease = serde_json::from_value(metadata).unwrap();
             Arc::make_mut(lease).metadata.creation_timestamp = dated.metadata.creation_timestamp;
@@ -209,7 +209,7 @@ fn a_lease_that_was_created_meanwhile_is_judged_from_its_creation() {
 fn what_was_not_recorded_is_not_judged() {
     let leases = crash()
         .into_iter()
-        .filter(|entry| matches!(entry.what, crate::What::Lease(..)));
+        .filter(|entry| matches!(entry.content, crate::EntryContent::Lease(..)));
     let history = History::from(leases.collect::<Vec<_>>()).with_beginning(Beginning::Midst);
     let case = case_of(&history, &participants());
     assert_eq!(case.findings, []);
@@ -230,7 +230,7 @@ fn what_was_not_recorded_is_not_judged() {
 }
 
 /// A crash of `a`, whose clock is ten minutes ahead of everybody else's; `b` follows after `seconds`.
-fn skewed(seconds: f64) -> Vec<Entry> {
+fn skewed(seconds: f64) -> Vec<HistoryEntry> {
     let ahead = 600.0;
     vec![
         candidate(0.0, 2, "a", 0.0),

@@ -63,7 +63,7 @@ fn the_built_in_elector_counts_no_terms_for_client_go() {
 }
 
 /// A plain client-go process holds the lease; it has written twice.
-fn go_leads() -> Vec<crate::Entry> {
+fn go_leads() -> Vec<crate::HistoryEntry> {
     vec![
         candidate(0.0, 2, "a", 0.0),
         lease(0.1, 10, &held("go", 0, 15, 0.1, 0.1), None),

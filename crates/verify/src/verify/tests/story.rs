@@ -7,7 +7,8 @@ use elector_protocol::{LeaseKey, ResourceVersion, Timestamp, Token};
 use serde_json::{Value, json};
 
 use crate::{
-    Entry, Event, EventKind, History, Implementation, Participants, Verdict, What, verify,
+    EntryContent, Event, EventKind, History, HistoryEntry, Implementation, Participants, Verdict,
+    verify,
 };
 
 /// The beginning of these stories.
@@ -22,26 +23,31 @@ pub(super) fn wire(seconds: f64) -> String {
     Rfc3339(second(seconds)).to_string()
 }
 
-pub(super) fn event(at: f64, name: &str, kind: EventKind) -> Entry {
-    Entry {
+pub(super) fn event(at: f64, name: &str, kind: EventKind) -> HistoryEntry {
+    HistoryEntry {
         at: second(at),
-        what: What::Event(Event::new(name, kind)),
+        content: EntryContent::Event(Event::new(name, kind)),
     }
 }
 
-pub(super) fn candidate(at: f64, version: u64, name: &str, renewed: f64) -> Entry {
+pub(super) fn candidate(at: f64, version: u64, name: &str, renewed: f64) -> HistoryEntry {
     let object = json!({
         "metadata": {"name": name, "uid": name, "resourceVersion": version.to_string()},
         "spec": {"leaseName": "work", "renewTime": wire(renewed)},
     });
     let candidate = serde_json::from_value(object).unwrap();
-    Entry {
+    HistoryEntry {
         at: second(at),
-        what: What::Candidate(name.to_owned(), Arc::new(candidate)),
+        content: EntryContent::Candidate(name.to_owned(), Arc::new(candidate)),
     }
 }
 
-pub(super) fn lease(at: f64, version: u64, spec: &Value, token: Option<(u64, i32)>) -> Entry {
+pub(super) fn lease(
+    at: f64,
+    version: u64,
+    spec: &Value,
+    token: Option<(u64, i32)>,
+) -> HistoryEntry {
     let mut annotations = serde_json::Map::new();
     if let Some((token, term)) = token {
         annotations.insert("elector.dev/token".to_owned(), token.to_string().into());
@@ -54,9 +60,9 @@ pub(super) fn lease(at: f64, version: u64, spec: &Value, token: Option<(u64, i32
         "spec": spec,
     });
     let lease = serde_json::from_value(object).unwrap();
-    Entry {
+    HistoryEntry {
         at: second(at),
-        what: What::Lease("work".to_owned(), Arc::new(lease)),
+        content: EntryContent::Lease("work".to_owned(), Arc::new(lease)),
     }
 }
 
@@ -83,21 +89,21 @@ pub(super) fn participants() -> Participants {
     participants
 }
 
-pub(super) fn verdict(entries: &[Entry]) -> Verdict {
+pub(super) fn verdict(entries: &[HistoryEntry]) -> Verdict {
     verify(&History::from(entries.to_vec()), &participants())
 }
 
-pub(super) fn judge(entries: &[Entry], participants: &Participants) -> Vec<String> {
+pub(super) fn judge(entries: &[HistoryEntry], participants: &Participants) -> Vec<String> {
     let verdict = verify(&History::from(entries.to_vec()), participants);
     verdict.faults().map(ToString::to_string).collect()
 }
 
-pub(super) fn faults(entries: &[Entry]) -> Vec<String> {
+pub(super) fn faults(entries: &[HistoryEntry]) -> Vec<String> {
     judge(entries, &participants())
 }
 
 #[track_caller]
-pub(super) fn assert_fault(entries: &[Entry], expected: &str) {
+pub(super) fn assert_fault(entries: &[HistoryEntry], expected: &str) {
     let faults = faults(entries);
     assert!(
         faults.iter().any(|fault| fault.contains(expected)),
@@ -106,7 +112,7 @@ pub(super) fn assert_fault(entries: &[Entry], expected: &str) {
 }
 
 /// Two candidates, a born record, `a` elected, accepted, and once renewed.
-pub(super) fn a_leads() -> Vec<Entry> {
+pub(super) fn a_leads() -> Vec<HistoryEntry> {
     vec![
         candidate(0.0, 2, "a", 0.0),
         candidate(0.0, 3, "b", 0.0),
@@ -118,14 +124,17 @@ pub(super) fn a_leads() -> Vec<Entry> {
     ]
 }
 
-pub(super) fn and_then(mut story: Vec<Entry>, more: impl IntoIterator<Item = Entry>) -> Vec<Entry> {
+pub(super) fn and_then(
+    mut story: Vec<HistoryEntry>,
+    more: impl IntoIterator<Item = HistoryEntry>,
+) -> Vec<HistoryEntry> {
     story.extend(more);
     story
 }
 
 /// The event with a term and its token, as ours have it.
-pub(super) fn of_term(mut entry: Entry, term: i64, token: u64) -> Entry {
-    if let What::Event(event) = &mut entry.what {
+pub(super) fn of_term(mut entry: HistoryEntry, term: i64, token: u64) -> HistoryEntry {
+    if let EntryContent::Event(event) = &mut entry.content {
         event.term = Some(term);
         event.token = Some(Token(ResourceVersion(token)));
     }
@@ -133,12 +142,12 @@ pub(super) fn of_term(mut entry: Entry, term: i64, token: u64) -> Entry {
 }
 
 /// The Lease is deleted; its last revision is that of this entry.
-pub(super) fn gone(entry: Entry) -> Entry {
-    let What::Lease(name, last) = entry.what else {
+pub(super) fn gone(entry: HistoryEntry) -> HistoryEntry {
+    let EntryContent::Lease(name, last) = entry.content else {
         unreachable!("a revision of a Lease")
     };
-    Entry {
+    HistoryEntry {
         at: entry.at,
-        what: What::LeaseGone(name, last),
+        content: EntryContent::LeaseGone(name, last),
     }
 }
