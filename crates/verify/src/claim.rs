@@ -11,7 +11,7 @@ use crate::history::Traces;
 use crate::participants::{Implementation, Limits, Participants};
 use crate::term_record::{End, TermRecord};
 use crate::trial::Outcome;
-use crate::verdict::{Case, Excused, Finding, Invariant, Level, Unjudged};
+use crate::verdict::{Breach, Case, Excused, Invariant, Level, Unjudged};
 
 /// From one instant to another, a process led, or may have.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct Claims<'a> {
     /// The beliefs that are about this lease, with whose code they are.
     beliefs: &'a [(&'a Belief, Implementation)],
     claims: Vec<Claim<'a>>,
-    findings: Vec<Finding>,
+    breaches: Vec<Breach>,
     unjudged: Vec<Unjudged>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn judge(
     claims.given_away();
     claims.one_life();
     let mut case = Case {
-        findings: outcome.findings,
+        breaches: outcome.breaches,
         unjudged: outcome.unjudged,
         extent: outcome.extent,
         ..Case::default()
@@ -63,25 +63,25 @@ pub(crate) fn judge(
     if let (Some(first), Some(last)) = (case.extent.from, last) {
         case.extent.covered = between(first, last);
     }
-    for finding in claims.overlaps() {
+    for breach in claims.overlaps() {
         // What was written after the overlap began excuses nothing.
         let covers = |at: Timestamp| {
             let mut excuses = outcome.excuses.iter().rev();
             let seen = participants.limits.sight;
             excuses.find(|excuse| between(at, excuse.from) <= seen && at <= excuse.until)
         };
-        match covers(finding.at) {
+        match covers(breach.at) {
             Some(excuse) => case.excused.push(Excused {
                 by: excuse.by,
-                finding,
+                breach,
             }),
-            None => case.findings.push(finding),
+            None => case.breaches.push(breach),
         }
     }
-    case.findings.append(&mut claims.findings);
+    case.breaches.append(&mut claims.breaches);
     case.unjudged.append(&mut claims.unjudged);
-    case.findings
-        .sort_by_key(|finding| (finding.at, finding.after));
+    case.breaches
+        .sort_by_key(|breach| (breach.at, breach.after));
     case.terms = outcome.term_records;
     case
 }
@@ -102,7 +102,7 @@ impl<'a> Claims<'a> {
             terms,
             beliefs: &voice.beliefs,
             claims: Vec::new(),
-            findings: Vec::new(),
+            breaches: Vec::new(),
             unjudged: Vec::new(),
         };
         all.collect(&voice.speakers, traces);
@@ -202,12 +202,12 @@ impl<'a> Claims<'a> {
     fn founded(&mut self) {
         for &(belief, implementation) in self.beliefs {
             let Some(term_record) = self.term_record_of(belief) else {
-                let sentence = format!("{} led without having accepted", belief.name);
-                self.find(Invariant::S2, belief.from, sentence);
-                if let Some(finding) = self.findings.last_mut()
+                let message = format!("{} led without having accepted", belief.name);
+                self.find(Invariant::S2, belief.from, message);
+                if let Some(breach) = self.breaches.last_mut()
                     && implementation == Implementation::ClientGo
                 {
-                    finding.level = Level::AsClientGo;
+                    breach.level = Level::AsClientGo;
                 }
                 continue;
             };
@@ -224,14 +224,14 @@ impl<'a> Claims<'a> {
             let limit = self.limits.work_limit(term_record.duration);
             let worked = between(sent, to);
             if worked > limit + self.limits.sight {
-                let sentence = format!(
+                let message = format!(
                     "{} worked until {:.3} s after it sent its last renewal @{}, {:.0} s are allowed",
                     belief.name,
                     worked.as_secs_f64(),
                     renewed.version,
                     limit.as_secs_f64(),
                 );
-                self.find(Invariant::S2, to, sentence);
+                self.find(Invariant::S2, to, message);
             }
         }
     }
@@ -252,13 +252,13 @@ impl<'a> Claims<'a> {
                 }
             };
             let version = term_record.ended.map(|moment| moment.version);
-            let sentence = format!(
+            let message = format!(
                 "term {} of {} was {own} by somebody else: it says that it lost the lease while it worked",
                 term_record.term, belief.name
             );
-            self.find(Invariant::S6, lost, sentence);
-            if let Some(finding) = self.findings.last_mut() {
-                finding.after = version;
+            self.find(Invariant::S6, lost, message);
+            if let Some(breach) = self.breaches.last_mut() {
+                breach.after = version;
             }
         }
     }
@@ -270,15 +270,15 @@ impl<'a> Claims<'a> {
             if let Some(token) = belief.token
                 && !led.insert((&belief.name, token))
             {
-                let sentence = format!("two lives of {} led with the token {token}", belief.name);
-                self.find(Invariant::S9, belief.from, sentence);
+                let message = format!("two lives of {} led with the token {token}", belief.name);
+                self.find(Invariant::S9, belief.from, message);
             }
         }
     }
 
     /// S1 and, for two of one name, S9: who began while another still led.
-    fn overlaps(&self) -> Vec<Finding> {
-        let mut findings = Vec::new();
+    fn overlaps(&self) -> Vec<Breach> {
+        let mut breaches = Vec::new();
         for (index, early) in self.claims.iter().enumerate() {
             for late in &self.claims[index + 1..] {
                 if early.to.is_some_and(|end| end <= late.from) {
@@ -297,18 +297,18 @@ impl<'a> Claims<'a> {
                 if longer.is_some_and(|longer| longer <= tolerance) {
                     continue;
                 }
-                findings.push(self.overlap(early, late, longer));
+                breaches.push(self.overlap(early, late, longer));
             }
         }
-        findings
+        breaches
     }
 
-    fn overlap(&self, early: &Claim<'_>, late: &Claim<'_>, longer: Option<Duration>) -> Finding {
+    fn overlap(&self, early: &Claim<'_>, late: &Claim<'_>, longer: Option<Duration>) -> Breach {
         let longer = longer.map_or_else(
             || "and leads on".to_owned(),
             |longer| format!("for {:.3} s longer", longer.as_secs_f64()),
         );
-        let sentence = if early.traced {
+        let message = if early.traced {
             format!(
                 "two believed at once: {} led {longer} when {} began",
                 early.name, late.name
@@ -320,7 +320,7 @@ impl<'a> Claims<'a> {
             )
         };
         let ours = [early.implementation, late.implementation] == [Implementation::Elector; 2];
-        Finding {
+        Breach {
             invariant: if early.name == late.name {
                 Invariant::S9
             } else {
@@ -335,19 +335,19 @@ impl<'a> Claims<'a> {
             at: late.from,
             before: None,
             after: None,
-            sentence,
+            message,
         }
     }
 
-    fn find(&mut self, invariant: Invariant, at: Timestamp, sentence: String) {
-        self.findings.push(Finding {
+    fn find(&mut self, invariant: Invariant, at: Timestamp, message: String) {
+        self.breaches.push(Breach {
             invariant,
             lease: self.lease.clone(),
             level: Level::Promised,
             at,
             before: None,
             after: None,
-            sentence,
+            message,
         });
     }
 

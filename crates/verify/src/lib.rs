@@ -3,7 +3,7 @@
 //! ```text
 //!   recorded watches ────┐
 //!   what candidates say ─┴─ Reader ──> History ──┐
-//!                                                ├── verify ──> Verdict: findings, and what was looked at
+//!                                                ├── verify ──> Verdict: breaches, and what was looked at
 //!   who takes part ───────────> Participants ────┘
 //! ```
 //!
@@ -28,5 +28,5 @@ pub use history::{Beginning, History, Times, Traces};
 pub use participants::{Implementation, Limits, Participants};
 pub use read::{Complaint, Place, Reader};
 pub use term_record::{End, Moment, TermRecord};
-pub use verdict::{Act, Case, Excused, Extent, Finding, Invariant, Level, Unjudged, Verdict};
+pub use verdict::{Act, Breach, Case, Excused, Extent, Invariant, Level, Unjudged, Verdict};
 pub use verify::verify;

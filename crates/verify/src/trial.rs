@@ -18,7 +18,7 @@ use crate::entry::between;
 use crate::history::{Beginning, History};
 use crate::participants::{Implementation, Participants};
 use crate::term_record::{End, Moment, TermRecord, TermRecords, longest_gap};
-use crate::verdict::{Act, Extent, Finding, Invariant, Unjudged};
+use crate::verdict::{Act, Breach, Extent, Invariant, Unjudged};
 
 /// The result of judging one Lease's revisions one after the other.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Trial<'r> {
     owed: Option<(LeaseRecord, Option<Timestamp>)>,
     term_records: TermRecords,
     excuses: Vec<Excuse>,
-    findings: Vec<Finding>,
+    breaches: Vec<Breach>,
     unjudged: Vec<Unjudged>,
     extent: Extent,
     seen: Option<(Timestamp, Timestamp)>,
@@ -50,7 +50,7 @@ pub(crate) struct Trial<'r> {
 /// What became of a trial.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) breaches: Vec<Breach>,
     pub(crate) unjudged: Vec<Unjudged>,
     pub(crate) term_records: Vec<TermRecord>,
     pub(crate) excuses: Vec<Excuse>,
@@ -104,7 +104,7 @@ impl<'r> Trial<'r> {
             owed: None,
             term_records: TermRecords::default(),
             excuses: Vec::new(),
-            findings: Vec::new(),
+            breaches: Vec::new(),
             unjudged: Vec::new(),
             extent: Extent::default(),
             seen: None,
@@ -141,7 +141,7 @@ impl<'r> Trial<'r> {
                     let unread = self.unread.take();
                     self.unread = self.known.take().map(Known::own).or(unread);
                 } else {
-                    self.finding(
+                    self.breach(
                         at,
                         version,
                         Fault::promised(Invariant::S3, error.to_string()),
@@ -178,7 +178,7 @@ impl<'r> Trial<'r> {
         let act = match verdict {
             Ok(act) => act,
             Err(fault) => {
-                self.finding(at, version, fault);
+                self.breach(at, version, fault);
                 Act::Illegal
             }
         };
@@ -237,7 +237,7 @@ impl<'r> Trial<'r> {
             .len();
         self.extent.longest_gap = longest_gap(&term_records);
         Outcome {
-            findings: self.findings,
+            breaches: self.breaches,
             unjudged: self.unjudged,
             term_records,
             excuses: self.excuses,
@@ -258,15 +258,15 @@ impl<'r> Trial<'r> {
             .implementation(self.lease, holder.as_str())
     }
 
-    fn finding(&mut self, at: Timestamp, version: ResourceVersion, fault: Fault) {
-        self.findings.push(Finding {
+    fn breach(&mut self, at: Timestamp, version: ResourceVersion, fault: Fault) {
+        self.breaches.push(Breach {
             invariant: fault.invariant,
             lease: self.lease.clone(),
             level: fault.level,
             at,
             before: self.known.as_ref().map(|known| known.snapshot.version),
             after: Some(version),
-            sentence: fault.sentence,
+            message: fault.message,
         });
     }
 
@@ -305,8 +305,8 @@ impl<'r> Trial<'r> {
                 previous.token == token
             };
             if !legal && !self.participants.is_foreign(version) {
-                let sentence = format!("token {token} after {}", previous.token);
-                self.finding(at, version, Fault::promised(Invariant::S5, sentence));
+                let message = format!("token {token} after {}", previous.token);
+                self.breach(at, version, Fault::promised(Invariant::S5, message));
             }
         }
         self.token = Some(TokenOfTerm {

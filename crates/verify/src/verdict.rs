@@ -19,7 +19,7 @@ pub struct Verdict {
 #[derive(Clone, Debug, Default)]
 pub struct Case {
     /// What is wrong, in the order of time.
-    pub findings: Vec<Finding>,
+    pub breaches: Vec<Breach>,
     /// What would be wrong, had not a stranger's write come before it (S1).
     pub excused: Vec<Excused>,
     /// What this history cannot tell.
@@ -32,8 +32,8 @@ pub struct Case {
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// What was broken.
+pub struct Breach {
+    /// The invariant that was broken.
     pub invariant: Invariant,
     /// In which lease.
     pub lease: LeaseKey,
@@ -45,15 +45,15 @@ pub struct Finding {
     pub before: Option<ResourceVersion>,
     /// The revision that broke it, where one did.
     pub after: Option<ResourceVersion>,
-    /// One sentence.
-    pub sentence: String,
+    /// What was broken, and how.
+    pub message: String,
 }
 
 /// An overlap that the one excuse of S1 covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excused {
     /// What would be wrong.
-    pub finding: Finding,
+    pub breach: Breach,
     /// The write that excuses it.
     pub by: ResourceVersion,
 }
@@ -92,7 +92,7 @@ pub enum Invariant {
     S11,
 }
 
-/// Which of the two levels of guarantee a finding is about.
+/// Which of the two levels of guarantee a breach is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// What Elector promises.
@@ -162,43 +162,43 @@ pub enum Act {
 impl Verdict {
     /// Whether nothing that is promised is broken.
     pub fn holds(&self) -> bool {
-        self.faults().next().is_none()
+        self.promised_breaches().next().is_none()
     }
 
-    /// What is promised and broken.
-    pub fn faults(&self) -> impl Iterator<Item = &Finding> {
-        self.findings()
-            .filter(|finding| finding.level == Level::Promised)
+    /// The breaches of what is promised.
+    pub fn promised_breaches(&self) -> impl Iterator<Item = &Breach> {
+        self.breaches()
+            .filter(|breach| breach.level == Level::Promised)
     }
 
-    /// All that is wrong, also where nothing is promised.
-    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
-        self.cases.values().flat_map(|case| &case.findings)
+    /// All breaches, also where nothing is promised.
+    pub fn breaches(&self) -> impl Iterator<Item = &Breach> {
+        self.cases.values().flat_map(|case| &case.breaches)
     }
 }
 
 impl fmt::Display for Verdict {
     /// A line for each thing that is promised and broken.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, fault) in self.faults().enumerate() {
+        for (index, breach) in self.promised_breaches().enumerate() {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            fault.fmt(f)?;
+            breach.fmt(f)?;
         }
         Ok(())
     }
 }
 
-// === impl Finding ===
+// === impl Breach ===
 
-impl fmt::Display for Finding {
+impl fmt::Display for Breach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: lease {}", self.invariant, self.lease)?;
         if let Some(version) = self.after {
             write!(f, " @{version}")?;
         }
-        write!(f, ": {}", self.sentence)
+        write!(f, ": {}", self.message)
     }
 }
 

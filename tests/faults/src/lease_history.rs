@@ -40,7 +40,10 @@ pub(crate) async fn violations(
     }
     let history = journal.history().with_traces(Traces::Told);
     let verdict = verify(&history, &participants);
-    Ok(verdict.faults().map(ToString::to_string).collect())
+    Ok(verdict
+        .promised_breaches()
+        .map(ToString::to_string)
+        .collect())
 }
 
 /// Waits until a Lease that is written now has been seen, and with it all earlier ones.

@@ -24,10 +24,10 @@ pub fn drive_history(script: &[u8]) {
     let verdict = verify(&history, &participants);
     for (lease, case) in &verdict.cases {
         assert!(participants.leases().any(|one| one == lease));
-        let findings = case.findings.iter();
-        for finding in findings.chain(case.excused.iter().map(|excused| &excused.finding)) {
-            assert_eq!(&finding.lease, lease);
-            assert!(!finding.sentence.is_empty());
+        let breaches = case.breaches.iter();
+        for breach in breaches.chain(case.excused.iter().map(|excused| &excused.breach)) {
+            assert_eq!(&breach.lease, lease);
+            assert!(!breach.message.is_empty());
         }
         assert!(case.extent.revisions <= history.entries().len());
         assert!(case.extent.terms <= case.extent.revisions);

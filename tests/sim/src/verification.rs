@@ -74,15 +74,15 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
         )
     };
     let nonsense = plan.faults.iter().any(is_nonsense);
-    let faults = verdict
-        .faults()
-        .filter(|fault| !(nonsense && matches!(fault.invariant, Invariant::S5 | Invariant::S7)));
-    let faults = faults.map(|fault| RuleViolation {
-        at: Duration::from_micros(u64::try_from(fault.at.as_micros() - EPOCH).unwrap_or(0)),
-        rule: fault.invariant.id(),
-        text: format!("in the recorded history: {fault}"),
+    let breaches = verdict
+        .promised_breaches()
+        .filter(|breach| !(nonsense && matches!(breach.invariant, Invariant::S5 | Invariant::S7)));
+    let breaches = breaches.map(|breach| RuleViolation {
+        at: Duration::from_micros(u64::try_from(breach.at.as_micros() - EPOCH).unwrap_or(0)),
+        rule: breach.invariant.id(),
+        text: format!("in the recorded history: {breach}"),
     });
-    faults.collect()
+    breaches.collect()
 }
 
 fn time(at: Duration) -> Timestamp {

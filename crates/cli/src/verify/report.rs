@@ -3,7 +3,7 @@
 use elector_api::Rfc3339;
 use elector_protocol::{LeaseKey, Timestamp};
 use elector_verify::{
-    Act, Case, End, Finding, Implementation, Invariant, Level, Moment, TermRecord,
+    Act, Breach, Case, End, Implementation, Invariant, Level, Moment, TermRecord,
 };
 use serde::Serialize;
 
@@ -25,7 +25,8 @@ pub(super) struct Report {
     traced: bool,
     moves: Vec<Move>,
     pub(super) invariants: Vec<Line>,
-    findings: Vec<Found>,
+    #[serde(rename = "findings")]
+    breaches: Vec<Found>,
     excused: Vec<Excuse>,
     pub(super) terms: Vec<Term>,
 }
@@ -75,7 +76,8 @@ struct Found {
     time: String,
     before: Option<u64>,
     after: Option<u64>,
-    sentence: String,
+    #[serde(rename = "sentence")]
+    message: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -116,7 +118,7 @@ impl Report {
     pub(super) fn new(lease: &LeaseKey, case: &Case) -> Self {
         let extent = &case.extent;
         let one_leader = one_leader(case);
-        let verdict = match (case.findings.is_empty(), one_leader) {
+        let verdict = match (case.breaches.is_empty(), one_leader) {
             (false, _) => Standing::Refuted,
             (true, Answer::Held | Answer::Excused) => Standing::Proven,
             (true, Answer::Refuted | Answer::NotJudged) => Standing::Unproven,
@@ -127,7 +129,7 @@ impl Report {
         });
         let excused = case.excused.iter().map(|excused| Excuse {
             by: excused.by.0,
-            found: Found::new(&excused.finding),
+            found: Found::new(&excused.breach),
         });
         Self {
             namespace: lease.namespace.to_string(),
@@ -144,7 +146,7 @@ impl Report {
             invariants: Invariant::ALL
                 .map(|invariant| Line::new(invariant, case))
                 .into(),
-            findings: case.findings.iter().map(Found::new).collect(),
+            breaches: case.breaches.iter().map(Found::new).collect(),
             excused: excused.collect(),
             terms: case.terms.iter().map(Term::new).collect(),
         }
@@ -162,8 +164,8 @@ impl Report {
 
 /// What a case says about the one sentence that matters most.
 pub(super) fn one_leader(case: &Case) -> Answer {
-    let one = |finding: &Finding| matches!(finding.invariant, Invariant::S1 | Invariant::S9);
-    if case.findings.iter().any(one) {
+    let one = |breach: &Breach| matches!(breach.invariant, Invariant::S1 | Invariant::S9);
+    if case.breaches.iter().any(one) {
         return Answer::Refuted;
     }
     if case
@@ -215,13 +217,13 @@ impl Line {
             .filter(|unjudged| unjudged.invariant == invariant);
         let missing: Vec<String> = unjudged.map(|unjudged| unjudged.why.clone()).collect();
         let broken = case
-            .findings
+            .breaches
             .iter()
-            .any(|finding| finding.invariant == invariant);
+            .any(|breach| breach.invariant == invariant);
         let excused = case
             .excused
             .iter()
-            .any(|excused| excused.finding.invariant == invariant);
+            .any(|excused| excused.breach.invariant == invariant);
         let verdict = if broken {
             Answer::Refuted
         } else if excused {
@@ -244,14 +246,14 @@ impl Line {
 // === impl Found ===
 
 impl Found {
-    fn new(finding: &Finding) -> Self {
+    fn new(breach: &Breach) -> Self {
         Self {
-            invariant: finding.invariant.id(),
-            promised: finding.level == Level::Promised,
-            time: Rfc3339(finding.at).to_string(),
-            before: finding.before.map(|version| version.0),
-            after: finding.after.map(|version| version.0),
-            sentence: finding.sentence.clone(),
+            invariant: breach.invariant.id(),
+            promised: breach.level == Level::Promised,
+            time: Rfc3339(breach.at).to_string(),
+            before: breach.before.map(|version| version.0),
+            after: breach.after.map(|version| version.0),
+            message: breach.message.clone(),
         }
     }
 }

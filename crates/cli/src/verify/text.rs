@@ -6,7 +6,7 @@ use std::time::Duration;
 use elector_api::{Lease, Rfc3339};
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
 use elector_runtime::printable;
-use elector_verify::{Case, EntryContent, Finding, History, Level, Times, Verdict};
+use elector_verify::{Breach, Case, EntryContent, History, Level, Times, Verdict};
 
 use super::report::{Answer, Report, Term, one_leader};
 use crate::output::columns;
@@ -77,13 +77,13 @@ impl Lines<'_> {
                 None => "excused".to_owned(),
             },
             Answer::Held if extent.terms == 0 => "nobody led".to_owned(),
-            Answer::Held if !case.findings.is_empty() => "held".to_owned(),
+            Answer::Held if !case.breaches.is_empty() => "held".to_owned(),
             Answer::Held => "proven".to_owned(),
         };
         let count = |count: usize, one: &str, many: &str| {
             format!("{count} {}", if count == 1 { one } else { many })
         };
-        let other = if one_leader(case) != Answer::Refuted && !case.findings.is_empty() {
+        let other = if one_leader(case) != Answer::Refuted && !case.breaches.is_empty() {
             "; BUT RULES WERE BROKEN"
         } else {
             ""
@@ -165,25 +165,25 @@ impl Lines<'_> {
 
     fn excuses(&mut self, case: &Case) {
         for excused in &case.excused {
-            let finding = &excused.finding;
+            let breach = &excused.breach;
             self.line(&format!(
                 "  excused by the write of revision @{}: {} at {}: {}",
                 excused.by,
-                finding.invariant,
-                Rfc3339(finding.at),
-                finding.sentence
+                breach.invariant,
+                Rfc3339(breach.at),
+                breach.message
             ));
         }
     }
 
     fn violations(&mut self, history: &History, lease: &LeaseKey, case: &Case) {
-        let Some((first, others)) = case.findings.split_first() else {
+        let Some((first, others)) = case.breaches.split_first() else {
             return;
         };
-        self.line(&format!("  first violation: {}", sentence(first)));
+        self.line(&format!("  first violation: {}", message(first)));
         self.sides(history, lease, first);
-        for finding in others.iter().take(VIOLATIONS) {
-            self.line(&format!("  then: {}", sentence(finding)));
+        for breach in others.iter().take(VIOLATIONS) {
+            self.line(&format!("  then: {}", message(breach)));
         }
         if let Some(more) = others
             .len()
@@ -195,11 +195,11 @@ impl Lines<'_> {
     }
 
     /// Both revisions side by side, where it is about a change.
-    fn sides(&mut self, history: &History, lease: &LeaseKey, finding: &Finding) {
-        let Some(after) = finding.after else {
+    fn sides(&mut self, history: &History, lease: &LeaseKey, breach: &Breach) {
+        let Some(after) = breach.after else {
             return;
         };
-        let versions: Vec<ResourceVersion> = finding.before.into_iter().chain([after]).collect();
+        let versions: Vec<ResourceVersion> = breach.before.into_iter().chain([after]).collect();
         let sides: Vec<(Timestamp, &Lease)> = versions
             .iter()
             .filter_map(|version| revision(history, lease, *version))
@@ -227,20 +227,20 @@ impl Lines<'_> {
     }
 }
 
-fn sentence(finding: &Finding) -> String {
-    let of = match finding.level {
+fn message(breach: &Breach) -> String {
+    let of = match breach.level {
         Level::Promised => "",
         Level::AsClientGo => " (client-go's part, where nothing is promised)",
     };
-    let version = finding
+    let version = breach
         .after
         .map(|version| format!(" @{version}"))
         .unwrap_or_default();
     format!(
         "{}{version} at {}: {}{of}",
-        finding.invariant,
-        Rfc3339(finding.at),
-        finding.sentence
+        breach.invariant,
+        Rfc3339(breach.at),
+        breach.message
     )
 }
 

@@ -18,17 +18,17 @@ use crate::verdict::{Act, Invariant, Level};
 pub(super) struct Fault {
     pub(super) invariant: Invariant,
     pub(super) level: Level,
-    pub(super) sentence: String,
+    pub(super) message: String,
 }
 
 // === impl Fault ===
 
 impl Fault {
-    pub(super) fn promised(invariant: Invariant, sentence: impl Into<String>) -> Self {
+    pub(super) fn promised(invariant: Invariant, message: impl Into<String>) -> Self {
         Self {
             invariant,
             level: Level::Promised,
-            sentence: sentence.into(),
+            message: message.into(),
         }
     }
 
@@ -78,8 +78,8 @@ impl Trial<'_> {
                 Actor::Candidate(name) => format!("a write of {name}"),
             };
             let shrunk = self.shrinks(before, after).err();
-            let sentence = format!("{violation}; {who}");
-            shrunk.unwrap_or_else(|| Fault::promised(broken(&violation), sentence))
+            let message = format!("{violation}; {who}");
+            shrunk.unwrap_or_else(|| Fault::promised(broken(&violation), message))
         })?;
         match made {
             Move::GrantExpired | Move::GrantUnheld => {
@@ -93,11 +93,11 @@ impl Trial<'_> {
             Move::Accept => {
                 let token = after.token.map(|token| token.0);
                 if token != Some(known.snapshot.version) {
-                    let sentence = format!(
+                    let message = format!(
                         "the accept replaced @{} and wrote another token (R14); or a revision is missing here",
                         known.snapshot.version
                     );
-                    return Err(Fault::promised(Invariant::S5, sentence));
+                    return Err(Fault::promised(Invariant::S5, message));
                 }
             }
             Move::Reserve | Move::Release | Move::Renew => {}
@@ -107,7 +107,7 @@ impl Trial<'_> {
 
     /// R2: whoever creates a Lease for candidates names no holder. Plain client-go holders create their own.
     pub(super) fn born(&self, lease: &Lease, record: &LeaseRecord) -> Result<Act, Fault> {
-        let fault = |sentence: String| Err(Fault::promised(Invariant::S3, sentence));
+        let fault = |message: String| Err(Fault::promised(Invariant::S3, message));
         if let Some(holder) = &record.holder {
             return match self.implementation(holder) {
                 Some(Implementation::ClientGo) => Ok(Act::Create),
@@ -133,8 +133,8 @@ impl Trial<'_> {
         if after.term >= before.term || before.term.next().0 == 0 {
             return Ok(());
         }
-        let sentence = format!("the term fell from {} to {}", before.term, after.term);
-        Err(Fault::promised(Invariant::S5, sentence))
+        let message = format!("the term fell from {} to {}", before.term, after.term);
+        Err(Fault::promised(Invariant::S5, message))
     }
 
     /// S3: each holder has a term of its own, since every move of R3 begins one.
@@ -145,9 +145,9 @@ impl Trial<'_> {
         if old == new || before.term != after.term {
             return Ok(());
         }
-        let sentence =
+        let message =
             format!("{new} was written over {old} without a new term, which is no move of R3");
-        let fault = Fault::promised(Invariant::S3, sentence);
+        let fault = Fault::promised(Invariant::S3, message);
         let of_client_go =
             [old, new].map(|name| self.implementation(name)) == [Some(Implementation::ClientGo); 2];
         Err(if of_client_go {
@@ -163,13 +163,13 @@ impl Trial<'_> {
         let same = before.holder == after.holder && before.term == after.term;
         match (before.duration(), after.duration()) {
             (Some(old), new) if accepted && same && new.is_none_or(|new| new < old) => {
-                let sentence = format!(
+                let message = format!(
                     "the duration shrank from {} s to {} s within term {}",
                     old.as_secs(),
                     new.unwrap_or_default().as_secs(),
                     before.term
                 );
-                Err(Fault::promised(Invariant::S10, sentence))
+                Err(Fault::promised(Invariant::S10, message))
             }
             _ => Ok(()),
         }
@@ -221,12 +221,12 @@ impl Trial<'_> {
         if age.mul_f64(limits.drift) + tolerance + leeway >= duration {
             return Ok(());
         }
-        let sentence = format!(
+        let message = format!(
             "granted {:.3} s after {holder} renewed, which is before its {} s are over (R4, R6)",
             age.as_secs_f64(),
             duration.as_secs()
         );
-        Err(Fault::promised(Invariant::S3, sentence))
+        Err(Fault::promised(Invariant::S3, message))
     }
 
     /// R15: by what the electee wrote.
@@ -271,8 +271,8 @@ impl Trial<'_> {
             Some(successor)
                 if self.hears_candidates() && !self.answers.contains_key(successor.as_str()) =>
             {
-                let sentence = format!("handed over to {successor}, who is no candidate (R15)");
-                Err(Fault::promised(Invariant::S7, sentence))
+                let message = format!("handed over to {successor}, who is no candidate (R15)");
+                Err(Fault::promised(Invariant::S7, message))
             }
             _ => Ok(()),
         }
@@ -288,8 +288,8 @@ impl Trial<'_> {
         let plain = self.implementation(holder) != Some(Implementation::Elector)
             && !self.answers.contains_key(holder.as_str());
         if asked && plain && self.hears_candidates() {
-            let sentence = format!("{holder}, who is no candidate, was asked to make room");
-            return Err(Fault::promised(Invariant::S11, sentence));
+            let message = format!("{holder}, who is no candidate, was asked to make room");
+            return Err(Fault::promised(Invariant::S11, message));
         }
         Ok(())
     }

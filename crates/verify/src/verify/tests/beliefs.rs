@@ -103,9 +103,9 @@ fn client_go_too_leads_by_a_write_of_its_own() {
     };
     let early = |from| {
         let levels: Vec<_> = story(from)
-            .findings()
-            .filter(|finding| finding.invariant == Invariant::S2)
-            .map(|finding| finding.level)
+            .breaches()
+            .filter(|breach| breach.invariant == Invariant::S2)
+            .map(|breach| breach.level)
             .collect();
         levels
     };
@@ -320,16 +320,16 @@ fn a_strangers_write_that_names_a_holder_is_the_one_excuse() {
     };
     // Not declared, it is a grant that comes too early.
     let undeclared = case(seized(), &participants);
-    assert_eq!(undeclared.findings.len(), 1);
-    assert_eq!(undeclared.findings[0].invariant, Invariant::S3);
+    assert_eq!(undeclared.breaches.len(), 1);
+    assert_eq!(undeclared.breaches[0].invariant, Invariant::S3);
     assert_eq!(undeclared.excused[0].by, ResourceVersion(14));
 
     participants.add_foreign(ResourceVersion(14));
     let declared = case(seized(), &participants);
-    assert_eq!(declared.findings, []);
+    assert_eq!(declared.breaches, []);
     assert_eq!(declared.excused.len(), 1);
     assert_eq!(declared.excused[0].by, ResourceVersion(14));
-    assert_eq!(declared.excused[0].finding.invariant, Invariant::S1);
+    assert_eq!(declared.excused[0].breach.invariant, Invariant::S1);
 
     // W later it excuses nothing.
     let mut late = seized();
@@ -343,9 +343,9 @@ fn a_strangers_write_that_names_a_holder_is_the_one_excuse() {
     );
     let late = case(late, &participants);
     assert!(
-        late.findings
+        late.breaches
             .iter()
-            .any(|finding| finding.invariant == Invariant::S1)
+            .any(|breach| breach.invariant == Invariant::S1)
     );
 }
 
@@ -374,9 +374,9 @@ fn an_overlap_with_client_go_is_told_and_not_promised() {
     let story = and_then(a_leads(), [event(4.0, "go", EventKind::Leading)]);
     let verdict = verdict(&story);
     assert!(verdict.holds());
-    let finding = verdict.findings().next().unwrap();
+    let breach = verdict.breaches().next().unwrap();
     assert_eq!(
-        (finding.invariant, finding.level),
+        (breach.invariant, breach.level),
         (Invariant::S1, Level::AsClientGo)
     );
 }

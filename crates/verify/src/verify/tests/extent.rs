@@ -82,7 +82,7 @@ fn a_grant_that_nobody_accepts_is_no_leadership() {
     );
     let case = verdict(&story).cases[&key()].clone();
     assert_eq!((case.extent.terms, case.terms.len()), (0, 2));
-    assert_eq!(case.findings, []);
+    assert_eq!(case.breaches, []);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_placeholder_is_nobodys_term() {
         lease(4.0, 13, &reserved, Some((12, 2))),
     ];
     let case = verdict(&story).cases[&key()].clone();
-    assert_eq!(case.findings, []);
+    assert_eq!(case.breaches, []);
     assert_eq!(case.extent.acts[&Act::Reserve], 1);
     assert_eq!((case.terms.len(), &case.terms[0].end), (1, &End::Replaced));
 }
@@ -117,7 +117,7 @@ fn a_revision_that_was_recorded_twice_counts_once() {
     });
     let case = verdict(&twice).cases[&key()].clone();
     assert_eq!(case.extent.revisions, 6);
-    assert_eq!(case.findings, []);
+    assert_eq!(case.breaches, []);
 }
 
 #[test]
@@ -126,13 +126,13 @@ fn a_recording_that_begins_in_the_midst_judges_what_follows() {
     let later = crash().split_off(6);
     let midst = History::from(later).with_beginning(Beginning::Midst);
     let case = case_of(&midst, &participants());
-    assert_eq!(case.findings, []);
+    assert_eq!(case.breaches, []);
     assert_eq!(unjudged(&case), [Invariant::S3]);
     assert_eq!(case.extent.acts[&Act::Found], 1);
     // A grant of a record whose age nobody here knows.
     let mut clocks = participants();
     clocks.limits.clocks = None;
-    assert_eq!(case_of(&midst, &clocks).findings, []);
+    assert_eq!(case_of(&midst, &clocks).breaches, []);
     // A record that says nothing might as well have been created then.
     let born = crash().split_off(2);
     let born = case_of(
@@ -145,7 +145,7 @@ fn a_recording_that_begins_in_the_midst_judges_what_follows() {
     );
     // From nothing, it would be a Lease that was created with a holder.
     let nothing = midst.with_beginning(Beginning::Nothing);
-    assert_eq!(case_of(&nothing, &participants()).findings.len(), 1);
+    assert_eq!(case_of(&nothing, &participants()).breaches.len(), 1);
 }
 
 #[test]
@@ -161,11 +161,11 @@ fn what_happened_in_a_gap_is_not_judged() {
         History::from(entries)
     };
     let broken = case_of(&story(crash()), &participants());
-    assert!(!broken.findings.is_empty());
+    assert!(!broken.breaches.is_empty());
     let mut history = story(crash());
     history.gap_before(ResourceVersion(15));
     let case = case_of(&history, &participants());
-    assert_eq!(case.findings, []);
+    assert_eq!(case.breaches, []);
     assert_eq!(unjudged(&case), [Invariant::S3]);
     assert_eq!(
         case.unjudged[0].why,
@@ -183,7 +183,7 @@ fn what_happened_in_a_gap_is_not_judged() {
     let mut later = story(later);
     later.gap_before(ResourceVersion(15));
     assert_eq!(
-        case_of(&later, &participants()).findings[0].invariant,
+        case_of(&later, &participants()).breaches[0].invariant,
         Invariant::S10
     );
 }
@@ -200,9 +200,9 @@ fn a_lease_that_was_created_meanwhile_is_judged_from_its_creation() {
         let history = History::from(and_then(vec![candidate(0.0, 2, "a", 0.0)], [entry]));
         case_of(&history.with_beginning(Beginning::Midst), &participants())
     };
-    assert_eq!(created("2026-01-01T00:00:00Z").findings, []);
+    assert_eq!(created("2026-01-01T00:00:00Z").breaches, []);
     let later = created("2026-01-01T00:00:08Z");
-    assert_eq!(later.findings[0].sentence, "created with the holder a (R2)");
+    assert_eq!(later.breaches[0].message, "created with the holder a (R2)");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn what_was_not_recorded_is_not_judged() {
         .filter(|entry| matches!(entry.content, crate::EntryContent::Lease(..)));
     let history = History::from(leases.collect::<Vec<_>>()).with_beginning(Beginning::Midst);
     let case = case_of(&history, &participants());
-    assert_eq!(case.findings, []);
+    assert_eq!(case.breaches, []);
     assert_eq!(
         unjudged(&case),
         [Invariant::S7, Invariant::S11, Invariant::S2, Invariant::S9]
@@ -247,19 +247,19 @@ fn skewed(seconds: f64) -> Vec<HistoryEntry> {
 #[test]
 fn times_of_two_clocks_are_not_compared() {
     let mut participants = participants();
-    let findings = |story, participants: &Participants| {
-        case_of(&History::from(story), participants).findings.len()
+    let breaches = |story, participants: &Participants| {
+        case_of(&History::from(story), participants).breaches.len()
     };
-    assert!(findings(skewed(15.4), &participants) > 0);
+    assert!(breaches(skewed(15.4), &participants) > 0);
     participants.limits.clocks = None;
-    assert_eq!(findings(skewed(15.4), &participants), 0);
+    assert_eq!(breaches(skewed(15.4), &participants), 0);
     // Granted too early by the one clock of the recording, were it for the first digit after the point.
     participants.limits.sight = Duration::from_millis(100);
-    assert_eq!(findings(skewed(15.3), &participants), 0);
-    assert_eq!(findings(skewed(14.0), &participants), 1);
+    assert_eq!(breaches(skewed(15.3), &participants), 0);
+    assert_eq!(breaches(skewed(14.0), &participants), 1);
     // An elector whose clock runs a tenth faster waits no longer.
     participants.limits.drift = 1.1;
-    assert_eq!(findings(skewed(14.0), &participants), 0);
+    assert_eq!(breaches(skewed(14.0), &participants), 0);
 }
 
 #[test]
@@ -279,11 +279,11 @@ fn absence_counts_from_the_record_that_was_deleted() {
             ],
         )
     };
-    let findings = |at| {
+    let breaches = |at| {
         case_of(&History::from(again(at)), &participants)
-            .findings
+            .breaches
             .len()
     };
-    assert_eq!(findings(18.4), 0);
-    assert_eq!(findings(10.0), 1);
+    assert_eq!(breaches(18.4), 0);
+    assert_eq!(breaches(10.0), 1);
 }

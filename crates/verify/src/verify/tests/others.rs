@@ -54,9 +54,9 @@ fn the_built_in_elector_counts_no_terms_for_client_go() {
     let mut participants = super::story::participants();
     participants.add(key(), "gone", Implementation::ClientGo);
     let verdict = crate::verify(&crate::History::from(story.to_vec()), &participants);
-    let finding = verdict.findings().next().unwrap();
+    let breach = verdict.breaches().next().unwrap();
     assert_eq!(
-        (finding.invariant, finding.level),
+        (breach.invariant, breach.level),
         (Invariant::S3, Level::AsClientGo)
     );
     assert!(verdict.holds());
@@ -101,16 +101,16 @@ fn a_plain_client_may_take_what_has_expired() {
     let late = case(taken(19.1));
     assert_eq!(late.extent.acts[&Act::Take], 1);
     // It was created with a holder; that is all.
-    assert_eq!(late.findings.len(), 1);
+    assert_eq!(late.breaches.len(), 1);
     // It compares whole seconds, and so may see a renewal a second early.
     assert_eq!(case(taken(18.1)).extent.acts[&Act::Take], 1);
     let early = case(taken(10.0));
-    let finding = early.findings.last().unwrap();
+    let breach = early.breaches.last().unwrap();
     assert_eq!(
-        (finding.invariant, finding.level),
+        (breach.invariant, breach.level),
         (Invariant::S3, Level::AsClientGo)
     );
-    assert_eq!(finding.after, Some(ResourceVersion(13)));
+    assert_eq!(breach.after, Some(ResourceVersion(13)));
 }
 
 #[test]
@@ -121,9 +121,9 @@ fn a_term_of_client_go_may_shrink_but_is_told() {
     );
     let verdict = verdict(&story);
     assert!(verdict.holds());
-    let finding = verdict.findings().next().unwrap();
+    let breach = verdict.breaches().next().unwrap();
     assert_eq!(
-        (finding.invariant, finding.level),
+        (breach.invariant, breach.level),
         (Invariant::S10, Level::AsClientGo)
     );
 }

@@ -95,7 +95,10 @@ pub(super) fn verdict(entries: &[HistoryEntry]) -> Verdict {
 
 pub(super) fn judge(entries: &[HistoryEntry], participants: &Participants) -> Vec<String> {
     let verdict = verify(&History::from(entries.to_vec()), participants);
-    verdict.faults().map(ToString::to_string).collect()
+    verdict
+        .promised_breaches()
+        .map(ToString::to_string)
+        .collect()
 }
 
 pub(super) fn faults(entries: &[HistoryEntry]) -> Vec<String> {
