@@ -11,7 +11,7 @@ use crate::history::Traces;
 use crate::participants::{Implementation, Limits, Participants};
 use crate::term_record::{End, TermRecord};
 use crate::trial::Outcome;
-use crate::verdict::{Breach, Case, Excused, Invariant, Level, Unjudged};
+use crate::verdict::{Breach, Case, ExemptBreach, Invariant, Level, Unjudged};
 
 /// From one instant to another, a process led, or may have.
 #[derive(Clone, Debug)]
@@ -64,15 +64,16 @@ pub(crate) fn judge(
         case.extent.covered = between(first, last);
     }
     for breach in claims.overlaps() {
-        // What was written after the overlap began excuses nothing.
+        // What was written after the overlap began exempts nothing.
         let covers = |at: Timestamp| {
-            let mut excuses = outcome.excuses.iter().rev();
+            let mut exemptions = outcome.exemptions.iter().rev();
             let seen = participants.limits.sight;
-            excuses.find(|excuse| between(at, excuse.from) <= seen && at <= excuse.until)
+            exemptions
+                .find(|exemption| between(at, exemption.from) <= seen && at <= exemption.until)
         };
         match covers(breach.at) {
-            Some(excuse) => case.excused.push(Excused {
-                by: excuse.by,
+            Some(exemption) => case.excused.push(ExemptBreach {
+                by: exemption.by,
                 breach,
             }),
             None => case.breaches.push(breach),

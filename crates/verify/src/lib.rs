@@ -28,5 +28,5 @@ pub use history::{Beginning, History, Times, Traces};
 pub use participants::{Implementation, Limits, Participants};
 pub use read::{Complaint, Place, Reader};
 pub use term_record::{End, Moment, TermRecord};
-pub use verdict::{Act, Breach, Case, Excused, Extent, Invariant, Level, Unjudged, Verdict};
+pub use verdict::{Act, Breach, Case, ExemptBreach, Extent, Invariant, Level, Unjudged, Verdict};
 pub use verify::verify;

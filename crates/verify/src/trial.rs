@@ -1,6 +1,6 @@
 //! The trial of a Lease's revisions, one after the other: was each a move that the rules allow?
 
-mod excuse;
+mod exemption;
 mod memory;
 mod rules;
 
@@ -11,7 +11,7 @@ use elector_protocol::{
     Identity, LeaseKey, LeaseRecord, LeaseSnapshot, ResourceVersion, Term, Timestamp, Token, Uid,
 };
 
-pub(crate) use self::excuse::Excuse;
+pub(crate) use self::exemption::Exemption;
 use self::memory::{Known, restores};
 use self::rules::Fault;
 use crate::entry::between;
@@ -40,7 +40,7 @@ pub(crate) struct Trial<'r> {
     /// The newest held record that was not released, also when the Lease is gone, and since when it was seen.
     owed: Option<(LeaseRecord, Option<Timestamp>)>,
     term_records: TermRecords,
-    excuses: Vec<Excuse>,
+    exemptions: Vec<Exemption>,
     breaches: Vec<Breach>,
     unjudged: Vec<Unjudged>,
     extent: Extent,
@@ -53,7 +53,7 @@ pub(crate) struct Outcome {
     pub(crate) breaches: Vec<Breach>,
     pub(crate) unjudged: Vec<Unjudged>,
     pub(crate) term_records: Vec<TermRecord>,
-    pub(crate) excuses: Vec<Excuse>,
+    pub(crate) exemptions: Vec<Exemption>,
     pub(crate) extent: Extent,
     /// The first and the last revision.
     pub(crate) seen: Option<(Timestamp, Timestamp)>,
@@ -103,7 +103,7 @@ impl<'r> Trial<'r> {
             token: None,
             owed: None,
             term_records: TermRecords::default(),
-            excuses: Vec::new(),
+            exemptions: Vec::new(),
             breaches: Vec::new(),
             unjudged: Vec::new(),
             extent: Extent::default(),
@@ -183,7 +183,7 @@ impl<'r> Trial<'r> {
             }
         };
         self.count(act);
-        self.excuse(act, &snapshot, at);
+        self.exemption(act, &snapshot, at);
         self.token(&snapshot, version, at);
         self.term_record(act, &snapshot, at);
         self.remember(act, snapshot, at, midst || gap);
@@ -240,7 +240,7 @@ impl<'r> Trial<'r> {
             breaches: self.breaches,
             unjudged: self.unjudged,
             term_records,
-            excuses: self.excuses,
+            exemptions: self.exemptions,
             extent: self.extent,
             seen: self.seen,
         }

@@ -21,7 +21,7 @@ pub struct Case {
     /// What is wrong, in the order of time.
     pub breaches: Vec<Breach>,
     /// What would be wrong, had not a stranger's write come before it (S1).
-    pub excused: Vec<Excused>,
+    pub excused: Vec<ExemptBreach>,
     /// What this history cannot tell.
     pub unjudged: Vec<Unjudged>,
     /// The terms, in the order of time.
@@ -49,12 +49,12 @@ pub struct Breach {
     pub message: String,
 }
 
-/// An overlap that the one excuse of S1 covers.
+/// An overlap that the one exemption from S1 covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Excused {
+pub struct ExemptBreach {
     /// What would be wrong.
     pub breach: Breach,
-    /// The write that excuses it.
+    /// The write that exempts it.
     pub by: ResourceVersion,
 }
 

@@ -63,7 +63,7 @@ pub(super) struct Line {
 pub(super) enum Answer {
     Held,
     Refuted,
-    Excused,
+    ExemptBreach,
     NotJudged,
 }
 
@@ -120,7 +120,7 @@ impl Report {
         let one_leader = one_leader(case);
         let verdict = match (case.breaches.is_empty(), one_leader) {
             (false, _) => Standing::Refuted,
-            (true, Answer::Held | Answer::Excused) => Standing::Proven,
+            (true, Answer::Held | Answer::ExemptBreach) => Standing::Proven,
             (true, Answer::Refuted | Answer::NotJudged) => Standing::Unproven,
         };
         let moves = extent.acts.iter().map(|(act, count)| Move {
@@ -178,7 +178,7 @@ pub(super) fn one_leader(case: &Case) -> Answer {
     if case.excused.is_empty() {
         Answer::Held
     } else {
-        Answer::Excused
+        Answer::ExemptBreach
     }
 }
 
@@ -201,7 +201,7 @@ impl Answer {
         match self {
             Self::Held => "held",
             Self::Refuted => "refuted",
-            Self::Excused => "excused",
+            Self::ExemptBreach => "excused",
             Self::NotJudged => "not-judged",
         }
     }
@@ -227,7 +227,7 @@ impl Line {
         let verdict = if broken {
             Answer::Refuted
         } else if excused {
-            Answer::Excused
+            Answer::ExemptBreach
         } else if missing.is_empty() || invariant == Invariant::S3 {
             // Of the moves, only how the first revision came to be may be missing.
             Answer::Held

@@ -72,7 +72,7 @@ impl Lines<'_> {
         let said = match one_leader(case) {
             Answer::Refuted => "REFUTED".to_owned(),
             Answer::NotJudged => "not proven".to_owned(),
-            Answer::Excused => match case.excused.first() {
+            Answer::ExemptBreach => match case.excused.first() {
                 Some(excused) => format!("NOT HELD after the write of @{}", excused.by),
                 None => "excused".to_owned(),
             },
@@ -152,7 +152,7 @@ impl Lines<'_> {
                 Answer::Held if line.missing.is_empty() => continue,
                 Answer::Held | Answer::NotJudged => "not judged",
                 Answer::Refuted => "REFUTED",
-                Answer::Excused => "excused",
+                Answer::ExemptBreach => "excused",
             };
             if line.missing.is_empty() {
                 self.line(&format!("  {word}: {} {}", line.id, line.says));

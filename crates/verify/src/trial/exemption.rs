@@ -1,4 +1,4 @@
-//! The one excuse of S1.
+//! The one exemption from S1.
 
 use elector_protocol::{LeaseRecord, LeaseSnapshot, ResourceVersion, Timestamp};
 
@@ -7,18 +7,18 @@ use crate::verdict::Act;
 
 /// A write after which two may believe for a while, by nobody's fault of ours (S1).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Excuse {
+pub(crate) struct Exemption {
     pub(crate) by: ResourceVersion,
     pub(crate) from: Timestamp,
-    /// How long it excuses: W.
+    /// How long it lasts: W.
     pub(crate) until: Timestamp,
 }
 
 // === impl Trial ===
 
 impl Trial<'_> {
-    /// S1's one excuse: a write by somebody who does not follow the rules, which names a holder or shortens a duration.
-    pub(super) fn excuse(&mut self, act: Act, after: &LeaseSnapshot, at: Timestamp) {
+    /// S1's one exemption: a write by a stranger, which does not follow the rules, that names a holder or shortens a duration.
+    pub(super) fn exemption(&mut self, act: Act, after: &LeaseSnapshot, at: Timestamp) {
         if !matches!(act, Act::Foreign | Act::Illegal | Act::Take) {
             return;
         }
@@ -41,7 +41,7 @@ impl Trial<'_> {
             let until = i64::try_from(lasts.as_micros())
                 .ok()
                 .and_then(|lasts| Timestamp::from_micros(at.as_micros().saturating_add(lasts)));
-            self.excuses.push(Excuse {
+            self.exemptions.push(Exemption {
                 by: after.version,
                 from: at,
                 until: until.unwrap_or(Timestamp::MAX),
