@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use elector_api::parse_duration;
 use elector_protocol::{LeaseKey, ResourceVersion};
-use elector_verify::{EntryContent, History, Limits, Participants, Reader, Times, verify};
+use elector_verify::{EntryContent, History, Limits, Participants, RecordingReader, Times, verify};
 
 use self::report::{Report, Standing};
 use crate::output;
@@ -76,7 +76,7 @@ const CANNOT_TELL: u8 = 2;
 ///
 /// When a file cannot be read, or the verdict cannot be printed.
 pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
-    let mut reader = Reader::default();
+    let mut reader = RecordingReader::default();
     for path in &args.filename {
         let (name, text) = match read(path) {
             Ok(read) => read,
@@ -87,9 +87,9 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
         };
         reader.read(&name, &text);
     }
-    let (history, complaints) = reader.finish();
-    for complaint in &complaints {
-        output::complain(complaint);
+    let (history, errors) = reader.finish();
+    for error in &errors {
+        output::complain(error);
     }
     let participants = args.participants(&history);
     let verdict = verify(&history, &participants);
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     let standing = |wanted| reports.iter().any(|report| report.standing() == wanted);
     Ok(if standing(Standing::Refuted) {
         ExitCode::from(REFUTED)
-    } else if reports.is_empty() || standing(Standing::Unproven) || !complaints.is_empty() {
+    } else if reports.is_empty() || standing(Standing::Unproven) || !errors.is_empty() {
         ExitCode::from(CANNOT_TELL)
     } else {
         ExitCode::SUCCESS

@@ -1,10 +1,10 @@
 //! The history checker: at most one leader at a time, tokens that grow, and nothing but legal moves?
 //!
 //! ```text
-//!   recorded watches ────┐
-//!   what candidates say ─┴─ Reader ──> History ──┐
-//!                                                ├── verify ──> Verdict: breaches, and what was looked at
-//!   who takes part ───────────> Participants ────┘
+//!   recorded watches ────────┐
+//!   events of the candidates ┴─ RecordingReader ──> History ─┐
+//!                                                            ├─ verify ──> Verdict: breaches, and what was looked at
+//!   candidates and holders ────────────────> Participants ───┘
 //! ```
 //!
 //! It knows the rules (R1–R17) and the invariants (S1–S12) of ARCHITECTURE.md, and nothing of how a lease is elected:
@@ -26,7 +26,7 @@ pub use belief::{Belief, beliefs};
 pub use entry::{EntryContent, Event, EventKind, HistoryEntry, between};
 pub use history::{Beginning, History, Times, Traces};
 pub use participants::{Implementation, Limits, Participants};
-pub use read::{Complaint, Place, Reader};
+pub use read::{Position, ReadError, RecordingReader};
 pub use term_record::{End, Moment, TermRecord};
 pub use verdict::{Act, Breach, Case, ExemptBreach, Extent, Invariant, Level, Unjudged, Verdict};
 pub use verify::verify;

@@ -199,7 +199,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::read::Reader;
+    use crate::read::RecordingReader;
 
     #[test]
     fn who_takes_part_shows_in_the_history() {
@@ -218,7 +218,7 @@ mod tests {
             })
         };
         let token = json!({"elector.dev/token": "1", "elector.dev/token-term": "0"});
-        let mut reader = Reader::default();
+        let mut reader = RecordingReader::default();
         for document in [
             lease("web", "stranger", json!({})),
             candidate("ours", json!({"elector.dev/protocol": "1"})),

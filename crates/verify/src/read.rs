@@ -1,9 +1,9 @@
 //! Recordings as people have them: watch events, objects, lists and the events of candidates, in any mix.
 
+mod position;
 mod scan;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate, parse_time};
@@ -11,7 +11,8 @@ use elector_protocol::{ResourceVersion, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
-use self::scan::{Found, scan};
+pub use self::position::Position;
+use self::scan::{TextPart, scan};
 use crate::entry::{EntryContent, Event, HistoryEntry};
 use crate::history::{Beginning, History, Times, Traces};
 
@@ -22,76 +23,67 @@ use crate::history::{Beginning, History, Times, Traces};
 /// candidate prints for its events.
 ///
 /// ```
-/// use elector_verify::Reader;
+/// use elector_verify::RecordingReader;
 ///
-/// let mut reader = Reader::default();
+/// let mut reader = RecordingReader::default();
 /// reader.read("trace", r#"{"event": "start", "name": "a", "time": "2026-01-01T00:00:00Z"}"#);
 /// reader.read("watch", "no JSON");
-/// let (history, complaints) = reader.finish();
+/// let (history, errors) = reader.finish();
 /// assert_eq!(history.entries().len(), 1);
-/// assert_eq!(complaints[0].to_string(), "watch: line 1: neither a JSON object nor a part of one");
+/// assert_eq!(errors[0].to_string(), "watch: line 1: neither a JSON object nor a part of one");
 /// ```
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct RecordingReader {
     /// With the time of receipt, where the recording has it.
     objects: Vec<(Option<Timestamp>, EntryContent)>,
     /// Revisions of Leases that a watch brought as changes, so that there is none missing before them.
     followed: BTreeSet<ResourceVersion>,
     events: Vec<HistoryEntry>,
-    complaints: Vec<Complaint>,
+    errors: Vec<ReadError>,
 }
 
 /// Something that could not be read, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{source}: {place}: {why}", source = .of)]
-pub struct Complaint {
+#[error("{source}: {position}: {why}", source = .of)]
+pub struct ReadError {
     /// The name of the source.
     pub of: String,
     /// Where in it.
-    pub place: Place,
+    pub position: Position,
     /// The rule that is broken.
     pub why: String,
 }
 
-/// Where a document begins.
+/// How a watch event says that its object changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The number of the document, from 1; `None` for what is none.
-    pub document: Option<usize>,
-    /// The line, from 1.
-    pub line: usize,
-}
-
-/// What a watch event says of its object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
+enum WatchChange {
     /// It was there, and perhaps for long: a list says so, or a watch that has just begun.
-    There,
+    Listed,
     /// It changed.
-    Made,
+    Changed,
     /// It was deleted.
-    Gone,
+    Deleted,
 }
 
 /// How much is said of one thing that cannot be read, in characters.
 const LONGEST_WHY: usize = 400;
 
 /// A clock that is a day ahead of all others is none.
-const A_DAY: i64 = 86_400_000_000;
+const DAY_MICROS: i64 = 86_400_000_000;
 
 // === impl Reader ===
 
-impl Reader {
-    /// Reads a source; `of` names it in complaints.
+impl RecordingReader {
+    /// Reads a source; `of` names it in errors.
     pub fn read(&mut self, of: &str, text: &str) {
         for found in scan(text) {
             match found {
-                Found::Document { place, value } => {
+                TextPart::Document { position, value } => {
                     for why in self.document(value) {
-                        self.complain(of, place, why);
+                        self.add_error(of, position, why);
                     }
                 }
-                Found::Garbage { place, why } => self.complain(of, place, why),
+                TextPart::Unreadable { position, why } => self.add_error(of, position, why),
             }
         }
     }
@@ -100,7 +92,7 @@ impl Reader {
     ///
     /// Objects without a time of receipt get the newest time that had been written by then, and the history is one of
     /// [`Times::Written`].
-    pub fn finish(mut self) -> (History, Vec<Complaint>) {
+    pub fn finish(mut self) -> (History, Vec<ReadError>) {
         let received = self.objects.iter().all(|(at, _)| at.is_some());
         let times = if received {
             Times::Seen
@@ -121,17 +113,17 @@ impl Reader {
         for version in gaps {
             history.gap_before(version);
         }
-        (history, self.complaints)
+        (history, self.errors)
     }
 
-    fn complain(&mut self, of: &str, place: Place, mut why: String) {
+    fn add_error(&mut self, of: &str, position: Position, mut why: String) {
         let of = of.to_owned();
         // What is repeated of a recording may be a megabyte of it.
         if let Some((end, _)) = why.char_indices().nth(LONGEST_WHY) {
             why.truncate(end);
             why.push('…');
         }
-        self.complaints.push(Complaint { of, place, why });
+        self.errors.push(ReadError { of, position, why });
     }
 
     /// Takes in a document; what is wrong with it.
@@ -156,7 +148,7 @@ impl Reader {
                     .entry("apiVersion")
                     .or_insert_with(|| api_version.into());
             }
-            if let Err(why) = self.object(None, Change::There, item) {
+            if let Err(why) = self.object(None, WatchChange::Listed, item) {
                 faults.push(format!("item {}: {why}", index + 1));
             }
         }
@@ -176,15 +168,15 @@ impl Reader {
         if document.get("object").is_some() || document.get("type").is_some() {
             return self.watch_event(document);
         }
-        self.object(None, Change::Made, document)
+        self.object(None, WatchChange::Changed, document)
     }
 
     fn watch_event(&mut self, mut event: Value) -> Result<(), String> {
         let object = event.get_mut("object").map(Value::take).unwrap_or_default();
         let change = match event.get("type").and_then(Value::as_str) {
-            Some("ADDED") => Change::There,
-            Some("MODIFIED") => Change::Made,
-            Some("DELETED") => Change::Gone,
+            Some("ADDED") => WatchChange::Listed,
+            Some("MODIFIED") => WatchChange::Changed,
+            Some("DELETED") => WatchChange::Deleted,
             Some("BOOKMARK") => return Ok(()),
             Some("ERROR") => {
                 let message = object.get("message").and_then(Value::as_str);
@@ -208,7 +200,7 @@ impl Reader {
     fn object(
         &mut self,
         at: Option<Timestamp>,
-        change: Change,
+        change: WatchChange,
         object: Value,
     ) -> Result<(), String> {
         let text = |field: &str| {
@@ -222,18 +214,20 @@ impl Reader {
                 let lease = Lease::from_value(object);
                 let name = named("Lease", &lease.metadata)?;
                 match change {
-                    Change::There | Change::Made => EntryContent::Lease(name, Arc::new(lease)),
-                    Change::Gone => EntryContent::LeaseGone(name, Arc::new(lease)),
+                    WatchChange::Listed | WatchChange::Changed => {
+                        EntryContent::Lease(name, Arc::new(lease))
+                    }
+                    WatchChange::Deleted => EntryContent::LeaseGone(name, Arc::new(lease)),
                 }
             }
             ("LeaseCandidate", version) if CandidateApi::of_api_version(version).is_some() => {
                 let candidate = LeaseCandidate::from_value(object);
                 let name = named("LeaseCandidate", &candidate.metadata)?;
                 match change {
-                    Change::There | Change::Made => {
+                    WatchChange::Listed | WatchChange::Changed => {
                         EntryContent::Candidate(name, Arc::new(candidate))
                     }
-                    Change::Gone => EntryContent::CandidateGone(name, Arc::new(candidate)),
+                    WatchChange::Deleted => EntryContent::CandidateGone(name, Arc::new(candidate)),
                 }
             }
             (kind @ ("Lease" | "LeaseCandidate"), version) => {
@@ -248,22 +242,11 @@ impl Reader {
             // Anything else may stand in a recording of mixed kinds.
             _ => return Ok(()),
         };
-        if change == Change::Made {
+        if change == WatchChange::Changed {
             self.followed.extend(content.version());
         }
         self.objects.push((at, content));
         Ok(())
-    }
-}
-
-// === impl Place ===
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.document {
-            Some(document) => write!(f, "document {document}, line {}", self.line),
-            None => write!(f, "line {}", self.line),
-        }
     }
 }
 
@@ -335,7 +318,7 @@ fn date(objects: Vec<(Option<Timestamp>, EntryContent)>) -> Vec<HistoryEntry> {
                 Some(before) => renewed.filter(|_| renewed != before),
             };
             news.filter(|news| {
-                newest.is_none_or(|newest| news.as_micros() - newest.as_micros() < A_DAY)
+                newest.is_none_or(|newest| news.as_micros() - newest.as_micros() < DAY_MICROS)
             })
         });
         newest = newest.max(at);

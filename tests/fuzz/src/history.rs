@@ -1,6 +1,6 @@
 //! The history checker: recordings of whatever quality, and a verdict on what could be read of them.
 
-use elector_verify::{Limits, Participants, Reader, verify};
+use elector_verify::{Limits, Participants, RecordingReader, verify};
 
 use crate::wire::check_line;
 
@@ -12,7 +12,7 @@ use crate::wire::check_line;
 pub fn drive_history(script: &[u8]) {
     let text = String::from_utf8_lossy(script);
     // Every line of a script may be a line of the recording, so the whole of it is read, garbage too.
-    let mut reader = Reader::default();
+    let mut reader = RecordingReader::default();
     reader.read("the recording", &text);
     let (history, complaints) = reader.finish();
     for complaint in &complaints {

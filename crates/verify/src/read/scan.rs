@@ -3,34 +3,34 @@
 use serde_json::Value;
 use serde_json::error::Category;
 
-use super::Place;
+use super::position::Position;
 
 /// A part of a text.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum TextPart {
     /// A JSON object.
     Document {
         /// Where it begins.
-        place: Place,
+        position: Position,
         /// What it says.
         value: Value,
     },
     /// Anything else.
-    Garbage {
+    Unreadable {
         /// Where it begins.
-        place: Place,
+        position: Position,
         /// What is wrong with it.
         why: String,
     },
 }
 
-/// How much garbage in a row is told line by line.
-const PATIENCE: usize = 5;
+/// How many unreadable lines in a row are told one by one.
+const TOLD_LINE_BY_LINE: usize = 5;
 
 /// All documents of a text. After a document that is none, it goes on at the next line that begins one.
-pub(super) fn scan(text: &str) -> Vec<Found> {
+pub(super) fn scan(text: &str) -> Vec<TextPart> {
     let mut found = Vec::new();
-    let (mut rest, mut line, mut documents, mut garbage) = (text, 1, 0, 0);
+    let (mut rest, mut line, mut documents, mut unreadable) = (text, 1, 0, 0);
     loop {
         let start = rest.trim_start();
         line += lines(&rest[..rest.len() - start.len()]);
@@ -40,14 +40,14 @@ pub(super) fn scan(text: &str) -> Vec<Found> {
         }
         let end = if rest.starts_with('{') {
             documents += 1;
-            let place = Place {
+            let position = Position {
                 document: Some(documents),
                 line,
             };
             let mut stream = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
             match stream.next() {
                 Some(Ok(value)) => {
-                    found.push(Found::Document { place, value });
+                    found.push(TextPart::Document { position, value });
                     stream.byte_offset()
                 }
                 error => {
@@ -55,20 +55,20 @@ pub(super) fn scan(text: &str) -> Vec<Found> {
                         Some(Err(error)) => broken(&error, line),
                         _ => "an empty document".to_owned(),
                     };
-                    found.push(Found::Garbage { place, why });
+                    found.push(TextPart::Unreadable { position, why });
                     next_start(rest)
                 }
             }
         } else {
-            garbage += 1;
+            unreadable += 1;
             let document = None;
-            let place = Place { document, line };
-            if garbage <= PATIENCE {
+            let position = Position { document, line };
+            if unreadable <= TOLD_LINE_BY_LINE {
                 let why = "neither a JSON object nor a part of one".to_owned();
-                found.push(Found::Garbage { place, why });
-            } else if garbage == PATIENCE + 1 {
+                found.push(TextPart::Unreadable { position, why });
+            } else if unreadable == TOLD_LINE_BY_LINE + 1 {
                 let why = "more of this, which is not repeated".to_owned();
-                found.push(Found::Garbage { place, why });
+                found.push(TextPart::Unreadable { position, why });
             }
             rest.find('\n').unwrap_or(rest.len())
         };

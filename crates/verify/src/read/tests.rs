@@ -22,13 +22,10 @@ fn candidate(version: u64, renewed: &str) -> Value {
 }
 
 fn read(text: &str) -> (History, Vec<String>) {
-    let mut reader = Reader::default();
+    let mut reader = RecordingReader::default();
     reader.read("f", text);
-    let (history, complaints) = reader.finish();
-    (
-        history,
-        complaints.iter().map(ToString::to_string).collect(),
-    )
+    let (history, errors) = reader.finish();
+    (history, errors.iter().map(ToString::to_string).collect())
 }
 
 fn micros(text: &str) -> i64 {
@@ -54,8 +51,8 @@ fn every_form_of_a_recording_is_read() {
         json!({"at": "2026-01-01T00:00:03Z", "type": "DELETED", "object": lease(7, &json!({}))});
     let event = json!({"event": "leading", "name": "a", "time": "2026-01-01T00:00:02.75Z", "lease": "ns/web"});
     let text = format!("{seen}\n{gone:#}\n{from_jq}{event}\n");
-    let (history, complaints) = read(&text);
-    assert_eq!(complaints, [""; 0]);
+    let (history, errors) = read(&text);
+    assert_eq!(errors, [""; 0]);
     assert_eq!(history.times(), Times::Seen);
     assert_eq!(
         times(&history),
@@ -90,8 +87,8 @@ fn what_is_written_reads_back() {
         json!({"event": "killed", "name": "a", "time": "2026-01-01T00:00:03.000000Z"}).to_string(),
     ];
     let text = lines.join("\n") + "\n";
-    let (history, complaints) = read(&text);
-    assert_eq!(complaints, [""; 0]);
+    let (history, errors) = read(&text);
+    assert_eq!(errors, [""; 0]);
     assert_eq!(history.recording(), text);
 }
 
@@ -109,8 +106,8 @@ fn without_times_of_receipt_those_that_were_written_count() {
         lease(10, &renewed("9999-01-01T00:00:01Z")),
     ];
     let list = json!({"kind": "List", "apiVersion": "v1", "items": documents});
-    let (history, complaints) = read(&list.to_string());
-    assert_eq!(complaints, [""; 0]);
+    let (history, errors) = read(&list.to_string());
+    assert_eq!(errors, [""; 0]);
     assert_eq!(history.times(), Times::Written);
     let second = 1_000_000;
     assert_eq!(
@@ -160,10 +157,10 @@ fn a_bad_item_does_not_stop_its_list() {
     let mut unnamed = lease(5, &json!({}));
     unnamed["metadata"]["name"] = json!(null);
     let list = json!({"kind": "List", "items": [unnamed, 7, lease(6, &json!({}))]});
-    let (history, complaints) = read(&list.to_string());
+    let (history, errors) = read(&list.to_string());
     assert_eq!(history.entries().len(), 1);
     assert_eq!(
-        complaints,
+        errors,
         [
             "f: document 1, line 1: item 1: Lease ns/: metadata.name: Required value",
             "f: document 1, line 1: item 2: neither a Kubernetes object, nor a watch event, nor an event of a candidate",
@@ -178,8 +175,8 @@ fn a_typed_list_lends_its_kind() {
         item.as_object_mut().unwrap().remove(field);
     }
     let list = json!({"kind": "LeaseCandidateList", "apiVersion": "coordination.k8s.io/v1beta1", "items": [item]});
-    let (history, complaints) = read(&list.to_string());
-    assert_eq!(complaints, [""; 0]);
+    let (history, errors) = read(&list.to_string());
+    assert_eq!(errors, [""; 0]);
     assert!(matches!(
         history.entries()[0].content,
         EntryContent::Candidate(..)
@@ -198,10 +195,10 @@ fn bad_documents_are_named_and_do_not_stop_the_rest() {
         json!({"type": "ERROR", "object": {"kind": "Status", "message": "too old resource version"}}),
         json!({"at": "noon", "type": "ADDED", "object": good}),
     );
-    let (history, complaints) = read(&text);
+    let (history, errors) = read(&text);
     assert_eq!(history.entries().len(), 1);
     assert_eq!(
-        complaints,
+        errors,
         [
             "f: line 1: neither a JSON object nor a part of one",
             "f: document 1, line 2: Lease ns/web: metadata.resourceVersion: Invalid value: \"x\": must be an integer",
@@ -218,12 +215,9 @@ fn bad_documents_are_named_and_do_not_stop_the_rest() {
 
 #[test]
 fn a_flood_of_garbage_is_told_once() {
-    let (_, complaints) = read(&"nonsense\n".repeat(1000));
-    assert_eq!(complaints.len(), 6);
-    assert_eq!(
-        complaints[5],
-        "f: line 6: more of this, which is not repeated"
-    );
+    let (_, errors) = read(&"nonsense\n".repeat(1000));
+    assert_eq!(errors.len(), 6);
+    assert_eq!(errors[5], "f: line 6: more of this, which is not repeated");
 }
 
 #[test]
@@ -231,10 +225,10 @@ fn a_megabyte_that_cannot_be_read_is_not_repeated() {
     let version = "9".repeat(1 << 20);
     let mut lease = lease(5, &json!({}));
     lease["metadata"]["resourceVersion"] = json!(version);
-    let mut reader = Reader::default();
+    let mut reader = RecordingReader::default();
     reader.read("it", &lease.to_string());
-    let (_, complaints) = reader.finish();
-    assert_eq!(complaints.len(), 1);
-    let text = complaints[0].to_string();
+    let (_, errors) = reader.finish();
+    assert_eq!(errors.len(), 1);
+    let text = errors[0].to_string();
     assert!(text.ends_with('…') && text.len() < 1000, "{text}");
 }
