@@ -27,7 +27,8 @@ mod world;
 
 pub use candidate::{Candidate, LEASE, Plan};
 pub use elector_verify::{
-    Belief, EntryContent, Event, EventKind, HistoryEntry, Implementation, beliefs, between,
+    EntryContent, Event, EventKind, HistoryEntry, Implementation, WorkInterval, between,
+    work_intervals,
 };
 pub use every_change::EveryChange;
 pub use explain::{Chances, Explanation};

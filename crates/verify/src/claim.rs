@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use elector_protocol::{LeaseKey, Timestamp};
 
-use crate::belief::{Belief, Voice};
 use crate::entry::between;
-use crate::history::Traces;
+use crate::history::TraceCoverage;
 use crate::participants::{Implementation, Limits, Participants};
 use crate::term_record::{End, TermRecord};
 use crate::trial::Outcome;
 use crate::verdict::{Breach, Case, ExemptBreach, Invariant, Level, Unjudged};
+use crate::work_trace::{WorkInterval, WorkTrace};
 
 /// From one instant to another, a process led, or may have.
 #[derive(Clone, Debug)]
@@ -31,8 +31,8 @@ pub(crate) struct Claims<'a> {
     lease: &'a LeaseKey,
     limits: &'a Limits,
     terms: &'a [TermRecord],
-    /// The beliefs that are about this lease, with whose code they are.
-    beliefs: &'a [(&'a Belief, Implementation)],
+    /// The work on this lease, with whose code did it.
+    work_intervals: &'a [(&'a WorkInterval, Implementation)],
     claims: Vec<Claim<'a>>,
     breaches: Vec<Breach>,
     unjudged: Vec<Unjudged>,
@@ -41,12 +41,12 @@ pub(crate) struct Claims<'a> {
 /// Joins what the candidates say to the trial of the Lease.
 pub(crate) fn judge(
     lease: &LeaseKey,
-    traces: Traces,
+    traces: TraceCoverage,
     participants: &Participants,
-    voice: &Voice<'_>,
+    trace: &WorkTrace<'_>,
     outcome: Outcome,
 ) -> Case {
-    let mut claims = Claims::new(lease, traces, participants, voice, &outcome.term_records);
+    let mut claims = Claims::new(lease, traces, participants, trace, &outcome.term_records);
     claims.founded();
     claims.given_away();
     claims.one_life();
@@ -56,7 +56,7 @@ pub(crate) fn judge(
         extent: outcome.extent,
         ..Case::default()
     };
-    case.extent.traced = !claims.beliefs.is_empty();
+    case.extent.traced = !claims.work_intervals.is_empty();
     let spans = || claims.span().into_iter().chain(outcome.seen);
     case.extent.from = spans().map(|(from, _)| from).min();
     let last = spans().map(|(_, to)| to).max();
@@ -92,36 +92,36 @@ pub(crate) fn judge(
 impl<'a> Claims<'a> {
     fn new(
         lease: &'a LeaseKey,
-        traces: Traces,
+        traces: TraceCoverage,
         participants: &'a Participants,
-        voice: &'a Voice<'a>,
+        trace: &'a WorkTrace<'a>,
         terms: &'a [TermRecord],
     ) -> Self {
         let mut all = Self {
             lease,
             limits: &participants.limits,
             terms,
-            beliefs: &voice.beliefs,
+            work_intervals: &trace.intervals,
             claims: Vec::new(),
             breaches: Vec::new(),
             unjudged: Vec::new(),
         };
-        all.collect(&voice.speakers, traces);
+        all.collect(&trace.traced, traces);
         all
     }
 
     /// Claims by trace, and by the Lease of those who have none.
-    fn collect(&mut self, traced: &BTreeSet<&str>, traces: Traces) {
-        for (belief, implementation) in self.beliefs {
-            let to = match (belief.to, traces) {
+    fn collect(&mut self, traced: &BTreeSet<&str>, traces: TraceCoverage) {
+        for (interval, implementation) in self.work_intervals {
+            let to = match (interval.to, traces) {
                 (Some(to), _) => Some(to),
-                (None, Traces::Complete) => None,
-                (None, Traces::Told) => Some(self.latest(belief)),
+                (None, TraceCoverage::Complete) => None,
+                (None, TraceCoverage::Partial) => Some(self.latest(interval)),
             };
             self.claims.push(Claim {
-                name: &belief.name,
+                name: &interval.name,
                 implementation: *implementation,
-                from: belief.from,
+                from: interval.from,
                 to,
                 traced: true,
             });
@@ -153,7 +153,7 @@ impl<'a> Claims<'a> {
             );
             self.missing(Invariant::S1, why);
         }
-        if self.beliefs.is_empty()
+        if self.work_intervals.is_empty()
             && self
                 .terms
                 .iter()
@@ -166,17 +166,17 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// When a belief of which no end is known was over at the latest.
-    fn latest(&self, belief: &Belief) -> Timestamp {
+    /// When work of which no end is known was over at the latest.
+    fn latest(&self, interval: &WorkInterval) -> Timestamp {
         let limit = self
-            .term_record_of(belief)
+            .term_record_of(interval)
             .map(|term_record| limit(term_record, self.limits));
-        let end = limit.unwrap_or(belief.from).max(belief.from);
-        belief.restart.map_or(end, |restart| end.min(restart))
+        let end = limit.unwrap_or(interval.from).max(interval.from);
+        interval.restart.map_or(end, |restart| end.min(restart))
     }
 
-    /// The term that a belief is of: the newest that this holder had accepted by then.
-    fn term_record_of(&self, belief: &Belief) -> Option<&'a TermRecord> {
+    /// The term that work is of: the newest that this holder had accepted by then.
+    fn term_record_of(&self, interval: &WorkInterval) -> Option<&'a TermRecord> {
         let clocks = self.limits.clocks;
         let mut accepted = self.terms.iter().rev().filter(|term_record| {
             let by_then =
@@ -184,16 +184,16 @@ impl<'a> Claims<'a> {
                     .accepted
                     .is_some_and(|moment| match (clocks, moment.written) {
                         // Both are times of the candidate's own clock.
-                        (Some(_), Some(written)) => written <= belief.from,
-                        _ => between(belief.from, moment.at) <= self.limits.sight,
+                        (Some(_), Some(written)) => written <= interval.from,
+                        _ => between(interval.from, moment.at) <= self.limits.sight,
                     });
-            by_then && term_record.holder == belief.name
+            by_then && term_record.holder == interval.name
         });
         accepted.find(|term_record| {
-            belief
+            interval
                 .token
                 .is_none_or(|token| term_record.token == Some(token))
-                && belief
+                && interval
                     .term
                     .is_none_or(|term| i64::from(term_record.term.0) == term)
         })
@@ -201,10 +201,10 @@ impl<'a> Claims<'a> {
 
     /// S2: nobody leads before its own write on a record that names it; and ours not for longer than that allows.
     fn founded(&mut self) {
-        for &(belief, implementation) in self.beliefs {
-            let Some(term_record) = self.term_record_of(belief) else {
-                let message = format!("{} led without having accepted", belief.name);
-                self.find(Invariant::S2, belief.from, message);
+        for &(interval, implementation) in self.work_intervals {
+            let Some(term_record) = self.term_record_of(interval) else {
+                let message = format!("{} led without having accepted", interval.name);
+                self.find(Invariant::S2, interval.from, message);
                 if let Some(breach) = self.breaches.last_mut()
                     && implementation == Implementation::ClientGo
                 {
@@ -215,7 +215,7 @@ impl<'a> Claims<'a> {
             if implementation == Implementation::ClientGo {
                 continue;
             }
-            let (Some(to), Some(renewed)) = (belief.to, term_record.renewed) else {
+            let (Some(to), Some(renewed)) = (interval.to, term_record.renewed) else {
                 continue;
             };
             let sent = match (self.limits.clocks, renewed.written) {
@@ -227,7 +227,7 @@ impl<'a> Claims<'a> {
             if worked > limit + self.limits.sight {
                 let message = format!(
                     "{} worked until {:.3} s after it sent its last renewal @{}, {:.0} s are allowed",
-                    belief.name,
+                    interval.name,
                     worked.as_secs_f64(),
                     renewed.version,
                     limit.as_secs_f64(),
@@ -239,9 +239,9 @@ impl<'a> Claims<'a> {
 
     /// S6: a term that its holder lost was not given away by its holder, however the record looks.
     fn given_away(&mut self) {
-        for &(belief, implementation) in self.beliefs {
+        for &(interval, implementation) in self.work_intervals {
             let (Some(lost), Some(term_record), Implementation::Elector) =
-                (belief.lost, self.term_record_of(belief), implementation)
+                (interval.lost, self.term_record_of(interval), implementation)
             else {
                 continue;
             };
@@ -255,7 +255,7 @@ impl<'a> Claims<'a> {
             let version = term_record.ended.map(|moment| moment.version);
             let message = format!(
                 "term {} of {} was {own} by somebody else: it says that it lost the lease while it worked",
-                term_record.term, belief.name
+                term_record.term, interval.name
             );
             self.find(Invariant::S6, lost, message);
             if let Some(breach) = self.breaches.last_mut() {
@@ -267,12 +267,12 @@ impl<'a> Claims<'a> {
     /// S9: no term is led twice, since each life waits for a grant of its own.
     fn one_life(&mut self) {
         let mut led = BTreeSet::new();
-        for (belief, _) in self.beliefs {
-            if let Some(token) = belief.token
-                && !led.insert((&belief.name, token))
+        for (interval, _) in self.work_intervals {
+            if let Some(token) = interval.token
+                && !led.insert((&interval.name, token))
             {
-                let message = format!("two lives of {} led with the token {token}", belief.name);
-                self.find(Invariant::S9, belief.from, message);
+                let message = format!("two lives of {} led with the token {token}", interval.name);
+                self.find(Invariant::S9, interval.from, message);
             }
         }
     }
@@ -358,11 +358,11 @@ impl<'a> Claims<'a> {
 
     /// From the first to the last thing that the candidates say.
     fn span(&self) -> Option<(Timestamp, Timestamp)> {
-        let first = self.beliefs.first()?.0.from;
+        let first = self.work_intervals.first()?.0.from;
         let last = self
-            .beliefs
+            .work_intervals
             .iter()
-            .map(|(belief, _)| belief.to.unwrap_or(belief.from));
+            .map(|(interval, _)| interval.to.unwrap_or(interval.from));
         Some((first, last.max()?))
     }
 }
@@ -370,7 +370,7 @@ impl<'a> Claims<'a> {
 /// When the belief of a term was over at the latest, told from the Lease.
 fn limit(term_record: &TermRecord, limits: &Limits) -> Timestamp {
     let renewed = term_record.renewed.unwrap_or(term_record.granted).at;
-    let lasts = limits.belief(term_record.duration);
+    let lasts = limits.longest_belief(term_record.duration);
     let limit = i64::try_from(lasts.as_micros())
         .ok()
         .and_then(|lasts| Timestamp::from_micros(renewed.as_micros().saturating_add(lasts)))

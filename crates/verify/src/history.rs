@@ -22,14 +22,14 @@ pub struct History {
     entries: Vec<HistoryEntry>,
     times: Times,
     beginning: Beginning,
-    traces: Traces,
+    traces: TraceCoverage,
     gaps: BTreeSet<ResourceVersion>,
 }
 
 /// Where the times of a history come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Times {
-    /// One clock: that of whoever recorded, or the only one there is.
+    /// One clock: that of the recorder, or the only one there is.
     #[default]
     Seen,
     /// The times that stand in the objects, by as many clocks as there are writers.
@@ -41,19 +41,19 @@ pub enum Times {
 pub enum Beginning {
     /// Before there was any of the objects, so the first revision of each is its creation.
     #[default]
-    Nothing,
-    /// In the midst: the first revision of an object is what it was like by then, unless it was created later.
-    Midst,
+    Empty,
+    /// In the middle: the first revision of an object is what it was like by then, unless it was created later.
+    Midway,
 }
 
 /// What the events of the candidates cover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Traces {
-    /// Everything, also that a process was killed. Who says no more that it stopped leads on.
+pub enum TraceCoverage {
+    /// Everything, also that a process was killed. A process that does not say that it stopped leads on.
     #[default]
     Complete,
-    /// What the candidates could still say. Who says no more is taken to lead as long as its lease allows.
-    Told,
+    /// What the candidates could still say. One that says no more is taken to lead as long as its lease allows.
+    Partial,
 }
 
 // === impl History ===
@@ -75,7 +75,7 @@ impl History {
 
     /// The same entries, whose events cover that much.
     #[must_use]
-    pub fn with_traces(mut self, traces: Traces) -> Self {
+    pub fn with_trace_coverage(mut self, traces: TraceCoverage) -> Self {
         self.traces = traces;
         self
     }
@@ -117,7 +117,7 @@ impl History {
     }
 
     /// What the events cover.
-    pub fn traces(&self) -> Traces {
+    pub fn trace_coverage(&self) -> TraceCoverage {
         self.traces
     }
 

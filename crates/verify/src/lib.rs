@@ -11,7 +11,6 @@
 //! it never asks who should have led, only whether what happened was allowed. It performs no I/O and reads no clock, so
 //! a simulation can pass its own times.
 
-mod belief;
 mod claim;
 mod entry;
 mod history;
@@ -21,12 +20,13 @@ mod term_record;
 mod trial;
 mod verdict;
 mod verify;
+mod work_trace;
 
-pub use belief::{Belief, beliefs};
 pub use entry::{EntryContent, Event, EventKind, HistoryEntry, between};
-pub use history::{Beginning, History, Times, Traces};
+pub use history::{Beginning, History, Times, TraceCoverage};
 pub use participants::{Implementation, Limits, Participants};
 pub use read::{Position, ReadError, RecordingReader};
 pub use term_record::{End, Moment, TermRecord};
 pub use verdict::{Act, Breach, Case, ExemptBreach, Extent, Invariant, Level, Unjudged, Verdict};
 pub use verify::verify;
+pub use work_trace::{WorkInterval, work_intervals};

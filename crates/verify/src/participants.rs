@@ -160,7 +160,7 @@ impl Participants {
 
 impl Limits {
     /// How long a holder may believe after the last renewal of a record of this duration, told from the Lease alone.
-    pub(crate) fn belief(&self, duration: Duration) -> Duration {
+    pub(crate) fn longest_belief(&self, duration: Duration) -> Duration {
         self.renew_deadline
             .unwrap_or(duration * 2 / 3)
             .mul_f64(self.drift)
@@ -255,10 +255,16 @@ mod tests {
     fn belief_has_a_limit_even_where_none_is_known() {
         let mut limits = Limits::default();
         let w = Duration::from_secs(15);
-        assert_eq!((limits.belief(w), limits.work_limit(w)), (w * 2 / 3, w));
+        assert_eq!(
+            (limits.longest_belief(w), limits.work_limit(w)),
+            (w * 2 / 3, w)
+        );
         limits.renew_deadline = Some(Duration::from_secs(4));
         limits.drift = 1.5;
         let limit = Duration::from_secs(6);
-        assert_eq!((limits.belief(w), limits.work_limit(w)), (limit, limit));
+        assert_eq!(
+            (limits.longest_belief(w), limits.work_limit(w)),
+            (limit, limit)
+        );
     }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 pub use self::position::Position;
 use self::scan::{TextPart, scan};
 use crate::entry::{EntryContent, Event, HistoryEntry};
-use crate::history::{Beginning, History, Times, Traces};
+use crate::history::{Beginning, History, Times, TraceCoverage};
 
 /// Reads recordings, one source after the other, into one [`History`].
 ///
@@ -108,8 +108,8 @@ impl RecordingReader {
         entries.sort_by_key(|entry| entry.at);
         let mut history = History::from(entries)
             .with_times(times)
-            .with_beginning(Beginning::Midst)
-            .with_traces(Traces::Told);
+            .with_beginning(Beginning::Midway)
+            .with_trace_coverage(TraceCoverage::Partial);
         for version in gaps {
             history.gap_before(version);
         }

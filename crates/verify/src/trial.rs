@@ -96,7 +96,7 @@ impl<'r> Trial<'r> {
             started,
             gaps: history.gaps(),
             gaps_met: Vec::new(),
-            midst: start.filter(|_| started == Beginning::Midst),
+            midst: start.filter(|_| started == Beginning::Midway),
             known: None,
             unread: None,
             answers: BTreeMap::new(),

@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use elector_protocol::{LeaseKey, ResourceVersion};
 
-use crate::belief::{Voice, beliefs};
 use crate::claim::judge;
 use crate::entry::{EntryContent, HistoryEntry};
 use crate::history::History;
 use crate::participants::Participants;
 use crate::trial::Trial;
 use crate::verdict::Verdict;
+use crate::work_trace::{WorkTrace, work_intervals};
 
 /// Checks each lease that has participants.
 pub fn verify(history: &History, participants: &Participants) -> Verdict {
     let entries = history.entries();
     let start = history.start();
-    let beliefs = beliefs(entries);
-    let mut voices = Voice::of_each(entries, &beliefs, participants);
+    let work_intervals = work_intervals(entries);
+    let mut traces = WorkTrace::of_each(entries, &work_intervals, participants);
     let mut trials: BTreeMap<&LeaseKey, Trial<'_>> = participants
         .leases()
         .map(|lease| (lease, Trial::new(lease, participants, history, start)))
@@ -50,12 +50,12 @@ pub fn verify(history: &History, participants: &Participants) -> Verdict {
         }
     }
     let cases = trials.into_iter().map(|(lease, trial)| {
-        let voice = voices.remove(lease).unwrap_or_default();
+        let trace = traces.remove(lease).unwrap_or_default();
         let case = judge(
             lease,
-            history.traces(),
+            history.trace_coverage(),
             participants,
-            &voice,
+            &trace,
             trial.finish(),
         );
         (lease.clone(), case)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use elector_protocol::{LeaseKey, ResourceVersion};
 use elector_tests::rig::{EntryContent, HistoryEntry, Implementation, Journal};
-use elector_verify::{Limits, Participants, Traces, verify};
+use elector_verify::{Limits, Participants, TraceCoverage, verify};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
@@ -38,7 +38,9 @@ pub(crate) async fn violations(
     for version in foreign {
         participants.add_foreign(*version);
     }
-    let history = journal.history().with_traces(Traces::Told);
+    let history = journal
+        .history()
+        .with_trace_coverage(TraceCoverage::Partial);
     let verdict = verify(&history, &participants);
     Ok(verdict
         .promised_breaches()

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
 use elector_verify::{
-    EntryContent, History, Implementation, Invariant, Limits, Participants, Traces, verify,
+    EntryContent, History, Implementation, Invariant, Limits, Participants, TraceCoverage, verify,
 };
 
 use crate::context::RuleViolation;
@@ -28,7 +28,7 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
         drift: 2.0,
         ..Limits::default()
     });
-    let mut recorded = History::default().with_traces(Traces::Told);
+    let mut recorded = History::default().with_trace_coverage(TraceCoverage::Partial);
     for lease in 0..plan.setup.leases {
         let key = LeaseKey::new(NAMESPACE, lease_name(lease));
         let name = lease_name(lease);

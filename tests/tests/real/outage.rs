@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    Belief, Candidate, EntryContent, EventKind, Ground, HistoryEntry, Implementation, Mode,
-    Process, Suite, World, beliefs, between, now, warm_up,
+    Candidate, EntryContent, EventKind, Ground, HistoryEntry, Implementation, Mode, Process, Suite,
+    WorkInterval, World, between, now, warm_up, work_intervals,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -173,7 +173,9 @@ async fn outage(
 /// Waits until somebody believes.
 async fn somebody_leads(world: &World, patience: Duration) -> Result<()> {
     let leads = |entries: &[HistoryEntry]| {
-        let lasting = beliefs(entries).iter().any(|belief| belief.to.is_none());
+        let lasting = work_intervals(entries)
+            .iter()
+            .any(|interval| interval.to.is_none());
         lasting.then_some(())
     };
     world
@@ -185,8 +187,8 @@ async fn somebody_leads(world: &World, patience: Duration) -> Result<()> {
 /// Waits until the better one of ours leads, who may have to be made room for.
 async fn best_leads(world: &World) -> Result<()> {
     let leads = |entries: &[HistoryEntry]| {
-        let lasting = |belief: &Belief| belief.to.is_none() && belief.name == BEST;
-        beliefs(entries).iter().any(lasting).then_some(())
+        let lasting = |interval: &WorkInterval| interval.to.is_none() && interval.name == BEST;
+        work_intervals(entries).iter().any(lasting).then_some(())
     };
     let what = format!("{BEST} leads again");
     world.journal().until(&what, PROMPTLY, leads).await

@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    Belief, Candidate, EntryContent, Ground, HistoryEntry, Implementation, Mode, Suite, World,
-    beliefs, between, now,
+    Candidate, EntryContent, Ground, HistoryEntry, Implementation, Mode, Suite, WorkInterval,
+    World, between, now, work_intervals,
 };
 
 use crate::{CLIENT_GO, EVERYWHERE, OURS, PROMPTLY, STAGES, crash_limit};
@@ -280,8 +280,8 @@ impl<'w> Plane<'w> {
             .map(|node| node.candidate.name())
             .collect();
         let leads = |entries: &[HistoryEntry]| {
-            let belief = beliefs(entries).into_iter().rev().find(lasts)?;
-            best.contains(&belief.name.as_str()).then_some(())
+            let interval = work_intervals(entries).into_iter().rev().find(lasts)?;
+            best.contains(&interval.name.as_str()).then_some(())
         };
         let what = format!("one of {best:?} leads");
         self.world.journal().until(&what, patience, leads).await
@@ -289,9 +289,9 @@ impl<'w> Plane<'w> {
 
     /// Who leads.
     fn leader(&self) -> Result<String> {
-        let last = |entries: &[HistoryEntry]| beliefs(entries).into_iter().rev().find(lasts);
-        let belief = self.world.journal().read(last);
-        Ok(belief.context("nobody leads")?.name)
+        let last = |entries: &[HistoryEntry]| work_intervals(entries).into_iter().rev().find(lasts);
+        let interval = self.world.journal().read(last);
+        Ok(interval.context("nobody leads")?.name)
     }
 
     /// Checks how often leadership has changed since the last time, and lets it rest for long enough that nobody's last
@@ -311,17 +311,17 @@ impl<'w> Plane<'w> {
     /// Checks all of the past: no two led at once, nobody began to lead while an older one was there, and whoever led
     /// when an older one came made room within `limit`.
     fn end(self, limit: Duration) -> Result<()> {
-        let beliefs = self.world.journal().read(beliefs);
+        let work_intervals = self.world.journal().read(work_intervals);
         let (mut gaps, mut wrong) = (Duration::ZERO, Duration::ZERO);
-        for pair in beliefs.windows(2) {
+        for pair in work_intervals.windows(2) {
             let (before, after) = (&pair[0], &pair[1]);
             let stopped = before.to.filter(|stopped| *stopped <= after.from);
             let stopped =
                 stopped.with_context(|| format!("two led at once: {before:?} and {after:?}"))?;
             gaps += between(stopped, after.from);
         }
-        for belief in &beliefs {
-            wrong += self.wrong(belief, limit)?;
+        for interval in &work_intervals {
+            wrong += self.wrong(interval, limit)?;
         }
         self.world.figure("without a leader", gaps);
         self.world.figure("led by a newer one", wrong);
@@ -329,20 +329,20 @@ impl<'w> Plane<'w> {
     }
 
     /// For how long this one led while an older one was there.
-    fn wrong(&self, belief: &Belief, limit: Duration) -> Result<Duration> {
-        let known = |life: &&Life| life.candidate == belief.name;
+    fn wrong(&self, interval: &WorkInterval, limit: Duration) -> Result<Duration> {
+        let known = |life: &&Life| life.candidate == interval.name;
         let own = self.lives.iter().find(known);
-        let own = own.with_context(|| format!("{} is a stranger", belief.name))?;
-        let until = belief.to.unwrap_or_else(now);
+        let own = own.with_context(|| format!("{} is a stranger", interval.name))?;
+        let until = interval.to.unwrap_or_else(now);
         let mut longest = Duration::ZERO;
         for older in &self.lives {
             let ended = older.to.unwrap_or(until);
-            if older.versions >= own.versions || older.from >= until || ended <= belief.from {
+            if older.versions >= own.versions || older.from >= until || ended <= interval.from {
                 continue;
             }
             let (name, versions) = (&older.candidate, older.versions);
             ensure!(
-                belief.from < older.from,
+                interval.from < older.from,
                 "{} ({:?}) began to lead while {name} ({versions:?}) was there",
                 own.candidate,
                 own.versions
@@ -359,6 +359,6 @@ impl<'w> Plane<'w> {
     }
 }
 
-fn lasts(belief: &Belief) -> bool {
-    belief.to.is_none()
+fn lasts(interval: &WorkInterval) -> bool {
+    interval.to.is_none()
 }

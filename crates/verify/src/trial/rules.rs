@@ -296,7 +296,7 @@ impl Trial<'_> {
 
     /// Whether candidates were recorded, so that nobody who is not among them is one.
     pub(super) fn hears_candidates(&self) -> bool {
-        !self.answers.is_empty() || self.started == Beginning::Nothing
+        !self.answers.is_empty() || self.started == Beginning::Empty
     }
 }
 

@@ -124,7 +124,7 @@ fn a_revision_that_was_recorded_twice_counts_once() {
 fn a_recording_that_begins_in_the_midst_judges_what_follows() {
     // From the first renewal on.
     let later = crash().split_off(6);
-    let midst = History::from(later).with_beginning(Beginning::Midst);
+    let midst = History::from(later).with_beginning(Beginning::Midway);
     let case = case_of(&midst, &participants());
     assert_eq!(case.breaches, []);
     assert_eq!(unjudged(&case), [Invariant::S3]);
@@ -136,7 +136,7 @@ fn a_recording_that_begins_in_the_midst_judges_what_follows() {
     // A record that says nothing might as well have been created then.
     let born = crash().split_off(2);
     let born = case_of(
-        &History::from(born).with_beginning(Beginning::Midst),
+        &History::from(born).with_beginning(Beginning::Midway),
         &participants(),
     );
     assert_eq!(
@@ -144,7 +144,7 @@ fn a_recording_that_begins_in_the_midst_judges_what_follows() {
         (0, 1)
     );
     // From nothing, it would be a Lease that was created with a holder.
-    let nothing = midst.with_beginning(Beginning::Nothing);
+    let nothing = midst.with_beginning(Beginning::Empty);
     assert_eq!(case_of(&nothing, &participants()).breaches.len(), 1);
 }
 
@@ -198,7 +198,7 @@ fn a_lease_that_was_created_meanwhile_is_judged_from_its_creation() {
             Arc::make_mut(lease).metadata.creation_timestamp = dated.metadata.creation_timestamp;
         }
         let history = History::from(and_then(vec![candidate(0.0, 2, "a", 0.0)], [entry]));
-        case_of(&history.with_beginning(Beginning::Midst), &participants())
+        case_of(&history.with_beginning(Beginning::Midway), &participants())
     };
     assert_eq!(created("2026-01-01T00:00:00Z").breaches, []);
     let later = created("2026-01-01T00:00:08Z");
@@ -210,7 +210,7 @@ fn what_was_not_recorded_is_not_judged() {
     let leases = crash()
         .into_iter()
         .filter(|entry| matches!(entry.content, crate::EntryContent::Lease(..)));
-    let history = History::from(leases.collect::<Vec<_>>()).with_beginning(Beginning::Midst);
+    let history = History::from(leases.collect::<Vec<_>>()).with_beginning(Beginning::Midway);
     let case = case_of(&history, &participants());
     assert_eq!(case.breaches, []);
     assert_eq!(

@@ -10,7 +10,8 @@ use super::story::{
     of_term, participants, verdict, wire,
 };
 use crate::{
-    EntryContent, EventKind, History, HistoryEntry, Invariant, Level, Participants, Traces, verify,
+    EntryContent, EventKind, History, HistoryEntry, Invariant, Level, Participants, TraceCoverage,
+    verify,
 };
 
 #[test]
@@ -270,7 +271,7 @@ fn who_was_killed_says_nothing() {
         &killed,
         "two believed at once: a led and leads on when b began",
     );
-    let told = History::from(killed).with_traces(Traces::Told);
+    let told = History::from(killed).with_trace_coverage(TraceCoverage::Partial);
     assert!(verify(&told, &participants()).holds());
     let mut longer = participants();
     longer.limits.renew_deadline = Some(Duration::from_secs(20));

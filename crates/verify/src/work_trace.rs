@@ -1,4 +1,4 @@
-//! Who believed when, by what the candidates say.
+//! When each process worked as the leader, by what the candidates say.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use elector_protocol::{LeaseKey, Timestamp, Token};
 use crate::entry::{EntryContent, EventKind, HistoryEntry};
 use crate::participants::{Implementation, Participants};
 
-/// From one instant to another, one process believed that it leads.
+/// From one instant to another, one process worked as the leader: it believed that it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Belief {
-    /// Who.
+pub struct WorkInterval {
+    /// The process.
     pub name: String,
     /// The lease that it is about, where the candidate says so.
     pub lease: Option<LeaseKey>,
@@ -29,35 +29,35 @@ pub struct Belief {
     pub restart: Option<Timestamp>,
 }
 
-/// What is said about the work on one lease.
+/// What the candidates say about the work on one lease.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Voice<'a> {
-    /// Who believed when, and whose code that is.
-    pub(crate) beliefs: Vec<(&'a Belief, Implementation)>,
-    /// Who says anything at all.
-    pub(crate) speakers: BTreeSet<&'a str>,
+pub(crate) struct WorkTrace<'a> {
+    /// The work, and whose code the process is.
+    pub(crate) intervals: Vec<(&'a WorkInterval, Implementation)>,
+    /// The processes that say anything at all.
+    pub(crate) traced: BTreeSet<&'a str>,
 }
 
-/// Who believed when, in the order of the beginnings.
-pub fn beliefs(entries: &[HistoryEntry]) -> Vec<Belief> {
-    let mut beliefs: Vec<Belief> = Vec::new();
+/// The work of all processes, in the order of the beginnings.
+pub fn work_intervals(entries: &[HistoryEntry]) -> Vec<WorkInterval> {
+    let mut intervals: Vec<WorkInterval> = Vec::new();
     for entry in entries {
         let EntryContent::Event(event) = &entry.content else {
             continue;
         };
-        let named = |belief: &&mut Belief| {
-            let same = event.lease.is_none() || belief.lease == event.lease;
-            belief.name == event.name && same
+        let named = |interval: &&mut WorkInterval| {
+            let same = event.lease.is_none() || interval.lease == event.lease;
+            interval.name == event.name && same
         };
         match event.kind {
             EventKind::Start => {
-                if let Some(belief) = beliefs.iter_mut().rfind(named)
-                    && belief.to.is_none()
+                if let Some(interval) = intervals.iter_mut().rfind(named)
+                    && interval.to.is_none()
                 {
-                    belief.restart = belief.restart.or(Some(entry.at));
+                    interval.restart = interval.restart.or(Some(entry.at));
                 }
             }
-            EventKind::Leading => beliefs.push(Belief {
+            EventKind::Leading => intervals.push(WorkInterval {
                 name: event.name.clone(),
                 lease: event.lease.clone(),
                 term: event.term,
@@ -69,29 +69,29 @@ pub fn beliefs(entries: &[HistoryEntry]) -> Vec<Belief> {
             }),
             kind @ (EventKind::WorkStopped | EventKind::Lost | EventKind::Killed) => {
                 // After a loss by deadline the work may end later; it is the work that must not overlap.
-                if let Some(belief) = beliefs.iter_mut().rfind(named)
-                    && (belief.to.is_none() || kind == EventKind::WorkStopped)
+                if let Some(interval) = intervals.iter_mut().rfind(named)
+                    && (interval.to.is_none() || kind == EventKind::WorkStopped)
                 {
                     if kind == EventKind::Lost {
-                        belief.lost = Some(entry.at);
+                        interval.lost = Some(entry.at);
                     }
-                    belief.to = Some(entry.at);
+                    interval.to = Some(entry.at);
                 }
             }
         }
     }
-    beliefs.sort_by_key(|belief| belief.from);
-    beliefs
+    intervals.sort_by_key(|interval| interval.from);
+    intervals
 }
 
-// === impl Voice ===
+// === impl WorkTrace ===
 
-impl<'a> Voice<'a> {
-    /// What is said about each lease. An event that names no lease is about each lease that its process is a
-    /// member of.
+impl<'a> WorkTrace<'a> {
+    /// What is said about each lease. An event that names no lease is about each lease
+    /// that its process stands for or holds.
     pub(crate) fn of_each(
         entries: &'a [HistoryEntry],
-        beliefs: &'a [Belief],
+        intervals: &'a [WorkInterval],
         participants: &'a Participants,
     ) -> BTreeMap<&'a LeaseKey, Self> {
         let mut member_of: BTreeMap<&str, Vec<&LeaseKey>> = BTreeMap::new();
@@ -102,29 +102,25 @@ impl<'a> Voice<'a> {
             Some(said) => vec![said],
             None => member_of.get(name).cloned().unwrap_or_default(),
         };
-        let mut voices: BTreeMap<&LeaseKey, Self> = BTreeMap::new();
-        for belief in beliefs {
-            for lease in about(belief.lease.as_ref(), &belief.name) {
-                if let Some(implementation) = participants.implementation(lease, &belief.name) {
-                    let voice = voices.entry(lease).or_default();
-                    voice.beliefs.push((belief, implementation));
+        let mut traces: BTreeMap<&LeaseKey, Self> = BTreeMap::new();
+        for interval in intervals {
+            for lease in about(interval.lease.as_ref(), &interval.name) {
+                if let Some(implementation) = participants.implementation(lease, &interval.name) {
+                    let trace = traces.entry(lease).or_default();
+                    trace.intervals.push((interval, implementation));
                 }
             }
         }
         for entry in entries {
-            // A kill is told by somebody else.
+            // A kill is told by another process.
             if let EntryContent::Event(event) = &entry.content
                 && event.kind != EventKind::Killed
             {
                 for lease in about(event.lease.as_ref(), &event.name) {
-                    voices
-                        .entry(lease)
-                        .or_default()
-                        .speakers
-                        .insert(&event.name);
+                    traces.entry(lease).or_default().traced.insert(&event.name);
                 }
             }
         }
-        voices
+        traces
     }
 }
