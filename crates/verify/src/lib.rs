@@ -11,9 +11,9 @@
 //! it never asks who should have led, only whether what happened was allowed. It performs no I/O and reads no clock, so
 //! a simulation can pass its own times.
 
-mod claim;
 mod entry;
 mod history;
+mod leadership;
 mod participants;
 mod read;
 mod term_record;

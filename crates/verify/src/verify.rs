@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use elector_protocol::{LeaseKey, ResourceVersion};
 
-use crate::claim::judge;
 use crate::entry::{EntryContent, HistoryEntry};
 use crate::history::History;
+use crate::leadership;
 use crate::participants::Participants;
 use crate::trial::Trial;
 use crate::verdict::Verdict;
@@ -51,7 +51,7 @@ pub fn verify(history: &History, participants: &Participants) -> Verdict {
     }
     let cases = trials.into_iter().map(|(lease, trial)| {
         let trace = traces.remove(lease).unwrap_or_default();
-        let case = judge(
+        let case = leadership::check(
             lease,
             history.trace_coverage(),
             participants,

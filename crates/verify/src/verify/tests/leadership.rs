@@ -174,7 +174,7 @@ fn what_was_lost_is_not_ones_own_to_release() {
     ];
     assert_fault(
         &and_then(a_leads(), anothers),
-        "S6: lease /work @14: term 1 of a was released by somebody else",
+        "S6: lease /work @14: term 1 of a was released by another writer",
     );
 }
 

@@ -1,4 +1,5 @@
-//! Who may have led when: by what the candidates say, and by the Lease where they say nothing. S1, S2, S6 and S9.
+//! Which processes may have led when: by what the candidates say, and by the Lease where they say nothing. S1, S2, S6 and
+//! S9.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::work_trace::{WorkInterval, WorkTrace};
 
 /// From one instant to another, a process led, or may have.
 #[derive(Clone, Debug)]
-struct Claim<'a> {
+struct LeadershipInterval<'a> {
     name: &'a str,
     implementation: Implementation,
     from: Timestamp,
@@ -25,45 +26,46 @@ struct Claim<'a> {
     traced: bool,
 }
 
-/// What is judged of one lease.
+/// The check of the leaders of one lease.
 #[derive(Debug)]
-pub(crate) struct Claims<'a> {
+pub(crate) struct LeadershipCheck<'a> {
     lease: &'a LeaseKey,
     limits: &'a Limits,
     terms: &'a [TermRecord],
     /// The work on this lease, with whose code did it.
     work_intervals: &'a [(&'a WorkInterval, Implementation)],
-    claims: Vec<Claim<'a>>,
+    intervals: Vec<LeadershipInterval<'a>>,
     breaches: Vec<Breach>,
     unjudged: Vec<Unjudged>,
 }
 
-/// Joins what the candidates say to the trial of the Lease.
-pub(crate) fn judge(
+/// Joins what the candidates say to the check of the Lease.
+pub(crate) fn check(
     lease: &LeaseKey,
     traces: TraceCoverage,
     participants: &Participants,
     trace: &WorkTrace<'_>,
     outcome: Outcome,
 ) -> Case {
-    let mut claims = Claims::new(lease, traces, participants, trace, &outcome.term_records);
-    claims.founded();
-    claims.given_away();
-    claims.one_life();
+    let mut leaders =
+        LeadershipCheck::new(lease, traces, participants, trace, &outcome.term_records);
+    leaders.founded();
+    leaders.given_away();
+    leaders.one_life();
     let mut case = Case {
         breaches: outcome.breaches,
         unjudged: outcome.unjudged,
         extent: outcome.extent,
         ..Case::default()
     };
-    case.extent.traced = !claims.work_intervals.is_empty();
-    let spans = || claims.span().into_iter().chain(outcome.seen);
+    case.extent.traced = !leaders.work_intervals.is_empty();
+    let spans = || leaders.span().into_iter().chain(outcome.seen);
     case.extent.from = spans().map(|(from, _)| from).min();
     let last = spans().map(|(_, to)| to).max();
     if let (Some(first), Some(last)) = (case.extent.from, last) {
         case.extent.covered = between(first, last);
     }
-    for breach in claims.overlaps() {
+    for breach in leaders.overlaps() {
         // What was written after the overlap began exempts nothing.
         let covers = |at: Timestamp| {
             let mut exemptions = outcome.exemptions.iter().rev();
@@ -79,17 +81,17 @@ pub(crate) fn judge(
             None => case.breaches.push(breach),
         }
     }
-    case.breaches.append(&mut claims.breaches);
-    case.unjudged.append(&mut claims.unjudged);
+    case.breaches.append(&mut leaders.breaches);
+    case.unjudged.append(&mut leaders.unjudged);
     case.breaches
         .sort_by_key(|breach| (breach.at, breach.after));
     case.terms = outcome.term_records;
     case
 }
 
-// === impl Claims ===
+// === impl LeadershipCheck ===
 
-impl<'a> Claims<'a> {
+impl<'a> LeadershipCheck<'a> {
     fn new(
         lease: &'a LeaseKey,
         traces: TraceCoverage,
@@ -102,7 +104,7 @@ impl<'a> Claims<'a> {
             limits: &participants.limits,
             terms,
             work_intervals: &trace.intervals,
-            claims: Vec::new(),
+            intervals: Vec::new(),
             breaches: Vec::new(),
             unjudged: Vec::new(),
         };
@@ -110,7 +112,7 @@ impl<'a> Claims<'a> {
         all
     }
 
-    /// Claims by trace, and by the Lease of those who have none.
+    /// Intervals by trace, and by the Lease for processes that have none.
     fn collect(&mut self, traced: &BTreeSet<&str>, traces: TraceCoverage) {
         for (interval, implementation) in self.work_intervals {
             let to = match (interval.to, traces) {
@@ -118,7 +120,7 @@ impl<'a> Claims<'a> {
                 (None, TraceCoverage::Complete) => None,
                 (None, TraceCoverage::Partial) => Some(self.latest(interval)),
             };
-            self.claims.push(Claim {
+            self.intervals.push(LeadershipInterval {
                 name: &interval.name,
                 implementation: *implementation,
                 from: interval.from,
@@ -138,7 +140,7 @@ impl<'a> Claims<'a> {
                 silent.insert(term_record.holder.as_str());
                 continue;
             }
-            self.claims.push(Claim {
+            self.intervals.push(LeadershipInterval {
                 name: &term_record.holder,
                 implementation: Implementation::Elector,
                 from: accepted.at,
@@ -146,7 +148,7 @@ impl<'a> Claims<'a> {
                 traced: false,
             });
         }
-        self.claims.sort_by_key(|claim| claim.from);
+        self.intervals.sort_by_key(|interval| interval.from);
         for holder in silent {
             let why = format!(
                 "how long {holder} led: it is client-go's, whose Lease does not tell, and its work was not traced"
@@ -199,7 +201,7 @@ impl<'a> Claims<'a> {
         })
     }
 
-    /// S2: nobody leads before its own write on a record that names it; and ours not for longer than that allows.
+    /// S2: no process leads before its own write on a record that names it; and Elector's not for longer than that allows.
     fn founded(&mut self) {
         for &(interval, implementation) in self.work_intervals {
             let Some(term_record) = self.term_record_of(interval) else {
@@ -254,7 +256,7 @@ impl<'a> Claims<'a> {
             };
             let version = term_record.ended.map(|moment| moment.version);
             let message = format!(
-                "term {} of {} was {own} by somebody else: it says that it lost the lease while it worked",
+                "term {} of {} was {own} by another writer: it says that it lost the lease while it worked",
                 term_record.term, interval.name
             );
             self.find(Invariant::S6, lost, message);
@@ -277,17 +279,17 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// S1 and, for two of one name, S9: who began while another still led.
+    /// S1 and, for two of one name, S9: each process that began while another still led.
     fn overlaps(&self) -> Vec<Breach> {
         let mut breaches = Vec::new();
-        for (index, early) in self.claims.iter().enumerate() {
-            for late in &self.claims[index + 1..] {
+        for (index, early) in self.intervals.iter().enumerate() {
+            for late in &self.intervals[index + 1..] {
                 if early.to.is_some_and(|end| end <= late.from) {
                     break; // and all that begin later
                 }
                 let traced = early.traced && late.traced;
                 if early.name == late.name && !traced {
-                    continue; // whoever begins a term has left its last one
+                    continue; // a process that begins a term has left its last one
                 }
                 let tolerance = if traced {
                     self.limits.work
@@ -304,7 +306,12 @@ impl<'a> Claims<'a> {
         breaches
     }
 
-    fn overlap(&self, early: &Claim<'_>, late: &Claim<'_>, longer: Option<Duration>) -> Breach {
+    fn overlap(
+        &self,
+        early: &LeadershipInterval<'_>,
+        late: &LeadershipInterval<'_>,
+        longer: Option<Duration>,
+    ) -> Breach {
         let longer = longer.map_or_else(
             || "and leads on".to_owned(),
             |longer| format!("for {:.3} s longer", longer.as_secs_f64()),
@@ -376,7 +383,7 @@ fn limit(term_record: &TermRecord, limits: &Limits) -> Timestamp {
         .and_then(|lasts| Timestamp::from_micros(renewed.as_micros().saturating_add(lasts)))
         .unwrap_or(Timestamp::MAX);
     match (&term_record.end, term_record.ended) {
-        // It stopped before it wrote that (R12), or may have.
+        // The holder stopped before it wrote that (R12), or may have.
         (End::HandedOver | End::Released | End::Unseen, Some(ended)) => limit.min(ended.at),
         _ => limit,
     }
