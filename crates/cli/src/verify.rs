@@ -94,9 +94,9 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     let participants = args.participants(&history);
     let verdict = verify(&history, &participants);
     let reports: Vec<Report> = verdict
-        .cases
+        .leases
         .iter()
-        .map(|(lease, case)| Report::new(lease, case))
+        .map(|(lease, lease_verdict)| Report::new(lease, lease_verdict))
         .collect();
     match args.output {
         Format::Json => output::print_json(&reports).context("print the verdict")?,

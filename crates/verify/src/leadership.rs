@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use elector_protocol::{LeaseKey, Timestamp};
 
+use crate::checker::CheckedRevisions;
 use crate::entry::between;
 use crate::history::TraceCoverage;
 use crate::participants::{Implementation, Limits, Participants};
-use crate::term_record::{End, TermRecord};
-use crate::trial::Outcome;
-use crate::verdict::{Breach, Case, ExemptBreach, Invariant, Level, Unjudged};
+use crate::term_record::{TermEnd, TermRecord};
+use crate::verdict::{Breach, ExemptBreach, GuaranteeLevel, Invariant, LeaseVerdict, Unjudged};
 use crate::work_trace::{WorkInterval, WorkTrace};
 
 /// From one instant to another, a process led, or may have.
@@ -45,48 +45,49 @@ pub(crate) fn check(
     traces: TraceCoverage,
     participants: &Participants,
     trace: &WorkTrace<'_>,
-    outcome: Outcome,
-) -> Case {
+    checked: CheckedRevisions,
+) -> LeaseVerdict {
     let mut leaders =
-        LeadershipCheck::new(lease, traces, participants, trace, &outcome.term_records);
+        LeadershipCheck::new(lease, traces, participants, trace, &checked.term_records);
     leaders.founded();
     leaders.given_away();
     leaders.one_life();
-    let mut case = Case {
-        breaches: outcome.breaches,
-        unjudged: outcome.unjudged,
-        extent: outcome.extent,
-        ..Case::default()
+    let mut lease_verdict = LeaseVerdict {
+        breaches: checked.breaches,
+        unjudged: checked.unjudged,
+        extent: checked.extent,
+        ..LeaseVerdict::default()
     };
-    case.extent.traced = !leaders.work_intervals.is_empty();
-    let spans = || leaders.span().into_iter().chain(outcome.seen);
-    case.extent.from = spans().map(|(from, _)| from).min();
+    lease_verdict.extent.traced = !leaders.work_intervals.is_empty();
+    let spans = || leaders.span().into_iter().chain(checked.seen);
+    lease_verdict.extent.from = spans().map(|(from, _)| from).min();
     let last = spans().map(|(_, to)| to).max();
-    if let (Some(first), Some(last)) = (case.extent.from, last) {
-        case.extent.covered = between(first, last);
+    if let (Some(first), Some(last)) = (lease_verdict.extent.from, last) {
+        lease_verdict.extent.covered = between(first, last);
     }
     for breach in leaders.overlaps() {
         // What was written after the overlap began exempts nothing.
         let covers = |at: Timestamp| {
-            let mut exemptions = outcome.exemptions.iter().rev();
+            let mut exemptions = checked.exemptions.iter().rev();
             let seen = participants.limits.sight;
             exemptions
                 .find(|exemption| between(at, exemption.from) <= seen && at <= exemption.until)
         };
         match covers(breach.at) {
-            Some(exemption) => case.excused.push(ExemptBreach {
+            Some(exemption) => lease_verdict.excused.push(ExemptBreach {
                 by: exemption.by,
                 breach,
             }),
-            None => case.breaches.push(breach),
+            None => lease_verdict.breaches.push(breach),
         }
     }
-    case.breaches.append(&mut leaders.breaches);
-    case.unjudged.append(&mut leaders.unjudged);
-    case.breaches
+    lease_verdict.breaches.append(&mut leaders.breaches);
+    lease_verdict.unjudged.append(&mut leaders.unjudged);
+    lease_verdict
+        .breaches
         .sort_by_key(|breach| (breach.at, breach.after));
-    case.terms = outcome.term_records;
-    case
+    lease_verdict.terms = checked.term_records;
+    lease_verdict
 }
 
 // === impl LeadershipCheck ===
@@ -210,7 +211,7 @@ impl<'a> LeadershipCheck<'a> {
                 if let Some(breach) = self.breaches.last_mut()
                     && implementation == Implementation::ClientGo
                 {
-                    breach.level = Level::AsClientGo;
+                    breach.level = GuaranteeLevel::AsClientGo;
                 }
                 continue;
             };
@@ -248,9 +249,13 @@ impl<'a> LeadershipCheck<'a> {
                 continue;
             };
             let own = match term_record.end {
-                End::Released => "released",
-                End::HandedOver => "handed over",
-                End::Lasts | End::Replaced | End::Overwritten | End::Deleted | End::Unseen => {
+                TermEnd::Released => "released",
+                TermEnd::HandedOver => "handed over",
+                TermEnd::Lasts
+                | TermEnd::Replaced
+                | TermEnd::Overwritten
+                | TermEnd::Deleted
+                | TermEnd::Unseen => {
                     continue;
                 }
             };
@@ -336,9 +341,9 @@ impl<'a> LeadershipCheck<'a> {
             },
             lease: self.lease.clone(),
             level: if ours {
-                Level::Promised
+                GuaranteeLevel::Promised
             } else {
-                Level::AsClientGo
+                GuaranteeLevel::AsClientGo
             },
             at: late.from,
             before: None,
@@ -351,7 +356,7 @@ impl<'a> LeadershipCheck<'a> {
         self.breaches.push(Breach {
             invariant,
             lease: self.lease.clone(),
-            level: Level::Promised,
+            level: GuaranteeLevel::Promised,
             at,
             before: None,
             after: None,
@@ -384,7 +389,9 @@ fn limit(term_record: &TermRecord, limits: &Limits) -> Timestamp {
         .unwrap_or(Timestamp::MAX);
     match (&term_record.end, term_record.ended) {
         // The holder stopped before it wrote that (R12), or may have.
-        (End::HandedOver | End::Released | End::Unseen, Some(ended)) => limit.min(ended.at),
+        (TermEnd::HandedOver | TermEnd::Released | TermEnd::Unseen, Some(ended)) => {
+            limit.min(ended.at)
+        }
         _ => limit,
     }
 }

@@ -11,13 +11,13 @@
 //! it never asks who should have led, only whether what happened was allowed. It performs no I/O and reads no clock, so
 //! a simulation can pass its own times.
 
+mod checker;
 mod entry;
 mod history;
 mod leadership;
 mod participants;
 mod read;
 mod term_record;
-mod trial;
 mod verdict;
 mod verify;
 mod work_trace;
@@ -26,7 +26,10 @@ pub use entry::{EntryContent, Event, EventKind, HistoryEntry, between};
 pub use history::{Beginning, History, Times, TraceCoverage};
 pub use participants::{Implementation, Limits, Participants};
 pub use read::{Position, ReadError, RecordingReader};
-pub use term_record::{End, Moment, TermRecord};
-pub use verdict::{Act, Breach, Case, ExemptBreach, Extent, Invariant, Level, Unjudged, Verdict};
+pub use term_record::{SeenRevision, TermEnd, TermRecord};
+pub use verdict::{
+    Breach, ChangeKind, ExemptBreach, Extent, GuaranteeLevel, Invariant, LeaseVerdict, Unjudged,
+    Verdict,
+};
 pub use verify::verify;
 pub use work_trace::{WorkInterval, work_intervals};

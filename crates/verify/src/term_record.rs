@@ -21,24 +21,24 @@ pub struct TermRecord {
     /// The fencing token, where the holder wrote one.
     pub token: Option<Token>,
     /// The revision that named the holder.
-    pub granted: Moment,
+    pub granted: SeenRevision,
     /// The first revision that the holder wrote itself; `None` where it never did.
-    pub accepted: Option<Moment>,
+    pub accepted: Option<SeenRevision>,
     /// The newest revision that the holder wrote.
-    pub renewed: Option<Moment>,
+    pub renewed: Option<SeenRevision>,
     /// How often it wrote after the accept.
     pub renewals: usize,
     /// The longest duration that stood in the record, in seconds; 0 where none did.
     pub duration: Duration,
     /// How it ended.
-    pub end: End,
+    pub end: TermEnd,
     /// The revision that ended it; `None` while it lasts.
-    pub ended: Option<Moment>,
+    pub ended: Option<SeenRevision>,
 }
 
 /// A revision of the Lease, and when that was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct SeenRevision {
     /// The revision.
     pub version: ResourceVersion,
     /// When it was seen.
@@ -49,7 +49,7 @@ pub struct Moment {
 
 /// How a term ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum TermEnd {
     /// It lasts.
     Lasts,
     /// The holder wrote its successor (R3 c).
@@ -78,12 +78,14 @@ pub(crate) struct TermRecords {
 
 impl TermRecord {
     /// The last sign of its holder: its last renewal, or its own deed that ended the term.
-    pub fn last_sign(&self) -> Option<Moment> {
+    pub fn last_sign(&self) -> Option<SeenRevision> {
         match self.end {
-            End::HandedOver | End::Released => self.ended,
-            End::Lasts | End::Replaced | End::Overwritten | End::Deleted | End::Unseen => {
-                self.renewed
-            }
+            TermEnd::HandedOver | TermEnd::Released => self.ended,
+            TermEnd::Lasts
+            | TermEnd::Replaced
+            | TermEnd::Overwritten
+            | TermEnd::Deleted
+            | TermEnd::Unseen => self.renewed,
         }
     }
 }
@@ -95,7 +97,7 @@ impl TermRecords {
     pub(crate) fn held(
         &mut self,
         snapshot: &LeaseSnapshot,
-        moment: Moment,
+        moment: SeenRevision,
         implementation: Option<Implementation>,
         own: bool,
     ) {
@@ -136,14 +138,14 @@ impl TermRecords {
             renewed: met,
             renewals: 0,
             duration,
-            end: End::Lasts,
+            end: TermEnd::Lasts,
             ended: None,
         });
         self.open = true;
     }
 
     /// The newest term is over.
-    pub(crate) fn end(&mut self, end: End, moment: Moment) {
+    pub(crate) fn end(&mut self, end: TermEnd, moment: SeenRevision) {
         if let Some(term_record) = self.current() {
             term_record.end = end;
             term_record.ended = Some(moment);

@@ -11,13 +11,13 @@ use crate::term_record::TermRecord;
 /// The verdict on a history, lease by lease.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
-    /// The cases, one for each lease that was judged.
-    pub cases: BTreeMap<LeaseKey, Case>,
+    /// Of each lease that was checked.
+    pub leases: BTreeMap<LeaseKey, LeaseVerdict>,
 }
 
 /// The verdict on one lease.
 #[derive(Clone, Debug, Default)]
-pub struct Case {
+pub struct LeaseVerdict {
     /// What is wrong, in the order of time.
     pub breaches: Vec<Breach>,
     /// What would be wrong, had not a stranger's write come before it (S1).
@@ -38,7 +38,7 @@ pub struct Breach {
     /// In which lease.
     pub lease: LeaseKey,
     /// Which promise it would have been.
-    pub level: Level,
+    pub level: GuaranteeLevel,
     /// When.
     pub at: Timestamp,
     /// The revision that was there before, where it is about a change.
@@ -94,7 +94,7 @@ pub enum Invariant {
 
 /// Which of the two levels of guarantee a breach is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
+pub enum GuaranteeLevel {
     /// What Elector promises.
     Promised,
     /// What happens where a holder is client-go's, which leads on after its lease is lost. Nothing is promised there.
@@ -111,7 +111,7 @@ pub struct Extent {
     /// Who led, each once.
     pub leaders: usize,
     /// How often each kind of change was seen.
-    pub acts: BTreeMap<Act, usize>,
+    pub changes: BTreeMap<ChangeKind, usize>,
     /// The longest time from the last sign of a leader to the accept of the next.
     pub longest_gap: Duration,
     /// When the first entry about the lease is; `None` where there is none.
@@ -124,7 +124,7 @@ pub struct Extent {
 
 /// A kind of change of a Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Act {
+pub enum ChangeKind {
     /// It was there when the recording began.
     Found,
     /// It was created.
@@ -168,12 +168,14 @@ impl Verdict {
     /// The breaches of what is promised.
     pub fn promised_breaches(&self) -> impl Iterator<Item = &Breach> {
         self.breaches()
-            .filter(|breach| breach.level == Level::Promised)
+            .filter(|breach| breach.level == GuaranteeLevel::Promised)
     }
 
     /// All breaches, also where nothing is promised.
     pub fn breaches(&self) -> impl Iterator<Item = &Breach> {
-        self.cases.values().flat_map(|case| &case.breaches)
+        self.leases
+            .values()
+            .flat_map(|lease_verdict| &lease_verdict.breaches)
     }
 }
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use elector_protocol::{LeaseKey, ResourceVersion};
 
+use crate::checker::LeaseChecker;
 use crate::entry::{EntryContent, HistoryEntry};
 use crate::history::History;
 use crate::leadership;
 use crate::participants::Participants;
-use crate::trial::Trial;
 use crate::verdict::Verdict;
 use crate::work_trace::{WorkTrace, work_intervals};
 
@@ -18,9 +18,14 @@ pub fn verify(history: &History, participants: &Participants) -> Verdict {
     let start = history.start();
     let work_intervals = work_intervals(entries);
     let mut traces = WorkTrace::of_each(entries, &work_intervals, participants);
-    let mut trials: BTreeMap<&LeaseKey, Trial<'_>> = participants
+    let mut checkers: BTreeMap<&LeaseKey, LeaseChecker<'_>> = participants
         .leases()
-        .map(|lease| (lease, Trial::new(lease, participants, history, start)))
+        .map(|lease| {
+            (
+                lease,
+                LeaseChecker::new(lease, participants, history, start),
+            )
+        })
         .collect();
     // The two kinds of objects come by different watches; their versions tell what came first.
     let mut objects: Vec<(ResourceVersion, &HistoryEntry)> = entries
@@ -31,37 +36,37 @@ pub fn verify(history: &History, participants: &Participants) -> Verdict {
     for (version, entry) in objects {
         match &entry.content {
             EntryContent::Lease(_, lease) => {
-                if let Some(trial) = trials.get_mut(&lease.key()) {
-                    trial.revision(lease, version, entry.at);
+                if let Some(checker) = checkers.get_mut(&lease.key()) {
+                    checker.revision(lease, version, entry.at);
                 }
             }
             EntryContent::LeaseGone(_, lease) => {
-                if let Some(trial) = trials.get_mut(&lease.key()) {
-                    trial.gone(version, entry.at);
+                if let Some(checker) = checkers.get_mut(&lease.key()) {
+                    checker.gone(version, entry.at);
                 }
             }
             EntryContent::Candidate(name, candidate) => {
-                if let Some(trial) = trials.get_mut(&candidate.lease_key()) {
-                    trial.answer(name, candidate, entry.at);
+                if let Some(checker) = checkers.get_mut(&candidate.lease_key()) {
+                    checker.ack(name, candidate, entry.at);
                 }
             }
             // What it answered stays true.
             EntryContent::CandidateGone(..) | EntryContent::Event(_) | EntryContent::Note(_) => {}
         }
     }
-    let cases = trials.into_iter().map(|(lease, trial)| {
+    let leases = checkers.into_iter().map(|(lease, checker)| {
         let trace = traces.remove(lease).unwrap_or_default();
-        let case = leadership::check(
+        let lease_verdict = leadership::check(
             lease,
             history.trace_coverage(),
             participants,
             &trace,
-            trial.finish(),
+            checker.finish(),
         );
-        (lease.clone(), case)
+        (lease.clone(), lease_verdict)
     });
     Verdict {
-        cases: cases.collect(),
+        leases: leases.collect(),
     }
 }
 

@@ -22,14 +22,14 @@ pub fn drive_history(script: &[u8]) {
     assert!(ordered, "entries stand in the order of their times");
     let participants = Participants::deduce(&history, Limits::default());
     let verdict = verify(&history, &participants);
-    for (lease, case) in &verdict.cases {
+    for (lease, lease_verdict) in &verdict.leases {
         assert!(participants.leases().any(|one| one == lease));
-        let breaches = case.breaches.iter();
-        for breach in breaches.chain(case.excused.iter().map(|excused| &excused.breach)) {
+        let breaches = lease_verdict.breaches.iter();
+        for breach in breaches.chain(lease_verdict.excused.iter().map(|excused| &excused.breach)) {
             assert_eq!(&breach.lease, lease);
             assert!(!breach.message.is_empty());
         }
-        assert!(case.extent.revisions <= history.entries().len());
-        assert!(case.extent.terms <= case.extent.revisions);
+        assert!(lease_verdict.extent.revisions <= history.entries().len());
+        assert!(lease_verdict.extent.terms <= lease_verdict.extent.revisions);
     }
 }

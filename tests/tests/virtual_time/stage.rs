@@ -248,7 +248,7 @@ impl Stage {
         let entries = self.book.entries.lock().unwrap().clone();
         let verdict = verify(&History::from(entries), &participants);
         assert!(verdict.holds(), "{verdict}");
-        let extent = &verdict.cases.values().next().unwrap().extent;
+        let extent = &verdict.leases.values().next().unwrap().extent;
         assert!(extent.terms > 0 && extent.traced, "{extent:?}");
     }
 

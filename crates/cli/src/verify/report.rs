@@ -3,7 +3,8 @@
 use elector_api::Rfc3339;
 use elector_protocol::{LeaseKey, Timestamp};
 use elector_verify::{
-    Act, Breach, Case, End, Implementation, Invariant, Level, Moment, TermRecord,
+    Breach, ChangeKind, GuaranteeLevel, Implementation, Invariant, LeaseVerdict, SeenRevision,
+    TermEnd, TermRecord,
 };
 use serde::Serialize;
 
@@ -115,19 +116,19 @@ pub(super) struct Instance {
 
 impl Report {
     /// The verdict on this lease.
-    pub(super) fn new(lease: &LeaseKey, case: &Case) -> Self {
-        let extent = &case.extent;
-        let one_leader = one_leader(case);
-        let verdict = match (case.breaches.is_empty(), one_leader) {
+    pub(super) fn new(lease: &LeaseKey, lease_verdict: &LeaseVerdict) -> Self {
+        let extent = &lease_verdict.extent;
+        let one_leader = one_leader(lease_verdict);
+        let verdict = match (lease_verdict.breaches.is_empty(), one_leader) {
             (false, _) => Standing::Refuted,
             (true, Answer::Held | Answer::ExemptBreach) => Standing::Proven,
             (true, Answer::Refuted | Answer::NotJudged) => Standing::Unproven,
         };
-        let moves = extent.acts.iter().map(|(act, count)| Move {
+        let moves = extent.changes.iter().map(|(act, count)| Move {
             kind: kind(*act),
             count: *count,
         });
-        let excused = case.excused.iter().map(|excused| Excuse {
+        let excused = lease_verdict.excused.iter().map(|excused| Excuse {
             by: excused.by.0,
             found: Found::new(&excused.breach),
         });
@@ -144,11 +145,11 @@ impl Report {
             traced: extent.traced,
             moves: moves.collect(),
             invariants: Invariant::ALL
-                .map(|invariant| Line::new(invariant, case))
+                .map(|invariant| Line::new(invariant, lease_verdict))
                 .into(),
-            breaches: case.breaches.iter().map(Found::new).collect(),
+            breaches: lease_verdict.breaches.iter().map(Found::new).collect(),
             excused: excused.collect(),
-            terms: case.terms.iter().map(Term::new).collect(),
+            terms: lease_verdict.terms.iter().map(Term::new).collect(),
         }
     }
 
@@ -162,20 +163,20 @@ impl Report {
     }
 }
 
-/// What a case says about the one sentence that matters most.
-pub(super) fn one_leader(case: &Case) -> Answer {
+/// What a verdict says about the one sentence that matters most.
+pub(super) fn one_leader(lease_verdict: &LeaseVerdict) -> Answer {
     let one = |breach: &Breach| matches!(breach.invariant, Invariant::S1 | Invariant::S9);
-    if case.breaches.iter().any(one) {
+    if lease_verdict.breaches.iter().any(one) {
         return Answer::Refuted;
     }
-    if case
+    if lease_verdict
         .unjudged
         .iter()
         .any(|unjudged| unjudged.invariant == Invariant::S1)
     {
         return Answer::NotJudged;
     }
-    if case.excused.is_empty() {
+    if lease_verdict.excused.is_empty() {
         Answer::Held
     } else {
         Answer::ExemptBreach
@@ -210,17 +211,17 @@ impl Answer {
 // === impl Line ===
 
 impl Line {
-    fn new(invariant: Invariant, case: &Case) -> Self {
-        let unjudged = case
+    fn new(invariant: Invariant, lease_verdict: &LeaseVerdict) -> Self {
+        let unjudged = lease_verdict
             .unjudged
             .iter()
             .filter(|unjudged| unjudged.invariant == invariant);
         let missing: Vec<String> = unjudged.map(|unjudged| unjudged.why.clone()).collect();
-        let broken = case
+        let broken = lease_verdict
             .breaches
             .iter()
             .any(|breach| breach.invariant == invariant);
-        let excused = case
+        let excused = lease_verdict
             .excused
             .iter()
             .any(|excused| excused.breach.invariant == invariant);
@@ -249,7 +250,7 @@ impl Found {
     fn new(breach: &Breach) -> Self {
         Self {
             invariant: breach.invariant.id(),
-            promised: breach.level == Level::Promised,
+            promised: breach.level == GuaranteeLevel::Promised,
             time: Rfc3339(breach.at).to_string(),
             before: breach.before.map(|version| version.0),
             after: breach.after.map(|version| version.0),
@@ -270,14 +271,14 @@ impl Term {
                     Implementation::ClientGo => "client-go",
                 });
         let end = match (&term_record.end, term_record.accepted) {
-            (End::Lasts, _) => "leads on",
+            (TermEnd::Lasts, _) => "leads on",
             (_, None) => "never accepted",
-            (End::HandedOver, _) => "handed over",
-            (End::Released, _) => "released",
-            (End::Replaced, _) => "expired",
-            (End::Overwritten, _) => "overwritten",
-            (End::Deleted, _) => "lease deleted",
-            (End::Unseen, _) => "not recorded",
+            (TermEnd::HandedOver, _) => "handed over",
+            (TermEnd::Released, _) => "released",
+            (TermEnd::Replaced, _) => "expired",
+            (TermEnd::Overwritten, _) => "overwritten",
+            (TermEnd::Deleted, _) => "lease deleted",
+            (TermEnd::Unseen, _) => "not recorded",
         };
         Self {
             term: term_record.term.0,
@@ -296,7 +297,7 @@ impl Term {
 // === impl Instance ===
 
 impl Instance {
-    fn new(moment: Moment) -> Self {
+    fn new(moment: SeenRevision) -> Self {
         Self {
             resource_version: moment.version.0,
             time: time(moment.at),
@@ -308,22 +309,22 @@ fn time(at: Timestamp) -> String {
     Rfc3339(at).to_string()
 }
 
-fn kind(act: Act) -> &'static str {
+fn kind(act: ChangeKind) -> &'static str {
     match act {
-        Act::Found => "found",
-        Act::Create => "create",
-        Act::GrantUnheld => "grant-unheld",
-        Act::GrantExpired => "grant-expired",
-        Act::Reserve => "reserve",
-        Act::HandOff => "hand-over",
-        Act::Release => "release",
-        Act::Accept => "accept",
-        Act::Renew => "renew",
-        Act::Signal => "signal",
-        Act::OfClientGo => "client-go",
-        Act::Take => "take",
-        Act::Foreign => "foreign",
-        Act::Illegal => "illegal",
-        Act::Delete => "delete",
+        ChangeKind::Found => "found",
+        ChangeKind::Create => "create",
+        ChangeKind::GrantUnheld => "grant-unheld",
+        ChangeKind::GrantExpired => "grant-expired",
+        ChangeKind::Reserve => "reserve",
+        ChangeKind::HandOff => "hand-over",
+        ChangeKind::Release => "release",
+        ChangeKind::Accept => "accept",
+        ChangeKind::Renew => "renew",
+        ChangeKind::Signal => "signal",
+        ChangeKind::OfClientGo => "client-go",
+        ChangeKind::Take => "take",
+        ChangeKind::Foreign => "foreign",
+        ChangeKind::Illegal => "illegal",
+        ChangeKind::Delete => "delete",
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use elector_api::{Lease, Rfc3339};
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
 use elector_runtime::printable;
-use elector_verify::{Breach, Case, EntryContent, History, Level, Times, Verdict};
+use elector_verify::{Breach, EntryContent, GuaranteeLevel, History, LeaseVerdict, Times, Verdict};
 
 use super::report::{Answer, Report, Term, one_leader};
 use crate::output::columns;
@@ -33,13 +33,13 @@ pub(super) fn of(
             duration(tolerance)
         ),
     };
-    for ((lease, case), report) in verdict.cases.iter().zip(reports) {
+    for ((lease, lease_verdict), report) in verdict.leases.iter().zip(reports) {
         let mut lines = Lines(&mut text);
-        lines.head(lease, case);
+        lines.head(lease, lease_verdict);
         lines.terms(&report.terms);
         lines.invariants(report);
-        lines.excuses(case);
-        lines.violations(history, lease, case);
+        lines.excuses(lease_verdict);
+        lines.violations(history, lease, lease_verdict);
     }
     text
 }
@@ -67,27 +67,28 @@ impl Lines<'_> {
     }
 
     /// The sentence that matters most.
-    fn head(&mut self, lease: &LeaseKey, case: &Case) {
-        let extent = &case.extent;
-        let said = match one_leader(case) {
+    fn head(&mut self, lease: &LeaseKey, lease_verdict: &LeaseVerdict) {
+        let extent = &lease_verdict.extent;
+        let said = match one_leader(lease_verdict) {
             Answer::Refuted => "REFUTED".to_owned(),
             Answer::NotJudged => "not proven".to_owned(),
-            Answer::ExemptBreach => match case.excused.first() {
+            Answer::ExemptBreach => match lease_verdict.excused.first() {
                 Some(excused) => format!("NOT HELD after the write of @{}", excused.by),
                 None => "excused".to_owned(),
             },
             Answer::Held if extent.terms == 0 => "nobody led".to_owned(),
-            Answer::Held if !case.breaches.is_empty() => "held".to_owned(),
+            Answer::Held if !lease_verdict.breaches.is_empty() => "held".to_owned(),
             Answer::Held => "proven".to_owned(),
         };
         let count = |count: usize, one: &str, many: &str| {
             format!("{count} {}", if count == 1 { one } else { many })
         };
-        let other = if one_leader(case) != Answer::Refuted && !case.breaches.is_empty() {
-            "; BUT RULES WERE BROKEN"
-        } else {
-            ""
-        };
+        let other =
+            if one_leader(lease_verdict) != Answer::Refuted && !lease_verdict.breaches.is_empty() {
+                "; BUT RULES WERE BROKEN"
+            } else {
+                ""
+            };
         let from = extent
             .from
             .map(|from| format!(" from {}", Rfc3339(from)))
@@ -163,8 +164,8 @@ impl Lines<'_> {
         }
     }
 
-    fn excuses(&mut self, case: &Case) {
-        for excused in &case.excused {
+    fn excuses(&mut self, lease_verdict: &LeaseVerdict) {
+        for excused in &lease_verdict.excused {
             let breach = &excused.breach;
             self.line(&format!(
                 "  excused by the write of revision @{}: {} at {}: {}",
@@ -176,8 +177,8 @@ impl Lines<'_> {
         }
     }
 
-    fn violations(&mut self, history: &History, lease: &LeaseKey, case: &Case) {
-        let Some((first, others)) = case.breaches.split_first() else {
+    fn violations(&mut self, history: &History, lease: &LeaseKey, lease_verdict: &LeaseVerdict) {
+        let Some((first, others)) = lease_verdict.breaches.split_first() else {
             return;
         };
         self.line(&format!("  first violation: {}", message(first)));
@@ -229,8 +230,8 @@ impl Lines<'_> {
 
 fn message(breach: &Breach) -> String {
     let of = match breach.level {
-        Level::Promised => "",
-        Level::AsClientGo => " (client-go's part, where nothing is promised)",
+        GuaranteeLevel::Promised => "",
+        GuaranteeLevel::AsClientGo => " (client-go's part, where nothing is promised)",
     };
     let version = breach
         .after

@@ -10,15 +10,17 @@ use super::story::{
     a_leads, and_then, candidate, event, held, key, lease, participants, second, verdict,
 };
 use crate::{
-    Act, Beginning, Case, End, EventKind, History, HistoryEntry, Invariant, Participants, verify,
+    Beginning, ChangeKind, EventKind, History, HistoryEntry, Invariant, LeaseVerdict, Participants,
+    TermEnd, verify,
 };
 
-fn case_of(history: &History, participants: &Participants) -> Case {
-    verify(history, participants).cases[&key()].clone()
+fn lease_verdict_of(history: &History, participants: &Participants) -> LeaseVerdict {
+    verify(history, participants).leases[&key()].clone()
 }
 
-fn unjudged(case: &Case) -> Vec<Invariant> {
-    case.unjudged
+fn unjudged(lease_verdict: &LeaseVerdict) -> Vec<Invariant> {
+    lease_verdict
+        .unjudged
         .iter()
         .map(|unjudged| unjudged.invariant)
         .collect()
@@ -40,22 +42,22 @@ fn crash() -> Vec<HistoryEntry> {
 
 #[test]
 fn terms_and_moves_are_counted() {
-    let case = verdict(&crash()).cases[&key()].clone();
-    assert_eq!(case.unjudged, []);
-    let extent = &case.extent;
+    let lease_verdict = verdict(&crash()).leases[&key()].clone();
+    assert_eq!(lease_verdict.unjudged, []);
+    let extent = &lease_verdict.extent;
     assert_eq!((extent.revisions, extent.terms, extent.leaders), (6, 2, 2));
-    let acts = [
-        (Act::Create, 1),
-        (Act::GrantUnheld, 1),
-        (Act::GrantExpired, 1),
-        (Act::Accept, 2),
-        (Act::Renew, 1),
+    let changes = [
+        (ChangeKind::Create, 1),
+        (ChangeKind::GrantUnheld, 1),
+        (ChangeKind::GrantExpired, 1),
+        (ChangeKind::Accept, 2),
+        (ChangeKind::Renew, 1),
     ];
-    assert_eq!(extent.acts, acts.into());
+    assert_eq!(extent.changes, changes.into());
     assert_eq!(extent.longest_gap, Duration::from_millis(15_200));
     assert_eq!(extent.from, Some(second(0.1)));
     assert_eq!(extent.covered, Duration::from_millis(18_500));
-    let ends: Vec<_> = case
+    let ends: Vec<_> = lease_verdict
         .terms
         .iter()
         .map(|term_record| {
@@ -66,7 +68,10 @@ fn terms_and_moves_are_counted() {
             )
         })
         .collect();
-    assert_eq!(ends, [("a", 1, &End::Replaced), ("b", 0, &End::Lasts)]);
+    assert_eq!(
+        ends,
+        [("a", 1, &TermEnd::Replaced), ("b", 0, &TermEnd::Lasts)]
+    );
 }
 
 #[test]
@@ -80,9 +85,12 @@ fn a_grant_that_nobody_accepts_is_no_leadership() {
             lease(5.3, 13, &held("b", 2, 5, 5.3, 5.3), None),
         ],
     );
-    let case = verdict(&story).cases[&key()].clone();
-    assert_eq!((case.extent.terms, case.terms.len()), (0, 2));
-    assert_eq!(case.breaches, []);
+    let lease_verdict = verdict(&story).leases[&key()].clone();
+    assert_eq!(
+        (lease_verdict.extent.terms, lease_verdict.terms.len()),
+        (0, 2)
+    );
+    assert_eq!(lease_verdict.breaches, []);
 }
 
 #[test]
@@ -95,10 +103,13 @@ fn a_placeholder_is_nobodys_term() {
         lease(1.3, 12, &held("go", 1, 15, 0.2, 1.3), None),
         lease(4.0, 13, &reserved, Some((12, 2))),
     ];
-    let case = verdict(&story).cases[&key()].clone();
-    assert_eq!(case.breaches, []);
-    assert_eq!(case.extent.acts[&Act::Reserve], 1);
-    assert_eq!((case.terms.len(), &case.terms[0].end), (1, &End::Replaced));
+    let lease_verdict = verdict(&story).leases[&key()].clone();
+    assert_eq!(lease_verdict.breaches, []);
+    assert_eq!(lease_verdict.extent.changes[&ChangeKind::Reserve], 1);
+    assert_eq!(
+        (lease_verdict.terms.len(), &lease_verdict.terms[0].end),
+        (1, &TermEnd::Replaced)
+    );
 }
 
 #[test]
@@ -115,9 +126,9 @@ fn a_revision_that_was_recorded_twice_counts_once() {
             !event || events % 2 == 0
         }
     });
-    let case = verdict(&twice).cases[&key()].clone();
-    assert_eq!(case.extent.revisions, 6);
-    assert_eq!(case.breaches, []);
+    let lease_verdict = verdict(&twice).leases[&key()].clone();
+    assert_eq!(lease_verdict.extent.revisions, 6);
+    assert_eq!(lease_verdict.breaches, []);
 }
 
 #[test]
@@ -125,27 +136,33 @@ fn a_recording_that_begins_in_the_midst_judges_what_follows() {
     // From the first renewal on.
     let later = crash().split_off(6);
     let midst = History::from(later).with_beginning(Beginning::Midway);
-    let case = case_of(&midst, &participants());
-    assert_eq!(case.breaches, []);
-    assert_eq!(unjudged(&case), [Invariant::S3]);
-    assert_eq!(case.extent.acts[&Act::Found], 1);
+    let lease_verdict = lease_verdict_of(&midst, &participants());
+    assert_eq!(lease_verdict.breaches, []);
+    assert_eq!(unjudged(&lease_verdict), [Invariant::S3]);
+    assert_eq!(lease_verdict.extent.changes[&ChangeKind::Found], 1);
     // A grant of a record whose age nobody here knows.
     let mut clocks = participants();
     clocks.limits.clocks = None;
-    assert_eq!(case_of(&midst, &clocks).breaches, []);
+    assert_eq!(lease_verdict_of(&midst, &clocks).breaches, []);
     // A record that says nothing might as well have been created then.
     let born = crash().split_off(2);
-    let born = case_of(
+    let born = lease_verdict_of(
         &History::from(born).with_beginning(Beginning::Midway),
         &participants(),
     );
     assert_eq!(
-        (born.unjudged.len(), born.extent.acts[&Act::Create]),
+        (
+            born.unjudged.len(),
+            born.extent.changes[&ChangeKind::Create]
+        ),
         (0, 1)
     );
     // From nothing, it would be a Lease that was created with a holder.
     let nothing = midst.with_beginning(Beginning::Empty);
-    assert_eq!(case_of(&nothing, &participants()).breaches.len(), 1);
+    assert_eq!(
+        lease_verdict_of(&nothing, &participants()).breaches.len(),
+        1
+    );
 }
 
 #[test]
@@ -160,30 +177,30 @@ fn what_happened_in_a_gap_is_not_judged() {
         });
         History::from(entries)
     };
-    let broken = case_of(&story(crash()), &participants());
+    let broken = lease_verdict_of(&story(crash()), &participants());
     assert!(!broken.breaches.is_empty());
     let mut history = story(crash());
     history.gap_before(ResourceVersion(15));
-    let case = case_of(&history, &participants());
-    assert_eq!(case.breaches, []);
-    assert_eq!(unjudged(&case), [Invariant::S3]);
+    let lease_verdict = lease_verdict_of(&history, &participants());
+    assert_eq!(lease_verdict.breaches, []);
+    assert_eq!(unjudged(&lease_verdict), [Invariant::S3]);
     assert_eq!(
-        case.unjudged[0].why,
+        lease_verdict.unjudged[0].why,
         "what happened in 1 gap of the recording, the first before revision @15"
     );
-    let ends: Vec<_> = case
+    let ends: Vec<_> = lease_verdict
         .terms
         .iter()
         .map(|term_record| (term_record.holder.as_str(), &term_record.end))
         .collect();
-    assert_eq!(ends, [("a", &End::Unseen), ("b", &End::Lasts)]);
+    assert_eq!(ends, [("a", &TermEnd::Unseen), ("b", &TermEnd::Lasts)]);
     // What a gap cannot explain is found all the same.
     let mut later = crash();
     later.push(lease(20.0, 16, &held("b", 2, 3, 18.4, 20.0), Some((14, 2))));
     let mut later = story(later);
     later.gap_before(ResourceVersion(15));
     assert_eq!(
-        case_of(&later, &participants()).breaches[0].invariant,
+        lease_verdict_of(&later, &participants()).breaches[0].invariant,
         Invariant::S10
     );
 }
@@ -198,7 +215,7 @@ fn a_lease_that_was_created_meanwhile_is_judged_from_its_creation() {
             Arc::make_mut(lease).metadata.creation_timestamp = dated.metadata.creation_timestamp;
         }
         let history = History::from(and_then(vec![candidate(0.0, 2, "a", 0.0)], [entry]));
-        case_of(&history.with_beginning(Beginning::Midway), &participants())
+        lease_verdict_of(&history.with_beginning(Beginning::Midway), &participants())
     };
     assert_eq!(created("2026-01-01T00:00:00Z").breaches, []);
     let later = created("2026-01-01T00:00:08Z");
@@ -211,20 +228,20 @@ fn what_was_not_recorded_is_not_judged() {
         .into_iter()
         .filter(|entry| matches!(entry.content, crate::EntryContent::Lease(..)));
     let history = History::from(leases.collect::<Vec<_>>()).with_beginning(Beginning::Midway);
-    let case = case_of(&history, &participants());
-    assert_eq!(case.breaches, []);
+    let lease_verdict = lease_verdict_of(&history, &participants());
+    assert_eq!(lease_verdict.breaches, []);
     assert_eq!(
-        unjudged(&case),
+        unjudged(&lease_verdict),
         [Invariant::S7, Invariant::S11, Invariant::S2, Invariant::S9]
     );
 
-    let nothing = case_of(&History::default(), &participants());
+    let nothing = lease_verdict_of(&History::default(), &participants());
     assert_eq!(unjudged(&nothing), [Invariant::S1]);
 
     let go = [lease(0.1, 10, &held("go", 0, 15, 0.1, 0.2), None)];
-    let case = verdict(&go).cases[&key()].clone();
+    let lease_verdict = verdict(&go).leases[&key()].clone();
     assert_eq!(
-        unjudged(&case),
+        unjudged(&lease_verdict),
         [Invariant::S1, Invariant::S2, Invariant::S9]
     );
 }
@@ -248,7 +265,9 @@ fn skewed(seconds: f64) -> Vec<HistoryEntry> {
 fn times_of_two_clocks_are_not_compared() {
     let mut participants = participants();
     let breaches = |story, participants: &Participants| {
-        case_of(&History::from(story), participants).breaches.len()
+        lease_verdict_of(&History::from(story), participants)
+            .breaches
+            .len()
     };
     assert!(breaches(skewed(15.4), &participants) > 0);
     participants.limits.clocks = None;
@@ -280,7 +299,7 @@ fn absence_counts_from_the_record_that_was_deleted() {
         )
     };
     let breaches = |at| {
-        case_of(&History::from(again(at)), &participants)
+        lease_verdict_of(&History::from(again(at)), &participants)
             .breaches
             .len()
     };

@@ -10,8 +10,8 @@ use super::story::{
     of_term, participants, verdict, wire,
 };
 use crate::{
-    EntryContent, EventKind, History, HistoryEntry, Invariant, Level, Participants, TraceCoverage,
-    verify,
+    EntryContent, EventKind, GuaranteeLevel, History, HistoryEntry, Invariant, Participants,
+    TraceCoverage, verify,
 };
 
 #[test]
@@ -112,7 +112,7 @@ fn client_go_too_leads_by_a_write_of_its_own() {
     };
     assert_eq!(early(1.4), []);
     // The grant alone makes nobody a leader.
-    assert_eq!(early(1.0), [Level::AsClientGo]);
+    assert_eq!(early(1.0), [GuaranteeLevel::AsClientGo]);
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn clocks_of_work_traces_may_be_apart() {
     let overlap = |participants: &Participants| {
         judge(&story, participants)
             .iter()
-            .any(|fault| fault.contains("S1"))
+            .any(|broken_rule| broken_rule.contains("S1"))
     };
     assert!(overlap(&participants));
     participants.limits.work = Duration::from_millis(300);
@@ -316,17 +316,17 @@ fn seized() -> Vec<HistoryEntry> {
 #[test]
 fn a_strangers_write_that_names_a_holder_is_the_one_excuse() {
     let mut participants = participants();
-    let case = |story: Vec<HistoryEntry>, participants: &Participants| {
-        verify(&History::from(story), participants).cases[&key()].clone()
+    let lease_verdict = |story: Vec<HistoryEntry>, participants: &Participants| {
+        verify(&History::from(story), participants).leases[&key()].clone()
     };
     // Not declared, it is a grant that comes too early.
-    let undeclared = case(seized(), &participants);
+    let undeclared = lease_verdict(seized(), &participants);
     assert_eq!(undeclared.breaches.len(), 1);
     assert_eq!(undeclared.breaches[0].invariant, Invariant::S3);
     assert_eq!(undeclared.excused[0].by, ResourceVersion(14));
 
     participants.add_foreign(ResourceVersion(14));
-    let declared = case(seized(), &participants);
+    let declared = lease_verdict(seized(), &participants);
     assert_eq!(declared.breaches, []);
     assert_eq!(declared.excused.len(), 1);
     assert_eq!(declared.excused[0].by, ResourceVersion(14));
@@ -342,7 +342,7 @@ fn a_strangers_write_that_names_a_holder_is_the_one_excuse() {
             event(21.0, "a", EventKind::Lost),
         ],
     );
-    let late = case(late, &participants);
+    let late = lease_verdict(late, &participants);
     assert!(
         late.breaches
             .iter()
@@ -365,7 +365,9 @@ fn a_strangers_blanking_excuses_nothing() {
     participants.add_foreign(ResourceVersion(14));
     let faults = judge(&story, &participants);
     assert!(
-        faults.iter().any(|fault| fault.starts_with("S1")),
+        faults
+            .iter()
+            .any(|broken_rule| broken_rule.starts_with("S1")),
         "{faults:?}"
     );
 }
@@ -378,6 +380,6 @@ fn an_overlap_with_client_go_is_told_and_not_promised() {
     let breach = verdict.breaches().next().unwrap();
     assert_eq!(
         (breach.invariant, breach.level),
-        (Invariant::S1, Level::AsClientGo)
+        (Invariant::S1, GuaranteeLevel::AsClientGo)
     );
 }

@@ -134,7 +134,7 @@ fn tokens_must_grow() {
     assert!(
         faults
             .iter()
-            .any(|fault| fault.contains("token 10 after 11")),
+            .any(|broken_rule| broken_rule.contains("token 10 after 11")),
         "{faults:?}"
     );
 }

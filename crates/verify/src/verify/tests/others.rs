@@ -6,7 +6,7 @@ use serde_json::json;
 use super::story::{
     a_leads, and_then, assert_fault, candidate, event, faults, held, judge, key, lease, verdict,
 };
-use crate::{Act, EventKind, Implementation, Invariant, Level, Participants};
+use crate::{ChangeKind, EventKind, GuaranteeLevel, Implementation, Invariant, Participants};
 
 #[test]
 fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
@@ -57,7 +57,7 @@ fn the_built_in_elector_counts_no_terms_for_client_go() {
     let breach = verdict.breaches().next().unwrap();
     assert_eq!(
         (breach.invariant, breach.level),
-        (Invariant::S3, Level::AsClientGo)
+        (Invariant::S3, GuaranteeLevel::AsClientGo)
     );
     assert!(verdict.holds());
 }
@@ -97,18 +97,21 @@ fn a_plain_client_may_take_what_has_expired() {
             lease(at, 13, &held("go", 2, 15, at, at), None),
         ])
     };
-    let case = |verdict: crate::Verdict| verdict.cases[&key()].clone();
-    let late = case(taken(19.1));
-    assert_eq!(late.extent.acts[&Act::Take], 1);
+    let lease_verdict = |verdict: crate::Verdict| verdict.leases[&key()].clone();
+    let late = lease_verdict(taken(19.1));
+    assert_eq!(late.extent.changes[&ChangeKind::Take], 1);
     // It was created with a holder; that is all.
     assert_eq!(late.breaches.len(), 1);
     // It compares whole seconds, and so may see a renewal a second early.
-    assert_eq!(case(taken(18.1)).extent.acts[&Act::Take], 1);
-    let early = case(taken(10.0));
+    assert_eq!(
+        lease_verdict(taken(18.1)).extent.changes[&ChangeKind::Take],
+        1
+    );
+    let early = lease_verdict(taken(10.0));
     let breach = early.breaches.last().unwrap();
     assert_eq!(
         (breach.invariant, breach.level),
-        (Invariant::S3, Level::AsClientGo)
+        (Invariant::S3, GuaranteeLevel::AsClientGo)
     );
     assert_eq!(breach.after, Some(ResourceVersion(13)));
 }
@@ -124,7 +127,7 @@ fn a_term_of_client_go_may_shrink_but_is_told() {
     let breach = verdict.breaches().next().unwrap();
     assert_eq!(
         (breach.invariant, breach.level),
-        (Invariant::S10, Level::AsClientGo)
+        (Invariant::S10, GuaranteeLevel::AsClientGo)
     );
 }
 

@@ -109,7 +109,9 @@ pub(super) fn faults(entries: &[HistoryEntry]) -> Vec<String> {
 pub(super) fn assert_fault(entries: &[HistoryEntry], expected: &str) {
     let faults = faults(entries);
     assert!(
-        faults.iter().any(|fault| fault.contains(expected)),
+        faults
+            .iter()
+            .any(|broken_rule| broken_rule.contains(expected)),
         "{faults:?}"
     );
 }

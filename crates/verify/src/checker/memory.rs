@@ -3,12 +3,12 @@
 use elector_protocol::elector::{Actor, Move, audit};
 use elector_protocol::{LeaseRecord, LeaseSnapshot, Occupancy, Timestamp};
 
-use super::Trial;
-use crate::verdict::Act;
+use super::LeaseChecker;
+use crate::verdict::ChangeKind;
 
 /// The newest revision of the Lease.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct LastRevision {
     pub(super) snapshot: LeaseSnapshot,
     /// When this record, not this revision, was first seen; `None` where it is older than the recording.
     pub(super) since: Option<Timestamp>,
@@ -18,20 +18,20 @@ pub(super) struct Known {
 
 // === impl Known ===
 
-impl Known {
+impl LastRevision {
     /// The newest record that no stranger wrote.
     pub(super) fn own(self) -> LeaseRecord {
         self.written_over.unwrap_or(self.snapshot.record)
     }
 }
 
-// === impl Trial ===
+// === impl LeaseChecker ===
 
-impl Trial<'_> {
+impl LeaseChecker<'_> {
     /// Keeps this revision; `unseen` where what was before it was not recorded.
     pub(super) fn remember(
         &mut self,
-        act: Act,
+        act: ChangeKind,
         snapshot: LeaseSnapshot,
         at: Timestamp,
         unseen: bool,
@@ -54,11 +54,11 @@ impl Trial<'_> {
         }
         let (known, unread) = (self.known.take(), self.unread.take());
         let written_over = match act {
-            Act::Foreign => known.map(Known::own).or(unread),
-            Act::Signal => known.and_then(|known| known.written_over),
+            ChangeKind::Foreign => known.map(LastRevision::own).or(unread),
+            ChangeKind::Signal => known.and_then(|known| known.written_over),
             _ => None,
         };
-        self.known = Some(Known {
+        self.known = Some(LastRevision {
             snapshot,
             since,
             written_over,
@@ -67,7 +67,7 @@ impl Trial<'_> {
 }
 
 /// Whether the holder of a term that strangers wrote on renews it as it was, with its duration and its token.
-pub(super) fn restores(known: &Known, after: &LeaseRecord) -> bool {
+pub(super) fn restores(known: &LastRevision, after: &LeaseRecord) -> bool {
     let Some(own) = &known.written_over else {
         return false;
     };

@@ -2,8 +2,8 @@
 
 use elector_protocol::{LeaseRecord, LeaseSnapshot, ResourceVersion, Timestamp};
 
-use super::Trial;
-use crate::verdict::Act;
+use super::LeaseChecker;
+use crate::verdict::ChangeKind;
 
 /// A write after which two may believe for a while, by nobody's fault of ours (S1).
 #[derive(Clone, Copy, Debug)]
@@ -14,12 +14,15 @@ pub(crate) struct Exemption {
     pub(crate) until: Timestamp,
 }
 
-// === impl Trial ===
+// === impl LeaseChecker ===
 
-impl Trial<'_> {
+impl LeaseChecker<'_> {
     /// S1's one exemption: a write by a stranger, which does not follow the rules, that names a holder or shortens a duration.
-    pub(super) fn exemption(&mut self, act: Act, after: &LeaseSnapshot, at: Timestamp) {
-        if !matches!(act, Act::Foreign | Act::Illegal | Act::Take) {
+    pub(super) fn exemption(&mut self, act: ChangeKind, after: &LeaseSnapshot, at: Timestamp) {
+        if !matches!(
+            act,
+            ChangeKind::Foreign | ChangeKind::Illegal | ChangeKind::Take
+        ) {
             return;
         }
         let before = self.known.as_ref().map(|known| &known.snapshot.record);

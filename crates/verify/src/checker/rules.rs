@@ -6,59 +6,59 @@ use elector_api::Lease;
 use elector_protocol::elector::{Actor, Move, Violation, audit};
 use elector_protocol::{Identity, LeaseRecord, LeaseSnapshot};
 
-use super::Trial;
-use super::memory::Known;
+use super::LeaseChecker;
+use super::memory::LastRevision;
 use crate::entry::between;
 use crate::history::Beginning;
 use crate::participants::Implementation;
-use crate::verdict::{Act, Invariant, Level};
+use crate::verdict::{ChangeKind, GuaranteeLevel, Invariant};
 
 /// What is wrong with a revision.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct BrokenRule {
     pub(super) invariant: Invariant,
-    pub(super) level: Level,
+    pub(super) level: GuaranteeLevel,
     pub(super) message: String,
 }
 
 // === impl Fault ===
 
-impl Fault {
+impl BrokenRule {
     pub(super) fn promised(invariant: Invariant, message: impl Into<String>) -> Self {
         Self {
             invariant,
-            level: Level::Promised,
+            level: GuaranteeLevel::Promised,
             message: message.into(),
         }
     }
 
     fn of_client_go(self) -> Self {
         Self {
-            level: Level::AsClientGo,
+            level: GuaranteeLevel::AsClientGo,
             ..self
         }
     }
 }
 
-// === impl Trial ===
+// === impl LeaseChecker ===
 
-impl Trial<'_> {
+impl LeaseChecker<'_> {
     /// S3–S7, S10 and S11 for one change of a Lease.
     pub(super) fn change(
         &self,
-        known: &Known,
+        known: &LastRevision,
         snapshot: &LeaseSnapshot,
         at: i64,
-    ) -> Result<Act, Fault> {
+    ) -> Result<ChangeKind, BrokenRule> {
         let (before, after) = (&known.snapshot.record, &snapshot.record);
         if before == after {
-            return Ok(Act::Signal); // labels or unknown fields
+            return Ok(ChangeKind::Signal); // labels or unknown fields
         }
         self.terms(before, after)?;
         if self.takes(before, after) {
             return match self.expired(known, before, after, at, Duration::from_secs(1)) {
-                Ok(()) => Ok(Act::Take),
-                Err(fault) => Err(fault.of_client_go()),
+                Ok(()) => Ok(ChangeKind::Take),
+                Err(broken_rule) => Err(broken_rule.of_client_go()),
             };
         }
         self.one_holder(before, after)?;
@@ -66,10 +66,11 @@ impl Trial<'_> {
         if let Actor::Candidate(holder) = &actor
             && self.implementation(holder) == Some(Implementation::ClientGo)
         {
-            self.shrinks(before, after).map_err(Fault::of_client_go)?;
+            self.shrinks(before, after)
+                .map_err(BrokenRule::of_client_go)?;
             return Ok(match after.holder {
-                Some(_) => Act::OfClientGo,
-                None => Act::Release,
+                Some(_) => ChangeKind::OfClientGo,
+                None => ChangeKind::Release,
             });
         }
         let made = audit(before, after, &actor).map_err(|violation| {
@@ -79,7 +80,7 @@ impl Trial<'_> {
             };
             let shrunk = self.shrinks(before, after).err();
             let message = format!("{violation}; {who}");
-            shrunk.unwrap_or_else(|| Fault::promised(broken(&violation), message))
+            shrunk.unwrap_or_else(|| BrokenRule::promised(broken(&violation), message))
         })?;
         match made {
             Move::GrantExpired | Move::GrantUnheld => {
@@ -97,7 +98,7 @@ impl Trial<'_> {
                         "the accept replaced @{} and wrote another token (R14); or a revision is missing here",
                         known.snapshot.version
                     );
-                    return Err(Fault::promised(Invariant::S5, message));
+                    return Err(BrokenRule::promised(Invariant::S5, message));
                 }
             }
             Move::Reserve | Move::Release | Move::Renew => {}
@@ -106,21 +107,27 @@ impl Trial<'_> {
     }
 
     /// R2: whoever creates a Lease for candidates names no holder. Plain client-go holders create their own.
-    pub(super) fn born(&self, lease: &Lease, record: &LeaseRecord) -> Result<Act, Fault> {
-        let fault = |message: String| Err(Fault::promised(Invariant::S3, message));
+    pub(super) fn born(
+        &self,
+        lease: &Lease,
+        record: &LeaseRecord,
+    ) -> Result<ChangeKind, BrokenRule> {
+        let broken_rule = |message: String| Err(BrokenRule::promised(Invariant::S3, message));
         if let Some(holder) = &record.holder {
             return match self.implementation(holder) {
-                Some(Implementation::ClientGo) => Ok(Act::Create),
-                _ => fault(format!("created with the holder {holder} (R2)")),
+                Some(Implementation::ClientGo) => Ok(ChangeKind::Create),
+                _ => broken_rule(format!("created with the holder {holder} (R2)")),
             };
         }
         if lease.spec.holder_identity.is_none() {
-            return fault("created without holderIdentity, which must be an empty text".to_owned());
+            return broken_rule(
+                "created without holderIdentity, which must be an empty text".to_owned(),
+            );
         }
         if *record == LeaseRecord::born(record.strategy.clone()) {
-            Ok(Act::Create)
+            Ok(ChangeKind::Create)
         } else {
-            fault(
+            broken_rule(
                 "created with a duration, times or a token, although a new Lease says nothing (R2)"
                     .to_owned(),
             )
@@ -128,17 +135,17 @@ impl Trial<'_> {
     }
 
     /// Terms never fall while the Lease exists.
-    fn terms(&self, before: &LeaseRecord, after: &LeaseRecord) -> Result<(), Fault> {
+    fn terms(&self, before: &LeaseRecord, after: &LeaseRecord) -> Result<(), BrokenRule> {
         // After the largest number that the API holds, counting starts over.
         if after.term >= before.term || before.term.next().0 == 0 {
             return Ok(());
         }
         let message = format!("the term fell from {} to {}", before.term, after.term);
-        Err(Fault::promised(Invariant::S5, message))
+        Err(BrokenRule::promised(Invariant::S5, message))
     }
 
     /// S3: each holder has a term of its own, since every move of R3 begins one.
-    fn one_holder(&self, before: &LeaseRecord, after: &LeaseRecord) -> Result<(), Fault> {
+    fn one_holder(&self, before: &LeaseRecord, after: &LeaseRecord) -> Result<(), BrokenRule> {
         let (Some(old), Some(new)) = (&before.holder, &after.holder) else {
             return Ok(());
         };
@@ -147,18 +154,18 @@ impl Trial<'_> {
         }
         let message =
             format!("{new} was written over {old} without a new term, which is no move of R3");
-        let fault = Fault::promised(Invariant::S3, message);
+        let broken_rule = BrokenRule::promised(Invariant::S3, message);
         let of_client_go =
             [old, new].map(|name| self.implementation(name)) == [Some(Implementation::ClientGo); 2];
         Err(if of_client_go {
-            fault.of_client_go()
+            broken_rule.of_client_go()
         } else {
-            fault
+            broken_rule
         })
     }
 
     /// S10: the duration of a term that was accepted.
-    fn shrinks(&self, before: &LeaseRecord, after: &LeaseRecord) -> Result<(), Fault> {
+    fn shrinks(&self, before: &LeaseRecord, after: &LeaseRecord) -> Result<(), BrokenRule> {
         let accepted = before.holder.is_some() && !before.is_unaccepted_grant();
         let same = before.holder == after.holder && before.term == after.term;
         match (before.duration(), after.duration()) {
@@ -169,7 +176,7 @@ impl Trial<'_> {
                     new.unwrap_or_default().as_secs(),
                     before.term
                 );
-                Err(Fault::promised(Invariant::S10, message))
+                Err(BrokenRule::promised(Invariant::S10, message))
             }
             _ => Ok(()),
         }
@@ -183,19 +190,19 @@ impl Trial<'_> {
         before.holder.as_ref() != Some(taker)
             && self.implementation(taker) == Some(Implementation::ClientGo)
             && self.hears_candidates()
-            && !self.answers.contains_key(taker.as_str())
+            && !self.acks.contains_key(taker.as_str())
     }
 
     /// R4 and R6: by the times that both sides wrote where their clocks agree (a stranger's may say anything, so there
     /// it counts when the record was seen).
     fn expired(
         &self,
-        known: &Known,
+        known: &LastRevision,
         before: &LeaseRecord,
         after: &LeaseRecord,
         at: i64,
         leeway: Duration,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), BrokenRule> {
         let limits = &self.participants.limits;
         let owed = match &before.holder {
             Some(_) => Some((before, known.since)),
@@ -226,11 +233,16 @@ impl Trial<'_> {
             age.as_secs_f64(),
             duration.as_secs()
         );
-        Err(Fault::promised(Invariant::S3, message))
+        Err(BrokenRule::promised(Invariant::S3, message))
     }
 
     /// R15: by what the electee wrote.
-    fn answered(&self, known: &Known, after: &LeaseRecord, at: i64) -> Result<(), Fault> {
+    fn answered(
+        &self,
+        known: &LastRevision,
+        after: &LeaseRecord,
+        at: i64,
+    ) -> Result<(), BrokenRule> {
         if !self.hears_candidates() {
             return Ok(());
         }
@@ -250,11 +262,7 @@ impl Trial<'_> {
         let oldest = since
             .min(granted.saturating_sub(micros(limits.fresh.mul_f64(limits.drift))))
             .saturating_sub(micros(limits.sight));
-        let unfounded = match self
-            .answers
-            .get(electee)
-            .map(|answer| answer.at.as_micros())
-        {
+        let unfounded = match self.acks.get(electee).map(|ack| ack.at.as_micros()) {
             Some(answered) if answered >= oldest => return Ok(()),
             Some(answered) => format!(
                 "granted to {electee}, who last answered {:.1} s before (R15)",
@@ -262,41 +270,41 @@ impl Trial<'_> {
             ),
             None => format!("granted to {electee}, who is no candidate (R15)"),
         };
-        Err(Fault::promised(Invariant::S7, unfounded))
+        Err(BrokenRule::promised(Invariant::S7, unfounded))
     }
 
     /// R15 for a hand-over: the successor was preferred before, and who is preferred has answered.
-    fn stands(&self, successor: Option<&Identity>) -> Result<(), Fault> {
+    fn stands(&self, successor: Option<&Identity>) -> Result<(), BrokenRule> {
         match successor {
             Some(successor)
-                if self.hears_candidates() && !self.answers.contains_key(successor.as_str()) =>
+                if self.hears_candidates() && !self.acks.contains_key(successor.as_str()) =>
             {
                 let message = format!("handed over to {successor}, who is no candidate (R15)");
-                Err(Fault::promised(Invariant::S7, message))
+                Err(BrokenRule::promised(Invariant::S7, message))
             }
             _ => Ok(()),
         }
     }
 
     /// S11: a holder that never was a candidate is not asked to make room.
-    fn left_alone(&self, before: &LeaseRecord, after: &LeaseRecord) -> Result<(), Fault> {
+    fn left_alone(&self, before: &LeaseRecord, after: &LeaseRecord) -> Result<(), BrokenRule> {
         let Some(holder) = &before.holder else {
             return Ok(());
         };
         let asked =
             after.preferred_holder.is_some() && after.preferred_holder != before.preferred_holder;
         let plain = self.implementation(holder) != Some(Implementation::Elector)
-            && !self.answers.contains_key(holder.as_str());
+            && !self.acks.contains_key(holder.as_str());
         if asked && plain && self.hears_candidates() {
             let message = format!("{holder}, who is no candidate, was asked to make room");
-            return Err(Fault::promised(Invariant::S11, message));
+            return Err(BrokenRule::promised(Invariant::S11, message));
         }
         Ok(())
     }
 
     /// Whether candidates were recorded, so that nobody who is not among them is one.
     pub(super) fn hears_candidates(&self) -> bool {
-        !self.answers.is_empty() || self.started == Beginning::Empty
+        !self.acks.is_empty() || self.started == Beginning::Empty
     }
 }
 
@@ -328,16 +336,16 @@ fn broken(violation: &Violation) -> Invariant {
     }
 }
 
-fn act(made: Move) -> Act {
+fn act(made: Move) -> ChangeKind {
     match made {
-        Move::GrantUnheld => Act::GrantUnheld,
-        Move::GrantExpired => Act::GrantExpired,
-        Move::Reserve => Act::Reserve,
-        Move::HandOff => Act::HandOff,
-        Move::Release => Act::Release,
-        Move::Accept => Act::Accept,
-        Move::Renew => Act::Renew,
-        Move::Signal => Act::Signal,
+        Move::GrantUnheld => ChangeKind::GrantUnheld,
+        Move::GrantExpired => ChangeKind::GrantExpired,
+        Move::Reserve => ChangeKind::Reserve,
+        Move::HandOff => ChangeKind::HandOff,
+        Move::Release => ChangeKind::Release,
+        Move::Accept => ChangeKind::Accept,
+        Move::Renew => ChangeKind::Renew,
+        Move::Signal => ChangeKind::Signal,
     }
 }
 

@@ -12,17 +12,17 @@ use elector_protocol::{
 };
 
 pub(crate) use self::exemption::Exemption;
-use self::memory::{Known, restores};
-use self::rules::Fault;
+use self::memory::{LastRevision, restores};
+use self::rules::BrokenRule;
 use crate::entry::between;
 use crate::history::{Beginning, History};
 use crate::participants::{Implementation, Participants};
-use crate::term_record::{End, Moment, TermRecord, TermRecords, longest_gap};
-use crate::verdict::{Act, Breach, Extent, Invariant, Unjudged};
+use crate::term_record::{SeenRevision, TermEnd, TermRecord, TermRecords, longest_gap};
+use crate::verdict::{Breach, ChangeKind, Extent, Invariant, Unjudged};
 
 /// The result of judging one Lease's revisions one after the other.
 #[derive(Debug)]
-pub(crate) struct Trial<'r> {
+pub(crate) struct LeaseChecker<'r> {
     lease: &'r LeaseKey,
     participants: &'r Participants,
     /// Where the history begins.
@@ -32,10 +32,10 @@ pub(crate) struct Trial<'r> {
     gaps_met: Vec<ResourceVersion>,
     /// Until when the Lease may have been created before the recording began; `None` where nothing was before.
     midst: Option<Timestamp>,
-    known: Option<Known>,
+    known: Option<LastRevision>,
     /// What strangers wrote over by something that cannot be read.
     unread: Option<LeaseRecord>,
-    answers: BTreeMap<String, Answer>,
+    acks: BTreeMap<String, Ack>,
     token: Option<TokenOfTerm>,
     /// The newest held record that was not released, also when the Lease is gone, and since when it was seen.
     owed: Option<(LeaseRecord, Option<Timestamp>)>,
@@ -49,7 +49,7 @@ pub(crate) struct Trial<'r> {
 
 /// What became of a trial.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct CheckedRevisions {
     pub(crate) breaches: Vec<Breach>,
     pub(crate) unjudged: Vec<Unjudged>,
     pub(crate) term_records: Vec<TermRecord>,
@@ -61,7 +61,7 @@ pub(crate) struct Outcome {
 
 /// When a candidate was last heard of.
 #[derive(Debug)]
-struct Answer {
+struct Ack {
     uid: Option<String>,
     renewed: Option<Timestamp>,
     at: Timestamp,
@@ -79,9 +79,9 @@ struct TokenOfTerm {
     over: bool,
 }
 
-// === impl Trial ===
+// === impl LeaseChecker ===
 
-impl<'r> Trial<'r> {
+impl<'r> LeaseChecker<'r> {
     /// The trial of a Lease of which nothing is known.
     pub(crate) fn new(
         lease: &'r LeaseKey,
@@ -99,7 +99,7 @@ impl<'r> Trial<'r> {
             midst: start.filter(|_| started == Beginning::Midway),
             known: None,
             unread: None,
-            answers: BTreeMap::new(),
+            acks: BTreeMap::new(),
             token: None,
             owed: None,
             term_records: TermRecords::default(),
@@ -112,20 +112,20 @@ impl<'r> Trial<'r> {
     }
 
     /// A candidate for the Lease changed.
-    pub(crate) fn answer(&mut self, name: &str, candidate: &LeaseCandidate, at: Timestamp) {
+    pub(crate) fn ack(&mut self, name: &str, candidate: &LeaseCandidate, at: Timestamp) {
         let (uid, renewed) = (candidate.metadata.uid.clone(), candidate.spec.renew_time);
-        match self.answers.get(name) {
+        match self.acks.get(name) {
             Some(known) if known.uid == uid && known.renewed == renewed => {}
             _ => {
-                let answer = Answer { uid, renewed, at };
-                self.answers.insert(name.to_owned(), answer);
+                let ack = Ack { uid, renewed, at };
+                self.acks.insert(name.to_owned(), ack);
             }
         }
     }
 
     /// The Lease changed.
     pub(crate) fn revision(&mut self, lease: &Lease, version: ResourceVersion, at: Timestamp) {
-        let again = |known: &Known| known.snapshot.version == version;
+        let again = |known: &LastRevision| known.snapshot.version == version;
         if self.known.as_ref().is_some_and(again) {
             return; // two recordings of one revision
         }
@@ -137,14 +137,14 @@ impl<'r> Trial<'r> {
             Err(error) => {
                 // A stranger may write what nobody can read.
                 if foreign {
-                    self.count(Act::Foreign);
+                    self.count(ChangeKind::Foreign);
                     let unread = self.unread.take();
-                    self.unread = self.known.take().map(Known::own).or(unread);
+                    self.unread = self.known.take().map(LastRevision::own).or(unread);
                 } else {
                     self.breach(
                         at,
                         version,
-                        Fault::promised(Invariant::S3, error.to_string()),
+                        BrokenRule::promised(Invariant::S3, error.to_string()),
                     );
                 }
                 self.known = None;
@@ -156,30 +156,30 @@ impl<'r> Trial<'r> {
             .midst
             .take()
             .is_some_and(|start| !self.created_after(lease, start));
-        let same = |known: &&Known| known.snapshot.uid == snapshot.uid;
+        let same = |known: &&LastRevision| known.snapshot.uid == snapshot.uid;
         let before = self.known.as_ref().filter(same);
         let gap = before.is_some() && self.gaps.contains(&version);
         let verdict = match before {
-            _ if foreign => Ok(Act::Foreign),
+            _ if foreign => Ok(ChangeKind::Foreign),
             Some(_) if gap => {
                 self.gaps_met.push(version);
-                Ok(Act::Found)
+                Ok(ChangeKind::Found)
             }
-            Some(known) if restores(known, &snapshot.record) => Ok(Act::Renew),
+            Some(known) if restores(known, &snapshot.record) => Ok(ChangeKind::Renew),
             Some(known) => self.change(known, &snapshot, at.as_micros()),
             // A record that says nothing might as well have been created just now.
             None if midst && self.born(lease, &snapshot.record).is_err() => {
                 let why = format!("how revision @{version} came to be: the recording begins there");
                 self.missing(Invariant::S3, &why);
-                Ok(Act::Found)
+                Ok(ChangeKind::Found)
             }
             None => self.born(lease, &snapshot.record),
         };
         let act = match verdict {
             Ok(act) => act,
-            Err(fault) => {
-                self.breach(at, version, fault);
-                Act::Illegal
+            Err(broken_rule) => {
+                self.breach(at, version, broken_rule);
+                ChangeKind::Illegal
             }
         };
         self.count(act);
@@ -192,11 +192,11 @@ impl<'r> Trial<'r> {
     /// The Lease was deleted.
     pub(crate) fn gone(&mut self, version: ResourceVersion, at: Timestamp) {
         self.saw(at);
-        self.count(Act::Delete);
+        self.count(ChangeKind::Delete);
         let written = None;
         self.term_records.end(
-            End::Deleted,
-            Moment {
+            TermEnd::Deleted,
+            SeenRevision {
                 version,
                 at,
                 written,
@@ -208,7 +208,7 @@ impl<'r> Trial<'r> {
     }
 
     /// What is wrong, and what was looked at.
-    pub(crate) fn finish(mut self) -> Outcome {
+    pub(crate) fn finish(mut self) -> CheckedRevisions {
         if self.extent.revisions == 0 {
             self.missing(Invariant::S1, "no revision of the Lease was recorded");
         } else if !self.hears_candidates() {
@@ -236,7 +236,7 @@ impl<'r> Trial<'r> {
             .collect::<BTreeSet<_>>()
             .len();
         self.extent.longest_gap = longest_gap(&term_records);
-        Outcome {
+        CheckedRevisions {
             breaches: self.breaches,
             unjudged: self.unjudged,
             term_records,
@@ -258,15 +258,15 @@ impl<'r> Trial<'r> {
             .implementation(self.lease, holder.as_str())
     }
 
-    fn breach(&mut self, at: Timestamp, version: ResourceVersion, fault: Fault) {
+    fn breach(&mut self, at: Timestamp, version: ResourceVersion, broken_rule: BrokenRule) {
         self.breaches.push(Breach {
-            invariant: fault.invariant,
+            invariant: broken_rule.invariant,
             lease: self.lease.clone(),
-            level: fault.level,
+            level: broken_rule.level,
             at,
             before: self.known.as_ref().map(|known| known.snapshot.version),
             after: Some(version),
-            message: fault.message,
+            message: broken_rule.message,
         });
     }
 
@@ -275,8 +275,8 @@ impl<'r> Trial<'r> {
         self.unjudged.push(Unjudged { invariant, why });
     }
 
-    fn count(&mut self, act: Act) {
-        *self.extent.acts.entry(act).or_default() += 1;
+    fn count(&mut self, act: ChangeKind) {
+        *self.extent.changes.entry(act).or_default() += 1;
     }
 
     fn saw(&mut self, at: Timestamp) {
@@ -306,7 +306,7 @@ impl<'r> Trial<'r> {
             };
             if !legal && !self.participants.is_foreign(version) {
                 let message = format!("token {token} after {}", previous.token);
-                self.breach(at, version, Fault::promised(Invariant::S5, message));
+                self.breach(at, version, BrokenRule::promised(Invariant::S5, message));
             }
         }
         self.token = Some(TokenOfTerm {
@@ -318,8 +318,8 @@ impl<'r> Trial<'r> {
         });
     }
 
-    fn term_record(&mut self, act: Act, after: &LeaseSnapshot, at: Timestamp) {
-        let moment = Moment {
+    fn term_record(&mut self, act: ChangeKind, after: &LeaseSnapshot, at: Timestamp) {
+        let moment = SeenRevision {
             version: after.version,
             at,
             written: after.record.renew_time,
@@ -334,11 +334,13 @@ impl<'r> Trial<'r> {
         if !goes_on {
             self.term_records.end(
                 match act {
-                    Act::HandOff => End::HandedOver,
-                    Act::Release => End::Released,
-                    Act::GrantExpired | Act::Reserve | Act::Take => End::Replaced,
-                    Act::Found => End::Unseen,
-                    _ => End::Overwritten,
+                    ChangeKind::HandOff => TermEnd::HandedOver,
+                    ChangeKind::Release => TermEnd::Released,
+                    ChangeKind::GrantExpired | ChangeKind::Reserve | ChangeKind::Take => {
+                        TermEnd::Replaced
+                    }
+                    ChangeKind::Found => TermEnd::Unseen,
+                    _ => TermEnd::Overwritten,
                 },
                 moment,
             );
@@ -348,10 +350,10 @@ impl<'r> Trial<'r> {
             .as_ref()
             .and_then(|holder| self.implementation(holder));
         // What a stranger wrote over a term is no sign of its holder.
-        if !(goes_on && matches!(act, Act::Foreign | Act::Illegal)) {
+        if !(goes_on && matches!(act, ChangeKind::Foreign | ChangeKind::Illegal)) {
             let own = match act {
-                Act::Found => !record.is_unaccepted_grant(),
-                Act::Create | Act::OfClientGo | Act::Take => true,
+                ChangeKind::Found => !record.is_unaccepted_grant(),
+                ChangeKind::Create | ChangeKind::OfClientGo | ChangeKind::Take => true,
                 _ => false,
             };
             self.term_records.held(after, moment, implementation, own);
