@@ -1,44 +1,40 @@
-//! The trial of a Lease's revisions, one after the other: was each a move that the rules allow?
+//! Checks the revisions of a Lease, one after the other: was each a move that the rules allow?
 
+mod acks;
 mod exemption;
 mod memory;
 mod rules;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::{
-    Identity, LeaseKey, LeaseRecord, LeaseSnapshot, ResourceVersion, Term, Timestamp, Token, Uid,
+    Identity, LeaseKey, LeaseSnapshot, ResourceVersion, Term, Timestamp, Token, Uid,
 };
 
+use self::acks::Acks;
 pub(crate) use self::exemption::Exemption;
-use self::memory::{LastRevision, restores};
-use self::rules::BrokenRule;
+use self::memory::{Memory, restores};
+use self::rules::{BrokenRule, Rules};
 use crate::entry::between;
 use crate::history::{Beginning, History};
 use crate::participants::{Implementation, Participants};
 use crate::term_record::{SeenRevision, TermEnd, TermRecord, TermRecords, longest_gap};
 use crate::verdict::{Breach, ChangeKind, Extent, Invariant, Unjudged};
 
-/// The result of judging one Lease's revisions one after the other.
+/// Checks one Lease.
 #[derive(Debug)]
 pub(crate) struct LeaseChecker<'r> {
     lease: &'r LeaseKey,
     participants: &'r Participants,
-    /// Where the history begins.
-    started: Beginning,
     /// The revisions before which others may be missing, and how many there are of this Lease.
     gaps: &'r BTreeSet<ResourceVersion>,
     gaps_met: Vec<ResourceVersion>,
     /// Until when the Lease may have been created before the recording began; `None` where nothing was before.
     midst: Option<Timestamp>,
-    known: Option<LastRevision>,
-    /// What strangers wrote over by something that cannot be read.
-    unread: Option<LeaseRecord>,
-    acks: BTreeMap<String, Ack>,
+    memory: Memory,
+    acks: Acks,
     token: Option<TokenOfTerm>,
-    /// The newest held record that was not released, also when the Lease is gone, and since when it was seen.
-    owed: Option<(LeaseRecord, Option<Timestamp>)>,
     term_records: TermRecords,
     exemptions: Vec<Exemption>,
     breaches: Vec<Breach>,
@@ -47,7 +43,7 @@ pub(crate) struct LeaseChecker<'r> {
     seen: Option<(Timestamp, Timestamp)>,
 }
 
-/// What became of a trial.
+/// What the revisions of one Lease show.
 #[derive(Debug)]
 pub(crate) struct CheckedRevisions {
     pub(crate) breaches: Vec<Breach>,
@@ -59,14 +55,6 @@ pub(crate) struct CheckedRevisions {
     pub(crate) seen: Option<(Timestamp, Timestamp)>,
 }
 
-/// When a candidate was last heard of.
-#[derive(Debug)]
-struct Ack {
-    uid: Option<String>,
-    renewed: Option<Timestamp>,
-    at: Timestamp,
-}
-
 /// The newest token, and whose term it belongs to.
 #[derive(Debug)]
 struct TokenOfTerm {
@@ -74,15 +62,15 @@ struct TokenOfTerm {
     term: Term,
     holder: Option<Identity>,
     token: Token,
-    /// Whether somebody else has held the record since, or nobody. The term cannot come back then; a number can, where
-    /// a stranger writes.
+    /// Whether the record has had another holder since, or none. The term cannot come back then; a number can, where a
+    /// stranger writes.
     over: bool,
 }
 
 // === impl LeaseChecker ===
 
 impl<'r> LeaseChecker<'r> {
-    /// The trial of a Lease of which nothing is known.
+    /// The checker of a Lease of which nothing is known.
     pub(crate) fn new(
         lease: &'r LeaseKey,
         participants: &'r Participants,
@@ -93,15 +81,12 @@ impl<'r> LeaseChecker<'r> {
         Self {
             lease,
             participants,
-            started,
             gaps: history.gaps(),
             gaps_met: Vec::new(),
             midst: start.filter(|_| started == Beginning::Midway),
-            known: None,
-            unread: None,
-            acks: BTreeMap::new(),
+            memory: Memory::default(),
+            acks: Acks::new(started == Beginning::Empty),
             token: None,
-            owed: None,
             term_records: TermRecords::default(),
             exemptions: Vec::new(),
             breaches: Vec::new(),
@@ -113,20 +98,13 @@ impl<'r> LeaseChecker<'r> {
 
     /// A candidate for the Lease changed.
     pub(crate) fn ack(&mut self, name: &str, candidate: &LeaseCandidate, at: Timestamp) {
-        let (uid, renewed) = (candidate.metadata.uid.clone(), candidate.spec.renew_time);
-        match self.acks.get(name) {
-            Some(known) if known.uid == uid && known.renewed == renewed => {}
-            _ => {
-                let ack = Ack { uid, renewed, at };
-                self.acks.insert(name.to_owned(), ack);
-            }
-        }
+        self.acks.record(name, candidate, at);
     }
 
     /// The Lease changed.
     pub(crate) fn revision(&mut self, lease: &Lease, version: ResourceVersion, at: Timestamp) {
-        let again = |known: &LastRevision| known.snapshot.version == version;
-        if self.known.as_ref().is_some_and(again) {
+        let last = self.memory.last.as_ref();
+        if last.is_some_and(|last| last.snapshot.version == version) {
             return; // two recordings of one revision
         }
         self.extent.revisions += 1;
@@ -135,19 +113,18 @@ impl<'r> LeaseChecker<'r> {
         let snapshot = match lease.snapshot() {
             Ok(snapshot) => snapshot,
             Err(error) => {
-                // A stranger may write what nobody can read.
+                // A stranger may write what cannot be read.
                 if foreign {
                     self.count(ChangeKind::Foreign);
-                    let unread = self.unread.take();
-                    self.unread = self.known.take().map(LastRevision::own).or(unread);
+                    self.memory.remember_unreadable_by_stranger();
                 } else {
                     self.breach(
                         at,
                         version,
                         BrokenRule::promised(Invariant::S3, error.to_string()),
                     );
+                    self.memory.forget_last();
                 }
-                self.known = None;
                 self.midst = Some(at);
                 return;
             }
@@ -156,8 +133,7 @@ impl<'r> LeaseChecker<'r> {
             .midst
             .take()
             .is_some_and(|start| !self.created_after(lease, start));
-        let same = |known: &&LastRevision| known.snapshot.uid == snapshot.uid;
-        let before = self.known.as_ref().filter(same);
+        let before = self.memory.last_of_same_object(&snapshot);
         let gap = before.is_some() && self.gaps.contains(&version);
         let verdict = match before {
             _ if foreign => Ok(ChangeKind::Foreign),
@@ -165,28 +141,28 @@ impl<'r> LeaseChecker<'r> {
                 self.gaps_met.push(version);
                 Ok(ChangeKind::Found)
             }
-            Some(known) if restores(known, &snapshot.record) => Ok(ChangeKind::Renew),
-            Some(known) => self.change(known, &snapshot, at.as_micros()),
+            Some(last) if restores(last, &snapshot.record) => Ok(ChangeKind::Renew),
+            Some(last) => self.rules().change(last, &snapshot, at.as_micros()),
             // A record that says nothing might as well have been created just now.
-            None if midst && self.born(lease, &snapshot.record).is_err() => {
+            None if midst && self.rules().born(lease, &snapshot.record).is_err() => {
                 let why = format!("how revision @{version} came to be: the recording begins there");
                 self.missing(Invariant::S3, &why);
                 Ok(ChangeKind::Found)
             }
-            None => self.born(lease, &snapshot.record),
+            None => self.rules().born(lease, &snapshot.record),
         };
-        let act = match verdict {
-            Ok(act) => act,
+        let kind = match verdict {
+            Ok(kind) => kind,
             Err(broken_rule) => {
                 self.breach(at, version, broken_rule);
                 ChangeKind::Illegal
             }
         };
-        self.count(act);
-        self.exemption(act, &snapshot, at);
+        self.count(kind);
+        self.exempt(kind, &snapshot, at);
         self.token(&snapshot, version, at);
-        self.term_record(act, &snapshot, at);
-        self.remember(act, snapshot, at, midst || gap);
+        self.term_record(kind, &snapshot, at);
+        self.memory.remember(kind, snapshot, at, midst || gap);
     }
 
     /// The Lease was deleted.
@@ -202,8 +178,7 @@ impl<'r> LeaseChecker<'r> {
                 written,
             },
         );
-        self.known = None;
-        self.unread = None;
+        self.memory.forget_object();
         self.midst = None;
     }
 
@@ -211,7 +186,7 @@ impl<'r> LeaseChecker<'r> {
     pub(crate) fn finish(mut self) -> CheckedRevisions {
         if self.extent.revisions == 0 {
             self.missing(Invariant::S1, "no revision of the Lease was recorded");
-        } else if !self.hears_candidates() {
+        } else if !self.acks.are_complete() {
             let why = "no LeaseCandidate was recorded";
             self.missing(Invariant::S7, why);
             self.missing(Invariant::S11, why);
@@ -264,10 +239,27 @@ impl<'r> LeaseChecker<'r> {
             lease: self.lease.clone(),
             level: broken_rule.level,
             at,
-            before: self.known.as_ref().map(|known| known.snapshot.version),
+            before: self.memory.last.as_ref().map(|last| last.snapshot.version),
             after: Some(version),
             message: broken_rule.message,
         });
+    }
+
+    fn rules(&self) -> Rules<'_> {
+        Rules {
+            lease: self.lease,
+            participants: self.participants,
+            memory: &self.memory,
+            acks: &self.acks,
+        }
+    }
+
+    fn exempt(&mut self, kind: ChangeKind, after: &LeaseSnapshot, at: Timestamp) {
+        let before = self.memory.last.as_ref();
+        let before = before.map(|last| &last.snapshot.record);
+        let longest = self.participants.limits.longest_lease;
+        let exemption = Exemption::of(kind, before, after, at, longest);
+        self.exemptions.extend(exemption);
     }
 
     fn missing(&mut self, invariant: Invariant, why: &str) {
@@ -275,8 +267,8 @@ impl<'r> LeaseChecker<'r> {
         self.unjudged.push(Unjudged { invariant, why });
     }
 
-    fn count(&mut self, act: ChangeKind) {
-        *self.extent.changes.entry(act).or_default() += 1;
+    fn count(&mut self, kind: ChangeKind) {
+        *self.extent.changes.entry(kind).or_default() += 1;
     }
 
     fn saw(&mut self, at: Timestamp) {
@@ -318,22 +310,22 @@ impl<'r> LeaseChecker<'r> {
         });
     }
 
-    fn term_record(&mut self, act: ChangeKind, after: &LeaseSnapshot, at: Timestamp) {
+    fn term_record(&mut self, kind: ChangeKind, after: &LeaseSnapshot, at: Timestamp) {
         let moment = SeenRevision {
             version: after.version,
             at,
             written: after.record.renew_time,
         };
         let record = &after.record;
-        let goes_on = self.known.as_ref().is_some_and(|known| {
-            let before = &known.snapshot;
+        let goes_on = self.memory.last.as_ref().is_some_and(|last| {
+            let before = &last.snapshot;
             before.uid == after.uid
                 && before.record.term == record.term
                 && before.record.holder == record.holder
         });
         if !goes_on {
             self.term_records.end(
-                match act {
+                match kind {
                     ChangeKind::HandOff => TermEnd::HandedOver,
                     ChangeKind::Release => TermEnd::Released,
                     ChangeKind::GrantExpired | ChangeKind::Reserve | ChangeKind::Take => {
@@ -350,8 +342,8 @@ impl<'r> LeaseChecker<'r> {
             .as_ref()
             .and_then(|holder| self.implementation(holder));
         // What a stranger wrote over a term is no sign of its holder.
-        if !(goes_on && matches!(act, ChangeKind::Foreign | ChangeKind::Illegal)) {
-            let own = match act {
+        if !(goes_on && matches!(kind, ChangeKind::Foreign | ChangeKind::Illegal)) {
+            let own = match kind {
                 ChangeKind::Found => !record.is_unaccepted_grant(),
                 ChangeKind::Create | ChangeKind::OfClientGo | ChangeKind::Take => true,
                 _ => false,

@@ -1,4 +1,4 @@
-//! The whole trial: every Lease of a history, and what the candidates say.
+//! The whole check: every Lease of a history, and what the candidates say.
 
 use std::collections::BTreeMap;
 

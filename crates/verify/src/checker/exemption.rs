@@ -1,11 +1,12 @@
 //! The one exemption from S1.
 
+use std::time::Duration;
+
 use elector_protocol::{LeaseRecord, LeaseSnapshot, ResourceVersion, Timestamp};
 
-use super::LeaseChecker;
 use crate::verdict::ChangeKind;
 
-/// A write after which two may believe for a while, by nobody's fault of ours (S1).
+/// A write after which two may believe for a while, and no participant could prevent it (S1).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exemption {
     pub(crate) by: ResourceVersion,
@@ -14,29 +15,34 @@ pub(crate) struct Exemption {
     pub(crate) until: Timestamp,
 }
 
-// === impl LeaseChecker ===
+// === impl Exemption ===
 
-impl LeaseChecker<'_> {
-    /// S1's one exemption: a write by a stranger, which does not follow the rules, that names a holder or shortens a duration.
-    pub(super) fn exemption(&mut self, act: ChangeKind, after: &LeaseSnapshot, at: Timestamp) {
+impl Exemption {
+    /// S1's one exemption: a write by a stranger, which does not follow the rules, that names a holder or shortens a
+    /// duration. `longest` is the duration of a record that says none.
+    pub(super) fn of(
+        kind: ChangeKind,
+        before: Option<&LeaseRecord>,
+        after: &LeaseSnapshot,
+        at: Timestamp,
+        longest: Duration,
+    ) -> Option<Self> {
         if !matches!(
-            act,
+            kind,
             ChangeKind::Foreign | ChangeKind::Illegal | ChangeKind::Take
         ) {
-            return;
+            return None;
         }
-        let before = self.known.as_ref().map(|known| &known.snapshot.record);
         let record = &after.record;
-        let claim = |record: &LeaseRecord| (record.holder.clone(), record.term, record.token);
-        let names = record.holder.is_some() && before.map(claim) != Some(claim(record));
+        let term = |record: &LeaseRecord| (record.holder.clone(), record.term, record.token);
+        let names = record.holder.is_some() && before.map(term) != Some(term(record));
         let durations = (before.and_then(LeaseRecord::duration), record.duration());
         let shortens = match durations {
             (Some(old), Some(new)) => new < old,
             (Some(_), None) => record.holder.is_some(),
             (None, _) => false,
         };
-        if names || shortens {
-            let longest = self.participants.limits.longest_lease;
+        (names || shortens).then(|| {
             let lasts = [durations.0, durations.1]
                 .into_iter()
                 .flatten()
@@ -44,11 +50,11 @@ impl LeaseChecker<'_> {
             let until = i64::try_from(lasts.as_micros())
                 .ok()
                 .and_then(|lasts| Timestamp::from_micros(at.as_micros().saturating_add(lasts)));
-            self.exemptions.push(Exemption {
+            Self {
                 by: after.version,
                 from: at,
                 until: until.unwrap_or(Timestamp::MAX),
-            });
-        }
+            }
+        })
     }
 }

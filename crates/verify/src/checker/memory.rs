@@ -1,10 +1,20 @@
-//! What is kept of a Lease's newest revision, to judge the next one by.
+//! What is kept of a Lease's revisions, to judge the next one by.
 
 use elector_protocol::elector::{Actor, Move, audit};
 use elector_protocol::{LeaseRecord, LeaseSnapshot, Occupancy, Timestamp};
 
-use super::LeaseChecker;
 use crate::verdict::ChangeKind;
+
+/// What is known of a Lease.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// The newest revision; `None` where there is no Lease, or none that can be read.
+    pub(super) last: Option<LastRevision>,
+    /// What strangers wrote over by something that cannot be read.
+    unread: Option<LeaseRecord>,
+    /// The newest held record that was not released, also when the Lease is gone, and since when it was seen.
+    pub(super) owed: Option<(LeaseRecord, Option<Timestamp>)>,
+}
 
 /// The newest revision of the Lease.
 #[derive(Debug)]
@@ -25,40 +35,63 @@ impl LastRevision {
     }
 }
 
-// === impl LeaseChecker ===
+// === impl Memory ===
 
-impl LeaseChecker<'_> {
+impl Memory {
+    /// The newest revision of the object that this one is of.
+    pub(super) fn last_of_same_object(&self, snapshot: &LeaseSnapshot) -> Option<&LastRevision> {
+        let same = |last: &&LastRevision| last.snapshot.uid == snapshot.uid;
+        self.last.as_ref().filter(same)
+    }
+
+    /// A stranger wrote something that cannot be read.
+    pub(super) fn remember_unreadable_by_stranger(&mut self) {
+        let unread = self.unread.take();
+        self.unread = self.last.take().map(LastRevision::own).or(unread);
+    }
+
+    /// Something that cannot be read was written by a participant.
+    pub(super) fn forget_last(&mut self) {
+        self.last = None;
+    }
+
+    /// The Lease was deleted.
+    pub(super) fn forget_object(&mut self) {
+        self.last = None;
+        self.unread = None;
+    }
+
     /// Keeps this revision; `unseen` where what was before it was not recorded.
     pub(super) fn remember(
         &mut self,
-        act: ChangeKind,
+        kind: ChangeKind,
         snapshot: LeaseSnapshot,
         at: Timestamp,
         unseen: bool,
     ) {
-        let since = match &self.known {
-            Some(known)
-                if known.snapshot.uid == snapshot.uid
-                    && known.snapshot.record.same_record(&snapshot.record) =>
+        let since = match &self.last {
+            Some(last)
+                if last.snapshot.uid == snapshot.uid
+                    && last.snapshot.record.same_record(&snapshot.record) =>
             {
-                known.since
+                last.since
             }
             _ => (!unseen).then_some(at),
         };
         match snapshot.record.occupancy() {
             Occupancy::Held(_) => self.owed = Some((snapshot.record.clone(), since)),
-            // Also where a stranger made it look so, which shortens a duration: S1 is excused.
+            // Also where a stranger made it look so, which shortens a duration: that is exempt from S1.
             Occupancy::Released => self.owed = None,
             // Deleted, or blanked by a stranger: the holder may still believe.
             Occupancy::Unproven => {}
         }
-        let (known, unread) = (self.known.take(), self.unread.take());
-        let written_over = match act {
-            ChangeKind::Foreign => known.map(LastRevision::own).or(unread),
-            ChangeKind::Signal => known.and_then(|known| known.written_over),
+        let (last, unread) = (self.last.take(), self.unread.take());
+        let written_over = match kind {
+            ChangeKind::Foreign => last.map(LastRevision::own).or(unread),
+            ChangeKind::Signal => last.and_then(|last| last.written_over),
             _ => None,
         };
-        self.known = Some(LastRevision {
+        self.last = Some(LastRevision {
             snapshot,
             since,
             written_over,
@@ -67,18 +100,18 @@ impl LeaseChecker<'_> {
 }
 
 /// Whether the holder of a term that strangers wrote on renews it as it was, with its duration and its token.
-pub(super) fn restores(known: &LastRevision, after: &LeaseRecord) -> bool {
-    let Some(own) = &known.written_over else {
+pub(super) fn restores(last: &LastRevision, after: &LeaseRecord) -> bool {
+    let Some(own) = &last.written_over else {
         return false;
     };
     let Some(holder) = &own.holder else {
         return false;
     };
-    let there = &known.snapshot.record;
+    let there = &last.snapshot.record;
     if (&there.holder, there.term) != (&own.holder, own.term) || !own.has_token() {
         return false;
     }
-    // The signals are others' to write.
+    // The signals are for electors to write.
     let own = LeaseRecord {
         strategy: there.strategy.clone(),
         preferred_holder: there.preferred_holder.clone(),

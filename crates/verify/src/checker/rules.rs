@@ -4,14 +4,22 @@ use std::time::Duration;
 
 use elector_api::Lease;
 use elector_protocol::elector::{Actor, Move, Violation, audit};
-use elector_protocol::{Identity, LeaseRecord, LeaseSnapshot};
+use elector_protocol::{Identity, LeaseKey, LeaseRecord, LeaseSnapshot, Timestamp};
 
-use super::LeaseChecker;
-use super::memory::LastRevision;
+use super::acks::Acks;
+use super::memory::{LastRevision, Memory};
 use crate::entry::between;
-use crate::history::Beginning;
-use crate::participants::Implementation;
+use crate::participants::{Implementation, Participants};
 use crate::verdict::{ChangeKind, GuaranteeLevel, Invariant};
+
+/// What is known when a revision is held against the rules.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules<'a> {
+    pub(super) lease: &'a LeaseKey,
+    pub(super) participants: &'a Participants,
+    pub(super) memory: &'a Memory,
+    pub(super) acks: &'a Acks,
+}
 
 /// What is wrong with a revision.
 #[derive(Debug)]
@@ -40,23 +48,23 @@ impl BrokenRule {
     }
 }
 
-// === impl LeaseChecker ===
+// === impl Rules ===
 
-impl LeaseChecker<'_> {
+impl Rules<'_> {
     /// S3–S7, S10 and S11 for one change of a Lease.
     pub(super) fn change(
         &self,
-        known: &LastRevision,
+        last: &LastRevision,
         snapshot: &LeaseSnapshot,
         at: i64,
     ) -> Result<ChangeKind, BrokenRule> {
-        let (before, after) = (&known.snapshot.record, &snapshot.record);
+        let (before, after) = (&last.snapshot.record, &snapshot.record);
         if before == after {
             return Ok(ChangeKind::Signal); // labels or unknown fields
         }
         self.terms(before, after)?;
         if self.takes(before, after) {
-            return match self.expired(known, before, after, at, Duration::from_secs(1)) {
+            return match self.expired(last, before, after, at, Duration::from_secs(1)) {
                 Ok(()) => Ok(ChangeKind::Take),
                 Err(broken_rule) => Err(broken_rule.of_client_go()),
             };
@@ -74,39 +82,39 @@ impl LeaseChecker<'_> {
             });
         }
         let made = audit(before, after, &actor).map_err(|violation| {
-            let who = match &actor {
+            let writer = match &actor {
                 Actor::Elector => "an elector's write".to_owned(),
                 Actor::Candidate(name) => format!("a write of {name}"),
             };
             let shrunk = self.shrinks(before, after).err();
-            let message = format!("{violation}; {who}");
+            let message = format!("{violation}; {writer}");
             shrunk.unwrap_or_else(|| BrokenRule::promised(broken(&violation), message))
         })?;
         match made {
             Move::GrantExpired | Move::GrantUnheld => {
-                self.expired(known, before, after, at, Duration::ZERO)?;
-                self.answered(known, after, at)?;
+                self.expired(last, before, after, at, Duration::ZERO)?;
+                self.answered(last, after, at)?;
             }
-            // Whom a stranger preferred is not the holder's choice.
-            Move::HandOff if known.written_over.is_some() => {}
+            // A candidate that a stranger preferred is not the holder's choice.
+            Move::HandOff if last.written_over.is_some() => {}
             Move::HandOff => self.stands(after.holder.as_ref())?,
             Move::Signal => self.left_alone(before, after)?,
             Move::Accept => {
                 let token = after.token.map(|token| token.0);
-                if token != Some(known.snapshot.version) {
+                if token != Some(last.snapshot.version) {
                     let message = format!(
                         "the accept replaced @{} and wrote another token (R14); or a revision is missing here",
-                        known.snapshot.version
+                        last.snapshot.version
                     );
                     return Err(BrokenRule::promised(Invariant::S5, message));
                 }
             }
             Move::Reserve | Move::Release | Move::Renew => {}
         }
-        Ok(act(made))
+        Ok(kind(made))
     }
 
-    /// R2: whoever creates a Lease for candidates names no holder. Plain client-go holders create their own.
+    /// R2: a Lease that is created for candidates names no holder. Plain client-go holders create their own.
     pub(super) fn born(
         &self,
         lease: &Lease,
@@ -189,15 +197,14 @@ impl LeaseChecker<'_> {
         };
         before.holder.as_ref() != Some(taker)
             && self.implementation(taker) == Some(Implementation::ClientGo)
-            && self.hears_candidates()
-            && !self.acks.contains_key(taker.as_str())
+            && self.acks.is_no_candidate(taker)
     }
 
     /// R4 and R6: by the times that both sides wrote where their clocks agree (a stranger's may say anything, so there
     /// it counts when the record was seen).
     fn expired(
         &self,
-        known: &LastRevision,
+        last: &LastRevision,
         before: &LeaseRecord,
         after: &LeaseRecord,
         at: i64,
@@ -205,8 +212,12 @@ impl LeaseChecker<'_> {
     ) -> Result<(), BrokenRule> {
         let limits = &self.participants.limits;
         let owed = match &before.holder {
-            Some(_) => Some((before, known.since)),
-            None => self.owed.as_ref().map(|(record, since)| (record, *since)),
+            Some(_) => Some((before, last.since)),
+            None => self
+                .memory
+                .owed
+                .as_ref()
+                .map(|(record, since)| (record, *since)),
         };
         let Some((record, since)) = owed else {
             return Ok(());
@@ -239,11 +250,11 @@ impl LeaseChecker<'_> {
     /// R15: by what the electee wrote.
     fn answered(
         &self,
-        known: &LastRevision,
+        last: &LastRevision,
         after: &LeaseRecord,
         at: i64,
     ) -> Result<(), BrokenRule> {
-        if !self.hears_candidates() {
+        if !self.acks.are_complete() {
             return Ok(());
         }
         let limits = &self.participants.limits;
@@ -251,35 +262,29 @@ impl LeaseChecker<'_> {
             (Some(_), Some(granted)) => granted.as_micros().min(at),
             _ => at,
         };
-        let electee = after
-            .holder
-            .as_ref()
-            .map(Identity::as_str)
-            .unwrap_or_default();
-        let since = known
-            .since
-            .map_or(i64::MIN, elector_protocol::Timestamp::as_micros);
+        let since = last.since.map_or(i64::MIN, Timestamp::as_micros);
         let oldest = since
             .min(granted.saturating_sub(micros(limits.fresh.mul_f64(limits.drift))))
             .saturating_sub(micros(limits.sight));
-        let unfounded = match self.acks.get(electee).map(|ack| ack.at.as_micros()) {
-            Some(answered) if answered >= oldest => return Ok(()),
-            Some(answered) => format!(
-                "granted to {electee}, who last answered {:.1} s before (R15)",
-                micros_between(answered, granted).as_secs_f64()
+        let Some(electee) = &after.holder else {
+            return Ok(());
+        };
+        let unfounded = match self.acks.newest(electee).map(Timestamp::as_micros) {
+            Some(acked) if acked >= oldest => return Ok(()),
+            Some(acked) => format!(
+                "granted to {electee}, which last answered {:.1} s before (R15)",
+                micros_between(acked, granted).as_secs_f64()
             ),
-            None => format!("granted to {electee}, who is no candidate (R15)"),
+            None => format!("granted to {electee}, which is no candidate (R15)"),
         };
         Err(BrokenRule::promised(Invariant::S7, unfounded))
     }
 
-    /// R15 for a hand-over: the successor was preferred before, and who is preferred has answered.
+    /// R15 for a hand-over: the successor was preferred before, and a preferred candidate has answered.
     fn stands(&self, successor: Option<&Identity>) -> Result<(), BrokenRule> {
         match successor {
-            Some(successor)
-                if self.hears_candidates() && !self.acks.contains_key(successor.as_str()) =>
-            {
-                let message = format!("handed over to {successor}, who is no candidate (R15)");
+            Some(successor) if self.acks.is_no_candidate(successor) => {
+                let message = format!("handed over to {successor}, which is no candidate (R15)");
                 Err(BrokenRule::promised(Invariant::S7, message))
             }
             _ => Ok(()),
@@ -293,22 +298,21 @@ impl LeaseChecker<'_> {
         };
         let asked =
             after.preferred_holder.is_some() && after.preferred_holder != before.preferred_holder;
-        let plain = self.implementation(holder) != Some(Implementation::Elector)
-            && !self.acks.contains_key(holder.as_str());
-        if asked && plain && self.hears_candidates() {
-            let message = format!("{holder}, who is no candidate, was asked to make room");
+        let is_ours = self.implementation(holder) == Some(Implementation::Elector);
+        if asked && !is_ours && self.acks.is_no_candidate(holder) {
+            let message = format!("{holder}, which is no candidate, was asked to make room");
             return Err(BrokenRule::promised(Invariant::S11, message));
         }
         Ok(())
     }
 
-    /// Whether candidates were recorded, so that nobody who is not among them is one.
-    pub(super) fn hears_candidates(&self) -> bool {
-        !self.acks.is_empty() || self.started == Beginning::Empty
+    fn implementation(&self, holder: &Identity) -> Option<Implementation> {
+        self.participants
+            .implementation(self.lease, holder.as_str())
     }
 }
 
-/// Who made this change, judged from what changed.
+/// The writer of a change, told from what changed.
 fn actor<'r>(before: &'r LeaseRecord, after: &LeaseRecord) -> Actor<'r> {
     let Some(holder) = &before.holder else {
         return Actor::Elector;
@@ -336,7 +340,7 @@ fn broken(violation: &Violation) -> Invariant {
     }
 }
 
-fn act(made: Move) -> ChangeKind {
+fn kind(made: Move) -> ChangeKind {
     match made {
         Move::GrantUnheld => ChangeKind::GrantUnheld,
         Move::GrantExpired => ChangeKind::GrantExpired,

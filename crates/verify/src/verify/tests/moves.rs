@@ -64,12 +64,12 @@ fn a_grant_needs_an_answer() {
         a_leads(),
         [lease(18.4, 14, &held("c", 2, 5, 18.4, 18.4), None)],
     );
-    assert_fault(&silent, "granted to c, who is no candidate (R15)");
+    assert_fault(&silent, "granted to c, which is no candidate (R15)");
     let mut stale = a_leads();
     stale.remove(1);
     stale.insert(0, candidate(-10.0, 3, "b", -10.0));
     let stale = and_then(stale, [lease(18.4, 14, &held("b", 2, 5, 18.4, 18.4), None)]);
-    assert_fault(&stale, "who last answered 28.4 s before (R15)");
+    assert_fault(&stale, "which last answered 28.4 s before (R15)");
     // An answer counts as long as nobody has renewed since, whenever the question was.
     let early = [
         candidate(5.0, 14, "b", 5.0),
@@ -227,6 +227,6 @@ fn a_hand_over_goes_to_a_candidate() {
     );
     assert_fault(
         &story,
-        "S7: lease /work @15: handed over to c, who is no candidate",
+        "S7: lease /work @15: handed over to c, which is no candidate",
     );
 }

@@ -78,7 +78,7 @@ fn a_holder_that_is_no_candidate_is_not_asked_to_make_room() {
     let asked = lease(3.0, 12, &preferring, None);
     assert_fault(
         &and_then(go_leads(), [asked.clone()]),
-        "S11: lease /work @12: go, who is no candidate",
+        "S11: lease /work @12: go, which is no candidate",
     );
     let candidate = candidate(0.0, 3, "go", 0.0);
     assert_eq!(
@@ -239,7 +239,7 @@ fn a_holder_makes_room_for_whomever_a_stranger_prefers() {
             lease(4.1, 15, &granted, None),
         ],
     );
-    assert_fault(&story, "who is no candidate");
+    assert_fault(&story, "which is no candidate");
     let mut participants = super::story::participants();
     participants.add_foreign(ResourceVersion(14));
     assert_eq!(judge(&story, &participants), [""; 0]);

@@ -1,0 +1,60 @@
+//! When each candidate for a Lease last gave a sign of life.
+
+use std::collections::BTreeMap;
+
+use elector_api::LeaseCandidate;
+use elector_protocol::{Identity, Timestamp};
+
+/// The acks of the candidates for one Lease.
+#[derive(Debug)]
+pub(super) struct Acks {
+    by_name: BTreeMap<String, Ack>,
+    /// Whether the history begins before there were candidates, so that a process without an ack is none.
+    from_the_beginning: bool,
+}
+
+/// What a candidate last wrote of itself, and when that was first seen.
+#[derive(Debug)]
+struct Ack {
+    uid: Option<String>,
+    renewed: Option<Timestamp>,
+    at: Timestamp,
+}
+
+// === impl Acks ===
+
+impl Acks {
+    pub(super) fn new(from_the_beginning: bool) -> Self {
+        Self {
+            by_name: BTreeMap::new(),
+            from_the_beginning,
+        }
+    }
+
+    /// A candidate changed; it is an ack if it says another time than before.
+    pub(super) fn record(&mut self, name: &str, candidate: &LeaseCandidate, at: Timestamp) {
+        let (uid, renewed) = (candidate.metadata.uid.clone(), candidate.spec.renew_time);
+        match self.by_name.get(name) {
+            Some(known) if known.uid == uid && known.renewed == renewed => {}
+            _ => {
+                let ack = Ack { uid, renewed, at };
+                self.by_name.insert(name.to_owned(), ack);
+            }
+        }
+    }
+
+    /// When this candidate last gave a sign of life.
+    pub(super) fn newest(&self, name: &Identity) -> Option<Timestamp> {
+        self.by_name.get(name.as_str()).map(|ack| ack.at)
+    }
+
+    /// Whether this process is known to be no candidate.
+    pub(super) fn is_no_candidate(&self, name: &Identity) -> bool {
+        self.are_complete() && !self.by_name.contains_key(name.as_str())
+    }
+
+    /// Whether candidates were recorded, so that a process that is not among them is none.
+    pub(super) fn are_complete(&self) -> bool {
+        !self.by_name.is_empty() || self.from_the_beginning
+    }
+}
