@@ -1,4 +1,4 @@
-//! `elector verify`: whether a recorded history proves that at most one led at a time.
+//! `elector verify`: whether a recorded history proves that at most one candidate led at a time.
 
 mod report;
 mod text;
@@ -15,10 +15,10 @@ use elector_api::parse_duration;
 use elector_protocol::{LeaseKey, ResourceVersion};
 use elector_verify::{EntryContent, History, Limits, Participants, RecordingReader, Times, verify};
 
-use self::report::{Report, Standing};
+use self::report::{LeaseReport, ProofStatus};
 use crate::output;
 
-/// Proves or refutes, from a recorded history, that at most one led at a time and that each change was a legal move.
+/// Proves or refutes, from a recorded history, that at most one candidate led at a time and that each change was a legal move.
 ///
 /// Reads what `kubectl get leases -A -w -o json --output-watch-events` prints, the same for leasecandidates, and the
 /// lines of `elector candidate --events`, in any mix. The exit status is 0 if it is proven, 1 if it is refuted, and 2
@@ -30,8 +30,8 @@ pub(crate) struct VerifyArgs {
     filename: Vec<PathBuf>,
 
     /// How to print
-    #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
-    output: Format,
+    #[arg(short = 'o', long, value_enum, default_value_t = VerifyFormat::Text)]
+    output: VerifyFormat,
 
     /// Only this namespace [default: all]
     #[arg(short = 'n', long)]
@@ -53,14 +53,14 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
     clock_tolerance: Duration,
 
-    /// A revision that somebody wrote by hand, for which nobody is blamed. May be given several times
+    /// A revision that a person wrote by hand, which breaks no rule. May be given several times
     #[arg(long, value_name = "RESOURCE_VERSION")]
     foreign: Vec<u64>,
 }
 
 /// How to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum VerifyFormat {
     Text,
     Json,
 }
@@ -93,26 +93,26 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     }
     let participants = args.participants(&history);
     let verdict = verify(&history, &participants);
-    let reports: Vec<Report> = verdict
+    let reports: Vec<LeaseReport> = verdict
         .leases
         .iter()
-        .map(|(lease, lease_verdict)| Report::new(lease, lease_verdict))
+        .map(|(lease, lease_verdict)| LeaseReport::new(lease, lease_verdict))
         .collect();
     match args.output {
-        Format::Json => output::print_json(&reports).context("print the verdict")?,
-        Format::Text if reports.is_empty() => {
+        VerifyFormat::Json => output::print_json(&reports).context("print the verdict")?,
+        VerifyFormat::Text if reports.is_empty() => {
             eprintln!("No lease of this history is named by a candidate or carries a token.");
         }
-        Format::Text => {
+        VerifyFormat::Text => {
             let mut text = text::of(&history, args.clock_tolerance, &verdict, &reports);
             text.push_str(&text::left_out(args.left_out(&history, &participants)));
             output::print(&text).context("print the verdict")?;
         }
     }
-    let standing = |wanted| reports.iter().any(|report| report.standing() == wanted);
-    Ok(if standing(Standing::Refuted) {
+    let status = |wanted| reports.iter().any(|report| report.status() == wanted);
+    Ok(if status(ProofStatus::Refuted) {
         ExitCode::from(REFUTED)
-    } else if reports.is_empty() || standing(Standing::Unproven) || !errors.is_empty() {
+    } else if reports.is_empty() || status(ProofStatus::Unproven) || !errors.is_empty() {
         ExitCode::from(CANNOT_TELL)
     } else {
         ExitCode::SUCCESS
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
 // === impl VerifyArgs ===
 
 impl VerifyArgs {
-    /// Who takes part, and how exact this history is.
+    /// The participants, and how exact this history is.
     fn participants(&self, history: &History) -> Participants {
         let limits = Limits {
             longest_lease: self.max_lease_duration,

@@ -11,7 +11,7 @@ use serde::Serialize;
 /// One lease. Fields may be added, none is renamed or removed.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Report {
+pub(super) struct LeaseReport {
     namespace: String,
     lease: String,
     /// Of the lease as a whole.
@@ -24,17 +24,17 @@ pub(super) struct Report {
     seconds: f64,
     longest_gap_seconds: f64,
     traced: bool,
-    moves: Vec<Move>,
-    pub(super) invariants: Vec<Line>,
+    moves: Vec<MoveCount>,
+    pub(super) invariants: Vec<InvariantLine>,
     #[serde(rename = "findings")]
-    breaches: Vec<Found>,
-    excused: Vec<Excuse>,
-    pub(super) terms: Vec<Term>,
+    breaches: Vec<BreachEntry>,
+    excused: Vec<ExemptBreachEntry>,
+    pub(super) terms: Vec<TermRow>,
 }
 
 /// What the history says about a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum ProofStatus {
     Proven,
     Refuted,
     Unproven,
@@ -42,17 +42,17 @@ pub(super) enum Standing {
 
 /// How often a kind of change was seen.
 #[derive(Debug, Serialize)]
-struct Move {
+struct MoveCount {
     kind: &'static str,
     count: usize,
 }
 
 /// One invariant.
 #[derive(Debug, Serialize)]
-pub(super) struct Line {
+pub(super) struct InvariantLine {
     pub(super) id: &'static str,
     pub(super) says: &'static str,
-    pub(super) verdict: Answer,
+    pub(super) verdict: InvariantStatus,
     /// What is missing, where not all could be judged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) missing: Vec<String>,
@@ -61,7 +61,7 @@ pub(super) struct Line {
 /// What the history says about an invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Answer {
+pub(super) enum InvariantStatus {
     Held,
     Refuted,
     ExemptBreach,
@@ -70,7 +70,7 @@ pub(super) enum Answer {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Found {
+struct BreachEntry {
     invariant: &'static str,
     /// Whether Elector promises it, or whether it is client-go's affair.
     promised: bool,
@@ -82,24 +82,24 @@ struct Found {
 }
 
 #[derive(Debug, Serialize)]
-struct Excuse {
+struct ExemptBreachEntry {
     by: u64,
     #[serde(flatten)]
-    found: Found,
+    found: BreachEntry,
 }
 
 /// One term.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Term {
+pub(super) struct TermRow {
     pub(super) term: i32,
     pub(super) token: Option<u64>,
     pub(super) leader: String,
     #[serde(rename = "maker")]
     implementation: Option<&'static str>,
-    granted: Instance,
-    pub(super) accepted: Option<Instance>,
-    pub(super) last_sign: Option<Instance>,
+    granted: RevisionTime,
+    pub(super) accepted: Option<RevisionTime>,
+    pub(super) last_sign: Option<RevisionTime>,
     pub(super) renewals: usize,
     pub(super) end: &'static str,
 }
@@ -107,31 +107,34 @@ pub(super) struct Term {
 /// A revision and its time.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Instance {
+pub(super) struct RevisionTime {
     resource_version: u64,
     pub(super) time: String,
 }
 
 // === impl Report ===
 
-impl Report {
+impl LeaseReport {
     /// The verdict on this lease.
     pub(super) fn new(lease: &LeaseKey, lease_verdict: &LeaseVerdict) -> Self {
         let extent = &lease_verdict.extent;
         let one_leader = one_leader(lease_verdict);
         let verdict = match (lease_verdict.breaches.is_empty(), one_leader) {
-            (false, _) => Standing::Refuted,
-            (true, Answer::Held | Answer::ExemptBreach) => Standing::Proven,
-            (true, Answer::Refuted | Answer::NotJudged) => Standing::Unproven,
+            (false, _) => ProofStatus::Refuted,
+            (true, InvariantStatus::Held | InvariantStatus::ExemptBreach) => ProofStatus::Proven,
+            (true, InvariantStatus::Refuted | InvariantStatus::NotJudged) => ProofStatus::Unproven,
         };
-        let moves = extent.changes.iter().map(|(act, count)| Move {
+        let moves = extent.changes.iter().map(|(act, count)| MoveCount {
             kind: kind(*act),
             count: *count,
         });
-        let excused = lease_verdict.excused.iter().map(|excused| Excuse {
-            by: excused.by.0,
-            found: Found::new(&excused.breach),
-        });
+        let excused = lease_verdict
+            .excused
+            .iter()
+            .map(|excused| ExemptBreachEntry {
+                by: excused.by.0,
+                found: BreachEntry::new(&excused.breach),
+            });
         Self {
             namespace: lease.namespace.to_string(),
             lease: lease.name.to_string(),
@@ -145,47 +148,55 @@ impl Report {
             traced: extent.traced,
             moves: moves.collect(),
             invariants: Invariant::ALL
-                .map(|invariant| Line::new(invariant, lease_verdict))
+                .map(|invariant| InvariantLine::new(invariant, lease_verdict))
                 .into(),
-            breaches: lease_verdict.breaches.iter().map(Found::new).collect(),
+            breaches: lease_verdict
+                .breaches
+                .iter()
+                .map(BreachEntry::new)
+                .collect(),
             excused: excused.collect(),
-            terms: lease_verdict.terms.iter().map(Term::new).collect(),
+            terms: lease_verdict.terms.iter().map(TermRow::new).collect(),
         }
     }
 
     /// What the history says about this lease.
-    pub(super) fn standing(&self) -> Standing {
-        let words = [Standing::Proven, Standing::Refuted, Standing::Unproven];
+    pub(super) fn status(&self) -> ProofStatus {
+        let words = [
+            ProofStatus::Proven,
+            ProofStatus::Refuted,
+            ProofStatus::Unproven,
+        ];
         let found = words
             .into_iter()
-            .find(|standing| standing.word() == self.verdict);
-        found.unwrap_or(Standing::Unproven)
+            .find(|status| status.word() == self.verdict);
+        found.unwrap_or(ProofStatus::Unproven)
     }
 }
 
 /// What a verdict says about the one sentence that matters most.
-pub(super) fn one_leader(lease_verdict: &LeaseVerdict) -> Answer {
+pub(super) fn one_leader(lease_verdict: &LeaseVerdict) -> InvariantStatus {
     let one = |breach: &Breach| matches!(breach.invariant, Invariant::S1 | Invariant::S9);
     if lease_verdict.breaches.iter().any(one) {
-        return Answer::Refuted;
+        return InvariantStatus::Refuted;
     }
     if lease_verdict
         .unjudged
         .iter()
         .any(|unjudged| unjudged.invariant == Invariant::S1)
     {
-        return Answer::NotJudged;
+        return InvariantStatus::NotJudged;
     }
     if lease_verdict.excused.is_empty() {
-        Answer::Held
+        InvariantStatus::Held
     } else {
-        Answer::ExemptBreach
+        InvariantStatus::ExemptBreach
     }
 }
 
-// === impl Standing ===
+// === impl ProofStatus ===
 
-impl Standing {
+impl ProofStatus {
     const fn word(self) -> &'static str {
         match self {
             Self::Proven => "proven",
@@ -197,7 +208,7 @@ impl Standing {
 
 // === impl Answer ===
 
-impl Answer {
+impl InvariantStatus {
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Held => "held",
@@ -210,7 +221,7 @@ impl Answer {
 
 // === impl Line ===
 
-impl Line {
+impl InvariantLine {
     fn new(invariant: Invariant, lease_verdict: &LeaseVerdict) -> Self {
         let unjudged = lease_verdict
             .unjudged
@@ -226,14 +237,14 @@ impl Line {
             .iter()
             .any(|excused| excused.breach.invariant == invariant);
         let verdict = if broken {
-            Answer::Refuted
+            InvariantStatus::Refuted
         } else if excused {
-            Answer::ExemptBreach
+            InvariantStatus::ExemptBreach
         } else if missing.is_empty() || invariant == Invariant::S3 {
             // Of the moves, only how the first revision came to be may be missing.
-            Answer::Held
+            InvariantStatus::Held
         } else {
-            Answer::NotJudged
+            InvariantStatus::NotJudged
         };
         Self {
             id: invariant.id(),
@@ -246,7 +257,7 @@ impl Line {
 
 // === impl Found ===
 
-impl Found {
+impl BreachEntry {
     fn new(breach: &Breach) -> Self {
         Self {
             invariant: breach.invariant.id(),
@@ -261,7 +272,7 @@ impl Found {
 
 // === impl Term ===
 
-impl Term {
+impl TermRow {
     fn new(term_record: &TermRecord) -> Self {
         let implementation =
             term_record
@@ -285,9 +296,9 @@ impl Term {
             token: term_record.token.map(|token| token.0.0),
             leader: term_record.holder.clone(),
             implementation,
-            granted: Instance::new(term_record.granted),
-            accepted: term_record.accepted.map(Instance::new),
-            last_sign: term_record.last_sign().map(Instance::new),
+            granted: RevisionTime::new(term_record.granted),
+            accepted: term_record.accepted.map(RevisionTime::new),
+            last_sign: term_record.last_sign().map(RevisionTime::new),
             renewals: term_record.renewals,
             end,
         }
@@ -296,7 +307,7 @@ impl Term {
 
 // === impl Instance ===
 
-impl Instance {
+impl RevisionTime {
     fn new(moment: SeenRevision) -> Self {
         Self {
             resource_version: moment.version.0,

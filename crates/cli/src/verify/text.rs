@@ -8,7 +8,7 @@ use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
 use elector_runtime::printable;
 use elector_verify::{Breach, EntryContent, GuaranteeLevel, History, LeaseVerdict, Times, Verdict};
 
-use super::report::{Answer, Report, Term, one_leader};
+use super::report::{InvariantStatus, LeaseReport, TermRow, one_leader};
 use crate::output::columns;
 
 /// How many terms are shown at each end of a long list.
@@ -21,7 +21,7 @@ pub(super) fn of(
     history: &History,
     tolerance: Duration,
     verdict: &Verdict,
-    reports: &[Report],
+    reports: &[LeaseReport],
 ) -> String {
     let mut text = match history.times() {
         Times::Seen => format!(
@@ -34,7 +34,7 @@ pub(super) fn of(
         ),
     };
     for ((lease, lease_verdict), report) in verdict.leases.iter().zip(reports) {
-        let mut lines = Lines(&mut text);
+        let mut lines = TextReport(&mut text);
         lines.head(lease, lease_verdict);
         lines.terms(&report.terms);
         lines.invariants(report);
@@ -57,11 +57,11 @@ pub(super) fn left_out(count: usize) -> String {
 }
 
 /// Writing to a text does not fail, so that no result is looked at.
-struct Lines<'t>(&'t mut String);
+struct TextReport<'t>(&'t mut String);
 
 // === impl Lines ===
 
-impl Lines<'_> {
+impl TextReport<'_> {
     fn line(&mut self, line: &str) {
         let _ = writeln!(self.0, "{}", printable(line.trim_end()));
     }
@@ -70,25 +70,26 @@ impl Lines<'_> {
     fn head(&mut self, lease: &LeaseKey, lease_verdict: &LeaseVerdict) {
         let extent = &lease_verdict.extent;
         let said = match one_leader(lease_verdict) {
-            Answer::Refuted => "REFUTED".to_owned(),
-            Answer::NotJudged => "not proven".to_owned(),
-            Answer::ExemptBreach => match lease_verdict.excused.first() {
+            InvariantStatus::Refuted => "REFUTED".to_owned(),
+            InvariantStatus::NotJudged => "not proven".to_owned(),
+            InvariantStatus::ExemptBreach => match lease_verdict.excused.first() {
                 Some(excused) => format!("NOT HELD after the write of @{}", excused.by),
                 None => "excused".to_owned(),
             },
-            Answer::Held if extent.terms == 0 => "nobody led".to_owned(),
-            Answer::Held if !lease_verdict.breaches.is_empty() => "held".to_owned(),
-            Answer::Held => "proven".to_owned(),
+            InvariantStatus::Held if extent.terms == 0 => "nobody led".to_owned(),
+            InvariantStatus::Held if !lease_verdict.breaches.is_empty() => "held".to_owned(),
+            InvariantStatus::Held => "proven".to_owned(),
         };
         let count = |count: usize, one: &str, many: &str| {
             format!("{count} {}", if count == 1 { one } else { many })
         };
-        let other =
-            if one_leader(lease_verdict) != Answer::Refuted && !lease_verdict.breaches.is_empty() {
-                "; BUT RULES WERE BROKEN"
-            } else {
-                ""
-            };
+        let other = if one_leader(lease_verdict) != InvariantStatus::Refuted
+            && !lease_verdict.breaches.is_empty()
+        {
+            "; BUT RULES WERE BROKEN"
+        } else {
+            ""
+        };
         let from = extent
             .from
             .map(|from| format!(" from {}", Rfc3339(from)))
@@ -109,7 +110,7 @@ impl Lines<'_> {
         }
     }
 
-    fn terms(&mut self, terms: &[Term]) {
+    fn terms(&mut self, terms: &[TermRow]) {
         if terms.is_empty() {
             return;
         }
@@ -139,21 +140,21 @@ impl Lines<'_> {
         }
     }
 
-    fn invariants(&mut self, report: &Report) {
+    fn invariants(&mut self, report: &LeaseReport) {
         let of = |wanted| {
             report
                 .invariants
                 .iter()
                 .filter(move |line| line.verdict == wanted)
         };
-        let held: Vec<&str> = of(Answer::Held).map(|line| line.id).collect();
+        let held: Vec<&str> = of(InvariantStatus::Held).map(|line| line.id).collect();
         self.line(&format!("  held: {}", held.join(" ")));
         for line in &report.invariants {
             let word = match line.verdict {
-                Answer::Held if line.missing.is_empty() => continue,
-                Answer::Held | Answer::NotJudged => "not judged",
-                Answer::Refuted => "REFUTED",
-                Answer::ExemptBreach => "excused",
+                InvariantStatus::Held if line.missing.is_empty() => continue,
+                InvariantStatus::Held | InvariantStatus::NotJudged => "not judged",
+                InvariantStatus::Refuted => "REFUTED",
+                InvariantStatus::ExemptBreach => "excused",
             };
             if line.missing.is_empty() {
                 self.line(&format!("  {word}: {} {}", line.id, line.says));
@@ -301,7 +302,7 @@ fn fields(at: Timestamp, lease: &Lease) -> [(&'static str, String); 8] {
     ]
 }
 
-fn row(term: &Term) -> [String; 7] {
+fn row(term: &TermRow) -> [String; 7] {
     let time = |time: &str| {
         time.split_once('T')
             .map_or(time, |(_, clock)| clock)
@@ -312,8 +313,8 @@ fn row(term: &Term) -> [String; 7] {
         term.term.to_string(),
         or_dash(term.token.map(|token| token.to_string())),
         term.leader.clone(),
-        or_dash(term.accepted.as_ref().map(|instance| time(&instance.time))),
-        or_dash(term.last_sign.as_ref().map(|instance| time(&instance.time))),
+        or_dash(term.accepted.as_ref().map(|revision| time(&revision.time))),
+        or_dash(term.last_sign.as_ref().map(|revision| time(&revision.time))),
         term.renewals.to_string(),
         term.end.to_owned(),
     ]
