@@ -62,7 +62,7 @@ fn version(document: &Value) -> u64 {
         .map_or(0, |version| version.parse().unwrap())
 }
 
-/// The watch after somebody tampered with it.
+/// The watch after it was tampered with.
 fn tampered(with: impl FnOnce(&mut Vec<Value>)) -> String {
     let mut documents = kept("watch.json");
     with(&mut documents);
@@ -219,7 +219,7 @@ fn each_way_to_tamper_is_found() {
     let found = findings(&found, &trace);
     assert!(found.1.contains(&format!("S5 @{accept}")), "{found:?}");
 
-    // Somebody who was never a candidate.
+    // A holder that was never a candidate.
     let found = tampered(|documents| {
         let stays =
             |document: &Value| document.pointer("/object/metadata/name") != Some(&json!("web-0"));

@@ -55,7 +55,7 @@ pub(crate) struct CheckedRevisions {
     pub(crate) seen: Option<(Timestamp, Timestamp)>,
 }
 
-/// The newest token, and whose term it belongs to.
+/// The newest token, and the term that it belongs to.
 #[derive(Debug)]
 struct TokenOfTerm {
     uid: Uid,

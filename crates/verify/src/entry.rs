@@ -1,4 +1,4 @@
-//! What can happen in a history.
+//! The entries of a history.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub enum EntryContent {
     CandidateGone(String, Arc<LeaseCandidate>),
     /// A candidate's process said something, or ended.
     Event(Event),
-    /// Whoever recorded did something.
+    /// A remark of the recorder.
     Note(String),
 }
 
@@ -62,7 +62,7 @@ pub enum EventKind {
     WorkStopped,
     /// It leads no more.
     Lost,
-    /// Its process was killed, as whoever killed it says.
+    /// Its process was killed, as the killer says.
     Killed,
 }
 

@@ -59,7 +59,7 @@ pub enum TraceCoverage {
 // === impl History ===
 
 impl History {
-    /// The same entries, whose times come from there.
+    /// The same entries, with times that come from there.
     #[must_use]
     pub fn with_times(mut self, times: Times) -> Self {
         self.times = times;
@@ -73,7 +73,7 @@ impl History {
         self
     }
 
-    /// The same entries, whose events cover that much.
+    /// The same entries, with events that cover that much.
     #[must_use]
     pub fn with_trace_coverage(mut self, traces: TraceCoverage) -> Self {
         self.traces = traces;

@@ -32,7 +32,7 @@ pub(crate) struct LeadershipCheck<'a> {
     lease: &'a LeaseKey,
     limits: &'a Limits,
     terms: &'a [TermRecord],
-    /// The work on this lease, with whose code did it.
+    /// The work on this lease, and the code that did it.
     work_intervals: &'a [(&'a WorkInterval, Implementation)],
     intervals: Vec<LeadershipInterval<'a>>,
     breaches: Vec<Breach>,

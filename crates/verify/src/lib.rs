@@ -8,7 +8,7 @@
 //! ```
 //!
 //! It knows the rules (R1–R17) and the invariants (S1–S12) of ARCHITECTURE.md, and nothing of how a lease is elected:
-//! it never asks who should have led, only whether what happened was allowed. It performs no I/O and reads no clock, so
+//! it never asks which candidate should have led, only whether what happened was allowed. It performs no I/O and reads no clock, so
 //! a simulation can pass its own times.
 
 mod checker;

@@ -20,7 +20,7 @@ pub struct Participants {
     pub limits: Limits,
 }
 
-/// Whose code a candidate or a plain holder is.
+/// The code that a candidate or a plain holder runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Implementation {
     /// This repository's.
@@ -34,12 +34,12 @@ pub enum Implementation {
 pub struct Limits {
     /// `W_max`, which counts for a record without a duration. 15 s, as `--max-lease-duration`.
     pub longest_lease: Duration,
-    /// How far the clocks of those who write may be apart; `None` where nothing is known, and the times that two of
+    /// How far the clocks of the writers may be apart; `None` where nothing is known, and the times that two of
     /// them wrote are then never compared. 20 ms, for the clocks of one machine.
     pub clocks: Option<Duration>,
-    /// How much later than the elector whoever recorded may have seen a revision. 1 s.
+    /// How much later than the elector the recorder may have seen a revision. 1 s.
     pub sight: Duration,
-    /// How far the clocks of those who tell about their work may be apart. 0, for one clock.
+    /// How far the clocks of the processes that tell about their work may be apart. 0, for one clock.
     pub work: Duration,
     /// How long an answer counts without a question. 5 s (R15).
     pub fresh: Duration,
@@ -89,7 +89,7 @@ impl Participants {
         self.foreign.contains(&version)
     }
 
-    /// Who takes part, by what the history shows: marked candidates and holders with a token are ours, all others
+    /// The participants, by what the history shows: marked candidates and holders with a token are ours, all others
     /// client-go's. A lease that no candidate names and whose holders have no token is left out.
     #[must_use]
     pub fn deduce(history: &History, limits: Limits) -> Self {
@@ -109,7 +109,7 @@ impl Participants {
                     let Ok(record) = lease.record() else {
                         continue;
                     };
-                    // A placeholder is nobody.
+                    // A placeholder is no holder.
                     let holder = record
                         .holder
                         .as_ref()
@@ -142,7 +142,7 @@ impl Participants {
         self.members.keys()
     }
 
-    /// Whose code this is.
+    /// The code that this participant runs.
     pub fn implementation(&self, lease: &LeaseKey, name: &str) -> Option<Implementation> {
         self.members.get(lease)?.get(name).copied()
     }
@@ -202,7 +202,7 @@ mod tests {
     use crate::read::RecordingReader;
 
     #[test]
-    fn who_takes_part_shows_in_the_history() {
+    fn the_participants_show_in_the_history() {
         let metadata = |name: &str, annotations: serde_json::Value| json!({"name": name, "namespace": "ns", "uid": "u", "resourceVersion": "1", "annotations": annotations});
         let candidate = |name, annotations| {
             json!({

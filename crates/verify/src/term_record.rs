@@ -1,4 +1,4 @@
-//! The terms of a Lease, one after the other: who held it, and how it ended.
+//! The terms of a Lease, one after the other: the holder of each, and how it ended.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ pub struct TermRecord {
     pub uid: Uid,
     /// `spec.leaseTransitions`.
     pub term: Term,
-    /// Who holds it.
+    /// The holder.
     pub holder: String,
-    /// Whose code the holder is, where that is known.
+    /// The code that the holder runs, where that is known.
     pub implementation: Option<Implementation>,
     /// The fencing token, where the holder wrote one.
     pub token: Option<Token>,
@@ -58,7 +58,7 @@ pub enum TermEnd {
     Released,
     /// The record was granted, reserved or taken although it was held, which its expiry alone permits (R3 b).
     Replaced,
-    /// Somebody else wrote over it or blanked it.
+    /// Another writer wrote over it or blanked it.
     Overwritten,
     /// The Lease was deleted.
     Deleted,

@@ -80,9 +80,9 @@ pub enum Invariant {
     S4,
     /// Tokens grow, and so do terms.
     S5,
-    /// Nobody clears or overwrites a term that is not its own.
+    /// A term is cleared and overwritten by its own holder only.
     S6,
-    /// Who is granted the lease has answered.
+    /// A candidate that is granted the lease has answered.
     S7,
     /// One identity is one life.
     S9,
@@ -108,7 +108,7 @@ pub struct Extent {
     pub revisions: usize,
     /// Terms that were accepted.
     pub terms: usize,
-    /// Who led, each once.
+    /// The leaders, each once.
     pub leaders: usize,
     /// How often each kind of change was seen.
     pub changes: BTreeMap<ChangeKind, usize>,
@@ -118,7 +118,7 @@ pub struct Extent {
     pub from: Option<Timestamp>,
     /// From the first entry about the lease to the last.
     pub covered: Duration,
-    /// Whether somebody's work was traced, so that belief is not only bounded by the Lease.
+    /// Whether any work was traced, so that belief is not only bounded by the Lease.
     pub traced: bool,
 }
 
@@ -241,12 +241,12 @@ impl Invariant {
     pub const fn says(self) -> &'static str {
         match self {
             Self::S1 => "at most one leader at a time",
-            Self::S2 => "nobody leads before its accept or past its limit",
+            Self::S2 => "no process leads before its accept or past its limit",
             Self::S3 => "the holder changes by legal moves only",
             Self::S4 => "a live term is its holder's alone",
             Self::S5 => "terms and tokens grow",
-            Self::S6 => "nobody clears another's term",
-            Self::S7 => "only who answered is granted the lease",
+            Self::S6 => "no writer clears the term of another",
+            Self::S7 => "only a candidate that answered is granted the lease",
             Self::S9 => "one identity is one life",
             Self::S10 => "durations never shrink within a term",
             Self::S11 => "holders without a candidate are left alone",

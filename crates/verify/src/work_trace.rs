@@ -32,7 +32,7 @@ pub struct WorkInterval {
 /// What the candidates say about the work on one lease.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WorkTrace<'a> {
-    /// The work, and whose code the process is.
+    /// The work, and the code that the process runs.
     pub(crate) intervals: Vec<(&'a WorkInterval, Implementation)>,
     /// The processes that say anything at all.
     pub(crate) traced: BTreeSet<&'a str>,

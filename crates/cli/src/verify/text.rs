@@ -1,4 +1,4 @@
-//! The report for people: who led when, what is proven, and the first thing that is wrong.
+//! The report for people: the leaders and their terms, what is proven, and the first thing that is wrong.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(super) fn of(
     text
 }
 
-/// That there are so many leases which nobody here judges.
+/// That so many leases are not judged.
 pub(super) fn left_out(count: usize) -> String {
     match count {
         0 => String::new(),

@@ -47,7 +47,7 @@ fn kubectl_is_answered_as_the_transcript_says() {
         );
     }
 
-    // The last commands interfered with the cast, whose answer is told.
+    // The last commands interfered with the participants, whose answer is told.
     dev.wait_for("nobody leads default/demo: the lease was deleted");
     dev.wait_for("leads, term 1");
     dev.signal(Signal::INT);

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Killed when it is dropped.
 pub(crate) struct Dev {
     child: Child,
-    /// Lines as they come; gone once nobody is to listen.
+    /// Lines as they come; gone once no test is to listen.
     coming: Option<Receiver<String>>,
     lines: Vec<String>,
     stderr: Option<ChildStderr>,
@@ -36,7 +36,7 @@ impl Dev {
             .spawn()
             .unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        // Room for one line: whoever stops listening breaks the pipe soon.
+        // Room for one line: a test that stops listening breaks the pipe soon.
         let (say, coming) = sync_channel(1);
         thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {

@@ -1,4 +1,4 @@
-//! A candidate whose standard error nobody reads.
+//! A candidate whose standard error is not read.
 
 #![cfg(target_os = "linux")]
 
@@ -17,7 +17,7 @@ use crate::process::{Dev, PATIENCE};
 /// `O_NONBLOCK` of Linux.
 const NONBLOCK: i32 = 0o4000;
 
-/// Fills a pipe to the last byte, by a description of its own: everybody else still waits in a write.
+/// Fills a pipe to the last byte, by a description of its own: every other writer still waits.
 fn fill(pipe: &PipeWriter) {
     let mut own = OpenOptions::new()
         .write(true)

@@ -1,4 +1,4 @@
-//! Finds the JSON documents in a text, whatever stands between them.
+//! Finds the JSON documents in a text, between anything else.
 
 use serde_json::Value;
 use serde_json::error::Category;

@@ -1,7 +1,7 @@
 //! A judge that finds nothing is worse than none: each fault is committed once.
 
 mod extent;
+mod histories;
 mod leadership;
 mod moves;
 mod others;
-mod story;

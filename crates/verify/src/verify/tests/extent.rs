@@ -6,7 +6,7 @@ use std::time::Duration;
 use elector_protocol::ResourceVersion;
 use serde_json::json;
 
-use super::story::{
+use super::histories::{
     a_leads, and_then, candidate, event, held, key, lease, participants, second, verdict,
 };
 use crate::{
@@ -75,17 +75,17 @@ fn terms_and_moves_are_counted() {
 }
 
 #[test]
-fn a_grant_that_nobody_accepts_is_no_leadership() {
-    let mut story = a_leads();
-    story.truncate(4);
-    let story = and_then(
-        story,
+fn a_grant_that_is_not_accepted_is_no_leadership() {
+    let mut history = a_leads();
+    history.truncate(4);
+    let history = and_then(
+        history,
         [
             candidate(5.1, 12, "b", 5.1),
             lease(5.3, 13, &held("b", 2, 5, 5.3, 5.3), None),
         ],
     );
-    let lease_verdict = verdict(&story).leases[&key()].clone();
+    let lease_verdict = verdict(&history).leases[&key()].clone();
     assert_eq!(
         (lease_verdict.extent.terms, lease_verdict.terms.len()),
         (0, 2)
@@ -94,16 +94,16 @@ fn a_grant_that_nobody_accepts_is_no_leadership() {
 }
 
 #[test]
-fn a_placeholder_is_nobodys_term() {
+fn a_placeholder_holds_no_term() {
     let reserved = held("elector.dev:reserved-from:go", 2, 15, 4.0, 4.0);
-    let story = [
+    let history = [
         candidate(0.0, 2, "go", 0.0),
         lease(0.1, 10, &json!({"holderIdentity": ""}), None),
         lease(0.2, 11, &held("go", 1, 5, 0.2, 0.2), None),
         lease(1.3, 12, &held("go", 1, 15, 0.2, 1.3), None),
         lease(4.0, 13, &reserved, Some((12, 2))),
     ];
-    let lease_verdict = verdict(&story).leases[&key()].clone();
+    let lease_verdict = verdict(&history).leases[&key()].clone();
     assert_eq!(lease_verdict.breaches, []);
     assert_eq!(lease_verdict.extent.changes[&ChangeKind::Reserve], 1);
     assert_eq!(
@@ -140,7 +140,7 @@ fn a_recording_that_begins_in_the_midst_judges_what_follows() {
     assert_eq!(lease_verdict.breaches, []);
     assert_eq!(unjudged(&lease_verdict), [Invariant::S3]);
     assert_eq!(lease_verdict.extent.changes[&ChangeKind::Found], 1);
-    // A grant of a record whose age nobody here knows.
+    // A grant of a record of unknown age.
     let mut clocks = participants();
     clocks.limits.clocks = None;
     assert_eq!(lease_verdict_of(&midst, &clocks).breaches, []);
@@ -167,7 +167,7 @@ fn a_recording_that_begins_in_the_midst_judges_what_follows() {
 
 #[test]
 fn what_happened_in_a_gap_is_not_judged() {
-    let story = |mut entries: Vec<HistoryEntry>| {
+    let without_the_grant = |mut entries: Vec<HistoryEntry>| {
         // The grant and the accept that end the term of `a` were not recorded.
         entries.retain(|entry| {
             !entry
@@ -177,9 +177,9 @@ fn what_happened_in_a_gap_is_not_judged() {
         });
         History::from(entries)
     };
-    let broken = lease_verdict_of(&story(crash()), &participants());
+    let broken = lease_verdict_of(&without_the_grant(crash()), &participants());
     assert!(!broken.breaches.is_empty());
-    let mut history = story(crash());
+    let mut history = without_the_grant(crash());
     history.gap_before(ResourceVersion(15));
     let lease_verdict = lease_verdict_of(&history, &participants());
     assert_eq!(lease_verdict.breaches, []);
@@ -197,7 +197,7 @@ fn what_happened_in_a_gap_is_not_judged() {
     // What a gap cannot explain is found all the same.
     let mut later = crash();
     later.push(lease(20.0, 16, &held("b", 2, 3, 18.4, 20.0), Some((14, 2))));
-    let mut later = story(later);
+    let mut later = without_the_grant(later);
     later.gap_before(ResourceVersion(15));
     assert_eq!(
         lease_verdict_of(&later, &participants()).breaches[0].invariant,
@@ -246,7 +246,7 @@ fn what_was_not_recorded_is_not_judged() {
     );
 }
 
-/// A crash of `a`, whose clock is ten minutes ahead of everybody else's; `b` follows after `seconds`.
+/// A crash of `a`, whose clock is ten minutes ahead of all others; `b` follows after `seconds`.
 fn skewed(seconds: f64) -> Vec<HistoryEntry> {
     let ahead = 600.0;
     vec![
@@ -264,8 +264,8 @@ fn skewed(seconds: f64) -> Vec<HistoryEntry> {
 #[test]
 fn times_of_two_clocks_are_not_compared() {
     let mut participants = participants();
-    let breaches = |story, participants: &Participants| {
-        lease_verdict_of(&History::from(story), participants)
+    let breaches = |history, participants: &Participants| {
+        lease_verdict_of(&History::from(history), participants)
             .breaches
             .len()
     };
@@ -290,7 +290,7 @@ fn absence_counts_from_the_record_that_was_deleted() {
         and_then(
             a_leads(),
             [
-                super::story::gone(last),
+                super::histories::gone(last),
                 event(4.1, "a", EventKind::Lost),
                 lease(at, 15, &json!({"holderIdentity": ""}), None),
                 candidate(at, 16, "b", at),

@@ -1,11 +1,11 @@
-//! Who leads too early, too long, twice or beside another is found.
+//! A process that leads too early, too long, twice or beside another is found.
 
 use std::time::Duration;
 
 use elector_protocol::{LeaseKey, ResourceVersion};
 use serde_json::json;
 
-use super::story::{
+use super::histories::{
     a_leads, and_then, assert_fault, candidate, event, faults, gone, held, judge, key, lease,
     of_term, participants, verdict, wire,
 };
@@ -15,15 +15,15 @@ use crate::{
 };
 
 #[test]
-fn two_of_ours_must_not_believe_at_once() {
-    let story = and_then(
+fn two_candidates_must_not_lead_at_once() {
+    let history = and_then(
         a_leads(),
         [
             event(4.0, "b", EventKind::Leading),
             event(5.5, "a", EventKind::Lost),
         ],
     );
-    assert_fault(&story, "a led for 1.500 s longer when b began");
+    assert_fault(&history, "a led for 1.500 s longer when b began");
     let client_go = and_then(a_leads(), [event(4.0, "go", EventKind::Leading)]);
     assert_eq!(faults(&client_go), [""; 0]);
     // Work that ends after the loss counts to its end.
@@ -33,7 +33,7 @@ fn two_of_ours_must_not_believe_at_once() {
         event(4.2, "b", EventKind::Leading),
     ];
     assert_fault(&and_then(a_leads(), late), "a led for 0.300 s longer");
-    // Nobody who leads to the end may be followed.
+    // A process that leads to the end may not be followed.
     assert_fault(
         &and_then(a_leads(), [event(4.0, "b", EventKind::Leading)]),
         "two believed at once",
@@ -41,7 +41,7 @@ fn two_of_ours_must_not_believe_at_once() {
 }
 
 #[test]
-fn who_leads_has_accepted() {
+fn a_leader_has_accepted() {
     let mut early = a_leads();
     // The event comes before the accept.
     early[5] = event(0.25, "a", EventKind::Leading);
@@ -50,20 +50,20 @@ fn who_leads_has_accepted() {
 
 #[test]
 fn an_accept_without_a_token_makes_no_leader() {
-    let mut story = a_leads();
-    story.truncate(4);
-    let story = and_then(
-        story,
+    let mut history = a_leads();
+    history.truncate(4);
+    let history = and_then(
+        history,
         [
             lease(0.3, 12, &held("a", 1, 15, 0.2, 0.3), None),
             event(0.3, "a", EventKind::Leading),
         ],
     );
-    assert_fault(&story, "S2: lease /work: a led without having accepted");
+    assert_fault(&history, "S2: lease /work: a led without having accepted");
 }
 
 #[test]
-fn who_was_only_said_to_be_killed_has_no_trace() {
+fn a_process_that_was_only_said_to_be_killed_has_no_trace() {
     let killed = and_then(untraced(), [event(4.0, "a", EventKind::Killed)]);
     let mut participants = participants();
     participants.limits.renew_deadline = Some(Duration::from_secs(20));
@@ -78,22 +78,22 @@ fn an_event_is_about_its_own_lease() {
         }
         entry
     };
-    let mut story = a_leads();
-    story[5] = about(event(0.3, "a", EventKind::Leading), "work");
+    let mut history = a_leads();
+    history[5] = about(event(0.3, "a", EventKind::Leading), "work");
     // That the work for another lease ends does not end this one.
-    let story = and_then(
-        story,
+    let history = and_then(
+        history,
         [
             about(event(3.4, "a", EventKind::WorkStopped), "other"),
             about(event(4.0, "b", EventKind::Leading), "work"),
         ],
     );
-    assert_fault(&story, "a led and leads on when b began");
+    assert_fault(&history, "a led and leads on when b began");
 }
 
 #[test]
 fn client_go_too_leads_by_a_write_of_its_own() {
-    let story = |from: f64| {
+    let history = |from: f64| {
         verdict(&[
             candidate(0.0, 2, "go", 0.0),
             lease(0.1, 10, &json!({"holderIdentity": ""}), None),
@@ -103,7 +103,7 @@ fn client_go_too_leads_by_a_write_of_its_own() {
         ])
     };
     let early = |from| {
-        let levels: Vec<_> = story(from)
+        let levels: Vec<_> = history(from)
             .breaches()
             .filter(|breach| breach.invariant == Invariant::S2)
             .map(|breach| breach.level)
@@ -111,16 +111,16 @@ fn client_go_too_leads_by_a_write_of_its_own() {
         levels
     };
     assert_eq!(early(1.4), []);
-    // The grant alone makes nobody a leader.
+    // The grant alone makes no leader.
     assert_eq!(early(1.0), [GuaranteeLevel::AsClientGo]);
 }
 
 #[test]
 fn an_event_is_about_its_own_term() {
     let leads = |term, token| {
-        let mut story = a_leads();
-        story[5] = of_term(event(0.3, "a", EventKind::Leading), term, token);
-        story
+        let mut history = a_leads();
+        history[5] = of_term(event(0.3, "a", EventKind::Leading), term, token);
+        history
     };
     assert_eq!(faults(&leads(1, 11)), [""; 0]);
     assert_fault(
@@ -151,7 +151,7 @@ fn work_ends_with_the_lease() {
 }
 
 #[test]
-fn what_was_lost_is_not_ones_own_to_release() {
+fn a_lost_lease_is_not_the_losers_to_release() {
     let released = lease(
         4.0,
         14,
@@ -197,10 +197,10 @@ fn one_identity_is_one_life() {
 
 /// `a` led, without a trace of it; `b` is granted when its record has expired, and accepts.
 fn untraced() -> Vec<HistoryEntry> {
-    let mut story = a_leads();
-    story.remove(5);
+    let mut history = a_leads();
+    history.remove(5);
     and_then(
-        story,
+        history,
         [
             candidate(18.3, 14, "b", 18.3),
             lease(18.4, 15, &held("b", 2, 5, 18.4, 18.4), None),
@@ -229,10 +229,10 @@ fn without_a_trace_belief_lasts_as_long_as_the_lease_allows() {
 
 #[test]
 fn without_a_trace_one_name_is_one_life() {
-    let mut story = a_leads();
-    story.remove(5);
-    let story = and_then(
-        story,
+    let mut history = a_leads();
+    history.remove(5);
+    let history = and_then(
+        history,
         [
             gone(lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), Some((11, 1)))),
             lease(18.2, 15, &json!({"holderIdentity": ""}), None),
@@ -243,30 +243,30 @@ fn without_a_trace_one_name_is_one_life() {
     );
     let mut participants = participants();
     participants.limits.renew_deadline = Some(Duration::from_secs(20));
-    assert_eq!(judge(&story, &participants), [""; 0]);
+    assert_eq!(judge(&history, &participants), [""; 0]);
 }
 
 #[test]
-fn who_gave_the_lease_away_had_stopped() {
+fn a_holder_that_gave_the_lease_away_had_stopped() {
     let mut preferring = held("a", 1, 15, 0.2, 3.3);
     preferring["preferredHolder"] = "b".into();
-    let mut story = a_leads();
-    story.remove(5);
-    let story = and_then(
-        story,
+    let mut history = a_leads();
+    history.remove(5);
+    let history = and_then(
+        history,
         [
             lease(4.0, 14, &preferring, Some((11, 1))),
             lease(4.1, 15, &held("b", 2, 5, 4.1, 4.1), None),
             lease(4.2, 16, &held("b", 2, 15, 4.1, 4.2), Some((15, 2))),
         ],
     );
-    assert_eq!(faults(&story), [""; 0]);
+    assert_eq!(faults(&history), [""; 0]);
 }
 
 #[test]
-fn who_was_killed_says_nothing() {
-    let story = and_then(untraced(), [event(18.5, "b", EventKind::Leading)]);
-    let killed = and_then(story, [event(0.3, "a", EventKind::Leading)]);
+fn a_killed_process_says_nothing() {
+    let history = and_then(untraced(), [event(18.5, "b", EventKind::Leading)]);
+    let killed = and_then(history, [event(0.3, "a", EventKind::Leading)]);
     assert_fault(
         &killed,
         "two believed at once: a led and leads on when b began",
@@ -284,14 +284,14 @@ fn who_was_killed_says_nothing() {
 
 #[test]
 fn clocks_of_work_traces_may_be_apart() {
-    let story = [
+    let history = [
         event(4.0, "b", EventKind::Leading),
         event(4.3, "a", EventKind::WorkStopped),
     ];
-    let story = and_then(a_leads(), story);
+    let history = and_then(a_leads(), history);
     let mut participants = participants();
     let overlap = |participants: &Participants| {
-        judge(&story, participants)
+        judge(&history, participants)
             .iter()
             .any(|broken_rule| broken_rule.contains("S1"))
     };
@@ -314,10 +314,10 @@ fn seized() -> Vec<HistoryEntry> {
 }
 
 #[test]
-fn a_strangers_write_that_names_a_holder_is_the_one_excuse() {
+fn a_strangers_write_that_names_a_holder_is_the_one_exemption() {
     let mut participants = participants();
-    let lease_verdict = |story: Vec<HistoryEntry>, participants: &Participants| {
-        verify(&History::from(story), participants).leases[&key()].clone()
+    let lease_verdict = |history: Vec<HistoryEntry>, participants: &Participants| {
+        verify(&History::from(history), participants).leases[&key()].clone()
     };
     // Not declared, it is a grant that comes too early.
     let undeclared = lease_verdict(seized(), &participants);
@@ -351,9 +351,9 @@ fn a_strangers_write_that_names_a_holder_is_the_one_excuse() {
 }
 
 #[test]
-fn a_strangers_blanking_excuses_nothing() {
+fn a_strangers_blanking_exempts_nothing() {
     let blank = json!({"holderIdentity": "", "leaseDurationSeconds": 15, "leaseTransitions": 1});
-    let story = and_then(
+    let history = and_then(
         a_leads(),
         [
             lease(4.0, 14, &blank, None),
@@ -363,7 +363,7 @@ fn a_strangers_blanking_excuses_nothing() {
     );
     let mut participants = participants();
     participants.add_foreign(ResourceVersion(14));
-    let faults = judge(&story, &participants);
+    let faults = judge(&history, &participants);
     assert!(
         faults
             .iter()
@@ -374,8 +374,8 @@ fn a_strangers_blanking_excuses_nothing() {
 
 #[test]
 fn an_overlap_with_client_go_is_told_and_not_promised() {
-    let story = and_then(a_leads(), [event(4.0, "go", EventKind::Leading)]);
-    let verdict = verdict(&story);
+    let history = and_then(a_leads(), [event(4.0, "go", EventKind::Leading)]);
+    let verdict = verdict(&history);
     assert!(verdict.holds());
     let breach = verdict.breaches().next().unwrap();
     assert_eq!(

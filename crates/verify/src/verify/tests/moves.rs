@@ -3,7 +3,7 @@
 use elector_protocol::ResourceVersion;
 use serde_json::json;
 
-use super::story::{
+use super::histories::{
     a_leads, and_then, assert_fault, candidate, event, faults, gone, held, judge, lease,
 };
 use crate::EventKind;
@@ -70,7 +70,7 @@ fn a_grant_needs_an_answer() {
     stale.insert(0, candidate(-10.0, 3, "b", -10.0));
     let stale = and_then(stale, [lease(18.4, 14, &held("b", 2, 5, 18.4, 18.4), None)]);
     assert_fault(&stale, "which last answered 28.4 s before (R15)");
-    // An answer counts as long as nobody has renewed since, whenever the question was.
+    // An answer counts as long as no holder has renewed since, whenever the question was.
     let early = [
         candidate(5.0, 14, "b", 5.0),
         lease(18.4, 15, &held("b", 2, 5, 18.4, 18.4), None),
@@ -140,7 +140,7 @@ fn tokens_must_grow() {
 }
 
 #[test]
-fn a_new_lease_names_nobody() {
+fn a_new_lease_names_no_holder() {
     assert_fault(&[lease(0.0, 1, &held("a", 0, 15, 0.0, 0.0), None)], "R2");
     assert_fault(&[lease(0.0, 1, &json!({}), None)], "must be an empty text");
     assert_fault(
@@ -160,14 +160,14 @@ fn a_new_lease_names_nobody() {
 
 #[test]
 fn a_token_is_the_revision_that_the_accept_replaced() {
-    let mut story = a_leads();
-    story[4] = lease(0.3, 12, &held("a", 1, 15, 0.2, 0.3), Some((10, 1)));
-    assert_fault(&story, "S5: lease /work @12: the accept replaced @11");
+    let mut history = a_leads();
+    history[4] = lease(0.3, 12, &held("a", 1, 15, 0.2, 0.3), Some((10, 1)));
+    assert_fault(&history, "S5: lease /work @12: the accept replaced @11");
 }
 
 #[test]
 fn tokens_grow_over_a_deletion() {
-    let story = and_then(
+    let history = and_then(
         a_leads(),
         [
             gone(lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), Some((11, 1)))),
@@ -178,7 +178,7 @@ fn tokens_grow_over_a_deletion() {
             lease(18.4, 18, &held("b", 1, 15, 18.3, 18.4), Some((11, 1))),
         ],
     );
-    assert_fault(&story, "S5: lease /work @18: token 11 after 11");
+    assert_fault(&history, "S5: lease /work @18: token 11 after 11");
 }
 
 #[test]
@@ -201,23 +201,23 @@ fn a_holder_has_a_term_of_its_own() {
 
 #[test]
 fn the_largest_term_is_followed_by_the_first() {
-    let story = [
+    let history = [
         candidate(0.0, 2, "a", 0.0),
         candidate(0.0, 3, "b", 0.0),
         lease(0.1, 10, &held("a", i32::MAX, 15, 0.1, 0.1), None),
         candidate(15.2, 11, "b", 15.2),
         lease(15.2, 12, &held("b", 0, 5, 15.2, 15.2), None),
     ];
-    let mut participants = super::story::participants();
+    let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(10));
-    assert_eq!(judge(&story, &participants), [""; 0]);
+    assert_eq!(judge(&history, &participants), [""; 0]);
 }
 
 #[test]
 fn a_hand_over_goes_to_a_candidate() {
     let mut preferring = held("a", 1, 15, 0.2, 3.3);
     preferring["preferredHolder"] = "c".into();
-    let story = and_then(
+    let history = and_then(
         a_leads(),
         [
             lease(4.0, 14, &preferring, Some((11, 1))),
@@ -226,7 +226,7 @@ fn a_hand_over_goes_to_a_candidate() {
         ],
     );
     assert_fault(
-        &story,
+        &history,
         "S7: lease /work @15: handed over to c, which is no candidate",
     );
 }

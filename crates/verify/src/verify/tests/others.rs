@@ -1,9 +1,9 @@
-//! What plain holders, client-go and strangers do is told, or left to them, and nobody is blamed for going on after it.
+//! What plain holders, client-go and strangers do is told, or left to them, and going on after it is no breach.
 
 use elector_protocol::ResourceVersion;
 use serde_json::json;
 
-use super::story::{
+use super::histories::{
     a_leads, and_then, assert_fault, candidate, event, faults, held, judge, key, lease, verdict,
 };
 use crate::{ChangeKind, EventKind, GuaranteeLevel, Implementation, Invariant, Participants};
@@ -13,14 +13,14 @@ fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
     // Its renewTime is an hour old, or lies in the future.
     for renewed in [-3600.0, 3600.0] {
         let grant = |at: f64| {
-            let story = [
+            let history = [
                 lease(4.0, 14, &held("x", 2, 15, renewed, renewed), None),
                 candidate(at, 15, "b", at),
                 lease(at, 16, &held("b", 3, 5, at, at), None),
             ];
-            let mut participants = super::story::participants();
+            let mut participants = super::histories::participants();
             participants.add_foreign(ResourceVersion(14));
-            judge(&and_then(a_leads(), story), &participants)
+            judge(&and_then(a_leads(), history), &participants)
         };
         let early = grant(15.0);
         assert!(
@@ -32,28 +32,28 @@ fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
 }
 
 #[test]
-fn what_a_stranger_wrote_is_nobodys_fault() {
-    let story = [lease(0.0, 1, &held("a", 0, 15, 0.0, 0.0), None)];
+fn what_a_stranger_wrote_breaks_no_rule() {
+    let history = [lease(0.0, 1, &held("a", 0, 15, 0.0, 0.0), None)];
     let mut participants = Participants::default();
     participants.add(key(), "a", Implementation::Elector);
-    assert_eq!(judge(&story, &participants).len(), 1);
+    assert_eq!(judge(&history, &participants).len(), 1);
     participants.add_foreign(ResourceVersion(1));
-    assert_eq!(judge(&story, &participants), [""; 0]);
-    // Nor is a lease that nobody here is about.
-    assert_eq!(judge(&story, &Participants::default()), [""; 0]);
+    assert_eq!(judge(&history, &participants), [""; 0]);
+    // Nor is a lease without participants.
+    assert_eq!(judge(&history, &Participants::default()), [""; 0]);
 }
 
 #[test]
 fn the_built_in_elector_counts_no_terms_for_client_go() {
-    let story = [
+    let history = [
         candidate(0.0, 2, "go", 0.0),
         candidate(0.0, 3, "gone", 0.0),
         lease(0.1, 10, &held("go", 0, 15, 0.1, 0.1), None),
         lease(15.2, 11, &held("gone", 0, 5, 15.2, 15.2), None),
     ];
-    let mut participants = super::story::participants();
+    let mut participants = super::histories::participants();
     participants.add(key(), "gone", Implementation::ClientGo);
-    let verdict = crate::verify(&crate::History::from(story.to_vec()), &participants);
+    let verdict = crate::verify(&crate::History::from(history.to_vec()), &participants);
     let breach = verdict.breaches().next().unwrap();
     assert_eq!(
         (breach.invariant, breach.level),
@@ -118,11 +118,11 @@ fn a_plain_client_may_take_what_has_expired() {
 
 #[test]
 fn a_term_of_client_go_may_shrink_but_is_told() {
-    let story = and_then(
+    let history = and_then(
         go_leads(),
         [lease(4.0, 12, &held("go", 0, 5, 0.1, 4.0), None)],
     );
-    let verdict = verdict(&story);
+    let verdict = verdict(&history);
     assert!(verdict.holds());
     let breach = verdict.breaches().next().unwrap();
     assert_eq!(
@@ -136,7 +136,7 @@ fn blanked(duration: i32, token: Option<(u64, i32)>, granted: f64) -> Vec<String
     let blank = json!({
         "holderIdentity": "", "leaseDurationSeconds": duration, "leaseTransitions": 1,
     });
-    let story = and_then(
+    let history = and_then(
         a_leads(),
         [
             lease(4.0, 14, &blank, token),
@@ -144,13 +144,13 @@ fn blanked(duration: i32, token: Option<(u64, i32)>, granted: f64) -> Vec<String
             lease(granted, 16, &held("b", 2, 5, granted, granted), None),
         ],
     );
-    let mut participants = super::story::participants();
+    let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(14));
-    judge(&story, &participants)
+    judge(&history, &participants)
 }
 
 #[test]
-fn a_stranger_that_blanks_makes_nobody_leader_earlier() {
+fn a_stranger_that_blanks_brings_no_leader_earlier() {
     for (duration, token) in [(15, None), (15, Some((11, 1))), (1, Some((11, 1)))] {
         assert_eq!(blanked(duration, token, 18.3), [""; 0]);
         let early = blanked(duration, token, 5.0);
@@ -162,7 +162,7 @@ fn a_stranger_that_blanks_makes_nobody_leader_earlier() {
 }
 
 #[test]
-fn no_elector_is_blamed_for_what_a_stranger_made_look_like_a_release() {
+fn a_grant_after_what_a_stranger_made_look_like_a_release_breaks_no_rule() {
     assert_eq!(blanked(1, None, 5.0), [""; 0]);
 }
 
@@ -170,7 +170,7 @@ fn no_elector_is_blamed_for_what_a_stranger_made_look_like_a_release() {
 fn a_holder_may_restore_its_term_after_a_stranger() {
     let token = Some((11, 1));
     let restored = |foreign, after| {
-        let mut participants = super::story::participants();
+        let mut participants = super::histories::participants();
         participants.add_foreign(ResourceVersion(14));
         judge(&and_then(a_leads(), [foreign, after]), &participants)
     };
@@ -193,9 +193,9 @@ fn a_holder_may_restore_its_term_after_an_elector_has_seen_to_the_signals() {
     signalled["strategy"] = "OldestEmulationVersion".into();
     let mut renewed = held("a", 1, 15, 0.2, 6.6);
     renewed["strategy"] = "OldestEmulationVersion".into();
-    let mut participants = super::story::participants();
+    let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(14));
-    let story = and_then(
+    let history = and_then(
         a_leads(),
         [
             lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), None),
@@ -203,14 +203,14 @@ fn a_holder_may_restore_its_term_after_an_elector_has_seen_to_the_signals() {
             lease(6.6, 16, &renewed, Some((11, 1))),
         ],
     );
-    assert_eq!(judge(&story, &participants), [""; 0]);
+    assert_eq!(judge(&history, &participants), [""; 0]);
 }
 
 #[test]
 fn a_holder_may_restore_its_term_after_strangers_made_it_unreadable_first() {
     let mut unreadable = held("a", 1, 15, 0.2, 3.3);
     unreadable["leaseDurationSeconds"] = "soon".into();
-    let story = and_then(
+    let history = and_then(
         a_leads(),
         [
             lease(4.0, 14, &unreadable, Some((11, 1))),
@@ -218,10 +218,10 @@ fn a_holder_may_restore_its_term_after_strangers_made_it_unreadable_first() {
             lease(6.6, 16, &held("a", 1, 15, 0.2, 6.6), Some((11, 1))),
         ],
     );
-    let mut participants = super::story::participants();
+    let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(14));
     participants.add_foreign(ResourceVersion(15));
-    assert_eq!(judge(&story, &participants), [""; 0]);
+    assert_eq!(judge(&history, &participants), [""; 0]);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_holder_makes_room_for_whomever_a_stranger_prefers() {
     preferring["preferredHolder"] = "nobody-knows-him".into();
     let mut granted = held("nobody-knows-him", 2, 5, 4.1, 4.1);
     granted["strategy"] = "OldestEmulationVersion".into();
-    let story = and_then(
+    let history = and_then(
         a_leads(),
         [
             lease(4.0, 14, &preferring, Some((11, 1))),
@@ -239,15 +239,15 @@ fn a_holder_makes_room_for_whomever_a_stranger_prefers() {
             lease(4.1, 15, &granted, None),
         ],
     );
-    assert_fault(&story, "which is no candidate");
-    let mut participants = super::story::participants();
+    assert_fault(&history, "which is no candidate");
+    let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(14));
-    assert_eq!(judge(&story, &participants), [""; 0]);
+    assert_eq!(judge(&history, &participants), [""; 0]);
 }
 
 #[test]
 fn a_term_whose_number_a_stranger_set_back_has_a_token_of_its_own() {
-    let story = |token| {
+    let history = |token| {
         and_then(
             a_leads(),
             [
@@ -258,8 +258,8 @@ fn a_term_whose_number_a_stranger_set_back_has_a_token_of_its_own() {
             ],
         )
     };
-    let mut participants = super::story::participants();
+    let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(14));
-    assert_eq!(judge(&story(16), &participants), [""; 0]);
-    assert!(!judge(&story(11), &participants).is_empty());
+    assert_eq!(judge(&history(16), &participants), [""; 0]);
+    assert!(!judge(&history(11), &participants).is_empty());
 }

@@ -11,10 +11,10 @@ use crate::{
     verify,
 };
 
-/// The beginning of these stories.
+/// The beginning of these histories.
 pub(super) fn second(seconds: f64) -> Timestamp {
     let start = parse_time("2026-01-01T00:00:00Z").unwrap().as_micros();
-    #[expect(clippy::cast_possible_truncation, reason = "a story takes minutes")]
+    #[expect(clippy::cast_possible_truncation, reason = "a history takes minutes")]
     let offset = (seconds * 1e6) as i64;
     Timestamp::from_micros(start + offset).unwrap()
 }
@@ -130,11 +130,11 @@ pub(super) fn a_leads() -> Vec<HistoryEntry> {
 }
 
 pub(super) fn and_then(
-    mut story: Vec<HistoryEntry>,
+    mut history: Vec<HistoryEntry>,
     more: impl IntoIterator<Item = HistoryEntry>,
 ) -> Vec<HistoryEntry> {
-    story.extend(more);
-    story
+    history.extend(more);
+    history
 }
 
 /// The event with a term and its token, as ours have it.
