@@ -30,8 +30,8 @@ use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::binaries::{Binary, Toolbox};
+use crate::child_guard::ChildGuard;
 use crate::release::Release;
-use crate::tied::Tied;
 
 pub(crate) use detached::{EXEC_DETACHED, default_dir, down, exec_detached, status, up};
 
@@ -63,8 +63,8 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Cluster {
     // Dropped in this order: the API server goes before its store.
-    apiserver: Mutex<Tied>,
-    etcd: Tied,
+    apiserver: Mutex<ChildGuard>,
+    etcd: ChildGuard,
     servers: Servers,
     temporary: Option<tempfile::TempDir>,
 }
@@ -121,9 +121,9 @@ impl Cluster {
         for attempt in 1.. {
             let servers = Servers::prepare(Layout::at(folder)?, &toolbox, options)?;
             let removable = temporary.as_ref().map(tempfile::TempDir::path);
-            let mut etcd = Tied::spawn_with_folder(&mut servers.etcd.command()?, removable)
+            let mut etcd = ChildGuard::spawn_with_folder(&mut servers.etcd.command()?, removable)
                 .context("failed to start etcd")?;
-            let mut apiserver = Tied::spawn(&mut servers.apiserver.command()?)
+            let mut apiserver = ChildGuard::spawn(&mut servers.apiserver.command()?)
                 .context("failed to start kube-apiserver")?;
             let ready = servers.wait_until_ready(|| {
                 Ok((etcd.try_wait()?.is_none(), apiserver.try_wait()?.is_none()))
@@ -188,12 +188,12 @@ impl Cluster {
         };
         let mut apiserver = self.apiserver();
         *apiserver =
-            Tied::spawn(&mut program.command()?).context("failed to start kube-apiserver")?;
+            ChildGuard::spawn(&mut program.command()?).context("failed to start kube-apiserver")?;
         // etcd is somebody else's affair here; without it the API server ends too.
         servers.wait_until_ready(|| Ok((true, apiserver.try_wait()?.is_none())))
     }
 
-    fn apiserver(&self) -> MutexGuard<'_, Tied> {
+    fn apiserver(&self) -> MutexGuard<'_, ChildGuard> {
         self.apiserver
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

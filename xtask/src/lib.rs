@@ -13,11 +13,11 @@ mod test;
 mod yaml;
 
 pub mod binaries;
+pub mod child_guard;
 pub mod cluster;
 pub mod lock_role;
 pub mod manifests;
 pub mod paths;
 pub mod release;
-pub mod tied;
 
 pub use cli::run;

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use xtask::binaries::{self, Binary, Toolbox};
+use xtask::child_guard::ChildGuard;
 use xtask::cluster::{Cluster, Options};
 use xtask::manifests;
 use xtask::release::Release;
-use xtask::tied::Tied;
 
 fn kubectl() -> PathBuf {
     Toolbox::new(None).unwrap().path(Binary::Kubectl).unwrap()
@@ -181,7 +181,7 @@ fn a_client_go_candidate_tells_its_whole_story() {
             "--release-on-cancel",
         ])
         .stdout(Stdio::piped());
-    let mut candidate = Tied::spawn(&mut command).unwrap();
+    let mut candidate = ChildGuard::spawn(&mut command).unwrap();
     let mut lines = BufReader::new(candidate.child_mut().stdout.take().unwrap()).lines();
     let mut event = || {
         let line = lines

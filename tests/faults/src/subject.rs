@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
-use xtask::tied::Tied;
+use xtask::child_guard::ChildGuard;
 
 use crate::analysis::Order;
 use crate::proxy::Port;
@@ -43,7 +43,7 @@ pub struct Programs {
 #[derive(Debug)]
 pub(crate) struct Process {
     name: String,
-    tied: Tied,
+    tied: ChildGuard,
 }
 
 // === impl Subject ===
@@ -196,7 +196,7 @@ impl Process {
             .stdout(log.try_clone()?)
             .stderr(log);
         let program = command.get_program().to_owned();
-        let tied = Tied::spawn(&mut command)
+        let tied = ChildGuard::spawn(&mut command)
             .with_context(|| format!("failed to start {}", program.display()))?;
         Ok(Self {
             name: name.to_owned(),

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use elector_protocol::Timestamp;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
-use xtask::tied::Tied;
+use xtask::child_guard::ChildGuard;
 
 use crate::rig::journal::now;
 
@@ -19,7 +19,7 @@ use crate::rig::journal::now;
 #[derive(Debug)]
 pub struct Process {
     name: String,
-    tied: Tied,
+    guard: ChildGuard,
     log: PathBuf,
 }
 
@@ -49,9 +49,9 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(open()?);
         let program = command.get_program().to_owned();
-        let mut tied = Tied::spawn(&mut command)
+        let mut guard = ChildGuard::spawn(&mut command)
             .with_context(|| format!("failed to start {}", program.display()))?;
-        let stdout = tied
+        let stdout = guard
             .child_mut()
             .stdout
             .take()
@@ -66,14 +66,14 @@ impl Process {
         });
         Ok(Self {
             name: name.to_owned(),
-            tied,
+            guard,
             log,
         })
     }
 
     /// The process id.
     pub fn id(&self) -> u32 {
-        self.tied.id()
+        self.guard.id()
     }
 
     /// What it wrote so far, both streams.
@@ -98,7 +98,7 @@ impl Process {
     ) -> Result<T> {
         let deadline = Instant::now() + patience;
         loop {
-            let ended = self.tied.try_wait()?.is_some();
+            let ended = self.guard.try_wait()?.is_some();
             let output = self.output()?;
             if let Some(found) = look(&output) {
                 return Ok(found);
@@ -130,7 +130,7 @@ impl Process {
     /// When it has ended before.
     pub fn signal(&mut self, signal: Signal) -> Result<()> {
         let name = &self.name;
-        self.tied
+        self.guard
             .signal(signal)
             .with_context(|| format!("failed to signal {name}"))
     }
@@ -140,7 +140,7 @@ impl Process {
     /// # Errors
     /// When the kernel does not tell.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
-        Ok(self.tied.try_wait()?)
+        Ok(self.guard.try_wait()?)
     }
 
     /// Waits for its end.
@@ -150,7 +150,7 @@ impl Process {
     pub async fn exit(&mut self, patience: Duration) -> Result<ExitStatus> {
         let deadline = Instant::now() + patience;
         loop {
-            if let Some(status) = self.tied.try_wait()? {
+            if let Some(status) = self.guard.try_wait()? {
                 return Ok(status);
             }
             if Instant::now() >= deadline {

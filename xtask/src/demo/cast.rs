@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use crate::tied::Tied;
+use crate::child_guard::ChildGuard;
 
 /// What a candidate did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ enum Line {
 pub(super) struct Cast {
     elector: PathBuf,
     kubeconfig: PathBuf,
-    players: BTreeMap<String, Tied>,
+    players: BTreeMap<String, ChildGuard>,
     lines: Receiver<Line>,
     speak: SyncSender<Line>,
     reasons: BTreeMap<(String, i64), String>,
@@ -85,7 +85,7 @@ impl Cast {
             .args(flags)
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        let mut player = Tied::spawn(&mut command).context("failed to start the elector")?;
+        let mut player = ChildGuard::spawn(&mut command).context("failed to start the elector")?;
         let stderr = player
             .child_mut()
             .stderr
@@ -132,7 +132,7 @@ impl Cast {
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         let mut player =
-            Tied::spawn(&mut command).with_context(|| format!("failed to start {name}"))?;
+            ChildGuard::spawn(&mut command).with_context(|| format!("failed to start {name}"))?;
         let stdout = player
             .child_mut()
             .stdout

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// `$1` is a folder to remove at the end of an owner who did not say goodbye, or empty. The first line read is the
+/// `$1` is a folder to remove at the end of an owner that was killed, or empty. The first line read is the
 /// child's process id; any second line says that the child has been reaped in good order.
 const KEEPER: &str = r#"
 read -r pid || exit 0
@@ -27,14 +27,14 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// A running child, and its keeper. Dropping it kills the child.
 #[derive(Debug)]
-pub struct Tied {
+pub struct ChildGuard {
     child: Child,
     keeper: Child,
 }
 
-// === impl Tied ===
+// === impl ChildGuard ===
 
-impl Tied {
+impl ChildGuard {
     /// Starts the command, in a process group of its own, so that a Ctrl-C in the terminal reaches the owner alone.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Tied {
         command: &mut Command,
         folder: Option<&Path>,
     ) -> io::Result<Self> {
-        // The keeper is there first: between the child's start and its entry in the keeper's book lie microseconds.
+        // The keeper is there first: the child runs only microseconds before its keeper knows it.
         let mut keeper = Command::new("/bin/sh")
             .args(["-c", KEEPER, "keeper"])
             .arg(folder.unwrap_or(Path::new("")))
@@ -62,10 +62,10 @@ impl Tied {
             drop(keeper.stdin.take());
             let _ = keeper.wait();
         })?;
-        let tied = Self { child, keeper };
-        let id = tied.child.id();
-        tied.tell_keeper(&id.to_string())?;
-        Ok(tied)
+        let guard = Self { child, keeper };
+        let id = guard.child.id();
+        guard.tell_keeper(&id.to_string())?;
+        Ok(guard)
     }
 
     /// The process id.
@@ -153,7 +153,7 @@ impl Tied {
     }
 }
 
-impl Drop for Tied {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         // Errors cannot be told from here; if the kill fails, the keeper sees the pipe close and tries again.
         if self.kill().is_ok() {
@@ -168,7 +168,7 @@ impl Drop for Tied {
 mod tests {
     use super::*;
 
-    /// Waits until nothing answers to the process id any more, not even a zombie.
+    /// Waits until no process has this id any more, not even a zombie.
     fn gone(pid: Pid) -> bool {
         let deadline = Instant::now() + Duration::from_secs(10);
         while Instant::now() < deadline {
@@ -191,26 +191,29 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let doomed = folder.path().join("data");
         std::fs::create_dir(&doomed).unwrap();
-        let mut tied = Tied::spawn_with_folder(&mut sleeper(), Some(&doomed)).unwrap();
-        assert_eq!(tied.try_wait().unwrap(), None);
+        let mut guard = ChildGuard::spawn_with_folder(&mut sleeper(), Some(&doomed)).unwrap();
+        assert_eq!(guard.try_wait().unwrap(), None);
 
         // What the kernel does when the owner dies.
-        drop(tied.keeper.stdin.take());
-        let status = tied
+        drop(guard.keeper.stdin.take());
+        let status = guard
             .wait_for(Duration::from_secs(10))
             .unwrap()
             .expect("the keeper kills the child");
         assert!(!status.success());
-        tied.keeper.wait().unwrap();
+        guard.keeper.wait().unwrap();
         assert!(!doomed.exists());
     }
 
     #[test]
     fn dropping_ends_the_child_and_leaves_the_folder_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let tied = Tied::spawn_with_folder(&mut sleeper(), Some(folder.path())).unwrap();
-        let (child, keeper) = (Pid::from_child(&tied.child), Pid::from_child(&tied.keeper));
-        drop(tied);
+        let guard = ChildGuard::spawn_with_folder(&mut sleeper(), Some(folder.path())).unwrap();
+        let (child, keeper) = (
+            Pid::from_child(&guard.child),
+            Pid::from_child(&guard.keeper),
+        );
+        drop(guard);
         assert!(gone(child) && gone(keeper));
         assert!(folder.path().is_dir());
     }
@@ -221,25 +224,25 @@ mod tests {
         stubborn
             .args(["-c", "trap '' TERM; echo ready; while :; do sleep 1; done"])
             .stdout(Stdio::piped());
-        let mut tied = Tied::spawn(&mut stubborn).unwrap();
+        let mut guard = ChildGuard::spawn(&mut stubborn).unwrap();
         let mut line = String::new();
-        let stdout = tied.child_mut().stdout.take().unwrap();
+        let stdout = guard.child_mut().stdout.take().unwrap();
         io::BufRead::read_line(&mut io::BufReader::new(stdout), &mut line).unwrap();
 
-        let status = tied.terminate(Duration::from_millis(200)).unwrap();
+        let status = guard.terminate(Duration::from_millis(200)).unwrap();
         assert_eq!(
             std::os::unix::process::ExitStatusExt::signal(&status),
             Some(9)
         );
         assert_eq!(
-            tied.signal(Signal::TERM).unwrap_err().kind(),
+            guard.signal(Signal::TERM).unwrap_err().kind(),
             io::ErrorKind::NotFound
         );
     }
 
     #[test]
     fn a_command_that_does_not_exist_leaves_no_keeper() {
-        let error = Tied::spawn(&mut Command::new("/nonexistent/program")).unwrap_err();
+        let error = ChildGuard::spawn(&mut Command::new("/nonexistent/program")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }
