@@ -8,9 +8,9 @@
 //! Programs beside each other run at the same time, those after each other in turn. A program that fails hides none of
 //! the others.
 
+mod count;
 mod lanes;
 mod program;
-mod tally;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,16 +20,16 @@ use anyhow::{Context as _, Result};
 use crate::binaries::{self, Binary, Toolbox};
 use crate::commands::{cargo, elector, show_and_run};
 use crate::release::Release;
-use crate::test::lanes::{Ended, Play};
+use crate::test::count::TestCount;
+use crate::test::lanes::{ProgramResult, ProgramRun};
 use crate::test::program::TestProgram;
-use crate::test::tally::Tally;
 
 /// What is to be tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// It is a failure if there is no kube-apiserver.
     pub(crate) require_real: bool,
-    /// Scenarios that start a cluster of their own are played on every kind of cluster.
+    /// Scenarios that start a cluster of their own run on every kind of cluster.
     pub(crate) all_modes: bool,
 }
 
@@ -41,14 +41,14 @@ struct Prepared {
     without_interop: Option<String>,
 }
 
-/// What is played on every release: who is elected, how a better one takes over, and how the next one after a crash.
+/// The scenarios for every release: the election, the take-over by a better candidate, and the take-over after a crash.
 const ON_EVERY_RELEASE: [&str; 3] = [
     "cold_start_of_three_versions",
     "better_candidate_arrives",
     "leader_is_killed",
 ];
 
-/// What computes all the time, on all processors and in virtual time, so that others may go first.
+/// Programs that compute all the time, on all processors and in virtual time, so that others may go first.
 const COMPUTING: [&str; 2] = ["tests/sim sim", "tests/model model"];
 
 /// The scenarios on a real kube-apiserver.
@@ -83,7 +83,7 @@ pub(crate) fn run(wanted: Wanted) -> Result<bool> {
         }
     };
     let programs = program::build()?;
-    let mut phases = vec![Phase::play(
+    let mut phases = vec![TestPhase::run(
         "without a cluster",
         without_cluster(&programs, prepared.is_some()),
     )];
@@ -91,7 +91,7 @@ pub(crate) fn run(wanted: Wanted) -> Result<bool> {
     match &prepared {
         Some(prepared) => {
             let lanes = on_a_cluster(&programs, prepared, wanted.all_modes)?;
-            phases.push(Phase::play("on a real kube-apiserver", lanes));
+            phases.push(TestPhase::run("on a real kube-apiserver", lanes));
             if let Some(reason) = &prepared.without_interop {
                 reasons.push(format!(
                     "interop with client-go and kube-scheduler, because {reason}"
@@ -137,11 +137,11 @@ pub(crate) fn run_on(release: Release) -> Result<()> {
 }
 
 /// The lanes of what needs no cluster, and nothing that is run on one later.
-fn without_cluster(programs: &[TestProgram], rest_comes_later: bool) -> Vec<Vec<Play>> {
+fn without_cluster(programs: &[TestProgram], rest_comes_later: bool) -> Vec<Vec<ProgramRun>> {
     let computing = COMPUTING
         .iter()
         .filter_map(|name| programs.iter().find(|program| program.name == *name))
-        .map(|program| Play {
+        .map(|program| ProgramRun {
             name: program.name.clone(),
             command: program.nice_command(),
         });
@@ -149,7 +149,7 @@ fn without_cluster(programs: &[TestProgram], rest_comes_later: bool) -> Vec<Vec<
     let mut others: Vec<_> = programs
         .iter()
         .filter(|program| !COMPUTING.contains(&program.name.as_str()) && !later(&program.name))
-        .map(|program| Play {
+        .map(|program| ProgramRun {
             name: program.name.clone(),
             command: program.command(),
         })
@@ -157,7 +157,7 @@ fn without_cluster(programs: &[TestProgram], rest_comes_later: bool) -> Vec<Vec<
     let mut documented = cargo();
     documented.args(["test", "--workspace", "--all-features", "--doc"]);
     documented.args(["--no-fail-fast", "--quiet"]);
-    others.push(Play {
+    others.push(ProgramRun {
         name: "documentation".to_owned(),
         command: documented,
     });
@@ -169,9 +169,9 @@ fn on_a_cluster(
     programs: &[TestProgram],
     prepared: &Prepared,
     all_modes: bool,
-) -> Result<Vec<Vec<Play>>> {
+) -> Result<Vec<Vec<ProgramRun>>> {
     let elector = elector()?;
-    let play = |program: &TestProgram| {
+    let run_of = |program: &TestProgram| {
         let mut command = program.command();
         command
             .arg("--include-ignored")
@@ -186,7 +186,7 @@ fn on_a_cluster(
         if all_modes && program.name == SCENARIOS {
             command.arg("--all-modes");
         }
-        Play {
+        ProgramRun {
             name: program.name.clone(),
             command,
         }
@@ -194,22 +194,22 @@ fn on_a_cluster(
     let named = |name: &str| {
         let program = programs.iter().find(|program| program.name == name);
         let program = program.with_context(|| format!("there is no test program {name}"))?;
-        Ok(play(program))
+        Ok(run_of(program))
     };
     let rest = REAL.iter().map(|name| named(name));
     Ok(vec![vec![named(SCENARIOS)?], rest.collect::<Result<_>>()?])
 }
 
 /// Programs that have been run.
-struct Phase {
+struct TestPhase {
     name: &'static str,
-    ended: Vec<Ended>,
+    ended: Vec<ProgramResult>,
     took: Duration,
 }
 
 /// Says what came of everything, and whether it was good; what failed is said again, since it may stand far above.
-fn sum_up(phases: &[Phase], reasons: &[String]) -> bool {
-    let mut all = Tally::default();
+fn sum_up(phases: &[TestPhase], reasons: &[String]) -> bool {
+    let mut all = TestCount::default();
     println!("\n== result");
     for phase in phases {
         let tally = phase.tally();
@@ -263,8 +263,8 @@ fn prepare(require_interop: bool) -> Result<Prepared> {
 
 // === impl Phase ===
 
-impl Phase {
-    fn play(name: &'static str, lanes: Vec<Vec<Play>>) -> Self {
+impl TestPhase {
+    fn run(name: &'static str, lanes: Vec<Vec<ProgramRun>>) -> Self {
         let start = Instant::now();
         let ended = lanes::run(lanes);
         Self {
@@ -274,8 +274,8 @@ impl Phase {
         }
     }
 
-    fn tally(&self) -> Tally {
-        let mut sum = Tally::default();
+    fn tally(&self) -> TestCount {
+        let mut sum = TestCount::default();
         for ended in &self.ended {
             sum += ended.tally;
         }

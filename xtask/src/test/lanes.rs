@@ -7,11 +7,11 @@ use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::test::tally::Tally;
+use crate::test::count::TestCount;
 
 /// A test program to be run.
 #[derive(Debug)]
-pub(super) struct Play {
+pub(super) struct ProgramRun {
     /// What it is called.
     pub(super) name: String,
     pub(super) command: Command,
@@ -19,9 +19,9 @@ pub(super) struct Play {
 
 /// What came of a test program.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct ProgramResult {
     pub(super) name: String,
-    pub(super) tally: Tally,
+    pub(super) tally: TestCount,
     pub(super) took: Duration,
     /// Why it counts as failed, whatever it counted itself.
     pub(super) failure: Option<String>,
@@ -29,7 +29,7 @@ pub(super) struct Ended {
 
 /// Runs the lanes side by side, and the programs of a lane one after the other. A program that fails keeps no other
 /// from running.
-pub(super) fn run(lanes: Vec<Vec<Play>>) -> Vec<Ended> {
+pub(super) fn run(lanes: Vec<Vec<ProgramRun>>) -> Vec<ProgramResult> {
     // One program speaks at a time.
     let speech = Mutex::new(());
     thread::scope(|scope| {
@@ -37,8 +37,8 @@ pub(super) fn run(lanes: Vec<Vec<Play>>) -> Vec<Ended> {
             .into_iter()
             .map(|lane| {
                 let speech = &speech;
-                let play = move |play| one(play, speech);
-                scope.spawn(move || lane.into_iter().map(play).collect::<Vec<_>>())
+                let run_one = move |program| one(program, speech);
+                scope.spawn(move || lane.into_iter().map(run_one).collect::<Vec<_>>())
             })
             .collect();
         lanes
@@ -49,15 +49,15 @@ pub(super) fn run(lanes: Vec<Vec<Play>>) -> Vec<Ended> {
 }
 
 /// Runs one. What it says of each test is shown at once; what else it says, when it has ended, in one piece.
-fn one(mut play: Play, speech: &Mutex<()>) -> Ended {
+fn one(mut program: ProgramRun, speech: &Mutex<()>) -> ProgramResult {
     let start = Instant::now();
-    let mut ended = Ended {
-        name: play.name,
-        tally: Tally::default(),
+    let mut ended = ProgramResult {
+        name: program.name,
+        tally: TestCount::default(),
         took: Duration::ZERO,
         failure: None,
     };
-    let child = play
+    let child = program
         .command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -75,7 +75,7 @@ fn one(mut play: Play, speech: &Mutex<()>) -> Ended {
     let stderr = child.stderr.take().map(|pipe| read(pipe, lines));
     let mut held = Vec::new();
     for line in received {
-        if let Some(tally) = Tally::of_line(&line) {
+        if let Some(tally) = TestCount::of_line(&line) {
             ended.tally += tally;
         }
         if line.starts_with("test ") && !line.starts_with("test result: ") {
@@ -116,7 +116,7 @@ fn read(pipe: impl Read + Send + 'static, lines: SyncSender<String>) -> thread::
 
 // === impl Ended ===
 
-impl Ended {
+impl ProgramResult {
     /// What came of it, in a line.
     pub(super) fn line(&self) -> String {
         let seconds = self.took.as_secs_f64();
@@ -132,10 +132,10 @@ impl Ended {
 mod tests {
     use super::*;
 
-    fn shell(name: &str, script: &str) -> Play {
+    fn shell(name: &str, script: &str) -> ProgramRun {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]);
-        Play {
+        ProgramRun {
             name: name.to_owned(),
             command,
         }
@@ -153,7 +153,7 @@ mod tests {
             "echo 'test result: ok. 4 passed; 0 failed; 1 ignored'",
         );
         let beside = shell("beside", "echo 'test result: ok. 8 passed; 0 failed'");
-        let missing = Play {
+        let missing = ProgramRun {
             name: "missing".to_owned(),
             command: Command::new("/nowhere/to/be/found"),
         };

@@ -21,21 +21,21 @@ pub(super) struct TestProgram {
 
 /// The part that counts of what cargo says with `--message-format=json`.
 #[derive(Debug, Deserialize)]
-struct Message {
+struct CargoMessage {
     manifest_path: Option<PathBuf>,
-    target: Option<Target>,
-    profile: Option<Profile>,
+    target: Option<CargoTarget>,
+    profile: Option<CargoProfile>,
     executable: Option<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Target {
+struct CargoTarget {
     kind: Vec<String>,
     name: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct Profile {
+struct CargoProfile {
     test: bool,
 }
 
@@ -71,7 +71,7 @@ fn read(messages: &str, workspace: &Path) -> Vec<TestProgram> {
 // === impl TestProgram ===
 
 impl TestProgram {
-    fn of(message: Message, workspace: &Path) -> Option<Self> {
+    fn of(message: CargoMessage, workspace: &Path) -> Option<Self> {
         if !message.profile?.test {
             return None;
         }

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 
 /// How many tests passed, failed, and were skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
+pub(super) struct TestCount {
     pub(super) passed: u64,
     pub(super) failed: u64,
     /// What libtest calls ignored.
@@ -14,7 +14,7 @@ pub(super) struct Tally {
 
 // === impl Tally ===
 
-impl Tally {
+impl TestCount {
     /// What a line of libtest's counts: `test result: ok. 3 passed; 0 failed; 1 ignored; …`. `None` for any other line.
     pub(super) fn of_line(line: &str) -> Option<Self> {
         let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
@@ -31,7 +31,7 @@ impl Tally {
     }
 }
 
-impl AddAssign for Tally {
+impl AddAssign for TestCount {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
@@ -39,7 +39,7 @@ impl AddAssign for Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for TestCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} passed, {} failed", self.passed, self.failed)?;
         match self.left_out {
@@ -56,17 +56,17 @@ mod tests {
     #[test]
     fn the_summaries_of_libtest_and_of_our_own_programs_are_counted() {
         let libtest = "test result: FAILED. 81 passed; 2 failed; 3 ignored; 0 measured; 7 filtered out; finished in 0.89s";
-        let mut tally = Tally::of_line(libtest).unwrap();
-        tally += Tally::of_line("test result: ok. 95 passed; 0 failed").unwrap();
+        let mut tally = TestCount::of_line(libtest).unwrap();
+        tally += TestCount::of_line("test result: ok. 95 passed; 0 failed").unwrap();
         assert_eq!(
             tally,
-            Tally {
+            TestCount {
                 passed: 176,
                 failed: 2,
                 left_out: 3
             }
         );
         assert_eq!(tally.to_string(), "176 passed, 2 failed, 3 skipped");
-        assert_eq!(Tally::of_line("test a ... ok"), None);
+        assert_eq!(TestCount::of_line("test a ... ok"), None);
     }
 }
