@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// `$1` is a folder to remove at the end of an owner that was killed, or empty. The first line read is the
 /// child's process id; any second line says that the child has been reaped in good order.
@@ -142,6 +142,17 @@ impl ChildGuard {
     /// Those of [`Child::kill`] and [`Child::wait`].
     pub fn kill(&mut self) -> io::Result<ExitStatus> {
         self.child.kill()?;
+        self.child.wait()
+    }
+
+    /// Kills the child and every process of its group with SIGKILL, and reaps the child. Not for a child that has been
+    /// waited for: its number may be that of another group.
+    ///
+    /// # Errors
+    /// Those of [`Child::wait`].
+    pub fn kill_group(&mut self) -> io::Result<ExitStatus> {
+        // A group that has ended needs no signal.
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         self.child.wait()
     }
 

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -43,8 +44,12 @@ enum Verb {
         #[arg(long)]
         all_modes: bool,
 
+        /// Kill a test program that runs longer than this, and its children; it counts as failed
+        #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = parse_timeout)]
+        timeout: Duration,
+
         /// Only cold start, hand-over and crash, on a kube-apiserver of this release: 1.31, 1.32, 1.34, 1.36 or 1.37
-        #[arg(long, value_name = "1.N", conflicts_with_all = ["require_real", "all_modes"])]
+        #[arg(long, value_name = "1.N", conflicts_with_all = ["require_real", "all_modes", "timeout"])]
         kubernetes: Option<Release>,
     },
 
@@ -223,10 +228,12 @@ fn dispatch(verb: Verb) -> Result<bool> {
         Verb::Test {
             require_real,
             all_modes,
+            timeout,
             ..
         } => test::run(Wanted {
             require_real,
             all_modes,
+            timeout,
         }),
         Verb::Codegen { check: true } => codegen::check(),
         Verb::Codegen { check: false } => codegen::write().map(|()| true),
@@ -269,6 +276,14 @@ fn run_in_cluster(options: &Options, command: &[OsString]) -> Result<bool> {
         .with_context(|| format!("failed to run {}", program.display()))?;
     cluster.stop()?;
     Ok(status.success())
+}
+
+/// A span of time such as `30m` or `90s`, more than nothing.
+fn parse_timeout(text: &str) -> Result<Duration> {
+    let span: jiff::SignedDuration = text.parse()?;
+    let timeout = Duration::try_from(span)?;
+    anyhow::ensure!(!timeout.is_zero(), "it must be longer than nothing");
+    Ok(timeout)
 }
 
 // === impl DemoArgs ===
@@ -345,6 +360,20 @@ mod tests {
             Stage::Real(options)
         );
         Cli::try_parse_from(["xtask", "demo", "--kubernetes", "1.34"]).unwrap_err();
+    }
+
+    #[test]
+    fn a_test_program_has_half_an_hour_unless_told_otherwise() {
+        let timeout = |line: &str| match Cli::try_parse_from(line.split(' ')).unwrap().verb {
+            Verb::Test { timeout, .. } => timeout.as_secs(),
+            verb => panic!("not a test: {verb:?}"),
+        };
+        assert_eq!(timeout("xtask test"), 1_800);
+        assert_eq!(timeout("xtask test --timeout 90s"), 90);
+        assert_eq!(timeout("xtask test --timeout 2h"), 7_200);
+        for bad in ["0s", "-5m", "soon", "5"] {
+            Cli::try_parse_from(["xtask", "test", "--timeout", bad]).unwrap_err();
+        }
     }
 
     #[test]

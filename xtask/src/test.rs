@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Programs beside each other run at the same time, those after each other in turn. A program that fails hides none of
-//! the others.
+//! the others, and neither does one that hangs: it is killed after `--timeout`.
 
 mod count;
 mod lanes;
@@ -31,6 +31,8 @@ pub(crate) struct Wanted {
     pub(crate) require_real: bool,
     /// Scenarios that start a cluster of their own run on every kind of cluster.
     pub(crate) all_modes: bool,
+    /// After this time a test program is killed with its children, and counts as failed.
+    pub(crate) timeout: Duration,
 }
 
 /// What the real suite needs beyond a kube-apiserver.
@@ -86,12 +88,17 @@ pub(crate) fn run(wanted: Wanted) -> Result<bool> {
     let mut phases = vec![TestPhase::run(
         "without a cluster",
         without_cluster(&programs, prepared.is_some()),
+        wanted.timeout,
     )];
     let mut reasons = Vec::new();
     match &prepared {
         Some(prepared) => {
             let lanes = on_a_cluster(&programs, prepared, wanted.all_modes)?;
-            phases.push(TestPhase::run("on a real kube-apiserver", lanes));
+            phases.push(TestPhase::run(
+                "on a real kube-apiserver",
+                lanes,
+                wanted.timeout,
+            ));
             if let Some(reason) = &prepared.without_interop {
                 reasons.push(format!(
                     "interop with client-go and kube-scheduler, because {reason}"
@@ -261,12 +268,12 @@ fn prepare(require_interop: bool) -> Result<Prepared> {
     }
 }
 
-// === impl Phase ===
+// === impl TestPhase ===
 
 impl TestPhase {
-    fn run(name: &'static str, lanes: Vec<Vec<ProgramRun>>) -> Self {
+    fn run(name: &'static str, lanes: Vec<Vec<ProgramRun>>, timeout: Duration) -> Self {
         let start = Instant::now();
-        let ended = lanes::run(lanes);
+        let ended = lanes::run(lanes, timeout);
         Self {
             name,
             ended,

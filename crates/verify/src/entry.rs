@@ -85,7 +85,7 @@ pub fn between(earlier: Timestamp, later: Timestamp) -> Duration {
     Duration::from_micros(u64::try_from(later.as_micros() - earlier.as_micros()).unwrap_or(0))
 }
 
-// === impl Entry ===
+// === impl HistoryEntry ===
 
 impl HistoryEntry {
     /// The entry as one line of a recording, which a [`RecordingReader`](crate::Reader) reads; `None` for a note.
@@ -160,7 +160,7 @@ impl Event {
     }
 }
 
-// === impl What ===
+// === impl EntryContent ===
 
 impl EntryContent {
     /// The resourceVersion of the revision, which tells what came first; `None` for what is no object.

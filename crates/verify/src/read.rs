@@ -71,7 +71,7 @@ const LONGEST_WHY: usize = 400;
 /// A clock that is a day ahead of all others is none.
 const DAY_MICROS: i64 = 86_400_000_000;
 
-// === impl Reader ===
+// === impl RecordingReader ===
 
 impl RecordingReader {
     /// Reads a source; `of` names it in errors.

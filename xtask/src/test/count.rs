@@ -10,9 +10,11 @@ pub(super) struct TestCount {
     pub(super) failed: u64,
     /// What libtest calls ignored.
     pub(super) left_out: u64,
+    /// Programs that were killed after their time limit; what they did not say is not counted.
+    pub(super) timed_out: u64,
 }
 
-// === impl Tally ===
+// === impl TestCount ===
 
 impl TestCount {
     /// What a line of libtest's counts: `test result: ok. 3 passed; 0 failed; 1 ignored; …`. `None` for any other line.
@@ -36,16 +38,19 @@ impl AddAssign for TestCount {
         self.passed += other.passed;
         self.failed += other.failed;
         self.left_out += other.left_out;
+        self.timed_out += other.timed_out;
     }
 }
 
 impl fmt::Display for TestCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} passed, {} failed", self.passed, self.failed)?;
-        match self.left_out {
-            0 => Ok(()),
-            count => write!(f, ", {count} skipped"),
+        for (count, word) in [(self.left_out, "skipped"), (self.timed_out, "timed out")] {
+            if count > 0 {
+                write!(f, ", {count} {word}")?;
+            }
         }
+        Ok(())
     }
 }
 
@@ -63,7 +68,8 @@ mod tests {
             TestCount {
                 passed: 176,
                 failed: 2,
-                left_out: 3
+                left_out: 3,
+                timed_out: 0,
             }
         );
         assert_eq!(tally.to_string(), "176 passed, 2 failed, 3 skipped");

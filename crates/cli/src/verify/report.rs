@@ -112,7 +112,7 @@ pub(super) struct RevisionTime {
     pub(super) time: String,
 }
 
-// === impl Report ===
+// === impl LeaseReport ===
 
 impl LeaseReport {
     /// The verdict on this lease.
@@ -206,7 +206,7 @@ impl ProofStatus {
     }
 }
 
-// === impl Answer ===
+// === impl InvariantStatus ===
 
 impl InvariantStatus {
     pub(super) const fn word(self) -> &'static str {
@@ -255,7 +255,7 @@ impl InvariantLine {
     }
 }
 
-// === impl Found ===
+// === impl BreachEntry ===
 
 impl BreachEntry {
     fn new(breach: &Breach) -> Self {

@@ -59,7 +59,7 @@ pub(super) fn left_out(count: usize) -> String {
 /// Writing to a text does not fail, so that no result is looked at.
 struct TextReport<'t>(&'t mut String);
 
-// === impl Lines ===
+// === impl TextReport ===
 
 impl TextReport<'_> {
     fn line(&mut self, line: &str) {

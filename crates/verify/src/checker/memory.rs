@@ -26,7 +26,7 @@ pub(super) struct LastRevision {
     pub(super) written_over: Option<LeaseRecord>,
 }
 
-// === impl Known ===
+// === impl LastRevision ===
 
 impl LastRevision {
     /// The newest record that no stranger wrote.

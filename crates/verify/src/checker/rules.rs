@@ -29,7 +29,7 @@ pub(super) struct BrokenRule {
     pub(super) message: String,
 }
 
-// === impl Fault ===
+// === impl BrokenRule ===
 
 impl BrokenRule {
     pub(super) fn promised(invariant: Invariant, message: impl Into<String>) -> Self {
