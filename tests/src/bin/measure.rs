@@ -42,9 +42,9 @@ struct Arguments {
     modes: Vec<ModeName>,
     /// Whose candidates, both if none is given
     #[arg(long = "candidates", value_enum)]
-    implementations: Vec<MakerName>,
+    implementations: Vec<ImplementationName>,
     /// Who elects; Kubernetes' built-in controller with client-go candidates only
-    #[arg(long = "elector", value_enum, default_value = "ours")]
+    #[arg(long = "elector", value_enum, default_value = "elector")]
     electors: Vec<ElectorName>,
     /// Release of Kubernetes
     #[arg(long, value_name = "1.N")]
@@ -81,7 +81,7 @@ enum ElectorName {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum MakerName {
+enum ImplementationName {
     Elector,
     ClientGo,
 }
@@ -354,8 +354,8 @@ impl Arguments {
         } else {
             &self.modes
         };
-        let implementations: &[MakerName] = if self.implementations.is_empty() {
-            MakerName::value_variants()
+        let implementations: &[ImplementationName] = if self.implementations.is_empty() {
+            ImplementationName::value_variants()
         } else {
             &self.implementations
         };
@@ -372,8 +372,8 @@ impl Arguments {
                                 ModeName::Custom => Mode::Custom,
                             },
                             implementation: match implementation {
-                                MakerName::Elector => Implementation::Elector,
-                                MakerName::ClientGo => Implementation::ClientGo,
+                                ImplementationName::Elector => Implementation::Elector,
+                                ImplementationName::ClientGo => Implementation::ClientGo,
                             },
                             builtin: elector == ElectorName::BuiltIn,
                         });
