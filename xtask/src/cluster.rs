@@ -17,6 +17,7 @@
 mod detached;
 mod flags;
 mod layout;
+mod options;
 mod probe;
 
 use std::fs::{self, File};
@@ -27,7 +28,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use serde::{Deserialize, Serialize};
 
 use crate::binaries::{Binary, Toolbox};
 use crate::child_guard::ChildGuard;
@@ -35,29 +35,11 @@ use crate::release::Release;
 
 pub(crate) use detached::{EXEC_DETACHED, default_dir, down, exec_detached, status, up};
 
+pub use options::Options;
+
 use flags::Ports;
 use layout::Layout;
 use probe::Probe;
-
-/// What kind of cluster to start.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Options {
-    /// The feature gate CoordinatedLeaderElection: on, Kubernetes' own controller elects. Default: off.
-    pub gate: bool,
-    /// Whether LeaseCandidates are served in `coordination.k8s.io`: as v1beta1, before 1.33 as v1alpha2, in 1.31 as
-    /// v1alpha1. The gate needs it. Default: true.
-    pub serve_candidates: bool,
-    /// The release; `None`, the default, takes what `KUBEBUILDER_ASSETS` holds, otherwise [`Release::DEFAULT`].
-    pub kubernetes: Option<Release>,
-    /// The port of the API server on 127.0.0.1. Default: a free one.
-    pub port: Option<u16>,
-    /// Where data, keys, kubeconfigs and logs lie. Default: a temporary folder that is removed at the end.
-    pub dir: Option<PathBuf>,
-    /// Whether etcd waits for the disk, as it does in production and must for benchmarks. Default: false.
-    pub fsync: bool,
-    /// Further flags for kube-apiserver, as they are. Default: none.
-    pub apiserver_flags: Vec<String>,
-}
 
 /// A running cluster that ends with its owner: when it is dropped, and also when the process is killed.
 #[derive(Debug)]
@@ -81,22 +63,6 @@ const STOP_DEADLINE: Duration = Duration::from_secs(20);
 
 /// How often a start is tried again with other ports when somebody else took one in between.
 const PORT_ATTEMPTS: u32 = 3;
-
-// === impl Options ===
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            gate: false,
-            serve_candidates: true,
-            kubernetes: None,
-            port: None,
-            dir: None,
-            fsync: false,
-            apiserver_flags: Vec::new(),
-        }
-    }
-}
 
 // === impl Cluster ===
 

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::Options;
 use super::layout::Layout;
+use super::options::Options;
 use crate::release::Release;
 
 /// The loopback ports of one cluster.
