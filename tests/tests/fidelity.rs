@@ -15,7 +15,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::net::TcpListener;
 use xtask::binaries::{Binary, Toolbox};
-use xtask::cluster::{Cluster, Options};
+use xtask::cluster::{Options, TestCluster};
 use xtask::release::Release;
 
 /// As many cases as there must be at least.
@@ -33,7 +33,7 @@ async fn the_embedded_server_answers_as_a_real_one_did() -> Result<()> {
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn the_embedded_server_answers_as_a_real_one_does() -> Result<()> {
     let cluster = |gate| {
-        Cluster::start(&Options {
+        TestCluster::start(&Options {
             gate,
             kubernetes: Some(Release::DEFAULT),
             // A second version of the same objects.
@@ -77,7 +77,7 @@ fn kubectl_sees_no_difference() -> Result<()> {
             home,
         })
     };
-    let cluster = Cluster::start(&Options {
+    let cluster = TestCluster::start(&Options {
         kubernetes: Some(Release::DEFAULT),
         ..Options::default()
     })?;
@@ -125,7 +125,7 @@ async fn embedded() -> Result<Recording> {
     fidelity::run(&fidelity::cases(), &plain, &gated).await
 }
 
-async fn server(cluster: &Cluster) -> Result<Server> {
+async fn server(cluster: &TestCluster) -> Result<Server> {
     let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig())?;
     let mut config =
         Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;

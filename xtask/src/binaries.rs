@@ -39,7 +39,7 @@ pub struct Toolbox {
 /// Where the kube-apiserver of a [`Toolbox`] is, or how it can be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Source {
+pub enum BinarySource {
     /// In the folder that `KUBEBUILDER_ASSETS` names.
     Assets(PathBuf),
     /// Built earlier.
@@ -52,12 +52,14 @@ pub enum Source {
 ///
 /// # Errors
 /// Says why not, in one line that fits after "because".
-pub fn available(wanted: Option<Release>) -> Result<Source> {
+pub fn available(wanted: Option<Release>) -> Result<BinarySource> {
     let toolbox = Toolbox::new(wanted)?;
     let etcd = toolbox.source(Binary::Etcd)?;
     Ok(match toolbox.source(Binary::KubeApiserver)? {
         // Both are needed, so the one that is harder to get decides.
-        Source::Cache(_) | Source::Assets(_) if etcd == Source::Build => Source::Build,
+        BinarySource::Cache(_) | BinarySource::Assets(_) if etcd == BinarySource::Build => {
+            BinarySource::Build
+        }
         source => source,
     })
 }
@@ -201,17 +203,17 @@ impl Toolbox {
         }
     }
 
-    fn source(&self, binary: Binary) -> Result<Source> {
+    fn source(&self, binary: Binary) -> Result<BinarySource> {
         if let Some(path) = self.asset(binary) {
-            return Ok(Source::Assets(path));
+            return Ok(BinarySource::Assets(path));
         }
         let recipe = self.recipe(binary)?;
         let cached = recipe.cached()?;
         if cached.is_file() {
-            return Ok(Source::Cache(cached));
+            return Ok(BinarySource::Cache(cached));
         }
         golang::check_toolchain(&recipe.module)?;
-        Ok(Source::Build)
+        Ok(BinarySource::Build)
     }
 
     fn asset(&self, binary: Binary) -> Option<PathBuf> {

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::binaries::{Binary, Toolbox};
-use crate::cluster::{self, Cluster, Options};
+use crate::cluster::{self, Options, TestCluster};
 use crate::codegen;
 use crate::demo::{self, Stage};
 use crate::manifests;
@@ -20,16 +20,16 @@ use crate::test::{self, Wanted};
 /// Elector's development tasks.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
-struct Cli {
+struct XtaskArgs {
     #[command(subcommand)]
-    verb: Verb,
+    task: DevelopmentTask,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum DevelopmentTask {
     /// A real etcd and kube-apiserver on loopback
     #[command(subcommand)]
-    Cluster(ClusterVerb),
+    Cluster(ClusterTask),
 
     /// An API server, the elector and a few candidates: who leads, who takes over, and why
     Demo(DemoArgs),
@@ -85,11 +85,11 @@ enum Verb {
 }
 
 #[derive(Debug, Subcommand)]
-enum ClusterVerb {
+enum ClusterTask {
     /// Start one that runs until `down`
     Up(OptionArgs),
     /// Start one for the time that a command runs
-    Run(RunArgs),
+    Run(ClusterRunArgs),
     /// Stop it and remove its data
     Down(DirArgs),
     /// Say what runs; exit status 1 if it does not
@@ -125,7 +125,7 @@ struct DirArgs {
 }
 
 #[derive(Debug, Args)]
-struct RunArgs {
+struct ClusterRunArgs {
     #[command(flatten)]
     options: OptionArgs,
 
@@ -158,7 +158,7 @@ struct OptionArgs {
         value_name = "on|off",
         hide_possible_values = true
     )]
-    gate: Switch,
+    gate: OnOff,
 
     /// Serve LeaseCandidates: coordination.k8s.io/v1beta1, in older releases v1alpha2 or v1alpha1
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "true|false",
@@ -198,7 +198,7 @@ struct BinaryArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Switch {
+enum OnOff {
     On,
     Off,
 }
@@ -206,7 +206,7 @@ enum Switch {
 /// Runs the verb on the command line; errors go to stderr as one line.
 #[must_use]
 pub fn run() -> ExitCode {
-    match dispatch(Cli::parse().verb) {
+    match dispatch(XtaskArgs::parse().task) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -217,15 +217,15 @@ pub fn run() -> ExitCode {
 }
 
 /// False when the verb ran and its answer is no.
-fn dispatch(verb: Verb) -> Result<bool> {
-    match verb {
-        Verb::Cluster(verb) => cluster(verb),
-        Verb::Demo(args) => demo::run(&args.stage()).map(|()| true),
-        Verb::Test {
+fn dispatch(task: DevelopmentTask) -> Result<bool> {
+    match task {
+        DevelopmentTask::Cluster(task) => cluster(task),
+        DevelopmentTask::Demo(args) => demo::run(&args.stage()).map(|()| true),
+        DevelopmentTask::Test {
             kubernetes: Some(release),
             ..
         } => test::run_on(release).map(|()| true),
-        Verb::Test {
+        DevelopmentTask::Test {
             require_real,
             all_modes,
             timeout,
@@ -235,26 +235,30 @@ fn dispatch(verb: Verb) -> Result<bool> {
             all_modes,
             timeout,
         }),
-        Verb::Codegen { check: true } => codegen::check(),
-        Verb::Codegen { check: false } => codegen::write().map(|()| true),
-        Verb::Model(args) => proofs::run(Proof::Model, &args.arguments).map(|()| true),
-        Verb::Sim(args) => proofs::run(Proof::Sim, &args.arguments).map(|()| true),
-        Verb::Faults(args) => proofs::run(Proof::Faults, &args.arguments).map(|()| true),
-        Verb::Manifests(args) => manifests::try_on_a_cluster(&args.options()).map(|()| true),
-        Verb::ExecDetached { command } => cluster::exec_detached(&command).map(|()| true),
+        DevelopmentTask::Codegen { check: true } => codegen::check(),
+        DevelopmentTask::Codegen { check: false } => codegen::write().map(|()| true),
+        DevelopmentTask::Model(args) => proofs::run(Proof::Model, &args.arguments).map(|()| true),
+        DevelopmentTask::Sim(args) => proofs::run(Proof::Sim, &args.arguments).map(|()| true),
+        DevelopmentTask::Faults(args) => proofs::run(Proof::Faults, &args.arguments).map(|()| true),
+        DevelopmentTask::Manifests(args) => {
+            manifests::try_on_a_cluster(&args.options()).map(|()| true)
+        }
+        DevelopmentTask::ExecDetached { command } => {
+            cluster::exec_detached(&command).map(|()| true)
+        }
     }
 }
 
-fn cluster(verb: ClusterVerb) -> Result<bool> {
-    match verb {
-        ClusterVerb::Up(args) => {
+fn cluster(task: ClusterTask) -> Result<bool> {
+    match task {
+        ClusterTask::Up(args) => {
             let dir = args.dir.path()?;
             cluster::up(&dir, &args.options()).map(|()| true)
         }
-        ClusterVerb::Run(args) => run_in_cluster(&args.options.options(), &args.command),
-        ClusterVerb::Down(args) => cluster::down(&args.path()?).map(|()| true),
-        ClusterVerb::Status(args) => cluster::status(&args.path()?),
-        ClusterVerb::Binary(args) => {
+        ClusterTask::Run(args) => run_in_cluster(&args.options.options(), &args.command),
+        ClusterTask::Down(args) => cluster::down(&args.path()?).map(|()| true),
+        ClusterTask::Status(args) => cluster::status(&args.path()?),
+        ClusterTask::Binary(args) => {
             println!(
                 "{}",
                 Toolbox::new(args.kubernetes)?.path(args.binary)?.display()
@@ -268,7 +272,7 @@ fn run_in_cluster(options: &Options, command: &[OsString]) -> Result<bool> {
     let (program, arguments) = command
         .split_first()
         .context("there is no command to run")?;
-    let cluster = Cluster::start(options)?;
+    let cluster = TestCluster::start(options)?;
     let status = Command::new(program)
         .args(arguments)
         .env("KUBECONFIG", cluster.kubeconfig())
@@ -316,7 +320,7 @@ impl DirArgs {
 impl OptionArgs {
     fn options(self) -> Options {
         Options {
-            gate: self.gate == Switch::On,
+            gate: self.gate == OnOff::On,
             serve_candidates: self.serve_v1beta1,
             kubernetes: self.kubernetes,
             port: self.port,
@@ -335,14 +339,14 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        XtaskArgs::command().debug_assert();
     }
 
     #[test]
     fn a_demo_is_embedded_unless_it_is_to_be_real() {
-        let stage = |line: &str| match Cli::try_parse_from(line.split(' ')).unwrap().verb {
-            Verb::Demo(args) => args.stage(),
-            verb => panic!("not a demo: {verb:?}"),
+        let stage = |line: &str| match XtaskArgs::try_parse_from(line.split(' ')).unwrap().task {
+            DevelopmentTask::Demo(args) => args.stage(),
+            task => panic!("not a demo: {task:?}"),
         };
         let (once, plain) = (false, false);
         assert_eq!(stage("xtask demo"), Stage::Embedded { once, plain });
@@ -359,20 +363,20 @@ mod tests {
             stage("xtask demo --real --kubernetes 1.34"),
             Stage::Real(options)
         );
-        Cli::try_parse_from(["xtask", "demo", "--kubernetes", "1.34"]).unwrap_err();
+        XtaskArgs::try_parse_from(["xtask", "demo", "--kubernetes", "1.34"]).unwrap_err();
     }
 
     #[test]
     fn a_test_program_has_half_an_hour_unless_told_otherwise() {
-        let timeout = |line: &str| match Cli::try_parse_from(line.split(' ')).unwrap().verb {
-            Verb::Test { timeout, .. } => timeout.as_secs(),
-            verb => panic!("not a test: {verb:?}"),
+        let timeout = |line: &str| match XtaskArgs::try_parse_from(line.split(' ')).unwrap().task {
+            DevelopmentTask::Test { timeout, .. } => timeout.as_secs(),
+            task => panic!("not a test: {task:?}"),
         };
         assert_eq!(timeout("xtask test"), 1_800);
         assert_eq!(timeout("xtask test --timeout 90s"), 90);
         assert_eq!(timeout("xtask test --timeout 2h"), 7_200);
         for bad in ["0s", "-5m", "soon", "5"] {
-            Cli::try_parse_from(["xtask", "test", "--timeout", bad]).unwrap_err();
+            XtaskArgs::try_parse_from(["xtask", "test", "--timeout", bad]).unwrap_err();
         }
     }
 
@@ -380,10 +384,10 @@ mod tests {
     fn up_reads_every_option() {
         let line = "xtask cluster up --gate on --serve-v1beta1 false --kubernetes 1.34 --port 6443 --dir /c --fsync \
                     --apiserver-flag=--v=4";
-        let Verb::Cluster(ClusterVerb::Up(args)) =
-            Cli::try_parse_from(line.split(' ').filter(|word| !word.is_empty()))
+        let DevelopmentTask::Cluster(ClusterTask::Up(args)) =
+            XtaskArgs::try_parse_from(line.split(' ').filter(|word| !word.is_empty()))
                 .unwrap()
-                .verb
+                .task
         else {
             panic!("not up");
         };

@@ -1,10 +1,10 @@
 //! A real etcd and kube-apiserver on loopback.
 //!
 //! ```no_run
-//! use xtask::cluster::{Cluster, Options};
+//! use xtask::cluster::{TestCluster, Options};
 //!
 //! # fn main() -> anyhow::Result<()> {
-//! let cluster = Cluster::start(&Options { gate: true, ..Options::default() })?;
+//! let cluster = TestCluster::start(&Options { gate: true, ..Options::default() })?;
 //! println!("KUBECONFIG={}", cluster.kubeconfig().display());
 //! cluster.stop()?;
 //! # Ok(())
@@ -38,12 +38,12 @@ pub(crate) use detached::{EXEC_DETACHED, default_dir, down, exec_detached, statu
 pub use options::Options;
 
 use flags::Ports;
-use layout::Layout;
+use layout::ClusterLayout;
 use probe::Probe;
 
 /// A running cluster that ends with its owner: when it is dropped, and also when the process is killed.
 #[derive(Debug)]
-pub struct Cluster {
+pub struct TestCluster {
     // Dropped in this order: the API server goes before its store.
     apiserver: Mutex<ChildGuard>,
     etcd: ChildGuard,
@@ -64,9 +64,9 @@ const STOP_DEADLINE: Duration = Duration::from_secs(20);
 /// How often a start is tried again with other ports when somebody else took one in between.
 const PORT_ATTEMPTS: u32 = 3;
 
-// === impl Cluster ===
+// === impl TestCluster ===
 
-impl Cluster {
+impl TestCluster {
     /// Starts the servers and waits until they are ready; blocks for about 3 s, and for minutes when the programs
     /// have to be built first.
     ///
@@ -85,7 +85,7 @@ impl Cluster {
         };
         let toolbox = Toolbox::new(options.kubernetes)?;
         for attempt in 1.. {
-            let servers = Servers::prepare(Layout::at(folder)?, &toolbox, options)?;
+            let servers = Servers::prepare(ClusterLayout::at(folder)?, &toolbox, options)?;
             let removable = temporary.as_ref().map(tempfile::TempDir::path);
             let mut etcd = ChildGuard::spawn_with_folder(&mut servers.etcd.command()?, removable)
                 .context("failed to start etcd")?;
@@ -147,7 +147,7 @@ impl Cluster {
     pub fn start_apiserver(&self, options: &Options) -> Result<()> {
         let servers = &self.servers;
         flags::check(servers.release, options)?;
-        let program = Program {
+        let program = ServerProgram {
             path: servers.apiserver.path.clone(),
             flags: flags::apiserver(&servers.layout, servers.ports, servers.release, options),
             log: servers.layout.log(APISERVER),
@@ -220,19 +220,19 @@ impl Cluster {
 /// What is needed to start the two servers and to know that they are ready.
 #[derive(Debug)]
 struct Servers {
-    layout: Layout,
+    layout: ClusterLayout,
     release: Release,
     version: String,
     url: String,
     ports: Ports,
-    etcd: Program,
-    apiserver: Program,
+    etcd: ServerProgram,
+    apiserver: ServerProgram,
     probe: Probe,
 }
 
 /// A server that can be started.
 #[derive(Debug)]
-struct Program {
+struct ServerProgram {
     path: PathBuf,
     flags: Vec<String>,
     log: PathBuf,
@@ -241,7 +241,7 @@ struct Program {
 // === impl Servers ===
 
 impl Servers {
-    fn prepare(layout: Layout, toolbox: &Toolbox, options: &Options) -> Result<Self> {
+    fn prepare(layout: ClusterLayout, toolbox: &Toolbox, options: &Options) -> Result<Self> {
         let release = toolbox.release();
         flags::check(release, options)?;
         // May take minutes; the ports that are free now need not be free then.
@@ -254,12 +254,12 @@ impl Servers {
         layout.create()?;
         let credentials = layout.write_credentials(&url)?;
         Ok(Self {
-            etcd: Program {
+            etcd: ServerProgram {
                 path: etcd,
                 flags: flags::etcd(&layout, ports, options.fsync),
                 log: layout.log(ETCD),
             },
-            apiserver: Program {
+            apiserver: ServerProgram {
                 path: apiserver,
                 flags: flags::apiserver(&layout, ports, release, options),
                 log: layout.log(APISERVER),
@@ -324,9 +324,9 @@ impl Servers {
     }
 }
 
-// === impl Program ===
+// === impl ServerProgram ===
 
-impl Program {
+impl ServerProgram {
     fn command(&self) -> Result<Command> {
         let mut command = Command::new(&self.path);
         command.args(&self.flags);

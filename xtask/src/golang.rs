@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::fnv::Fnv;
 use crate::paths;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 
 /// What to do when there is no way to build: the same words wherever it matters.
 pub(crate) const WITHOUT_GO: &str =
@@ -87,7 +87,7 @@ impl Recipe {
         let path = bin.join(format!("{}.lock", self.name));
         let file =
             File::create(&path).with_context(|| format!("failed to open {}", path.display()))?;
-        let mut progress = Progress::new(format!("waiting for another build of {}", self.name));
+        let mut progress = ProgressLine::new(format!("waiting for another build of {}", self.name));
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
@@ -119,7 +119,7 @@ impl Recipe {
             }
         });
 
-        let mut progress = Progress::new(format!("building {} {}", self.name, self.version));
+        let mut progress = ProgressLine::new(format!("building {} {}", self.name, self.version));
         let (mut messages, mut modules) = (Vec::new(), 0_u32);
         loop {
             match received.recv_timeout(Duration::from_millis(500)) {

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 use crate::binaries::{Binary, Toolbox};
-use crate::cluster::{Cluster, Options};
+use crate::cluster::{Options, TestCluster};
 use crate::commands;
 use crate::paths;
 
@@ -26,7 +26,7 @@ const RIGHTS: [&str; 3] = [
 pub(crate) fn try_on_a_cluster(options: &Options) -> Result<()> {
     let toolbox = Toolbox::new(options.kubernetes)?;
     let kubectl = toolbox.path(Binary::Kubectl)?;
-    let cluster = Cluster::start(options)?;
+    let cluster = TestCluster::start(options)?;
     print!("{}", apply(&kubectl, &cluster.kubeconfig())?);
     check_rights(&kubectl, &cluster.kubeconfig())?;
     println!("rights of {SERVICE_ACCOUNT}:");

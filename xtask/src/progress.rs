@@ -8,16 +8,16 @@ const QUIET_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A long piece of work that is under way.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     label: String,
     started: Instant,
     last_line: Option<Instant>,
     terminal: bool,
 }
 
-// === impl Progress ===
+// === impl ProgressLine ===
 
-impl Progress {
+impl ProgressLine {
     /// Starts the stop-watch; nothing is printed before the first [`tick`](Self::tick).
     pub(crate) fn new(label: impl Into<String>) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.clear();
     }

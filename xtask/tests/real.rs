@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use xtask::binaries::{self, Binary, Toolbox};
 use xtask::child_guard::ChildGuard;
-use xtask::cluster::{Cluster, Options};
+use xtask::cluster::{Options, TestCluster};
 use xtask::manifests;
 use xtask::release::Release;
 
@@ -51,7 +51,7 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
 #[test]
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn the_gate_and_the_users_are_as_asked_for() {
-    let cluster = Cluster::start(&Options {
+    let cluster = TestCluster::start(&Options {
         gate: true,
         ..Options::default()
     })
@@ -93,7 +93,7 @@ fn the_gate_and_the_users_are_as_asked_for() {
 #[test]
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn without_the_api_no_candidates_are_served() {
-    let cluster = Cluster::start(&Options {
+    let cluster = TestCluster::start(&Options {
         serve_candidates: false,
         ..Options::default()
     })
@@ -109,7 +109,7 @@ fn without_the_api_no_candidates_are_served() {
 #[test]
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn the_manifests_are_accepted_and_grant_the_least() {
-    let cluster = Cluster::start(&Options::default()).unwrap();
+    let cluster = TestCluster::start(&Options::default()).unwrap();
     let said = manifests::apply(&kubectl(), &cluster.kubeconfig()).unwrap();
     // Five of the base, the CRD, and the Role for the lock with its binding.
     assert_eq!(said.matches(" created").count(), 8, "{said}");
@@ -169,7 +169,7 @@ fn a_killed_owner_takes_its_cluster_along() {
 #[test]
 #[ignore = "it needs a real kube-apiserver: `cargo xtask test`"]
 fn a_client_go_candidate_tells_its_whole_story() {
-    let cluster = Cluster::start(&Options::default()).unwrap();
+    let cluster = TestCluster::start(&Options::default()).unwrap();
     let mut command = Command::new(binaries::client_go_candidate(Release::DEFAULT).unwrap());
     command
         .arg("--kubeconfig")

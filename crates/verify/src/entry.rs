@@ -68,7 +68,7 @@ pub enum EventKind {
 
 /// The line that a candidate writes for each event.
 #[derive(Deserialize)]
-struct Line {
+struct EventLine {
     event: EventKind,
     name: String,
     time: String,
@@ -138,7 +138,7 @@ impl Event {
 
     /// Reads the line of a candidate; `None` for one that is no event.
     pub fn parse(line: &str) -> Option<(Timestamp, Self)> {
-        let line: Line = serde_json::from_str(line).ok()?;
+        let line: EventLine = serde_json::from_str(line).ok()?;
         let at = parse_time(&line.time).ok()?;
         let term = line.term.and_then(|term| match term {
             Value::Number(number) => number.as_i64(),

@@ -13,7 +13,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
-use xtask::cluster::{Cluster, Options};
+use xtask::cluster::{Options, TestCluster};
 use xtask::release::Release;
 
 use crate::cell::{Cell, Outcome};
@@ -56,7 +56,7 @@ pub async fn play(
 ) -> Result<Results> {
     let start = Instant::now();
     fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
-    let cluster = spawn_blocking(|| Cluster::start(&Options::default())).await??;
+    let cluster = spawn_blocking(|| TestCluster::start(&Options::default())).await??;
     let client = client(&cluster.kubeconfig()).await?;
     let register = Register::open().await?;
     let pulse = register.log(PULSE);

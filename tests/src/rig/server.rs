@@ -12,7 +12,7 @@ use elector_apiserver::{ApiServer, Config};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
-use xtask::cluster::{Cluster, Options};
+use xtask::cluster::{Options, TestCluster};
 use xtask::release::Release;
 
 use crate::rig::process::Process;
@@ -21,7 +21,7 @@ use crate::rig::programs::Programs;
 /// What serves the API.
 pub(super) enum Server {
     /// A kube-apiserver with its etcd.
-    Real(Arc<Cluster>),
+    Real(Arc<TestCluster>),
     /// The embedded API server as its users start it.
     Embedded {
         /// Killed when it is dropped.
@@ -57,7 +57,7 @@ impl Server {
     /// # Errors
     /// When it does not start.
     pub(super) async fn real(options: Options) -> Result<Self> {
-        let cluster = spawn_blocking(move || Cluster::start(&options)).await??;
+        let cluster = spawn_blocking(move || TestCluster::start(&options)).await??;
         Ok(Self::Real(Arc::new(cluster)))
     }
 

@@ -14,8 +14,10 @@ use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
-use super::layout::Layout;
-use super::{APISERVER, ETCD, Options, PORT_ATTEMPTS, Program, STOP_DEADLINE, Servers, absolute};
+use super::layout::ClusterLayout;
+use super::{
+    APISERVER, ETCD, Options, PORT_ATTEMPTS, STOP_DEADLINE, ServerProgram, Servers, absolute,
+};
 use crate::binaries::Toolbox;
 use crate::paths;
 use crate::release::Release;
@@ -27,13 +29,13 @@ struct Record {
     release: Release,
     version: String,
     url: String,
-    etcd: Process,
-    apiserver: Process,
+    etcd: DetachedProcess,
+    apiserver: DetachedProcess,
 }
 
 /// A process, and how to recognise it after its number may have gone to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Process {
+struct DetachedProcess {
     pid: i32,
     program: PathBuf,
 }
@@ -48,7 +50,7 @@ pub(crate) fn default_dir() -> Result<PathBuf> {
 
 /// Starts a cluster that runs until [`down`]; an equal one that runs already is left as it is.
 pub(crate) fn up(dir: &Path, options: &Options) -> Result<()> {
-    let layout = Layout::at(dir)?;
+    let layout = ClusterLayout::at(dir)?;
     let options = Options {
         dir: Some(absolute(dir)?),
         ..options.clone()
@@ -110,7 +112,7 @@ pub(crate) fn up(dir: &Path, options: &Options) -> Result<()> {
 
 /// Ends the cluster, the API server first, and removes its data.
 pub(crate) fn down(dir: &Path) -> Result<()> {
-    let layout = Layout::at(dir)?;
+    let layout = ClusterLayout::at(dir)?;
     let Some(record) = Record::read(&layout)? else {
         println!("no cluster in {}", dir.display());
         return Ok(());
@@ -122,7 +124,7 @@ pub(crate) fn down(dir: &Path) -> Result<()> {
 
 /// Prints what runs; false when nothing, or not everything, does.
 pub(crate) fn status(dir: &Path) -> Result<bool> {
-    let layout = Layout::at(dir)?;
+    let layout = ClusterLayout::at(dir)?;
     let Some(record) = Record::read(&layout)? else {
         println!("no cluster in {}", dir.display());
         return Ok(false);
@@ -132,7 +134,7 @@ pub(crate) fn status(dir: &Path) -> Result<bool> {
 }
 
 /// Starts the program in a session of its own: nothing that happens to this terminal reaches it.
-fn spawn_detached(program: &Program) -> Result<Process> {
+fn spawn_detached(program: &ServerProgram) -> Result<DetachedProcess> {
     let this = env::current_exe().context("failed to find this program")?;
     let mut shim = Command::new(this);
     shim.args([EXEC_DETACHED, "--"])
@@ -143,7 +145,7 @@ fn spawn_detached(program: &Program) -> Result<Process> {
         .spawn()
         .with_context(|| format!("failed to start {}", program.path.display()))?;
     let pid = i32::try_from(child.id()).context("a process id is out of range")?;
-    Ok(Process {
+    Ok(DetachedProcess {
         pid,
         program: program.path.clone(),
     })
@@ -162,7 +164,7 @@ pub(crate) fn exec_detached(command: &[OsString]) -> Result<()> {
 // === impl Record ===
 
 impl Record {
-    fn read(layout: &Layout) -> Result<Option<Self>> {
+    fn read(layout: &ClusterLayout) -> Result<Option<Self>> {
         let path = layout.record();
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -176,15 +178,15 @@ impl Record {
         Ok(Some(record))
     }
 
-    fn write(&self, layout: &Layout) -> Result<()> {
+    fn write(&self, layout: &ClusterLayout) -> Result<()> {
         let path = layout.record();
         let text =
             serde_json::to_string_pretty(self).context("failed to write down the cluster")?;
         fs::write(&path, text + "\n").with_context(|| format!("failed to write {}", path.display()))
     }
 
-    fn print(&self, layout: &Layout) {
-        let state = |process: &Process| match process.runs(layout) {
+    fn print(&self, layout: &ClusterLayout) {
+        let state = |process: &DetachedProcess| match process.runs(layout) {
             true => format!("running, pid {}", process.pid),
             false => "not running".to_owned(),
         };
@@ -233,7 +235,7 @@ impl Record {
         }
     }
 
-    fn end(&self, layout: &Layout) -> Result<()> {
+    fn end(&self, layout: &ClusterLayout) -> Result<()> {
         // Stopped together with its store, the API server hangs for more than a minute.
         for (name, process) in [(APISERVER, &self.apiserver), (ETCD, &self.etcd)] {
             process
@@ -244,18 +246,18 @@ impl Record {
     }
 }
 
-// === impl Process ===
+// === impl DetachedProcess ===
 
-impl Process {
+impl DetachedProcess {
     /// Whether the process still runs, and is the one that was started: its command line names our program and our
     /// folder. A process that has ended but was not reaped has no command line.
-    fn runs(&self, layout: &Layout) -> bool {
+    fn runs(&self, layout: &ClusterLayout) -> bool {
         let names = |text: &str, path: &Path| path.to_str().is_some_and(|path| text.contains(path));
         command_line(self.pid)
             .is_some_and(|text| names(&text, &self.program) && names(&text, layout.folder()))
     }
 
-    fn end(&self, layout: &Layout) -> Result<()> {
+    fn end(&self, layout: &ClusterLayout) -> Result<()> {
         for signal in [Signal::TERM, Signal::KILL] {
             if !self.runs(layout) {
                 return Ok(());
@@ -316,7 +318,7 @@ mod tests {
     #[test]
     fn a_process_is_ours_only_if_it_names_our_program_and_folder() {
         let folder = tempfile::tempdir().unwrap();
-        let layout = Layout::at(folder.path()).unwrap();
+        let layout = ClusterLayout::at(folder.path()).unwrap();
         let mut child = Command::new("/bin/sh")
             .args(["-c", "read -r line", "name"])
             .arg(folder.path())
@@ -324,14 +326,14 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = i32::try_from(child.id()).unwrap();
-        let process = |program: &str| Process {
+        let process = |program: &str| DetachedProcess {
             pid,
             program: program.into(),
         };
 
         assert!(process("/bin/sh").runs(&layout));
         assert!(!process("/bin/other").runs(&layout));
-        assert!(!process("/bin/sh").runs(&Layout::at("/elsewhere".as_ref()).unwrap()));
+        assert!(!process("/bin/sh").runs(&ClusterLayout::at("/elsewhere".as_ref()).unwrap()));
 
         // A process that is not ours is left alone.
         process("/bin/other").end(&layout).unwrap();
@@ -346,7 +348,7 @@ mod tests {
     #[test]
     fn a_damaged_record_is_named_and_a_missing_one_is_none() {
         let folder = tempfile::tempdir().unwrap();
-        let layout = Layout::at(folder.path()).unwrap();
+        let layout = ClusterLayout::at(folder.path()).unwrap();
         assert!(Record::read(&layout).unwrap().is_none());
         fs::write(layout.record(), "{").unwrap();
         let error = Record::read(&layout).unwrap_err().to_string();

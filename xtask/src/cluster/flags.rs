@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::layout::Layout;
+use super::layout::ClusterLayout;
 use super::options::Options;
 use crate::release::Release;
 
@@ -47,7 +47,7 @@ pub(super) fn check(release: Release, options: &Options) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn etcd(layout: &Layout, ports: Ports, fsync: bool) -> Vec<String> {
+pub(super) fn etcd(layout: &ClusterLayout, ports: Ports, fsync: bool) -> Vec<String> {
     let client = format!("http://127.0.0.1:{}", ports.etcd_client);
     let peer = format!("http://127.0.0.1:{}", ports.etcd_peer);
     let mut flags = vec![
@@ -67,7 +67,7 @@ pub(super) fn etcd(layout: &Layout, ports: Ports, fsync: bool) -> Vec<String> {
 }
 
 pub(super) fn apiserver(
-    layout: &Layout,
+    layout: &ClusterLayout,
     ports: Ports,
     release: Release,
     options: &Options,
@@ -123,7 +123,7 @@ mod tests {
     };
 
     fn flags(release: &str, options: &Options) -> Result<Vec<String>> {
-        let (layout, release) = (Layout::at("/cluster".as_ref())?, release.parse()?);
+        let (layout, release) = (ClusterLayout::at("/cluster".as_ref())?, release.parse()?);
         check(release, options)?;
         Ok(apiserver(&layout, PORTS, release, options))
     }
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn only_etcd_without_fsync_is_told_so() {
-        let layout = Layout::at("/cluster".as_ref()).unwrap();
+        let layout = ClusterLayout::at("/cluster".as_ref()).unwrap();
         let unsafe_flag = "--unsafe-no-fsync".to_owned();
         assert!(etcd(&layout, PORTS, false).contains(&unsafe_flag));
         assert!(!etcd(&layout, PORTS, true).contains(&unsafe_flag));

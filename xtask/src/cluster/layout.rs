@@ -16,13 +16,13 @@ pub(super) const USER: &str = "unprivileged";
 
 /// The folder of one cluster.
 #[derive(Clone, Debug)]
-pub(super) struct Layout {
+pub(super) struct ClusterLayout {
     folder: PathBuf,
 }
 
-// === impl Layout ===
+// === impl ClusterLayout ===
 
-impl Layout {
+impl ClusterLayout {
     /// A cluster in this folder, which may not exist yet.
     pub(super) fn at(folder: &Path) -> Result<Self> {
         let folder = std::path::absolute(folder)
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn credentials_are_private_and_name_each_user_once() {
         let folder = tempfile::tempdir().unwrap();
-        let layout = Layout::at(&folder.path().join("cluster")).unwrap();
+        let layout = ClusterLayout::at(&folder.path().join("cluster")).unwrap();
         layout.create().unwrap();
         let credentials = layout.write_credentials("https://127.0.0.1:1").unwrap();
 
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn removing_leaves_what_others_put_there() {
         let folder = tempfile::tempdir().unwrap();
-        let layout = Layout::at(folder.path()).unwrap();
+        let layout = ClusterLayout::at(folder.path()).unwrap();
         layout.create().unwrap();
         layout.write_credentials("https://127.0.0.1:1").unwrap();
         fs::create_dir(layout.etcd_data()).unwrap();

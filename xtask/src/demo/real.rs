@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::cluster::{Cluster, Options};
+use crate::cluster::{Options, TestCluster};
 
 use super::cast::{Act, Cast, Scene};
 use super::tell::Teller;
@@ -29,13 +29,13 @@ const SCENE: Duration = Duration::from_secs(30);
 /// When the cluster cannot be started, or a scene does not come about in time.
 pub(super) fn run(elector: &Path, options: &Options) -> Result<()> {
     eprintln!("starting etcd and kube-apiserver (built on the first run, which takes minutes)");
-    let cluster = Cluster::start(options)?;
+    let cluster = TestCluster::start(options)?;
     let outcome = play(elector, &cluster);
     let stopped = cluster.stop();
     outcome.and(stopped)
 }
 
-fn play(elector: &Path, cluster: &Cluster) -> Result<()> {
+fn play(elector: &Path, cluster: &TestCluster) -> Result<()> {
     let kubeconfig = cluster.kubeconfig();
     let mut tell = Teller::new();
     tell.say(format_args!(
