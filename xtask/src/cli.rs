@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::binaries::{Binary, Toolbox};
 use crate::cluster::{self, Options, TestCluster};
 use crate::codegen;
-use crate::demo::{self, Stage};
+use crate::demo::{self, DemoKind};
 use crate::manifests;
 use crate::proofs::{self, Proof};
 use crate::release::Release;
@@ -40,7 +40,7 @@ enum DevelopmentTask {
         #[arg(long)]
         require_real: bool,
 
-        /// Play scenarios that start a cluster of their own on every kind of cluster, not on one of them
+        /// Run scenarios that start a cluster of their own on every kind of cluster, not on one of them
         #[arg(long)]
         all_modes: bool,
 
@@ -100,7 +100,7 @@ enum ClusterTask {
 
 #[derive(Debug, Args)]
 struct DemoArgs {
-    /// End when the story is over; without this everybody stays until Ctrl-C, to be played with
+    /// End when the demo is over; without this all processes run until Ctrl-C, to be tried out
     #[arg(long)]
     once: bool,
 
@@ -108,7 +108,7 @@ struct DemoArgs {
     #[arg(long)]
     plain: bool,
 
-    /// On a real etcd and kube-apiserver, with processes that are killed; ends when the story is over
+    /// On a real etcd and kube-apiserver, with processes that are killed; ends by itself
     #[arg(long)]
     real: bool,
 
@@ -220,7 +220,7 @@ pub fn run() -> ExitCode {
 fn dispatch(task: DevelopmentTask) -> Result<bool> {
     match task {
         DevelopmentTask::Cluster(task) => cluster(task),
-        DevelopmentTask::Demo(args) => demo::run(&args.stage()).map(|()| true),
+        DevelopmentTask::Demo(args) => demo::run(&args.kind()).map(|()| true),
         DevelopmentTask::Test {
             kubernetes: Some(release),
             ..
@@ -293,14 +293,14 @@ fn parse_timeout(text: &str) -> Result<Duration> {
 // === impl DemoArgs ===
 
 impl DemoArgs {
-    fn stage(self) -> Stage {
+    fn kind(self) -> DemoKind {
         if self.real {
-            return Stage::Real(Options {
+            return DemoKind::Real(Options {
                 kubernetes: self.kubernetes,
                 ..Options::default()
             });
         }
-        Stage::Embedded {
+        DemoKind::Embedded {
             once: self.once,
             plain: self.plain,
         }
@@ -344,24 +344,24 @@ mod tests {
 
     #[test]
     fn a_demo_is_embedded_unless_it_is_to_be_real() {
-        let stage = |line: &str| match XtaskArgs::try_parse_from(line.split(' ')).unwrap().task {
-            DevelopmentTask::Demo(args) => args.stage(),
+        let kind = |line: &str| match XtaskArgs::try_parse_from(line.split(' ')).unwrap().task {
+            DevelopmentTask::Demo(args) => args.kind(),
             task => panic!("not a demo: {task:?}"),
         };
         let (once, plain) = (false, false);
-        assert_eq!(stage("xtask demo"), Stage::Embedded { once, plain });
+        assert_eq!(kind("xtask demo"), DemoKind::Embedded { once, plain });
         let (once, plain) = (true, true);
         assert_eq!(
-            stage("xtask demo --plain --once"),
-            Stage::Embedded { once, plain }
+            kind("xtask demo --plain --once"),
+            DemoKind::Embedded { once, plain }
         );
         let options = Options {
             kubernetes: Some("1.34".parse().unwrap()),
             ..Options::default()
         };
         assert_eq!(
-            stage("xtask demo --real --kubernetes 1.34"),
-            Stage::Real(options)
+            kind("xtask demo --real --kubernetes 1.34"),
+            DemoKind::Real(options)
         );
         XtaskArgs::try_parse_from(["xtask", "demo", "--kubernetes", "1.34"]).unwrap_err();
     }

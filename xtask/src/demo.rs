@@ -1,8 +1,8 @@
 //! `cargo xtask demo`: an election to look at, in one process or on a real cluster.
 
-mod cast;
+mod narration;
+mod participants;
 mod real;
-mod tell;
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -12,30 +12,30 @@ use anyhow::{Context as _, Result};
 use crate::cluster::Options;
 use crate::commands::{cargo, elector, show_and_run};
 
-/// Where the story is played.
+/// Where the demo runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum DemoKind {
     /// `elector dev`: everything in one process, which needs nothing but Rust.
     Embedded {
-        /// Whether it ends with the story.
+        /// Whether it ends by itself.
         once: bool,
         /// Whether it is told without colours.
         plain: bool,
     },
-    /// A real etcd and kube-apiserver, and a process for each player.
+    /// A real etcd and kube-apiserver, and a process for each participant.
     Real(Options),
 }
 
-/// Builds the program and plays the story.
+/// Builds the program and runs the demo.
 ///
 /// # Errors
-/// When the program cannot be built, the cluster cannot be started, or a scene does not come about in time.
-pub(crate) fn run(stage: &Stage) -> Result<()> {
+/// When the program cannot be built, the cluster cannot be started, or what should happen does not happen in time.
+pub(crate) fn run(kind: &DemoKind) -> Result<()> {
     show_and_run(cargo().args(["build", "--package", "elector-cli", "--bin", "elector"]))?;
     let elector = elector()?;
-    match stage {
-        Stage::Real(options) => real::run(&elector, options),
-        Stage::Embedded { once, plain } => {
+    match kind {
+        DemoKind::Real(options) => real::run(&elector, options),
+        DemoKind::Embedded { once, plain } => {
             let mut command = Command::new(elector);
             command.arg("dev");
             command.args(once.then_some("--once"));

@@ -1,4 +1,4 @@
-//! The players: the elector and its candidates as child processes, and what they say.
+//! The participants: the elector and its candidates as child processes, and what they say.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read};
@@ -15,7 +15,7 @@ use crate::child_guard::ChildGuard;
 
 /// What a candidate did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum CandidateEventKind {
     Leading,
     WorkStopped,
     Other,
@@ -23,53 +23,53 @@ pub(super) enum Act {
 
 /// One event of a candidate.
 #[derive(Clone, Debug)]
-pub(super) struct Scene {
+pub(super) struct CandidateEvent {
     pub(super) name: String,
-    pub(super) act: Act,
+    pub(super) kind: CandidateEventKind,
     pub(super) term: i64,
     /// The candidate's own wall time; all of them share one machine's clock.
     pub(super) time_micros: i64,
     pub(super) seen: Instant,
 }
 
-/// A line from somebody.
-enum Line {
+/// A line that a participant wrote.
+enum ParticipantLine {
     Event(Value),
     Log(Value),
 }
 
-/// Everybody on stage.
-pub(super) struct Cast {
+/// The elector and the candidates that run.
+pub(super) struct DemoParticipants {
     elector: PathBuf,
     kubeconfig: PathBuf,
-    players: BTreeMap<String, ChildGuard>,
-    lines: Receiver<Line>,
-    speak: SyncSender<Line>,
+    processes: BTreeMap<String, ChildGuard>,
+    lines: Receiver<ParticipantLine>,
+    sender: SyncSender<ParticipantLine>,
     reasons: BTreeMap<(String, i64), String>,
     /// Whether the elector has said that it knows all leases and candidates.
     listed: bool,
 }
 
-/// More lines than anybody says while nobody listens.
-const LINES: usize = 10_000;
+/// More lines than all participants write between two reads.
+const UNREAD_LINES: usize = 10_000;
 /// What the elector logs when it is ready to decide.
 const LISTED: &str = "leases and candidates are listed";
-/// How long a player may take to enter or leave the stage.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// How long a participant may take to start or end.
+const START_STOP_DEADLINE: Duration = Duration::from_secs(15);
 /// The elector's log may come a moment after the candidate's event.
-const REASON: Duration = Duration::from_secs(1);
+const REASON_DEADLINE: Duration = Duration::from_secs(1);
 
-// === impl Cast ===
+// === impl DemoParticipants ===
 
-impl Cast {
+impl DemoParticipants {
     pub(super) fn new(elector: &Path, kubeconfig: &Path) -> Self {
-        let (speak, lines) = sync_channel(LINES);
+        let (sender, lines) = sync_channel(UNREAD_LINES);
         Self {
             elector: elector.to_owned(),
             kubeconfig: kubeconfig.to_owned(),
-            players: BTreeMap::new(),
+            processes: BTreeMap::new(),
             lines,
-            speak,
+            sender,
             reasons: BTreeMap::new(),
             listed: false,
         }
@@ -85,15 +85,15 @@ impl Cast {
             .args(flags)
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        let mut player = ChildGuard::spawn(&mut command).context("failed to start the elector")?;
-        let stderr = player
+        let mut process = ChildGuard::spawn(&mut command).context("failed to start the elector")?;
+        let stderr = process
             .child_mut()
             .stderr
             .take()
             .context("the elector has no standard error")?;
-        listen(stderr, self.speak.clone(), Line::Log);
-        self.players.insert("the elector".to_owned(), player);
-        let deadline = Instant::now() + PATIENCE;
+        forward_lines(stderr, self.sender.clone(), ParticipantLine::Log);
+        self.processes.insert("the elector".to_owned(), process);
+        let deadline = Instant::now() + START_STOP_DEADLINE;
         while !self.listed {
             let remaining = deadline.saturating_duration_since(Instant::now());
             let line = self
@@ -131,25 +131,25 @@ impl Cast {
             .args(["--", "sleep", "infinity"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        let mut player =
+        let mut process =
             ChildGuard::spawn(&mut command).with_context(|| format!("failed to start {name}"))?;
-        let stdout = player
+        let stdout = process
             .child_mut()
             .stdout
             .take()
             .context("a candidate has no standard output")?;
-        listen(stdout, self.speak.clone(), Line::Event);
-        self.players.insert(name.to_owned(), player);
+        forward_lines(stdout, self.sender.clone(), ParticipantLine::Event);
+        self.processes.insert(name.to_owned(), process);
         Ok(())
     }
 
     /// Kills a candidate as a crash would.
     pub(super) fn kill(&mut self, name: &str) -> Result<()> {
-        let mut player = self
-            .players
+        let mut process = self
+            .processes
             .remove(name)
-            .with_context(|| format!("{name} is not on stage"))?;
-        player
+            .with_context(|| format!("{name} does not run"))?;
+        process
             .kill()
             .with_context(|| format!("failed to kill {name}"))?;
         Ok(())
@@ -159,8 +159,8 @@ impl Cast {
     pub(super) fn wait_for(
         &mut self,
         patience: Duration,
-        wanted: impl Fn(&Scene) -> bool,
-    ) -> Result<Scene> {
+        wanted: impl Fn(&CandidateEvent) -> bool,
+    ) -> Result<CandidateEvent> {
         let deadline = Instant::now() + patience;
         loop {
             let remaining = deadline.saturating_duration_since(Instant::now());
@@ -168,14 +168,14 @@ impl Cast {
                 .lines
                 .recv_timeout(remaining)
                 .with_context(|| format!("it did not happen within {} s", patience.as_secs()))?;
-            if let Some(scene) = self.note(line).filter(|scene| wanted(scene)) {
-                return Ok(scene);
+            if let Some(event) = self.note(line).filter(|event| wanted(event)) {
+                return Ok(event);
             }
         }
     }
 
-    /// Lets the audience read.
-    pub(super) fn rest(&mut self, pause: Duration) {
+    /// Goes on reading lines for a while, so that a person can read what was written.
+    pub(super) fn pause(&mut self, pause: Duration) {
         let deadline = Instant::now() + pause;
         while let Ok(line) = self
             .lines
@@ -188,7 +188,7 @@ impl Cast {
     /// What the elector logged about a term.
     pub(super) fn why(&mut self, holder: &str, term: i64) -> Option<String> {
         let key = (holder.to_owned(), term);
-        let deadline = Instant::now() + REASON;
+        let deadline = Instant::now() + REASON_DEADLINE;
         while !self.reasons.contains_key(&key) {
             let line = self
                 .lines
@@ -199,19 +199,19 @@ impl Cast {
         self.reasons.get(&key).cloned()
     }
 
-    /// Ends everybody in good order.
-    pub(super) fn leave(&mut self) -> Result<()> {
-        for (name, mut player) in std::mem::take(&mut self.players) {
-            player
-                .terminate(PATIENCE)
+    /// Ends all participants in good order.
+    pub(super) fn end(&mut self) -> Result<()> {
+        for (name, mut process) in std::mem::take(&mut self.processes) {
+            process
+                .terminate(START_STOP_DEADLINE)
                 .with_context(|| format!("failed to end {name}"))?;
         }
         Ok(())
     }
 
-    fn note(&mut self, line: Line) -> Option<Scene> {
+    fn note(&mut self, line: ParticipantLine) -> Option<CandidateEvent> {
         match line {
-            Line::Log(value) => {
+            ParticipantLine::Log(value) => {
                 self.listed |= value.get("msg")?.as_str()? == LISTED;
                 let holder = value.get("holder")?.as_str()?.to_owned();
                 let term = value.get("term")?.as_i64()?;
@@ -219,12 +219,12 @@ impl Cast {
                 self.reasons.insert((holder, term), reason);
                 None
             }
-            Line::Event(value) => Some(Scene {
+            ParticipantLine::Event(value) => Some(CandidateEvent {
                 name: value.get("name")?.as_str()?.to_owned(),
-                act: match value.get("event")?.as_str()? {
-                    "leading" => Act::Leading,
-                    "work-stopped" => Act::WorkStopped,
-                    _ => Act::Other,
+                kind: match value.get("event")?.as_str()? {
+                    "leading" => CandidateEventKind::Leading,
+                    "work-stopped" => CandidateEventKind::WorkStopped,
+                    _ => CandidateEventKind::Other,
                 },
                 term: value
                     .get("term")
@@ -238,13 +238,17 @@ impl Cast {
 }
 
 /// Reads JSON lines on a thread that ends with the child. What is not JSON is passed over.
-fn listen(from: impl Read + Send + 'static, to: SyncSender<Line>, kind: fn(Value) -> Line) {
+fn forward_lines(
+    from: impl Read + Send + 'static,
+    to: SyncSender<ParticipantLine>,
+    kind: fn(Value) -> ParticipantLine,
+) {
     thread::spawn(move || {
         for line in BufReader::new(from).lines().map_while(Result::ok) {
             let Ok(value) = serde_json::from_str(&line) else {
                 continue;
             };
-            // The stage is gone: nobody listens any more.
+            // The receiver is gone.
             if to.send(kind(value)).is_err() {
                 return;
             }

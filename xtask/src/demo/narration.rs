@@ -1,17 +1,17 @@
-//! The narrator: one line for each thing that happens, with the time since the curtain rose.
+//! The narration: one line for each thing that happens, with the time since the start.
 
 use std::fmt;
 use std::time::Instant;
 
-/// Writes the story to standard output.
+/// Writes to standard output.
 #[derive(Debug)]
-pub(super) struct Teller {
+pub(super) struct DemoNarration {
     began: Instant,
 }
 
-// === impl Teller ===
+// === impl DemoNarration ===
 
-impl Teller {
+impl DemoNarration {
     pub(super) fn new() -> Self {
         println!();
         Self {
@@ -25,7 +25,7 @@ impl Teller {
     }
 
     /// More about what was said last.
-    pub(super) fn aside(&mut self, line: fmt::Arguments<'_>) {
+    pub(super) fn add(&mut self, line: fmt::Arguments<'_>) {
         println!("         {line}");
     }
 }
