@@ -31,7 +31,7 @@ enum DevelopmentTask {
     #[command(subcommand)]
     Cluster(ClusterTask),
 
-    /// An API server, the elector and a few candidates: who leads, who takes over, and why
+    /// An API server, the elector and a few candidates: which one leads, which takes over, and why
     Demo(DemoArgs),
 
     /// Run the tests, also on a real kube-apiserver if one is to be had
@@ -68,7 +68,7 @@ enum DevelopmentTask {
     #[command(disable_help_flag = true)]
     Sim(ProofArgs),
 
-    /// Strike leaders with every fault on a real kube-apiserver, and see who works at the same time; `--help` tells
+    /// Strike leaders with every fault on a real kube-apiserver, and see which of them work at the same time; `--help` tells
     /// its flags
     #[command(disable_help_flag = true)]
     Faults(ProofArgs),

@@ -61,7 +61,7 @@ const READY_DEADLINE: Duration = Duration::from_secs(120);
 /// How long a server may take to end after SIGTERM, before SIGKILL.
 const STOP_DEADLINE: Duration = Duration::from_secs(20);
 
-/// How often a start is tried again with other ports when somebody else took one in between.
+/// How often a start is tried again with other ports when another process took one in between.
 const PORT_ATTEMPTS: u32 = 3;
 
 // === impl TestCluster ===
@@ -155,7 +155,7 @@ impl TestCluster {
         let mut apiserver = self.apiserver();
         *apiserver =
             ChildGuard::spawn(&mut program.command()?).context("failed to start kube-apiserver")?;
-        // etcd is somebody else's affair here; without it the API server ends too.
+        // Another guard ends etcd; without it the API server ends too.
         servers.wait_until_ready(|| Ok((true, apiserver.try_wait()?.is_none())))
     }
 

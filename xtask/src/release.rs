@@ -19,7 +19,7 @@ pub struct ParseReleaseError(String);
 // === impl Release ===
 
 impl Release {
-    /// What is started when nobody asks for another.
+    /// The release that is started unless another is asked for.
     pub const DEFAULT: Self = Self { minor: 36 };
 
     /// The minor number: 36 for 1.36.

@@ -64,7 +64,7 @@ const REAL: [&str; 4] = [
     "crates/cli dev",
 ];
 
-/// One of them, some of whose tests need more: programs that are not ours, which their names say.
+/// One of them; some of its tests need more, programs of others, which their names say.
 const CLUSTER: (&str, &str) = ("xtask real", "client_go");
 
 /// Runs the tests that need nothing but Rust, then those on a real kube-apiserver if one is to be had. Whether all went

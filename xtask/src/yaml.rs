@@ -92,7 +92,7 @@ fn is_literal(text: &str) -> bool {
     quoted && lines && !text.starts_with(' ') && !text.contains('\t')
 }
 
-/// A text, in quotes unless nobody could take it for anything else.
+/// A text, in quotes unless it cannot be taken for anything else.
 fn scalar(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || " -_./()".contains(c);
     let word = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.')

@@ -43,7 +43,7 @@ struct DetachedProcess {
 /// The name of the hidden verb that [`exec_detached`] answers to.
 pub(crate) const EXEC_DETACHED: &str = "exec-detached";
 
-/// The folder of the cluster that nobody gave another one.
+/// The folder of a cluster that is given no other.
 pub(crate) fn default_dir() -> Result<PathBuf> {
     Ok(paths::cache()?.join("cluster"))
 }

@@ -30,7 +30,7 @@ impl ClusterLayout {
         Ok(Self { folder })
     }
 
-    /// Creates the folders; they are open to nobody else.
+    /// Creates the folders; no other user can read them.
     pub(super) fn create(&self) -> Result<()> {
         for path in [self.folder.clone(), self.pki(""), self.logs()] {
             fs::create_dir_all(&path)

@@ -14,7 +14,7 @@ use super::layout::Credentials;
 /// For each of connect, read and write.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A server on loopback, and who asks it.
+/// A server on loopback, and the user that asks it.
 #[derive(Debug)]
 pub(super) struct Probe {
     address: SocketAddr,

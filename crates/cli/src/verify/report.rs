@@ -219,7 +219,7 @@ impl InvariantStatus {
     }
 }
 
-// === impl Line ===
+// === impl InvariantLine ===
 
 impl InvariantLine {
     fn new(invariant: Invariant, lease_verdict: &LeaseVerdict) -> Self {
@@ -270,7 +270,7 @@ impl BreachEntry {
     }
 }
 
-// === impl Term ===
+// === impl TermRow ===
 
 impl TermRow {
     fn new(term_record: &TermRecord) -> Self {
@@ -305,7 +305,7 @@ impl TermRow {
     }
 }
 
-// === impl Instance ===
+// === impl RevisionTime ===
 
 impl RevisionTime {
     fn new(moment: SeenRevision) -> Self {
