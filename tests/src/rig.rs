@@ -1,7 +1,7 @@
 //! The rig for scenarios on a real kube-apiserver.
 //!
 //! ```text
-//!   Suite ── starts ──> Site (cluster, Recorder) ── has a World (namespace, Journal) for each scenario
+//!   Suite ── starts ──> Site (cluster, Recorder) ── has a Testbed (namespace, Journal) for each scenario
 //!                                                     │ Plan ──> Candidate (a process, ours or client-go's)
 //!                                                     v
 //!         verify(Journal): no two believed at once, every change of a Lease a legal move
@@ -23,7 +23,7 @@ mod recorder;
 mod request;
 mod server;
 mod site;
-mod world;
+mod testbed;
 
 pub use candidate::{Candidate, LEASE, Plan};
 pub use elector_verify::{
@@ -38,4 +38,4 @@ pub use process::Process;
 pub use programs::{Interop, Programs};
 pub use recorder::{Journals, Recorder};
 pub use site::{Mode, Site, command};
-pub use world::{LONGEST_LEASE, World};
+pub use testbed::{LONGEST_LEASE, Testbed};

@@ -19,7 +19,8 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, ValueEnum};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    EntryContent, EventKind, Implementation, Mode, Process, Programs, Site, World, between, warm_up,
+    EntryContent, EventKind, Implementation, Mode, Process, Programs, Site, Testbed, between,
+    warm_up,
 };
 use futures::{StreamExt as _, stream};
 use serde_json::json;
@@ -222,43 +223,43 @@ async fn one(site: Arc<Site>, run: u32, kind: Kind) -> Result<Figures> {
         "{}-{run}",
         kind.label().replace([' ', ','], "-").replace("--", "-")
     );
-    let world = World::open(site, &namespace, kind.implementation).await?;
+    let testbed = Testbed::open(site, &namespace, kind.implementation).await?;
     let figures = match kind.case {
-        Case::ColdStart => cold_start(&world).await,
-        Case::HandOver => hand_over(&world).await,
-        Case::Crash => crash(&world, run).await,
+        Case::ColdStart => cold_start(&testbed).await,
+        Case::HandOver => hand_over(&testbed).await,
+        Case::Crash => crash(&testbed, run).await,
     };
-    let figures = figures.with_context(|| world.journal().story())?;
+    let figures = figures.with_context(|| testbed.journal().story())?;
     if !kind.builtin {
-        world.verdict().await?;
+        testbed.verdict().await?;
     }
     Ok(figures)
 }
 
-async fn cold_start(world: &World) -> Result<Figures> {
-    let start = world.note("start");
+async fn cold_start(testbed: &Testbed) -> Result<Figures> {
+    let start = testbed.note("start");
     let _candidates = [
-        world.candidate("newest").version("1.3.0").start()?,
-        world.candidate("middle").version("1.2.0").start()?,
-        world.candidate("oldest").version("1.1.0").start()?,
+        testbed.candidate("newest").version("1.3.0").start()?,
+        testbed.candidate("middle").version("1.2.0").start()?,
+        testbed.candidate("oldest").version("1.1.0").start()?,
     ];
-    let (_, led) = world.first_leader(PATIENCE).await?;
+    let (_, led) = testbed.first_leader(PATIENCE).await?;
     Ok(vec![("start to first leader", seconds(start, led))])
 }
 
-async fn hand_over(world: &World) -> Result<Figures> {
-    let holder = world.candidate("holder").version("1.2.0").start()?;
+async fn hand_over(testbed: &Testbed) -> Result<Figures> {
+    let holder = testbed.candidate("holder").version("1.2.0").start()?;
     holder.leads(PATIENCE).await?;
-    world.stays("holder", 1).await?;
-    let arrival = world.note("a better one arrives");
-    let better = world.candidate("better").version("1.1.0").start()?;
+    testbed.stays("holder", 1).await?;
+    let arrival = testbed.note("a better one arrives");
+    let better = testbed.candidate("better").version("1.1.0").start()?;
     let led = better.leads(PATIENCE).await?;
     let stopped = holder.says(EventKind::WorkStopped, 0, PATIENCE).await?;
     let mut figures = vec![
         ("arrival to new leader", seconds(arrival, led)),
         ("work stopped to new leader", seconds(stopped, led)),
     ];
-    let preferred = world.journal().read(|entries| {
+    let preferred = testbed.journal().read(|entries| {
         entries.iter().find_map(|entry| match &entry.content {
             EntryContent::Lease(_, lease) => lease
                 .record()
@@ -275,24 +276,24 @@ async fn hand_over(world: &World) -> Result<Figures> {
     Ok(figures)
 }
 
-async fn crash(world: &World, run: u32) -> Result<Figures> {
-    let mut leader = world.candidate("leader").version("1.1.0").start()?;
+async fn crash(testbed: &Testbed, run: u32) -> Result<Figures> {
+    let mut leader = testbed.candidate("leader").version("1.1.0").start()?;
     leader.leads(PATIENCE).await?;
     let _standbys = [
-        world.candidate("second").version("1.2.0").start()?,
-        world.candidate("third").version("1.3.0").start()?,
+        testbed.candidate("second").version("1.2.0").start()?,
+        testbed.candidate("third").version("1.3.0").start()?,
     ];
-    world.stays("leader", 2).await?;
+    testbed.stays("leader", 2).await?;
     // The phases of the renew interval in equal measure: the age of the last renewal decides the result.
     tokio::time::sleep(Duration::from_millis(u64::from(run) * 1237 % 3300)).await;
-    let renewed = world
+    let renewed = testbed
         .lease()?
         .spec
         .renew_time
         .context("the leader has not renewed")?;
     let killed = leader.kill()?;
-    let seen = world.journal().len();
-    let led = world
+    let seen = testbed.journal().len();
+    let led = testbed
         .journal()
         .until("somebody else leads", PATIENCE, |entries| {
             entries[seen..]

@@ -11,12 +11,12 @@ use rustix::process::Signal;
 
 use crate::rig::journal::{Journal, now};
 use crate::rig::process::Process;
-use crate::rig::world::World;
+use crate::rig::testbed::Testbed;
 
 /// A candidate to be started.
 #[derive(Clone, Debug)]
 pub struct Plan<'w> {
-    world: &'w World,
+    testbed: &'w Testbed,
     implementation: Implementation,
     name: String,
     lease: String,
@@ -42,12 +42,12 @@ pub const LEASE: &str = "work";
 // === impl Plan ===
 
 impl<'w> Plan<'w> {
-    pub(super) fn new(world: &'w World, implementation: Implementation, name: &str) -> Self {
+    pub(super) fn new(testbed: &'w Testbed, implementation: Implementation, name: &str) -> Self {
         Self {
-            world,
+            testbed,
             implementation,
             name: name.to_owned(),
-            lease: world.lease_name().to_owned(),
+            lease: testbed.lease_name().to_owned(),
             binary: "1.0.0".to_owned(),
             emulation: "1.0.0".to_owned(),
             strategy: None,
@@ -113,16 +113,16 @@ impl<'w> Plan<'w> {
     /// # Errors
     /// When its program cannot be started.
     pub fn start(self) -> Result<Candidate> {
-        let world = self.world;
-        world.add_participant(&self.name, self.implementation, &self.lease);
+        let testbed = self.testbed;
+        testbed.add_participant(&self.name, self.implementation, &self.lease);
         let command = self.command()?;
-        let journal = Arc::clone(world.journal());
+        let journal = Arc::clone(testbed.journal());
         let book = Arc::clone(&journal);
         journal.note(format!(
             "start {} ({:?}, binary {})",
             self.name, self.implementation, self.binary
         ));
-        let process = Process::spawn(&self.name, command, world.folder(), move |line| {
+        let process = Process::spawn(&self.name, command, testbed.folder(), move |line| {
             if let Some((at, event)) = Event::parse(line) {
                 book.record(at, EntryContent::Event(event));
             }
@@ -135,8 +135,8 @@ impl<'w> Plan<'w> {
     }
 
     fn command(&self) -> Result<Command> {
-        let site = self.world.site();
-        let namespace = self.world.namespace();
+        let site = self.testbed.site();
+        let namespace = self.testbed.namespace();
         let mut command = match self.implementation {
             Implementation::Elector => {
                 let mut command = site.command(&site.programs().elector);

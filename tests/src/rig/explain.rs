@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
-use crate::rig::world::World;
+use crate::rig::testbed::Testbed;
 
 /// One entry of the JSON array that `elector explain -o json` prints.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -50,9 +50,9 @@ pub struct Chances {
 /// The pause between two questions.
 const PAUSE: Duration = Duration::from_millis(300);
 
-// === impl World ===
+// === impl Testbed ===
 
-impl World {
+impl Testbed {
     /// Asks `elector explain` about the lease of the scenario.
     ///
     /// # Errors

@@ -20,10 +20,10 @@ use crate::rig::process::Process;
 use crate::rig::programs::Programs;
 use crate::rig::request::Request;
 use crate::rig::site::{Mode, Site};
-use crate::rig::world::World;
+use crate::rig::testbed::Testbed;
 
 /// What a scenario does. The world is judged after it has ended.
-pub type Play = fn(Arc<World>) -> Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+pub type Play = fn(Arc<Testbed>) -> Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
 /// A scenario on one kind of cluster with one kind of candidates.
 #[derive(Clone, Debug)]
@@ -269,13 +269,13 @@ pub async fn warm_up(site: &Arc<Site>) -> Result<()> {
     let deadline = Instant::now() + WARM_UP;
     for attempt in 1.. {
         let name = format!("canary-{attempt}");
-        let world =
-            World::open_for(Arc::clone(site), "warm-up", &name, Implementation::Elector).await?;
-        let canary = world.candidate(&name).start()?;
+        let testbed =
+            Testbed::open_for(Arc::clone(site), "warm-up", &name, Implementation::Elector).await?;
+        let canary = testbed.candidate(&name).start()?;
         let patience = deadline.saturating_duration_since(Instant::now());
         let leads = canary.leads(patience).await;
-        leads.with_context(|| world.journal().story())?;
-        let term = world.lease_until("the canary's lease is seen", patience, |lease| {
+        leads.with_context(|| testbed.journal().story())?;
+        let term = testbed.lease_until("the canary's lease is seen", patience, |lease| {
             let record = lease.record().ok()?;
             record.has_token().then_some(record.term)
         });
@@ -353,27 +353,27 @@ async fn run_one(
     };
     let _slot = slots.acquire().await?;
     let start = Instant::now();
-    let world = Arc::new(World::open(site, &namespace, scenario.implementation).await?);
-    world.journal().note(scenario.full_name());
+    let testbed = Arc::new(Testbed::open(site, &namespace, scenario.implementation).await?);
+    testbed.journal().note(scenario.full_name());
     // A task of its own, so that a panic is this scenario's alone.
     let mut task = JoinSet::new();
-    task.spawn((scenario.play)(Arc::clone(&world)));
+    task.spawn((scenario.play)(Arc::clone(&testbed)));
     let played = match timeout(scenario.lasts + HANG, task.join_next()).await {
         Ok(Some(Ok(result))) => result,
         Ok(Some(Err(error))) => Err(anyhow!("panicked: {error}")),
         Ok(None) | Err(_) => Err(anyhow!("hung")),
     };
-    let result = match (played, world.verdict().await) {
+    let result = match (played, testbed.verdict().await) {
         (Ok(()), verdict) => verdict.context("the record of what happened breaks the rules"),
         (Err(error), Ok(())) => Err(error),
         (Err(error), Err(faults)) => Err(anyhow!("{error:#}\nand {faults}")),
     };
-    let story = world.journal().story();
-    fs::write(world.folder().join("story.txt"), &story)?;
-    let recording = world.journal().history().recording();
-    fs::write(world.folder().join("history.json"), recording)?;
+    let story = testbed.journal().story();
+    fs::write(testbed.folder().join("story.txt"), &story)?;
+    let recording = testbed.journal().history().recording();
+    fs::write(testbed.folder().join("history.json"), recording)?;
     result.map_err(|error| anyhow!("{error:#}\n\n{story}"))?;
-    Ok((world.figures(), start.elapsed()))
+    Ok((testbed.figures(), start.elapsed()))
 }
 
 // === impl Outcome ===

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_api::{Lease, LeaseCandidate, parse_time};
 use elector_protocol::{Identity, LeaseKey};
-use elector_tests::rig::{Ground, LONGEST_LEASE, Mode, Process, Suite, World, command, now};
+use elector_tests::rig::{Ground, LONGEST_LEASE, Mode, Process, Suite, Testbed, command, now};
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use kube::api::{Api, ObjectMeta, PostParams};
 use serde_json::{Value, json};
@@ -30,47 +30,55 @@ pub(crate) fn add(suite: &mut Suite) {
             play,
         );
     };
-    add("server_is_unreachable", Ground::Shared, off, 10, |world| {
-        Box::pin(unreachable(world))
+    add(
+        "server_is_unreachable",
+        Ground::Shared,
+        off,
+        10,
+        |testbed| Box::pin(unreachable(testbed)),
+    );
+    add("token_is_refused", Ground::Shared, off, 10, |testbed| {
+        Box::pin(refused_token(testbed))
     });
-    add("token_is_refused", Ground::Shared, off, 10, |world| {
-        Box::pin(refused_token(world))
-    });
-    add("permission_is_missing", Ground::Own, off, 60, |world| {
-        Box::pin(missing_permission(world))
+    add("permission_is_missing", Ground::Own, off, 60, |testbed| {
+        Box::pin(missing_permission(testbed))
     });
     add(
         "objects_are_malformed",
         Ground::Shared,
         MODES,
         45,
-        |world| Box::pin(malformed(world)),
+        |testbed| Box::pin(malformed(testbed)),
     );
-    add("version_is_malformed", Ground::Shared, off, 5, |world| {
-        Box::pin(malformed_version(world))
+    add("version_is_malformed", Ground::Shared, off, 5, |testbed| {
+        Box::pin(malformed_version(testbed))
     });
     add(
         "work_dies_with_a_killed_candidate",
         Ground::Shared,
         off,
         10,
-        |world| Box::pin(work_dies(world)),
+        |testbed| Box::pin(work_dies(testbed)),
     );
 }
 
 /// The administrator's kubeconfig with something changed.
-fn kubeconfig(world: &World, name: &str, change: impl FnOnce(String) -> String) -> Result<PathBuf> {
-    let original = fs::read_to_string(world.site().kubeconfig())?;
-    let path = world.folder().join(name);
+fn kubeconfig(
+    testbed: &Testbed,
+    name: &str,
+    change: impl FnOnce(String) -> String,
+) -> Result<PathBuf> {
+    let original = fs::read_to_string(testbed.site().kubeconfig())?;
+    let path = testbed.folder().join(name);
     fs::write(&path, change(original))?;
     Ok(path)
 }
 
 /// Starts the binary under test with these arguments and this kubeconfig.
-fn start(world: &World, name: &str, kubeconfig: &Path, arguments: &[&str]) -> Result<Process> {
-    let mut command = command(&world.site().programs().elector, kubeconfig);
+fn start(testbed: &Testbed, name: &str, kubeconfig: &Path, arguments: &[&str]) -> Result<Process> {
+    let mut command = command(&testbed.site().programs().elector, kubeconfig);
     command.args(arguments);
-    Process::spawn(name, command, world.folder(), |_| {})
+    Process::spawn(name, command, testbed.folder(), |_| {})
 }
 
 /// The line that complains; it may be repeated while the trouble lasts, but must not be a stream of them.
@@ -112,16 +120,16 @@ async fn end(mut process: Process, most_lines: usize) -> Result<()> {
     Ok(())
 }
 
-async fn unreachable(world: Arc<World>) -> Result<()> {
+async fn unreachable(testbed: Arc<Testbed>) -> Result<()> {
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()?
         .port();
     let url = format!("https://127.0.0.1:{port}");
-    let real = world.site().url().to_owned();
-    let path = kubeconfig(&world, "unreachable", |text| text.replace(&real, &url))?;
-    let mut elector = start(&world, "elector", &path, &["run"])?;
-    let mut candidate = start(&world, "candidate", &path, CANDIDATE)?;
-    let mut explain = start(&world, "explain", &path, &["explain"])?;
+    let real = testbed.site().url().to_owned();
+    let path = kubeconfig(&testbed, "unreachable", |text| text.replace(&real, &url))?;
+    let mut elector = start(&testbed, "elector", &path, &["run"])?;
+    let mut candidate = start(&testbed, "candidate", &path, CANDIDATE)?;
+    let mut explain = start(&testbed, "explain", &path, &["explain"])?;
     for process in [&mut elector, &mut candidate, &mut explain] {
         complaint(process, &[&url]).await?;
     }
@@ -135,17 +143,17 @@ async fn unreachable(world: Arc<World>) -> Result<()> {
     Ok(())
 }
 
-async fn refused_token(world: Arc<World>) -> Result<()> {
-    let path = kubeconfig(&world, "token", |text| {
+async fn refused_token(testbed: Arc<Testbed>) -> Result<()> {
+    let path = kubeconfig(&testbed, "token", |text| {
         let replaced = |line: &str| match line.split_once("token:") {
             Some((before, _)) => format!("{before}token: \"expired\"\n"),
             None => format!("{line}\n"),
         };
         text.lines().map(replaced).collect()
     })?;
-    let mut elector = start(&world, "elector", &path, &["run"])?;
-    let mut candidate = start(&world, "candidate", &path, CANDIDATE)?;
-    let mut explain = start(&world, "explain", &path, &["explain"])?;
+    let mut elector = start(&testbed, "elector", &path, &["run"])?;
+    let mut candidate = start(&testbed, "candidate", &path, CANDIDATE)?;
+    let mut explain = start(&testbed, "explain", &path, &["explain"])?;
     for process in [&mut elector, &mut candidate, &mut explain] {
         complaint(process, &["401"]).await?;
     }
@@ -175,11 +183,11 @@ const CANDIDATE: &[&str] = &[
 
 /// In one namespace the elector may do everything, in the other it must not update Leases. The lock of the built-in
 /// controller it may read only once the Role that its complaint names is there.
-async fn missing_permission(world: Arc<World>) -> Result<()> {
-    let client = world.site().client().clone();
+async fn missing_permission(testbed: Arc<Testbed>) -> Result<()> {
+    let client = testbed.site().client().clone();
     let (free, bound) = ("permission-free", "permission-bound");
-    let free = World::open(Arc::clone(world.site()), free, world.implementation()).await?;
-    let bound = World::open(Arc::clone(world.site()), bound, world.implementation()).await?;
+    let free = Testbed::open(Arc::clone(testbed.site()), free, testbed.implementation()).await?;
+    let bound = Testbed::open(Arc::clone(testbed.site()), bound, testbed.implementation()).await?;
     let user = "limited";
     let rule = |resource: &str, verbs: &[&str]| PolicyRule {
         api_groups: Some(vec!["coordination.k8s.io".to_owned()]),
@@ -224,7 +232,7 @@ async fn missing_permission(world: Arc<World>) -> Result<()> {
     let role: Role = serde_json::from_value(lock_role::role())?;
     let mut binding: RoleBinding = serde_json::from_value(lock_role::binding())?;
     binding.subjects = Some(vec![subject(user)]);
-    let path = kubeconfig(&world, "limited", |text| {
+    let path = kubeconfig(&testbed, "limited", |text| {
         // The administrator may speak for anybody.
         let impersonate =
             format!("    as: \"{user}\"\n    as-groups: [\"system:authenticated\"]\n    token:");
@@ -237,7 +245,7 @@ async fn missing_permission(world: Arc<World>) -> Result<()> {
         "--namespace",
         bound.namespace(),
     ];
-    let mut elector = start(&world, "elector", &path, &flags)?;
+    let mut elector = start(&testbed, "elector", &path, &flags)?;
     let lock = [
         "leader-election-controller",
         "a Role in the namespace kube-system",
@@ -276,24 +284,24 @@ fn subject(user: &str) -> Subject {
 }
 
 /// Everything that the server lets in and that makes no sense.
-async fn malformed(world: Arc<World>) -> Result<()> {
+async fn malformed(testbed: Arc<Testbed>) -> Result<()> {
     let end_of_time = parse_time("9999-12-31T23:59:59.999999Z")?;
     for (name, lease, renewed) in [
         ("no-such-name", "Not A Name!", now()),
-        ("end-of-time", world.lease_name(), end_of_time),
+        ("end-of-time", testbed.lease_name(), end_of_time),
     ] {
         let identity = Identity::new(name).context("an empty name")?;
-        let key = LeaseKey::new(world.namespace(), lease);
-        let mut candidate = LeaseCandidate::named(world.site().candidate_api(), &key, &identity);
+        let key = LeaseKey::new(testbed.namespace(), lease);
+        let mut candidate = LeaseCandidate::named(testbed.site().candidate_api(), &key, &identity);
         candidate.spec.binary_version = "0.0.1".to_owned();
         candidate.spec.emulation_version = "0.0.1".to_owned();
         candidate.spec.renew_time = Some(renewed);
         let candidate = candidate.wishing_for("OldestEmulationVersion");
-        let created = world
+        let created = testbed
             .candidates()
             .create(&PostParams::default(), &candidate)
             .await;
-        if name == "no-such-name" && world.site().mode() == Mode::Custom {
+        if name == "no-such-name" && testbed.site().mode() == Mode::Custom {
             ensure!(
                 created.is_err(),
                 "the definition takes a lease name that no Lease can have"
@@ -305,7 +313,7 @@ async fn malformed(world: Arc<World>) -> Result<()> {
     let odd: Value = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": {
-            "name": "odd", "namespace": world.namespace(),
+            "name": "odd", "namespace": testbed.namespace(),
             "annotations": {"elector.dev/token": "none", "elector.dev/token-term": "-", "elector.dev/strategy": "/"},
         },
         "spec": {
@@ -314,23 +322,23 @@ async fn malformed(world: Arc<World>) -> Result<()> {
         },
     });
     let odd: Lease = serde_json::from_value(odd)?;
-    world.write(&odd).await?;
+    testbed.write(&odd).await?;
 
-    let sane = world.candidate("sane").start()?;
-    let heir = world.candidate("heir").lease("odd").start()?;
+    let sane = testbed.candidate("sane").start()?;
+    let heir = testbed.candidate("heir").lease("odd").start()?;
     sane.leads(PROMPTLY).await?;
     heir.leads(LONGEST_LEASE + PROMPTLY).await?;
-    world.stays("sane", 3).await?;
+    testbed.stays("sane", 3).await?;
 
-    let log = fs::read_to_string(world.site().folder().join("elector.log"))?;
+    let log = fs::read_to_string(testbed.site().folder().join("elector.log"))?;
     let about = |word: &str| {
         log.lines()
-            .filter(|line| line.contains(world.namespace()) && line.contains(word))
+            .filter(|line| line.contains(testbed.namespace()) && line.contains(word))
             .count()
     };
     let lines = about("Not A Name!");
     // The server takes it into its own kind, and the elector refuses it once; the custom resource keeps it out.
-    let expected = usize::from(world.site().mode() != Mode::Custom);
+    let expected = usize::from(testbed.site().mode() != Mode::Custom);
     ensure!(
         lines == expected,
         "{lines} lines about a lease that cannot exist, not {expected}"
@@ -340,8 +348,8 @@ async fn malformed(world: Arc<World>) -> Result<()> {
 }
 
 /// A version that no server takes is refused before anything is asked of one.
-async fn malformed_version(world: Arc<World>) -> Result<()> {
-    let path = world.site().kubeconfig();
+async fn malformed_version(testbed: Arc<Testbed>) -> Result<()> {
+    let path = testbed.site().kubeconfig();
     let arguments = [
         "candidate",
         "--lease=work",
@@ -350,7 +358,7 @@ async fn malformed_version(world: Arc<World>) -> Result<()> {
         "--",
         "true",
     ];
-    let mut process = start(&world, "candidate", &path, &arguments)?;
+    let mut process = start(&testbed, "candidate", &path, &arguments)?;
     let status = process.exit(PROMPTLY).await?;
     ensure!(
         status.code().is_some_and(|code| code != 0),
@@ -359,20 +367,20 @@ async fn malformed_version(world: Arc<World>) -> Result<()> {
     complaint(&mut process, &["1.2"]).await?;
     end(process, 6).await?;
     ensure!(
-        world.journal().len() == 1,
+        testbed.journal().len() == 1,
         "something was written all the same"
     );
     Ok(())
 }
 
 /// SIGKILL leaves a wrapper no time to clean up; the work must be gone all the same.
-async fn work_dies(world: Arc<World>) -> Result<()> {
-    let file = world.folder().join("work.pid");
+async fn work_dies(testbed: Arc<Testbed>) -> Result<()> {
+    let file = testbed.folder().join("work.pid");
     let script = format!(
         "trap '' TERM HUP; echo $$ > {}; while :; do sleep 1; done",
         file.display()
     );
-    let mut candidate = world
+    let mut candidate = testbed
         .candidate("candidate")
         .work(&["sh", "-c", &script])
         .start()?;

@@ -6,7 +6,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_api::{LeaseCandidate, annotation};
 use elector_protocol::Identity;
-use elector_tests::rig::{EntryContent, EventKind, Ground, HistoryEntry, Mode, Suite, World, now};
+use elector_tests::rig::{
+    EntryContent, EventKind, Ground, HistoryEntry, Mode, Suite, Testbed, now,
+};
 use kube::api::PostParams;
 
 use crate::{MODES, OURS, PROMPTLY};
@@ -25,18 +27,18 @@ pub(crate) fn add(suite: &mut Suite) {
             play,
         );
     };
-    add("candidate_without_a_valid_version", 15, |world| {
-        Box::pin(without_version(world))
+    add("candidate_without_a_valid_version", 15, |testbed| {
+        Box::pin(without_version(testbed))
     });
-    add("third_party_strategy", 15, |world| {
-        Box::pin(third_party(world))
+    add("third_party_strategy", 15, |testbed| {
+        Box::pin(third_party(testbed))
     });
-    add("mixed_strategies", 20, |world| Box::pin(mixed(world)));
+    add("mixed_strategies", 20, |testbed| Box::pin(mixed(testbed)));
 }
 
 /// Creates a candidate object without a process, as only a stranger would.
 async fn object(
-    world: &World,
+    testbed: &Testbed,
     name: &str,
     binary: &str,
     emulation: &str,
@@ -44,12 +46,12 @@ async fn object(
 ) -> Result<()> {
     let identity = Identity::new(name).context("an empty name")?;
     let mut candidate =
-        LeaseCandidate::named(world.site().candidate_api(), &world.key(), &identity);
+        LeaseCandidate::named(testbed.site().candidate_api(), &testbed.key(), &identity);
     binary.clone_into(&mut candidate.spec.binary_version);
     emulation.clone_into(&mut candidate.spec.emulation_version);
     candidate.spec.renew_time = Some(now());
     let candidate = candidate.wishing_for(strategy);
-    world
+    testbed
         .candidates()
         .create(&PostParams::default(), &candidate)
         .await?;
@@ -58,11 +60,11 @@ async fn object(
 
 /// The server lets a candidate without an emulation version in as long as it wishes for another strategy. Where the
 /// others' wish wins, it must not be elected, although it is the oldest in every other respect.
-async fn without_version(world: Arc<World>) -> Result<()> {
-    object(&world, "lacking", "0.9.0", "", FOREIGN).await?;
-    let valid = world.candidate("valid").version("1.1.0").start()?;
+async fn without_version(testbed: Arc<Testbed>) -> Result<()> {
+    object(&testbed, "lacking", "0.9.0", "", FOREIGN).await?;
+    let valid = testbed.candidate("valid").version("1.1.0").start()?;
     valid.leads(PROMPTLY).await?;
-    let explanation = world
+    let explanation = testbed
         .explained("a leader", PROMPTLY, |each| each.holder == "valid")
         .await?;
     ensure!(
@@ -77,8 +79,8 @@ async fn without_version(world: Arc<World>) -> Result<()> {
         lacking.reason
     );
     ensure!(explanation.of("valid")?.rank == Some(1), "{explanation:#?}");
-    world.stays("valid", 2).await?;
-    world.journal().read(|entries| {
+    testbed.stays("valid", 2).await?;
+    testbed.journal().read(|entries| {
         let granted = entries.iter().any(|entry| match &entry.content {
             EntryContent::Lease(_, lease) => {
                 [&lease.spec.holder_identity, &lease.spec.preferred_holder]
@@ -93,16 +95,16 @@ async fn without_version(world: Arc<World>) -> Result<()> {
 }
 
 /// The Lease of a foreign strategy exists, says so and names nobody, until somebody else's elector decides.
-async fn third_party(world: Arc<World>) -> Result<()> {
-    let candidate = world.candidate("candidate").strategy(FOREIGN).start()?;
-    let born = world
+async fn third_party(testbed: Arc<Testbed>) -> Result<()> {
+    let candidate = testbed.candidate("candidate").strategy(FOREIGN).start()?;
+    let born = testbed
         .lease_until(
             "the lease is there, held by an empty text",
             PROMPTLY,
             |lease| (lease.spec.holder_identity.as_deref() == Some("")).then(|| lease.clone()),
         )
         .await?;
-    let strategy = match world.site().mode() {
+    let strategy = match testbed.site().mode() {
         Mode::GateOn | Mode::Embedded => born.spec.strategy.clone(),
         Mode::GateOff | Mode::Custom | Mode::EmbeddedOff => born
             .metadata
@@ -121,7 +123,7 @@ async fn third_party(world: Arc<World>) -> Result<()> {
             _ => None,
         })
     };
-    world
+    testbed
         .journal()
         .never(
             "it leads though nobody elected it",
@@ -129,7 +131,7 @@ async fn third_party(world: Arc<World>) -> Result<()> {
             leading,
         )
         .await?;
-    let explanation = world.explain().await?;
+    let explanation = testbed.explain().await?;
     ensure!(
         explanation.holder.is_empty() && explanation.action == "leave",
         "{explanation:#?}"
@@ -141,26 +143,26 @@ async fn third_party(world: Arc<World>) -> Result<()> {
     );
 
     // Now the other elector decides.
-    let judged = world.lease()?;
+    let judged = testbed.lease()?;
     let electee = Identity::new("candidate").context("an empty name")?;
     let record = judged
         .record()?
         .granted(electee, Duration::from_secs(5), now());
-    let carrier = match world.site().mode() {
+    let carrier = match testbed.site().mode() {
         Mode::GateOn | Mode::Embedded => elector_api::Carrier::Fields,
         Mode::GateOff | Mode::Custom | Mode::EmbeddedOff => elector_api::Carrier::Annotations,
     };
-    world.write(&judged.with_record(&record, carrier)).await?;
+    testbed.write(&judged.with_record(&record, carrier)).await?;
     candidate.leads(PROMPTLY).await?;
-    world.stays("candidate", 1).await
+    testbed.stays("candidate", 1).await
 }
 
 /// Candidates of one binary version that disagree on the strategy: nobody is elected, and the reason names them.
-async fn mixed(world: Arc<World>) -> Result<()> {
-    object(&world, "stubborn", "1.2.0", "1.2.0", FOREIGN).await?;
-    let willing = world.candidate("willing").version("1.2.0").start()?;
+async fn mixed(testbed: Arc<Testbed>) -> Result<()> {
+    object(&testbed, "stubborn", "1.2.0", "1.2.0", FOREIGN).await?;
+    let willing = testbed.candidate("willing").version("1.2.0").start()?;
     // Which of the two the elector sees first is open; a Lease may or may not be there by then, but without a holder.
-    let explanation = world
+    let explanation = testbed
         .explained("the conflict", PROMPTLY, |each| each.strategy.is_none())
         .await?;
     for part in ["stubborn", "willing", FOREIGN, "OldestEmulationVersion"] {
@@ -177,18 +179,18 @@ async fn mixed(world: Arc<World>) -> Result<()> {
     );
     ensure!(explanation.holder.is_empty(), "{explanation:#?}");
 
-    world.note("delete the stubborn one");
-    world
+    testbed.note("delete the stubborn one");
+    testbed
         .candidates()
         .delete("stubborn", &kube::api::DeleteParams::default())
         .await?;
     willing.leads(PROMPTLY).await?;
-    let resolved = world
+    let resolved = testbed
         .explained("the leader", PROMPTLY, |each| each.holder == "willing")
         .await?;
     ensure!(
         resolved.strategy.as_deref() == Some("OldestEmulationVersion"),
         "{resolved:#?}"
     );
-    world.stays("willing", 1).await
+    testbed.stays("willing", 1).await
 }

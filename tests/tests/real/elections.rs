@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_protocol::Occupancy;
 use elector_tests::rig::{
-    EntryContent, EventKind, Ground, HistoryEntry, Implementation, Mode, Suite, World, between,
+    EntryContent, EventKind, Ground, HistoryEntry, Implementation, Mode, Suite, Testbed, between,
 };
 use kube::api::ListParams;
 
@@ -19,39 +19,39 @@ pub(crate) fn add(suite: &mut Suite) {
             suite.add(name, Ground::Shared, implementations, modes, lasts, play);
         }
     };
-    add("cold_start_of_three_versions", 40, |world| {
-        Box::pin(cold_start(world))
+    add("cold_start_of_three_versions", 40, |testbed| {
+        Box::pin(cold_start(testbed))
     });
-    add("better_candidate_arrives", 45, |world| {
-        Box::pin(better_arrives(world))
+    add("better_candidate_arrives", 45, |testbed| {
+        Box::pin(better_arrives(testbed))
     });
-    add("leader_is_killed", 25, |world| {
-        Box::pin(leader_killed(world))
+    add("leader_is_killed", 25, |testbed| {
+        Box::pin(leader_killed(testbed))
     });
-    add("leader_is_terminated", 15, |world| {
-        Box::pin(leader_terminated(world))
+    add("leader_is_terminated", 15, |testbed| {
+        Box::pin(leader_terminated(testbed))
     });
-    add("standby_is_killed", 45, |world| {
-        Box::pin(standby_killed(world))
+    add("standby_is_killed", 45, |testbed| {
+        Box::pin(standby_killed(testbed))
     });
-    add("three_equal_candidates", 75, |world| {
-        Box::pin(three_equals(world))
+    add("three_equal_candidates", 75, |testbed| {
+        Box::pin(three_equals(testbed))
     });
 }
 
-async fn cold_start(world: Arc<World>) -> Result<()> {
-    let start = world.note("three versions start");
-    let newest = world
+async fn cold_start(testbed: Arc<Testbed>) -> Result<()> {
+    let start = testbed.note("three versions start");
+    let newest = testbed
         .candidate("newest")
         .version("1.3.0")
         .flag_for(Implementation::ClientGo, "--rejoin")
         .start()?;
-    let middle = world
+    let middle = testbed
         .candidate("middle")
         .version("1.2.0")
         .flag_for(Implementation::ClientGo, "--rejoin")
         .start()?;
-    let oldest = world
+    let oldest = testbed
         .candidate("oldest")
         .version("1.1.0")
         .flag_for(Implementation::ClientGo, "--rejoin")
@@ -62,33 +62,35 @@ async fn cold_start(world: Arc<World>) -> Result<()> {
             .position(|candidate| candidate.name() == name)
     };
 
-    let (first, led) = world.first_leader(PROMPTLY).await?;
+    let (first, led) = testbed.first_leader(PROMPTLY).await?;
     let took = between(start, led);
-    world.figure("somebody leads", took);
+    testbed.figure("somebody leads", took);
     ensure!(took <= COLD_START, "nobody led for {took:?}");
-    if world.implementation() == Implementation::ClientGo && world.site().mode() == Mode::GateOff {
+    if testbed.implementation() == Implementation::ClientGo
+        && testbed.site().mode() == Mode::GateOff
+    {
         // It cannot be asked to make room: the best that had registered when the choice was made stays.
-        let choice = chosen_among(&world)?;
+        let choice = chosen_among(&testbed)?;
         if let Some(best) = choice.iter().min_by_key(|name| rank(name)) {
             ensure!(
                 rank(&first) <= rank(best),
                 "{first} leads, and {best} was there before"
             );
         }
-        return world.stays(&first, 3).await;
+        return testbed.stays(&first, 3).await;
     }
-    let (led, patience) = match world.implementation() {
+    let (led, patience) = match testbed.implementation() {
         Implementation::Elector => (oldest.leads(Duration::from_secs(10)).await?, 2),
         // Two leaders may have to make room, one after the other, each in its own time.
         Implementation::ClientGo => (oldest.leads(Duration::from_secs(60)).await?, 3),
     };
-    world.figure("oldest leads", between(start, led));
-    world.stays("oldest", patience).await
+    testbed.figure("oldest leads", between(start, led));
+    testbed.stays("oldest", patience).await
 }
 
 /// The candidates that had registered half a second before the lease was granted for the first time.
-fn chosen_among(world: &World) -> Result<Vec<String>> {
-    world.journal().read(|entries| {
+fn chosen_among(testbed: &Testbed) -> Result<Vec<String>> {
+    testbed.journal().read(|entries| {
         let granted = entries.iter().find(|entry| match &entry.content {
             EntryContent::Lease(_, lease) => lease
                 .spec
@@ -114,18 +116,20 @@ fn chosen_among(world: &World) -> Result<Vec<String>> {
 /// Work that takes 0.3 s to stop, which whoever comes next has to wait for.
 const SLOW_TO_STOP: &str = "trap 'sleep 0.3; exit 0' TERM; while :; do sleep 0.05; done";
 
-async fn better_arrives(world: Arc<World>) -> Result<()> {
-    let holder = world
+async fn better_arrives(testbed: Arc<Testbed>) -> Result<()> {
+    let holder = testbed
         .candidate("holder")
         .version("1.2.0")
         .work(&["sh", "-c", SLOW_TO_STOP])
         .start()?;
     holder.leads(PROMPTLY).await?;
-    world.stays("holder", 1).await?;
-    let arrival = world.note("a better candidate starts");
-    let better = world.candidate("better").version("1.1.0").start()?;
-    if world.implementation() == Implementation::ClientGo && world.site().mode() == Mode::GateOff {
-        let explanation = world
+    testbed.stays("holder", 1).await?;
+    let arrival = testbed.note("a better candidate starts");
+    let better = testbed.candidate("better").version("1.1.0").start()?;
+    if testbed.implementation() == Implementation::ClientGo
+        && testbed.site().mode() == Mode::GateOff
+    {
+        let explanation = testbed
             .explained("that it cannot yield", PROMPTLY, |each| {
                 each.reason.contains("better") && each.reason.contains("cannot be asked to yield")
             })
@@ -136,9 +140,9 @@ async fn better_arrives(world: Arc<World>) -> Result<()> {
             explanation.of("better")?.rank == Some(1),
             "{explanation:#?}"
         );
-        return world.stays("holder", 6).await;
+        return testbed.stays("holder", 6).await;
     }
-    let limit = match world.implementation() {
+    let limit = match testbed.implementation() {
         Implementation::Elector => Duration::from_secs(5),
         // It notices within 2 s, leads on for 10 s, and its record expires 15 s after its last renewal.
         Implementation::ClientGo => Duration::from_secs(5 + 12 + 15 + 5),
@@ -147,9 +151,9 @@ async fn better_arrives(world: Arc<World>) -> Result<()> {
     let stopped = holder
         .says(EventKind::WorkStopped, 0, Duration::from_secs(1))
         .await?;
-    world.figure("until it leads", between(arrival, led));
-    world.figure("gap", between(stopped, led));
-    if world.implementation() == Implementation::Elector {
+    testbed.figure("until it leads", between(arrival, led));
+    testbed.figure("gap", between(stopped, led));
+    if testbed.implementation() == Implementation::Elector {
         ensure!(stopped <= led, "the holder worked on");
         ensure!(
             between(stopped, led) < Duration::from_secs(1),
@@ -157,102 +161,104 @@ async fn better_arrives(world: Arc<World>) -> Result<()> {
             between(stopped, led)
         );
     }
-    world.stays("better", 2).await
+    testbed.stays("better", 2).await
 }
 
-async fn leader_killed(world: Arc<World>) -> Result<()> {
-    let mut leader = world.candidate("leader").version("1.1.0").start()?;
+async fn leader_killed(testbed: Arc<Testbed>) -> Result<()> {
+    let mut leader = testbed.candidate("leader").version("1.1.0").start()?;
     leader.leads(PROMPTLY).await?;
-    let standby = world.candidate("standby").version("1.2.0").start()?;
-    world.stays("leader", 2).await?;
+    let standby = testbed.candidate("standby").version("1.2.0").start()?;
+    testbed.stays("leader", 2).await?;
     let killed = leader.kill()?;
     let led = standby
-        .leads(crash_limit(world.implementation()) + Duration::from_secs(10))
+        .leads(crash_limit(testbed.implementation()) + Duration::from_secs(10))
         .await?;
     let took = between(killed, led);
-    world.figure("until the next leads", took);
+    testbed.figure("until the next leads", took);
     ensure!(
-        took <= crash_limit(world.implementation()),
+        took <= crash_limit(testbed.implementation()),
         "the next led after {took:?}"
     );
-    world.stays("standby", 2).await
+    testbed.stays("standby", 2).await
 }
 
-async fn leader_terminated(world: Arc<World>) -> Result<()> {
-    let mut leader = world
+async fn leader_terminated(testbed: Arc<Testbed>) -> Result<()> {
+    let mut leader = testbed
         .candidate("leader")
         .version("1.1.0")
         .flag_for(Implementation::ClientGo, "--release-on-cancel")
         .start()?;
     leader.leads(PROMPTLY).await?;
-    let standby = world.candidate("standby").version("1.2.0").start()?;
-    world.stays("leader", 1).await?;
+    let standby = testbed.candidate("standby").version("1.2.0").start()?;
+    testbed.stays("leader", 1).await?;
     let asked = leader.terminate()?;
     let led = standby
-        .leads(crash_limit(world.implementation()) + PROMPTLY)
+        .leads(crash_limit(testbed.implementation()) + PROMPTLY)
         .await?;
-    let limit = match world.implementation() {
+    let limit = match testbed.implementation() {
         Implementation::Elector => Duration::from_secs(2),
         // The elector asks for up to 5 s, it polls for up to 4.4 s.
-        Implementation::ClientGo if was_released(&world) => Duration::from_secs(10),
+        Implementation::ClientGo if was_released(&testbed) => Duration::from_secs(10),
         // Its release is tried once, and a renewal under way can come between.
         Implementation::ClientGo => crash_limit(Implementation::ClientGo),
     };
     let took = between(asked, led);
-    world.figure("until the next leads", took);
+    testbed.figure("until the next leads", took);
     leader.ends_well(Duration::from_secs(5)).await?;
     ensure!(took <= limit, "the next led after {took:?}");
-    if world.implementation() == Implementation::Elector
-        && world.candidates().get_opt("leader").await?.is_some()
+    if testbed.implementation() == Implementation::Elector
+        && testbed.candidates().get_opt("leader").await?.is_some()
     {
         bail!("the leader left its candidate object behind");
     }
-    world.stays("standby", 1).await
+    testbed.stays("standby", 1).await
 }
 
 /// Whether the lease was seen released.
-fn was_released(world: &World) -> bool {
+fn was_released(testbed: &Testbed) -> bool {
     let released = |entry: &HistoryEntry| match &entry.content {
         EntryContent::Lease(_, lease) => lease
             .record()
             .is_ok_and(|record| record.occupancy() == Occupancy::Released),
         _ => false,
     };
-    world.journal().read(|entries| entries.iter().any(released))
+    testbed
+        .journal()
+        .read(|entries| entries.iter().any(released))
 }
 
 /// The better of two standbys dies unnoticed: nothing changes, and later nobody waits for it.
-async fn standby_killed(world: Arc<World>) -> Result<()> {
-    let mut leader = world.candidate("leader").version("1.1.0").start()?;
+async fn standby_killed(testbed: Arc<Testbed>) -> Result<()> {
+    let mut leader = testbed.candidate("leader").version("1.1.0").start()?;
     leader.leads(PROMPTLY).await?;
-    let mut better = world.candidate("better").version("1.2.0").start()?;
-    registered(&world, "better").await?;
-    let worse = world.candidate("worse").version("1.3.0").start()?;
-    registered(&world, "worse").await?;
+    let mut better = testbed.candidate("better").version("1.2.0").start()?;
+    registered(&testbed, "better").await?;
+    let worse = testbed.candidate("worse").version("1.3.0").start()?;
+    registered(&testbed, "worse").await?;
     better.kill()?;
-    world.stays("leader", 3).await?;
-    ensure!(world.terms() == 1, "{} terms began", world.terms());
+    testbed.stays("leader", 3).await?;
+    ensure!(testbed.terms() == 1, "{} terms began", testbed.terms());
     let killed = leader.kill()?;
     let led = worse
-        .leads(crash_limit(world.implementation()) + PROMPTLY)
+        .leads(crash_limit(testbed.implementation()) + PROMPTLY)
         .await?;
     let took = between(killed, led);
-    world.figure("until the next leads", took);
+    testbed.figure("until the next leads", took);
     ensure!(
-        took <= crash_limit(world.implementation()),
+        took <= crash_limit(testbed.implementation()),
         "the next led after {took:?}"
     );
-    world.stays("worse", 1).await
+    testbed.stays("worse", 1).await
 }
 
 /// Equal candidates do not take turns: one term in a minute, and nobody is even asked to make room.
-async fn three_equals(world: Arc<World>) -> Result<()> {
+async fn three_equals(testbed: Arc<Testbed>) -> Result<()> {
     let _candidates = [
-        world.candidate("one").start()?,
-        world.candidate("two").start()?,
-        world.candidate("three").start()?,
+        testbed.candidate("one").start()?,
+        testbed.candidate("two").start()?,
+        testbed.candidate("three").start()?,
     ];
-    let (leader, _) = world.first_leader(PROMPTLY).await?;
+    let (leader, _) = testbed.first_leader(PROMPTLY).await?;
     let changes = |entries: &[HistoryEntry]| {
         let holder = |entry: &HistoryEntry| match &entry.content {
             EntryContent::Lease(_, lease) => lease.spec.holder_identity.clone(),
@@ -273,31 +279,31 @@ async fn three_equals(world: Arc<World>) -> Result<()> {
         others.or(preferred)
     };
     let minute = Duration::from_secs(60);
-    world
+    testbed
         .journal()
         .never("a needless change among equals", minute, changes)
         .await?;
-    let term = world.lease()?.record()?.term;
+    let term = testbed.lease()?.record()?.term;
     ensure!(
-        term.0 == 1 && world.terms() == 1,
+        term.0 == 1 && testbed.terms() == 1,
         "term {term}, {} beginnings",
-        world.terms()
+        testbed.terms()
     );
-    let registered = world
+    let registered = testbed
         .candidates()
         .list(&ListParams::default())
         .await?
         .items
         .len();
     ensure!(registered == 3, "{registered} candidates are registered");
-    world.stays(&leader, 1).await
+    testbed.stays(&leader, 1).await
 }
 
 /// Waits until a candidate's object is there.
-async fn registered(world: &World, candidate: &str) -> Result<()> {
+async fn registered(testbed: &Testbed, candidate: &str) -> Result<()> {
     let there = |entry: &HistoryEntry| matches!(&entry.content, EntryContent::Candidate(name, _) if name == candidate);
     let what = format!("{candidate} is registered");
-    world
+    testbed
         .journal()
         .until(&what, PROMPTLY, |entries| {
             entries.iter().any(there).then_some(())

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use elector_tests::rig::{
     Candidate, EntryContent, EventKind, Ground, HistoryEntry, Implementation, Mode, Process, Suite,
-    World, between, warm_up,
+    Testbed, between, warm_up,
 };
 use tokio::time::sleep;
 
@@ -27,47 +27,47 @@ pub(crate) fn add(suite: &mut Suite) {
         "elector_is_killed_and_restarted",
         EVERYWHERE,
         120,
-        |world| Box::pin(restarted(world)),
+        |testbed| Box::pin(restarted(testbed)),
     );
-    add("two_electors_at_once", MODES, 90, |world| {
-        Box::pin(two_at_once(world))
+    add("two_electors_at_once", MODES, 90, |testbed| {
+        Box::pin(two_at_once(testbed))
     });
 }
 
 /// Starts an elector for the whole cluster of the scenario.
-fn elector(world: &World, name: &str) -> Result<Process> {
-    world.note(&format!("start {name}"));
-    let site = world.site();
+fn elector(testbed: &Testbed, name: &str) -> Result<Process> {
+    testbed.note(&format!("start {name}"));
+    let site = testbed.site();
     site.elector(name, site.mode().elector_flags().iter().copied())
 }
 
-async fn restarted(world: Arc<World>) -> Result<()> {
-    let mut first = elector(&world, "first-elector")?;
-    warm_up(world.site()).await?;
-    let mut leader = world.candidate("leader").version("1.1.0").start()?;
+async fn restarted(testbed: Arc<Testbed>) -> Result<()> {
+    let mut first = elector(&testbed, "first-elector")?;
+    warm_up(testbed.site()).await?;
+    let mut leader = testbed.candidate("leader").version("1.1.0").start()?;
     leader.leads(PROMPTLY).await?;
-    let standby = world.candidate("standby").version("1.2.0").start()?;
-    let client_go = two_of_client_go(&world).await?;
-    let terms = world.terms();
-    world.stays("leader", 1).await?;
+    let standby = testbed.candidate("standby").version("1.2.0").start()?;
+    let client_go = two_of_client_go(&testbed).await?;
+    let terms = testbed.terms();
+    testbed.stays("leader", 1).await?;
 
-    world.note("kill the elector");
+    testbed.note("kill the elector");
     first.kill()?;
-    world.stays("leader", 2).await?;
+    testbed.stays("leader", 2).await?;
     // Whatever the next ones are about to do when they are killed: nobody has to notice.
     for life in LIVES {
-        let mut elector = elector(&world, "short-lived-elector")?;
+        let mut elector = elector(&testbed, "short-lived-elector")?;
         sleep(life).await;
-        world.note(&format!("kill an elector after {life:?}"));
+        testbed.note(&format!("kill an elector after {life:?}"));
         elector.kill()?;
     }
-    let mut second = elector(&world, "second-elector")?;
+    let mut second = elector(&testbed, "second-elector")?;
     // Long enough for the second one to know every record for W_max and to have taken the built-in lock over.
-    world.stays("leader", 11).await?;
+    testbed.stays("leader", 11).await?;
     ensure!(
-        world.terms() == terms,
+        testbed.terms() == terms,
         "{} terms began where {terms} had before",
-        world.terms()
+        testbed.terms()
     );
     for mut candidate in client_go {
         candidate.kill()?;
@@ -79,19 +79,19 @@ async fn restarted(world: Arc<World>) -> Result<()> {
         .leads(crash_limit(Implementation::Elector) + PROMPTLY)
         .await?;
     let took = between(killed, led);
-    world.figure("until the next leads", took);
+    testbed.figure("until the next leads", took);
     ensure!(
         took <= crash_limit(Implementation::Elector),
         "the next led after {took:?}"
     );
     let (status, took) = second.terminate(Duration::from_secs(10)).await?;
-    world.figure("until the elector has ended", took);
+    testbed.figure("until the elector has ended", took);
     ensure!(status.success(), "the elector ended with {status}");
     ensure!(
         took <= Duration::from_secs(2),
         "the elector ended after {took:?}"
     );
-    world.stays("standby", 1).await
+    testbed.stays("standby", 1).await
 }
 
 /// For how long electors live that are killed one after the other.
@@ -107,13 +107,13 @@ const LIVES: [Duration; 8] = [
 ];
 
 /// Two of client-go's candidates for a lease of their own, the first of which leads; none where there are none.
-async fn two_of_client_go(world: &World) -> Result<Vec<Candidate>> {
-    let mode = world.site().mode();
-    if mode == Mode::Custom || world.site().programs().interop.is_none() {
+async fn two_of_client_go(testbed: &Testbed) -> Result<Vec<Candidate>> {
+    let mode = testbed.site().mode();
+    if mode == Mode::Custom || testbed.site().programs().interop.is_none() {
         return Ok(Vec::new());
     }
     let start = |name, version| {
-        let plan = world
+        let plan = testbed
             .candidate_of(Implementation::ClientGo, name)
             .lease("client-go");
         plan.version(version).start()
@@ -127,39 +127,39 @@ async fn two_of_client_go(world: &World) -> Result<Vec<Candidate>> {
 
 /// Two electors decide everything twice; whoever is late ends in a conflict. No overlap, and no fight: the number of
 /// writes is that of one elector, but for a handful.
-async fn two_at_once(world: Arc<World>) -> Result<()> {
-    let mut one = elector(&world, "one-elector")?;
-    let _other = elector(&world, "other-elector")?;
-    warm_up(world.site()).await?;
-    let start = world.note("two versions start");
-    let mut worse = world.candidate("worse").version("1.2.0").start()?;
-    let (_, led) = world.first_leader(PROMPTLY).await?;
-    world.figure("somebody leads", between(start, led));
+async fn two_at_once(testbed: Arc<Testbed>) -> Result<()> {
+    let mut one = elector(&testbed, "one-elector")?;
+    let _other = elector(&testbed, "other-elector")?;
+    warm_up(testbed.site()).await?;
+    let start = testbed.note("two versions start");
+    let mut worse = testbed.candidate("worse").version("1.2.0").start()?;
+    let (_, led) = testbed.first_leader(PROMPTLY).await?;
+    testbed.figure("somebody leads", between(start, led));
     ensure!(
         between(start, led) <= COLD_START,
         "nobody led for {:?}",
         between(start, led)
     );
-    let mut better = world.candidate("better").version("1.1.0").start()?;
+    let mut better = testbed.candidate("better").version("1.1.0").start()?;
     better.leads(PROMPTLY).await?;
     worse.says(EventKind::WorkStopped, 0, PROMPTLY).await?;
-    let last = world.candidate("last").version("1.3.0").start()?;
-    world.stays("better", 3).await?;
+    let last = testbed.candidate("last").version("1.3.0").start()?;
+    testbed.stays("better", 3).await?;
 
-    let seen = world.journal().len();
+    let seen = testbed.journal().len();
     // Together with an elector, whichever of the two had more to do with it.
     one.kill()?;
     better.kill()?;
     worse
         .leads_again(seen, crash_limit(Implementation::Elector) + PROMPTLY)
         .await?;
-    world.stays("worse", 3).await?;
+    testbed.stays("worse", 3).await?;
     worse.terminate()?;
     last.leads(PROMPTLY).await?;
-    world.stays("last", 1).await?;
+    testbed.stays("last", 1).await?;
     let _ = worse.process.exit(PROMPTLY).await?;
 
-    let (signals, pings) = world
+    let (signals, pings) = testbed
         .journal()
         .read(|entries| (signals(entries), pings(entries)));
     // Born, three grants or hand-offs with their accepts, a preference or two, and a release.

@@ -9,7 +9,7 @@ use elector_api::CandidateApi;
 use elector_candidate::{Candidate, Config, Event as Told, Leadership};
 use elector_protocol::{Identity, LeaseKey};
 use elector_runtime::{ClientArgs, Cluster, connect};
-use elector_tests::rig::{EntryContent, Event, EventKind, Implementation, Journal, World, now};
+use elector_tests::rig::{EntryContent, Event, EventKind, Implementation, Journal, Testbed, now};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 /// What candidates of one process share: a handful of clients of the cluster, and threads that are not those of the
 /// test, which must not see late what happens.
 pub(crate) struct Host<'w> {
-    world: &'w World,
+    testbed: &'w Testbed,
     clusters: Vec<Cluster>,
     api: CandidateApi,
     next: AtomicUsize,
@@ -48,13 +48,13 @@ impl<'w> Host<'w> {
     ///
     /// # Errors
     /// When its kubeconfig is not usable, or it serves no candidates.
-    pub(crate) async fn connect(world: &'w World) -> Result<Self> {
+    pub(crate) async fn connect(testbed: &'w Testbed) -> Result<Self> {
         // Each candidate has two watches open.
         let mut files = getrlimit(Resource::Nofile);
         files.current = files.maximum;
         setrlimit(Resource::Nofile, files).context("failed to allow for more connections")?;
         let arguments = ClientArgs {
-            kubeconfig: Some(world.site().kubeconfig()),
+            kubeconfig: Some(testbed.site().kubeconfig()),
             ..ClientArgs::default()
         };
         let threads = Threads::start()?;
@@ -66,10 +66,10 @@ impl<'w> Host<'w> {
             Ok::<_, anyhow::Error>(clusters)
         })?;
         let clusters = connecting.await??;
-        let api = world.site().candidate_api();
+        let api = testbed.site().candidate_api();
         let next = AtomicUsize::new(0);
         Ok(Self {
-            world,
+            testbed,
             clusters,
             api,
             next,
@@ -82,14 +82,14 @@ impl<'w> Host<'w> {
     /// # Errors
     /// When its name or version is unusable.
     pub(crate) fn start(&self, lease: &str, name: &str, version: &str) -> Result<Hosted> {
-        self.world
+        self.testbed
             .add_participant(name, Implementation::Elector, lease);
-        let lease = LeaseKey::new(self.world.namespace(), lease);
+        let lease = LeaseKey::new(self.testbed.namespace(), lease);
         let identity = Identity::new(name).context("an empty name")?;
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let cluster = self.clusters[index % self.clusters.len()].clone();
         let config = Config::new(lease.clone(), identity, version);
-        let (journal, teller) = (Arc::clone(self.world.journal()), name.to_owned());
+        let (journal, teller) = (Arc::clone(self.testbed.journal()), name.to_owned());
         let candidate = Candidate::new(cluster, self.api, config)?;
         let (book, about) = (Arc::clone(&journal), lease.clone());
         let candidate = candidate.observed_by(move |told| tell(&book, &teller, &about, told));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    EntryContent, EventKind, Ground, HistoryEntry, Implementation, Mode, Suite, World, between,
+    EntryContent, EventKind, Ground, HistoryEntry, Implementation, Mode, Suite, Testbed, between,
     warm_up,
 };
 
@@ -21,7 +21,7 @@ pub(crate) fn add(suite: &mut Suite) {
         OURS,
         &[Mode::GateOff, Mode::Embedded],
         Duration::from_secs(80),
-        |world| Box::pin(two_hundred(world)),
+        |testbed| Box::pin(two_hundred(testbed)),
     );
 }
 
@@ -37,13 +37,13 @@ const CRASHES: usize = LEASES / 10;
 /// How long it may take until all are led, on a machine that has a lot else to do.
 const ALL_LED: Duration = Duration::from_secs(60);
 
-async fn two_hundred(world: Arc<World>) -> Result<()> {
-    let site = world.site();
+async fn two_hundred(testbed: Arc<Testbed>) -> Result<()> {
+    let site = testbed.site();
     let _elector = site.elector("elector", site.mode().elector_flags().iter().copied())?;
     warm_up(site).await?;
-    let host = Host::connect(&world).await?;
+    let host = Host::connect(&testbed).await?;
 
-    let start = world.note("start everybody");
+    let start = testbed.note("start everybody");
     let mut candidates = BTreeMap::new();
     for turn in 0..STANDING {
         for lease in 0..LEASES {
@@ -54,10 +54,10 @@ async fn two_hundred(world: Arc<World>) -> Result<()> {
     }
     let mut leaders = Leaders::default();
     leaders
-        .until(&world, "all are led", ALL_LED, |led| led.len() == LEASES)
+        .until(&testbed, "all are led", ALL_LED, |led| led.len() == LEASES)
         .await?;
-    leaders.figures(&world, "led", |_| start);
-    all_registered(&world).await?;
+    leaders.figures(&testbed, "led", |_| start);
+    all_registered(&testbed).await?;
 
     let first = std::mem::take(&mut leaders.of_lease);
     let mut killed = BTreeMap::new();
@@ -65,13 +65,13 @@ async fn two_hundred(world: Arc<World>) -> Result<()> {
         let candidate: Hosted = candidates.remove(leader).context("a stranger leads")?;
         killed.insert(
             lease.clone(),
-            world.note(&format!("crash {}", candidate.name())),
+            testbed.note(&format!("crash {}", candidate.name())),
         );
         candidate.crash().await;
     }
     let limit = crash_limit(Implementation::Elector) + ALL_LED;
     leaders
-        .until(&world, "whoever crashed has a successor", limit, |led| {
+        .until(&testbed, "whoever crashed has a successor", limit, |led| {
             killed.keys().all(|lease| led.contains_key(lease))
         })
         .await?;
@@ -81,12 +81,12 @@ async fn two_hundred(world: Arc<World>) -> Result<()> {
         .of_lease
         .retain(|lease, _| killed.contains_key(lease));
     let again = format!("led again (and {others} others)");
-    leaders.figures(&world, &again, |lease| killed[lease]);
+    leaders.figures(&testbed, &again, |lease| killed[lease]);
     Ok(())
 }
 
 /// Waits until each candidate has registered.
-async fn all_registered(world: &World) -> Result<()> {
+async fn all_registered(testbed: &Testbed) -> Result<()> {
     let (mut seen, mut registered) = (0, 0);
     let look = |entries: &[HistoryEntry]| {
         let new = entries[seen..].iter();
@@ -98,7 +98,7 @@ async fn all_registered(world: &World) -> Result<()> {
         seen = entries.len();
         (registered == LEASES * STANDING).then_some(())
     };
-    world
+    testbed
         .journal()
         .until("everybody is registered", ALL_LED, look)
         .await
@@ -117,12 +117,12 @@ impl Leaders {
     /// Waits until those that have had a new leader satisfy `done`.
     async fn until(
         &mut self,
-        world: &World,
+        testbed: &Testbed,
         what: &str,
         patience: Duration,
         done: impl Fn(&BTreeMap<String, (String, Timestamp)>) -> bool,
     ) -> Result<()> {
-        let outcome = world.journal().until(what, patience, |entries| {
+        let outcome = testbed.journal().until(what, patience, |entries| {
             for entry in &entries[self.seen..] {
                 if let EntryContent::Event(event) = &entry.content
                     && event.kind == EventKind::Leading
@@ -140,7 +140,7 @@ impl Leaders {
     }
 
     /// Tells how long it took, for the middle one and for the last one.
-    fn figures(&self, world: &World, what: &str, since: impl Fn(&str) -> Timestamp) {
+    fn figures(&self, testbed: &Testbed, what: &str, since: impl Fn(&str) -> Timestamp) {
         let mut took: Vec<Duration> = self
             .of_lease
             .iter()
@@ -148,8 +148,8 @@ impl Leaders {
             .collect();
         took.sort_unstable();
         if let (Some(median), Some(last)) = (took.get(took.len() / 2), took.last()) {
-            world.figure(&format!("half {what}"), *median);
-            world.figure(&format!("all {what}"), *last);
+            testbed.figure(&format!("half {what}"), *median);
+            testbed.figure(&format!("all {what}"), *last);
         }
     }
 }

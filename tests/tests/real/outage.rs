@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
     Candidate, EntryContent, EventKind, Ground, HistoryEntry, Implementation, Mode, Process, Suite,
-    WorkInterval, World, between, now, warm_up, work_intervals,
+    Testbed, WorkInterval, between, now, warm_up, work_intervals,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -25,11 +25,11 @@ pub(crate) fn add(suite: &mut Suite) {
             play,
         );
     };
-    add("api_server_is_briefly_gone", 70, |world| {
-        Box::pin(briefly(world))
+    add("api_server_is_briefly_gone", 70, |testbed| {
+        Box::pin(briefly(testbed))
     });
-    add("api_server_is_gone_for_long", 160, |world| {
-        Box::pin(for_long(world))
+    add("api_server_is_gone_for_long", 160, |testbed| {
+        Box::pin(for_long(testbed))
     });
 }
 
@@ -73,8 +73,8 @@ struct Cast {
 }
 
 /// Restarted, and gone for 8 s: no change of leader, and no end of a term.
-async fn briefly(world: Arc<World>) -> Result<()> {
-    let _cast = Cast::enter(&world).await?;
+async fn briefly(testbed: Arc<Testbed>) -> Result<()> {
+    let _cast = Cast::enter(&testbed).await?;
     // How long it takes to start at least, which the restart tells.
     let mut starting = Duration::MAX;
     for (name, length) in [
@@ -83,19 +83,19 @@ async fn briefly(world: Arc<World>) -> Result<()> {
     ] {
         let mut outlived = false;
         for _ in 0..ATTEMPTS {
-            best_leads(&world).await?;
-            world.stays(BEST, 1).await?;
+            best_leads(&testbed).await?;
+            testbed.stays(BEST, 1).await?;
             let down = length.saturating_sub(starting);
-            let outage = outage(&world, down, async { Ok(()) }).await?;
+            let outage = outage(&testbed, down, async { Ok(()) }).await?;
             starting = starting.min(between(outage.started, outage.back));
-            world.figure(name, outage.length());
-            let kept = world.stays(BEST, 3).await;
-            let kept = kept.and_then(|()| outage.changed_nothing(&world));
+            testbed.figure(name, outage.length());
+            let kept = testbed.stays(BEST, 3).await;
+            let kept = kept.and_then(|()| outage.changed_nothing(&testbed));
             if outage.length() <= OUTLIVED {
                 kept?;
             } else if kept.is_err() {
                 // Too long to be held against anybody.
-                somebody_leads(&world, LEASE_DURATION + PROMPTLY).await?;
+                somebody_leads(&testbed, LEASE_DURATION + PROMPTLY).await?;
                 continue;
             }
             outlived = outage.length() + NEARLY >= length;
@@ -109,59 +109,59 @@ async fn briefly(world: Arc<World>) -> Result<()> {
 }
 
 /// Gone for 30 s, and for 60 s in which the elector is replaced by one that knows nothing.
-async fn for_long(world: Arc<World>) -> Result<()> {
-    let mut cast = Cast::enter(&world).await?;
-    cast.joined_by_client_go(&world).await?;
-    world.stays(BEST, 1).await?;
-    let long = outage(&world, Duration::from_secs(30), async { Ok(()) }).await?;
-    long.ended_the_term_of(BEST, &world)?;
-    long.is_over(&world, &cast).await?;
+async fn for_long(testbed: Arc<Testbed>) -> Result<()> {
+    let mut cast = Cast::enter(&testbed).await?;
+    cast.joined_by_client_go(&testbed).await?;
+    testbed.stays(BEST, 1).await?;
+    let long = outage(&testbed, Duration::from_secs(30), async { Ok(()) }).await?;
+    long.ended_the_term_of(BEST, &testbed)?;
+    long.is_over(&testbed, &cast).await?;
 
-    best_leads(&world).await?;
-    world.stays(BEST, 1).await?;
+    best_leads(&testbed).await?;
+    testbed.stays(BEST, 1).await?;
     let elector = &mut cast.elector;
     let replace = async {
         elector.kill()?;
-        *elector = elect(&world, "second-elector")?;
+        *elector = elect(&testbed, "second-elector")?;
         Ok(())
     };
-    let longer = outage(&world, Duration::from_secs(60), replace).await?;
-    longer.ended_the_term_of(BEST, &world)?;
-    let led = longer.is_over(&world, &cast).await?;
+    let longer = outage(&testbed, Duration::from_secs(60), replace).await?;
+    longer.ended_the_term_of(BEST, &testbed)?;
+    let led = longer.is_over(&testbed, &cast).await?;
     // It has seen the record for as long as that lasts before it grants (R4).
     let waited = between(longer.started, led);
     ensure!(
         waited >= LEASE_DURATION,
         "an elector that knew nothing granted after {waited:?}"
     );
-    best_leads(&world).await?;
-    world.stays(BEST, 2).await
+    best_leads(&testbed).await?;
+    testbed.stays(BEST, 2).await
 }
 
 /// Starts an elector for the whole cluster.
-fn elect(world: &World, name: &str) -> Result<Process> {
-    let site = world.site();
+fn elect(testbed: &Testbed, name: &str) -> Result<Process> {
+    let site = testbed.site();
     site.elector(name, site.mode().elector_flags().iter().copied())
 }
 
 /// Takes the API server away, and starts it again after so long; `meanwhile` is done in the middle of it.
 async fn outage(
-    world: &World,
+    testbed: &Testbed,
     down: Duration,
     meanwhile: impl Future<Output = Result<()>>,
 ) -> Result<Outage> {
-    let site = world.site();
-    world.note("end the API server");
-    let seen = world.journal().len();
+    let site = testbed.site();
+    testbed.note("end the API server");
+    let seen = testbed.journal().len();
     site.stop().await?;
     let (start, gone) = (Instant::now(), now());
     // This is the outage, not a wait for anything.
     sleep(down / 2).await;
     meanwhile.await?;
     sleep_until(start + down).await;
-    let started = world.note("start the API server");
+    let started = testbed.note("start the API server");
     site.start_again().await?;
-    let back = world.note("the API server is ready");
+    let back = testbed.note("the API server is ready");
     Ok(Outage {
         gone,
         started,
@@ -171,39 +171,39 @@ async fn outage(
 }
 
 /// Waits until somebody believes.
-async fn somebody_leads(world: &World, patience: Duration) -> Result<()> {
+async fn somebody_leads(testbed: &Testbed, patience: Duration) -> Result<()> {
     let leads = |entries: &[HistoryEntry]| {
         let lasting = work_intervals(entries)
             .iter()
             .any(|interval| interval.to.is_none());
         lasting.then_some(())
     };
-    world
+    testbed
         .journal()
         .until("somebody leads", patience, leads)
         .await
 }
 
 /// Waits until the better one of ours leads, who may have to be made room for.
-async fn best_leads(world: &World) -> Result<()> {
+async fn best_leads(testbed: &Testbed) -> Result<()> {
     let leads = |entries: &[HistoryEntry]| {
         let lasting = |interval: &WorkInterval| interval.to.is_none() && interval.name == BEST;
         work_intervals(entries).iter().any(lasting).then_some(())
     };
     let what = format!("{BEST} leads again");
-    world.journal().until(&what, PROMPTLY, leads).await
+    testbed.journal().until(&what, PROMPTLY, leads).await
 }
 
 // === impl Cast ===
 
 impl Cast {
     /// Waits until the first one leads.
-    async fn enter(world: &World) -> Result<Self> {
-        let elector = elect(world, "elector")?;
-        warm_up(world.site()).await?;
-        let leader = world.candidate(BEST).version("1.1.0").start()?;
+    async fn enter(testbed: &Testbed) -> Result<Self> {
+        let elector = elect(testbed, "elector")?;
+        warm_up(testbed.site()).await?;
+        let leader = testbed.candidate(BEST).version("1.1.0").start()?;
         leader.leads(PROMPTLY).await?;
-        let standby = world.candidate("standby").version("1.2.0").start()?;
+        let standby = testbed.candidate("standby").version("1.2.0").start()?;
         standby.says(EventKind::Start, 0, PROMPTLY).await?;
         Ok(Self {
             elector,
@@ -213,12 +213,12 @@ impl Cast {
     }
 
     /// Starts two of client-go's too, where there are any, and waits until one of them leads.
-    async fn joined_by_client_go(&mut self, world: &World) -> Result<()> {
-        if world.site().programs().interop.is_none() {
+    async fn joined_by_client_go(&mut self, testbed: &Testbed) -> Result<()> {
+        if testbed.site().programs().interop.is_none() {
             return Ok(());
         }
         for (name, version) in [("client-go-1", "1.1.0"), ("client-go-2", "1.2.0")] {
-            let plan = world
+            let plan = testbed
                 .candidate_of(Implementation::ClientGo, name)
                 .lease("client-go");
             let candidate = plan.version(version).flag("--rejoin").start()?;
@@ -239,8 +239,8 @@ impl Outage {
     }
 
     /// Checks that nobody began or ended to lead since.
-    fn changed_nothing(&self, world: &World) -> Result<()> {
-        world.journal().read(|entries| {
+    fn changed_nothing(&self, testbed: &Testbed) -> Result<()> {
+        testbed.journal().read(|entries| {
             let change = entries[self.seen..]
                 .iter()
                 .find_map(|entry| match &entry.content {
@@ -254,11 +254,11 @@ impl Outage {
 
     /// Checks that whoever led when it began stopped when its last renewal had been sent for as long as that allows,
     /// neither sooner nor later.
-    fn ended_the_term_of(&self, name: &str, world: &World) -> Result<()> {
-        let (renewed, stopped) = world.journal().read(|entries| {
+    fn ended_the_term_of(&self, name: &str, testbed: &Testbed) -> Result<()> {
+        let (renewed, stopped) = testbed.journal().read(|entries| {
             let (before, since) = entries.split_at(self.seen);
             let renewed = before.iter().rev().find_map(|entry| match &entry.content {
-                EntryContent::Lease(lease, revision) if lease == world.lease_name() => {
+                EntryContent::Lease(lease, revision) if lease == testbed.lease_name() => {
                     revision.spec.renew_time
                 }
                 _ => None,
@@ -276,7 +276,7 @@ impl Outage {
         let renewed = renewed.context("the lease was never renewed")?;
         let stopped = stopped.with_context(|| format!("{name} worked on"))?;
         let led_on = between(renewed, stopped);
-        world.figure("worked on after its last renewal", led_on);
+        testbed.figure("worked on after its last renewal", led_on);
         ensure!(
             led_on >= RENEW_DEADLINE && led_on <= RENEW_DEADLINE + TOLERANCE,
             "{name} worked on for {led_on:?} after its last renewal"
@@ -285,7 +285,7 @@ impl Outage {
     }
 
     /// Waits until there is a leader again, of ours and of client-go's; since when one of ours leads.
-    async fn is_over(&self, world: &World, cast: &Cast) -> Result<Timestamp> {
+    async fn is_over(&self, testbed: &Testbed, cast: &Cast) -> Result<Timestamp> {
         let mut first = None;
         for (whose, candidates, limit) in [
             ("led again", &cast.ours, LEASE_DURATION + PROMPTLY),
@@ -307,12 +307,12 @@ impl Outage {
                 since.find(|entry| leading(entry)).map(|entry| entry.at)
             };
             let what = format!("one of {names:?} leads again");
-            let led = world.journal().until(&what, limit, leads).await?;
+            let led = testbed.journal().until(&what, limit, leads).await?;
             ensure!(
                 led >= self.started,
                 "one of {names:?} began to lead without an API server"
             );
-            world.figure(whose, between(self.back, led));
+            testbed.figure(whose, between(self.back, led));
             first.get_or_insert(led);
         }
         first.context("nobody takes part")

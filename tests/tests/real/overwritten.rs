@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use elector_api::Lease;
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    EntryContent, EventKind, Ground, HistoryEntry, Implementation, Suite, World, between, now,
+    EntryContent, EventKind, Ground, HistoryEntry, Implementation, Suite, Testbed, between, now,
 };
 use futures::future::try_join_all;
 
@@ -26,11 +26,11 @@ pub(crate) fn add(suite: &mut Suite) {
             suite.add(name, Ground::Shared, implementations, modes, lasts, play);
         }
     };
-    add("lease_is_overwritten_by_a_stranger", |world| {
-        Box::pin(done_to(world, OVERWRITTEN))
+    add("lease_is_overwritten_by_a_stranger", |testbed| {
+        Box::pin(done_to(testbed, OVERWRITTEN))
     });
-    add("lease_is_blanked_by_a_stranger", |world| {
-        Box::pin(done_to(world, BLANKED))
+    add("lease_is_blanked_by_a_stranger", |testbed| {
+        Box::pin(done_to(testbed, BLANKED))
     });
 }
 
@@ -38,49 +38,49 @@ pub(crate) fn add(suite: &mut Suite) {
 const TO_CLIENT_GO: [&str; 4] = ["held", "renewed", "blank", "as-if-released"];
 
 /// Does all of it at once, each to a lease of its own.
-async fn done_to(world: Arc<World>, deeds: &[Deed]) -> Result<()> {
-    let done = match world.implementation() {
+async fn done_to(testbed: Arc<Testbed>, deeds: &[Deed]) -> Result<()> {
+    let done = match testbed.implementation() {
         Implementation::Elector => {
-            let host = Host::connect(&world).await?;
+            let host = Host::connect(&testbed).await?;
             let start =
                 |deed: &Deed, name: &str, version: &str| host.start(deed.name, name, version);
-            try_join_all(deeds.iter().map(|deed| done_to_one(&world, deed, start))).await?
+            try_join_all(deeds.iter().map(|deed| done_to_one(&testbed, deed, start))).await?
         }
         Implementation::ClientGo => {
             let start = |deed: &Deed, name: &str, version: &str| {
-                let plan = world.candidate(name).lease(deed.name).version(version);
+                let plan = testbed.candidate(name).lease(deed.name).version(version);
                 plan.flag("--rejoin").start()
             };
             let chosen = deeds
                 .iter()
                 .filter(|deed| TO_CLIENT_GO.contains(&deed.name));
-            try_join_all(chosen.map(|deed| done_to_one(&world, deed, start))).await?
+            try_join_all(chosen.map(|deed| done_to_one(&testbed, deed, start))).await?
         }
     };
     for (deed, took) in done {
-        world.figure(deed, took);
+        testbed.figure(deed, took);
     }
     Ok(())
 }
 
 /// Does it to a lease that is led, and waits until one of the two leads, has renewed its lease, and is the only one.
 async fn done_to_one<'d, C>(
-    world: &World,
+    testbed: &Testbed,
     deed: &'d Deed,
     start: impl Fn(&Deed, &str, &str) -> Result<C>,
 ) -> Result<(&'d str, Duration)> {
     let names = [LEADER, STANDBY].map(|role| format!("{}{role}", deed.name));
     let outcome = async {
         let _leader = start(deed, &names[0], "1.1.0")?;
-        says(world, &names[0], EventKind::Leading).await?;
+        says(testbed, &names[0], EventKind::Leading).await?;
         let _standby = start(deed, &names[1], "1.2.0")?;
-        says(world, &names[1], EventKind::Start).await?;
+        says(testbed, &names[1], EventKind::Start).await?;
 
-        let (done, version) = write(world, deed).await?;
+        let (done, version) = write(testbed, deed).await?;
         let mut recovery = Recovery::new(deed.name, &names, version);
-        let limit = deed.until + margin(world.implementation());
+        let limit = deed.until + margin(testbed.implementation());
         let patience = limit + PROMPTLY * 2;
-        let led = world
+        let led = testbed
             .journal()
             .until("one leads and renews", patience, |entries| {
                 recovery.look(entries)
@@ -109,10 +109,10 @@ fn margin(implementation: Implementation) -> Duration {
 }
 
 /// Waits until a candidate says that.
-async fn says(world: &World, name: &str, kind: EventKind) -> Result<()> {
+async fn says(testbed: &Testbed, name: &str, kind: EventKind) -> Result<()> {
     let said = |entry: &HistoryEntry| matches!(&entry.content, EntryContent::Event(event) if event.name == name && event.kind == kind);
     let what = format!("{name} says {kind:?}");
-    world
+    testbed
         .journal()
         .until(&what, PROMPTLY * 2, |entries| {
             entries.iter().any(said).then_some(())
@@ -121,17 +121,17 @@ async fn says(world: &World, name: &str, kind: EventKind) -> Result<()> {
 }
 
 /// Writes on the newest revision of the lease, as often as its holder is quicker; when, and which revision it became.
-async fn write(world: &World, deed: &Deed) -> Result<(Timestamp, u64)> {
+async fn write(testbed: &Testbed, deed: &Deed) -> Result<(Timestamp, u64)> {
     loop {
-        let mut lease = world.leases().get(deed.name).await?;
+        let mut lease = testbed.leases().get(deed.name).await?;
         (deed.change)(&mut lease);
         let start = now();
-        match world.write(&lease).await {
+        match testbed.write(&lease).await {
             Ok(written) => {
                 let version = number(&written)?;
                 // Not when the recorder gets to it: this is what the time of a stranger's record is judged by.
                 let what = EntryContent::Lease(deed.name.to_owned(), Arc::new(written));
-                world.journal().record(now(), what);
+                testbed.journal().record(now(), what);
                 return Ok((start, version));
             }
             Err(error) => match error.downcast_ref() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_api::{CandidateApi, LeaseCandidate, validate_candidate};
-use elector_tests::rig::{Ground, Mode, Suite, World, definition};
+use elector_tests::rig::{Ground, Mode, Suite, Testbed, definition};
 use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub(crate) fn add(suite: &mut Suite) {
         OURS,
         &[Mode::GateOff],
         Duration::from_secs(15),
-        |world| Box::pin(same_rules(world)),
+        |testbed| Box::pin(same_rules(testbed)),
     );
 }
 
@@ -66,8 +66,8 @@ const VERSIONS: &[&str] = &[
     "1.2.0\n",
 ];
 
-async fn same_rules(world: Arc<World>) -> Result<()> {
-    let judges = Judges::new(&world).await?;
+async fn same_rules(testbed: Arc<Testbed>) -> Result<()> {
+    let judges = Judges::new(&testbed).await?;
     for binary in VERSIONS {
         for emulation in VERSIONS {
             // To the built-in kind an emulation version that is none counts as 0.0.0, so that it blames this binary
@@ -199,13 +199,13 @@ struct Judges {
 // === impl Judges ===
 
 impl Judges {
-    async fn new(world: &World) -> Result<Self> {
-        let client = world.site().client().clone();
+    async fn new(testbed: &Testbed) -> Result<Self> {
+        let client = testbed.site().client().clone();
         // The elector of this cluster goes on with the built-in kind, which it prefers.
         definition::install(&client).await?;
         Ok(Self {
             client,
-            namespace: world.namespace().to_owned(),
+            namespace: testbed.namespace().to_owned(),
         })
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_tests::rig::{
-    EntryContent, Ground, HistoryEntry, Implementation, Mode, Process, Site, Suite, World, between,
-    now, warm_up,
+    EntryContent, Ground, HistoryEntry, Implementation, Mode, Process, Site, Suite, Testbed,
+    between, now, warm_up,
 };
 
 use crate::{CLIENT_GO, NATIVE, PROMPTLY, crash_limit};
@@ -23,11 +23,11 @@ pub(crate) fn add(suite: &mut Suite) {
         CLIENT_GO,
         NATIVE,
         lasts,
-        |world| Box::pin(two(world)),
+        |testbed| Box::pin(two(testbed)),
     );
 }
 
-async fn two(outer: Arc<World>) -> Result<()> {
+async fn two(outer: Arc<Testbed>) -> Result<()> {
     let site = outer.site();
     let flags: &[&str] = match site.mode() {
         Mode::GateOn => &["--replace-builtin"],
@@ -37,34 +37,34 @@ async fn two(outer: Arc<World>) -> Result<()> {
     };
     let _elector = site.elector("elector", flags.iter().copied())?;
     warm_up(site).await?;
-    let world = World::open_for(
+    let testbed = Testbed::open_for(
         Arc::clone(site),
         "kube-system",
         SCHEDULER,
         Implementation::ClientGo,
     )
     .await?;
-    let result = match elect(&world).await {
-        Ok(()) => world.verdict().await,
+    let result = match elect(&testbed).await {
+        Ok(()) => testbed.verdict().await,
         error => error,
     };
-    for (name, figure) in world.figures() {
+    for (name, figure) in testbed.figures() {
         outer.figure(&name, figure);
     }
-    result.with_context(|| world.journal().story())
+    result.with_context(|| testbed.journal().story())
 }
 
-async fn elect(world: &World) -> Result<()> {
+async fn elect(testbed: &Testbed) -> Result<()> {
     let mut processes = Vec::new();
     for process in ["scheduler-one", "scheduler-two"] {
         let start = now();
-        let running = scheduler(world.site(), process)?;
+        let running = scheduler(testbed.site(), process)?;
         // They choose their names; whoever registers next is the one that was started last.
         let known: Vec<String> = processes
             .iter()
             .map(|(name, _): &(String, Process)| name.clone())
             .collect();
-        let name = world
+        let name = testbed
             .journal()
             .until(
                 "a kube-scheduler registers",
@@ -72,12 +72,12 @@ async fn elect(world: &World) -> Result<()> {
                 |entries| new_candidate(entries, &known),
             )
             .await?;
-        world.add_participant(&name, Implementation::ClientGo, SCHEDULER);
-        world.figure("registered after", between(start, now()));
+        testbed.add_participant(&name, Implementation::ClientGo, SCHEDULER);
+        testbed.figure("registered after", between(start, now()));
         processes.push((name, running));
     }
     let names: Vec<String> = processes.iter().map(|(name, _)| name.clone()).collect();
-    let leader = world
+    let leader = testbed
         .lease_until("a kube-scheduler accepts", PROMPTLY, |lease| {
             let record = lease.record().ok()?;
             let holder = record.holder.clone()?.to_string();
@@ -89,14 +89,14 @@ async fn elect(world: &World) -> Result<()> {
         .position(|name| *name == leader)
         .context("a stranger leads")?;
     // Half a minute of equals, renewed every 2 s.
-    world.stays(&leader, 15).await?;
+    testbed.stays(&leader, 15).await?;
 
     let (_, mut dying) = processes.remove(position);
     let (survivor, _alive) = processes.remove(0);
-    world.note(&format!("kill {leader}"));
+    testbed.note(&format!("kill {leader}"));
     let killed = dying.kill()?;
     let limit = crash_limit(Implementation::ClientGo);
-    let led = world
+    let led = testbed
         .lease_until(
             "the other kube-scheduler accepts",
             limit + PROMPTLY,
@@ -108,11 +108,11 @@ async fn elect(world: &World) -> Result<()> {
         )
         .await?;
     let took = between(killed, led);
-    world.figure("until the other leads", took);
+    testbed.figure("until the other leads", took);
     ensure!(took <= limit, "the other led after {took:?}");
     // A minute without a needless change.
-    world.stays(&survivor, 30).await?;
-    let asked_to_yield = world.journal().read(|entries| {
+    testbed.stays(&survivor, 30).await?;
+    let asked_to_yield = testbed.journal().read(|entries| {
         entries.iter().any(|entry| match &entry.content {
             EntryContent::Lease(name, lease) if name == SCHEDULER => lease
                 .record()

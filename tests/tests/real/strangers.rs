@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use elector_tests::rig::{
-    EntryContent, EventKind, Ground, Implementation, LONGEST_LEASE, Suite, World, between,
+    EntryContent, EventKind, Ground, Implementation, LONGEST_LEASE, Suite, Testbed, between,
 };
 use kube::api::DeleteParams;
 
@@ -22,33 +22,33 @@ pub(crate) fn add(suite: &mut Suite) {
             play,
         );
     };
-    add("lease_is_deleted_while_led", OURS, 35, |world| {
-        Box::pin(deleted(world))
+    add("lease_is_deleted_while_led", OURS, 35, |testbed| {
+        Box::pin(deleted(testbed))
     });
-    add("plain_holder_is_left_alone", CLIENT_GO, 40, |world| {
-        Box::pin(plain_holder(world))
+    add("plain_holder_is_left_alone", CLIENT_GO, 40, |testbed| {
+        Box::pin(plain_holder(testbed))
     });
 }
 
 /// Nobody may lead before the deleted record can have been forgotten by whoever held it (R6).
-async fn deleted(world: Arc<World>) -> Result<()> {
-    let first = world.candidate("first").version("1.1.0").start()?;
+async fn deleted(testbed: Arc<Testbed>) -> Result<()> {
+    let first = testbed.candidate("first").version("1.1.0").start()?;
     first.leads(PROMPTLY).await?;
-    let second = world.candidate("second").version("1.2.0").start()?;
-    world.stays("first", 1).await?;
-    let seen = world.journal().len();
-    let deleted = world.note("delete the lease");
-    world
+    let second = testbed.candidate("second").version("1.2.0").start()?;
+    testbed.stays("first", 1).await?;
+    let seen = testbed.journal().len();
+    let deleted = testbed.note("delete the lease");
+    testbed
         .leases()
-        .delete(world.lease_name(), &DeleteParams::default())
+        .delete(testbed.lease_name(), &DeleteParams::default())
         .await?;
     let stopped = first
         .says(EventKind::WorkStopped, seen, Duration::from_secs(5))
         .await?;
-    world.figure("until the work stops", between(deleted, stopped));
+    testbed.figure("until the work stops", between(deleted, stopped));
 
     let limit = LONGEST_LEASE + Duration::from_secs(2);
-    let led = world
+    let led = testbed
         .journal()
         .until("somebody leads again", limit + PROMPTLY, |entries| {
             entries[seen..]
@@ -61,7 +61,7 @@ async fn deleted(world: Arc<World>) -> Result<()> {
                 })
         })
         .await?;
-    world.figure("until somebody leads again", between(deleted, led));
+    testbed.figure("until somebody leads again", between(deleted, led));
     ensure!(
         between(deleted, led) <= limit,
         "nobody led for {:?}",
@@ -72,19 +72,19 @@ async fn deleted(world: Arc<World>) -> Result<()> {
 }
 
 /// A plain client-go holder keeps its lease while it renews, and loses it to a candidate when it does not.
-async fn plain_holder(world: Arc<World>) -> Result<()> {
-    let mut plain = world
+async fn plain_holder(testbed: Arc<Testbed>) -> Result<()> {
+    let mut plain = testbed
         .candidate_of(Implementation::ClientGo, "plain")
         .flag("--coordinated=false")
         .start()?;
     plain.leads(PROMPTLY).await?;
-    let candidate = world
+    let candidate = testbed
         .candidate_of(Implementation::Elector, "candidate")
         .start()?;
     candidate.says(EventKind::Start, 0, PROMPTLY).await?;
-    let seen = world.journal().len();
-    world.stays("plain", 6).await?;
-    world.journal().read(|entries| {
+    let seen = testbed.journal().len();
+    testbed.stays("plain", 6).await?;
+    testbed.journal().read(|entries| {
         // Each revision is a renewal: nobody else wrote.
         let mut renewals: Vec<_> = entries[seen..]
             .iter()
@@ -105,7 +105,7 @@ async fn plain_holder(world: Arc<World>) -> Result<()> {
     let limit = crash_limit(Implementation::Elector);
     let led = candidate.leads(limit + PROMPTLY).await?;
     let took = between(killed, led);
-    world.figure("until the candidate leads", took);
+    testbed.figure("until the candidate leads", took);
     ensure!(took <= limit, "the candidate led after {took:?}");
-    world.stays("candidate", 1).await
+    testbed.stays("candidate", 1).await
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    Candidate, EntryContent, Ground, HistoryEntry, Implementation, Mode, Suite, WorkInterval,
-    World, between, now, work_intervals,
+    Candidate, EntryContent, Ground, HistoryEntry, Implementation, Mode, Suite, Testbed,
+    WorkInterval, between, now, work_intervals,
 };
 
 use crate::{CLIENT_GO, EVERYWHERE, OURS, PROMPTLY, STAGES, crash_limit};
@@ -21,7 +21,7 @@ pub(crate) fn add(suite: &mut Suite) {
             implementations,
             modes,
             Duration::from_secs(seconds),
-            |world| Box::pin(upgraded_and_rolled_back(world)),
+            |testbed| Box::pin(upgraded_and_rolled_back(testbed)),
         );
         suite.add(
             "nodes_are_upgraded_under_a_pinned_version",
@@ -29,7 +29,7 @@ pub(crate) fn add(suite: &mut Suite) {
             implementations,
             modes,
             Duration::from_secs(seconds),
-            |world| Box::pin(pinned(world)),
+            |testbed| Box::pin(pinned(testbed)),
         );
     }
 }
@@ -70,7 +70,7 @@ const REST: usize = 3;
 
 /// Three nodes, each with one candidate at a time.
 struct Plane<'w> {
-    world: &'w World,
+    testbed: &'w Testbed,
     nodes: Vec<Node>,
     /// Everybody there ever was.
     lives: Vec<Life>,
@@ -103,12 +103,12 @@ enum Turn {
 }
 
 /// From the old version to the new one, back, and forward again.
-async fn upgraded_and_rolled_back(world: Arc<World>) -> Result<()> {
-    let mut plane = Plane::start(&world, OLD).await?;
+async fn upgraded_and_rolled_back(testbed: Arc<Testbed>) -> Result<()> {
+    let mut plane = Plane::start(&testbed, OLD).await?;
     // Two times to another old one, then to one of the new ones.
     plane.replace_all(NEW, Turn::Leader).await?;
     plane.changed(3).await?;
-    if cannot_yield(&world) {
+    if cannot_yield(&testbed) {
         return plane.end(Duration::ZERO);
     }
     // The first old one is handed the lease by a new one, and keeps it.
@@ -117,36 +117,36 @@ async fn upgraded_and_rolled_back(world: Arc<World>) -> Result<()> {
     // Forward again, as one should: the last old one leads until it goes.
     plane.replace_all(NEW, Turn::Standbys).await?;
     plane.changed(1).await?;
-    plane.end(yields_within(&world))
+    plane.end(yields_within(&testbed))
 }
 
 /// The binaries first, behaving as the old version did; then the version that they behave as; then all of it back.
-async fn pinned(world: Arc<World>) -> Result<()> {
-    let mut plane = Plane::start(&world, OLD).await?;
+async fn pinned(testbed: Arc<Testbed>) -> Result<()> {
+    let mut plane = Plane::start(&testbed, OLD).await?;
     // Each time to one that is of the old version through and through, then to one of those that only behave so.
     plane.replace_all(PINNED, Turn::Leader).await?;
     plane.changed(3).await?;
     plane.replace_all(NEW, Turn::Standbys).await?;
     plane.changed(1).await?;
-    if cannot_yield(&world) {
+    if cannot_yield(&testbed) {
         return plane.end(Duration::ZERO);
     }
     plane.replace_all(PINNED, Turn::Standbys).await?;
     plane.changed(1).await?;
     plane.replace_all(OLD, Turn::Standbys).await?;
     plane.changed(1).await?;
-    plane.end(yields_within(&world))
+    plane.end(yields_within(&testbed))
 }
 
 /// Whether an older candidate that arrives has to wait until the leader goes: client-go is not told to make room where
 /// the server drops `spec.preferredHolder`.
-fn cannot_yield(world: &World) -> bool {
-    world.implementation() == Implementation::ClientGo && world.site().mode() == Mode::GateOff
+fn cannot_yield(testbed: &Testbed) -> bool {
+    testbed.implementation() == Implementation::ClientGo && testbed.site().mode() == Mode::GateOff
 }
 
 /// How long a newer leader may take to make room for an older candidate that has arrived.
-fn yields_within(world: &World) -> Duration {
-    match world.implementation() {
+fn yields_within(testbed: &Testbed) -> Duration {
+    match testbed.implementation() {
         Implementation::Elector => Duration::from_secs(5),
         // It notices within 2 s, leads on for 10 s, and its record expires 15 s after its last renewal.
         Implementation::ClientGo => Duration::from_secs(5 + 12 + 15 + 5),
@@ -154,8 +154,8 @@ fn yields_within(world: &World) -> Duration {
 }
 
 /// How long a lease that was given up may stay without a leader.
-fn elects_within(world: &World) -> Duration {
-    match world.implementation() {
+fn elects_within(testbed: &Testbed) -> Duration {
+    match testbed.implementation() {
         Implementation::Elector => Duration::from_secs(2),
         // Its release is tried once, and a renewal under way can come between: then the lease has to expire. Otherwise
         // its object outlives it and is asked for 5 s, then the other two; and it polls for up to 4.4 s.
@@ -180,9 +180,9 @@ impl Versions {
 
 impl<'w> Plane<'w> {
     /// A node after the other, and waits until one of them leads.
-    async fn start(world: &'w World, versions: Versions) -> Result<Self> {
+    async fn start(testbed: &'w Testbed, versions: Versions) -> Result<Self> {
         let mut plane = Self {
-            world,
+            testbed,
             nodes: Vec::new(),
             lives: Vec::new(),
             terms: 1,
@@ -190,7 +190,7 @@ impl<'w> Plane<'w> {
         for name in NODES {
             plane.add(name, versions).await?;
         }
-        world.first_leader(PROMPTLY).await?;
+        testbed.first_leader(PROMPTLY).await?;
         Ok(plane)
     }
 
@@ -198,7 +198,7 @@ impl<'w> Plane<'w> {
     async fn add(&mut self, name: &'static str, versions: Versions) -> Result<()> {
         // One identity, one life of a process (R1).
         let candidate = format!("{name}-{}", self.lives.len());
-        let plan = self.world.candidate(&candidate);
+        let plan = self.testbed.candidate(&candidate);
         let plan = plan.versions(versions.binary, versions.emulation);
         let running = plan
             .flag_for(Implementation::ClientGo, "--rejoin")
@@ -206,7 +206,7 @@ impl<'w> Plane<'w> {
             .start()?;
         let there = |entry: &HistoryEntry| matches!(&entry.content, EntryContent::Candidate(name, _) if *name == candidate);
         let what = format!("{candidate} is registered");
-        self.world
+        self.testbed
             .journal()
             .until(&what, PROMPTLY, |entries| {
                 entries.iter().any(there).then_some(())
@@ -229,7 +229,7 @@ impl<'w> Plane<'w> {
     /// Replaces what runs on every node, one after the other.
     async fn replace_all(&mut self, versions: Versions, turn: Turn) -> Result<()> {
         let start = self
-            .world
+            .testbed
             .note(&format!("to {}, {turn:?} first", versions.text()));
         for _ in NODES {
             let leader = self.leader()?;
@@ -246,7 +246,7 @@ impl<'w> Plane<'w> {
             let position = position.context("every node has been replaced")?;
             self.replace(position, versions).await?;
         }
-        self.world
+        self.testbed
             .figure(&format!("to {}", versions.text()), between(start, now()));
         Ok(())
     }
@@ -260,12 +260,12 @@ impl<'w> Plane<'w> {
             life.to = Some(asked);
         }
         node.candidate.ends_well(ENDS).await?;
-        self.best_leads(elects_within(self.world)).await?;
+        self.best_leads(elects_within(self.testbed)).await?;
         self.add(node.name, versions).await?;
-        let patience = if cannot_yield(self.world) {
-            elects_within(self.world)
+        let patience = if cannot_yield(self.testbed) {
+            elects_within(self.testbed)
         } else {
-            yields_within(self.world)
+            yields_within(self.testbed)
         };
         self.best_leads(patience).await
     }
@@ -284,21 +284,21 @@ impl<'w> Plane<'w> {
             best.contains(&interval.name.as_str()).then_some(())
         };
         let what = format!("one of {best:?} leads");
-        self.world.journal().until(&what, patience, leads).await
+        self.testbed.journal().until(&what, patience, leads).await
     }
 
     /// Who leads.
     fn leader(&self) -> Result<String> {
         let last = |entries: &[HistoryEntry]| work_intervals(entries).into_iter().rev().find(lasts);
-        let interval = self.world.journal().read(last);
+        let interval = self.testbed.journal().read(last);
         Ok(interval.context("nobody leads")?.name)
     }
 
     /// Checks how often leadership has changed since the last time, and lets it rest for long enough that nobody's last
     /// answer counts any more: the next election has to ask.
     async fn changed(&mut self, times: usize) -> Result<()> {
-        self.world.stays(&self.leader()?, REST).await?;
-        let terms = self.world.terms();
+        self.testbed.stays(&self.leader()?, REST).await?;
+        let terms = self.testbed.terms();
         let changes = terms - self.terms;
         ensure!(
             changes == times,
@@ -311,7 +311,7 @@ impl<'w> Plane<'w> {
     /// Checks all of the past: no two led at once, nobody began to lead while an older one was there, and whoever led
     /// when an older one came made room within `limit`.
     fn end(self, limit: Duration) -> Result<()> {
-        let work_intervals = self.world.journal().read(work_intervals);
+        let work_intervals = self.testbed.journal().read(work_intervals);
         let (mut gaps, mut wrong) = (Duration::ZERO, Duration::ZERO);
         for pair in work_intervals.windows(2) {
             let (before, after) = (&pair[0], &pair[1]);
@@ -323,8 +323,8 @@ impl<'w> Plane<'w> {
         for interval in &work_intervals {
             wrong += self.wrong(interval, limit)?;
         }
-        self.world.figure("without a leader", gaps);
-        self.world.figure("led by a newer one", wrong);
+        self.testbed.figure("without a leader", gaps);
+        self.testbed.figure("led by a newer one", wrong);
         Ok(())
     }
 

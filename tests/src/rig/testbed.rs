@@ -22,7 +22,7 @@ use crate::rig::site::Site;
 
 /// A namespace of a site, for one scenario.
 #[derive(Debug)]
-pub struct World {
+pub struct Testbed {
     site: Arc<Site>,
     implementation: Implementation,
     namespace: String,
@@ -45,9 +45,9 @@ const SETTLED: &str = "rig-has-seen-everything";
 /// For the recorder to catch up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-// === impl World ===
+// === impl Testbed ===
 
-impl World {
+impl Testbed {
     /// Makes the namespace. Candidates that are not said to be of another implementation are `implementation`'s.
     ///
     /// # Errors
