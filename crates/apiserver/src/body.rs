@@ -1,13 +1,13 @@
 //! Objects in the bodies of requests.
 
 use http::HeaderMap;
-use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
 use crate::events;
 use crate::failure::Failure;
 use crate::json::Node;
 use crate::kind::Kind;
+use crate::media_type::media_type;
 use crate::options::FieldValidation;
 use crate::protobuf;
 use crate::reply::Warnings;
@@ -53,19 +53,6 @@ pub(crate) fn patched(
         return Err(not_registered(name, version));
     }
     fields(kind, &node, validation, warnings).map(|fields| events::stored(kind, fields))
-}
-
-/// The media type of a body, without its parameters.
-pub(crate) fn media_type(headers: &HeaderMap) -> &str {
-    let header = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    header
-        .unwrap_or_default()
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
 }
 
 fn fields(

@@ -91,6 +91,7 @@ mod fields;
 mod gotime;
 mod json;
 mod kind;
+mod media_type;
 mod openapi;
 mod options;
 mod patch;

@@ -5,10 +5,10 @@ mod list;
 use elector_api::{FieldError, Problem};
 use http::HeaderMap;
 
-use crate::body;
 use crate::failure::Failure;
 use crate::fields::DELETE_OPTIONS;
 use crate::json::Node;
+use crate::media_type::media_type;
 use crate::protobuf;
 use crate::query::Query;
 
@@ -108,7 +108,7 @@ impl DeleteOptions {
             };
             (options, query.text("propagationPolicy").map(str::to_owned))
         } else {
-            let body = if body::media_type(headers) == protobuf::MEDIA_TYPE {
+            let body = if media_type(headers) == protobuf::MEDIA_TYPE {
                 protobuf::object(&DELETE_OPTIONS, body).map_err(|_| {
                     Failure::bad_request("failed to read the protocol buffers of the body")
                 })?

@@ -12,6 +12,7 @@ use crate::events;
 use crate::failure::Failure;
 use crate::json::Node;
 use crate::kind::Kind;
+use crate::media_type::media_type;
 use crate::options::FieldValidation;
 use crate::reply::Warnings;
 use crate::show::Fields;
@@ -37,7 +38,7 @@ enum Form {
 impl<'a> Patch<'a> {
     /// Takes a patch by its media type. Custom resources know no strategic merge.
     pub(crate) fn of(kind: &Kind, headers: &HeaderMap, body: &'a [u8]) -> Result<Self, Failure> {
-        let form = match body::media_type(headers) {
+        let form = match media_type(headers) {
             "application/merge-patch+json" => Form::Merge,
             "application/json-patch+json" => Form::Operations,
             "application/strategic-merge-patch+json" if !kind.custom => Form::Strategic,
