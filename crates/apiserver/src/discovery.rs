@@ -3,13 +3,13 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::call::Call;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::kind::{Bucket, Kind};
 use crate::openapi;
 use crate::path::Document;
 use crate::reply::{self, Form, Reply, headed};
-use crate::server::Call;
 
 const VERBS: [&str; 8] = [
     "create",

@@ -81,6 +81,7 @@
 //! * Descriptions in tables and OpenAPI are our own.
 
 mod body;
+mod call;
 mod clock;
 mod config;
 mod discovery;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 
 use crate::body;
+use crate::call::Call;
 use crate::failure::Failure;
 use crate::options::{DeleteOptions, ListOptions, WriteOptions};
 use crate::patch;
@@ -13,7 +14,7 @@ use crate::read;
 use crate::remove::Removed;
 use crate::reply::{self, Form, Reply, Warnings};
 use crate::selector::Selector;
-use crate::server::{Call, Inner};
+use crate::server::Inner;
 use crate::show::View;
 use crate::store::Key;
 use crate::stream::Watch;

@@ -8,13 +8,14 @@ use axum::Router;
 use axum::extract::{Request, State};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, StatusCode};
 
 use crate::body;
+use crate::call::Call;
 use crate::config::Config;
 use crate::discovery;
 use crate::failure::Failure;
-use crate::faults::{Asked, Book, Broken, Fault, Line, Switches, Verb};
+use crate::faults::{Asked, Book, Broken, Fault, Switches, Verb};
 use crate::kind::Kind;
 use crate::path::{Route, Target};
 use crate::query::Query;
@@ -46,15 +47,6 @@ pub(crate) struct Inner {
     pub(crate) kinds: Vec<&'static Kind>,
     pub(crate) store: Store,
     book: Book,
-}
-
-/// A request, taken apart.
-pub(crate) struct Call {
-    pub(crate) method: Method,
-    pub(crate) headers: HeaderMap,
-    pub(crate) query: Query,
-    pub(crate) body: axum::body::Bytes,
-    pub(crate) link: Line,
 }
 
 /// The header that tells clients apart.

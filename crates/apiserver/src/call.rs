@@ -1,0 +1,15 @@
+//! A request, taken apart.
+
+use http::{HeaderMap, Method};
+
+use crate::faults::Line;
+use crate::query::Query;
+
+/// A request, taken apart.
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) headers: HeaderMap,
+    pub(crate) query: Query,
+    pub(crate) body: axum::body::Bytes,
+    pub(crate) link: Line,
+}
