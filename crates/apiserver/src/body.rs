@@ -11,7 +11,7 @@ use crate::media_type::media_type;
 use crate::options::FieldValidation;
 use crate::protobuf;
 use crate::reply::Warnings;
-use crate::show::Fields;
+use crate::store::Fields;
 
 /// The most that a body may hold, in bytes.
 pub(crate) const LIMIT: usize = 3 * 1024 * 1024;

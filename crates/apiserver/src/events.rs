@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::kind::{Bucket, Kind};
 use crate::schema::Type;
-use crate::show::Fields;
+use crate::store::Fields;
 
 /// The fields whose names differ, old and new.
 const NAMES: [(&str, &str); 7] = [

@@ -15,7 +15,7 @@ use crate::kind::Kind;
 use crate::media_type::media_type;
 use crate::options::FieldValidation;
 use crate::reply::Warnings;
-use crate::show::Fields;
+use crate::store::Fields;
 
 use operations::Operation;
 

@@ -7,8 +7,7 @@ use crate::kind::Bucket;
 use crate::options::DeleteOptions;
 use crate::rules;
 use crate::selector::Selector;
-use crate::show::Fields;
-use crate::store::{Key, Stored};
+use crate::store::{Fields, Key, Stored};
 use crate::write::{Transaction, meta};
 
 /// What a delete answers.

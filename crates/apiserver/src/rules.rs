@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::config::Config;
 use crate::fields::OWNER_REFERENCE;
 use crate::kind::{Bucket, Kind};
-use crate::show::Fields;
+use crate::store::Fields;
 
 /// Brings a new object into the form in which it is stored, before it is checked.
 pub(crate) fn prepare_create(kind: &Kind, config: &Config, new: &mut Fields) {

@@ -1,7 +1,7 @@
 //! How objects are shown: whole, as rows, or by their metadata, in the version that was asked for.
 
 use axum::body::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::clock::Clock;
 use crate::events;
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::kind::{Bucket, Kind};
 use crate::query::Query;
 use crate::reply::{Form, encode, headed};
-use crate::store::Stored;
+use crate::store::{Fields, Stored};
 use crate::table;
 
 /// What a client gets to see.
@@ -21,9 +21,6 @@ pub(crate) struct View {
     include: String,
     clock: Clock,
 }
-
-/// The fields of an object as they are stored.
-pub(crate) type Fields = Map<String, Value>;
 
 // === impl View ===
 

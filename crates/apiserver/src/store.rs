@@ -9,12 +9,11 @@ mod watcher;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use crate::kind::Bucket;
 
-pub(crate) use object::{Key, Stored};
+pub(crate) use object::{Fields, Key, Stored};
 pub(crate) use table::{Event, Happened, Table, TooOld};
 pub(crate) use watcher::Scope;
 
@@ -112,7 +111,7 @@ impl State {
         &mut self,
         bucket: Bucket,
         key: Key,
-        fields: Map<String, Value>,
+        fields: Fields,
     ) -> std::sync::Arc<Stored> {
         self.revision += 1;
         let revision = self.revision;
@@ -180,6 +179,8 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use serde_json::Map;
 
     use super::*;
 

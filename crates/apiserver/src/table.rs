@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::kind::{Bucket, Kind};
-use crate::show::Fields;
+use crate::store::Fields;
 
 /// A column: its name, the field that it shows, what it says of itself.
 struct Column {

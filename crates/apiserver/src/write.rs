@@ -8,8 +8,7 @@ use crate::failure::Failure;
 use crate::kind::{Bucket, Kind};
 use crate::options;
 use crate::rules;
-use crate::show::Fields;
-use crate::store::{Key, State, Stored};
+use crate::store::{Fields, Key, State, Stored};
 
 use elector_api::FieldError;
 

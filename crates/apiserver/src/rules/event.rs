@@ -4,7 +4,7 @@ use elector_api::{FieldError, names};
 use serde_json::Value;
 
 use crate::kind::Kind;
-use crate::show::Fields;
+use crate::store::Fields;
 
 /// The longest texts, in bytes.
 const LONGEST_WORD: usize = 128;

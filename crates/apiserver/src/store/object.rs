@@ -12,12 +12,15 @@ pub(crate) struct Key {
     pub(crate) name: String,
 }
 
+/// The fields of an object as they are stored.
+pub(crate) type Fields = Map<String, Value>;
+
 /// One revision of an object, without apiVersion and kind, which are the affair of who shows it.
 #[derive(Debug)]
 pub(crate) struct Stored {
     key: Key,
     revision: u64,
-    fields: Map<String, Value>,
+    fields: Fields,
     /// What most watchers are sent, encoded once for all of them.
     encoded: OnceLock<Bytes>,
 }
@@ -36,7 +39,7 @@ impl Key {
 // === impl Stored ===
 
 impl Stored {
-    pub(crate) fn new(key: Key, mut fields: Map<String, Value>, revision: u64) -> Self {
+    pub(crate) fn new(key: Key, mut fields: Fields, revision: u64) -> Self {
         let metadata = fields
             .entry("metadata")
             .or_insert_with(|| Value::Object(Map::new()));
@@ -57,7 +60,7 @@ impl Stored {
         self.revision
     }
 
-    pub(crate) fn fields(&self) -> &Map<String, Value> {
+    pub(crate) fn fields(&self) -> &Fields {
         &self.fields
     }
 
