@@ -3,6 +3,7 @@
 //! One lock guards everything, as one etcd does: a write reads, checks and commits under it, and each commit takes the
 //! next of one sequence of revisions.
 
+mod event;
 mod object;
 mod table;
 mod watcher;
@@ -13,8 +14,9 @@ use tokio::sync::watch;
 
 use crate::kind::Bucket;
 
+pub(crate) use event::{Event, Happened};
 pub(crate) use object::{Fields, Key, Stored};
-pub(crate) use table::{Event, Happened, Table, TooOld};
+pub(crate) use table::{Table, TooOld};
 pub(crate) use watcher::Scope;
 
 /// The store of a server.

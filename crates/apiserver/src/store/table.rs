@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tokio::time::Instant;
-
+use super::event::{Event, Happened};
 use super::object::{Key, Stored};
 use super::watcher::{Scope, Subscription, Watchers};
 
@@ -19,26 +18,6 @@ pub(crate) struct Table {
     /// How many events are kept.
     history: usize,
     watchers: Watchers,
-}
-
-/// A change of one object.
-#[derive(Debug)]
-pub(crate) struct Event {
-    pub(crate) happened: Happened,
-    /// The object as it is now, or as it last was.
-    pub(crate) object: Arc<Stored>,
-    /// The object as it was before.
-    pub(crate) previous: Option<Arc<Stored>>,
-    /// When it was committed, for watches that are to hear of it later.
-    pub(crate) at: Instant,
-}
-
-/// What can happen to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Happened {
-    Added,
-    Modified,
-    Deleted,
 }
 
 /// The past that was asked for is no longer known; what is known begins after this revision.
@@ -163,27 +142,6 @@ impl Table {
             return Err(TooOld(self.forgotten));
         }
         Ok(())
-    }
-}
-
-// === impl Event ===
-
-impl Event {
-    pub(super) fn now(
-        happened: Happened,
-        object: Arc<Stored>,
-        previous: Option<Arc<Stored>>,
-    ) -> Self {
-        Self {
-            happened,
-            object,
-            previous,
-            at: Instant::now(),
-        }
-    }
-
-    pub(crate) fn revision(&self) -> u64 {
-        self.object.revision()
     }
 }
 

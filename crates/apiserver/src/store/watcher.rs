@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
+use super::event::Event;
 use super::object::Key;
-use super::table::Event;
 
 /// Which objects are followed. Whoever follows one object is not woken by others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,8 +101,8 @@ impl Watchers {
 mod tests {
     use serde_json::Map;
 
+    use super::super::event::Happened;
     use super::super::object::Stored;
-    use super::super::table::Happened;
     use super::*;
 
     fn event(namespace: &str, name: &str, revision: u64) -> Arc<Event> {
