@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub use self::link::Latency;
 use self::link::Switchboard;
 pub(crate) use self::link::{Line, Link};
 use crate::kind::Kind;
@@ -29,17 +30,6 @@ pub enum Fault {
     Refuse(StatusCode),
     /// It is served, and then answered as if it had been refused with this status.
     RefuseAfter(StatusCode),
-}
-
-/// How long the ways to and from a client take. The default is no time at all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Latency {
-    /// Of a request, before anything is read or written.
-    pub request: Duration,
-    /// Of its answer, after that.
-    pub answer: Duration,
-    /// Of what a watch tells, after it was committed. Order is kept.
-    pub watch: Duration,
 }
 
 /// What a request does.

@@ -62,13 +62,19 @@ impl FieldSelector {
             let (field, value, equal) = match (cut("!="), cut("=="), cut("=")) {
                 (Some((field, value)), _, _) => (field, value, false),
                 (_, Some((field, value)), _) | (_, _, Some((field, value))) => (field, value, true),
-                _ => return Err(format!("invalid selector: '{text}'; can't understand '{term}'")),
+                _ => {
+                    return Err(format!(
+                        "invalid selector: '{text}'; can't understand '{term}'"
+                    ));
+                }
             };
             if !selectable(kind).contains(&field) {
                 return Err(match kind.bucket {
-                    Bucket::Leases | Bucket::Candidates => format!(
-                        "{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-                    ),
+                    Bucket::Leases | Bucket::Candidates => {
+                        let known = format!("{:?}", selectable(kind));
+                        let known = known.trim_matches(['[', ']']);
+                        format!("{field:?} is not a known field selector: only {known}")
+                    }
                     _ => format!("field label not supported: {field}"),
                 });
             }

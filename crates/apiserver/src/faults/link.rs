@@ -1,10 +1,20 @@
 //! The state of the way to one client, and those who wait for it to change.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::faults::Latency;
+/// How long the ways to and from a client take. The default is no time at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    /// Of a request, before anything is read or written.
+    pub request: Duration,
+    /// Of its answer, after that.
+    pub answer: Duration,
+    /// Of what a watch tells, after it was committed. Order is kept.
+    pub watch: Duration,
+}
 
 /// The state of the way to one client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
