@@ -4,7 +4,7 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use crate::events;
-use crate::failure::Failure;
+use crate::failure::{Failure, not_registered};
 use crate::json::Node;
 use crate::kind::Kind;
 use crate::media_type::media_type;
@@ -29,8 +29,9 @@ pub(crate) fn object(
 ) -> Result<Fields, Failure> {
     let node = match media_type(headers) {
         "" | "application/json" => parse(kind, body)?,
-        protobuf::MEDIA_TYPE if !kind.custom => protobuf::object(kind.schema, body)
-            .map_err(|_| Failure::bad_request("failed to read the protocol buffers of the body"))?,
+        protobuf::MEDIA_TYPE if !kind.custom => {
+            protobuf::object(kind.schema, body).map_err(|_| Failure::unreadable_protobuf())?
+        }
         _ => return Err(Failure::unsupported_body()),
     };
     check_kind(kind, &node)?;
@@ -152,11 +153,5 @@ fn cannot_be_handled(expected: &Kind, kind: &str, version: &str, why: &str) -> S
     format!(
         "{kind} in version {version:?} cannot be handled as a {}: {why}",
         expected.kind
-    )
-}
-
-fn not_registered(kind: &str, version: &str) -> String {
-    format!(
-        "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
     )
 }

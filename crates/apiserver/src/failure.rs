@@ -89,6 +89,11 @@ impl Failure {
         Self::plain(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with_details([])
     }
 
+    /// A body of protocol buffers that cannot be read.
+    pub(crate) fn unreadable_protobuf() -> Self {
+        Self::bad_request("failed to read the protocol buffers of the body")
+    }
+
     pub(crate) fn unsupported_body() -> Self {
         let message = "the body of the request was in an unknown format - accepted media types include: \
                        application/json, application/yaml, application/vnd.kubernetes.protobuf";
@@ -306,4 +311,11 @@ impl Failure {
         );
         self
     }
+}
+
+/// What the scheme of a real server says of a kind that it does not know.
+pub(crate) fn not_registered(kind: &str, version: &str) -> String {
+    format!(
+        "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+    )
 }

@@ -5,7 +5,7 @@ mod list;
 use elector_api::{FieldError, Problem};
 use http::HeaderMap;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, not_registered};
 use crate::fields::DELETE_OPTIONS;
 use crate::json::Node;
 use crate::media_type::media_type;
@@ -109,9 +109,8 @@ impl DeleteOptions {
             (options, query.text("propagationPolicy").map(str::to_owned))
         } else {
             let body = if media_type(headers) == protobuf::MEDIA_TYPE {
-                protobuf::object(&DELETE_OPTIONS, body).map_err(|_| {
-                    Failure::bad_request("failed to read the protocol buffers of the body")
-                })?
+                protobuf::object(&DELETE_OPTIONS, body)
+                    .map_err(|_| Failure::unreadable_protobuf())?
             } else {
                 Node::parse(body).map_err(|error| {
                     Failure::bad_request(format!(
@@ -123,9 +122,7 @@ impl DeleteOptions {
             let kind = body.text("kind");
             if !matches!(kind, "" | "DeleteOptions") {
                 let version = body.text("apiVersion");
-                return Err(Failure::bad_request(format!(
-                    "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
-                )));
+                return Err(Failure::bad_request(not_registered(kind, version)));
             }
             let texts = |name: &str| match body.field(name) {
                 Some(Node::List(items)) => items.as_slice(),
