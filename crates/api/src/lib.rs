@@ -38,6 +38,7 @@
 //! ```
 
 pub mod annotation;
+pub mod calendar;
 mod candidate;
 mod candidate_api;
 mod carrier;

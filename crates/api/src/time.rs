@@ -7,6 +7,8 @@ use std::fmt;
 
 use elector_protocol::Timestamp;
 
+use crate::calendar::{DAY, civil, days_in_month, days_since_epoch};
+
 /// Shows a [`Timestamp`] as the API server wants it: RFC 3339, exactly six digits of fraction, `Z`.
 ///
 /// ```
@@ -55,9 +57,6 @@ pub fn parse_time(text: &str) -> Result<Timestamp, TimeError> {
         days_since_epoch(year, month, day) * DAY + hour * 3600 + minute * 60 + second.min(59);
     Timestamp::from_micros((seconds - offset) * 1_000_000 + micros).ok_or(TimeError::Range)
 }
-
-/// Microseconds of a day boundary and the like are computed in whole seconds first.
-const DAY: i64 = 86_400;
 
 /// What is left of a text.
 struct Scanner<'a>(&'a [u8]);
@@ -139,40 +138,6 @@ impl Scanner<'_> {
             return Err(TimeError::Syntax);
         }
         Ok(sign * (hours * 3600 + minutes * 60))
-    }
-}
-
-/// Days from 1970-01-01 to a day of the Gregorian calendar. Years begin in March, so that leap days come last.
-fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
-}
-
-/// Year, month and day of a number of days since 1970-01-01.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = (march_month + 2) % 12 + 1;
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
-}
-
-fn days_in_month(year: i64, month: i64) -> i64 {
-    match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Years reach from 0 to 10000 here: what an offset makes of the first and the last hour is stored and shown.
 
+use elector_api::calendar::{DAY, civil, days_in_month, days_since_epoch};
+
 /// A layout of Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
@@ -14,12 +16,9 @@ pub(crate) enum Layout {
 /// A point in time, UTC, as it is written back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GoTime {
-    year: i32,
-    month: u32,
-    day: u32,
-    /// Since midnight.
-    second: i32,
-    micros: u32,
+    /// Since 1970.
+    seconds: i64,
+    micros: i64,
 }
 
 /// What is left of a text, and what it was.
@@ -28,8 +27,6 @@ struct Parser<'a> {
     rest: &'a str,
     layout: Layout,
 }
-
-const DAY: i32 = 86_400;
 
 // === impl Layout ===
 
@@ -82,33 +79,19 @@ impl GoTime {
                 parser.rest
             ));
         }
-        parser.within(
-            day,
-            1..=days_in_month(year, month.unsigned_abs()) as i32,
-            "day",
-        )?;
-        let time = Self {
-            year,
-            month: month.unsigned_abs(),
-            day: day.unsigned_abs(),
-            second: hour * 3600 + minute * 60 + second,
-            micros,
-        };
-        let time = time.before(offset);
+        parser.within(day, 1..=days_in_month(year, month), "day")?;
+        let days = days_since_epoch(year, month, day);
+        let seconds = days * DAY + hour * 3600 + minute * 60 + second - offset;
+        let time = Self { seconds, micros };
         Ok(Some(time).filter(|time| *time != Self::ZERO))
     }
 
     /// As the API server writes it.
     pub(crate) fn format(self, layout: Layout) -> String {
-        let Self {
-            year,
-            month,
-            day,
-            second,
-            micros,
-        } = self;
-        let (hour, minute) = (second / 3600, second / 60 % 60);
-        let second = second % 60;
+        let (year, month, day) = civil(self.seconds.div_euclid(DAY));
+        let second = self.seconds.rem_euclid(DAY);
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        let micros = self.micros;
         match layout {
             Layout::Micro => {
                 format!(
@@ -121,58 +104,18 @@ impl GoTime {
         }
     }
 
+    /// The first second of the year 1.
     const ZERO: Self = Self {
-        year: 1,
-        month: 1,
-        day: 1,
-        second: 0,
+        seconds: -62_135_596_800,
         micros: 0,
     };
-
-    /// So many seconds earlier; an offset is at most a day and a bit.
-    fn before(mut self, seconds: i32) -> Self {
-        let second = self.second - seconds;
-        self.second = second.rem_euclid(DAY);
-        for _ in 0..second.div_euclid(DAY).abs() {
-            if second < 0 {
-                self.step_back();
-            } else {
-                self.step_forward();
-            }
-        }
-        self
-    }
-
-    fn step_back(&mut self) {
-        self.day -= 1;
-        if self.day == 0 {
-            (self.year, self.month) = if self.month == 1 {
-                (self.year - 1, 12)
-            } else {
-                (self.year, self.month - 1)
-            };
-            self.day = days_in_month(self.year, self.month);
-        }
-    }
-
-    fn step_forward(&mut self) {
-        self.day += 1;
-        if self.day > days_in_month(self.year, self.month) {
-            self.day = 1;
-            (self.year, self.month) = if self.month == 12 {
-                (self.year + 1, 1)
-            } else {
-                (self.year, self.month + 1)
-            };
-        }
-    }
 }
 
 // === impl Parser ===
 
 impl Parser<'_> {
     /// Exactly so many digits.
-    fn digits(&mut self, count: usize, element: &str) -> Result<i32, String> {
+    fn digits(&mut self, count: usize, element: &str) -> Result<i64, String> {
         let head = self
             .rest
             .get(..count)
@@ -190,7 +133,7 @@ impl Parser<'_> {
     }
 
     /// A point or a comma and six digits.
-    fn micros(&mut self) -> Result<u32, String> {
+    fn micros(&mut self) -> Result<i64, String> {
         let head = self
             .rest
             .get(..7)
@@ -215,7 +158,7 @@ impl Parser<'_> {
     }
 
     /// The offset from UTC in seconds.
-    fn zone(&mut self) -> Result<i32, String> {
+    fn zone(&mut self) -> Result<i64, String> {
         if let Some(rest) = self.rest.strip_prefix('Z') {
             self.rest = rest;
             return Ok(0);
@@ -234,7 +177,7 @@ impl Parser<'_> {
             text.parse::<u16>()
                 .ok()
                 .filter(|_| text.len() == 2)
-                .map(i32::from)
+                .map(i64::from)
         };
         let (Some(hours), Some(minutes)) = (number(hours), number(minutes)) else {
             return Err(bad);
@@ -247,8 +190,8 @@ impl Parser<'_> {
 
     fn within(
         &self,
-        number: i32,
-        range: std::ops::RangeInclusive<i32>,
+        number: i64,
+        range: std::ops::RangeInclusive<i64>,
         what: &str,
     ) -> Result<(), String> {
         if range.contains(&number) {
@@ -263,15 +206,6 @@ impl Parser<'_> {
     fn bad(&self, element: &str) -> String {
         let (whole, layout, rest) = (self.whole, self.layout.text(), self.rest);
         format!("parsing time {whole:?} as {layout:?}: cannot parse {rest:?} as {element:?}")
-    }
-}
-
-fn days_in_month(year: i32, month: u32) -> u32 {
-    match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
     }
 }
 
