@@ -18,6 +18,12 @@ use http::StatusCode;
 /// What goes wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
+    /// It arrives so much later; the client waits for its answer.
+    Delay(Duration),
+    /// It never arrives, and the client waits in vain until it gives up.
+    HangBefore,
+    /// It is served, and the client waits in vain for the answer until it gives up.
+    HangAfter,
     /// It never arrives; the client sees a broken connection.
     DropBefore,
     /// It is served; the client sees a broken connection in place of the answer.
@@ -67,6 +73,7 @@ pub struct Rule {
     fault: Fault,
     verbs: Vec<Verb>,
     resource: Option<String>,
+    namespace: Option<String>,
     name: Option<String>,
     /// How often it still strikes; `None` for ever.
     times: Option<u32>,
@@ -88,6 +95,7 @@ pub struct Broken;
 pub(crate) struct Asked<'a> {
     pub(crate) verb: Verb,
     pub(crate) kind: Option<&'static Kind>,
+    pub(crate) namespace: Option<&'a str>,
     pub(crate) name: Option<&'a str>,
 }
 
@@ -111,6 +119,7 @@ impl Rule {
             fault,
             verbs: Vec::new(),
             resource: None,
+            namespace: None,
             name: None,
             times: None,
         }
@@ -127,6 +136,13 @@ impl Rule {
     #[must_use]
     pub fn resource(mut self, plural: &str) -> Self {
         self.resource = Some(plural.to_owned());
+        self
+    }
+
+    /// Only requests in this namespace; those for all namespaces are in none.
+    #[must_use]
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        self.namespace = Some(namespace.to_owned());
         self
     }
 
@@ -152,6 +168,10 @@ impl Rule {
                 .resource
                 .as_deref()
                 .is_none_or(|plural| resource == Some(plural))
+            && self
+                .namespace
+                .as_deref()
+                .is_none_or(|namespace| asked.namespace == Some(namespace))
             && self
                 .name
                 .as_deref()
@@ -201,7 +221,15 @@ impl Switches {
     /// Whether its watches hear nothing, while requests get through. What they missed comes when this ends, unless it
     /// is more than a watcher's queue holds.
     pub fn freeze_watches(&self, frozen: bool) {
-        self.change(|link| link.silent = frozen);
+        self.change(|link| {
+            link.silent = frozen;
+            link.silent_resource = None;
+        });
+    }
+
+    /// The same for its watches of one resource, by its plural; [`freeze_watches`](Self::freeze_watches) ends it.
+    pub fn freeze_watches_of(&self, plural: &'static str) {
+        self.change(|link| link.silent_resource = Some(plural));
     }
 
     /// Ends its watches as the server ends them at their timeout.
@@ -272,6 +300,13 @@ impl Book {
         switches
     }
 
+    /// Has every watch look again at what it may tell.
+    pub(crate) fn wake(&self) {
+        for switches in self.lock().values() {
+            switches.change(|_| {});
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Switches>> {
         // A book of switches is whole at every moment.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -304,7 +339,12 @@ mod tests {
         let kind = Kind::served(&Config::default())
             .into_iter()
             .find(|kind| kind.kind == "Lease");
-        Asked { verb, kind, name }
+        Asked {
+            verb,
+            kind,
+            namespace: Some("default"),
+            name,
+        }
     }
 
     #[test]
@@ -315,6 +355,7 @@ mod tests {
                 .verb(Verb::Update)
                 .verb(Verb::Patch)
                 .resource("leases")
+                .namespace("default")
                 .named("a")
                 .times(2),
         );
@@ -323,6 +364,10 @@ mod tests {
             asked(Verb::Create, Some("a")),
             asked(Verb::Update, Some("b")),
             asked(Verb::Update, None),
+            Asked {
+                namespace: Some("other"),
+                ..asked(Verb::Update, Some("a"))
+            },
             Asked {
                 kind: Some(Kind::namespace()),
                 ..asked(Verb::Update, Some("a"))

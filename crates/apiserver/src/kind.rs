@@ -158,6 +158,12 @@ impl Bucket {
         Self::Events,
     ];
 
+    /// `plural.group` of the stored form.
+    pub(crate) fn resource(self) -> String {
+        let kind = ALL.iter().find(|kind| kind.bucket == self);
+        kind.map(Kind::resource).unwrap_or_default()
+    }
+
     /// The resource's part of a key in the store, as one error shows it.
     pub(crate) const fn path(self) -> &'static str {
         match self {
@@ -223,6 +229,14 @@ impl Kind {
         ALL.iter().find(|one| {
             one.group == group && one.version == version && one.kind == kind && !one.custom
         })
+    }
+
+    /// Where the objects of a resource may be kept, served or not, by its plural or by `plural.group`.
+    pub(crate) fn buckets(resource: &str) -> Vec<Bucket> {
+        let named = |kind: &&Self| kind.plural == resource || kind.resource() == resource;
+        let mut buckets: Vec<_> = ALL.iter().filter(named).map(|kind| kind.bucket).collect();
+        buckets.dedup();
+        buckets
     }
 
     fn in_group(name: &str, group: &str) -> String {

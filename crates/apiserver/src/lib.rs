@@ -58,11 +58,15 @@
 //! depends on the machine's clock, on hash order or on randomness of its own. Without [`latency`](Switches::latency)
 //! an answer takes no time at all, so a client that asks again at once would never let a paused clock advance.
 //!
-//! # Faults
+//! # Faults and control
 //!
 //! Each client has [`Switches`]: latency, lost requests and lost answers, refusals, requests that arrive when nobody
 //! waits for them any more, frozen and broken watches, an old cache, a partition. A request runs in a task of its own:
 //! a client that gives up does not undo what it asked for.
+//!
+//! The server itself can be put back to a [`backup`](ApiServer::backup), [compacted](ApiServer::compact), and told to
+//! [serve other LeaseCandidates](ApiServer::serve_candidates); its objects can be read and changed past every rule
+//! ([`object`](ApiServer::object), [`put`](ApiServer::put), [`remove`](ApiServer::remove)).
 //!
 //! # Differences from a real API server
 //!
@@ -84,6 +88,7 @@ mod body;
 mod call;
 mod clock;
 mod config;
+mod control;
 mod discovery;
 mod events;
 mod failure;
@@ -106,6 +111,7 @@ mod resource;
 mod rules;
 mod schema;
 mod selector;
+mod served;
 mod server;
 mod show;
 mod store;
@@ -116,6 +122,8 @@ mod write;
 
 pub use clock::Clock;
 pub use config::{Config, NativeCandidates};
+pub use control::ObjectChange;
 pub use faults::{Broken, Fault, Latency, Rule, Switches, Verb};
 pub use server::ApiServer;
+pub use store::{Backup, ChangeKind};
 pub use transport::InProcess;

@@ -16,11 +16,11 @@ use crate::config::Config;
 use crate::discovery;
 use crate::failure::Failure;
 use crate::faults::{Asked, Book, Broken, Fault, Switches, Verb};
-use crate::kind::Kind;
 use crate::path::{Route, Target};
 use crate::query::Query;
 use crate::reply::{self, Reply};
-use crate::store::{Key, Store};
+use crate::served::Served;
+use crate::store::Store;
 use crate::write::add_namespace;
 
 /// An in-memory coordination API server. Clones are the same server.
@@ -38,15 +38,24 @@ use crate::write::add_namespace;
 /// ```
 #[derive(Clone)]
 pub struct ApiServer {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 /// What all clones share.
 pub(crate) struct Inner {
     pub(crate) config: Config,
-    pub(crate) kinds: Vec<&'static Kind>,
+    pub(crate) served: Served,
     pub(crate) store: Store,
-    book: Book,
+    pub(crate) book: Book,
+}
+
+/// Why a client gets no reply.
+#[derive(Debug)]
+enum NoReply {
+    /// The connection breaks.
+    Broken,
+    /// The client waits until it gives up.
+    Hangs,
 }
 
 /// The header that tells clients apart.
@@ -71,7 +80,7 @@ impl ApiServer {
             }
         });
         let inner = Inner {
-            kinds: Kind::served(&config),
+            served: Served::new(&config),
             config,
             store,
             book: Book::default(),
@@ -94,62 +103,16 @@ impl ApiServer {
         self.inner.book.of(client)
     }
 
-    /// The present revision of the store.
-    #[must_use]
-    pub fn revision(&self) -> u64 {
-        self.inner.store.revision()
-    }
-
-    /// Forgets all history: older revisions answer 410 from now on, as after a compaction of etcd.
-    pub fn compact(&self) {
-        self.inner.store.with(crate::store::State::compact);
-    }
-
-    /// Changes an object in the store past every rule, as somebody does who writes to etcd, or an API server of another
-    /// release. False where there is no such object.
-    ///
-    /// `plural` is the name of the resource. Revision and watches follow as after any write.
-    pub fn corrupt(
-        &self,
-        plural: &str,
-        (namespace, name): (&str, &str),
-        change: impl FnOnce(&mut serde_json::Map<String, serde_json::Value>),
-    ) -> bool {
-        let key = Key::new(namespace, name);
-        self.inner.store.with(|state| {
-            let kinds = self.inner.kinds.iter().filter(|kind| kind.plural == plural);
-            let found = kinds.map(|kind| kind.bucket).find_map(|bucket| {
-                let object = state.table(bucket).object(&key)?;
-                Some((bucket, object.fields().clone()))
-            });
-            let Some((bucket, mut fields)) = found else {
-                return false;
-            };
-            change(&mut fields);
-            state.put(bucket, key, fields);
-            true
-        })
-    }
-
-    /// How many watches are open.
-    #[must_use]
-    pub fn watches(&self) -> usize {
-        self.inner.store.with(|state| {
-            let buckets = crate::kind::Bucket::ALL;
-            buckets
-                .into_iter()
-                .map(|bucket| state.table(bucket).subscriptions())
-                .sum()
-        })
-    }
-
     /// Serves one request. It runs in a task of its own: a client that gives up does not undo what it asked for.
     pub(crate) async fn handle(&self, request: Request) -> Result<Reply, Broken> {
         let inner = self.inner.clone();
         // The task ends by itself; a panic in it is a broken connection.
-        tokio::spawn(inner.handle(request))
-            .await
-            .unwrap_or(Err(Broken))
+        let handled = tokio::spawn(inner.handle(request)).await;
+        match handled.unwrap_or(Err(NoReply::Broken)) {
+            Ok(reply) => Ok(reply),
+            Err(NoReply::Broken) => Err(Broken),
+            Err(NoReply::Hangs) => std::future::pending().await,
+        }
     }
 }
 
@@ -172,14 +135,15 @@ async fn route(State(server): State<ApiServer>, request: Request) -> Reply {
 // === impl Inner ===
 
 impl Inner {
-    async fn handle(self: Arc<Self>, request: Request) -> Result<Reply, Broken> {
+    async fn handle(self: Arc<Self>, request: Request) -> Result<Reply, NoReply> {
         let (mut parts, body) = request.into_parts();
         let prefix = take_prefix(&mut parts);
         let client = match self.client(&parts, prefix) {
             Ok(client) => client,
             Err(failure) => return Ok(reply::refusal(&failure)),
         };
-        let route = Route::of(parts.uri.path(), &self.kinds);
+        let kinds = self.served.kinds();
+        let route = Route::of(parts.uri.path(), &kinds);
         let query = Query::parse(parts.uri.query());
         let asked = asked(&parts, &route, &query);
         let switches = self.book.of(&client);
@@ -187,13 +151,15 @@ impl Inner {
         if link.now().partitioned {
             // Whatever was sent is lost; the connection breaks when it is noticed that it was cut.
             link.healed().await;
-            return Err(Broken);
+            return Err(NoReply::Broken);
         }
         let latency = link.now().latency;
         pause(latency.request).await;
         let fault = switches.strike(&asked);
         match fault {
-            Some(Fault::DropBefore) => return Err(Broken),
+            Some(Fault::Delay(delay)) => pause(delay).await,
+            Some(Fault::HangBefore) => return Err(NoReply::Hangs),
+            Some(Fault::DropBefore) => return Err(NoReply::Broken),
             Some(Fault::Refuse(code)) => return Ok(reply::refusal(&Failure::injected(code))),
             _ => {}
         }
@@ -213,7 +179,7 @@ impl Inner {
                 tokio::time::sleep(delay).await;
                 self.serve(&route, &call).await;
             });
-            return Err(Broken);
+            return Err(NoReply::Broken);
         }
         let reply = self.serve(&route, &call).await;
         if let Some(Fault::Repeat(delay)) = fault {
@@ -223,14 +189,15 @@ impl Inner {
             });
         }
         match fault {
-            Some(Fault::DropAfter) => return Err(Broken),
+            Some(Fault::HangAfter) => return Err(NoReply::Hangs),
+            Some(Fault::DropAfter) => return Err(NoReply::Broken),
             Some(Fault::RefuseAfter(code)) => return Ok(reply::refusal(&Failure::injected(code))),
             _ => {}
         }
         pause(latency.answer).await;
         if link.now().partitioned {
             link.healed().await;
-            return Err(Broken);
+            return Err(NoReply::Broken);
         }
         Ok(reply)
     }
@@ -239,7 +206,7 @@ impl Inner {
         let served = match route {
             Route::Resource(target) => self.serve_resource(target, call).await,
             Route::Document(document) => {
-                discovery::document(&self.config, &self.kinds, document, call)
+                discovery::document(&self.config, &self.served.kinds(), document, call)
             }
             Route::NoResource => Err(Failure::no_resource()),
             Route::NoPath => Ok(reply::text(StatusCode::NOT_FOUND, "404 page not found\n")),
@@ -313,6 +280,7 @@ fn asked<'a>(parts: &Parts, route: &'a Route, query: &Query) -> Asked<'a> {
         return Asked {
             verb: Verb::Other,
             kind: None,
+            namespace: None,
             name: None,
         };
     };
@@ -330,6 +298,7 @@ fn asked<'a>(parts: &Parts, route: &'a Route, query: &Query) -> Asked<'a> {
     Asked {
         verb,
         kind: Some(target.kind),
+        namespace: target.namespace.as_deref(),
         name,
     }
 }

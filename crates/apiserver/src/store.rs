@@ -14,8 +14,10 @@ use tokio::sync::watch;
 
 use crate::kind::Bucket;
 
-pub(crate) use event::{Event, Happened};
+pub use event::ChangeKind;
+pub(crate) use event::Event;
 pub(crate) use object::{Fields, Key, Stored};
+use table::Contents;
 pub(crate) use table::{Table, TooOld};
 pub(crate) use watcher::Scope;
 
@@ -33,6 +35,15 @@ pub(crate) struct State {
     revision: u64,
     tables: [Table; Bucket::ALL.len()],
     names: Names,
+    /// How often an older version was put in its place.
+    restores: u64,
+}
+
+/// What the store held at a revision, to be put back later ([`ApiServer::restore`](crate::ApiServer::restore)).
+#[derive(Clone, Debug)]
+pub struct Backup {
+    revision: u64,
+    tables: [Contents; Bucket::ALL.len()],
 }
 
 /// A seeded source of uids and name endings: splitmix64.
@@ -48,6 +59,7 @@ impl Store {
             revision: 1,
             tables: Bucket::ALL.map(|_| Table::new(history, queue)),
             names: Names(seed),
+            restores: 0,
         };
         Self {
             state: Mutex::new(state),
@@ -58,17 +70,11 @@ impl Store {
     /// Runs one transaction. Nothing in it waits.
     pub(crate) fn with<T>(&self, transaction: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
-        let before = state.revision;
         let outcome = transaction(&mut state);
-        let after = state.revision;
-        drop(state);
-        if after != before {
-            self.revision.send_if_modified(|revision| {
-                let newer = after > *revision;
-                *revision = (*revision).max(after);
-                newer
-            });
-        }
+        // Under the lock, so that revisions are told in their order.
+        self.revision.send_if_modified(|revision| {
+            std::mem::replace(revision, state.revision) != state.revision
+        });
         outcome
     }
 
@@ -85,6 +91,12 @@ impl Store {
             .subscribe()
             .wait_for(|now| *now >= revision)
             .await;
+    }
+
+    /// Waits until the present revision is another one.
+    pub(crate) async fn changed(&self, seen: u64) {
+        // The sender lives as long as `self`, so this cannot fail.
+        let _ = self.revision.subscribe().wait_for(|now| *now != seen).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -139,6 +151,28 @@ impl State {
         }
     }
 
+    /// What it holds.
+    pub(crate) fn backup(&self) -> Backup {
+        Backup {
+            revision: self.revision,
+            tables: std::array::from_fn(|index| self.tables[index].contents().clone()),
+        }
+    }
+
+    /// Goes back to what a backup holds, its revision included. Uids are not given out a second time.
+    pub(crate) fn restore(&mut self, backup: &Backup) {
+        self.revision = backup.revision;
+        self.restores += 1;
+        for (table, contents) in self.tables.iter_mut().zip(&backup.tables) {
+            table.restore(contents.clone());
+        }
+    }
+
+    /// How often an older version was put in its place.
+    pub(crate) fn restores(&self) -> u64 {
+        self.restores
+    }
+
     /// A new uid, a UUID of version 4.
     pub(crate) fn uid(&mut self) -> String {
         let (high, low) = (self.names.next(), self.names.next());
@@ -163,6 +197,16 @@ impl State {
             number /= LETTERS.len() as u64;
         }
         ending
+    }
+}
+
+// === impl Backup ===
+
+impl Backup {
+    /// The revision of the store when it was made.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 }
 

@@ -16,7 +16,7 @@ use crate::options::{self, ListOptions};
 use crate::selector::Selector;
 use crate::server::Inner;
 use crate::show::View;
-use crate::store::{Event, Happened, Scope, State, Stored};
+use crate::store::{ChangeKind, Event, Scope, State, Stored};
 
 /// A watch that is being served.
 pub(crate) struct Watch {
@@ -51,6 +51,8 @@ struct Following {
     bucket: Bucket,
     scope: Scope,
     id: u64,
+    /// How often the store had been restored when it began.
+    restores: u64,
 }
 
 /// How long a watch lasts that asks for no time; the API server takes 30 to 60 minutes.
@@ -79,9 +81,9 @@ impl Watch {
         let begun = server.store.with(|state| {
             let pending = backlog(state, bucket, namespace, options, asked, cache)?;
             let subscription = state.table_mut(bucket).subscribe(scope.clone());
-            Ok((pending, subscription))
+            Ok((pending, subscription, state.restores()))
         });
-        let (pending, subscription) = match begun {
+        let (pending, subscription, restores) = match begun {
             Ok(begun) => begun,
             Err(failure) => return Ok(Body::from(View::error(&failure))),
         };
@@ -95,6 +97,7 @@ impl Watch {
                 bucket,
                 scope,
                 id: subscription.id,
+                restores,
             },
             events: subscription.events,
             pending,
@@ -121,18 +124,30 @@ impl Watch {
     async fn next(&mut self) -> Option<Result<Bytes, Broken>> {
         while !self.ended {
             let link = self.link.look();
+            let silent = link.is_silent(self.view.kind.plural);
             if link.closed != self.closed {
                 self.ended = true;
                 return link.broken.then_some(Err(Broken));
             }
-            if !link.is_silent()
-                && let Some(frame) = self.pending_frame(&link)
-            {
+            if !silent && let Some(frame) = self.pending_frame(&link) {
                 return Some(Ok(frame));
             }
+            if !silent
+                && self.pending.is_empty()
+                && !self.following.server.served.serves(self.view.kind)
+            {
+                // What happened to the objects when their kind went is told before the end.
+                match self.events.try_recv() {
+                    Ok(event) => {
+                        self.pending.push_back(Pending::Event(event));
+                        continue;
+                    }
+                    Err(_) => return None,
+                }
+            }
             // What waits is told in the order in which it came, so nothing is taken in meanwhile.
-            let held = link.is_silent() || !self.pending.is_empty();
-            let due = self.pending_due(&link).filter(|_| !link.is_silent());
+            let held = silent || !self.pending.is_empty();
+            let due = self.pending_due(&link).filter(|_| !silent);
             let bookmark = self.bookmark.filter(|_| !held && link.cache.is_none());
             tokio::select! {
                 biased;
@@ -141,7 +156,7 @@ impl Watch {
                     Some(event) => self.pending.push_back(Pending::Event(event)),
                     None => return Some(Ok(self.cut_off())),
                 },
-                () = sleep_until(self.deadline), if !link.is_silent() => self.ended = true,
+                () = sleep_until(self.deadline), if !silent => self.ended = true,
                 () = until(due) => {}
                 () = until(bookmark) => {
                     if let Some(frame) = self.bookmark_frame() {
@@ -196,12 +211,12 @@ impl Watch {
             here && self.selector.matches(object.fields())
         };
         let before = event.previous.as_ref().filter(|previous| wants(previous));
-        let now = event.happened != Happened::Deleted && wants(&event.object);
+        let now = event.happened != ChangeKind::Deleted && wants(&event.object);
         match (before, now) {
             (None, false) => None,
             (None, true) => Some(self.frame("ADDED", &event.object)),
             (Some(_), true) => Some(self.frame("MODIFIED", &event.object)),
-            (Some(_), false) if event.happened == Happened::Deleted => {
+            (Some(_), false) if event.happened == ChangeKind::Deleted => {
                 Some(self.frame("DELETED", &event.object))
             }
             (Some(before), false) => {
@@ -223,6 +238,10 @@ impl Watch {
     /// A bookmark, unless something came in meanwhile.
     fn bookmark_frame(&mut self) -> Option<Bytes> {
         self.bookmark = Some(bookmark_after(Instant::now(), self.deadline));
+        if self.following.restored() {
+            // The store that it followed is gone.
+            return None;
+        }
         // The revision first: what happened up to it is in the channel already.
         let revision = self.following.server.store.revision();
         if let Ok(event) = self.events.try_recv() {
@@ -243,6 +262,13 @@ impl Watch {
 }
 
 // === impl Following ===
+
+impl Following {
+    /// Whether the store has been restored since it began.
+    fn restored(&self) -> bool {
+        self.server.store.with(|state| state.restores()) != self.restores
+    }
+}
 
 impl Drop for Following {
     fn drop(&mut self) {

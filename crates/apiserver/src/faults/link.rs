@@ -21,6 +21,8 @@ pub struct Latency {
 pub(crate) struct Link {
     /// Nothing gets through in watches.
     pub(crate) silent: bool,
+    /// Nothing gets through in watches of this resource.
+    pub(crate) silent_resource: Option<&'static str>,
     /// Nothing gets through at all.
     pub(crate) partitioned: bool,
     /// The cache that serves it is held at this revision.
@@ -54,9 +56,9 @@ struct Shared {
 // === impl Link ===
 
 impl Link {
-    /// Whether watches hear nothing.
-    pub(crate) fn is_silent(self) -> bool {
-        self.silent || self.partitioned
+    /// Whether watches of a resource hear nothing.
+    pub(crate) fn is_silent(self, plural: &str) -> bool {
+        self.silent || self.partitioned || self.silent_resource == Some(plural)
     }
 
     /// Whether the cache that serves it has not got there.

@@ -9,7 +9,7 @@ use super::object::Stored;
 /// A change of one object.
 #[derive(Debug)]
 pub(crate) struct Event {
-    pub(crate) happened: Happened,
+    pub(crate) happened: ChangeKind,
     /// The object as it is now, or as it last was.
     pub(crate) object: Arc<Stored>,
     /// The object as it was before.
@@ -20,9 +20,12 @@ pub(crate) struct Event {
 
 /// What can happen to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Happened {
+pub enum ChangeKind {
+    /// It was created.
     Added,
+    /// It was changed.
     Modified,
+    /// It was removed.
     Deleted,
 }
 
@@ -30,7 +33,7 @@ pub(crate) enum Happened {
 
 impl Event {
     pub(super) fn now(
-        happened: Happened,
+        happened: ChangeKind,
         object: Arc<Stored>,
         previous: Option<Arc<Stored>>,
     ) -> Self {

@@ -4,20 +4,26 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::event::{Event, Happened};
+use super::event::{ChangeKind, Event};
 use super::object::{Key, Stored};
 use super::watcher::{Scope, Subscription, Watchers};
 
-/// The objects of one bucket.
+/// The objects of one bucket, and those who follow them.
 #[derive(Debug)]
 pub(crate) struct Table {
+    contents: Contents,
+    /// How many events are kept.
+    history: usize,
+    watchers: Watchers,
+}
+
+/// The objects of one bucket and their latest history: what a backup keeps.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contents {
     objects: BTreeMap<Key, Arc<Stored>>,
     events: VecDeque<Arc<Event>>,
     /// Nothing is known of what happened up to this revision.
     forgotten: u64,
-    /// How many events are kept.
-    history: usize,
-    watchers: Watchers,
 }
 
 /// The past that was asked for is no longer known; what is known begins after this revision.
@@ -29,16 +35,14 @@ pub(crate) struct TooOld(pub(crate) u64);
 impl Table {
     pub(super) fn new(history: usize, queue: usize) -> Self {
         Self {
-            objects: BTreeMap::new(),
-            events: VecDeque::new(),
-            forgotten: 0,
+            contents: Contents::default(),
             history,
             watchers: Watchers::new(queue),
         }
     }
 
     pub(crate) fn object(&self, key: &Key) -> Option<&Arc<Stored>> {
-        self.objects.get(key)
+        self.contents.objects.get(key)
     }
 
     /// The objects in order: of one namespace, or of all.
@@ -49,7 +53,8 @@ impl Table {
         let first = namespace.map_or(Bound::Unbounded, |namespace| {
             Bound::Included(Key::new(namespace, ""))
         });
-        self.objects
+        self.contents
+            .objects
             .range((first, Bound::Unbounded))
             .map(|(_, object)| object)
             .take_while(move |object| {
@@ -60,8 +65,9 @@ impl Table {
     /// All objects as they were at a revision.
     pub(crate) fn at(&self, revision: u64) -> Result<BTreeMap<Key, Arc<Stored>>, TooOld> {
         self.check(revision)?;
-        let mut objects = self.objects.clone();
+        let mut objects = self.contents.objects.clone();
         for event in self
+            .contents
             .events
             .iter()
             .rev()
@@ -80,9 +86,10 @@ impl Table {
     pub(crate) fn since(&self, revision: u64) -> Result<impl Iterator<Item = &Arc<Event>>, TooOld> {
         self.check(revision)?;
         let first = self
+            .contents
             .events
             .partition_point(|event| event.revision() <= revision);
-        Ok(self.events.range(first..))
+        Ok(self.contents.events.range(first..))
     }
 
     /// Follows what happens from now on.
@@ -100,46 +107,65 @@ impl Table {
         self.watchers.len()
     }
 
+    pub(super) fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// Every change that is still known, oldest first.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &Arc<Event>> {
+        self.contents.events.iter()
+    }
+
+    /// Puts other contents in the place of these. Who follows hears nothing of it, nor of what comes.
+    pub(super) fn restore(&mut self, contents: Contents) {
+        self.contents = contents;
+        self.watchers.silence();
+    }
+
     pub(super) fn put(&mut self, object: Stored) -> Arc<Stored> {
         let object = Arc::new(object);
-        let previous = self.objects.insert(object.key().clone(), object.clone());
+        let previous = self
+            .contents
+            .objects
+            .insert(object.key().clone(), object.clone());
         let happened = if previous.is_some() {
-            Happened::Modified
+            ChangeKind::Modified
         } else {
-            Happened::Added
+            ChangeKind::Added
         };
         self.record(Event::now(happened, object.clone(), previous));
         object
     }
 
     pub(super) fn remove(&mut self, last: Stored) {
-        let previous = self.objects.remove(last.key());
+        let previous = self.contents.objects.remove(last.key());
         let object = Arc::new(last);
-        self.record(Event::now(Happened::Deleted, object, previous));
+        self.record(Event::now(ChangeKind::Deleted, object, previous));
     }
 
     pub(super) fn compact(&mut self, revision: u64) {
         let kept = self
+            .contents
             .events
             .partition_point(|event| event.revision() <= revision);
-        self.events.drain(..kept);
-        self.forgotten = revision;
+        self.contents.events.drain(..kept);
+        self.contents.forgotten = revision;
     }
 
     fn record(&mut self, event: Event) {
         let event = Arc::new(event);
         self.watchers.tell(&event);
-        self.events.push_back(event);
-        while self.events.len() > self.history {
-            if let Some(event) = self.events.pop_front() {
-                self.forgotten = event.revision();
+        self.contents.events.push_back(event);
+        while self.contents.events.len() > self.history {
+            if let Some(event) = self.contents.events.pop_front() {
+                self.contents.forgotten = event.revision();
             }
         }
     }
 
     fn check(&self, revision: u64) -> Result<(), TooOld> {
-        if revision < self.forgotten {
-            return Err(TooOld(self.forgotten));
+        if revision < self.contents.forgotten {
+            return Err(TooOld(self.contents.forgotten));
         }
         Ok(())
     }
@@ -184,7 +210,7 @@ mod tests {
             .unwrap()
             .map(|event| (event.happened, event.revision()))
             .collect();
-        assert_eq!(since, [(Happened::Modified, 4), (Happened::Deleted, 5)]);
+        assert_eq!(since, [(ChangeKind::Modified, 4), (ChangeKind::Deleted, 5)]);
     }
 
     #[test]

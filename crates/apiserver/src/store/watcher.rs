@@ -27,6 +27,8 @@ pub(crate) struct Subscription {
 #[derive(Debug)]
 pub(super) struct Watchers {
     scopes: BTreeMap<Scope, BTreeMap<u64, mpsc::Sender<Arc<Event>>>>,
+    /// Those who follow a store that is gone: their channels stay open, and nothing comes.
+    silent: BTreeMap<u64, mpsc::Sender<Arc<Event>>>,
     next: u64,
     queue: usize,
 }
@@ -58,6 +60,7 @@ impl Watchers {
     pub(super) fn new(queue: usize) -> Self {
         Self {
             scopes: BTreeMap::new(),
+            silent: BTreeMap::new(),
             next: 0,
             queue: queue.max(1),
         }
@@ -72,6 +75,7 @@ impl Watchers {
     }
 
     pub(super) fn unsubscribe(&mut self, scope: &Scope, id: u64) {
+        self.silent.remove(&id);
         if let Some(watchers) = self.scopes.get_mut(scope) {
             watchers.remove(&id);
             if watchers.is_empty() {
@@ -81,7 +85,13 @@ impl Watchers {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.scopes.values().map(BTreeMap::len).sum()
+        self.silent.len() + self.scopes.values().map(BTreeMap::len).sum::<usize>()
+    }
+
+    /// Tells those who follow now nothing any more, and leaves their channels open.
+    pub(super) fn silence(&mut self) {
+        let scopes = std::mem::take(&mut self.scopes);
+        self.silent.extend(scopes.into_values().flatten());
     }
 
     /// Tells all whom it concerns. Whoever's queue is full is cut off: its channel closes once it has read the rest.
@@ -101,13 +111,13 @@ impl Watchers {
 mod tests {
     use serde_json::Map;
 
-    use super::super::event::Happened;
+    use super::super::event::ChangeKind;
     use super::super::object::Stored;
     use super::*;
 
     fn event(namespace: &str, name: &str, revision: u64) -> Arc<Event> {
         let object = Arc::new(Stored::new(Key::new(namespace, name), Map::new(), revision));
-        Arc::new(Event::now(Happened::Added, object, None))
+        Arc::new(Event::now(ChangeKind::Added, object, None))
     }
 
     #[test]

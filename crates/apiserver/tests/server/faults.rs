@@ -252,3 +252,50 @@ async fn a_partition_swallows_everything_until_it_heals() {
     assert_eq!(holder(&other, "a").await, None);
     assert_eq!(post(&me, "a").await, Some(StatusCode::CREATED));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_can_be_left_waiting_before_and_after_the_commit() {
+    let server = ApiServer::new(Config::default());
+    let (me, other) = (client(&server, "me"), client(&server, "other"));
+    for (fault, name, committed) in [
+        (Fault::HangBefore, "before", false),
+        (Fault::HangAfter, "after", true),
+    ] {
+        let rule = Rule::new(fault).namespace("default").times(1);
+        server.switches("me").inject(rule);
+        let begun = Instant::now();
+        assert_eq!(post(&me, name).await, None);
+        assert_eq!(begun.elapsed(), Duration::from_secs(1), "it gave up");
+        assert_eq!(holder(&other, name).await.is_some(), committed, "{fault:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delayed_request_is_answered_later() {
+    let server = ApiServer::new(Config::default());
+    let me = client(&server, "me");
+    let delay = Duration::from_millis(700);
+    let rule = |namespace| Rule::new(Fault::Delay(delay)).namespace(namespace);
+    server.switches("me").inject(rule("elsewhere"));
+    let begun = Instant::now();
+    assert_eq!(post(&me, "a").await, Some(StatusCode::CREATED));
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    server.switches("me").inject(rule("default"));
+    assert_eq!(post(&me, "b").await, Some(StatusCode::CREATED));
+    assert_eq!(begun.elapsed(), delay);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watches_of_one_resource_can_be_frozen() {
+    let server = ApiServer::new(Config::default());
+    let me = client(&server, "me");
+    let mut leases = watch(&me, "").await;
+    server.switches("me").freeze_watches_of("leasecandidates");
+    create(&me, "a").await;
+    assert_eq!(leases.event().await.1, "a");
+    server.switches("me").freeze_watches_of("leases");
+    create(&me, "b").await;
+    assert!(leases.is_silent().await);
+    server.switches("me").freeze_watches(false);
+    assert_eq!(leases.event().await.1, "b");
+}

@@ -5,6 +5,7 @@
 )]
 
 mod common;
+mod control;
 mod faults;
 mod tcp;
 mod versions;
