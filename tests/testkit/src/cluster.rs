@@ -1,0 +1,342 @@
+//! The cluster: its server, the way of the program under test to it, and the log of that way.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use elector_api::CandidateApi;
+use elector_apiserver::{
+    ApiServer, Backup, Clock as ServerClock, Config, Latency, NativeCandidates, Rule, Switches,
+};
+use elector_protocol::{Instant, Timestamp};
+use elector_runtime::{Clock as _, Cluster, TokioClock};
+use http::{Method, Request};
+use kube::Client;
+use kube::client::Body;
+use tower::{BoxError, ServiceExt as _};
+
+use crate::requests::SentRequest;
+
+/// A cluster in memory. Clones are the same one.
+#[derive(Clone)]
+pub struct TestCluster(Arc<Shared>);
+
+struct Shared {
+    server: ApiServer,
+    clock: Arc<TokioClock>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// The group versions in which candidates are served, the best one first.
+    served: Vec<CandidateApi>,
+    /// Which requests go to which other server.
+    rerouted: Option<(&'static str, ApiServer)>,
+    /// What another actor does just before the next PUT of this resource arrives.
+    before_put: Option<(&'static str, Act)>,
+    requests: Vec<SentRequest>,
+    writes: Vec<String>,
+}
+
+/// What another actor does.
+type Act = Box<dyn FnOnce(&TestCluster) + Send>;
+
+/// The resource of Leases.
+pub const LEASES: &str = "leases";
+/// The resource of built-in LeaseCandidates.
+pub const CANDIDATES: &str = "leasecandidates";
+/// The resource of custom LeaseCandidates.
+pub const CUSTOM_CANDIDATES: &str = "leasecandidates.elector.dev";
+
+/// The client that the program under test is to the server.
+const CLIENT: &str = "program";
+
+/// What a request takes: an answer that takes no time would let no time pass.
+const WAY: Duration = Duration::from_millis(1);
+
+// === impl TestCluster ===
+
+impl TestCluster {
+    /// A cluster that keeps `spec.strategy` and `spec.preferredHolder` of a Lease and serves v1beta1 candidates.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::start(true)
+    }
+
+    /// One that drops these fields, as the gate is off by default.
+    #[must_use]
+    pub fn without_gate() -> Self {
+        Self::start(false)
+    }
+
+    fn start(gate: bool) -> Self {
+        let cluster = Self(Arc::new(Shared {
+            server: server(gate),
+            clock: Arc::new(TokioClock::start(wall())),
+            state: Mutex::new(State {
+                served: vec![CandidateApi::V1Beta1],
+                rerouted: None,
+                before_put: None,
+                requests: Vec::new(),
+                writes: Vec::new(),
+            }),
+        }));
+        cluster.slow(WAY, Duration::ZERO);
+        cluster
+    }
+
+    /// The clock of every process in this cluster.
+    #[must_use]
+    pub fn clock(&self) -> Arc<TokioClock> {
+        Arc::clone(&self.0.clock)
+    }
+
+    /// The time by the holder's clock.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.0.clock.holder()
+    }
+
+    /// The cluster as the program under test sees it.
+    #[must_use]
+    pub fn cluster(&self) -> Cluster {
+        let cluster = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let cluster = cluster.clone();
+            async move {
+                let (parts, body) = request.into_parts();
+                let bytes = body.collect_bytes().await?;
+                let body = serde_json::from_slice(&bytes).unwrap_or_default();
+                let sent = SentRequest::new(&parts.method, &parts.uri, cluster.now(), body);
+                let server = cluster.note(&parts.method, sent.clone());
+                let request = Request::from_parts(parts, Body::from(bytes.to_vec()));
+                let answer = server.service(CLIENT).oneshot(request).await?;
+                if answer.status().is_success()
+                    && let Some(write) = sent.write()
+                {
+                    cluster.state().writes.push(write);
+                }
+                Ok::<_, BoxError>(answer)
+            }
+        });
+        let client = Client::new(service, "default");
+        Cluster::new(client, "test://", Duration::from_secs(5))
+    }
+
+    /// The server.
+    #[must_use]
+    pub fn server(&self) -> &ApiServer {
+        &self.0.server
+    }
+
+    /// The faults that befall the program under test.
+    #[must_use]
+    pub fn faults(&self) -> Switches {
+        self.0.server.switches(CLIENT)
+    }
+
+    /// From now on requests fare as this rule says, until [`heal`](Self::heal).
+    pub fn inject(&self, rule: Rule) {
+        self.faults().inject(rule);
+    }
+
+    /// From now on every request and every watch fares well.
+    pub fn heal(&self) {
+        self.faults().clear();
+        self.slow(WAY, Duration::ZERO);
+    }
+
+    /// From now on each way to the server takes so long.
+    pub fn slow(&self, request: Duration, answer: Duration) {
+        self.faults().latency(Latency {
+            request,
+            answer,
+            ..Latency::default()
+        });
+    }
+
+    /// From now on candidates are served there, and nothing breaks.
+    pub fn serve(&self, apis: &[CandidateApi]) {
+        let serves = |api| apis.contains(&api);
+        let native = match (
+            serves(CandidateApi::V1Beta1),
+            serves(CandidateApi::V1Alpha2),
+            serves(CandidateApi::V1Alpha1),
+        ) {
+            (false, false, false) => NativeCandidates::Absent,
+            (true, false, false) => NativeCandidates::V1Beta1,
+            (true, true, false) => NativeCandidates::V1Beta1AndV1Alpha2,
+            (false, true, false) => NativeCandidates::V1Alpha2,
+            (false, false, true) => NativeCandidates::V1Alpha1,
+            _ => panic!("no release of Kubernetes serves {apis:?}"),
+        };
+        self.state().served = apis.to_vec();
+        let custom = serves(CandidateApi::Elector);
+        self.0.server.serve_candidates(native, custom);
+    }
+
+    /// The same by a restart of the API server: every watch breaks.
+    pub fn restart_serving(&self, apis: &[CandidateApi]) {
+        self.serve(apis);
+        self.faults().break_watches();
+    }
+
+    /// The resource in which candidates register now: that of the best API.
+    #[must_use]
+    pub fn candidates(&self) -> &'static str {
+        match self.state().served.first() {
+            Some(CandidateApi::Elector) => CUSTOM_CANDIDATES,
+            _ => CANDIDATES,
+        }
+    }
+
+    /// What the store holds now.
+    #[must_use]
+    pub fn backup(&self) -> Backup {
+        self.0.server.backup()
+    }
+
+    /// Puts the store back. Watches stay open, and hear nothing any more.
+    pub fn restore(&self, backup: &Backup) {
+        self.0.server.restore(backup);
+    }
+
+    /// From now on requests whose method, path and query contain this go to a store of their own, an empty one.
+    pub fn reroute(&self, part: &'static str) {
+        let server = server(false);
+        server.switches(CLIENT).latency(Latency {
+            request: WAY,
+            ..Latency::default()
+        });
+        self.state().rerouted = Some((part, server));
+    }
+
+    /// Forgets all history, so that a watch that breaks off lists anew.
+    pub fn compact(&self) {
+        self.0.server.compact();
+    }
+
+    /// Has another actor do something just before the next PUT of this resource arrives.
+    pub fn before_next_put(&self, plural: &'static str, act: impl FnOnce(&Self) + Send + 'static) {
+        self.state().before_put = Some((plural, Box::new(act)));
+    }
+
+    /// Whether that has not come about yet.
+    #[must_use]
+    pub fn awaits_put(&self) -> bool {
+        self.state().before_put.is_some()
+    }
+
+    /// Every request of the program under test.
+    #[must_use]
+    pub fn requests(&self) -> Vec<SentRequest> {
+        self.state().requests.clone()
+    }
+
+    /// The requests since then whose method, path and query contain each of these.
+    #[must_use]
+    pub fn requests_since(&self, then: Instant, parts: &[&str]) -> Vec<SentRequest> {
+        let state = self.state();
+        let like = |request: &&SentRequest| {
+            request.at >= then && parts.iter().all(|part| request.what.contains(part))
+        };
+        state.requests.iter().filter(like).cloned().collect()
+    }
+
+    /// How many requests of this method have a path with that end.
+    #[must_use]
+    pub fn count_requests(&self, method: &str, end: &str) -> usize {
+        let state = self.state();
+        let like = |request: &&SentRequest| {
+            request.what.starts_with(method) && request.path().ends_with(end)
+        };
+        state.requests.iter().filter(like).count()
+    }
+
+    /// Every write of the program under test that was carried out and confirmed: `POST leases/ns/l`.
+    #[must_use]
+    pub fn writes(&self) -> Vec<String> {
+        self.state().writes.clone()
+    }
+
+    /// Forgets the requests and writes so far.
+    pub fn forget_requests(&self) {
+        let mut state = self.state();
+        state.requests.clear();
+        state.writes.clear();
+    }
+
+    /// Waits until the store satisfies a condition; virtual time runs on meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// When it does not within that time.
+    pub async fn wait_for(&self, what: &str, within: Duration, done: impl Fn(&Self) -> bool) {
+        let reached = async {
+            loop {
+                let seen = self.0.server.revision();
+                if done(self) {
+                    return;
+                }
+                self.0.server.changed(seen).await;
+            }
+        };
+        let reached = tokio::time::timeout(within, reached).await;
+        let writes = self.writes();
+        assert!(
+            reached.is_ok(),
+            "not within {within:?}: {what}; writes: {writes:?}"
+        );
+    }
+
+    /// Writes a request down; the server that it goes to.
+    fn note(&self, method: &Method, sent: SentRequest) -> ApiServer {
+        let mut state = self.state();
+        let server = match &state.rerouted {
+            Some((part, other)) if sent.what.contains(part) => other.clone(),
+            _ => self.0.server.clone(),
+        };
+        let plural = sent.path().rsplit('/').nth(1);
+        let meant =
+            *method == Method::PUT && state.before_put.as_ref().map(|(meant, _)| *meant) == plural;
+        state.requests.push(sent);
+        let act = state.before_put.take_if(|_| meant);
+        drop(state);
+        if let Some((_, act)) = act {
+            act(self);
+        }
+        server
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap()
+    }
+}
+
+impl Default for TestCluster {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for TestCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TestCluster").field(&self.0.server).finish()
+    }
+}
+
+/// The time of day at the start of every test.
+#[must_use]
+pub fn wall() -> Timestamp {
+    Timestamp::from_micros(1_800_000_000_000_000).unwrap()
+}
+
+fn server(gate: bool) -> ApiServer {
+    let epoch = k8s_openapi::jiff::Timestamp::from_microsecond(wall().as_micros());
+    ApiServer::new(Config {
+        gate,
+        auto_namespaces: true,
+        clock: ServerClock::following_timers(epoch.unwrap()),
+        ..Config::default()
+    })
+}

@@ -1,0 +1,69 @@
+//! A cluster in memory and in virtual time, on which the tests of electors and candidates run.
+//!
+//! ```text
+//!  program under test ── Cluster ── request log ── faults of one client ──┐
+//!                                                                         ├── elector-apiserver
+//!  the test: other actors, scripted candidates, restores ─────────────────┘
+//! ```
+//!
+//! A [`TestCluster`] is an `elector-apiserver` and a clock that follows tokio's paused timers. The program under test
+//! gets [`TestCluster::cluster`] and [`TestCluster::clock`]; what it asks for is in [`TestCluster::requests`]; faults
+//! are the [`Switches`](elector_apiserver::Switches) of its client. What other actors of the cluster do is written to
+//! the store directly, in no time.
+//!
+//! This crate knows neither the elector nor the candidate: both test with it.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that panics fails, its helpers included"
+)]
+
+mod actors;
+mod background;
+mod cluster;
+mod history;
+mod log;
+mod one_lease;
+mod requests;
+mod scripted;
+
+use std::time::Duration;
+
+pub use background::BackgroundTask;
+pub use cluster::{CANDIDATES, CUSTOM_CANDIDATES, LEASES, TestCluster, wall};
+pub use log::CapturedLog;
+pub use one_lease::OneLease;
+pub use requests::SentRequest;
+pub use scripted::ScriptedCandidate;
+
+/// So many seconds.
+#[must_use]
+pub const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// So many milliseconds.
+#[must_use]
+pub const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Lets virtual time pass.
+pub async fn pass(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+/// Waits, in virtual time and for two minutes of it at most, until something is so; it looks every millisecond.
+///
+/// # Panics
+///
+/// When it is not so after two minutes.
+pub async fn eventually(condition: impl Fn() -> bool) {
+    for _ in 0..120_000 {
+        if condition() {
+            return;
+        }
+        pass(millis(1)).await;
+    }
+    panic!("waited for two minutes");
+}

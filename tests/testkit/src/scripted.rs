@@ -1,0 +1,163 @@
+//! A candidate in a few lines: it registers, acknowledges, accepts, renews and hands over, until it is dropped.
+
+use elector_api::{CandidateApi, Carrier, Lease, LeaseCandidate};
+use elector_protocol::{Identity, LeaseKey, LeaseRecord, ResourceVersion, Token};
+use elector_runtime::Clock as _;
+use tokio::time::Instant;
+
+use crate::actors::OLDEST;
+use crate::background::BackgroundTask;
+use crate::cluster::{LEASES, TestCluster};
+use crate::{millis, seconds};
+
+/// A candidate; dropping it is a crash.
+#[derive(Debug)]
+pub struct ScriptedCandidate {
+    _task: BackgroundTask,
+}
+
+struct Script {
+    cluster: TestCluster,
+    namespace: String,
+    name: String,
+    lease: String,
+    version: String,
+    /// Where it registered.
+    resource: &'static str,
+    /// Whether it speaks our protocol; a client-go candidate makes room for nobody here.
+    marked: bool,
+    renewed: Option<Instant>,
+}
+
+// === impl ScriptedCandidate ===
+
+impl ScriptedCandidate {
+    /// Registers for a lease. `version` is both its binary and its emulation version.
+    pub fn start(
+        cluster: &TestCluster,
+        namespace: &str,
+        name: &str,
+        lease: &str,
+        version: &str,
+    ) -> Self {
+        cluster.register(namespace, name, lease, version);
+        Self::run(cluster, namespace, name, lease, version, true)
+    }
+
+    /// The same as client-go does it: unmarked, without tokens, and deaf to an annotation.
+    pub fn start_unmarked(
+        cluster: &TestCluster,
+        namespace: &str,
+        name: &str,
+        lease: &str,
+        version: &str,
+    ) -> Self {
+        let (key, identity) = (
+            LeaseKey::new(namespace, lease),
+            Identity::new(name).unwrap(),
+        );
+        let mut object = LeaseCandidate::named(CandidateApi::V1Beta1, &key, &identity);
+        object.spec.binary_version = version.to_owned();
+        object.spec.emulation_version = version.to_owned();
+        let object = object
+            .wishing_for(OLDEST)
+            .with_renewal(cluster.clock().wall());
+        cluster.put_candidate(cluster.candidates(), &object);
+        Self::run(cluster, namespace, name, lease, version, false)
+    }
+
+    fn run(
+        cluster: &TestCluster,
+        namespace: &str,
+        name: &str,
+        lease: &str,
+        version: &str,
+        marked: bool,
+    ) -> Self {
+        let mut script = Script {
+            cluster: cluster.clone(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            lease: lease.to_owned(),
+            version: version.to_owned(),
+            resource: cluster.candidates(),
+            marked,
+            renewed: None,
+        };
+        let task = BackgroundTask::spawn(async move {
+            loop {
+                script.act();
+                let server = script.cluster.server();
+                let changed = server.changed(server.revision());
+                let _ = tokio::time::timeout(seconds(1), changed).await;
+                tokio::time::sleep(millis(1)).await;
+            }
+        });
+        Self { _task: task }
+    }
+}
+
+// === impl Script ===
+
+impl Script {
+    fn act(&mut self) {
+        self.register_where_served();
+        self.cluster
+            .acknowledge_once(self.resource, &self.namespace, &self.name);
+        let Some(lease) = self.cluster.lease(&self.namespace, &self.lease) else {
+            return;
+        };
+        let record = lease.record().unwrap();
+        if record.holder != Identity::new(self.name.as_str()) {
+            self.renewed = None;
+            return;
+        }
+        let wall = self.cluster.clock().wall();
+        let due = self
+            .renewed
+            .is_none_or(|renewed| renewed.elapsed() >= seconds(3));
+        match &record.preferred_holder {
+            Some(preferred) if self.marked && self.renewed.is_some() => {
+                let next = record.granted(preferred.clone(), seconds(5), wall);
+                self.write(&lease, &next);
+            }
+            _ if due => {
+                let accepts = self.renewed.is_none();
+                let mut next = LeaseRecord {
+                    duration_seconds: Some(15),
+                    renew_time: Some(wall.differing_from(record.renew_time)),
+                    ..record
+                };
+                if accepts && self.marked {
+                    let version = lease.metadata.resource_version.clone().unwrap();
+                    next.token = Some(Token(ResourceVersion(version.parse().unwrap())));
+                    next.token_term = Some(next.term);
+                }
+                self.write(&lease, &next);
+                self.renewed = Some(Instant::now());
+            }
+            _ => {}
+        }
+    }
+
+    /// Registers again where the cluster serves candidates now.
+    fn register_where_served(&mut self) {
+        let resource = self.cluster.candidates();
+        if resource != self.resource {
+            self.resource = resource;
+            self.cluster
+                .register(&self.namespace, &self.name, &self.lease, &self.version);
+        }
+    }
+
+    fn write(&self, lease: &Lease, record: &LeaseRecord) {
+        let written = lease.with_record(record, Carrier::Unknown);
+        let written = serde_json::to_value(written).unwrap();
+        self.cluster
+            .put(LEASES, &self.namespace, &self.lease, |fields| {
+                for part in ["metadata", "spec"] {
+                    fields[part] = written[part].clone();
+                }
+            });
+    }
+}
