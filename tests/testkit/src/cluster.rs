@@ -181,11 +181,18 @@ impl TestCluster {
         self.faults().break_watches();
     }
 
+    /// The best API in which candidates are served; v1beta1 where they are served in none.
+    #[must_use]
+    pub fn candidate_api(&self) -> CandidateApi {
+        let state = self.state();
+        state.served.first().copied().unwrap_or_default()
+    }
+
     /// The resource in which candidates register now: that of the best API.
     #[must_use]
     pub fn candidates(&self) -> &'static str {
-        match self.state().served.first() {
-            Some(CandidateApi::Elector) => CUSTOM_CANDIDATES,
+        match self.candidate_api() {
+            CandidateApi::Elector => CUSTOM_CANDIDATES,
             _ => CANDIDATES,
         }
     }

@@ -7,27 +7,27 @@ use std::time::Duration;
 use elector_candidate::{AfterTerm, Leadership, RunError, RunOutcome, TermEnd};
 use elector_protocol::holder::Loss;
 use elector_protocol::{Identity, Occupancy};
+use elector_testkit::{OneLease, eventually};
 use tokio::sync::Notify;
 
-use crate::server::{Fault, Server};
-use crate::{config, eventually, obedient, start};
+use crate::{V1BETA1, config, obedient, start};
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_before_leading_touches_no_lease() {
-    let server = Server::start();
-    let mut running = start(&server, config(), obedient);
+    let cluster = OneLease::new(&[V1BETA1]);
+    let mut running = start(&cluster, config(), obedient);
     running.registered().await;
     running.shut_down();
     assert_eq!(running.outcome().await, RunOutcome::ShutDown(None));
-    assert_eq!(server.story(), ["register", "withdraw"]);
+    assert_eq!(cluster.history(), ["register", "withdraw"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_stops_the_work_withdraws_and_only_then_releases() {
-    let server = Server::start();
+    let cluster = OneLease::new(&[V1BETA1]);
     let drained = Arc::new(AtomicBool::new(false));
-    let (done, seen) = (Arc::clone(&drained), server.clone());
-    let mut running = start(&server, config(), move |leadership: Leadership| {
+    let (done, seen) = (Arc::clone(&drained), cluster.clone());
+    let mut running = start(&cluster, config(), move |leadership: Leadership| {
         let (done, seen) = (Arc::clone(&done), seen.clone());
         async move {
             leadership.stopped().await;
@@ -42,7 +42,7 @@ async fn a_shutdown_stops_the_work_withdraws_and_only_then_releases() {
         }
     });
     running.registered().await;
-    server.grant("me");
+    cluster.grant("me");
     running.leads(1).await;
     running.shut_down();
     assert_eq!(
@@ -50,21 +50,21 @@ async fn a_shutdown_stops_the_work_withdraws_and_only_then_releases() {
         RunOutcome::ShutDown(Some(TermEnd::Released))
     );
     assert!(drained.load(Ordering::SeqCst));
-    let story = server.story();
+    let story = cluster.history();
     assert_eq!(story[..3], ["register", "grant me", "accept"]);
     assert_eq!(story.last().unwrap(), "release");
     let renewals = story.iter().filter(|deed| *deed == "renew").count();
     assert_eq!(renewals, 2, "{story:?}");
     assert!(story.contains(&"withdraw".to_owned()));
-    assert_eq!(server.record().occupancy(), Occupancy::Released);
+    assert_eq!(cluster.record().occupancy(), Occupancy::Released);
 }
 
 #[tokio::test(start_paused = true)]
 async fn work_that_ends_by_itself_releases_and_gives_its_value() {
-    let server = Server::start();
-    let running = start(&server, config(), |_| async { Ok(42) });
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = start(&cluster, config(), |_| async { Ok(42) });
     running.registered().await;
-    server.grant("me");
+    cluster.grant("me");
     let outcome = running.outcome().await;
     assert_eq!(
         outcome,
@@ -74,7 +74,7 @@ async fn work_that_ends_by_itself_releases_and_gives_its_value() {
         }
     );
     assert_eq!(
-        server.story(),
+        cluster.history(),
         ["register", "grant me", "accept", "withdraw", "release"]
     );
 }
@@ -83,30 +83,30 @@ async fn work_that_ends_by_itself_releases_and_gives_its_value() {
 /// round to tell it. That it then returns is obedience, and no end by itself: the candidate campaigns again.
 #[tokio::test(start_paused = true)]
 async fn work_that_obeys_the_clock_before_it_is_told_has_not_ended_by_itself() {
-    let server = Server::start();
-    let running = start(&server, config(), |leadership: Leadership| async move {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = start(&cluster, config(), |leadership: Leadership| async move {
         while leadership.is_leader() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Ok(7)
     });
     running.registered().await;
-    server.grant("me");
+    cluster.grant("me");
     running.leads(1).await;
     // As if the process had been stopped: the work, whose timer is due first, wakes first.
     tokio::time::advance(Duration::from_secs(20)).await;
-    server.grant("other");
+    cluster.grant("other");
     tokio::time::sleep(Duration::from_secs(1)).await;
-    server.grant("me");
+    cluster.grant("me");
     running.leads(2).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn work_that_fails_releases_and_gives_its_error() {
-    let server = Server::start();
-    let running = start(&server, config(), |_| async { Err("disk full") });
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = start(&cluster, config(), |_| async { Err("disk full") });
     running.registered().await;
-    server.grant("me");
+    cluster.grant("me");
     let outcome = running.outcome().await;
     assert_eq!(
         outcome,
@@ -115,16 +115,16 @@ async fn work_that_fails_releases_and_gives_its_error() {
             term: TermEnd::Released
         }
     );
-    assert_eq!(server.story().last().unwrap(), "release");
+    assert_eq!(cluster.history().last().unwrap(), "release");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_error_at_the_moment_of_the_loss_is_not_lost() {
     for delay in [0, 1, 5] {
-        let server = Server::start();
+        let cluster = OneLease::new(&[V1BETA1]);
         let taken = Arc::new(Notify::new());
         let failing = Arc::clone(&taken);
-        let running = start(&server, config(), move |_| {
+        let running = start(&cluster, config(), move |_| {
             let failing = Arc::clone(&failing);
             async move {
                 failing.notified().await;
@@ -133,26 +133,26 @@ async fn an_error_at_the_moment_of_the_loss_is_not_lost() {
             }
         });
         running.registered().await;
-        server.grant("me");
+        cluster.grant("me");
         running.leads(1).await;
         taken.notify_one();
-        server.grant("other");
+        cluster.grant("other");
         let RunOutcome::WorkFailed { error, term } = running.outcome().await else {
             panic!("the error is lost");
         };
         assert_eq!(error, "late");
         let by = Identity::new("other");
         assert_eq!(term, TermEnd::Lost(Loss::Taken { by }));
-        assert_eq!(server.record().holder, Identity::new("other"));
+        assert_eq!(cluster.record().holder, Identity::new("other"));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_is_caught_and_the_lease_released() {
-    let server = Server::start();
-    let running = start(&server, config(), |_| async { panic!("out of cheese") });
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = start(&cluster, config(), |_| async { panic!("out of cheese") });
     running.registered().await;
-    server.grant("me");
+    cluster.grant("me");
     let outcome = running.outcome().await;
     assert_eq!(
         outcome,
@@ -165,13 +165,13 @@ async fn a_panic_is_caught_and_the_lease_released() {
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_while_the_work_is_made_is_its_own() {
-    let server = Server::start();
-    let running = start(&server, config(), |leadership: Leadership| {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = start(&cluster, config(), |leadership: Leadership| {
         assert!(!leadership.is_leader(), "no work today");
         obedient(leadership)
     });
     running.registered().await;
-    server.grant("me");
+    cluster.grant("me");
     let RunOutcome::WorkPanicked { message, term } = running.outcome().await else {
         panic!("the panic is lost");
     };
@@ -183,17 +183,17 @@ async fn a_panic_while_the_work_is_made_is_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn work_that_does_not_stop_is_dropped_after_its_grace_and_before_the_release() {
-    struct Dropped(Server, Arc<AtomicBool>);
+    struct Dropped(OneLease, Arc<AtomicBool>);
     impl Drop for Dropped {
         fn drop(&mut self) {
             let held = self.0.record().holder.is_some();
             self.1.store(held, Ordering::SeqCst);
         }
     }
-    let server = Server::start();
+    let cluster = OneLease::new(&[V1BETA1]);
     let dropped_while_held = Arc::new(AtomicBool::new(false));
-    let (seen, flag) = (server.clone(), Arc::clone(&dropped_while_held));
-    let mut running = start(&server, config(), move |_| {
+    let (seen, flag) = (cluster.clone(), Arc::clone(&dropped_while_held));
+    let mut running = start(&cluster, config(), move |_| {
         let dropped = Dropped(seen.clone(), Arc::clone(&flag));
         async move {
             let _dropped = dropped;
@@ -201,7 +201,7 @@ async fn work_that_does_not_stop_is_dropped_after_its_grace_and_before_the_relea
         }
     });
     running.registered().await;
-    server.grant("me");
+    cluster.grant("me");
     running.leads(1).await;
     let asked = tokio::time::Instant::now();
     running.shut_down();
@@ -215,12 +215,12 @@ async fn work_that_does_not_stop_is_dropped_after_its_grace_and_before_the_relea
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_whose_work_blocks_is_left_to_expire() {
-    let server = Server::start();
+    let cluster = OneLease::new(&[V1BETA1]);
     let (release, blocked) = std::sync::mpsc::channel::<()>();
     let blocked = Arc::new(std::sync::Mutex::new(blocked));
     let mut config = config();
     config.grace = Duration::from_millis(10);
-    let mut running = start(&server, config, move |_| {
+    let mut running = start(&cluster, config, move |_| {
         let blocked = Arc::clone(&blocked);
         async move {
             let _ = blocked.lock().unwrap().recv();
@@ -228,25 +228,25 @@ async fn a_lease_whose_work_blocks_is_left_to_expire() {
         }
     });
     running.registered().await;
-    server.grant("me");
+    cluster.grant("me");
     running.leads(1).await;
     running.shut_down();
     assert_eq!(
         running.outcome().await,
         RunOutcome::ShutDown(Some(TermEnd::WorkStillRuns))
     );
-    assert_eq!(server.record().holder, Identity::new("me"));
+    assert_eq!(cluster.record().holder, Identity::new("me"));
     drop(release);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_release_that_is_not_confirmed_does_not_hold_the_shutdown_up() {
-    let server = Server::start();
-    let mut running = start(&server, config(), obedient);
+    let cluster = OneLease::new(&[V1BETA1]);
+    let mut running = start(&cluster, config(), obedient);
     running.registered().await;
-    server.grant("me");
+    cluster.grant("me");
     running.leads(1).await;
-    server.break_by(Fault::Hangs);
+    cluster.faults().partition(true);
     let asked = tokio::time::Instant::now();
     running.shut_down();
     assert_eq!(
@@ -262,11 +262,11 @@ async fn a_release_that_is_not_confirmed_does_not_hold_the_shutdown_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_dropped_leaves_nothing_behind() {
-    let server = Server::start();
+    let cluster = OneLease::new(&[V1BETA1]);
     let guards = Arc::new(std::sync::Mutex::new(Vec::new()));
     let alive = Arc::new(());
     let (kept, work_alive) = (Arc::clone(&guards), Arc::clone(&alive));
-    let running = start(&server, config(), move |leadership: Leadership| {
+    let running = start(&cluster, config(), move |leadership: Leadership| {
         kept.lock().unwrap().push(leadership.clone());
         let alive = Arc::clone(&work_alive);
         async move {
@@ -275,7 +275,7 @@ async fn a_run_that_is_dropped_leaves_nothing_behind() {
         }
     });
     running.registered().await;
-    server.grant("me");
+    cluster.grant("me");
     running.leads(1).await;
     let guard = guards.lock().unwrap()[0].clone();
     assert!(guard.is_leader());
@@ -291,32 +291,32 @@ async fn a_run_that_is_dropped_leaves_nothing_behind() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_may_end_with_its_term() {
-    let server = Server::start();
+    let cluster = OneLease::new(&[V1BETA1]);
     let mut config = config();
     config.after_term = AfterTerm::Return;
-    let running = start(&server, config, obedient);
+    let running = start(&cluster, config, obedient);
     running.registered().await;
-    server.grant("me");
+    cluster.grant("me");
     running.leads(1).await;
-    server.prefer("better");
+    cluster.prefer("better");
     let to = Identity::new("better").unwrap();
     assert_eq!(
         running.outcome().await,
         RunOutcome::TermEnded(TermEnd::HandedOver { to })
     );
-    assert!(server.candidate("me").is_none());
+    assert!(cluster.candidate(V1BETA1).is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_name_that_belongs_to_another_lease_is_an_error() {
-    let server = Server::start();
-    server.add_candidate("me", "db");
-    let running = start(&server, config(), obedient);
+    let cluster = OneLease::new(&[V1BETA1]);
+    cluster.register("default", "me", "db", "1.0.0");
+    let running = start(&cluster, config(), obedient);
     let error = running.result().await.unwrap_err();
     assert!(matches!(&error, RunError::BoundElsewhere { lease, .. } if lease == "db"));
     assert_eq!(
         error.to_string(),
         "register me: its LeaseCandidate belongs to the lease db and cannot change that"
     );
-    assert!(server.candidate("me").is_some());
+    assert!(cluster.candidate(V1BETA1).is_some());
 }

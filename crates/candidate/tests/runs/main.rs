@@ -1,4 +1,4 @@
-//! Runs of a candidate against a server in this process, in virtual time, each named by what happens.
+//! Runs of a candidate on the API server in memory and in virtual time, each named by what happens.
 
 #![expect(
     clippy::unwrap_used,
@@ -6,81 +6,94 @@
 )]
 
 mod ends;
-mod log;
-mod moves;
-mod server;
+mod farewell;
+mod left_api;
+mod migration;
+mod news;
+mod outages;
+mod registering;
+mod replies;
+mod restored;
+mod stopping;
 mod terms;
-mod troubles;
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use elector_api::CandidateApi;
-use elector_candidate::{Candidate, Config, Event, Leadership, RunError, RunOutcome};
-use elector_protocol::{Identity, Timestamp};
-use elector_runtime::{Clock, TokioClock};
-use server::Server;
+use elector_candidate::{Candidate, Config, Event, Leadership, RunError, RunOutcome, TermEnd};
+use elector_protocol::{Identity, Instant};
+use elector_runtime::Clock as _;
+use elector_testkit::{OneLease, eventually, seconds};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+const V1BETA1: CandidateApi = CandidateApi::V1Beta1;
+const V1ALPHA1: CandidateApi = CandidateApi::V1Alpha1;
+const CUSTOM: CandidateApi = CandidateApi::Elector;
 
 /// What the work returns in these tests.
 type Result = std::result::Result<u32, &'static str>;
 
-/// A running candidate `me`.
-struct Running {
-    server: Server,
-    events: Arc<Mutex<Vec<Event>>>,
+/// A candidate `me` that runs.
+struct RunningCandidate {
+    events: Arc<Mutex<Vec<(Event, Instant)>>>,
+    guards: Arc<Mutex<Vec<Leadership>>>,
     shutdown: Option<oneshot::Sender<()>>,
     run: JoinHandle<std::result::Result<RunOutcome<u32, &'static str>, RunError>>,
 }
 
 fn config() -> Config {
-    Config::new(Server::key(), Identity::new("me").unwrap(), "1.0.0")
-}
-
-fn clock() -> Arc<dyn Clock> {
-    Arc::new(TokioClock::start(
-        Timestamp::from_micros(1_800_000_000_000_000).unwrap(),
-    ))
+    Config::new(OneLease::key(), Identity::new("me").unwrap(), "1.0.0")
 }
 
 fn start<F>(
-    server: &Server,
+    cluster: &OneLease,
     config: Config,
-    work: impl FnMut(Leadership) -> F + Send + 'static,
-) -> Running
-where
-    F: Future<Output = Result> + Send + 'static,
-{
-    start_in(CandidateApi::V1Beta1, server, config, work)
-}
-
-/// The same for a candidate that registers in another API at first.
-fn start_in<F>(
-    api: CandidateApi,
-    server: &Server,
-    config: Config,
-    work: impl FnMut(Leadership) -> F + Send + 'static,
-) -> Running
+    mut work: impl FnMut(Leadership) -> F + Send + 'static,
+) -> RunningCandidate
 where
     F: Future<Output = Result> + Send + 'static,
 {
     let events = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&events);
-    let candidate = Candidate::new(server.cluster(), api, config)
+    let guards = Arc::new(Mutex::new(Vec::new()));
+    let (told, made) = (Arc::clone(&events), Arc::clone(&guards));
+    let clock = cluster.clock();
+    let candidate = Candidate::new(cluster.cluster(), cluster.candidate_api(), config)
         .unwrap()
-        .with_clock(clock())
-        .observed_by(move |event| told.lock().unwrap().push(event.clone()));
-    let (shutdown, asked) = oneshot::channel::<()>();
+        .with_clock(cluster.clock())
+        .with_seed(0)
+        .observed_by(move |event| told.lock().unwrap().push((event.clone(), clock.holder())));
+    let (shutdown, stopped) = oneshot::channel::<()>();
+    let work = move |leadership: Leadership| {
+        made.lock().unwrap().push(leadership.clone());
+        work(leadership)
+    };
     let run = tokio::spawn(candidate.run(work, async move {
-        let _ = asked.await;
+        let _ = stopped.await;
     }));
-    Running {
-        server: server.clone(),
+    RunningCandidate {
         events,
+        guards,
         shutdown: Some(shutdown),
         run,
     }
+}
+
+/// A candidate that leads.
+async fn leader<F>(
+    cluster: &OneLease,
+    config: Config,
+    work: impl FnMut(Leadership) -> F + Send + 'static,
+) -> RunningCandidate
+where
+    F: Future<Output = Result> + Send + 'static,
+{
+    let name = config.identity.clone();
+    let running = start(cluster, config, work);
+    running.registered().await;
+    cluster.grant(name.as_str());
+    running.leads(1).await;
+    running
 }
 
 /// Work that returns as soon as it is told to.
@@ -89,17 +102,43 @@ async fn obedient(leadership: Leadership) -> Result {
     Ok(0)
 }
 
-// === impl Running ===
+// === impl RunningCandidate ===
 
-impl Running {
+impl RunningCandidate {
     /// Waits until the candidate has told so many terms to begin.
     async fn leads(&self, terms: usize) {
-        let leading = |event: &&Event| matches!(event, Event::Leading { .. });
-        eventually(|| self.events.lock().unwrap().iter().filter(leading).count() >= terms).await;
+        let leading = |event: &Event| matches!(event, Event::Leading { .. });
+        eventually(|| self.count(leading) >= terms).await;
     }
 
     async fn registered(&self) {
-        eventually(|| self.events.lock().unwrap().contains(&Event::Registered)).await;
+        eventually(|| self.count(|event| *event == Event::Registered) > 0).await;
+    }
+
+    fn count(&self, like: impl Fn(&Event) -> bool) -> usize {
+        let events = self.events.lock().unwrap();
+        events.iter().filter(|(event, _)| like(event)).count()
+    }
+
+    /// Whether a term was stopped or ended.
+    fn is_disturbed(&self) -> bool {
+        self.count(|event| matches!(event, Event::Stopping { .. } | Event::Ended { .. })) > 0
+    }
+
+    /// How the first term ended, once it has.
+    async fn end(&self) -> (TermEnd, Instant) {
+        eventually(|| self.count(|event| matches!(event, Event::Ended { .. })) > 0).await;
+        let events = self.events.lock().unwrap();
+        let mut ends = events.iter().filter_map(|(event, at)| match event {
+            Event::Ended { end, .. } => Some((end.clone(), *at)),
+            _ => None,
+        });
+        ends.next().unwrap()
+    }
+
+    /// The guard of the newest term.
+    fn guard(&self) -> Leadership {
+        self.guards.lock().unwrap().last().unwrap().clone()
     }
 
     fn shut_down(&mut self) {
@@ -110,27 +149,14 @@ impl Running {
         self.result().await.unwrap()
     }
 
-    /// How the run ends, within a minute of its own time.
+    /// How the run ends, within two minutes of its own time.
     async fn result(self) -> std::result::Result<RunOutcome<u32, &'static str>, RunError> {
-        let minute = Duration::from_secs(60);
-        tokio::time::timeout(minute, self.run)
-            .await
-            .unwrap()
-            .unwrap()
-    }
-
-    fn story(&self) -> Vec<String> {
-        self.server.story()
+        let ended = tokio::time::timeout(seconds(120), self.run).await;
+        ended.unwrap().unwrap()
     }
 }
 
-/// Waits, in virtual time and for a minute of it at most, until something is so.
-async fn eventually(condition: impl Fn() -> bool) {
-    for _ in 0..60_000 {
-        if condition() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    panic!("waited for a minute");
+/// Lets so many milliseconds pass.
+async fn pass(millis: u64) {
+    elector_testkit::pass(elector_testkit::millis(millis)).await;
 }

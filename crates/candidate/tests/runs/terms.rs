@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use elector_candidate::{Event, Leadership};
 use elector_protocol::{Identity, Term, Token};
+use elector_testkit::{OneLease, eventually};
 
-use crate::server::Server;
-use crate::{config, eventually, obedient, start};
+use crate::{V1BETA1, config, obedient, start};
 
 #[tokio::test(start_paused = true)]
 async fn a_term_has_a_guard_with_its_number_and_token() {
-    let server = Server::start();
+    let cluster = OneLease::new(&[V1BETA1]);
     let (tell, told) = std::sync::mpsc::channel();
-    let running = start(&server, config(), move |leadership: Leadership| {
+    let running = start(&cluster, config(), move |leadership: Leadership| {
         tell.send(leadership.clone()).unwrap();
         obedient(leadership)
     });
     running.registered().await;
-    server.grant("me");
-    let replaced = server.lease().unwrap().snapshot().unwrap().version;
+    cluster.grant("me");
+    let replaced = cluster.lease().unwrap().snapshot().unwrap().version;
     running.leads(1).await;
     let guard = told.try_recv().unwrap();
     assert_eq!((guard.term(), guard.token()), (Term(1), Token(replaced)));
-    assert_eq!(server.record().token, Some(Token(replaced)));
-    assert_eq!(guard.lease(), &Server::key());
+    assert_eq!(cluster.record().token, Some(Token(replaced)));
+    assert_eq!(guard.lease(), &OneLease::key());
     assert!(guard.remaining() > Duration::from_millis(9_900));
     assert!(guard.remaining() <= Duration::from_secs(10));
     // Renewals prolong it.
@@ -35,34 +35,34 @@ async fn a_term_has_a_guard_with_its_number_and_token() {
 
 #[tokio::test(start_paused = true)]
 async fn a_preference_hands_over_and_the_next_term_begins_afresh() {
-    let server = Server::start();
+    let cluster = OneLease::new(&[V1BETA1]);
     let made = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&made);
-    let running = start(&server, config(), move |leadership: Leadership| {
+    let running = start(&cluster, config(), move |leadership: Leadership| {
         count.fetch_add(1, Ordering::SeqCst);
         obedient(leadership)
     });
     running.registered().await;
-    server.grant("me");
+    cluster.grant("me");
     running.leads(1).await;
-    server.prefer("better");
-    eventually(|| server.record().holder == Identity::new("better")).await;
+    cluster.prefer("better");
+    eventually(|| cluster.record().holder == Identity::new("better")).await;
     assert_eq!(
-        running.story(),
+        cluster.history(),
         ["register", "grant me", "accept", "prefer", "grant better"]
     );
-    assert!(server.record().is_unaccepted_grant());
-    server.grant("me");
+    assert!(cluster.record().is_unaccepted_grant());
+    cluster.grant("me");
     running.leads(2).await;
     assert_eq!(made.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_next_term_waits_for_the_work_of_the_last() {
-    let server = Server::start();
+    let cluster = OneLease::new(&[V1BETA1]);
     let working = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&working);
-    let running = start(&server, config(), move |leadership: Leadership| {
+    let running = start(&cluster, config(), move |leadership: Leadership| {
         let count = Arc::clone(&count);
         async move {
             assert_eq!(count.fetch_add(1, Ordering::SeqCst), 0, "two terms at work");
@@ -73,15 +73,15 @@ async fn the_next_term_waits_for_the_work_of_the_last() {
         }
     });
     running.registered().await;
-    server.grant("me");
+    cluster.grant("me");
     running.leads(1).await;
-    server.grant("other");
+    cluster.grant("other");
     tokio::time::sleep(Duration::from_millis(100)).await;
     // It could be won again at once, and an elector asks.
-    server.grant("me");
-    server.ping("me");
+    cluster.grant("me");
+    cluster.ping(V1BETA1, "me");
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let story = running.story();
+    let story = cluster.history();
     assert_eq!(
         story[3..],
         ["grant other", "grant me", "ping"],
@@ -93,38 +93,35 @@ async fn the_next_term_waits_for_the_work_of_the_last() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_is_answered_at_once() {
-    let server = Server::start();
-    let running = start(&server, config(), obedient);
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = start(&cluster, config(), obedient);
     running.registered().await;
     for _ in 0..3 {
         tokio::time::sleep(Duration::from_secs(3)).await;
-        server.ping("me");
+        cluster.ping(V1BETA1, "me");
         let asked = tokio::time::Instant::now();
-        eventually(|| running.story().last().unwrap() == "answer").await;
+        eventually(|| cluster.history().last().unwrap() == "acknowledge").await;
         assert!(asked.elapsed() < Duration::from_millis(20));
     }
-    assert_eq!(running.story().len(), 7);
+    assert_eq!(cluster.history().len(), 7);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_hundred_terms_leave_no_more_behind_than_one() {
-    let server = Server::start();
-    let running = start(&server, config(), obedient);
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = start(&cluster, config(), obedient);
     running.registered().await;
     let runtime = tokio::runtime::Handle::current();
     let mut tasks = Vec::new();
     for term in 1..=100 {
-        server.grant("me");
+        cluster.grant("me");
         running.leads(term).await;
-        server.prefer("other");
-        eventually(|| server.record().holder == Identity::new("other")).await;
+        cluster.prefer("other");
+        eventually(|| cluster.record().holder == Identity::new("other")).await;
         tokio::time::sleep(Duration::from_secs(30)).await;
         tasks.push(runtime.metrics().num_alive_tasks());
     }
     assert_eq!(tasks.first(), tasks.last(), "{tasks:?}");
-    let ended = |event: &&Event| matches!(event, Event::Ended { .. });
-    assert_eq!(
-        running.events.lock().unwrap().iter().filter(ended).count(),
-        100
-    );
+    let ended = |event: &Event| matches!(event, Event::Ended { .. });
+    assert_eq!(running.count(ended), 100);
 }

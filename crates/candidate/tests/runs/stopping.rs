@@ -3,39 +3,38 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use elector_api::CandidateApi;
 use elector_candidate::{AfterTerm, Config, Event, Leadership, RunOutcome, TermEnd};
 use elector_protocol::holder::{Loss, StopReason};
 use elector_protocol::{CandidateTiming, Identity, Instant};
 use elector_runtime::Clock as _;
+use elector_testkit::{OneLease, eventually, seconds};
 
-use crate::stage::{Stage, V1BETA1};
-use crate::{Result, Running, config, eventually, leader, obedient, pass, seconds};
+use crate::{Result, RunningCandidate, V1BETA1, config, leader, obedient, pass};
 
 /// When work that does not stop was dropped.
 type Dropped = Arc<Mutex<Option<Instant>>>;
 
 /// Tells when it is dropped.
-struct Bomb(Stage, Dropped);
+struct DropTime(OneLease, Dropped);
 
-impl Drop for Bomb {
+impl Drop for DropTime {
     fn drop(&mut self) {
         *self.1.lock().unwrap() = Some(self.0.now());
     }
 }
 
 /// A leader whose work never stops by itself.
-async fn stubborn(stage: &Stage, config: Config) -> (Running, Dropped) {
+async fn stubborn(cluster: &OneLease, config: Config) -> (RunningCandidate, Dropped) {
     let dropped = Dropped::default();
-    let (seen, at) = (stage.clone(), Arc::clone(&dropped));
+    let (seen, at) = (cluster.clone(), Arc::clone(&dropped));
     let work = move |_: Leadership| {
-        let bomb = Bomb(seen.clone(), Arc::clone(&at));
+        let on_drop = DropTime(seen.clone(), Arc::clone(&at));
         async move {
-            let _bomb = bomb;
+            let _on_drop = on_drop;
             std::future::pending::<Result>().await
         }
     };
-    (leader(stage, V1BETA1, config, work).await, dropped)
+    (leader(cluster, config, work).await, dropped)
 }
 
 async fn when(dropped: &Dropped) -> Instant {
@@ -55,15 +54,15 @@ fn graceful(grace: u64) -> Config {
 #[tokio::test(start_paused = true)]
 async fn after_a_loss_the_work_is_dropped_before_anybody_else_can_lead() {
     for (lease_duration, renew_deadline) in [(15, 10), (20, 12)] {
-        let stage = Stage::new(&[V1BETA1]).await;
+        let cluster = OneLease::new(&[V1BETA1]);
         let config = Config {
             timing: CandidateTiming::of(seconds(lease_duration), seconds(renew_deadline)),
             ..graceful(60)
         };
-        let (running, dropped) = stubborn(&stage, config).await;
+        let (running, dropped) = stubborn(&cluster, config).await;
         pass(7_000).await;
-        let renewed = stage.last("PUT leases/web");
-        stage.faults().partition(true);
+        let renewed = cluster.last("PUT leases/web");
+        cluster.faults().partition(true);
         let dropped = when(&dropped).await.since(renewed);
         assert_eq!(dropped, seconds(lease_duration));
         assert_eq!(running.end().await.0, TermEnd::Lost(Loss::DeadlinePassed));
@@ -72,10 +71,10 @@ async fn after_a_loss_the_work_is_dropped_before_anybody_else_can_lead() {
 
 #[tokio::test(start_paused = true)]
 async fn a_short_grace_stays_short_after_a_loss() {
-    let stage = Stage::new(&[V1BETA1]).await;
-    let (_running, dropped) = stubborn(&stage, graceful(2)).await;
-    stage.grant("other").await;
-    let taken = stage.now();
+    let cluster = OneLease::new(&[V1BETA1]);
+    let (_running, dropped) = stubborn(&cluster, graceful(2)).await;
+    cluster.grant("other");
+    let taken = cluster.now();
     let dropped = when(&dropped).await.since(taken);
     assert!(
         dropped >= seconds(2) && dropped < Duration::from_millis(2_020),
@@ -88,17 +87,17 @@ async fn a_short_grace_stays_short_after_a_loss() {
 async fn a_lease_that_is_lost_in_the_middle_of_a_drain_leaves_the_shorter_of_both_times() {
     for (lost_after, dropped_after) in [(1, 6), (4, 9), (8, 10)] {
         for shutdown in [true, false] {
-            let stage = Stage::new(&[V1BETA1]).await;
-            let (mut running, dropped) = stubborn(&stage, graceful(10)).await;
+            let cluster = OneLease::new(&[V1BETA1]);
+            let (mut running, dropped) = stubborn(&cluster, graceful(10)).await;
             pass(500).await;
-            let asked = stage.now();
+            let asked = cluster.now();
             if shutdown {
                 running.shut_down();
             } else {
-                stage.prefer("better").await;
+                cluster.prefer("better");
             }
             pass(lost_after * 1_000).await;
-            stage.grant("other").await;
+            cluster.grant("other");
             let dropped = when(&dropped).await.since(asked);
             let expected = seconds(dropped_after);
             assert!(
@@ -110,10 +109,10 @@ async fn a_lease_that_is_lost_in_the_middle_of_a_drain_leaves_the_shorter_of_bot
                 running.end().await.0,
                 TermEnd::Lost(Loss::Taken { by: by.clone() })
             );
-            let lost = stage.now();
+            let lost = cluster.now();
             pass(20_000).await;
-            assert_eq!(stage.record().await.holder, by);
-            let writes = stage.asked_since(lost);
+            assert_eq!(cluster.record().holder, by);
+            let writes = cluster.object_requests_since(lost);
             assert!(
                 writes.iter().all(|asked| asked.what != "PUT leases/web"),
                 "{writes:?}"
@@ -126,24 +125,24 @@ async fn a_lease_that_is_lost_in_the_middle_of_a_drain_leaves_the_shorter_of_bot
 async fn a_deadline_that_passes_in_the_middle_of_a_drain_ends_the_belief_and_cuts_the_drain_short()
 {
     for shutdown in [true, false] {
-        let stage = Stage::new(&[V1BETA1]).await;
-        let (mut running, dropped) = stubborn(&stage, graceful(60)).await;
+        let cluster = OneLease::new(&[V1BETA1]);
+        let (mut running, dropped) = stubborn(&cluster, graceful(60)).await;
         pass(7_000).await;
         if shutdown {
             running.shut_down();
         } else {
-            stage.prefer("better").await;
+            cluster.prefer("better");
         }
         pass(2_000).await;
-        let renewed = stage.last("PUT leases/web");
+        let renewed = cluster.last("PUT leases/web");
         let guard = running.guard();
-        stage.faults().partition(true);
-        stage
+        cluster.faults().partition(true);
+        cluster
             .clock()
             .sleep_until_holder(renewed.after(Duration::from_millis(9_990)))
             .await;
         assert!(guard.is_leader(), "a drain is led through");
-        stage
+        cluster
             .clock()
             .sleep_until_holder(renewed.after(seconds(10)))
             .await;
@@ -151,19 +150,19 @@ async fn a_deadline_that_passes_in_the_middle_of_a_drain_ends_the_belief_and_cut
         assert_eq!(when(&dropped).await.since(renewed), seconds(15));
         assert_eq!(running.end().await.0, TermEnd::Lost(Loss::DeadlinePassed));
         // Afterwards it does nothing, not even what it was draining for.
-        stage.faults().clear();
+        cluster.heal();
         pass(20_000).await;
-        assert_eq!(stage.record().await.holder, Identity::new("me"));
+        assert_eq!(cluster.record().holder, Identity::new("me"));
     }
 }
 
 /// Work that drains may have to do something else once the lease is lost: the belief is over then.
 #[tokio::test(start_paused = true)]
 async fn work_that_drains_is_told_of_a_loss_as_well() {
-    let stage = Stage::new(&[V1BETA1]).await;
+    let cluster = OneLease::new(&[V1BETA1]);
     let reasons = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&reasons);
-    let mut running = leader(&stage, V1BETA1, config(), move |leadership: Leadership| {
+    let mut running = leader(&cluster, config(), move |leadership: Leadership| {
         let heard = Arc::clone(&heard);
         async move {
             let first = leadership.stopped().await;
@@ -179,7 +178,7 @@ async fn work_that_drains_is_told_of_a_loss_as_well() {
     .await;
     running.shut_down();
     pass(2_000).await;
-    stage.grant("other").await;
+    cluster.grant("other");
     eventually(|| reasons.lock().unwrap().len() == 2).await;
     let by = Identity::new("other");
     let lost = StopReason::Lost(Loss::Taken { by });
@@ -196,12 +195,12 @@ async fn work_that_drains_is_told_of_a_loss_as_well() {
 /// Stop, then release (R12): while anything of the work runs, the record keeps its holder, for a successor too.
 #[tokio::test(start_paused = true)]
 async fn a_successor_is_written_only_when_nothing_of_the_work_runs_any_more() {
-    let stage = Stage::new(&[V1BETA1]).await;
-    let (running, dropped) = stubborn(&stage, graceful(8)).await;
-    stage.prefer("better").await;
-    let asked = stage.now();
+    let cluster = OneLease::new(&[V1BETA1]);
+    let (running, dropped) = stubborn(&cluster, graceful(8)).await;
+    cluster.prefer("better");
+    let asked = cluster.now();
     while dropped.lock().unwrap().is_none() {
-        assert_eq!(stage.record().await.holder, Identity::new("me"));
+        assert_eq!(cluster.record().holder, Identity::new("me"));
         pass(10).await;
     }
     assert!(when(&dropped).await.since(asked) >= seconds(8));
@@ -211,18 +210,18 @@ async fn a_successor_is_written_only_when_nothing_of_the_work_runs_any_more() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_to_end_with_its_term_ends_with_a_lost_one_too() {
-    let stage = Stage::new(&[V1BETA1]).await;
+    let cluster = OneLease::new(&[V1BETA1]);
     let config = Config {
         after_term: AfterTerm::Return,
         ..config()
     };
-    let running = leader(&stage, CandidateApi::V1Beta1, config, obedient).await;
-    stage.grant("other").await;
+    let running = leader(&cluster, config, obedient).await;
+    cluster.grant("other");
     let by = Identity::new("other");
     let lost = TermEnd::Lost(Loss::Taken { by });
     assert_eq!(running.outcome().await, RunOutcome::TermEnded(lost));
     assert!(
-        stage.candidate(V1BETA1).await.is_none(),
+        cluster.candidate(V1BETA1).is_none(),
         "it leaves as after any other end"
     );
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use elector_candidate::TermEnd;
 use elector_protocol::holder::Loss;
+use elector_testkit::{OneLease, eventually};
 
-use crate::stage::{Stage, V1BETA1};
-use crate::{config, eventually, leader, obedient, pass, start};
+use crate::{V1BETA1, config, leader, obedient, pass, start};
 
 const GET: &str = "GET leases/web";
 
@@ -14,20 +14,20 @@ const GET: &str = "GET leases/web";
 /// goes on.
 #[tokio::test(start_paused = true)]
 async fn old_news_of_another_holder_calls_for_a_read_and_ends_nothing() {
-    let stage = Stage::new(&[V1BETA1]).await;
-    let running = start(&stage, V1BETA1, config(), obedient);
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = start(&cluster, config(), obedient);
     running.registered().await;
-    stage.faults().freeze_watches(true);
-    stage.grant("other").await;
-    stage.grant("me").await;
+    cluster.faults().freeze_watches(true);
+    cluster.grant("other");
+    cluster.grant("me");
     // A read finds the grant; the watch has not told of either yet.
     running.leads(1).await;
     pass(500).await;
-    let late = stage.now();
-    stage.faults().freeze_watches(false);
+    let late = cluster.now();
+    cluster.faults().freeze_watches(false);
     pass(100).await;
-    let asked: Vec<_> = stage
-        .asked_since(late)
+    let asked: Vec<_> = cluster
+        .object_requests_since(late)
         .into_iter()
         .map(|asked| asked.what)
         .collect();
@@ -38,13 +38,13 @@ async fn old_news_of_another_holder_calls_for_a_read_and_ends_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_cannot_be_read_calls_for_a_read() {
-    let stage = Stage::new(&[V1BETA1]).await;
-    let running = leader(&stage, V1BETA1, config(), obedient).await;
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = leader(&cluster, config(), obedient).await;
     pass(500).await;
-    let spoilt = stage.now();
-    stage.spoil();
+    let spoilt = cluster.now();
+    cluster.overwrite_lease("renewTime", "soon".into());
     pass(100).await;
-    let asked = stage.asked_since(spoilt);
+    let asked = cluster.object_requests_since(spoilt);
     assert!(asked.iter().any(|asked| asked.what == GET), "{asked:?}");
     assert!(
         running.guard().is_leader(),
@@ -57,15 +57,15 @@ async fn an_event_that_cannot_be_read_calls_for_a_read() {
 /// A complete list that is newer than what is known, and in which the Lease is missing, is news of its deletion.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_a_list_does_not_show_is_lost_at_once() {
-    let stage = Stage::new(&[V1BETA1]).await;
-    let running = leader(&stage, V1BETA1, config(), obedient).await;
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = leader(&cluster, config(), obedient).await;
     pass(3_500).await;
-    let renewed = stage.last("PUT leases/web");
-    stage.faults().freeze_watches(true);
-    stage.delete_lease().await;
-    stage.compact();
-    let deleted = stage.now();
-    stage.faults().break_watches();
+    let renewed = cluster.last("PUT leases/web");
+    cluster.faults().freeze_watches(true);
+    cluster.delete_lease();
+    cluster.compact();
+    let deleted = cluster.now();
+    cluster.faults().break_watches();
     let (end, at) = running.end().await;
     assert_eq!(end, TermEnd::Lost(Loss::Deleted));
     assert!(
@@ -74,7 +74,7 @@ async fn a_lease_that_a_list_does_not_show_is_lost_at_once() {
         at.since(deleted)
     );
     assert_eq!(
-        stage.last("PUT leases/web"),
+        cluster.last("PUT leases/web"),
         renewed,
         "nothing else has told"
     );
@@ -84,27 +84,27 @@ async fn a_lease_that_a_list_does_not_show_is_lost_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_leader_whose_candidate_is_deleted_registers_at_once_and_leads_on() {
     for list in [false, true] {
-        let stage = Stage::new(&[V1BETA1]).await;
-        let running = leader(&stage, V1BETA1, config(), obedient).await;
+        let cluster = OneLease::new(&[V1BETA1]);
+        let running = leader(&cluster, config(), obedient).await;
         pass(20_000).await;
-        let before = stage.candidate(V1BETA1).await.unwrap().metadata.uid;
+        let before = cluster.candidate(V1BETA1).unwrap().metadata.uid;
         if list {
-            stage.faults().freeze_watches(true);
+            cluster.faults().freeze_watches(true);
         }
-        stage.delete_candidate(V1BETA1).await;
-        let deleted = stage.now();
+        cluster.delete_candidate(V1BETA1);
+        let deleted = cluster.now();
         if list {
-            stage.compact();
-            stage.faults().break_watches();
+            cluster.compact();
+            cluster.faults().break_watches();
         }
-        while stage.candidate(V1BETA1).await.is_none() {
-            let waited = stage.now().since(deleted);
+        while cluster.candidate(V1BETA1).is_none() {
+            let waited = cluster.now().since(deleted);
             let longest = if list { 1_500 } else { 20 };
             assert!(waited <= Duration::from_millis(longest), "{waited:?}");
             pass(1).await;
         }
-        assert_ne!(stage.candidate(V1BETA1).await.unwrap().metadata.uid, before);
-        eventually(|| stage.now().since(deleted) > Duration::from_secs(20)).await;
+        assert_ne!(cluster.candidate(V1BETA1).unwrap().metadata.uid, before);
+        eventually(|| cluster.now().since(deleted) > Duration::from_secs(20)).await;
         assert!(running.guard().is_leader() && !running.is_disturbed());
     }
 }

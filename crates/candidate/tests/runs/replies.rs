@@ -6,16 +6,16 @@ use elector_apiserver::{Fault, Rule, Verb};
 use elector_candidate::{Config, TermEnd};
 use elector_protocol::CandidateTiming;
 use elector_protocol::holder::Loss;
+use elector_testkit::{OneLease, SentRequest, eventually, seconds};
 use http::StatusCode;
 
-use crate::stage::{Asked, Stage, V1BETA1};
-use crate::{config, eventually, leader, obedient, pass, seconds, start};
+use crate::{V1BETA1, config, leader, obedient, pass, start};
 
 const PUT: &str = "PUT leases/web";
 const GET: &str = "GET leases/web";
 
 /// Requests for the Lease, in their order.
-fn lease_requests(asked: &[Asked]) -> Vec<&str> {
+fn lease_requests(asked: &[SentRequest]) -> Vec<&str> {
     let what = asked.iter().map(|asked| asked.what.as_str());
     what.filter(|what| [PUT, GET].contains(what)).collect()
 }
@@ -32,14 +32,14 @@ fn lie() -> Rule {
 /// from when that write was sent, and not from the attempt that met it.
 #[tokio::test(start_paused = true)]
 async fn a_conflict_with_ones_own_renewal_is_read_and_belief_counts_from_the_send_of_that_one() {
-    let stage = Stage::new(&[V1BETA1]).await;
-    let running = leader(&stage, V1BETA1, config(), obedient).await;
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = leader(&cluster, config(), obedient).await;
     pass(1_000).await;
-    stage.faults().freeze_watches(true);
-    stage.faults().inject(lie());
-    let start = stage.now();
-    eventually(|| lease_requests(&stage.asked_since(start)).ends_with(&[GET])).await;
-    let asked = stage.asked_since(start);
+    cluster.faults().freeze_watches(true);
+    cluster.inject(lie());
+    let start = cluster.now();
+    eventually(|| lease_requests(&cluster.object_requests_since(start)).ends_with(&[GET])).await;
+    let asked = cluster.object_requests_since(start);
     assert_eq!(lease_requests(&asked), [PUT, PUT, GET]);
     pass(10).await;
     assert_eq!(
@@ -53,37 +53,37 @@ async fn a_conflict_with_ones_own_renewal_is_read_and_belief_counts_from_the_sen
 
 #[tokio::test(start_paused = true)]
 async fn a_conflict_with_ones_own_accept_is_read_and_belief_counts_from_the_send_of_that_one() {
-    let stage = Stage::new(&[V1BETA1]).await;
-    let running = start(&stage, V1BETA1, config(), obedient);
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = start(&cluster, config(), obedient);
     running.registered().await;
     pass(1_000).await;
-    stage.faults().freeze_watches(true);
-    stage.faults().inject(lie());
-    let start = stage.now();
-    stage.grant("me").await;
+    cluster.faults().freeze_watches(true);
+    cluster.inject(lie());
+    let start = cluster.now();
+    cluster.grant("me");
     // Two renewals of silence, then a read finds the grant.
     running.leads(1).await;
-    let asked = stage.asked_since(start);
+    let asked = cluster.object_requests_since(start);
     assert_eq!(lease_requests(&asked), [GET, PUT, PUT, GET]);
     let accepted = asked.iter().find(|asked| asked.what == PUT).unwrap().at;
     assert_eq!(
         running.guard().deadline(),
         Some(accepted.after(seconds(10)))
     );
-    let record = stage.record().await;
+    let record = cluster.record();
     assert_eq!(record.token, Some(running.guard().token()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_conflict_with_a_strangers_change_is_read_and_the_renewal_written_at_once() {
-    let stage = Stage::new(&[V1BETA1]).await;
-    let running = leader(&stage, V1BETA1, config(), obedient).await;
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = leader(&cluster, config(), obedient).await;
     pass(1_000).await;
-    stage.faults().freeze_watches(true);
-    stage.label().await;
-    let start = stage.now();
-    eventually(|| lease_requests(&stage.asked_since(start)).len() == 3).await;
-    let asked = stage.asked_since(start);
+    cluster.faults().freeze_watches(true);
+    cluster.label();
+    let start = cluster.now();
+    eventually(|| lease_requests(&cluster.object_requests_since(start)).len() == 3).await;
+    let asked = cluster.object_requests_since(start);
     assert_eq!(lease_requests(&asked), [PUT, GET, PUT]);
     assert!(asked[2].at.since(asked[0].at) <= Duration::from_millis(20));
     pass(20_000).await;
@@ -93,30 +93,33 @@ async fn a_conflict_with_a_strangers_change_is_read_and_the_renewal_written_at_o
 /// The reply to one's own write is authoritative (R10).
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_finds_no_lease_ends_the_term_at_once() {
-    let stage = Stage::new(&[V1BETA1]).await;
-    let running = leader(&stage, V1BETA1, config(), obedient).await;
-    stage.faults().freeze_watches(true);
-    stage.delete_lease().await;
-    let start = stage.now();
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = leader(&cluster, config(), obedient).await;
+    cluster.faults().freeze_watches(true);
+    cluster.delete_lease();
+    let start = cluster.now();
     let (end, at) = running.end().await;
     assert_eq!(end, TermEnd::Lost(Loss::Deleted));
     assert!(at.since(start) <= Duration::from_millis(3_400));
     // A PUT that names a uid is refused as a conflict, and the read after it finds nothing.
-    assert_eq!(lease_requests(&stage.asked_since(start)), [PUT, GET]);
+    assert_eq!(
+        lease_requests(&cluster.object_requests_since(start)),
+        [PUT, GET]
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_is_answered_with_not_found_ends_the_term_without_a_read() {
-    let stage = Stage::new(&[V1BETA1]).await;
-    let running = leader(&stage, V1BETA1, config(), obedient).await;
-    stage.faults().freeze_watches(true);
-    let start = stage.now();
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = leader(&cluster, config(), obedient).await;
+    cluster.faults().freeze_watches(true);
+    let start = cluster.now();
     let rule = Rule::new(Fault::Refuse(StatusCode::NOT_FOUND)).verb(Verb::Update);
-    stage.faults().inject(rule.times(1));
+    cluster.inject(rule.times(1));
     let (end, at) = running.end().await;
     assert_eq!(end, TermEnd::Lost(Loss::Deleted));
     assert!(at.since(start) <= Duration::from_millis(3_400));
-    assert_eq!(lease_requests(&stage.asked_since(start)), [PUT]);
+    assert_eq!(lease_requests(&cluster.object_requests_since(start)), [PUT]);
 }
 
 /// A refusal says that nothing was applied, and nothing of who holds the lease.
@@ -127,24 +130,24 @@ async fn a_renewal_that_is_refused_is_no_loss_and_needs_no_read() {
         StatusCode::FORBIDDEN,
         StatusCode::UNPROCESSABLE_ENTITY,
     ] {
-        let stage = Stage::new(&[V1BETA1]).await;
-        let running = leader(&stage, V1BETA1, config(), obedient).await;
-        let start = stage.now();
+        let cluster = OneLease::new(&[V1BETA1]);
+        let running = leader(&cluster, config(), obedient).await;
+        let start = cluster.now();
         let rule = Rule::new(Fault::Refuse(refused)).verb(Verb::Update);
-        stage.faults().inject(rule);
+        cluster.inject(rule);
         pass(9_000).await;
         assert!(
             running.guard().is_leader() && !running.is_disturbed(),
             "{refused}"
         );
-        let asked = stage.asked_since(start);
+        let asked = cluster.object_requests_since(start);
         assert!(
             lease_requests(&asked).iter().all(|what| *what == PUT),
             "{asked:?}"
         );
         // 250 ms, doubling to 2 s.
         assert!((4..=7).contains(&lease_requests(&asked).len()), "{asked:?}");
-        stage.faults().clear();
+        cluster.heal();
         pass(30_000).await;
         assert!(
             running.guard().is_leader() && !running.is_disturbed(),
@@ -155,12 +158,12 @@ async fn a_renewal_that_is_refused_is_no_loss_and_needs_no_read() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_attempt_is_given_up_after_its_own_timeout_and_repeated() {
-    let stage = Stage::new(&[V1BETA1]).await;
-    let _running = leader(&stage, V1BETA1, config(), obedient).await;
-    let start = stage.now();
-    stage.faults().partition(true);
-    eventually(|| stage.asked_since(start).len() == 3).await;
-    let asked = stage.asked_since(start);
+    let cluster = OneLease::new(&[V1BETA1]);
+    let _running = leader(&cluster, config(), obedient).await;
+    let start = cluster.now();
+    cluster.faults().partition(true);
+    eventually(|| cluster.object_requests_since(start).len() == 3).await;
+    let asked = cluster.object_requests_since(start);
     assert_eq!(lease_requests(&asked), [PUT; 3]);
     // A request timeout of 2 s, far below that of the connection, and a pause.
     for (pair, pause) in asked.windows(2).zip([250, 500]) {
@@ -176,23 +179,23 @@ async fn a_silent_attempt_is_given_up_after_its_own_timeout_and_repeated() {
 /// What was sent under a belief is not waited for beyond it: the next grant would wait with it.
 #[tokio::test(start_paused = true)]
 async fn no_attempt_outlasts_the_belief_under_which_it_was_sent() {
-    let stage = Stage::new(&[V1BETA1]).await;
+    let cluster = OneLease::new(&[V1BETA1]);
     let timing = CandidateTiming {
         request_timeout: seconds(6),
         ..CandidateTiming::of(seconds(30), seconds(20))
     };
     let config = Config { timing, ..config() };
-    let running = leader(&stage, V1BETA1, config, obedient).await;
-    let accepted = stage.last(PUT);
-    stage.slow(seconds(1_000), Duration::ZERO);
+    let running = leader(&cluster, config, obedient).await;
+    let accepted = cluster.last(PUT);
+    cluster.slow(seconds(1_000), Duration::ZERO);
     let (end, at) = running.end().await;
     assert_eq!(end, TermEnd::Lost(Loss::DeadlinePassed));
     assert_eq!(at.since(accepted), seconds(20));
     // The third attempt was sent a moment ago.
-    assert!(at.since(stage.last(PUT)) < seconds(1));
-    stage.slow(Duration::from_millis(1), Duration::ZERO);
-    stage.grant("me").await;
-    let granted = stage.now();
+    assert!(at.since(cluster.last(PUT)) < seconds(1));
+    cluster.slow(Duration::from_millis(1), Duration::ZERO);
+    cluster.grant("me");
+    let granted = cluster.now();
     running.leads(2).await;
-    assert!(stage.now().since(granted) <= Duration::from_millis(600));
+    assert!(cluster.now().since(granted) <= Duration::from_millis(600));
 }

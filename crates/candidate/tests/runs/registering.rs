@@ -2,10 +2,10 @@
 
 use elector_apiserver::{Fault, Rule, Verb};
 use elector_candidate::RunError;
+use elector_testkit::{OneLease, eventually, seconds};
 use http::StatusCode;
 
-use crate::stage::{Stage, V1BETA1};
-use crate::{config, eventually, obedient, pass, seconds, start};
+use crate::{V1BETA1, config, obedient, pass, start};
 
 fn refuse(code: StatusCode) -> Rule {
     Rule::new(Fault::Refuse(code))
@@ -16,18 +16,18 @@ fn refuse(code: StatusCode) -> Rule {
 /// The same object would be refused for ever.
 #[tokio::test(start_paused = true)]
 async fn a_registration_that_the_server_calls_invalid_ends_the_run() {
-    let stage = Stage::new(&[V1BETA1]).await;
-    stage
+    let cluster = OneLease::new(&[V1BETA1]);
+    cluster
         .faults()
         .inject(refuse(StatusCode::UNPROCESSABLE_ENTITY));
-    let begun = stage.now();
-    let running = start(&stage, V1BETA1, config(), obedient);
+    let begun = cluster.now();
+    let running = start(&cluster, config(), obedient);
     let error = running.result().await.unwrap_err();
     assert!(
         matches!(&error, RunError::Invalid(error) if error.code() == Some(422)),
         "{error}"
     );
-    assert!(stage.now().since(begun) < seconds(1));
+    assert!(cluster.now().since(begun) < seconds(1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -39,49 +39,49 @@ async fn any_other_refusal_of_a_registration_is_waited_out() {
         StatusCode::TOO_MANY_REQUESTS,
         StatusCode::INTERNAL_SERVER_ERROR,
     ] {
-        let stage = Stage::new(&[V1BETA1]).await;
-        stage.faults().inject(refuse(code));
-        let running = start(&stage, V1BETA1, config(), obedient);
+        let cluster = OneLease::new(&[V1BETA1]);
+        cluster.inject(refuse(code));
+        let running = start(&cluster, config(), obedient);
         pass(20_000).await;
         assert!(!running.run.is_finished(), "{code}");
-        stage.faults().clear();
-        let healed = stage.now();
+        cluster.heal();
+        let healed = cluster.now();
         running.registered().await;
         // The longest pause.
-        assert!(stage.now().since(healed) <= seconds(5), "{code}");
+        assert!(cluster.now().since(healed) <= seconds(5), "{code}");
     }
 }
 
 /// The watch would tell sooner or later; that nobody is registered is known already.
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_is_deleted_under_its_answer_is_registered_again_at_once() {
-    let stage = Stage::new(&[V1BETA1]).await;
-    let running = start(&stage, V1BETA1, config(), obedient);
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = start(&cluster, config(), obedient);
     running.registered().await;
     pass(2_000).await;
-    stage.slow(
+    cluster.slow(
         std::time::Duration::from_millis(100),
         std::time::Duration::ZERO,
     );
-    let asked = stage.now();
-    stage.ping(V1BETA1).await;
+    let asked = cluster.now();
+    cluster.ping(V1BETA1, "me");
     let answer = "PUT leasecandidates/me";
     eventually(|| {
-        stage
-            .asked_since(asked)
+        cluster
+            .object_requests_since(asked)
             .iter()
             .any(|asked| asked.what == answer)
     })
     .await;
-    stage.faults().freeze_watches(true);
-    stage.slow(
+    cluster.faults().freeze_watches(true);
+    cluster.slow(
         std::time::Duration::from_millis(1),
         std::time::Duration::ZERO,
     );
-    stage.delete_candidate(V1BETA1).await;
-    let deleted = stage.now();
-    while stage.candidate(V1BETA1).await.is_none() {
-        assert!(stage.now().since(deleted) < seconds(1));
+    cluster.delete_candidate(V1BETA1);
+    let deleted = cluster.now();
+    while cluster.candidate(V1BETA1).is_none() {
+        assert!(cluster.now().since(deleted) < seconds(1));
         pass(1).await;
     }
 }

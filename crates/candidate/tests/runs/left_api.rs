@@ -1,0 +1,98 @@
+//! The farewell in an API that is left: what this process registered there is deleted, and nothing else.
+
+use elector_api::LeaseCandidate;
+use elector_apiserver::{Fault, Rule, Verb};
+use elector_runtime::Clock as _;
+use elector_testkit::OneLease;
+use http::StatusCode;
+
+use crate::{CUSTOM, RunningCandidate, V1BETA1, config, leader, obedient, pass, start};
+
+/// Longer than a candidate takes to notice a better API.
+const NOTICED: u64 = 90_000;
+
+/// Registers `me` as an earlier or another life of that name does.
+fn register(cluster: &OneLease) {
+    let config = config();
+    let mut object = LeaseCandidate::named(CUSTOM, &config.lease, &config.identity);
+    object
+        .spec
+        .binary_version
+        .clone_from(&config.binary_version);
+    object
+        .spec
+        .emulation_version
+        .clone_from(&config.emulation_version);
+    let object = object
+        .wishing_for(&config.strategy)
+        .with_renewal(cluster.clock().wall());
+    cluster.register_object(CUSTOM, &object);
+}
+
+async fn custom_leader(cluster: &OneLease) -> RunningCandidate {
+    let running = leader(cluster, config(), obedient).await;
+    pass(1_000).await;
+    running
+}
+
+/// An elector may have asked it since it was seen last: that is the same object, and nobody else would collect it.
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_was_asked_unseen_is_deleted_in_the_api_that_is_left() {
+    let cluster = OneLease::new(&[CUSTOM]);
+    let running = custom_leader(&cluster).await;
+    cluster.faults().freeze_watches(true);
+    cluster.ping(CUSTOM, "me");
+    cluster.serve(&[V1BETA1, CUSTOM]);
+    pass(NOTICED).await;
+    assert!(cluster.candidate(V1BETA1).is_some());
+    assert!(cluster.candidate(CUSTOM).is_none());
+    assert!(running.guard().is_leader() && !running.is_disturbed());
+}
+
+/// Another life of the name may have come in the meantime.
+#[tokio::test(start_paused = true)]
+async fn another_object_of_the_same_name_is_left_where_it_is() {
+    let cluster = OneLease::new(&[CUSTOM]);
+    let _running = custom_leader(&cluster).await;
+    cluster.faults().freeze_watches(true);
+    cluster.delete_candidate(CUSTOM);
+    register(&cluster);
+    let other = cluster.candidate(CUSTOM);
+    cluster.serve(&[V1BETA1, CUSTOM]);
+    pass(NOTICED).await;
+    assert!(cluster.candidate(V1BETA1).is_some());
+    assert_eq!(cluster.candidate(CUSTOM), other);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_this_process_never_wrote_is_not_its_to_delete() {
+    let cluster = OneLease::new(&[CUSTOM]);
+    register(&cluster);
+    let other = cluster.candidate(CUSTOM);
+    let forbidden = Rule::new(Fault::Refuse(StatusCode::FORBIDDEN)).verb(Verb::Update);
+    cluster.inject(forbidden);
+    let running = start(&cluster, config(), obedient);
+    pass(5_000).await;
+    cluster.serve(&[V1BETA1, CUSTOM]);
+    running.registered().await;
+    pass(NOTICED).await;
+    assert!(cluster.candidate(V1BETA1).is_some());
+    assert_eq!(cluster.candidate(CUSTOM), other);
+}
+
+/// A server that refuses the farewell keeps nobody from leading, and from being a candidate in the new place.
+#[tokio::test(start_paused = true)]
+async fn a_farewell_that_is_refused_disturbs_nothing() {
+    let cluster = OneLease::new(&[CUSTOM]);
+    let running = custom_leader(&cluster).await;
+    let forbidden = Rule::new(Fault::Refuse(StatusCode::FORBIDDEN)).verb(Verb::Delete);
+    cluster.inject(forbidden);
+    cluster.serve(&[V1BETA1, CUSTOM]);
+    pass(NOTICED).await;
+    assert!(cluster.candidate(CUSTOM).is_some());
+    cluster.ping(V1BETA1, "me");
+    pass(1_000).await;
+    let spec = cluster.candidate(V1BETA1).unwrap().spec;
+    assert!(spec.renew_time >= spec.ping_time);
+    assert!(running.guard().is_leader() && !running.is_disturbed());
+}
