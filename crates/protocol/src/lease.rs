@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::names::{Identity, ResourceVersion, Term, Token, Uid};
 use crate::renumber::{Renumber, Renumbering};
-use crate::strategy::StrategyName;
+use crate::strategy::name::StrategyName;
 use crate::time::Timestamp;
 
 /// The fields of a Lease that leader election reads and writes. Everything else of the object is carried over.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::names::Identity;
 use crate::spec::CandidateSpec;
-use crate::strategy::StrategyName;
+use crate::strategy::name::StrategyName;
 use crate::version::Version;
 
 /// Which strategy a lease is elected under.

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use crate::names::{Identity, ResourceVersion, Uid};
+use crate::rejection::Rejection;
 use crate::renumber::{Renumber, Renumbering};
-use crate::strategy::{StrategyName, StrategyNameError};
+use crate::strategy::name::{StrategyName, StrategyNameError};
 use crate::time::Timestamp;
-use crate::version::{Version, VersionError};
+use crate::version::Version;
 
 /// One revision of a LeaseCandidate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -46,40 +47,6 @@ pub struct CandidateSpec {
     /// What that strategy supersedes, the nearest first, where the API has a list of strategies (v1alpha1). `None`
     /// where it has one wish, and the highest binary version decides among several.
     pub supersedes: Option<Vec<StrategyName>>,
-}
-
-/// Why a candidate cannot be elected.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum Rejection {
-    /// `spec.binaryVersion` is missing or no version.
-    #[error("spec.binaryVersion {0}")]
-    BinaryVersion(VersionError),
-    /// `spec.emulationVersion` is given and no version.
-    #[error("spec.emulationVersion {0}")]
-    EmulationVersion(VersionError),
-    /// `spec.emulationVersion` is missing or 0.0.0, which `OldestEmulationVersion` cannot rank.
-    #[error("spec.emulationVersion is missing, OldestEmulationVersion needs it")]
-    NoEmulationVersion,
-    /// The emulation version is above the binary version.
-    #[error("spec.emulationVersion {emulation} is above spec.binaryVersion {binary}")]
-    EmulationAboveBinary {
-        /// The emulation version.
-        emulation: Version,
-        /// The binary version.
-        binary: Version,
-    },
-    /// `spec.strategy` is missing or malformed.
-    #[error("spec.strategy {0}")]
-    StrategyName(StrategyNameError),
-    /// `spec.preferredStrategies` is empty, or an entry of it is malformed.
-    #[error("spec.preferredStrategies {0}")]
-    PreferredStrategies(StrategyNameError),
-    /// `spec.renewTime` is missing: the candidate has not registered itself yet.
-    #[error("spec.renewTime is missing, so it never answered")]
-    NoRenewTime,
-    /// A field could not be read at all.
-    #[error("{0}")]
-    Malformed(String),
 }
 
 // === impl CandidateRecord ===

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crate::lease::{LeaseRecord, LeaseWrite};
 use crate::names::{Identity, ResourceVersion, Term, Uid};
+use crate::rejection::Rejection;
 use crate::renumber::{Renumber, Renumbering};
 use crate::resolution::Conflict;
-use crate::spec::Rejection;
-use crate::strategy::StrategyName;
+use crate::strategy::name::StrategyName;
 use crate::time::{Instant, Timestamp};
 
 /// The outcome of one step.

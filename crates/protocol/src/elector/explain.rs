@@ -15,7 +15,7 @@ use crate::elector::ranking::{RankedCandidate, Ranking};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::names::{Identity, ResourceVersion, Uid};
 use crate::spec::CandidateRecord;
-use crate::strategy::StrategyName;
+use crate::strategy::name::StrategyName;
 use crate::time::{Instant, Timestamp};
 
 /// The objects of one election.

@@ -5,7 +5,7 @@ use crate::elector::decision::{Action, Effect, Reason};
 use crate::elector::observation::{Liveness, Watched};
 use crate::elector::step::Step;
 use crate::resolution::Conflict;
-use crate::strategy::StrategyName;
+use crate::strategy::name::StrategyName;
 use crate::time::Instant;
 
 // === impl Step ===

@@ -8,7 +8,8 @@ use crate::elector::observation::{Liveness, Seen, Watched};
 use crate::elector::step::Step;
 use crate::names::Identity;
 use crate::order::{Contender, because};
-use crate::strategy::{Strategy, StrategyName};
+use crate::strategy::Strategy;
+use crate::strategy::name::StrategyName;
 
 // === impl Step ===
 

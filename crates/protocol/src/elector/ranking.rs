@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use crate::elector::election::{Election, Settings};
 use crate::names::Identity;
 use crate::order::because;
+use crate::rejection::Rejection;
 use crate::resolution::Resolution;
-use crate::spec::{CandidateRecord, Rejection};
-use crate::strategy::{Strategy, StrategyName};
+use crate::spec::CandidateRecord;
+use crate::strategy::Strategy;
+use crate::strategy::name::StrategyName;
 use crate::time::Instant;
 
 /// All candidates of one lease.

@@ -4,7 +4,8 @@ use crate::elector::decision::{Action, Effect, Reason};
 use crate::elector::observation::Watched;
 use crate::elector::step::Step;
 use crate::order::{Contender, because};
-use crate::strategy::{Strategy, StrategyName};
+use crate::strategy::Strategy;
+use crate::strategy::name::StrategyName;
 
 // === impl Step ===
 

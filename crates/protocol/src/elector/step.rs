@@ -12,7 +12,8 @@ use crate::lease::Occupancy;
 use crate::names::Identity;
 use crate::order::{Contender, best_first};
 use crate::resolution::Resolution;
-use crate::strategy::{Strategy, StrategyName};
+use crate::strategy::Strategy;
+use crate::strategy::name::StrategyName;
 use crate::time::{Instant, Timestamp};
 
 /// One step in the making.

@@ -7,7 +7,8 @@ use crate::elector::step::Step;
 use crate::lease::LeaseRecord;
 use crate::names::Identity;
 use crate::order::{Contender, because};
-use crate::strategy::{Strategy, StrategyName};
+use crate::strategy::Strategy;
+use crate::strategy::name::StrategyName;
 use crate::time::Instant;
 
 /// An unheld, late or expired record.

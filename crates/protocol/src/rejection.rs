@@ -1,0 +1,38 @@
+//! Why a candidate cannot be elected.
+
+use crate::strategy::name::StrategyNameError;
+use crate::version::{Version, VersionError};
+
+/// Why a candidate cannot be elected.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Rejection {
+    /// `spec.binaryVersion` is missing or no version.
+    #[error("spec.binaryVersion {0}")]
+    BinaryVersion(VersionError),
+    /// `spec.emulationVersion` is given and no version.
+    #[error("spec.emulationVersion {0}")]
+    EmulationVersion(VersionError),
+    /// `spec.emulationVersion` is missing or 0.0.0, which `OldestEmulationVersion` cannot rank.
+    #[error("spec.emulationVersion is missing, OldestEmulationVersion needs it")]
+    NoEmulationVersion,
+    /// The emulation version is above the binary version.
+    #[error("spec.emulationVersion {emulation} is above spec.binaryVersion {binary}")]
+    EmulationAboveBinary {
+        /// The emulation version.
+        emulation: Version,
+        /// The binary version.
+        binary: Version,
+    },
+    /// `spec.strategy` is missing or malformed.
+    #[error("spec.strategy {0}")]
+    StrategyName(StrategyNameError),
+    /// `spec.preferredStrategies` is empty, or an entry of it is malformed.
+    #[error("spec.preferredStrategies {0}")]
+    PreferredStrategies(StrategyNameError),
+    /// `spec.renewTime` is missing: the candidate has not registered itself yet.
+    #[error("spec.renewTime is missing, so it never answered")]
+    NoRenewTime,
+    /// A field could not be read at all.
+    #[error("{0}")]
+    Malformed(String),
+}
