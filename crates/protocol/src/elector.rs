@@ -10,21 +10,25 @@
 //! again. Effects are compare-and-swap writes on the very revisions that were judged, so a step that is repeated, or
 //! taken by a second elector, ends in a conflict and never in a second leader (R2, R17).
 
+mod action;
 mod audit;
+mod contenders;
 mod decision;
 mod election;
 mod explain;
 mod housekeeping;
 mod observation;
-mod poll;
+mod open_lease;
+mod ping_round;
 mod preference;
 mod ranking;
 mod reservation;
 mod step;
 mod vacancy;
 
+pub use action::Action;
 pub use audit::{Actor, Move, Violation, audit};
-pub use decision::{Action, Decision, Effect, Reason, Vacancy};
+pub use decision::{Decision, Effect, Reason, Vacancy};
 pub use election::{Election, PreferenceField, Settings};
 pub use explain::{Explanation, Objects};
 pub use observation::NewsSource;

@@ -17,24 +17,24 @@ pub struct Contender<'a> {
 
 /// Sorts contenders, the best one first. The result does not depend on the order that they come in.
 pub fn best_first<'a>(
-    ranking: &dyn Strategy,
+    strategy: &dyn Strategy,
     incumbent: Option<&Identity>,
     contenders: impl IntoIterator<Item = Contender<'a>>,
 ) -> Vec<Contender<'a>> {
     let mut sorted: Vec<_> = contenders.into_iter().collect();
-    sorted.sort_by(|left, right| compare(ranking, incumbent, left, right));
+    sorted.sort_by(|left, right| compare(strategy, incumbent, left, right));
     sorted
 }
 
 /// Says why `better` precedes `other`, as a fragment that follows the candidate's name.
 pub(crate) fn because(
-    ranking: &dyn Strategy,
+    strategy: &dyn Strategy,
     incumbent: Option<&Identity>,
     better: &Contender<'_>,
     other: &Contender<'_>,
 ) -> String {
-    if ranking.compare(better.spec, other.spec) != Ordering::Equal {
-        return ranking.because(better.spec, other.spec);
+    if strategy.compare(better.spec, other.spec) != Ordering::Equal {
+        return strategy.because(better.spec, other.spec);
     }
     if Some(&better.candidate.name) == incumbent {
         return "is the incumbent among equals".to_owned();
@@ -46,13 +46,13 @@ pub(crate) fn because(
 }
 
 fn compare(
-    ranking: &dyn Strategy,
+    strategy: &dyn Strategy,
     incumbent: Option<&Identity>,
     left: &Contender<'_>,
     right: &Contender<'_>,
 ) -> Ordering {
     let outsider = |contender: &Contender<'_>| Some(&contender.candidate.name) != incumbent;
-    ranking
+    strategy
         .compare(left.spec, right.spec)
         .then_with(|| outsider(left).cmp(&outsider(right)))
         .then_with(|| left.candidate.created.cmp(&right.candidate.created))

@@ -127,7 +127,7 @@ impl Sequel<'_> {
                 | Reason::ForeignStrategy(_)
                 | Reason::NotSynced
                 | Reason::HolderCannotYield { .. }
-        ) && decision.action != Action::Leave;
+        ) && decision.action() != Action::Leave;
         let ranking = self.election.ranking(self.now, self.settings).candidates;
         let can_be_asked = |candidate: &CandidateRecord| {
             ranking

@@ -85,7 +85,7 @@ impl Life {
             self.queue.forget(key);
             return Vec::new();
         }
-        debug!(lease = %key, action = %decision.action, reason = %decision.reason, "judged");
+        debug!(lease = %key, action = %decision.action(), reason = %decision.reason, "judged");
         self.report_standstill(key, &decision);
         self.report_preference(key, &decision.reason);
         if let Some(at) = decision.wake_at {

@@ -142,7 +142,11 @@ impl World {
     fn action(&self, name: &str) -> Option<Action> {
         let election = self.view.election(&key(name))?.ok()?;
         let wall = Timestamp::from_micros(7_000_000).unwrap();
-        Some(election.step(self.at(), wall, &Settings::default()).action)
+        Some(
+            election
+                .step(self.at(), wall, &Settings::default())
+                .action(),
+        )
     }
 
     fn names(&self, lease: &str) -> Vec<String> {

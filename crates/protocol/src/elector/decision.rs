@@ -2,7 +2,6 @@
 
 mod words;
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::lease::{LeaseRecord, LeaseWrite};
@@ -16,8 +15,6 @@ use crate::time::{Instant, Timestamp};
 /// The outcome of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What the step amounts to, in one word.
-    pub action: Action,
     /// Writes to perform now, in this order.
     pub effects: Vec<Effect>,
     /// When to step again if nothing is seen before.
@@ -53,29 +50,6 @@ pub enum Effect {
         /// Its revision that was judged.
         version: ResourceVersion,
     },
-}
-
-/// What a step amounts to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// Nothing is to be done.
-    None,
-    /// Something is to be waited for.
-    Wait,
-    /// Candidates are asked.
-    Ping,
-    /// The Lease is created, unheld.
-    Create,
-    /// The Lease is granted.
-    Grant,
-    /// The holder is asked to make room.
-    Prefer,
-    /// The holder is no longer asked to make room.
-    Withdraw,
-    /// The holder is replaced by a placeholder, since it cannot be asked to make room.
-    Reserve,
-    /// The Lease is left to others.
-    Leave,
 }
 
 /// Why a lease may be granted.
@@ -245,30 +219,5 @@ impl Renumber for Effect {
             }
             Self::Collect { version, .. } => version.renumber(by),
         }
-    }
-}
-
-// === impl Action ===
-
-impl Action {
-    /// The word that `elector explain` prints.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Wait => "wait",
-            Self::Ping => "ping",
-            Self::Create => "create",
-            Self::Grant => "grant",
-            Self::Prefer => "prefer",
-            Self::Withdraw => "withdraw",
-            Self::Reserve => "reserve",
-            Self::Leave => "leave",
-        }
-    }
-}
-
-impl fmt::Display for Action {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }

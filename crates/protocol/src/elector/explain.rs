@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::elector::decision::{Action, Effect, Reason};
+use crate::elector::action::Action;
+use crate::elector::decision::{Effect, Reason};
 use crate::elector::election::{Election, Settings};
 use crate::elector::observation::NewsSource;
 use crate::elector::ranking::{RankedCandidate, Ranking};
@@ -81,7 +82,7 @@ impl Explanation {
             candidates,
         } = election.ranking(NOW, settings);
         Self {
-            action: decision.action,
+            action: decision.action(),
             holder: record.and_then(|record| record.holder.clone()),
             preferred_holder: record.and_then(|record| record.preferred_holder.clone()),
             strategy,

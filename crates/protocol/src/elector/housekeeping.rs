@@ -1,7 +1,7 @@
 //! What is due whoever leads: the Lease of somebody else's strategy, candidates that disagree, candidates to be asked
 //! once in a while, the dead.
 
-use crate::elector::decision::{Action, Effect, Reason};
+use crate::elector::decision::{Effect, Reason};
 use crate::elector::observation::{Liveness, Watched};
 use crate::elector::step::Step;
 use crate::resolution::Conflict;
@@ -16,12 +16,12 @@ impl Step<'_> {
         &mut self,
         lease: Result<&Watched, Instant>,
         strategy: StrategyName,
-    ) -> (Action, Reason) {
+    ) -> Reason {
         let Ok(watched) = lease else {
             if !self.post(&strategy) {
-                return (Action::Wait, Reason::AwaitCreated);
+                return Reason::AwaitCreated;
             }
-            return (Action::Create, Reason::ForeignStrategy(strategy));
+            return Reason::ForeignStrategy(strategy);
         };
         let record = &watched.snapshot.record;
         let ours = |holder| self.election.candidates.contains_key(holder);
@@ -31,7 +31,7 @@ impl Step<'_> {
             self.effects
                 .push(Effect::Write(watched.snapshot.replace(next)));
         }
-        (Action::Leave, Reason::ForeignStrategy(strategy))
+        Reason::ForeignStrategy(strategy)
     }
 
     /// Candidates that disagree are asked whether they live: a dead one must not block the others.

@@ -1,15 +1,13 @@
 //! A live holder that is a candidate: prefer a strictly better one, or withdraw a preference (R7, R16).
 
-use std::cmp::Ordering;
-
-use crate::elector::decision::{Action, Effect, Reason};
+use crate::elector::contenders::Contenders;
+use crate::elector::decision::{Effect, Reason};
 use crate::elector::election::PreferenceField;
 use crate::elector::observation::{Liveness, Seen, Watched};
+use crate::elector::ping_round::PingPurpose;
 use crate::elector::step::Step;
 use crate::names::Identity;
-use crate::order::{Contender, because};
-use crate::strategy::Strategy;
-use crate::strategy::name::StrategyName;
+use crate::order::Contender;
 
 // === impl Step ===
 
@@ -19,22 +17,17 @@ impl<'a> Step<'a> {
         &mut self,
         incumbent: &'a Seen,
         watched: &'a Watched,
-        ranking: &dyn Strategy,
-        contenders: &[Contender<'a>],
-        strategy: StrategyName,
-    ) -> (Action, Reason) {
+        contenders: &Contenders<'a>,
+    ) -> Reason {
         let holder = &incumbent.candidate.name;
         let timing = &self.settings.timing;
-        let own = contenders
-            .iter()
-            .find(|contender| &contender.candidate.name == holder);
+        let own = contenders.holder();
         let strictly_better = |contender: &&Contender<'a>| {
-            let by_keys =
-                own.is_none_or(|own| ranking.compare(contender.spec, own.spec) == Ordering::Less);
-            by_keys && &contender.candidate.name != holder
+            own.is_none_or(|own| contenders.is_better(contender, own))
+                && &contender.candidate.name != holder
         };
-        let stronger: Vec<Contender<'a>> =
-            contenders.iter().filter(strictly_better).copied().collect();
+        let ranked = contenders.ranked.iter();
+        let stronger: Vec<Contender<'a>> = ranked.filter(strictly_better).copied().collect();
         // Whom this elector passes over it does not prefer. Where another one did, that stands: it knows better or will
         // learn, and two that disagree would take each other's word back for as long as one of them remembers (L3).
         let better: Vec<Contender<'a>> = stronger
@@ -55,13 +48,13 @@ impl<'a> Step<'a> {
         }
         let passed_over = stronger.first().filter(|_| preferred.is_some());
         let Some(best) = better.first().or(passed_over) else {
-            return (Action::None, Reason::HolderIsBest(holder.clone()));
+            return Reason::HolderIsBest(holder.clone());
         };
         // Whoever wrote a token speaks the protocol, whatever became of its candidate's annotation since.
         let reads_annotation = incumbent.candidate.marked || record.has_token();
         if !reads_annotation && self.settings.preference_field == PreferenceField::Dropped {
             if self.settings.reserve
-                && let Some(decided) = self.reserve(watched, own, ranking, &better, &strategy)
+                && let Some(decided) = self.reserve(watched, contenders, &better)
             {
                 return decided;
             }
@@ -74,55 +67,43 @@ impl<'a> Step<'a> {
                 );
             }
             let (holder, better) = (holder.clone(), best.candidate.name.clone());
-            return (Action::None, Reason::HolderCannotYield { holder, better });
+            return Reason::HolderCannotYield { holder, better };
         }
         // Only those above the one already preferred may replace it: a preference moves strictly up (L3).
-        let standing =
-            preferred.and_then(|name| stronger.iter().find(|c| &c.candidate.name == name));
-        let above: Vec<Contender<'a>> = better
-            .iter()
-            .filter(|c| {
-                standing
-                    .is_none_or(|standing| ranking.compare(c.spec, standing.spec) == Ordering::Less)
-            })
-            .copied()
-            .collect();
-        let poll = self.poll(&above, None, None, None, false);
-        if let Some(elected) = poll.elected {
-            let because = own.map_or_else(
-                || "can be elected, the holder cannot".to_owned(),
-                |own| because(ranking, Some(holder), &elected, own),
-            );
+        let above: Vec<Contender<'a>> =
+            match preferred.and_then(|name| stronger.iter().find(|c| &c.candidate.name == name)) {
+                None => better,
+                Some(preferred) => {
+                    let better = better.into_iter();
+                    better
+                        .filter(|contender| contenders.is_better(contender, preferred))
+                        .collect()
+                }
+            };
+        let round = self.ping_round(&above, &PingPurpose::Preference);
+        let holder = holder.clone();
+        if let Some(elected) = round.elected {
             let name = elected.candidate.name.clone();
+            let strategy = contenders.strategy_name.clone();
             let next = record.preferring(Some(name.clone()), Some(strategy));
             self.effects
                 .push(Effect::Write(watched.snapshot.replace(next)));
-            let holder = holder.clone();
-            return (
-                Action::Prefer,
-                Reason::Preferred {
-                    preferred: name,
-                    holder,
-                    because,
-                },
-            );
+            return Reason::Preferred {
+                preferred: name,
+                holder,
+                because: contenders.because_of_holder(&elected),
+            };
         }
         if let Some(preferred) = preferred {
             self.keep_asking(preferred);
-            let (holder, preferred) = (holder.clone(), preferred.clone());
-            return (
-                self.wait_or_ping(),
-                Reason::AwaitYield { holder, preferred },
-            );
+            let preferred = preferred.clone();
+            return Reason::AwaitYield { holder, preferred };
         }
-        if !poll.awaited.is_empty() {
-            return (self.wait_or_ping(), Reason::AwaitAnswer(poll.awaited));
+        if !round.awaited.is_empty() {
+            return Reason::AwaitAnswer(round.awaited);
         }
-        let (holder, silent) = (holder.clone(), poll.silent);
-        (
-            self.wait_or_ping(),
-            Reason::BetterIsSilent { holder, silent },
-        )
+        let silent = round.silent;
+        Reason::BetterIsSilent { holder, silent }
     }
 
     /// Why a preferred candidate should not be preferred any more.
@@ -154,19 +135,15 @@ impl<'a> Step<'a> {
         preferred: &Identity,
         holder: &Identity,
         because: &'static str,
-    ) -> (Action, Reason) {
+    ) -> Reason {
         let next = watched.snapshot.record.preferring(None, None);
         self.effects
             .push(Effect::Write(watched.snapshot.replace(next)));
-        let (preferred, holder) = (preferred.clone(), holder.clone());
-        (
-            Action::Withdraw,
-            Reason::Withdrawn {
-                preferred,
-                holder,
-                because,
-            },
-        )
+        Reason::Withdrawn {
+            preferred: preferred.clone(),
+            holder: holder.clone(),
+            because,
+        }
     }
 
     /// Asks a preferred candidate again when its answer is no longer fresh: a preference must not outlive it (L6).

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use crate::elector::election::{Election, Settings};
 use crate::names::Identity;
-use crate::order::because;
 use crate::rejection::Rejection;
 use crate::resolution::Resolution;
 use crate::spec::CandidateRecord;
@@ -49,24 +48,20 @@ impl Election {
     /// How the candidates stand at `now`.
     pub fn ranking(&self, now: Instant, settings: &Settings) -> Ranking {
         let strategy = self.strategy(now, settings);
-        let ranking = strategy.as_ref().and_then(StrategyName::strategy);
-        let incumbent = self.lease().and_then(|lease| lease.record.holder.as_ref());
-        let contenders =
-            ranking.map_or_else(Vec::new, |ranking| self.contenders(ranking, incumbent));
+        let contenders = strategy.as_ref().and_then(|name| self.contenders(name));
+        let ranked = contenders.as_ref().map_or(&[][..], |all| &all.ranked);
         let mut candidates = Vec::with_capacity(self.candidates.len());
-        for (index, contender) in contenders.iter().enumerate() {
-            let because =
-                |better, other| ranking.map(|ranking| because(ranking, incumbent, better, other));
-            let reason = match (index, contenders.get(1)) {
+        for (index, contender) in ranked.iter().enumerate() {
+            let because = |better, other| {
+                let all = contenders.as_ref();
+                all.map_or_else(String::new, |all| all.because(better, other))
+            };
+            let reason = match (index, ranked.get(1)) {
                 (0, None) => "is the only eligible candidate".to_owned(),
-                (0, Some(next)) => because(contender, next).unwrap_or_default(),
+                (0, Some(next)) => because(contender, next),
                 _ => {
-                    let best = &contenders[0];
-                    format!(
-                        "{} {}",
-                        best.candidate.name,
-                        because(best, contender).unwrap_or_default()
-                    )
+                    let best = &ranked[0];
+                    format!("{} {}", best.candidate.name, because(best, contender))
                 }
             };
             candidates.push(RankedCandidate {
@@ -76,16 +71,16 @@ impl Election {
                 reason,
             });
         }
-        let ranked: BTreeSet<&Identity> = contenders
+        let eligible: BTreeSet<&Identity> = ranked
             .iter()
             .map(|contender| &contender.candidate.name)
             .collect();
         for candidate in self.candidates() {
-            if ranked.contains(&candidate.name) {
+            if eligible.contains(&candidate.name) {
                 continue;
             }
-            let rejection = rejection(candidate, ranking);
-            let foreign = strategy.is_some() && ranking.is_none();
+            let rejection = rejection(candidate, contenders.as_ref().map(|all| all.strategy));
+            let foreign = strategy.is_some() && contenders.is_none();
             candidates.push(RankedCandidate {
                 name: candidate.name.clone(),
                 eligible: rejection.is_none() && foreign,
@@ -106,14 +101,14 @@ impl Election {
     }
 }
 
-/// Why a candidate cannot be elected under `ranking`; without one, why it is invalid.
+/// Why a candidate cannot be elected under a strategy; without one, why it is invalid.
 pub(super) fn rejection(
     candidate: &CandidateRecord,
-    ranking: Option<&dyn Strategy>,
+    strategy: Option<&dyn Strategy>,
 ) -> Option<Rejection> {
-    match (&candidate.spec, ranking) {
+    match (&candidate.spec, strategy) {
         (Err(rejection), _) => Some(rejection.clone()),
-        (Ok(spec), Some(ranking)) => ranking
+        (Ok(spec), Some(strategy)) => strategy
             .eligible(spec)
             .err()
             .or_else(|| candidate.renew.is_none().then_some(Rejection::NoRenewTime)),

@@ -1,57 +1,48 @@
 //! A live holder that cannot be asked to yield: a placeholder takes its place, until it must have stopped (R3 d).
 
-use crate::elector::decision::{Action, Effect, Reason};
+use crate::elector::contenders::Contenders;
+use crate::elector::decision::{Effect, Reason};
 use crate::elector::observation::Watched;
+use crate::elector::ping_round::PingPurpose;
 use crate::elector::step::Step;
-use crate::order::{Contender, because};
-use crate::strategy::Strategy;
-use crate::strategy::name::StrategyName;
+use crate::order::Contender;
 
 // === impl Step ===
 
 impl<'a> Step<'a> {
     /// Reserves the lease for the best of `better` that answers, the same way as it would be preferred (R15, R16).
     ///
-    /// `own` is the holder as a contender, where it is eligible. `None` where somebody else than a better candidate is
-    /// still preferred: that is withdrawn first.
+    /// `None` where a preference stands although no better candidate answers: it is withdrawn first.
     pub(super) fn reserve(
         &mut self,
         watched: &'a Watched,
-        own: Option<&Contender<'a>>,
-        ranking: &dyn Strategy,
+        contenders: &Contenders<'a>,
         better: &[Contender<'a>],
-        strategy: &StrategyName,
-    ) -> Option<(Action, Reason)> {
+    ) -> Option<Reason> {
         let snapshot = &watched.snapshot;
-        let holder = snapshot.record.holder.as_ref()?;
-        let poll = self.poll(better, None, None, None, false);
-        let Some(elected) = poll.elected else {
+        let holder = snapshot.record.holder.clone()?;
+        let round = self.ping_round(better, &PingPurpose::Preference);
+        let Some(elected) = round.elected else {
             if snapshot.record.preferred_holder.is_some() {
                 return None;
             }
-            let reason = if poll.awaited.is_empty() {
-                let (holder, silent) = (holder.clone(), poll.silent);
-                Reason::BetterIsSilent { holder, silent }
-            } else {
-                Reason::AwaitAnswer(poll.awaited)
-            };
-            return Some((self.wait_or_ping(), reason));
+            if !round.awaited.is_empty() {
+                return Some(Reason::AwaitAnswer(round.awaited));
+            }
+            let silent = round.silent;
+            return Some(Reason::BetterIsSilent { holder, silent });
         };
         let longest = self.election.longest_lease(&self.settings.timing);
         let mut placeholder = snapshot.reserved(longest, self.wall)?;
-        placeholder.strategy = Some(strategy.clone());
+        placeholder.strategy = Some(contenders.strategy_name.clone());
         let lasts = placeholder.duration().unwrap_or(longest);
         self.effects
             .push(Effect::Write(snapshot.replace(placeholder)));
-        let reason = Reason::Reserved {
+        Some(Reason::Reserved {
             better: elected.candidate.name.clone(),
-            holder: holder.clone(),
-            because: own.map_or_else(
-                || "can be elected, the holder cannot".to_owned(),
-                |own| because(ranking, Some(holder), &elected, own),
-            ),
+            holder,
+            because: contenders.because_of_holder(&elected),
             lasts,
-        };
-        Some((Action::Reserve, reason))
+        })
     }
 }

@@ -3,17 +3,18 @@
 //! Read [`Step::decide`] top down: strategy first, then who is eligible, then what the Lease allows. The rule that a
 //! branch follows is named where it is followed.
 
-use crate::elector::decision::{Action, Decision, Effect, Reason, Vacancy};
+use crate::elector::contenders::Contenders;
+use crate::elector::decision::{Decision, Effect, Reason, Vacancy};
 use crate::elector::election::{Election, Settings};
 use crate::elector::observation::{Liveness, Presence, Seen, Watched};
-use crate::elector::poll::{Occasion, Poll};
-use crate::elector::vacancy::Opening;
+use crate::elector::open_lease::OpenLease;
+use crate::elector::ping_round::{PingPurpose, PingRound};
+use crate::elector::ranking::rejection;
 use crate::lease::Occupancy;
 use crate::names::Identity;
-use crate::order::{Contender, best_first};
+use crate::order::Contender;
 use crate::resolution::Resolution;
 use crate::strategy::Strategy;
-use crate::strategy::name::StrategyName;
 use crate::time::{Instant, Timestamp};
 
 /// One step in the making.
@@ -42,14 +43,13 @@ impl Election {
             effects: Vec::new(),
             wake_at: None,
         };
-        let (action, reason) = match &self.presence {
-            Presence::Unknown => (Action::Wait, Reason::NotSynced),
+        let reason = match &self.presence {
+            Presence::Unknown => Reason::NotSynced,
             Presence::Absent { since } => step.decide(Err(*since)),
             Presence::Present(watched) => step.decide(Ok(watched)),
         };
         step.keep_house();
         Decision {
-            action,
             effects: step.effects,
             wake_at: step.wake_at,
             reason,
@@ -75,81 +75,55 @@ impl Election {
             resolution => resolution,
         }
     }
-
-    /// The candidates that can be elected under a strategy, the best one first (R16).
-    pub(super) fn contenders(
-        &self,
-        ranking: &dyn Strategy,
-        incumbent: Option<&Identity>,
-    ) -> Vec<Contender<'_>> {
-        let eligible = self
-            .candidates()
-            .filter(|candidate| candidate.renew.is_some())
-            .filter_map(|candidate| {
-                let spec = candidate.spec.as_ref().ok()?;
-                ranking.eligible(spec).ok()?;
-                Some(Contender { candidate, spec })
-            });
-        best_first(ranking, incumbent, eligible)
-    }
 }
 
 // === impl Step ===
 
 impl<'a> Step<'a> {
     /// Decides about a Lease, or about a name without one and since when.
-    fn decide(&mut self, lease: Result<&'a Watched, Instant>) -> (Action, Reason) {
+    fn decide(&mut self, lease: Result<&'a Watched, Instant>) -> Reason {
         // S11: a lease that no candidate names is never written.
         if self.election.candidates.is_empty() {
-            return (Action::Leave, Reason::NoCandidate);
+            return Reason::NoCandidate;
         }
         let strategy = match self.election.resolve(self.now, self.settings) {
             Resolution::One(strategy) => strategy,
-            Resolution::NoWish => return (Action::None, self.nobody_eligible(None)),
+            Resolution::NoWish => return self.none_eligible(None),
             Resolution::Conflict(conflict) => {
                 self.ask_the_disputants(&conflict);
-                return (self.wait_or_ping(), Reason::StrategyConflict(conflict));
+                return Reason::StrategyConflict(conflict);
             }
         };
-        let Some(ranking) = strategy.strategy() else {
+        let Some(contenders) = self.election.contenders(&strategy) else {
             return self.serve_foreign(lease, strategy);
         };
-        let incumbent = lease
-            .ok()
-            .and_then(|watched| watched.snapshot.record.holder.as_ref());
-        let contenders = self.election.contenders(ranking, incumbent);
-        if contenders.is_empty() {
-            return (Action::None, self.nobody_eligible(Some(ranking)));
+        if contenders.ranked.is_empty() {
+            return self.none_eligible(Some(contenders.strategy));
         }
         let watched = match lease {
             Ok(watched) => watched,
-            Err(since) => return self.create(since, &contenders, &strategy),
+            Err(since) => return self.create(since, &contenders),
         };
         match watched.snapshot.record.occupancy() {
-            Occupancy::Held(holder) => {
-                self.attend_held(watched, holder, ranking, &contenders, strategy)
-            }
+            Occupancy::Held(holder) => self.on_held(watched, holder, &contenders),
             Occupancy::Released => {
-                let opening =
-                    self.opening(watched, Vacancy::Released, watched.since, watched.since);
-                self.fill(&opening, ranking, &contenders, strategy)
+                let open = self.unheld(watched, Vacancy::Released, watched.since);
+                self.elect(&open, &contenders)
             }
             Occupancy::Unproven => {
                 let ready_at = self.proven_free_at(watched);
-                let opening = self.opening(watched, Vacancy::Unheld, watched.since, ready_at);
-                self.fill(&opening, ranking, &contenders, strategy)
+                let open = self.unheld(watched, Vacancy::Unheld, ready_at);
+                self.elect(&open, &contenders)
             }
         }
     }
 
-    fn attend_held(
+    fn on_held(
         &mut self,
         watched: &'a Watched,
         holder: &'a Identity,
-        ranking: &dyn Strategy,
-        contenders: &[Contender<'a>],
-        strategy: StrategyName,
-    ) -> (Action, Reason) {
+        contenders: &Contenders<'a>,
+    ) -> Reason {
         let record = &watched.snapshot.record;
         // R4: a record without a usable duration counts as long as anybody's could.
         let duration = record
@@ -161,80 +135,59 @@ impl<'a> Step<'a> {
         let reserved_from = record.reserved_from();
         if self.now >= late_at {
             let (holder, after) = (holder.clone(), duration);
-            let aside = match &reserved_from {
+            let replaced = match &reserved_from {
                 Some(from) => self.election.candidates.get_key_value(from),
                 None => None,
             };
-            let aside = aside.map_or(record.holder.as_ref(), |(name, _)| Some(name));
             let vacancy = match reserved_from {
                 Some(from) => Vacancy::Reserved { from, after },
                 None if accepted => Vacancy::Expired { holder, after },
                 None => Vacancy::NotAccepted { holder, after },
             };
-            let opening = Opening {
+            let open = OpenLease {
                 watched,
                 vacancy,
                 round: late_at,
                 ready_at: expires_at,
-                aside,
+                previous_holder: replaced
+                    .map_or(record.holder.as_ref(), |(replaced, _)| Some(replaced)),
             };
-            return self.fill(&opening, ranking, contenders, strategy);
+            return self.elect(&open, contenders);
         }
         self.wake(late_at);
         if let Some(from) = reserved_from {
-            let next = contenders.first().map(|best| best.candidate.name.clone());
-            let remaining = expires_at.since(self.now);
-            return (
-                Action::Wait,
-                Reason::AwaitReserved {
-                    from,
-                    next,
-                    remaining,
-                },
-            );
+            let best = contenders.ranked.first();
+            return Reason::AwaitReserved {
+                from,
+                next: best.map(|best| best.candidate.name.clone()),
+                remaining: expires_at.since(self.now),
+            };
         }
         if !accepted {
-            return (
-                Action::Wait,
-                Reason::AwaitAccept {
-                    holder: holder.clone(),
-                },
-            );
+            let holder = holder.clone();
+            return Reason::AwaitAccept { holder };
         }
         let Some(incumbent) = self.election.candidates.get(holder) else {
-            return (Action::Leave, Reason::HolderIsNoCandidate(holder.clone()));
+            return Reason::HolderIsNoCandidate(holder.clone());
         };
-        self.compare_with(incumbent, watched, ranking, contenders, strategy)
+        self.compare_with(incumbent, watched, contenders)
     }
 
-    pub(super) fn poll(
+    /// Pings the candidates that are to be pinged for this purpose, and says what the round came to.
+    pub(super) fn ping_round(
         &mut self,
-        contenders: &[Contender<'a>],
-        round: Option<Instant>,
-        aside: Option<&Identity>,
-        failed: Option<&Identity>,
-        vacant: bool,
-    ) -> Polled<'a> {
-        let occasion = Occasion {
-            now: self.now,
-            round,
-            aside,
-            failed,
-            vacant,
-        };
-        let poll = Poll::take(self.election, contenders, &occasion, &self.settings.timing);
-        for (seen, question) in &poll.questions {
-            self.ask(seen, Some(*question));
+        candidates: &[Contender<'a>],
+        purpose: &PingPurpose<'_>,
+    ) -> PingRound<'a> {
+        let timing = &self.settings.timing;
+        let round = PingRound::new(self.now, self.election, candidates, purpose, timing);
+        for (seen, ping) in &round.pings {
+            self.ask(seen, Some(*ping));
         }
-        if let Some(at) = poll.wake_at {
+        if let Some(at) = round.wake_at {
             self.wake(at);
         }
-        let owned = |names: Vec<&Identity>| names.into_iter().cloned().collect();
-        Polled {
-            elected: poll.elected,
-            awaited: owned(poll.awaited),
-            silent: owned(poll.silent),
-        }
+        round
     }
 
     /// Writes a ping, at most one for each candidate in one step.
@@ -253,16 +206,8 @@ impl<'a> Step<'a> {
         });
     }
 
-    pub(super) fn wait_or_ping(&self) -> Action {
-        let pings = |effect: &Effect| matches!(effect, Effect::Ping { .. });
-        if self.effects.iter().any(pings) {
-            return Action::Ping;
-        }
-        Action::Wait
-    }
-
-    fn nobody_eligible(&self, ranking: Option<&dyn Strategy>) -> Reason {
-        let unfit = |seen: &Seen| super::ranking::rejection(&seen.candidate, ranking);
+    fn none_eligible(&self, strategy: Option<&dyn Strategy>) -> Reason {
+        let unfit = |seen: &Seen| rejection(&seen.candidate, strategy);
         let mut rejected = self
             .election
             .candidates
@@ -281,11 +226,4 @@ impl<'a> Step<'a> {
     pub(super) fn wake(&mut self, at: Instant) {
         self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
     }
-}
-
-/// The outcome of a poll, its questions already among the effects.
-pub(super) struct Polled<'a> {
-    pub(super) elected: Option<Contender<'a>>,
-    pub(super) awaited: Vec<Identity>,
-    pub(super) silent: Vec<Identity>,
 }

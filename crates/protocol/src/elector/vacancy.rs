@@ -1,43 +1,33 @@
 //! A Lease that is missing, unheld, late or expired: who is granted it, and when (R3–R6, R15).
 
-use crate::elector::decision::{Action, Effect, Reason, Vacancy};
+use crate::elector::contenders::Contenders;
+use crate::elector::decision::{Effect, Reason, Vacancy};
 use crate::elector::election::POST_SETTLES;
 use crate::elector::observation::Watched;
+use crate::elector::open_lease::OpenLease;
+use crate::elector::ping_round::PingPurpose;
 use crate::elector::step::Step;
 use crate::lease::LeaseRecord;
 use crate::names::Identity;
-use crate::order::{Contender, because};
-use crate::strategy::Strategy;
+use crate::order::Contender;
 use crate::strategy::name::StrategyName;
 use crate::time::Instant;
-
-/// An unheld, late or expired record.
-pub(super) struct Opening<'a> {
-    pub(super) watched: &'a Watched,
-    pub(super) vacancy: Vacancy,
-    /// When the round began: late, unheld or expired.
-    pub(super) round: Instant,
-    /// When the lease may be granted.
-    pub(super) ready_at: Instant,
-    /// The late, expired or former holder.
-    pub(super) aside: Option<&'a Identity>,
-}
 
 // === impl Step ===
 
 impl<'a> Step<'a> {
     /// A Lease that does not exist: POST a born record, and ask meanwhile (R2, R6).
-    pub(super) fn create(
-        &mut self,
-        since: Instant,
-        contenders: &[Contender<'a>],
-        strategy: &StrategyName,
-    ) -> (Action, Reason) {
-        if !self.post(strategy) {
-            return (Action::Wait, Reason::AwaitCreated);
+    pub(super) fn create(&mut self, since: Instant, contenders: &Contenders<'a>) -> Reason {
+        if !self.post(&contenders.strategy_name) {
+            return Reason::AwaitCreated;
         }
-        self.poll(contenders, Some(since), None, None, true);
-        (Action::Create, Reason::Missing)
+        let purpose = PingPurpose::Election {
+            round: since,
+            previous_holder: None,
+            failed: None,
+        };
+        self.ping_round(&contenders.ranked, &purpose);
+        Reason::Missing
     }
 
     /// POSTs a born record; false where one was posted a moment ago and the watch has yet to bring it.
@@ -66,74 +56,60 @@ impl<'a> Step<'a> {
         }
     }
 
-    pub(super) fn opening(
+    /// An unheld record that may be granted at `ready_at`.
+    pub(super) fn unheld(
         &self,
         watched: &'a Watched,
         vacancy: Vacancy,
-        round: Instant,
         ready_at: Instant,
-    ) -> Opening<'a> {
-        Opening {
+    ) -> OpenLease<'a> {
+        OpenLease {
             watched,
             vacancy,
-            round,
+            round: watched.since,
             ready_at,
-            aside: self.election.last_holder.as_ref(),
+            previous_holder: self.election.last_holder.as_ref(),
         }
     }
 
-    /// A record that is late, expired or unheld: ask, and grant as soon as it may be (R3, R5, R15).
-    pub(super) fn fill(
-        &mut self,
-        opening: &Opening<'a>,
-        ranking: &dyn Strategy,
-        contenders: &[Contender<'a>],
-        strategy: StrategyName,
-    ) -> (Action, Reason) {
-        let failed = match &opening.vacancy {
-            Vacancy::NotAccepted { holder, .. } => Some(holder),
-            _ => None,
+    /// A record that is late, expired or unheld: ping, and grant as soon as it may be (R3, R5, R15).
+    pub(super) fn elect(&mut self, open: &OpenLease<'a>, contenders: &Contenders<'a>) -> Reason {
+        let purpose = PingPurpose::Election {
+            round: open.round,
+            previous_holder: open.previous_holder,
+            failed: open.failed(),
         };
-        let poll = self.poll(contenders, Some(opening.round), opening.aside, failed, true);
-        if self.now < opening.ready_at {
-            self.wake(opening.ready_at);
-            if let Some(elected) = &poll.elected {
+        let round = self.ping_round(&contenders.ranked, &purpose);
+        let next = || {
+            let elected = round.elected.as_ref();
+            elected.map(|elected| elected.candidate.name.clone())
+        };
+        if self.now < open.ready_at {
+            self.wake(open.ready_at);
+            if let Some(elected) = &round.elected {
                 self.renew_answer(&elected.candidate.name);
             }
-            let reason = match &opening.vacancy {
+            let remaining = open.ready_at.since(self.now);
+            return match &open.vacancy {
                 Vacancy::Expired { holder, .. } | Vacancy::NotAccepted { holder, .. } => {
                     Reason::HolderLate {
                         holder: holder.clone(),
-                        next: poll.elected.map(|elected| elected.candidate.name.clone()),
+                        next: next(),
                     }
                 }
                 Vacancy::Reserved { from, .. } => Reason::AwaitReserved {
                     from: from.clone(),
-                    next: poll.elected.map(|elected| elected.candidate.name.clone()),
-                    remaining: opening.ready_at.since(self.now),
+                    next: next(),
+                    remaining,
                 },
-                Vacancy::Released | Vacancy::Unheld => Reason::AwaitProof {
-                    remaining: opening.ready_at.since(self.now),
-                },
+                Vacancy::Released | Vacancy::Unheld => Reason::AwaitProof { remaining },
             };
-            return (self.wait_or_ping(), reason);
         }
-        let Some(elected) = poll.elected else {
-            let reason = if poll.awaited.is_empty() {
-                Reason::NobodyAnswers(poll.silent)
-            } else {
-                Reason::AwaitAnswer(poll.awaited)
-            };
-            return (self.wait_or_ping(), reason);
-        };
-        self.grant(
-            opening,
-            &elected,
-            ranking,
-            contenders,
-            strategy,
-            poll.silent,
-        )
+        match round.elected {
+            Some(elected) => self.grant(open, &elected, contenders, round.silent),
+            None if round.awaited.is_empty() => Reason::NobodyAnswers(round.silent),
+            None => Reason::AwaitAnswer(round.awaited),
+        }
     }
 
     /// Wakes when the answer of the next leader goes stale, so that a newer one is in when the lease may be granted.
@@ -153,57 +129,40 @@ impl<'a> Step<'a> {
 
     fn grant(
         &mut self,
-        opening: &Opening<'a>,
+        open: &OpenLease<'a>,
         elected: &Contender<'a>,
-        ranking: &dyn Strategy,
-        contenders: &[Contender<'a>],
-        strategy: StrategyName,
+        contenders: &Contenders<'a>,
         silent: Vec<Identity>,
-    ) -> (Action, Reason) {
+    ) -> Reason {
         let name = &elected.candidate.name;
-        let snapshot = &opening.watched.snapshot;
-        let failed_now =
-            matches!(&opening.vacancy, Vacancy::NotAccepted { holder, .. } if holder == name);
+        let snapshot = &open.watched.snapshot;
+        let failed_now = open.failed() == Some(name);
         let failures = self
             .election
             .failures(name)
             .saturating_add(u8::from(failed_now));
         let window = self.settings.timing.accept_window_after(failures);
         let mut record = snapshot.record.granted(name.clone(), window, self.wall);
-        record.strategy = Some(strategy);
+        record.strategy = Some(contenders.strategy_name.clone());
         let term = record.term;
         self.effects.push(Effect::Write(snapshot.replace(record)));
-        let runner_up = contenders.iter().find(|contender| {
+        let mut others = contenders.ranked.iter().enumerate();
+        let runner_up = others.find(|(_, contender)| {
             &contender.candidate.name != name && !silent.contains(&contender.candidate.name)
         });
-        let incumbent = snapshot.record.holder.as_ref();
+        let place = contenders.find(name).map(|(place, _)| place);
         let because = match runner_up {
             None if silent.is_empty() => "is the only candidate".to_owned(),
             None => "is the only one that answers".to_owned(),
-            Some(other)
-                if position(contenders, name) < position(contenders, &other.candidate.name) =>
-            {
-                because(ranking, incumbent, elected, other)
-            }
+            Some((below, other)) if place < Some(below) => contenders.because(elected, other),
             Some(_) => "is the best that answered".to_owned(),
         };
-        let vacancy = opening.vacancy.clone();
-        let to = name.clone();
-        (
-            Action::Grant,
-            Reason::Granted {
-                to,
-                term,
-                vacancy,
-                because,
-                silent,
-            },
-        )
+        Reason::Granted {
+            to: name.clone(),
+            term,
+            vacancy: open.vacancy.clone(),
+            because,
+            silent,
+        }
     }
-}
-
-fn position(contenders: &[Contender<'_>], name: &Identity) -> Option<usize> {
-    contenders
-        .iter()
-        .position(|contender| &contender.candidate.name == name)
 }

@@ -104,7 +104,7 @@ fn an_absence_counts_whole_or_not_at_all() {
         world.lease(LeaseRecord::born(None));
         world
     };
-    assert_eq!(after(15.0).step().action, Action::Grant);
+    assert_eq!(after(15.0).step().action(), Action::Grant);
     let mut world = after(14.999);
     assert!(await_proof(&world));
     world.granted_after(15.0, "a");
@@ -175,7 +175,7 @@ fn nobody_is_set_aside_for_having_held_a_deleted_lease() {
     world.pass(60.0);
     world.answer("a");
     world.lease_of("lease-2", LeaseRecord::born(None), NewsSource::Watch);
-    assert_eq!(world.step().action, Action::Grant);
+    assert_eq!(world.step().action(), Action::Grant);
 }
 
 /// (R2, R6) The candidates are asked while the POST is under way, so that the answer is there with the Lease.
@@ -184,7 +184,7 @@ fn the_best_is_asked_in_the_step_that_creates_the_lease() {
     let mut world = World::new();
     world.list("a", "1.1.0");
     let decision = world.step();
-    assert_eq!(decision.action, Action::Create);
+    assert_eq!(decision.action(), Action::Create);
     assert_eq!(pinged(&decision), ["a"]);
 }
 
@@ -201,7 +201,7 @@ fn a_post_that_the_watch_does_not_bring_is_tried_again_in_time() {
     world.pass(1.999);
     assert_eq!(world.step().reason, Reason::AwaitCreated);
     world.pass(0.001);
-    assert_eq!(world.step().action, Action::Create);
+    assert_eq!(world.step().action(), Action::Create);
 }
 
 /// (R2) A complete list without the Lease knows better than the answer to the POST before it.
@@ -213,7 +213,7 @@ fn a_list_without_the_lease_is_answered_by_another_post() {
     world
         .election
         .handle_lease_gone(world.now, None, NewsSource::List);
-    assert_eq!(world.step().action, Action::Create);
+    assert_eq!(world.step().action(), Action::Create);
 }
 
 /// (R3) A grant stamps the strategy that it was decided by; so does a POST.

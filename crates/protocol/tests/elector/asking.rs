@@ -95,13 +95,13 @@ fn the_former_holder_is_waited_for_by_name_when_it_is_the_only_one_asked() {
     let awaited = Reason::AwaitAnswer(vec![id("a")]);
     let decision = world.step();
     assert_eq!(
-        (decision.action, &decision.reason),
+        (decision.action(), &decision.reason),
         (Action::Ping, &awaited)
     );
     assert_eq!(world.ask(&decision), ["a"]);
     let decision = world.step();
     assert_eq!(
-        (decision.action, decision.reason),
+        (decision.action(), decision.reason),
         (Action::Wait, awaited),
         "the reason is the same before and after the watch brings the ping"
     );
@@ -129,7 +129,7 @@ fn an_answer_of_a_slow_clock_counts_and_is_settled_at_once() {
     let slow = Timestamp::from_micros(7).unwrap();
     world.change("a", |candidate| candidate.renew = Some(slow));
     let decision = world.step();
-    assert_eq!(decision.action, Action::Grant);
+    assert_eq!(decision.action(), Action::Grant);
     let settled = |effect: &Effect| matches!(effect, Effect::Ping { ping, .. } if *ping == slow);
     assert!(decision.effects.iter().any(settled), "{decision:?}");
     world.ask(&decision);
@@ -149,7 +149,7 @@ fn an_answer_is_read_where_another_elector_cleared_the_ping() {
     });
     world.pass(6.0);
     assert_eq!(
-        world.step().action,
+        world.step().action(),
         Action::Grant,
         "an answer to this round's question does not go stale"
     );
@@ -187,7 +187,7 @@ fn candidates_that_disagree_are_told_so_until_they_agree() {
     world.change("b", |c| {
         c.spec = CandidateSpec::parse("1.40.0", "1.1.0", "OldestEmulationVersion");
     });
-    assert_eq!(world.step().action, Action::Create);
+    assert_eq!(world.step().action(), Action::Create);
 }
 
 #[test]

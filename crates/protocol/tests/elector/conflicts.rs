@@ -28,7 +28,10 @@ fn disputed() -> World {
 fn the_disputants_of_a_conflict_are_asked_after_half_a_minute_and_the_others_are_not() {
     let mut world = disputed();
     let decision = world.step();
-    assert_eq!((decision.action, decision.effects.len()), (Action::Wait, 0));
+    assert_eq!(
+        (decision.action(), decision.effects.len()),
+        (Action::Wait, 0)
+    );
     assert_eq!(
         decision.wake_at,
         Some(world.now.after(Duration::from_secs(30))),
@@ -43,10 +46,13 @@ fn the_disputants_of_a_conflict_are_asked_after_half_a_minute_and_the_others_are
     );
     world.pass(0.001);
     let decision = world.step();
-    assert_eq!(decision.action, Action::Ping);
+    assert_eq!(decision.action(), Action::Ping);
     assert_eq!(world.ask(&decision), ["a", "b"]);
     let decision = world.step();
-    assert_eq!((decision.action, decision.effects.len()), (Action::Wait, 0));
+    assert_eq!(
+        (decision.action(), decision.effects.len()),
+        (Action::Wait, 0)
+    );
     assert_eq!(
         decision.wake_at,
         Some(world.now.after(Duration::from_secs(2))),
@@ -82,7 +88,7 @@ fn a_disputant_that_does_not_answer_has_no_say() {
     world.pass(1.999);
     assert!(matches!(world.step().reason, Reason::StrategyConflict(_)));
     world.pass(0.001);
-    assert_eq!(world.step().action, Action::Create, "as `a` wishes");
+    assert_eq!(world.step().action(), Action::Create, "as `a` wishes");
     assert_eq!(
         world.election.strategy(world.now, &world.settings),
         Some(StrategyName::oldest_emulation_version())

@@ -38,7 +38,7 @@ fn a_born_record_that_is_found_again_after_a_gap_starts_its_stop_watch_anew() {
     );
     world.pass(15.0);
     world.answer("a");
-    assert_eq!(world.step().action, Action::Grant);
+    assert_eq!(world.step().action(), Action::Grant);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_list_of_the_revision_that_is_known_hides_nothing() {
     world.pass(20.0);
     world.answer("a");
     list(&mut world, 200, LeaseRecord::born(None));
-    assert_eq!(world.step().action, Action::Grant);
+    assert_eq!(world.step().action(), Action::Grant);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn an_event_that_leaves_an_unheld_record_as_it_was_does_not_restart_its_stop_wat
     world.answer("a");
     // A label, say: an uninterrupted watch proves that no term came between.
     world.lease(LeaseRecord::born(None));
-    assert_eq!(world.step().action, Action::Grant);
+    assert_eq!(world.step().action(), Action::Grant);
 }
 
 #[test]
@@ -97,5 +97,5 @@ fn a_held_record_that_is_found_again_after_a_gap_keeps_its_stop_watch() {
         ..record
     };
     list(&mut world, 300, preferring);
-    assert_eq!(world.step().action, Action::Grant);
+    assert_eq!(world.step().action(), Action::Grant);
 }

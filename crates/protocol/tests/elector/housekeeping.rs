@@ -22,7 +22,7 @@ fn left() -> World {
         renew_time: Some(world.wall()),
         ..LeaseRecord::default()
     });
-    assert_eq!(world.step().action, Action::Leave);
+    assert_eq!(world.step().action(), Action::Leave);
     world
 }
 

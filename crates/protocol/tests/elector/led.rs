@@ -13,7 +13,7 @@ fn standbys_are_asked_before_it_hurts_and_the_late_holder_is_not_waited_for() {
     world.lead("a", "1.1.0");
     world.list("b", "1.2.0");
     let decision = world.step();
-    assert_eq!(decision.action, Action::None);
+    assert_eq!(decision.action(), Action::None);
     assert_eq!(
         decision.wake_at,
         Some(world.now.after(Duration::from_secs(10)))
@@ -104,13 +104,17 @@ fn a_preference_is_withdrawn_when_its_reason_vanishes() {
     let preferred = world.election.clone();
 
     world.election.handle_candidate_gone(&id("c"), None);
-    assert_eq!(world.step().action, Action::Withdraw, "gone");
+    assert_eq!(world.step().action(), Action::Withdraw, "gone");
 
     world.election = preferred.clone();
     world.change("c", |c| {
         c.spec = CandidateSpec::parse("1.40.0", "1.2.0", "OldestEmulationVersion");
     });
-    assert_eq!(world.step().action, Action::Withdraw, "not better any more");
+    assert_eq!(
+        world.step().action(),
+        Action::Withdraw,
+        "not better any more"
+    );
 
     world.election = preferred;
     world.pass(5.0);
@@ -163,7 +167,7 @@ fn electors_that_remember_a_failed_grant_differently_do_not_take_each_others_wor
     let decision = world.step();
     assert_eq!(world.ask(&decision), ["a"], "it must not outlive a");
     world.pass(2.0);
-    assert_eq!(world.step().action, Action::Withdraw);
+    assert_eq!(world.step().action(), Action::Withdraw);
 }
 
 /// Found by the simulation: an elector that had slept took what it read then for fresh, and preferred whom another one
@@ -182,7 +186,7 @@ fn nobody_is_preferred_while_a_question_to_it_is_open() {
     world.pass(2.0);
     assert!(matches!(world.step().reason, Reason::BetterIsSilent { .. }));
     world.answer("c");
-    assert_eq!(world.step().action, Action::Prefer);
+    assert_eq!(world.step().action(), Action::Prefer);
 }
 
 #[test]
@@ -193,7 +197,7 @@ fn nobody_is_preferred_who_cannot_be_asked_again() {
     world.change("c", |c| c.renew = Some(Timestamp::MAX));
     assert!(matches!(world.step().reason, Reason::BetterIsSilent { .. }));
     world.change("c", |c| c.renew = Timestamp::from_micros(1));
-    assert_eq!(world.step().action, Action::Prefer);
+    assert_eq!(world.step().action(), Action::Prefer);
 }
 
 #[test]
@@ -214,7 +218,7 @@ fn a_holder_that_cannot_be_asked_is_left_in_peace() {
         matches!(decision.reason, Reason::HolderCannotYield { .. }) && decision.effects.is_empty()
     );
     world.settings.preference_field = PreferenceField::Kept;
-    assert_eq!(world.step().action, Action::Prefer);
+    assert_eq!(world.step().action(), Action::Prefer);
 }
 
 #[test]
@@ -224,7 +228,7 @@ fn a_holder_that_wrote_a_token_can_be_asked_whatever_its_candidate_says() {
     world.change("b", |candidate| candidate.marked = false);
     world.register("c", "1.1.0");
     world.settings.preference_field = PreferenceField::Dropped;
-    assert_eq!(world.step().action, Action::Prefer);
+    assert_eq!(world.step().action(), Action::Prefer);
 }
 
 #[test]
@@ -239,7 +243,7 @@ fn a_live_holder_without_candidate_is_never_touched() {
     });
     let decision = world.step();
     assert_eq!(
-        (decision.action, decision.effects.len()),
+        (decision.action(), decision.effects.len()),
         (Action::Leave, 0)
     );
     world.pass(15.0);

@@ -327,7 +327,7 @@ fn those_passed_over_are_asked_as_a_last_resort_and_the_best_is_waited_for() {
         "{decision:?}"
     );
     world.pass(2.0);
-    assert_eq!(world.step().action, Action::Grant);
+    assert_eq!(world.step().action(), Action::Grant);
 }
 
 /// (R5, R15) While a regular candidate still has time to answer, those passed over are not even asked.

@@ -112,7 +112,7 @@ fn an_answer_below_the_question_counts_for_the_whole_round() {
     world.ask(&decision);
     world.change("a", |candidate| candidate.renew = Timestamp::from_micros(7));
     world.pass(6.0);
-    assert_eq!(world.step().action, Action::Grant);
+    assert_eq!(world.step().action(), Action::Grant);
 }
 
 /// (R15) An answer comes in a revision *later* than the question; one that shows both shows no order.
@@ -135,7 +135,7 @@ fn a_fresh_candidate_is_elected_although_it_has_just_been_asked() {
     let mut world = open();
     world.register("a", "1.1.0");
     world.change("a", |candidate| candidate.ping = candidate.question());
-    assert_eq!(world.step().action, Action::Grant);
+    assert_eq!(world.step().action(), Action::Grant);
 }
 
 /// (R15) An answer to a question of an earlier round is as old as that round.
@@ -163,7 +163,7 @@ fn only_a_creation_that_the_watch_delivers_is_a_sign_of_life() {
         let mut world = open();
         let candidate = world.mk_candidate("a", "1.1.0");
         world.election.handle_candidate(world.now, candidate, news);
-        assert_eq!(world.step().action == Action::Grant, alive, "{news:?}");
+        assert_eq!(world.step().action() == Action::Grant, alive, "{news:?}");
     }
 }
 
@@ -176,7 +176,7 @@ fn a_renewal_that_a_list_brings_is_no_answer() {
         world.pass(10.0);
         let renew = Some(world.wall());
         world.change_by(news, "a", |candidate| candidate.renew = renew);
-        assert_eq!(world.step().action == Action::Grant, alive, "{news:?}");
+        assert_eq!(world.step().action() == Action::Grant, alive, "{news:?}");
     }
 }
 
@@ -212,7 +212,7 @@ fn candidates_are_known_by_their_newest_revision() {
     }
     let known = |world: &World| world.election.candidates().next().cloned();
     assert_eq!(known(&world), Some(same));
-    assert_eq!(world.step().action, Action::Grant, "it still is alive");
+    assert_eq!(world.step().action(), Action::Grant, "it still is alive");
 
     let before = Some(ResourceVersion(1));
     world.election.handle_candidate_gone(&id("a"), before);
@@ -243,7 +243,7 @@ fn a_former_holder_is_asked_anew_and_waited_for_when_nobody_else_is_there() {
     );
     world.pass(0.5);
     world.answer("a");
-    assert_eq!(world.step().action, Action::Grant);
+    assert_eq!(world.step().action(), Action::Grant);
 }
 
 /// (R15) Pings are raised when *nobody* has answered for 30 s, those of the candidates passed over (R5) included.

@@ -39,7 +39,7 @@ fn a_preference_and_its_withdrawal_change_the_signals_and_nothing_else() {
     world.pass(1.0);
     world.election.handle_candidate_gone(&id("c"), None);
     let decision = world.step();
-    assert_eq!(decision.action, Action::Withdraw);
+    assert_eq!(decision.action(), Action::Withdraw);
     let withdrawn = LeaseRecord {
         preferred_holder: None,
         ..stamped
@@ -110,7 +110,7 @@ fn a_preference_is_looked_after_until_its_candidate_is_silent() {
         "when the answer is late"
     );
     world.pass(2.0);
-    assert_eq!(world.step().action, Action::Withdraw);
+    assert_eq!(world.step().action(), Action::Withdraw);
 }
 
 /// (R7) A holder that cannot see a preference, because the server drops the field, is not left with one.
@@ -127,7 +127,7 @@ fn a_preference_that_the_holder_cannot_see_is_withdrawn() {
     assert!(matches!(world.step().reason, Reason::AwaitYield { .. }));
     world.settings.preference_field = PreferenceField::Dropped;
     let decision = world.step();
-    assert_eq!(decision.action, Action::Withdraw);
+    assert_eq!(decision.action(), Action::Withdraw);
     assert_eq!(
         lease_write(&decision).map(|write| write.record.preferred_holder.clone()),
         Some(None)
@@ -154,7 +154,7 @@ fn a_reservation_stamps_the_strategy_and_rounds_its_duration_up() {
     world.lease(accepted);
     world.register("c", "1.1.0");
     let decision = world.step();
-    assert_eq!(decision.action, Action::Reserve);
+    assert_eq!(decision.action(), Action::Reserve);
     let placeholder = world.apply(&decision);
     assert_eq!(
         (placeholder.strategy, placeholder.duration_seconds),

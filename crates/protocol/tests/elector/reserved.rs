@@ -32,7 +32,7 @@ fn a_lease_is_reserved_until_its_holder_must_have_stopped() {
     let mut world = client_go();
     let before = world.record();
     let decision = world.step();
-    assert_eq!(decision.action, Action::Reserve);
+    assert_eq!(decision.action(), Action::Reserve);
     assert_eq!(
         decision.reason.to_string(),
         "b cannot be asked to yield, so the lease is reserved for 15s, until it must have stopped: c has the older \
@@ -102,7 +102,7 @@ fn a_placeholder_lasts_as_long_as_anybody_may_lead() {
 #[test]
 fn only_a_holder_that_cannot_be_asked_is_reserved_from() {
     let allowed = client_go();
-    assert_eq!(allowed.step().action, Action::Reserve);
+    assert_eq!(allowed.step().action(), Action::Reserve);
 
     let mut world = client_go();
     world.settings.reserve = false;
@@ -113,11 +113,11 @@ fn only_a_holder_that_cannot_be_asked_is_reserved_from() {
     for kept in [PreferenceField::Kept, PreferenceField::Unknown] {
         let mut world = client_go();
         world.settings.preference_field = kept;
-        assert_eq!(world.step().action, Action::Prefer);
+        assert_eq!(world.step().action(), Action::Prefer);
     }
     let mut world = client_go();
     world.change("b", |candidate| candidate.marked = true);
-    assert_eq!(world.step().action, Action::Prefer);
+    assert_eq!(world.step().action(), Action::Prefer);
 
     let mut world = client_go();
     world.election.handle_candidate_gone(&id("b"), None);
@@ -141,7 +141,7 @@ fn nobody_is_reserved_for_who_does_not_answer() {
     world.renew();
     let decision = world.step();
     assert_eq!(
-        (decision.action, pinged(&decision)),
+        (decision.action(), pinged(&decision)),
         (Action::Ping, vec!["c".to_owned()])
     );
     world.ask(&decision);
@@ -150,7 +150,7 @@ fn nobody_is_reserved_for_who_does_not_answer() {
     let decision = world.step();
     assert!(matches!(decision.reason, Reason::BetterIsSilent { .. }));
     world.answer("c");
-    assert_eq!(world.step().action, Action::Reserve);
+    assert_eq!(world.step().action(), Action::Reserve);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_preference_that_the_holder_cannot_see_is_cleared_by_the_reservation() {
     let record = world.record().preferring(Some(id("c")), None);
     world.lease(record);
     let decision = world.step();
-    assert_eq!(decision.action, Action::Reserve);
+    assert_eq!(decision.action(), Action::Reserve);
     assert_eq!(world.apply(&decision).preferred_holder, None);
 
     let mut world = client_go();
@@ -168,7 +168,7 @@ fn a_preference_that_the_holder_cannot_see_is_cleared_by_the_reservation() {
     let record = world.record().preferring(Some(id("c")), None);
     world.lease(record);
     let decision = world.step();
-    assert_eq!(decision.action, Action::Withdraw, "c has yet to answer");
+    assert_eq!(decision.action(), Action::Withdraw, "c has yet to answer");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn an_elector_that_does_not_reserve_waits_for_a_placeholder_all_the_same() {
     assert!(matches!(world.step().reason, Reason::AwaitReserved { .. }));
     world.pass(0.1);
     world.answer("c");
-    assert_eq!(world.step().action, Action::Grant);
+    assert_eq!(world.step().action(), Action::Grant);
 }
 
 #[test]

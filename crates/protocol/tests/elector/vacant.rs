@@ -13,7 +13,7 @@ fn a_new_deployment_starts_at_once_when_the_elector_has_been_up() {
     world.register("b", "1.2.0");
     world.register("a", "1.1.0");
     let decision = world.step();
-    assert_eq!(decision.action, Action::Create);
+    assert_eq!(decision.action(), Action::Create);
     assert!(
         matches!(&decision.effects[..], [Effect::Create(record)] if record.holder.is_none()
         && record.duration_seconds.is_none() && record.acquire_time.is_none() && record.renew_time.is_none())
@@ -35,7 +35,7 @@ fn a_new_deployment_starts_at_once_when_the_elector_has_been_up() {
 fn a_fresh_elector_waits_for_the_longest_lease_before_it_trusts_an_absence() {
     let mut world = World::fresh();
     world.register("a", "1.1.0");
-    assert_eq!(world.step().action, Action::Create);
+    assert_eq!(world.step().action(), Action::Create);
     world.lease(LeaseRecord::born(None));
     let decision = world.step();
     assert!(
@@ -49,13 +49,13 @@ fn a_fresh_elector_waits_for_the_longest_lease_before_it_trusts_an_absence() {
     world.pass(14.9);
     let decision = world.step();
     assert_eq!(
-        (decision.action, world.ask(&decision)),
+        (decision.action(), world.ask(&decision)),
         (Action::Ping, vec!["a".to_owned()])
     );
     world.answer("a");
     assert_eq!(lease_write(&world.step()), None);
     world.pass(0.1);
-    assert_eq!(world.step().action, Action::Grant);
+    assert_eq!(world.step().action(), Action::Grant);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn the_grace_for_absent_leases_can_be_given_up() {
     world.settings.timing.absent_lease_grace = Some(Duration::ZERO);
     world.register("a", "1.1.0");
     world.lease(LeaseRecord::born(None));
-    assert_eq!(world.step().action, Action::Grant);
+    assert_eq!(world.step().action(), Action::Grant);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn an_electee_that_never_accepts_is_passed_over() {
         "for a minute"
     );
     world.pass(1.0);
-    assert_eq!(world.step().action, Action::Prefer, "and no longer");
+    assert_eq!(world.step().action(), Action::Prefer, "and no longer");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn a_foreign_strategy_gets_an_unheld_lease_and_nothing_more() {
     world.apply(&decision);
     let decision = world.step();
     assert_eq!(
-        (decision.action, decision.effects.len()),
+        (decision.action(), decision.effects.len()),
         (Action::Leave, 0)
     );
 }
@@ -257,7 +257,7 @@ fn a_lease_that_no_candidate_names_is_never_written() {
     world.pass(3600.0);
     let decision = world.step();
     assert_eq!(
-        (decision.action, decision.effects.len(), decision.wake_at),
+        (decision.action(), decision.effects.len(), decision.wake_at),
         (Action::Leave, 0, None)
     );
 }
@@ -291,7 +291,7 @@ fn a_created_lease_is_not_created_twice() {
     assert_eq!(decision.reason, Reason::AwaitCreated);
     world.pass(2.0);
     assert_eq!(
-        world.step().action,
+        world.step().action(),
         Action::Create,
         "unless the watch does not bring it"
     );

@@ -89,7 +89,7 @@ fn a_duration_seen_counts_after_the_lease_was_deleted() {
         world
     };
     assert_eq!(remaining(&recreated(39.999)), 40);
-    assert_eq!(recreated(40.0).step().action, Action::Grant);
+    assert_eq!(recreated(40.0).step().action(), Action::Grant);
 }
 
 /// (R6) Values above 1 h count as 1 h, wherever they stand.
@@ -125,7 +125,7 @@ fn the_grace_for_absent_leases_replaces_all_of_it() {
         assert_eq!(
             world(f64::from(u32::try_from(grace).unwrap()))
                 .step()
-                .action,
+                .action(),
             Action::Grant
         );
     }

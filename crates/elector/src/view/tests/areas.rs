@@ -101,7 +101,7 @@ fn a_name_is_absent_since_the_list_of_its_own_area() {
             let wall = Timestamp::from_micros(7_000_000).unwrap();
             let action = election
                 .step(time(21_000), wall, &Settings::default())
-                .action;
+                .action();
             let expected = if namespace == relisted {
                 Action::Wait
             } else {

@@ -1,0 +1,142 @@
+//! What a decision amounts to, in one word.
+
+use std::fmt;
+
+use crate::elector::decision::{Decision, Effect, Reason};
+
+/// What a step amounts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Nothing is to be done.
+    None,
+    /// Something is to be waited for.
+    Wait,
+    /// Candidates are pinged.
+    Ping,
+    /// The Lease is created, unheld.
+    Create,
+    /// The Lease is granted.
+    Grant,
+    /// The holder is asked to make room.
+    Prefer,
+    /// The holder is no longer asked to make room.
+    Withdraw,
+    /// The holder is replaced by a placeholder, since it cannot be asked to make room.
+    Reserve,
+    /// The Lease is left to others.
+    Leave,
+}
+
+// === impl Decision ===
+
+impl Decision {
+    /// What this decision amounts to. It follows from the reason and the effects.
+    pub fn action(&self) -> Action {
+        match &self.reason {
+            Reason::NotSynced | Reason::AwaitCreated | Reason::AwaitAccept { .. } => Action::Wait,
+            Reason::StrategyConflict(_)
+            | Reason::AwaitProof { .. }
+            | Reason::HolderLate { .. }
+            | Reason::AwaitAnswer(_)
+            | Reason::NobodyAnswers(_)
+            | Reason::AwaitReserved { .. }
+            | Reason::AwaitYield { .. }
+            | Reason::BetterIsSilent { .. } => {
+                if self.has(|effect| matches!(effect, Effect::Ping { .. })) {
+                    Action::Ping
+                } else {
+                    Action::Wait
+                }
+            }
+            Reason::ForeignStrategy(_) => {
+                if self.has(|effect| matches!(effect, Effect::Create(_))) {
+                    Action::Create
+                } else {
+                    Action::Leave
+                }
+            }
+            Reason::NoCandidate | Reason::HolderIsNoCandidate(_) => Action::Leave,
+            Reason::NoEligible { .. }
+            | Reason::HolderIsBest(_)
+            | Reason::HolderCannotYield { .. } => Action::None,
+            Reason::Missing => Action::Create,
+            Reason::Granted { .. } => Action::Grant,
+            Reason::Reserved { .. } => Action::Reserve,
+            Reason::Preferred { .. } => Action::Prefer,
+            Reason::Withdrawn { .. } => Action::Withdraw,
+        }
+    }
+
+    fn has(&self, wanted: impl Fn(&Effect) -> bool) -> bool {
+        self.effects.iter().any(wanted)
+    }
+}
+
+// === impl Action ===
+
+impl Action {
+    /// The word that `elector explain` prints.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Wait => "wait",
+            Self::Ping => "ping",
+            Self::Create => "create",
+            Self::Grant => "grant",
+            Self::Prefer => "prefer",
+            Self::Withdraw => "withdraw",
+            Self::Reserve => "reserve",
+            Self::Leave => "leave",
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::LeaseRecord;
+    use crate::names::{Identity, ResourceVersion, Uid};
+    use crate::strategy::name::StrategyName;
+    use crate::time::Timestamp;
+
+    fn action(reason: Reason, effects: Vec<Effect>) -> Action {
+        let decision = Decision {
+            effects,
+            wake_at: None,
+            reason,
+        };
+        decision.action()
+    }
+
+    fn ping() -> Effect {
+        Effect::Ping {
+            name: Identity::new("a").unwrap(),
+            uid: Uid::new("u"),
+            version: ResourceVersion(1),
+            ping: Timestamp::MIN,
+        }
+    }
+
+    #[test]
+    fn a_decision_that_waits_for_candidates_is_a_ping_where_it_pings_one() {
+        let silent = || Reason::NobodyAnswers(Vec::new());
+        assert_eq!(action(silent(), vec![]), Action::Wait);
+        assert_eq!(action(silent(), vec![ping()]), Action::Ping);
+        let best = Reason::HolderIsBest(Identity::new("a").unwrap());
+        assert_eq!(action(best, vec![ping()]), Action::None);
+    }
+
+    #[test]
+    fn the_lease_of_a_foreign_strategy_is_created_and_then_left_alone() {
+        let foreign = || Reason::ForeignStrategy(StrategyName::parse("a/b").unwrap());
+        let born = Effect::Create(LeaseRecord::born(None));
+        assert_eq!(action(foreign(), vec![born]), Action::Create);
+        assert_eq!(action(foreign(), vec![]), Action::Leave);
+    }
+}

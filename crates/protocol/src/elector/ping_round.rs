@@ -1,0 +1,249 @@
+//! Which candidates to ping, and when to stop: ping and ack are the election (R15).
+
+use crate::elector::election::Election;
+use crate::elector::observation::{Liveness, Seen};
+use crate::names::Identity;
+use crate::order::Contender;
+use crate::time::{Instant, Timestamp};
+use crate::timing::ElectorTiming;
+
+/// Why candidates are pinged.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum PingPurpose<'a> {
+    /// A leader is needed: candidates that are passed over and those that stay silent get another chance.
+    Election {
+        /// When the round began: acks of pings since then count, besides fresh ones.
+        round: Instant,
+        /// The late, expired or former holder. It is pinged too, but no grant waits for it.
+        previous_holder: Option<&'a Identity>,
+        /// The electee of a grant that has just expired without an accept.
+        failed: Option<&'a Identity>,
+    },
+    /// A live holder may have to make room: only fresh acks count, and there is no haste.
+    Preference,
+}
+
+/// A round of pings: what it came to, and the candidates to ping now.
+#[derive(Debug, Default)]
+pub(super) struct PingRound<'a> {
+    /// The best candidate that answered, when no better one still has time to answer.
+    pub(super) elected: Option<Contender<'a>>,
+    /// Pings to write now.
+    pub(super) pings: Vec<(&'a Seen, Timestamp)>,
+    /// The candidates whose acks are awaited.
+    pub(super) awaited: Vec<Identity>,
+    /// When an awaited ack is late, or a ping is to be repeated.
+    pub(super) wake_at: Option<Instant>,
+    /// Better candidates that did not answer.
+    pub(super) silent: Vec<Identity>,
+}
+
+/// What the candidates of a round are judged by.
+struct Criteria<'a> {
+    now: Instant,
+    election: &'a Election,
+    purpose: &'a PingPurpose<'a>,
+    timing: &'a ElectorTiming,
+}
+
+// === impl PingRound ===
+
+impl<'a> PingRound<'a> {
+    /// Walks the contenders, the best one first. The best is pinged first; when it stays silent the next two, then all.
+    pub(super) fn new(
+        now: Instant,
+        election: &'a Election,
+        contenders: &[Contender<'a>],
+        purpose: &PingPurpose<'_>,
+        timing: &ElectorTiming,
+    ) -> Self {
+        let criteria = Criteria {
+            now,
+            election,
+            purpose,
+            timing,
+        };
+        let mut round = Self::default();
+        let (passed_over, regular): (Vec<_>, Vec<_>) = contenders
+            .iter()
+            .filter_map(|contender| {
+                Some((
+                    *contender,
+                    election.candidates.get(&contender.candidate.name)?,
+                ))
+            })
+            .partition(|(contender, _)| criteria.passes_over(&contender.candidate.name));
+        let silent = regular
+            .iter()
+            .filter(|(_, seen)| criteria.liveness(seen) == Liveness::Silent)
+            .count();
+        let mut batch = match silent {
+            0 => 1,
+            1 | 2 => 2,
+            _ => usize::MAX,
+        };
+        for (contender, seen) in &regular {
+            match criteria.liveness(seen) {
+                Liveness::Answered => {
+                    if round.awaited.is_empty() {
+                        round.elected = Some(*contender);
+                    }
+                    return round;
+                }
+                Liveness::Silent => round.silent.push(seen.candidate.name.clone()),
+                Liveness::Unasked if criteria.is_previous_holder(seen) => round.ping(seen),
+                Liveness::Asked { .. } if criteria.is_previous_holder(seen) => {}
+                Liveness::Unasked if batch == 0 => return round,
+                Liveness::Unasked => {
+                    round.ping(seen);
+                    round.awaited.push(seen.candidate.name.clone());
+                    batch -= 1;
+                }
+                Liveness::Asked { until } => {
+                    round.wait(seen, until);
+                    batch = batch.saturating_sub(1);
+                }
+            }
+        }
+        if round.awaited.is_empty() && !criteria.is_for_preference() {
+            round.last_resort(&regular, &passed_over, &criteria);
+        }
+        round
+    }
+
+    /// No regular candidate answered: those passed over count again, the previous holder is waited for, and pings that
+    /// have been without an ack for long are repeated.
+    fn last_resort(
+        &mut self,
+        regular: &[(Contender<'a>, &'a Seen)],
+        passed_over: &[(Contender<'a>, &'a Seen)],
+        criteria: &Criteria<'_>,
+    ) {
+        for (contender, seen) in passed_over {
+            match criteria.liveness(seen) {
+                Liveness::Answered => {
+                    if self.awaited.is_empty() {
+                        self.elected = Some(*contender);
+                    }
+                    return;
+                }
+                Liveness::Silent => self.silent.push(seen.candidate.name.clone()),
+                Liveness::Unasked => {
+                    self.ping(seen);
+                    self.awaited.push(seen.candidate.name.clone());
+                }
+                Liveness::Asked { until } => self.wait(seen, until),
+            }
+        }
+        let previous_holder = regular
+            .iter()
+            .filter(|(_, seen)| criteria.is_previous_holder(seen));
+        for (_, seen) in previous_holder {
+            match criteria.liveness(seen) {
+                Liveness::Asked { until } => self.wait(seen, until),
+                // Pinged by this very step.
+                Liveness::Unasked => self.awaited.push(seen.candidate.name.clone()),
+                Liveness::Answered | Liveness::Silent => {}
+            }
+        }
+        if !self.awaited.is_empty() || !self.pings.is_empty() {
+            return;
+        }
+        for (_, seen) in regular.iter().chain(passed_over) {
+            let (Some(asked), Some(ping)) = (seen.asked, seen.candidate.ping) else {
+                continue;
+            };
+            let Some(raised) = ping.next().filter(|_| seen.is_pending()) else {
+                continue;
+            };
+            let due = asked.at.after(criteria.timing.raise_after);
+            if criteria.now >= due {
+                self.pings.push((seen, raised));
+            } else {
+                self.wake(due);
+            }
+        }
+    }
+
+    fn ping(&mut self, seen: &'a Seen) {
+        // Liveness::Unasked implies that a ping can be written.
+        if let Some(ping) = seen.candidate.question() {
+            self.pings.push((seen, ping));
+        }
+    }
+
+    fn wait(&mut self, seen: &'a Seen, until: Instant) {
+        self.awaited.push(seen.candidate.name.clone());
+        self.wake(until);
+    }
+
+    fn wake(&mut self, at: Instant) {
+        self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
+    }
+}
+
+// === impl Criteria ===
+
+impl Criteria<'_> {
+    fn is_for_preference(&self) -> bool {
+        matches!(self.purpose, PingPurpose::Preference)
+    }
+
+    fn is_previous_holder(&self, seen: &Seen) -> bool {
+        match self.purpose {
+            PingPurpose::Election {
+                previous_holder, ..
+            } => *previous_holder == Some(&seen.candidate.name),
+            PingPurpose::Preference => false,
+        }
+    }
+
+    /// Whether a candidate that did not accept a grant is passed over for now (R5).
+    fn passes_over(&self, name: &Identity) -> bool {
+        let failed = match self.purpose {
+            PingPurpose::Election { failed, .. } => *failed,
+            PingPurpose::Preference => None,
+        };
+        failed == Some(name) || self.election.passes_over(name, self.now, self.timing)
+    }
+
+    /// The liveness that counts here.
+    fn liveness(&self, seen: &Seen) -> Liveness {
+        match self.purpose {
+            PingPurpose::Election { round, .. } => self.liveness_in(*round, seen),
+            PingPurpose::Preference => self.liveness_for_preference(seen),
+        }
+    }
+
+    /// For an election, acks of the round count; of the previous holder only those do.
+    fn liveness_in(&self, round: Instant, seen: &Seen) -> Liveness {
+        let liveness = seen.liveness(self.now, Some(round), self.timing);
+        let stale = self.is_previous_holder(seen) && !seen.answered_since(round);
+        if liveness == Liveness::Answered && stale {
+            return match (seen.is_pending(), seen.candidate.question()) {
+                (false, Some(_)) => Liveness::Unasked,
+                _ => Liveness::Silent,
+            };
+        }
+        liveness
+    }
+
+    /// A preference can wait until an open ping is answered. An elector that has slept takes old acks for fresh ones,
+    /// and those that pinged would withdraw what it prefers, again and again. The same goes for a candidate that cannot
+    /// be pinged.
+    fn liveness_for_preference(&self, seen: &Seen) -> Liveness {
+        let liveness = seen.liveness(self.now, None, self.timing);
+        if liveness != Liveness::Answered {
+            return liveness;
+        }
+        if seen.candidate.question().is_none() {
+            return Liveness::Silent;
+        }
+        match seen.asked.filter(|_| seen.is_pending()) {
+            Some(asked) => Liveness::Asked {
+                until: asked.at.after(seen.ack_window(self.timing)),
+            },
+            None => liveness,
+        }
+    }
+}
