@@ -136,6 +136,7 @@ fn the_json_form_is_stable() {
             "strategy": "OldestEmulationVersion", "ping": [],
             "reason": "the lease is unheld and nobody can lead any more; a has the older emulation version 1.1.0 \
                        (not 1.2.0)",
+            "wake": {"afterSeconds": 899.0, "reason": "a quiet candidate is pinged"},
             "candidates": [
                 {"name": "a", "eligible": true, "rank": 1,
                  "reason": "has the older emulation version 1.1.0 (not 1.2.0)"},
@@ -240,6 +241,32 @@ fn a_reservation_is_explained_before_and_after() {
             "reserved for a: b could not be asked to yield; grant in 13.0s"
         )
     );
+}
+
+#[test]
+fn the_next_look_is_explained_with_its_reason() {
+    let late = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "leaseTransitions": 1,
+                 "acquireTime": "2026-11-20T05:00:00.000000Z", "renewTime": "2026-11-20T05:29:56.000000Z"},
+    });
+    let objects = format!("{}\n{late}", candidate("a", "1.1.0"));
+    let row = &rows(&[], &objects)[0];
+    assert_eq!(
+        row["wake"],
+        json!({"afterSeconds": 4.0, "reason": "the holder is late"})
+    );
+    let table = explain(&["-f", "-", "--now", NOW], &objects);
+    assert!(
+        text(&table.stdout).contains(
+            "a leads and no candidate is better; next look at the latest in 4.0s, when the holder is late\n"
+        ),
+        "{table:?}"
+    );
+    let unreadable = late.to_string().replace("15", "\"x\"");
+    let row = &rows(&[], &format!("{}\n{unreadable}", candidate("a", "1.1.0")))[0];
+    assert_eq!(row["wake"], Value::Null, "a Lease that cannot be read");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   handle_lease, handle_candidate, … ──> Election ──step(now, wall, settings)──> Decision
-//!         (revisions, each with when *we* saw it)            { effects, wake_at, reason }
+//!         (revisions, each with when *we* saw it)            { effects, wake, reason }
 //! ```
 //!
 //! [`Election`] holds one lease and its candidates. Its inputs are the `handle_*` methods; time passed in must not go
@@ -25,6 +25,7 @@ mod ranking;
 mod reservation;
 mod step;
 mod vacancy;
+mod wake;
 
 pub use action::Action;
 pub use audit::{Actor, Move, Violation, audit};
@@ -33,3 +34,4 @@ pub use election::{Election, PreferenceField, Settings};
 pub use explain::{Explanation, Objects};
 pub use observation::NewsSource;
 pub use ranking::{RankedCandidate, Ranking};
+pub use wake::{Wake, WakeAfter, WakeReason};

@@ -5,7 +5,7 @@
 //! model checker, the simulation, `elector explain` and production run these same functions.
 //!
 //! ```text
-//!   Lease, LeaseCandidate revisions ──> elector::Election ──step(now)──> Decision { effects, wake_at, reason }
+//!   Lease, LeaseCandidate revisions ──> elector::Election ──step(now)──> Decision { effects, wake, reason }
 //!   Lease revisions, replies, work  ──> holder::Holder    ──step(now)──> effects
 //!   LeaseCandidate revisions        ──> registration::…   ──step(now)──> effects
 //! ```

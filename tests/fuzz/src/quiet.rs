@@ -83,7 +83,7 @@ impl Sequel<'_> {
                 self.now = self.now.after(HOP);
                 continue;
             }
-            let Some(at) = decision.wake_at else { break };
+            let Some(at) = decision.wake_at() else { break };
             assert!(at > self.now, "{weather:?}: {decision:?}");
             self.now = at;
             let spins = turn + 1 == most && self.now.since(start) < MINUTE;

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use crate::rig::testbed::Testbed;
 
 /// One entry of the JSON array that `elector explain -o json` prints.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Explanation {
     /// The namespace of the lease.
@@ -29,8 +29,20 @@ pub struct Explanation {
     pub ping: Vec<String>,
     /// Why.
     pub reason: String,
+    /// When the elector would look again, `None` for never.
+    pub wake: Option<NextLook>,
     /// Each candidate.
     pub candidates: Vec<Chances>,
+}
+
+/// When the elector would look again, at the latest.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NextLook {
+    /// In so many seconds.
+    pub after_seconds: f64,
+    /// Why.
+    pub reason: String,
 }
 
 /// How one candidate stands.

@@ -1,7 +1,7 @@
 //! The report: a table for people, JSON for programs.
 
 use anyhow::Context as _;
-use elector_protocol::elector::{Action, Explanation, RankedCandidate, Settings};
+use elector_protocol::elector::{Action, Explanation, RankedCandidate, Settings, WakeAfter};
 use elector_protocol::{Identity, LeaseKey, Timestamp};
 use serde::Serialize;
 
@@ -20,7 +20,16 @@ pub(crate) struct Row {
     strategy: Option<String>,
     ping: Vec<String>,
     reason: String,
+    wake: Option<WakeRow>,
     candidates: Vec<CandidateRow>,
+}
+
+/// When the elector would look again if nothing changed before.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WakeRow {
+    after_seconds: f64,
+    reason: String,
 }
 
 /// One candidate of a lease.
@@ -63,6 +72,7 @@ pub(crate) fn rows(objects: &Objects, now: Timestamp, settings: &Settings) -> Ve
                 .map(|identity| identity.as_str().to_owned())
                 .collect(),
             reason: told.reason.to_string(),
+            wake: told.wake.map(WakeRow::from),
             candidates,
         }
     });
@@ -97,7 +107,7 @@ pub(crate) fn print_table(rows: &[Row]) -> anyhow::Result<()> {
             row.action.to_owned(),
             row.holder.clone(),
             row.preferred_holder.clone(),
-            row.reason.clone(),
+            row.reason_and_wake(),
         ]);
         for candidate in &row.candidates {
             let rank = candidate
@@ -126,6 +136,19 @@ pub(crate) fn print_table(rows: &[Row]) -> anyhow::Result<()> {
 // === impl Row ===
 
 impl Row {
+    fn reason_and_wake(&self) -> String {
+        match &self.wake {
+            Some(WakeRow {
+                after_seconds,
+                reason,
+            }) => format!(
+                "{}; next look at the latest in {after_seconds:.1}s, when {reason}",
+                self.reason
+            ),
+            None => self.reason.clone(),
+        }
+    }
+
     /// A Lease that cannot be read is not written either.
     fn left_alone(key: &LeaseKey, fault: &str, candidates: Vec<CandidateRow>) -> Self {
         Self {
@@ -137,7 +160,19 @@ impl Row {
             strategy: None,
             ping: Vec::new(),
             reason: fault.to_owned(),
+            wake: None,
             candidates,
+        }
+    }
+}
+
+// === impl WakeRow ===
+
+impl From<WakeAfter> for WakeRow {
+    fn from(wake: WakeAfter) -> Self {
+        Self {
+            after_seconds: wake.after.as_secs_f64(),
+            reason: wake.why.to_string(),
         }
     }
 }

@@ -9,6 +9,7 @@ use elector_protocol::elector::{
 };
 use elector_protocol::{Instant, LeaseKey, StrategyName};
 use elector_workqueue::Poll;
+use tracing::field::display;
 use tracing::{debug, error};
 
 use crate::builtin::Charge;
@@ -85,10 +86,11 @@ impl Life {
             self.queue.forget(key);
             return Vec::new();
         }
-        debug!(lease = %key, action = %decision.action(), reason = %decision.reason, "judged");
+        let wake = decision.wake.map(|wake| display(wake.after(now)));
+        debug!(lease = %key, action = %decision.action(), reason = %decision.reason, wake, "judged");
         self.report_standstill(key, &decision);
         self.report_preference(key, &decision.reason);
-        if let Some(at) = decision.wake_at {
+        if let Some(at) = decision.wake_at() {
             self.queue
                 .add_after(key.clone(), at.since(now), now.since_epoch());
         }

@@ -108,7 +108,7 @@ mod tests {
     fn action(reason: Reason, effects: Vec<Effect>) -> Action {
         let decision = Decision {
             effects,
-            wake_at: None,
+            wake: None,
             reason,
         };
         decision.action()

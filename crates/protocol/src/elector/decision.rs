@@ -4,6 +4,7 @@ mod words;
 
 use std::time::Duration;
 
+use crate::elector::wake::Wake;
 use crate::lease::{LeaseRecord, LeaseWrite};
 use crate::names::{Identity, ResourceVersion, Term, Uid};
 use crate::rejection::Rejection;
@@ -18,7 +19,7 @@ pub struct Decision {
     /// Writes to perform now, in this order.
     pub effects: Vec<Effect>,
     /// When to step again if nothing is seen before.
-    pub wake_at: Option<Instant>,
+    pub wake: Option<Wake>,
     /// Why.
     pub reason: Reason,
 }
@@ -204,6 +205,15 @@ pub enum Reason {
         /// Why, as a fragment that follows the candidate's name.
         because: &'static str,
     },
+}
+
+// === impl Decision ===
+
+impl Decision {
+    /// The instant of [`Self::wake`].
+    pub fn wake_at(&self) -> Option<Instant> {
+        self.wake.map(|wake| wake.at)
+    }
 }
 
 // === impl Effect ===

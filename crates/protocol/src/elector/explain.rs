@@ -13,6 +13,7 @@ use crate::elector::decision::{Effect, Reason};
 use crate::elector::election::{Election, Settings};
 use crate::elector::observation::NewsSource;
 use crate::elector::ranking::{RankedCandidate, Ranking};
+use crate::elector::wake::WakeAfter;
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::names::{Identity, ResourceVersion, Uid};
 use crate::spec::CandidateRecord;
@@ -43,6 +44,8 @@ pub struct Explanation {
     pub ping: Vec<Identity>,
     /// Why.
     pub reason: Reason,
+    /// When the elector would look again if nothing changed before, and why.
+    pub wake: Option<WakeAfter>,
     /// How the candidates stand.
     pub candidates: Vec<RankedCandidate>,
 }
@@ -92,6 +95,7 @@ impl Explanation {
                 .filter_map(pinged)
                 .cloned()
                 .collect(),
+            wake: decision.wake.map(|wake| wake.after(NOW)),
             reason: decision.reason,
             candidates,
         }

@@ -4,6 +4,7 @@
 use crate::elector::decision::{Effect, Reason};
 use crate::elector::observation::{Liveness, Watched};
 use crate::elector::step::Step;
+use crate::elector::wake::WakeReason;
 use crate::resolution::Conflict;
 use crate::strategy::name::StrategyName;
 use crate::time::Instant;
@@ -47,15 +48,19 @@ impl Step<'_> {
                 continue;
             }
             match seen.liveness(self.now, None, timing) {
-                Liveness::Asked { until } => self.wake(until),
+                Liveness::Asked { until } => self.wake(until, WakeReason::AckWindow),
                 // Once in a while is enough: those that answer go on disagreeing.
                 Liveness::Unasked if self.now.since(seen.heard) >= timing.raise_after => {
                     self.ask(seen, seen.candidate.question());
                 }
-                Liveness::Unasked => self.wake(seen.heard.after(timing.raise_after)),
+                Liveness::Unasked => {
+                    let due = seen.heard.after(timing.raise_after);
+                    self.wake(due, WakeReason::Disagreement);
+                }
                 // It counts as alive for now, and nothing else would wake this election when that is over.
                 Liveness::Answered => {
-                    self.wake(seen.heard.after(timing.raise_after.max(timing.fresh)));
+                    let due = seen.heard.after(timing.raise_after.max(timing.fresh));
+                    self.wake(due, WakeReason::Disagreement);
                 }
                 Liveness::Silent => {}
             }
@@ -74,11 +79,12 @@ impl Step<'_> {
             let collectable = match seen.liveness(self.now, None, timing) {
                 Liveness::Silent => true,
                 Liveness::Asked { until } => {
-                    self.wake(until);
+                    self.wake(until, WakeReason::AckWindow);
                     false
                 }
                 Liveness::Answered => {
-                    self.wake(seen.heard.after(timing.ping_interval));
+                    let due = seen.heard.after(timing.ping_interval);
+                    self.wake(due, WakeReason::QuietCandidate);
                     false
                 }
                 Liveness::Unasked => {
@@ -86,7 +92,7 @@ impl Step<'_> {
                     if self.now >= due {
                         self.ask(seen, seen.candidate.question());
                     } else {
-                        self.wake(due);
+                        self.wake(due, WakeReason::QuietCandidate);
                     }
                     false
                 }
@@ -97,7 +103,7 @@ impl Step<'_> {
             }
             let due = seen.heard.after(timing.candidate_validity);
             if self.now < due {
-                self.wake(due);
+                self.wake(due, WakeReason::Collect);
                 continue;
             }
             self.effects.push(Effect::Collect {

@@ -2,6 +2,7 @@
 
 use crate::elector::decision::Vacancy;
 use crate::elector::observation::Watched;
+use crate::elector::wake::WakeReason;
 use crate::names::Identity;
 use crate::time::Instant;
 
@@ -25,6 +26,16 @@ impl OpenLease<'_> {
         match &self.vacancy {
             Vacancy::NotAccepted { holder, .. } => Some(holder),
             _ => None,
+        }
+    }
+
+    /// What makes the lease free to be granted.
+    pub(super) fn ready_when(&self) -> WakeReason {
+        match self.vacancy {
+            Vacancy::Expired { .. } => WakeReason::Expiry,
+            Vacancy::NotAccepted { .. } => WakeReason::AcceptWindow,
+            Vacancy::Reserved { .. } => WakeReason::Reservation,
+            Vacancy::Released | Vacancy::Unheld => WakeReason::ProofOfAbsence,
         }
     }
 }

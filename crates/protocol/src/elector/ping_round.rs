@@ -2,6 +2,7 @@
 
 use crate::elector::election::Election;
 use crate::elector::observation::{Liveness, Seen};
+use crate::elector::wake::{Wake, WakeReason};
 use crate::names::Identity;
 use crate::order::Contender;
 use crate::time::{Instant, Timestamp};
@@ -33,7 +34,7 @@ pub(super) struct PingRound<'a> {
     /// The candidates whose acks are awaited.
     pub(super) awaited: Vec<Identity>,
     /// When an awaited ack is late, or a ping is to be repeated.
-    pub(super) wake_at: Option<Instant>,
+    pub(super) wake: Option<Wake>,
     /// Better candidates that did not answer.
     pub(super) silent: Vec<Identity>,
 }
@@ -160,7 +161,7 @@ impl<'a> PingRound<'a> {
             if criteria.now >= due {
                 self.pings.push((seen, raised));
             } else {
-                self.wake(due);
+                Wake::note(&mut self.wake, due, WakeReason::RePing);
             }
         }
     }
@@ -174,11 +175,7 @@ impl<'a> PingRound<'a> {
 
     fn wait(&mut self, seen: &'a Seen, until: Instant) {
         self.awaited.push(seen.candidate.name.clone());
-        self.wake(until);
-    }
-
-    fn wake(&mut self, at: Instant) {
-        self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
+        Wake::note(&mut self.wake, until, WakeReason::AckWindow);
     }
 }
 

@@ -6,6 +6,7 @@ use crate::elector::election::PreferenceField;
 use crate::elector::observation::{Liveness, Seen, Watched};
 use crate::elector::ping_round::PingPurpose;
 use crate::elector::step::Step;
+use crate::elector::wake::WakeReason;
 use crate::names::Identity;
 use crate::order::Contender;
 
@@ -152,11 +153,12 @@ impl<'a> Step<'a> {
             return;
         };
         match seen.liveness(self.now, None, &self.settings.timing) {
-            Liveness::Asked { until } => self.wake(until),
+            Liveness::Asked { until } => self.wake(until, WakeReason::AckWindow),
             Liveness::Unasked => self.ask(seen, seen.candidate.question()),
             Liveness::Answered => {
                 if let Some(answered) = seen.answered {
-                    self.wake(answered.at.after(self.settings.timing.fresh));
+                    let stale_at = answered.at.after(self.settings.timing.fresh);
+                    self.wake(stale_at, WakeReason::PreferenceStale);
                 }
             }
             Liveness::Silent => {}

@@ -10,6 +10,7 @@ use crate::elector::observation::{Liveness, Presence, Seen, Watched};
 use crate::elector::open_lease::OpenLease;
 use crate::elector::ping_round::{PingPurpose, PingRound};
 use crate::elector::ranking::rejection;
+use crate::elector::wake::{Wake, WakeReason};
 use crate::lease::Occupancy;
 use crate::names::Identity;
 use crate::order::Contender;
@@ -24,7 +25,7 @@ pub(super) struct Step<'a> {
     pub(super) now: Instant,
     pub(super) wall: Timestamp,
     pub(super) effects: Vec<Effect>,
-    pub(super) wake_at: Option<Instant>,
+    pub(super) wake: Option<Wake>,
 }
 
 // === impl Election ===
@@ -41,7 +42,7 @@ impl Election {
             now,
             wall,
             effects: Vec::new(),
-            wake_at: None,
+            wake: None,
         };
         let reason = match &self.presence {
             Presence::Unknown => Reason::NotSynced,
@@ -51,7 +52,7 @@ impl Election {
         step.keep_house();
         Decision {
             effects: step.effects,
-            wake_at: step.wake_at,
+            wake: step.wake,
             reason,
         }
     }
@@ -154,7 +155,12 @@ impl<'a> Step<'a> {
             };
             return self.elect(&open, contenders);
         }
-        self.wake(late_at);
+        let late = match &reserved_from {
+            Some(_) => WakeReason::ReservationLate,
+            None if accepted => WakeReason::HolderLate,
+            None => WakeReason::AcceptLate,
+        };
+        self.wake(late_at, late);
         if let Some(from) = reserved_from {
             let best = contenders.ranked.first();
             return Reason::AwaitReserved {
@@ -184,8 +190,8 @@ impl<'a> Step<'a> {
         for (seen, ping) in &round.pings {
             self.ask(seen, Some(*ping));
         }
-        if let Some(at) = round.wake_at {
-            self.wake(at);
+        if let Some(Wake { at, why }) = round.wake {
+            self.wake(at, why);
         }
         round
     }
@@ -223,7 +229,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    pub(super) fn wake(&mut self, at: Instant) {
-        self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
+    pub(super) fn wake(&mut self, at: Instant, why: WakeReason) {
+        Wake::note(&mut self.wake, at, why);
     }
 }

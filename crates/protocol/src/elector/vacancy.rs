@@ -7,6 +7,7 @@ use crate::elector::observation::Watched;
 use crate::elector::open_lease::OpenLease;
 use crate::elector::ping_round::PingPurpose;
 use crate::elector::step::Step;
+use crate::elector::wake::WakeReason;
 use crate::lease::LeaseRecord;
 use crate::names::Identity;
 use crate::order::Contender;
@@ -35,7 +36,7 @@ impl<'a> Step<'a> {
         if let Some(posted) = self.election.posted
             && self.now < posted.after(POST_SETTLES)
         {
-            self.wake(posted.after(POST_SETTLES));
+            self.wake(posted.after(POST_SETTLES), WakeReason::CreationUnseen);
             return false;
         }
         let born = LeaseRecord::born(Some(strategy.clone()));
@@ -85,7 +86,7 @@ impl<'a> Step<'a> {
             elected.map(|elected| elected.candidate.name.clone())
         };
         if self.now < open.ready_at {
-            self.wake(open.ready_at);
+            self.wake(open.ready_at, open.ready_when());
             if let Some(elected) = &round.elected {
                 self.renew_answer(&elected.candidate.name);
             }
@@ -123,7 +124,7 @@ impl<'a> Step<'a> {
             answered.map(|answered| answered.at.after(self.settings.timing.fresh))
             && stale_at > self.now
         {
-            self.wake(stale_at);
+            self.wake(stale_at, WakeReason::AckStale);
         }
     }
 

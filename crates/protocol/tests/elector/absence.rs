@@ -197,7 +197,7 @@ fn a_post_that_the_watch_does_not_bring_is_tried_again_in_time() {
     let decision = world.step();
     assert_eq!(decision.reason, Reason::AwaitCreated);
     let settled = world.now.after(Duration::from_secs(2));
-    assert_eq!(decision.wake_at, Some(settled));
+    assert_eq!(decision.wake_at(), Some(settled));
     world.pass(1.999);
     assert_eq!(world.step().reason, Reason::AwaitCreated);
     world.pass(0.001);

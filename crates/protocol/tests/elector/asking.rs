@@ -71,7 +71,7 @@ fn silent_candidates_are_reminded_when_nobody_answers() {
     let decision = world.step();
     assert_eq!(pinged(&decision), Vec::<String>::new());
     assert_eq!(
-        decision.wake_at,
+        decision.wake_at(),
         Some(world.now.after(Duration::from_secs(28)))
     );
     world.pass(28.0);

@@ -33,7 +33,7 @@ fn the_disputants_of_a_conflict_are_asked_after_half_a_minute_and_the_others_are
         (Action::Wait, 0)
     );
     assert_eq!(
-        decision.wake_at,
+        decision.wake_at(),
         Some(world.now.after(Duration::from_secs(30))),
         "also while they still count as alive: nothing else happens"
     );
@@ -41,7 +41,7 @@ fn the_disputants_of_a_conflict_are_asked_after_half_a_minute_and_the_others_are
     let decision = world.step();
     assert_eq!(pinged(&decision), Vec::<String>::new());
     assert_eq!(
-        decision.wake_at,
+        decision.wake_at(),
         Some(world.now.after(Duration::from_millis(1)))
     );
     world.pass(0.001);
@@ -54,7 +54,7 @@ fn the_disputants_of_a_conflict_are_asked_after_half_a_minute_and_the_others_are
         (Action::Wait, 0)
     );
     assert_eq!(
-        decision.wake_at,
+        decision.wake_at(),
         Some(world.now.after(Duration::from_secs(2))),
         "when the answers are late"
     );

@@ -31,16 +31,20 @@ fn left() -> World {
 fn a_candidate_is_asked_after_a_quarter_of_an_hour_and_the_elector_wakes_for_it() {
     let mut world = left();
     let due = world.now.after(Duration::from_secs(900));
-    assert_eq!(world.step().wake_at, Some(due), "while its answer is fresh");
+    assert_eq!(
+        world.step().wake_at(),
+        Some(due),
+        "while its answer is fresh"
+    );
     world.pass(899.999);
     let decision = world.step();
     assert_eq!(pinged(&decision), Vec::<String>::new());
-    assert_eq!(decision.wake_at, Some(due), "and when it is not");
+    assert_eq!(decision.wake_at(), Some(due), "and when it is not");
     world.pass(0.001);
     let decision = world.step();
     assert_eq!(world.ask(&decision), ["c"]);
     assert_eq!(
-        world.step().wake_at,
+        world.step().wake_at(),
         Some(world.now.after(Duration::from_secs(2)))
     );
 }
@@ -56,7 +60,7 @@ fn a_candidate_is_collected_after_half_an_hour_and_an_unanswered_question() {
     world.pass(2.0);
     let decision = world.step();
     assert!(!collected(&decision));
-    assert_eq!(decision.wake_at, Some(due));
+    assert_eq!(decision.wake_at(), Some(due));
     world.pass(897.999);
     assert!(!collected(&world.step()));
     world.pass(0.001);

@@ -15,7 +15,7 @@ fn standbys_are_asked_before_it_hurts_and_the_late_holder_is_not_waited_for() {
     let decision = world.step();
     assert_eq!(decision.action(), Action::None);
     assert_eq!(
-        decision.wake_at,
+        decision.wake_at(),
         Some(world.now.after(Duration::from_secs(10)))
     );
     world.pass(10.0);
@@ -29,7 +29,7 @@ fn standbys_are_asked_before_it_hurts_and_the_late_holder_is_not_waited_for() {
     );
     assert_eq!(lease_write(&decision), None);
     assert_eq!(
-        decision.wake_at,
+        decision.wake_at(),
         Some(world.now.after(Duration::from_secs(2))),
         "a's window ends first"
     );

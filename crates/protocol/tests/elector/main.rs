@@ -18,5 +18,6 @@ mod preferring;
 mod reserved;
 mod stopwatch;
 mod vacant;
+mod waking;
 mod wmax;
 mod world;

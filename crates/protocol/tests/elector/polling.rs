@@ -238,7 +238,7 @@ fn a_former_holder_is_asked_anew_and_waited_for_when_nobody_else_is_there() {
     assert_eq!(world.ask(&decision), ["a"]);
     assert_eq!(awaited(&world), ["a"]);
     assert_eq!(
-        world.step().wake_at,
+        world.step().wake_at(),
         Some(world.now.after(Duration::from_secs(2)))
     );
     world.pass(0.5);
@@ -315,7 +315,7 @@ fn the_elector_wakes_for_the_stale_answer_and_for_the_end_of_the_wait() {
     let decision = world.step();
     assert_eq!(lease_write(&decision), None);
     assert_eq!(
-        decision.wake_at,
+        decision.wake_at(),
         Some(world.now.after(Duration::from_secs(3))),
         "the proof"
     );

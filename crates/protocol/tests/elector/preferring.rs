@@ -95,7 +95,7 @@ fn a_preference_is_looked_after_until_its_candidate_is_silent() {
     let mut world = preferred();
     let stale = world.now.after(Duration::from_secs(5));
     assert_eq!(
-        world.step().wake_at,
+        world.step().wake_at(),
         Some(stale),
         "when the answer is stale"
     );
@@ -105,7 +105,7 @@ fn a_preference_is_looked_after_until_its_candidate_is_silent() {
     let decision = world.step();
     assert_eq!(pinged(&decision), Vec::<String>::new());
     assert_eq!(
-        decision.wake_at,
+        decision.wake_at(),
         Some(world.now.after(Duration::from_secs(2))),
         "when the answer is late"
     );

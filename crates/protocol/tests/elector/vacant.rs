@@ -42,7 +42,7 @@ fn a_fresh_elector_waits_for_the_longest_lease_before_it_trusts_an_absence() {
         matches!(decision.reason, Reason::AwaitProof { remaining } if remaining == Duration::from_secs(15))
     );
     assert_eq!(
-        decision.wake_at,
+        decision.wake_at(),
         Some(world.now.after(Duration::from_secs(5))),
         "the answer stays fresh for 5 s"
     );
@@ -257,7 +257,11 @@ fn a_lease_that_no_candidate_names_is_never_written() {
     world.pass(3600.0);
     let decision = world.step();
     assert_eq!(
-        (decision.action(), decision.effects.len(), decision.wake_at),
+        (
+            decision.action(),
+            decision.effects.len(),
+            decision.wake_at()
+        ),
         (Action::Leave, 0, None)
     );
 }

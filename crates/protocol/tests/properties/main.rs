@@ -228,7 +228,7 @@ impl Oracle {
             decision.effects.iter().filter(writes).count() <= 1,
             "one lease write at most: {decision:?}"
         );
-        if let Some(at) = decision.wake_at {
+        if let Some(at) = decision.wake_at() {
             prop_assert!(at > now, "a deadline in the past would spin: {decision:?}");
         }
         let unnamed = match &decision.reason {
@@ -466,5 +466,8 @@ proptest! {
 fn an_action_without_effects_does_not_spin() {
     let election = Election::unknown();
     let decision = election.step(Instant::default(), Timestamp::MIN, &Settings::default());
-    assert_eq!((decision.action(), decision.wake_at), (Action::Wait, None));
+    assert_eq!(
+        (decision.action(), decision.wake_at()),
+        (Action::Wait, None)
+    );
 }

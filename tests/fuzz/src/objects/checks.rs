@@ -26,7 +26,7 @@ impl World {
             {
                 wire::check_line(&ranked.reason);
             }
-            if let Some(at) = decision.wake_at {
+            if let Some(at) = decision.wake_at() {
                 assert!(
                     at > self.now,
                     "a deadline in the past would spin: {decision:?}"
