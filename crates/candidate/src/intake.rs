@@ -165,9 +165,9 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             },
             WatchEvent::Deleted(lease) => match lease_snapshot(&lease) {
                 Some(last) => self.miss_lease(now, last.version),
-                None => self.holder.ask_read(),
+                None => self.holder.request_read(),
             },
-            WatchEvent::Rewound { .. } => self.holder.ask_read(),
+            WatchEvent::Rewound { .. } => self.holder.request_read(),
             WatchEvent::Failed(error) => self.note(now, Way::LeaseWatch, Some(&error)),
             WatchEvent::Gap { .. } => {}
             WatchEvent::Synced => self.note(now, Way::LeaseWatch, None),
@@ -181,7 +181,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 self.holder.handle_event(now, LeaseEvent::Seen(snapshot));
                 self.keep_lease(now, Some(lease));
             }
-            None => self.holder.ask_read(),
+            None => self.holder.request_read(),
         }
     }
 
@@ -205,7 +205,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                     self.registration.handle_event(gone);
                 }
             }
-            WatchEvent::Rewound { .. } => self.registration.ask_read(),
+            WatchEvent::Rewound { .. } => self.registration.request_read(),
             WatchEvent::Failed(error) => {
                 self.api_discovery.suspect(&error);
                 self.note(now, Way::CandidateWatch, Some(&error));

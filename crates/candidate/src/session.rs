@@ -181,7 +181,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             work.believe(belief.map(|belief| belief.deadline));
             work.enforce(now)
         });
-        self.registration.answer(self.holder.can_accept());
+        self.registration.ack_pings(self.holder.can_accept());
         let registration = self.registration.step(now, self.clock.wall());
         if let Some(effect) = registration.effect {
             let timeout = self.config.timing.request_timeout;
@@ -229,9 +229,9 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         let silence = self.config.timing.renew_interval * 2;
         if self.heard_at.after(silence) <= now {
             self.heard_at = now;
-            self.holder.ask_read();
+            self.holder.request_read();
             // Electors ask for candidates when a leader is gone: their question must not be missed either.
-            self.registration.ask_read();
+            self.registration.request_read();
         }
         Some(self.heard_at.after(silence))
     }

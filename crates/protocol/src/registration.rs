@@ -1,4 +1,4 @@
-//! A candidate's own object: created, kept, answered for, and deleted at a clean end.
+//! A candidate's own object: created, kept, acked for, and deleted at a clean end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::time::{Instant, Timestamp};
 /// One process's own LeaseCandidate.
 ///
 /// It is created with the versions and the strategy of this process, or taken over from an earlier life of the same
-/// name; every question (`pingTime` later than `renewTime`) is answered by a write of renewTime; an object that
-/// disappears is created again, one that somebody else spoilt is written anew. It is not refreshed unasked: electors ask
+/// name; every ping (`pingTime` later than `renewTime`) is acked by a write of renewTime; an object that
+/// disappears is created again, one that another client spoilt is written anew. It is not refreshed unasked: electors ask
 /// before they collect.
 ///
 /// Nothing here bears on safety. A stale view costs a conflict.
@@ -25,9 +25,9 @@ pub struct Registration {
     ownership: Ownership,
     request: Request,
     backoff: Backoff,
-    answers: bool,
+    acks: bool,
     goal: Goal,
-    /// The revision that somebody else made say what this process does not offer.
+    /// The revision that another client made say what this process does not offer.
     spoilt: Option<ResourceVersion>,
     repaired: Option<Instant>,
 }
@@ -83,9 +83,9 @@ pub enum RegistrationEffect {
         uid: Uid,
         /// The revision.
         version: ResourceVersion,
-        /// `spec.pingTime`, carried over; `None` where no answer to it could ever be asked for again.
+        /// `spec.pingTime`, carried over; `None` where no later ping could follow it.
         ping: Option<Timestamp>,
-        /// `spec.renewTime`: the answer.
+        /// `spec.renewTime`: the ack.
         renew: Timestamp,
     },
     /// DELETE it under this uid, and report by [`Registration::handle_outcome`].
@@ -126,9 +126,9 @@ enum Request {
     None,
     /// A read is to be sent before anything else.
     ReadWanted,
-    /// Nothing newer was seen since it was sent: its answer is the newest there is.
+    /// Nothing newer was seen since it was sent: its reply is the newest there is.
     Reading,
-    /// Something newer was seen since: its answer may be older than that.
+    /// Something newer was seen since: its reply may be older than that.
     Overtaken,
     Writing,
     Deleting,
@@ -160,7 +160,7 @@ impl Registration {
             ownership: Ownership::Stranger,
             request: Request::None,
             backoff: Backoff::default(),
-            answers: true,
+            acks: true,
             goal: Goal::Registered,
             spoilt: None,
             repaired: None,
@@ -190,17 +190,17 @@ impl Registration {
     }
 
     /// Asks for a read of the object: for callers that have heard nothing for longer than they should.
-    pub fn ask_read(&mut self) {
+    pub fn request_read(&mut self) {
         self.want_read();
     }
 
-    /// Whether questions are answered. A candidate that could not accept a grant keeps silent, so that it is not asked
-    /// to lead; on by default.
-    pub fn answer(&mut self, answers: bool) {
-        self.answers = answers;
+    /// Whether pings are acked. A candidate that could not accept a grant keeps silent, so that it is not elected; on
+    /// by default.
+    pub fn ack_pings(&mut self, acks: bool) {
+        self.acks = acks;
     }
 
-    /// This revision, which somebody else wrote, does not say what this process offers, or cannot be read: unless there
+    /// This revision, which another client wrote, does not say what this process offers, or cannot be read: unless there
     /// is a newer one by then, it is written anew.
     pub fn handle_spoilt(&mut self, version: ResourceVersion) {
         self.spoilt = Some(version);
@@ -233,17 +233,17 @@ impl Registration {
         }
     }
 
-    /// The answer to [`RegistrationEffect::Read`]; `Ok(None)` says that there is no such object.
+    /// The reply to [`RegistrationEffect::Read`]; `Ok(None)` says that there is no such object.
     pub fn handle_read(
         &mut self,
         now: Instant,
-        answer: Result<Option<CandidateSnapshot>, ReadFailed>,
+        reply: Result<Option<CandidateSnapshot>, ReadFailed>,
     ) {
         let newest_there_is = self.request == Request::Reading;
         if newest_there_is || self.request == Request::Overtaken {
             self.request = Request::None;
         }
-        match answer {
+        match reply {
             Ok(Some(snapshot)) => {
                 if newest_there_is {
                     // It is believed even where it is older than what was seen: the store may have been restored.
@@ -344,23 +344,23 @@ impl Registration {
         let Some(seen) = &self.seen else {
             return Some((Request::Writing, RegistrationEffect::Create { renew: wall }));
         };
-        // At the end of time nobody can ask for anything later (R15).
+        // At the end of time no later ping is possible (R15).
         let last = |time: Option<Timestamp>| time.is_some_and(|time| time.next().is_none());
         let ping = seen.ping.filter(|_| !last(seen.ping));
-        let asked = seen.ping.is_some() && seen.ping > seen.renew;
+        let pinged = seen.ping.is_some() && seen.ping > seen.renew;
         let broken = self.spoilt == Some(seen.version) || last(seen.renew) || last(seen.ping);
         let repair = broken && self.repair_due().is_none_or(|due| due <= now);
         let due = self.ownership != Ownership::Registered
-            || ((asked && ping.is_some() || repair) && self.answers);
+            || ((pinged && ping.is_some() || repair) && self.acks);
         if !due || seen.lease != self.lease {
             return None;
         }
-        let answer = ping.map_or(wall, |ping| ping.max(wall));
+        let ack = ping.map_or(wall, |ping| ping.max(wall));
         let effect = RegistrationEffect::Replace {
             uid: seen.uid.clone(),
             version: seen.version,
             ping,
-            renew: answer.differing_from(seen.renew),
+            renew: ack.differing_from(seen.renew),
         };
         if repair {
             self.repaired = Some(now);

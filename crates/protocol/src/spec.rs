@@ -55,7 +55,7 @@ impl CandidateRecord {
     /// Whether a question is pending: asked, and not answered by the candidate's own clock.
     ///
     /// Later Kubernetes keeps `pingTime` for ever, the first form cleared it; both read correctly here.
-    pub fn is_asked(&self) -> bool {
+    pub fn is_pinged(&self) -> bool {
         match (self.ping, self.renew) {
             (Some(ping), Some(renew)) => renew < ping,
             (Some(_), None) => true,
@@ -66,7 +66,7 @@ impl CandidateRecord {
     /// The ping to write for a new question: the candidate's own time and one microsecond (R15).
     ///
     /// `None` where it has no time of its own or cannot be asked any more (year 9999).
-    pub fn question(&self) -> Option<Timestamp> {
+    pub fn next_ping(&self) -> Option<Timestamp> {
         self.renew?.next()
     }
 }

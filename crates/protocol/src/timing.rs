@@ -25,7 +25,7 @@ pub struct ElectorTiming {
     /// The longest time a candidate is passed over. 15 min.
     pub passed_over_max: Duration,
     /// How long nobody may answer before the pending questions are raised by a microsecond. 30 s (R15).
-    pub raise_after: Duration,
+    pub re_ping_after: Duration,
     /// How often a silent candidate is asked whether it lives at all. 15 min, as upstream.
     pub ping_interval: Duration,
     /// How long a candidate may stay without a write before it is collected. 30 min, as upstream.
@@ -78,7 +78,7 @@ impl Default for ElectorTiming {
             absent_lease_grace: None,
             passed_over: Duration::from_secs(60),
             passed_over_max: Duration::from_secs(15 * 60),
-            raise_after: Duration::from_secs(30),
+            re_ping_after: Duration::from_secs(30),
             ping_interval: Duration::from_secs(15 * 60),
             candidate_validity: Duration::from_secs(30 * 60),
         }
@@ -127,15 +127,15 @@ impl ElectorTiming {
         )?;
         within("passed-over-max", self.passed_over_max, second, hour * 24)?;
         within(
-            "raise-after",
-            self.raise_after,
+            "re-ping-after",
+            self.re_ping_after,
             self.ack_window.max(self.ack_window_unmarked),
             hour,
         )?;
         within(
             "ping-interval",
             self.ping_interval,
-            self.raise_after,
+            self.re_ping_after,
             hour * 24,
         )?;
         within(
@@ -370,17 +370,17 @@ mod tests {
         );
         assert_eq!(
             with(|timing| {
-                timing.raise_after = Duration::from_secs(4);
+                timing.re_ping_after = Duration::from_secs(4);
             }),
-            Err("raise-after"),
+            Err("re-ping-after"),
             "unmarked candidates have 5 s to answer"
         );
         assert_eq!(
             with(|timing| {
-                timing.raise_after = Duration::from_secs(6);
+                timing.re_ping_after = Duration::from_secs(6);
                 timing.ack_window = Duration::from_secs(7);
             }),
-            Err("raise-after")
+            Err("re-ping-after")
         );
     }
 }

@@ -99,7 +99,7 @@ impl Process {
                     let deleted = LeaseEvent::Deleted(last.version);
                     self.holder.handle_event(self.now, deleted);
                 }
-                None => self.holder.ask_read(),
+                None => self.holder.request_read(),
             },
             Document::Leases(Told::Listed(leases)) => {
                 let ours = |lease: &Lease| lease.metadata.name.as_deref() == Some("l");
@@ -163,8 +163,8 @@ impl Process {
             }
             "withdrawn" => self.holder.handle_withdrawn(),
             "listen" => {
-                self.holder.ask_read();
-                self.registration.ask_read();
+                self.holder.request_read();
+                self.registration.request_read();
             }
             _ => {}
         }
@@ -190,7 +190,7 @@ impl Process {
                 self.holder.handle_event(self.now, seen);
                 self.lease = Some(lease);
             }
-            None => self.holder.ask_read(),
+            None => self.holder.request_read(),
         }
     }
 

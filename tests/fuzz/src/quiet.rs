@@ -133,7 +133,7 @@ impl Sequel<'_> {
             ranking
                 .iter()
                 .any(|one| one.eligible && one.name == candidate.name)
-                && candidate.question().is_some()
+                && candidate.next_ping().is_some()
         };
         ours && self.election.candidates().any(can_be_asked)
     }
@@ -168,7 +168,7 @@ impl Sequel<'_> {
                         candidate.clone(),
                         NewsSource::OwnWrite,
                     );
-                    if weather == Weather::Fair && candidate.is_asked() {
+                    if weather == Weather::Fair && candidate.is_pinged() {
                         self.now = self.now.after(HOP);
                         candidate.renew = Some(*ping);
                         candidate.version = self.next_version();
@@ -184,7 +184,7 @@ impl Sequel<'_> {
 
     /// Whoever was asked before answers.
     fn answer(&mut self) {
-        let asked = self.election.candidates().filter(|one| one.is_asked());
+        let asked = self.election.candidates().filter(|one| one.is_pinged());
         for mut candidate in asked.cloned().collect::<Vec<_>>() {
             candidate.renew = candidate.ping;
             candidate.version = self.next_version();

@@ -283,10 +283,10 @@ impl AlteredStep<'_> {
         };
         effects.retain(|effect| !unheld || !matches!(effect, Effect::Ping { .. }));
         for candidate in self.election.candidates().filter(|_| unheld) {
-            if self.has_acked(candidate) || candidate.is_asked() {
+            if self.has_acked(candidate) || candidate.is_pinged() {
                 continue;
             }
-            effects.extend(candidate.question().map(|ping| Effect::Ping {
+            effects.extend(candidate.next_ping().map(|ping| Effect::Ping {
                 name: candidate.name.clone(),
                 uid: candidate.uid.clone(),
                 version: candidate.version,

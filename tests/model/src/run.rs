@@ -231,7 +231,7 @@ impl Run {
             passed_over,
             passed_over_max: passed_over,
             // Ages are told apart up to a few seconds, so these are never reached.
-            raise_after: never,
+            re_ping_after: never,
             ping_interval: never,
             candidate_validity: never,
         }

@@ -51,9 +51,9 @@ pub(crate) struct TimingArgs {
 
     /// How long nobody may answer before the questions are repeated. From the longer ack window to 1h
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
-    raise_after: Duration,
+    re_ping_after: Duration,
 
-    /// How often a silent candidate is asked whether it lives. From --raise-after to 24h
+    /// How often a silent candidate is asked whether it lives. From --re-ping-after to 24h
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = parse_duration)]
     ping_interval: Duration,
 
@@ -76,7 +76,7 @@ impl From<TimingArgs> for ElectorTiming {
             absent_lease_grace: args.absent_lease_grace,
             passed_over: args.passed_over,
             passed_over_max: args.passed_over_max,
-            raise_after: args.raise_after,
+            re_ping_after: args.re_ping_after,
             ping_interval: args.ping_interval,
             candidate_validity: args.candidate_validity,
         }

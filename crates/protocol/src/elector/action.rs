@@ -37,8 +37,8 @@ impl Decision {
             Reason::StrategyConflict(_)
             | Reason::AwaitProof { .. }
             | Reason::HolderLate { .. }
-            | Reason::AwaitAnswer(_)
-            | Reason::NobodyAnswers(_)
+            | Reason::AwaitAck(_)
+            | Reason::NoAck(_)
             | Reason::AwaitReserved { .. }
             | Reason::AwaitYield { .. }
             | Reason::BetterIsSilent { .. } => {
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_decision_that_waits_for_candidates_is_a_ping_where_it_pings_one() {
-        let silent = || Reason::NobodyAnswers(Vec::new());
+        let silent = || Reason::NoAck(Vec::new());
         assert_eq!(action(silent(), vec![]), Action::Wait);
         assert_eq!(action(silent(), vec![ping()]), Action::Ping);
         let best = Reason::HolderIsBest(Identity::new("a").unwrap());

@@ -125,9 +125,9 @@ pub enum Reason {
         next: Option<Identity>,
     },
     /// Candidates have been asked.
-    AwaitAnswer(Vec<Identity>),
+    AwaitAck(Vec<Identity>),
     /// Nobody answers.
-    NobodyAnswers(Vec<Identity>),
+    NoAck(Vec<Identity>),
     /// The holder is the best.
     HolderIsBest(Identity),
     /// The holder is no candidate: a plain client, left alone while it renews.

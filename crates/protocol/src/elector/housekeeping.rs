@@ -50,16 +50,16 @@ impl Step<'_> {
             match seen.liveness(self.now, None, timing) {
                 Liveness::Asked { until } => self.wake(until, WakeReason::AckWindow),
                 // Once in a while is enough: those that answer go on disagreeing.
-                Liveness::Unasked if self.now.since(seen.heard) >= timing.raise_after => {
-                    self.ask(seen, seen.candidate.question());
+                Liveness::Unasked if self.now.since(seen.heard) >= timing.re_ping_after => {
+                    self.ask(seen, seen.candidate.next_ping());
                 }
                 Liveness::Unasked => {
-                    let due = seen.heard.after(timing.raise_after);
+                    let due = seen.heard.after(timing.re_ping_after);
                     self.wake(due, WakeReason::Disagreement);
                 }
                 // It counts as alive for now, and nothing else would wake this election when that is over.
                 Liveness::Answered => {
-                    let due = seen.heard.after(timing.raise_after.max(timing.fresh));
+                    let due = seen.heard.after(timing.re_ping_after.max(timing.fresh));
                     self.wake(due, WakeReason::Disagreement);
                 }
                 Liveness::Silent => {}
@@ -90,7 +90,7 @@ impl Step<'_> {
                 Liveness::Unasked => {
                     let due = seen.heard.after(timing.ping_interval);
                     if self.now >= due {
-                        self.ask(seen, seen.candidate.question());
+                        self.ask(seen, seen.candidate.next_ping());
                     } else {
                         self.wake(due, WakeReason::QuietCandidate);
                     }

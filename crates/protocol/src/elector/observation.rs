@@ -86,7 +86,7 @@ impl Seen {
             heard: now,
             answered: (source == NewsSource::Watch && candidate.renew.is_some())
                 .then_some(sighting),
-            asked: candidate.is_asked().then_some(sighting),
+            asked: candidate.is_pinged().then_some(sighting),
             candidate,
         }
     }
@@ -104,7 +104,7 @@ impl Seen {
                 self.answered = Some(sighting);
             }
         }
-        if candidate.ping != self.candidate.ping && candidate.is_asked() {
+        if candidate.ping != self.candidate.ping && candidate.is_pinged() {
             self.asked = Some(sighting);
         }
         self.candidate = candidate;
@@ -112,13 +112,13 @@ impl Seen {
 
     /// Whether a question is open: asked, and no answer seen in a later revision.
     pub(super) fn is_pending(&self) -> bool {
-        self.candidate.is_asked() && !self.answered_after_question()
+        self.candidate.is_pinged() && !self.answered_after_question()
     }
 
     /// Whether it answered, with a clock that is still below the question (R15): the question must be settled, or it
     /// goes on answering.
     pub(super) fn is_unsettled(&self) -> bool {
-        self.candidate.is_asked() && self.answered_after_question()
+        self.candidate.is_pinged() && self.answered_after_question()
     }
 
     fn answered_after_question(&self) -> bool {
@@ -159,7 +159,7 @@ impl Seen {
         if self.is_fresh(now, timing) || self.answered_in(round) {
             return Liveness::Answered;
         }
-        if self.candidate.question().is_none() {
+        if self.candidate.next_ping().is_none() {
             return Liveness::Silent;
         }
         Liveness::Unasked

@@ -157,7 +157,7 @@ impl<'a> PingRound<'a> {
             let Some(raised) = ping.next().filter(|_| seen.is_pending()) else {
                 continue;
             };
-            let due = asked.at.after(criteria.timing.raise_after);
+            let due = asked.at.after(criteria.timing.re_ping_after);
             if criteria.now >= due {
                 self.pings.push((seen, raised));
             } else {
@@ -168,7 +168,7 @@ impl<'a> PingRound<'a> {
 
     fn ping(&mut self, seen: &'a Seen) {
         // Liveness::Unasked implies that a ping can be written.
-        if let Some(ping) = seen.candidate.question() {
+        if let Some(ping) = seen.candidate.next_ping() {
             self.pings.push((seen, ping));
         }
     }
@@ -217,7 +217,7 @@ impl Criteria<'_> {
         let liveness = seen.liveness(self.now, Some(round), self.timing);
         let stale = self.is_previous_holder(seen) && !seen.answered_since(round);
         if liveness == Liveness::Answered && stale {
-            return match (seen.is_pending(), seen.candidate.question()) {
+            return match (seen.is_pending(), seen.candidate.next_ping()) {
                 (false, Some(_)) => Liveness::Unasked,
                 _ => Liveness::Silent,
             };
@@ -233,7 +233,7 @@ impl Criteria<'_> {
         if liveness != Liveness::Answered {
             return liveness;
         }
-        if seen.candidate.question().is_none() {
+        if seen.candidate.next_ping().is_none() {
             return Liveness::Silent;
         }
         match seen.asked.filter(|_| seen.is_pending()) {

@@ -101,7 +101,7 @@ impl<'a> Step<'a> {
             return Reason::AwaitYield { holder, preferred };
         }
         if !round.awaited.is_empty() {
-            return Reason::AwaitAnswer(round.awaited);
+            return Reason::AwaitAck(round.awaited);
         }
         let silent = round.silent;
         Reason::BetterIsSilent { holder, silent }
@@ -154,7 +154,7 @@ impl<'a> Step<'a> {
         };
         match seen.liveness(self.now, None, &self.settings.timing) {
             Liveness::Asked { until } => self.wake(until, WakeReason::AckWindow),
-            Liveness::Unasked => self.ask(seen, seen.candidate.question()),
+            Liveness::Unasked => self.ask(seen, seen.candidate.next_ping()),
             Liveness::Answered => {
                 if let Some(answered) = seen.answered {
                     let stale_at = answered.at.after(self.settings.timing.fresh);

@@ -27,7 +27,7 @@ impl<'a> Step<'a> {
                 return None;
             }
             if !round.awaited.is_empty() {
-                return Some(Reason::AwaitAnswer(round.awaited));
+                return Some(Reason::AwaitAck(round.awaited));
             }
             let silent = round.silent;
             return Some(Reason::BetterIsSilent { holder, silent });

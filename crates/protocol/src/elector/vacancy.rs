@@ -108,8 +108,8 @@ impl<'a> Step<'a> {
         }
         match round.elected {
             Some(elected) => self.grant(open, &elected, contenders, round.silent),
-            None if round.awaited.is_empty() => Reason::NobodyAnswers(round.silent),
-            None => Reason::AwaitAnswer(round.awaited),
+            None if round.awaited.is_empty() => Reason::NoAck(round.silent),
+            None => Reason::AwaitAck(round.awaited),
         }
     }
 

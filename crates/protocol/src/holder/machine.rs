@@ -81,7 +81,7 @@ pub enum LeaseOutcome {
     Unknown,
 }
 
-/// A read that brought no answer.
+/// A read that brought no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadFailed;
 
@@ -136,9 +136,9 @@ pub(super) struct InFlight {
 pub(super) enum Reading {
     No,
     Wanted,
-    /// Under way, and nothing newer was seen since it was sent: its answer is the newest there is.
+    /// Under way, and nothing newer was seen since it was sent: its reply is the newest there is.
     Sent,
-    /// Under way, and something newer was seen since: its answer may be older than that.
+    /// Under way, and something newer was seen since: its reply may be older than that.
     Overtaken,
 }
 
@@ -194,7 +194,7 @@ impl Holder {
         self.known.as_ref()
     }
 
-    /// Whether a grant would be accepted. A candidate that would not should not answer questions either.
+    /// Whether a grant would be accepted. A candidate that would not should not ack pings either.
     pub fn can_accept(&self) -> bool {
         !self.is_closing() && !matches!(self.phase, Phase::Lost { .. })
     }
@@ -217,7 +217,7 @@ impl Holder {
             }
             LeaseEvent::Seen(snapshot) => {
                 if self.contradicts(&snapshot) {
-                    self.ask_read();
+                    self.request_read();
                 }
             }
             LeaseEvent::Deleted(version) if self.is_news(version) => {
@@ -227,18 +227,18 @@ impl Holder {
             LeaseEvent::Deleted(_) => {}
             LeaseEvent::Absent => {
                 if self.known.is_some() {
-                    self.ask_read();
+                    self.request_read();
                 }
             }
         }
     }
 
-    /// The answer to [`super::Effect::Read`]; `Ok(None)` says that there is no such Lease.
-    pub fn handle_read(&mut self, now: Instant, answer: Result<Option<LeaseSnapshot>, ReadFailed>) {
+    /// The reply to [`super::Effect::Read`]; `Ok(None)` says that there is no such Lease.
+    pub fn handle_read(&mut self, now: Instant, reply: Result<Option<LeaseSnapshot>, ReadFailed>) {
         self.lapse(now);
         let newest_there_is = self.reading == Reading::Sent;
         self.reading = Reading::No;
-        match answer {
+        match reply {
             Ok(Some(snapshot)) if self.is_news(snapshot.version) => self.adopt(now, snapshot),
             Ok(Some(snapshot)) if newest_there_is => {
                 if Some(snapshot.version) != self.newest || self.known.is_none() {
@@ -248,10 +248,10 @@ impl Holder {
             Ok(Some(_)) => {}
             Ok(None) if newest_there_is => self.adopt_absence(),
             // Something newer was seen while the read was under way: which of the two came first is open.
-            Ok(None) => self.ask_read(),
+            Ok(None) => self.request_read(),
             Err(ReadFailed) => {
                 self.fail(now);
-                self.ask_read();
+                self.request_read();
             }
         }
     }
@@ -281,7 +281,7 @@ impl Holder {
                 if open {
                     self.adopt_absence();
                 } else if self.known.is_some() {
-                    self.ask_read();
+                    self.request_read();
                 }
             }
             LeaseOutcome::Conflict => {
@@ -289,7 +289,7 @@ impl Holder {
                 self.conflicted(now);
                 if open {
                     self.keep_open(&kind, attempt);
-                    self.ask_read();
+                    self.request_read();
                 }
             }
             LeaseOutcome::Refused => {
@@ -344,7 +344,7 @@ impl Holder {
     }
 
     /// Asks for a read of the Lease: for callers that have heard nothing for longer than they should.
-    pub fn ask_read(&mut self) {
+    pub fn request_read(&mut self) {
         if self.reading == Reading::No {
             self.reading = Reading::Wanted;
         }
@@ -378,7 +378,7 @@ impl Holder {
     fn resolve_before_closing(&mut self) {
         let waiting = matches!(self.phase, Phase::Waiting { .. });
         if self.is_closing() && waiting && !self.unresolved.is_empty() {
-            self.ask_read();
+            self.request_read();
         }
     }
 

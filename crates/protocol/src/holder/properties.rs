@@ -393,7 +393,7 @@ impl Trial {
         ] {
             self.happen(&happening)?;
         }
-        self.holder.ask_read();
+        self.holder.request_read();
         self.now = self.now.after(Duration::from_secs(20));
         self.settle()?;
         self.happen(&Happening::WorkStops)?;

@@ -296,7 +296,7 @@ fn a_read_below_what_was_seen_means_a_restored_store() {
     let old = world.store.lease.clone().unwrap();
     world.pass(seconds(5.0));
     world.store.lease = Some(old);
-    world.holder.ask_read();
+    world.holder.request_read();
     world.run();
     assert_eq!(world.told, [lost(Loss::StoreRestored)]);
 }
@@ -306,7 +306,7 @@ fn a_read_that_an_event_overtook_proves_nothing() {
     let mut world = World::leading();
     let stale = world.store.lease.clone();
     world.network = Network::Silent;
-    world.holder.ask_read();
+    world.holder.request_read();
     world.run();
     world.prefer(None);
     world.watch();
@@ -314,7 +314,7 @@ fn a_read_that_an_event_overtook_proves_nothing() {
     world.run();
     assert!(world.told.is_empty() && world.holder.believes(world.now));
     // An absence that may be older than the event calls for another look.
-    world.holder.ask_read();
+    world.holder.request_read();
     world.run();
     world.prefer(None);
     world.watch();

@@ -50,26 +50,26 @@ fn registered() -> Registration {
 #[test]
 fn a_question_that_comes_while_a_read_is_under_way_is_answered() {
     let mut registration = registered();
-    registration.ask_read();
+    registration.request_read();
     assert_eq!(
         registration.step(NOW, at(20)).effect,
         Some(RegistrationEffect::Read)
     );
     registration.handle_event(CandidateEvent::Seen(object(2, Some(11), Some(10))));
     registration.handle_read(NOW, Ok(Some(object(1, None, Some(10)))));
-    let answer = RegistrationEffect::Replace {
+    let ack = RegistrationEffect::Replace {
         uid: Uid::new("u1"),
         version: ResourceVersion(2),
         ping: Some(at(11)),
         renew: at(20),
     };
-    assert_eq!(registration.step(NOW, at(20)).effect, Some(answer));
+    assert_eq!(registration.step(NOW, at(20)).effect, Some(ack));
 }
 
 #[test]
 fn an_object_that_comes_while_a_read_finds_none_is_read_again() {
     let mut registration = registered();
-    registration.ask_read();
+    registration.request_read();
     registration.step(NOW, at(20));
     registration.handle_event(CandidateEvent::Seen(object(2, None, Some(10))));
     registration.handle_read(NOW, Ok(None));
@@ -144,13 +144,13 @@ fn times_at_the_end_of_time_are_taken_back() {
 fn a_question_is_answered_once_and_never_below_it() {
     let mut registration = registered();
     registration.handle_event(CandidateEvent::Seen(object(2, Some(5000), Some(10))));
-    let answer = RegistrationEffect::Replace {
+    let ack = RegistrationEffect::Replace {
         uid: Uid::new("u1"),
         version: ResourceVersion(2),
         ping: Some(at(5000)),
         renew: at(5000),
     };
-    assert_eq!(registration.step(NOW, at(20)).effect, Some(answer));
+    assert_eq!(registration.step(NOW, at(20)).effect, Some(ack));
     let reply = object(3, Some(5000), Some(5000));
     registration.handle_outcome(NOW, RegistrationOutcome::Done(Some(reply)));
     // The watch shows the question again, late.
@@ -164,10 +164,10 @@ fn a_question_is_answered_once_and_never_below_it() {
 #[test]
 fn a_candidate_that_cannot_lead_keeps_silent() {
     let mut registration = registered();
-    registration.answer(false);
+    registration.ack_pings(false);
     registration.handle_event(CandidateEvent::Seen(object(2, Some(11), Some(10))));
     assert_eq!(registration.step(NOW, at(20)).effect, None);
-    registration.answer(true);
+    registration.ack_pings(true);
     assert!(registration.step(NOW, at(20)).effect.is_some());
 }
 
@@ -266,7 +266,7 @@ enum Noise {
     Event(CandidateEvent),
     Read(Option<Option<CandidateSnapshot>>),
     LeaseOutcome(RegistrationOutcome),
-    Answer(bool),
+    AckPings(bool),
     Withdraw,
 }
 
@@ -305,7 +305,7 @@ fn noise() -> impl Arbitrary<Value = Noise> {
             Just(Done(None))
         ]
         .prop_map(Noise::LeaseOutcome),
-        prop_oneof![Just(Noise::Answer(true)), Just(Noise::Answer(false))],
+        prop_oneof![Just(Noise::AckPings(true)), Just(Noise::AckPings(false))],
         Just(Noise::Withdraw),
     ]
 }
@@ -350,7 +350,7 @@ proptest! {
                         registration.handle_outcome(now, outcome);
                     }
                 }
-                Noise::Answer(answers) => registration.answer(answers),
+                Noise::AckPings(acks) => registration.ack_pings(acks),
                 Noise::Withdraw => {
                     registration.withdraw();
                     withdrawing = true;

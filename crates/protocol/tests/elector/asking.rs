@@ -15,7 +15,7 @@ fn nobody_is_granted_who_has_not_answered() {
     world.lease(LeaseRecord::born(None));
     let decision = world.step();
     assert_eq!(world.ask(&decision), ["a"], "the best is asked first");
-    assert!(matches!(&world.step().reason, Reason::AwaitAnswer(names) if names == &[id("a")]));
+    assert!(matches!(&world.step().reason, Reason::AwaitAck(names) if names == &[id("a")]));
     world.answer("a");
     assert!(matches!(&world.step().reason, Reason::Granted { to, .. } if to == &id("a")));
 }
@@ -31,7 +31,7 @@ fn the_best_is_asked_first_then_two_then_all() {
     let decision = world.step();
     assert_eq!(world.ask(&decision), ["b", "c"]);
     world.answer("c");
-    assert!(matches!(&world.step().reason, Reason::AwaitAnswer(names) if names == &[id("b")]));
+    assert!(matches!(&world.step().reason, Reason::AwaitAck(names) if names == &[id("b")]));
     world.pass(2.0);
     let decision = world.step();
     assert_eq!(pinged(&decision), Vec::<String>::new());
@@ -92,7 +92,7 @@ fn the_former_holder_is_waited_for_by_name_when_it_is_the_only_one_asked() {
     world.pass(10.0);
     let released = world.record().released(world.wall());
     world.lease(released);
-    let awaited = Reason::AwaitAnswer(vec![id("a")]);
+    let awaited = Reason::AwaitAck(vec![id("a")]);
     let decision = world.step();
     assert_eq!(
         (decision.action(), &decision.reason),

@@ -105,7 +105,7 @@ fn the_wishes_of_the_silent_count_where_all_are_silent() {
     let decision = world.step();
     world.ask(&decision);
     world.pass(2.0);
-    assert!(matches!(world.step().reason, Reason::NobodyAnswers(_)));
+    assert!(matches!(world.step().reason, Reason::NoAck(_)));
 }
 
 /// The highest binary version decides where each has one wish; one list among them, and the lists decide.

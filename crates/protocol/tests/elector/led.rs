@@ -177,10 +177,10 @@ fn nobody_is_preferred_while_a_question_to_it_is_open() {
     let mut world = World::new();
     world.lead("b", "1.2.0");
     world.register("c", "1.1.0");
-    world.change("c", |c| c.ping = c.question());
+    world.change("c", |c| c.ping = c.next_ping());
     let decision = world.step();
     assert!(
-        matches!(decision.reason, Reason::AwaitAnswer(_)) && decision.effects.is_empty(),
+        matches!(decision.reason, Reason::AwaitAck(_)) && decision.effects.is_empty(),
         "{decision:?}"
     );
     world.pass(2.0);

@@ -290,7 +290,7 @@ fn whom_the_elector_remembers_is_granted_when_the_others_are_silent() {
     assert_eq!(world.ask(&decision), ["b", "c"]);
     let decision = world.step();
     assert!(
-        matches!(&decision.reason, Reason::AwaitAnswer(names) if names == &[id("c")]),
+        matches!(&decision.reason, Reason::AwaitAck(names) if names == &[id("c")]),
         "{decision:?}"
     );
     world.pass(2.0);
@@ -323,7 +323,7 @@ fn those_passed_over_are_asked_as_a_last_resort_and_the_best_is_waited_for() {
     world.answer("c");
     let decision = world.step();
     assert!(
-        matches!(&decision.reason, Reason::AwaitAnswer(names) if names == &[id("a")]),
+        matches!(&decision.reason, Reason::AwaitAck(names) if names == &[id("a")]),
         "{decision:?}"
     );
     world.pass(2.0);

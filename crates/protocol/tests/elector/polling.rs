@@ -16,7 +16,7 @@ fn open() -> World {
 
 fn awaited(world: &World) -> Vec<String> {
     match world.step().reason {
-        Reason::AwaitAnswer(names) => names.iter().map(ToString::to_string).collect(),
+        Reason::AwaitAck(names) => names.iter().map(ToString::to_string).collect(),
         reason => panic!("no answer is awaited: {reason}"),
     }
 }
@@ -37,7 +37,7 @@ fn an_unmarked_candidate_has_longer_to_answer() {
         world.pass(window - 0.001);
         assert_eq!(awaited(&world), ["a"], "marked: {marked}");
         world.pass(0.001);
-        assert!(matches!(world.step().reason, Reason::NobodyAnswers(_)));
+        assert!(matches!(world.step().reason, Reason::NoAck(_)));
     }
 }
 
@@ -76,7 +76,7 @@ fn after_three_that_are_silent_all_are_asked_at_once() {
 fn a_question_of_another_elector_is_waited_for_and_not_repeated() {
     let mut world = open();
     let mut candidate = world.mk_candidate("a", "1.1.0");
-    candidate.ping = candidate.question();
+    candidate.ping = candidate.next_ping();
     world
         .election
         .handle_candidate(world.now, candidate, NewsSource::List);
@@ -88,7 +88,7 @@ fn a_question_of_another_elector_is_waited_for_and_not_repeated() {
     unmark(&mut world, "a");
     world.change("a", |candidate| candidate.marked = true);
     world.pass(1.0);
-    assert!(matches!(world.step().reason, Reason::NobodyAnswers(_)));
+    assert!(matches!(world.step().reason, Reason::NoAck(_)));
 }
 
 /// (R15) A question that another elector took back was not answered: it is asked again.
@@ -126,7 +126,7 @@ fn a_revision_that_brings_question_and_renewal_at_once_is_no_answer_to_it() {
         candidate.ping = renew.and_then(Timestamp::next);
     });
     world.pass(5.0);
-    assert!(matches!(world.step().reason, Reason::NobodyAnswers(_)));
+    assert!(matches!(world.step().reason, Reason::NoAck(_)));
 }
 
 /// (R15) Fresh counts while the lease is vacant, although a question of somebody else is open.
@@ -134,7 +134,7 @@ fn a_revision_that_brings_question_and_renewal_at_once_is_no_answer_to_it() {
 fn a_fresh_candidate_is_elected_although_it_has_just_been_asked() {
     let mut world = open();
     world.register("a", "1.1.0");
-    world.change("a", |candidate| candidate.ping = candidate.question());
+    world.change("a", |candidate| candidate.ping = candidate.next_ping());
     assert_eq!(world.step().action(), Action::Grant);
 }
 
@@ -145,7 +145,7 @@ fn an_answer_of_an_earlier_round_does_not_count() {
     world.lead("a", "1.2.0");
     world.register("b", "1.1.0");
     world.pass(4.0);
-    world.change("b", |candidate| candidate.ping = candidate.question());
+    world.change("b", |candidate| candidate.ping = candidate.next_ping());
     world.answer("b");
     world.pass(7.0);
     // Late since a second: the answer is 7 s old, and the question is older than the round.

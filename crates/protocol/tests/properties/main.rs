@@ -232,7 +232,7 @@ impl Oracle {
             prop_assert!(at > now, "a deadline in the past would spin: {decision:?}");
         }
         let unnamed = match &decision.reason {
-            Reason::AwaitAnswer(names) | Reason::NobodyAnswers(names) => names.is_empty(),
+            Reason::AwaitAck(names) | Reason::NoAck(names) => names.is_empty(),
             Reason::BetterIsSilent { silent, .. } => silent.is_empty(),
             _ => false,
         };

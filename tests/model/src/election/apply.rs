@@ -234,7 +234,7 @@ impl ElectionState {
     }
 
     fn ack(&mut self, index: usize, run: &Run) {
-        if !self.candidates[index].is_asked(&self.store) {
+        if !self.candidates[index].is_pinged(&self.store) {
             return;
         }
         let name = self.candidates[index].name;

@@ -168,7 +168,7 @@ impl CandidateProcess {
     pub(in super::super) fn catch_up(&mut self, store: &LeaseStore, run: &Run) {
         self.drop_dead_writes(store);
         self.registration.handle_event(self.seen(store));
-        self.registration.answer(self.holder.can_accept());
+        self.registration.ack_pings(self.holder.can_accept());
         if run.mutant == Some(Mutant::ReleaseByOldRecord) {
             // It lives on old news.
             return;

@@ -80,7 +80,7 @@ fn transitions_of_candidate(
         transitions.push(CandidateTransition::LateReply);
     }
     // The candidate whose writes are refused acks at once, before anything else can happen.
-    if run.pings && run.refused_candidate != Some(index) && candidate.is_asked(&state.store) {
+    if run.pings && run.refused_candidate != Some(index) && candidate.is_pinged(&state.store) {
         transitions.push(CandidateTransition::Ack);
     }
     if candidate.can_crash() {

@@ -15,9 +15,9 @@ use super::candidate::CandidateProcess;
 
 impl CandidateProcess {
     /// Whether there is something to write into its own object.
-    pub(in super::super) fn is_asked(&self, store: &LeaseStore) -> bool {
+    pub(in super::super) fn is_pinged(&self, store: &LeaseStore) -> bool {
         let object = store.objects[self.name].as_ref();
-        object.is_none_or(CandidateRecord::is_asked) || !self.registration.is_registered()
+        object.is_none_or(CandidateRecord::is_pinged) || !self.registration.is_registered()
     }
 
     /// Looks at its own object, and registers or acks where that is due.

@@ -76,7 +76,7 @@ fn transitions_of_holder(
     }
     transitions.extend((0..holder.orphans.len()).map(HolderTransition::LandOrphan));
     let object = state.store.objects[index].as_ref();
-    if run.pings && object.is_some_and(CandidateRecord::is_asked) {
+    if run.pings && object.is_some_and(CandidateRecord::is_pinged) {
         transitions.push(HolderTransition::Ack);
     }
     if holder.message.is_some() || holder.since.is_some() {

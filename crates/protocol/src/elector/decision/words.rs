@@ -73,8 +73,8 @@ impl fmt::Display for Reason {
                     None => f.write_str("standbys are asked"),
                 }
             }
-            Self::AwaitAnswer(names) => write!(f, "waiting for the answer of {}", List(names)),
-            Self::NobodyAnswers(names) => write!(f, "no candidate answers: {}", List(names)),
+            Self::AwaitAck(names) => write!(f, "waiting for the answer of {}", List(names)),
+            Self::NoAck(names) => write!(f, "no candidate answers: {}", List(names)),
             Self::HolderIsBest(holder) => write!(f, "{holder} leads and no candidate is better"),
             Self::HolderIsNoCandidate(holder) => {
                 write!(
@@ -184,7 +184,7 @@ mod tests {
     fn a_reason_fits_into_a_line_whoever_is_silent() {
         let names = |count: usize| {
             let name = |index| Identity::new(format!("c-{index}")).unwrap();
-            Reason::NobodyAnswers((0..count).map(name).collect()).to_string()
+            Reason::NoAck((0..count).map(name).collect()).to_string()
         };
         assert_eq!(names(2), "no candidate answers: c-0, c-1");
         assert_eq!(

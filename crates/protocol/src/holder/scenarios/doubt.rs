@@ -94,7 +94,7 @@ fn a_deletion_counts_by_its_version() {
 #[test]
 fn a_read_that_fails_is_repeated_after_a_pause() {
     let mut world = World::leading();
-    world.holder.ask_read();
+    world.holder.request_read();
     assert!(reads(&mut world));
     world.holder.handle_read(world.now, Err(ReadFailed));
     let decision = step(&mut world);
@@ -108,7 +108,7 @@ fn a_read_that_fails_is_repeated_after_a_pause() {
 #[test]
 fn an_absence_that_news_overtook_is_read_again() {
     let mut world = World::leading();
-    world.holder.ask_read();
+    world.holder.request_read();
     assert!(reads(&mut world));
     world.prefer(None);
     let seen = world.store.lease.clone().unwrap();
@@ -122,9 +122,9 @@ fn an_absence_that_news_overtook_is_read_again() {
 #[test]
 fn nothing_else_is_sent_while_a_read_is_under_way() {
     let mut world = World::leading();
-    world.holder.ask_read();
+    world.holder.request_read();
     assert!(reads(&mut world));
-    world.holder.ask_read();
+    world.holder.request_read();
     world.now = world.now.after(seconds(4.0));
     let decision = step(&mut world);
     assert_eq!(decision.effects, [], "the renewal is due since 0.7 s");
@@ -166,7 +166,7 @@ fn a_process_that_saw_a_restore_accepts_the_next_grant() {
         ..world.store
     };
     world.sent.clear();
-    world.holder.ask_read();
+    world.holder.request_read();
     world.run();
     assert_eq!(world.told, [lost(Loss::StoreRestored)]);
     world.work_stops();
@@ -201,7 +201,7 @@ fn a_lease_that_is_back_after_its_absence_is_known_again() {
     world.watch();
     let lease = world.store.lease.clone();
     for answer in [None, lease.clone()] {
-        world.holder.ask_read();
+        world.holder.request_read();
         assert!(reads(&mut world));
         world.holder.handle_read(world.now, Ok(answer));
     }
@@ -228,7 +228,7 @@ fn another_object_or_another_term_under_this_name_ends_the_belief() {
     let mut world = World::leading();
     world.grant("other");
     let other = world.store.lease.clone();
-    world.holder.ask_read();
+    world.holder.request_read();
     assert!(reads(&mut world));
     world.holder.handle_read(world.now, Ok(other));
     world.run();

@@ -27,7 +27,7 @@ fn answering() -> Registration {
 
 fn reading() -> Registration {
     let mut registration = registered();
-    registration.ask_read();
+    registration.request_read();
     assert_eq!(effect(&mut registration), Some(RegistrationEffect::Read));
     registration
 }
@@ -68,7 +68,7 @@ fn a_read_that_a_deletion_overtook_is_not_believed() {
 fn a_read_of_something_older_means_a_restored_store() {
     let mut registration = registered();
     registration.handle_event(CandidateEvent::Seen(object(5, None, Some(10))));
-    registration.ask_read();
+    registration.request_read();
     assert_eq!(effect(&mut registration), Some(RegistrationEffect::Read));
     registration.handle_read(NOW, Ok(Some(object(3, None, Some(10)))));
     assert_eq!(registration.seen(), Some(ResourceVersion(3)));
@@ -100,7 +100,7 @@ fn a_conflict_is_read_at_once_and_the_next_one_after_a_pause() {
     registration.handle_outcome(NOW, RegistrationOutcome::Conflict);
     assert_eq!(effect(&mut registration), Some(RegistrationEffect::Read));
     registration.handle_read(NOW, Ok(Some(object(3, Some(11), Some(10)))));
-    assert!(effect(&mut registration).is_some(), "the answer");
+    assert!(effect(&mut registration).is_some(), "the ack");
     registration.handle_outcome(NOW, RegistrationOutcome::Conflict);
     assert_eq!(
         after_a_pause(&mut registration),
