@@ -16,7 +16,7 @@ mod contenders;
 mod decision;
 mod election;
 mod explain;
-mod housekeeping;
+mod maintenance;
 mod observation;
 mod open_lease;
 mod ping_round;

@@ -108,7 +108,7 @@ fn an_unanswered_question_is_as_old_as_it_says() {
     let told = explain(None, vec![candidate("a", "1.1.0", Some(-1), -100)]);
     assert_eq!(
         (told.action, told.reason.to_string()),
-        (Action::Wait, "waiting for the answer of a".to_owned())
+        (Action::Wait, "waiting for the ack of a".to_owned())
     );
     let told = explain(
         None,
@@ -147,7 +147,7 @@ fn a_live_holder_is_as_old_as_its_renewal() {
 fn a_ping_of_an_expired_holder_is_explained_with_its_name() {
     let told = explain(held("a", -20), vec![candidate("a", "1.1.0", None, -100)]);
     assert_eq!((told.action, told.ping), (Action::Ping, vec![id("a")]));
-    assert_eq!(told.reason.to_string(), "waiting for the answer of a");
+    assert_eq!(told.reason.to_string(), "waiting for the ack of a");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::elector::observation::{NewsSource, Presence, Seen, Watched};
+use crate::elector::observation::{NewsSource, ObservedCandidate, ObservedLease, Presence};
 use crate::lease::LeaseSnapshot;
 use crate::names::{Identity, ResourceVersion, Uid};
 use crate::renumber::{Renumber, Renumbering};
@@ -15,7 +15,7 @@ use crate::timing::{ElectorTiming, LONGEST_LEASE};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Election {
     pub(super) presence: Presence,
-    pub(super) candidates: BTreeMap<Identity, Seen>,
+    pub(super) candidates: BTreeMap<Identity, ObservedCandidate>,
     pub(super) passed_over: BTreeMap<Identity, PassedOver>,
     /// Who held the record before it became unheld: not waited for, and not believed alive by what it said before.
     pub(super) last_holder: Option<Identity>,
@@ -159,7 +159,7 @@ impl Election {
         if let Some(duration) = snapshot.record.duration() {
             self.longest = self.longest.max(duration.min(LONGEST_LEASE));
         }
-        self.presence = Presence::Present(Watched {
+        self.presence = Presence::Present(ObservedLease {
             snapshot,
             since,
             absent_before,
@@ -223,14 +223,16 @@ impl Election {
             _ => {
                 let name = candidate.name.clone();
                 self.candidates
-                    .insert(name, Seen::new(now, candidate, source));
+                    .insert(name, ObservedCandidate::new(now, candidate, source));
             }
         }
     }
 
     /// A candidate was seen deleted, or is missing in a complete list, or now names another lease.
     pub fn handle_candidate_gone(&mut self, name: &Identity, version: Option<ResourceVersion>) {
-        let newer = |seen: &Seen| version.is_some_and(|version| version < seen.candidate.version);
+        let newer = |seen: &ObservedCandidate| {
+            version.is_some_and(|version| version < seen.candidate.version)
+        };
         if self.candidates.get(name).is_some_and(newer) {
             return;
         }

@@ -146,28 +146,20 @@ fn replay_candidate(election: &mut Election, candidate: &CandidateRecord, now: T
         );
         return;
     };
-    let answered_at = instant(renew, now);
+    let acked_at = instant(renew, now);
     match ping {
-        Some(question) if question <= renew => {
-            let asked_at = instant(question, now);
+        Some(pinged) if pinged <= renew => {
+            let pinged_at = instant(pinged, now);
             let before = Some(Timestamp::MIN);
-            election.handle_candidate(asked_at, revision(1, None, before), NewsSource::List);
-            election.handle_candidate(asked_at, revision(2, ping, before), NewsSource::Watch);
-            election.handle_candidate(
-                answered_at,
-                revision(3, ping, Some(renew)),
-                NewsSource::Watch,
-            );
+            election.handle_candidate(pinged_at, revision(1, None, before), NewsSource::List);
+            election.handle_candidate(pinged_at, revision(2, ping, before), NewsSource::Watch);
+            election.handle_candidate(acked_at, revision(3, ping, Some(renew)), NewsSource::Watch);
         }
         _ => {
-            election.handle_candidate(
-                answered_at,
-                revision(1, None, Some(renew)),
-                NewsSource::Watch,
-            );
-            if let Some(question) = ping {
+            election.handle_candidate(acked_at, revision(1, None, Some(renew)), NewsSource::Watch);
+            if let Some(pinged) = ping {
                 election.handle_candidate(
-                    instant(question, now),
+                    instant(pinged, now),
                     revision(2, ping, Some(renew)),
                     NewsSource::Watch,
                 );

@@ -28,12 +28,12 @@ pub(super) enum Presence {
     /// It does not exist, without a gap since then.
     Absent { since: Instant },
     /// It exists.
-    Present(Watched),
+    Present(ObservedLease),
 }
 
 /// A Lease under a stop-watch (R4).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Watched {
+pub(super) struct ObservedLease {
     pub(super) snapshot: LeaseSnapshot,
     /// When this elector first saw this record.
     pub(super) since: Instant,
@@ -43,14 +43,14 @@ pub(super) struct Watched {
 
 /// A candidate, with what was heard of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Seen {
+pub(super) struct ObservedCandidate {
     pub(super) candidate: CandidateRecord,
     /// When its renewal time was last seen new, or it was first seen at all.
     pub(super) heard: Instant,
     /// When it was seen created, or seen to change its renewal time.
-    pub(super) answered: Option<Sighting>,
+    pub(super) acked: Option<Sighting>,
     /// When a question to it was first seen.
-    pub(super) asked: Option<Sighting>,
+    pub(super) pinged: Option<Sighting>,
 }
 
 /// A change and the revision that carried it.
@@ -64,18 +64,18 @@ pub(super) struct Sighting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Liveness {
     /// It answered (R15).
-    Answered,
+    Acked,
     /// It has been asked and still has time to answer.
-    Asked { until: Instant },
+    Pinged { until: Instant },
     /// It has not been asked.
-    Unasked,
+    Unpinged,
     /// It was asked and did not answer in time, or cannot be asked at all.
     Silent,
 }
 
-// === impl Seen ===
+// === impl ObservedCandidate ===
 
-impl Seen {
+impl ObservedCandidate {
     /// A candidate not seen before. Only a creation that the watch delivered is a sign of life.
     pub(super) fn new(now: Instant, candidate: CandidateRecord, source: NewsSource) -> Self {
         let sighting = Sighting {
@@ -84,9 +84,8 @@ impl Seen {
         };
         Self {
             heard: now,
-            answered: (source == NewsSource::Watch && candidate.renew.is_some())
-                .then_some(sighting),
-            asked: candidate.is_pinged().then_some(sighting),
+            acked: (source == NewsSource::Watch && candidate.renew.is_some()).then_some(sighting),
+            pinged: candidate.is_pinged().then_some(sighting),
             candidate,
         }
     }
@@ -101,29 +100,29 @@ impl Seen {
             self.heard = now;
             // After a gap the answer may be as old as the gap.
             if candidate.renew.is_some() && source != NewsSource::List {
-                self.answered = Some(sighting);
+                self.acked = Some(sighting);
             }
         }
         if candidate.ping != self.candidate.ping && candidate.is_pinged() {
-            self.asked = Some(sighting);
+            self.pinged = Some(sighting);
         }
         self.candidate = candidate;
     }
 
     /// Whether a question is open: asked, and no answer seen in a later revision.
-    pub(super) fn is_pending(&self) -> bool {
-        self.candidate.is_pinged() && !self.answered_after_question()
+    pub(super) fn is_ping_open(&self) -> bool {
+        self.candidate.is_pinged() && !self.acked_after_ping()
     }
 
     /// Whether it answered, with a clock that is still below the question (R15): the question must be settled, or it
     /// goes on answering.
     pub(super) fn is_unsettled(&self) -> bool {
-        self.candidate.is_pinged() && self.answered_after_question()
+        self.candidate.is_pinged() && self.acked_after_ping()
     }
 
-    fn answered_after_question(&self) -> bool {
-        match (self.answered, self.asked) {
-            (Some(answered), Some(asked)) => answered.version > asked.version,
+    fn acked_after_ping(&self) -> bool {
+        match (self.acked, self.pinged) {
+            (Some(acked), Some(pinged)) => acked.version > pinged.version,
             _ => false,
         }
     }
@@ -144,49 +143,49 @@ impl Seen {
         round: Option<Instant>,
         timing: &ElectorTiming,
     ) -> Liveness {
-        if self.is_pending()
-            && let Some(asked) = self.asked
+        if self.is_ping_open()
+            && let Some(pinged) = self.pinged
         {
-            let until = asked.at.after(self.ack_window(timing));
+            let until = pinged.at.after(self.ack_window(timing));
             if now >= until {
                 return Liveness::Silent;
             }
             if self.is_fresh(now, timing) {
-                return Liveness::Answered;
+                return Liveness::Acked;
             }
-            return Liveness::Asked { until };
+            return Liveness::Pinged { until };
         }
-        if self.is_fresh(now, timing) || self.answered_in(round) {
-            return Liveness::Answered;
+        if self.is_fresh(now, timing) || self.acked_in(round) {
+            return Liveness::Acked;
         }
         if self.candidate.next_ping().is_none() {
             return Liveness::Silent;
         }
-        Liveness::Unasked
+        Liveness::Unpinged
     }
 
     /// Whether its newest answer came after `instant`.
-    pub(super) fn answered_since(&self, instant: Instant) -> bool {
-        self.answered.is_some_and(|answered| answered.at > instant)
+    pub(super) fn acked_since(&self, instant: Instant) -> bool {
+        self.acked.is_some_and(|acked| acked.at > instant)
     }
 
     fn is_fresh(&self, now: Instant, timing: &ElectorTiming) -> bool {
-        self.answered
-            .is_some_and(|answered| now.since(answered.at) < timing.fresh)
+        self.acked
+            .is_some_and(|acked| now.since(acked.at) < timing.fresh)
     }
 
-    fn answered_in(&self, round: Option<Instant>) -> bool {
-        let in_round = |asked: Sighting| round.is_some_and(|round| asked.at >= round);
-        self.answered_after_question() && self.asked.is_some_and(in_round)
+    fn acked_in(&self, round: Option<Instant>) -> bool {
+        let in_round = |pinged: Sighting| round.is_some_and(|round| pinged.at >= round);
+        self.acked_after_ping() && self.pinged.is_some_and(in_round)
     }
 }
 
-impl Renumber for Seen {
+impl Renumber for ObservedCandidate {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         self.candidate.renumber(by);
         by.heard(&mut self.heard);
-        self.answered.renumber(by);
-        self.asked.renumber(by);
+        self.acked.renumber(by);
+        self.pinged.renumber(by);
     }
 }
 

@@ -1,14 +1,14 @@
 //! A record that is unheld, late or expired: to be granted, now or soon.
 
 use crate::elector::decision::Vacancy;
-use crate::elector::observation::Watched;
+use crate::elector::observation::ObservedLease;
 use crate::elector::wake::WakeReason;
 use crate::names::Identity;
 use crate::time::Instant;
 
 /// An unheld, late or expired record.
 pub(super) struct OpenLease<'a> {
-    pub(super) watched: &'a Watched,
+    pub(super) watched: &'a ObservedLease,
     pub(super) vacancy: Vacancy,
     /// When the round of pings began: late, unheld or expired.
     pub(super) round: Instant,

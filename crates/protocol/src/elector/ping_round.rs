@@ -1,7 +1,7 @@
 //! Which candidates to ping, and when to stop: ping and ack are the election (R15).
 
 use crate::elector::election::Election;
-use crate::elector::observation::{Liveness, Seen};
+use crate::elector::observation::{Liveness, ObservedCandidate};
 use crate::elector::wake::{Wake, WakeReason};
 use crate::names::Identity;
 use crate::order::Contender;
@@ -30,7 +30,7 @@ pub(super) struct PingRound<'a> {
     /// The best candidate that answered, when no better one still has time to answer.
     pub(super) elected: Option<Contender<'a>>,
     /// Pings to write now.
-    pub(super) pings: Vec<(&'a Seen, Timestamp)>,
+    pub(super) pings: Vec<(&'a ObservedCandidate, Timestamp)>,
     /// The candidates whose acks are awaited.
     pub(super) awaited: Vec<Identity>,
     /// When an awaited ack is late, or a ping is to be repeated.
@@ -85,22 +85,22 @@ impl<'a> PingRound<'a> {
         };
         for (contender, seen) in &regular {
             match criteria.liveness(seen) {
-                Liveness::Answered => {
+                Liveness::Acked => {
                     if round.awaited.is_empty() {
                         round.elected = Some(*contender);
                     }
                     return round;
                 }
                 Liveness::Silent => round.silent.push(seen.candidate.name.clone()),
-                Liveness::Unasked if criteria.is_previous_holder(seen) => round.ping(seen),
-                Liveness::Asked { .. } if criteria.is_previous_holder(seen) => {}
-                Liveness::Unasked if batch == 0 => return round,
-                Liveness::Unasked => {
+                Liveness::Unpinged if criteria.is_previous_holder(seen) => round.ping(seen),
+                Liveness::Pinged { .. } if criteria.is_previous_holder(seen) => {}
+                Liveness::Unpinged if batch == 0 => return round,
+                Liveness::Unpinged => {
                     round.ping(seen);
                     round.awaited.push(seen.candidate.name.clone());
                     batch -= 1;
                 }
-                Liveness::Asked { until } => {
+                Liveness::Pinged { until } => {
                     round.wait(seen, until);
                     batch = batch.saturating_sub(1);
                 }
@@ -116,24 +116,24 @@ impl<'a> PingRound<'a> {
     /// have been without an ack for long are repeated.
     fn last_resort(
         &mut self,
-        regular: &[(Contender<'a>, &'a Seen)],
-        passed_over: &[(Contender<'a>, &'a Seen)],
+        regular: &[(Contender<'a>, &'a ObservedCandidate)],
+        passed_over: &[(Contender<'a>, &'a ObservedCandidate)],
         criteria: &Criteria<'_>,
     ) {
         for (contender, seen) in passed_over {
             match criteria.liveness(seen) {
-                Liveness::Answered => {
+                Liveness::Acked => {
                     if self.awaited.is_empty() {
                         self.elected = Some(*contender);
                     }
                     return;
                 }
                 Liveness::Silent => self.silent.push(seen.candidate.name.clone()),
-                Liveness::Unasked => {
+                Liveness::Unpinged => {
                     self.ping(seen);
                     self.awaited.push(seen.candidate.name.clone());
                 }
-                Liveness::Asked { until } => self.wait(seen, until),
+                Liveness::Pinged { until } => self.wait(seen, until),
             }
         }
         let previous_holder = regular
@@ -141,39 +141,39 @@ impl<'a> PingRound<'a> {
             .filter(|(_, seen)| criteria.is_previous_holder(seen));
         for (_, seen) in previous_holder {
             match criteria.liveness(seen) {
-                Liveness::Asked { until } => self.wait(seen, until),
+                Liveness::Pinged { until } => self.wait(seen, until),
                 // Pinged by this very step.
-                Liveness::Unasked => self.awaited.push(seen.candidate.name.clone()),
-                Liveness::Answered | Liveness::Silent => {}
+                Liveness::Unpinged => self.awaited.push(seen.candidate.name.clone()),
+                Liveness::Acked | Liveness::Silent => {}
             }
         }
         if !self.awaited.is_empty() || !self.pings.is_empty() {
             return;
         }
         for (_, seen) in regular.iter().chain(passed_over) {
-            let (Some(asked), Some(ping)) = (seen.asked, seen.candidate.ping) else {
+            let (Some(pinged), Some(ping)) = (seen.pinged, seen.candidate.ping) else {
                 continue;
             };
-            let Some(raised) = ping.next().filter(|_| seen.is_pending()) else {
+            let Some(repeated) = ping.next().filter(|_| seen.is_ping_open()) else {
                 continue;
             };
-            let due = asked.at.after(criteria.timing.re_ping_after);
+            let due = pinged.at.after(criteria.timing.re_ping_after);
             if criteria.now >= due {
-                self.pings.push((seen, raised));
+                self.pings.push((seen, repeated));
             } else {
                 Wake::note(&mut self.wake, due, WakeReason::RePing);
             }
         }
     }
 
-    fn ping(&mut self, seen: &'a Seen) {
-        // Liveness::Unasked implies that a ping can be written.
+    fn ping(&mut self, seen: &'a ObservedCandidate) {
+        // Liveness::Unpinged implies that a ping can be written.
         if let Some(ping) = seen.candidate.next_ping() {
             self.pings.push((seen, ping));
         }
     }
 
-    fn wait(&mut self, seen: &'a Seen, until: Instant) {
+    fn wait(&mut self, seen: &'a ObservedCandidate, until: Instant) {
         self.awaited.push(seen.candidate.name.clone());
         Wake::note(&mut self.wake, until, WakeReason::AckWindow);
     }
@@ -186,7 +186,7 @@ impl Criteria<'_> {
         matches!(self.purpose, PingPurpose::Preference)
     }
 
-    fn is_previous_holder(&self, seen: &Seen) -> bool {
+    fn is_previous_holder(&self, seen: &ObservedCandidate) -> bool {
         match self.purpose {
             PingPurpose::Election {
                 previous_holder, ..
@@ -205,7 +205,7 @@ impl Criteria<'_> {
     }
 
     /// The liveness that counts here.
-    fn liveness(&self, seen: &Seen) -> Liveness {
+    fn liveness(&self, seen: &ObservedCandidate) -> Liveness {
         match self.purpose {
             PingPurpose::Election { round, .. } => self.liveness_in(*round, seen),
             PingPurpose::Preference => self.liveness_for_preference(seen),
@@ -213,12 +213,12 @@ impl Criteria<'_> {
     }
 
     /// For an election, acks of the round count; of the previous holder only those do.
-    fn liveness_in(&self, round: Instant, seen: &Seen) -> Liveness {
+    fn liveness_in(&self, round: Instant, seen: &ObservedCandidate) -> Liveness {
         let liveness = seen.liveness(self.now, Some(round), self.timing);
-        let stale = self.is_previous_holder(seen) && !seen.answered_since(round);
-        if liveness == Liveness::Answered && stale {
-            return match (seen.is_pending(), seen.candidate.next_ping()) {
-                (false, Some(_)) => Liveness::Unasked,
+        let stale = self.is_previous_holder(seen) && !seen.acked_since(round);
+        if liveness == Liveness::Acked && stale {
+            return match (seen.is_ping_open(), seen.candidate.next_ping()) {
+                (false, Some(_)) => Liveness::Unpinged,
                 _ => Liveness::Silent,
             };
         }
@@ -228,17 +228,17 @@ impl Criteria<'_> {
     /// A preference can wait until an open ping is answered. An elector that has slept takes old acks for fresh ones,
     /// and those that pinged would withdraw what it prefers, again and again. The same goes for a candidate that cannot
     /// be pinged.
-    fn liveness_for_preference(&self, seen: &Seen) -> Liveness {
+    fn liveness_for_preference(&self, seen: &ObservedCandidate) -> Liveness {
         let liveness = seen.liveness(self.now, None, self.timing);
-        if liveness != Liveness::Answered {
+        if liveness != Liveness::Acked {
             return liveness;
         }
         if seen.candidate.next_ping().is_none() {
             return Liveness::Silent;
         }
-        match seen.asked.filter(|_| seen.is_pending()) {
-            Some(asked) => Liveness::Asked {
-                until: asked.at.after(seen.ack_window(self.timing)),
+        match seen.pinged.filter(|_| seen.is_ping_open()) {
+            Some(pinged) => Liveness::Pinged {
+                until: pinged.at.after(seen.ack_window(self.timing)),
             },
             None => liveness,
         }

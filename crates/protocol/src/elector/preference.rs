@@ -3,7 +3,7 @@
 use crate::elector::contenders::Contenders;
 use crate::elector::decision::{Effect, Reason};
 use crate::elector::election::PreferenceField;
-use crate::elector::observation::{Liveness, Seen, Watched};
+use crate::elector::observation::{Liveness, ObservedCandidate, ObservedLease};
 use crate::elector::ping_round::PingPurpose;
 use crate::elector::step::Step;
 use crate::elector::wake::WakeReason;
@@ -14,10 +14,10 @@ use crate::order::Contender;
 
 impl<'a> Step<'a> {
     /// A live holder that is a candidate: prefer a strictly better one, or withdraw a preference (R7, R16).
-    pub(super) fn compare_with(
+    pub(super) fn on_candidate_holder(
         &mut self,
-        incumbent: &'a Seen,
-        watched: &'a Watched,
+        incumbent: &'a ObservedCandidate,
+        watched: &'a ObservedLease,
         contenders: &Contenders<'a>,
     ) -> Reason {
         let holder = &incumbent.candidate.name;
@@ -96,7 +96,7 @@ impl<'a> Step<'a> {
             };
         }
         if let Some(preferred) = preferred {
-            self.keep_asking(preferred);
+            self.ping_preferred(preferred);
             let preferred = preferred.clone();
             return Reason::AwaitYield { holder, preferred };
         }
@@ -132,7 +132,7 @@ impl<'a> Step<'a> {
 
     fn withdraw(
         &mut self,
-        watched: &Watched,
+        watched: &ObservedLease,
         preferred: &Identity,
         holder: &Identity,
         because: &'static str,
@@ -148,16 +148,16 @@ impl<'a> Step<'a> {
     }
 
     /// Asks a preferred candidate again when its answer is no longer fresh: a preference must not outlive it (L6).
-    fn keep_asking(&mut self, preferred: &Identity) {
+    fn ping_preferred(&mut self, preferred: &Identity) {
         let Some(seen) = self.election.candidates.get(preferred) else {
             return;
         };
         match seen.liveness(self.now, None, &self.settings.timing) {
-            Liveness::Asked { until } => self.wake(until, WakeReason::AckWindow),
-            Liveness::Unasked => self.ask(seen, seen.candidate.next_ping()),
-            Liveness::Answered => {
-                if let Some(answered) = seen.answered {
-                    let stale_at = answered.at.after(self.settings.timing.fresh);
+            Liveness::Pinged { until } => self.wake(until, WakeReason::AckWindow),
+            Liveness::Unpinged => self.ping(seen, seen.candidate.next_ping()),
+            Liveness::Acked => {
+                if let Some(acked) = seen.acked {
+                    let stale_at = acked.at.after(self.settings.timing.fresh);
                     self.wake(stale_at, WakeReason::PreferenceStale);
                 }
             }

@@ -2,7 +2,7 @@
 
 use crate::elector::contenders::Contenders;
 use crate::elector::decision::{Effect, Reason};
-use crate::elector::observation::Watched;
+use crate::elector::observation::ObservedLease;
 use crate::elector::ping_round::PingPurpose;
 use crate::elector::step::Step;
 use crate::order::Contender;
@@ -15,7 +15,7 @@ impl<'a> Step<'a> {
     /// `None` where a preference stands although no better candidate answers: it is withdrawn first.
     pub(super) fn reserve(
         &mut self,
-        watched: &'a Watched,
+        watched: &'a ObservedLease,
         contenders: &Contenders<'a>,
         better: &[Contender<'a>],
     ) -> Option<Reason> {

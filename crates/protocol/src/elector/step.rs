@@ -6,7 +6,7 @@
 use crate::elector::contenders::Contenders;
 use crate::elector::decision::{Decision, Effect, Reason, Vacancy};
 use crate::elector::election::{Election, Settings};
-use crate::elector::observation::{Liveness, Presence, Seen, Watched};
+use crate::elector::observation::{Liveness, ObservedCandidate, ObservedLease, Presence};
 use crate::elector::open_lease::OpenLease;
 use crate::elector::ping_round::{PingPurpose, PingRound};
 use crate::elector::ranking::rejection;
@@ -49,7 +49,7 @@ impl Election {
             Presence::Absent { since } => step.decide(Err(*since)),
             Presence::Present(watched) => step.decide(Ok(watched)),
         };
-        step.keep_house();
+        step.maintain_candidates();
         Decision {
             effects: step.effects,
             wake: step.wake,
@@ -65,7 +65,9 @@ impl Election {
                 .values()
                 .filter_map(|seen| Some((seen, seen.candidate.spec.as_ref().ok()?)))
         };
-        let silent = |seen: &Seen| seen.liveness(now, None, &settings.timing) == Liveness::Silent;
+        let silent = |seen: &ObservedCandidate| {
+            seen.liveness(now, None, &settings.timing) == Liveness::Silent
+        };
         let audible = valid()
             .filter(|(seen, _)| !silent(seen))
             .map(|(seen, spec)| (&seen.candidate.name, spec));
@@ -82,7 +84,7 @@ impl Election {
 
 impl<'a> Step<'a> {
     /// Decides about a Lease, or about a name without one and since when.
-    fn decide(&mut self, lease: Result<&'a Watched, Instant>) -> Reason {
+    fn decide(&mut self, lease: Result<&'a ObservedLease, Instant>) -> Reason {
         // S11: a lease that no candidate names is never written.
         if self.election.candidates.is_empty() {
             return Reason::NoCandidate;
@@ -91,12 +93,12 @@ impl<'a> Step<'a> {
             Resolution::One(strategy) => strategy,
             Resolution::NoWish => return self.none_eligible(None),
             Resolution::Conflict(conflict) => {
-                self.ask_the_disputants(&conflict);
+                self.ping_disagreeing(&conflict);
                 return Reason::StrategyConflict(conflict);
             }
         };
         let Some(contenders) = self.election.contenders(&strategy) else {
-            return self.serve_foreign(lease, strategy);
+            return self.on_foreign_strategy(lease, strategy);
         };
         if contenders.ranked.is_empty() {
             return self.none_eligible(Some(contenders.strategy));
@@ -121,7 +123,7 @@ impl<'a> Step<'a> {
 
     fn on_held(
         &mut self,
-        watched: &'a Watched,
+        watched: &'a ObservedLease,
         holder: &'a Identity,
         contenders: &Contenders<'a>,
     ) -> Reason {
@@ -176,7 +178,7 @@ impl<'a> Step<'a> {
         let Some(incumbent) = self.election.candidates.get(holder) else {
             return Reason::HolderIsNoCandidate(holder.clone());
         };
-        self.compare_with(incumbent, watched, contenders)
+        self.on_candidate_holder(incumbent, watched, contenders)
     }
 
     /// Pings the candidates that are to be pinged for this purpose, and says what the round came to.
@@ -188,7 +190,7 @@ impl<'a> Step<'a> {
         let timing = &self.settings.timing;
         let round = PingRound::new(self.now, self.election, candidates, purpose, timing);
         for (seen, ping) in &round.pings {
-            self.ask(seen, Some(*ping));
+            self.ping(seen, Some(*ping));
         }
         if let Some(Wake { at, why }) = round.wake {
             self.wake(at, why);
@@ -197,11 +199,11 @@ impl<'a> Step<'a> {
     }
 
     /// Writes a ping, at most one for each candidate in one step.
-    pub(super) fn ask(&mut self, seen: &Seen, ping: Option<Timestamp>) {
+    pub(super) fn ping(&mut self, seen: &ObservedCandidate, ping: Option<Timestamp>) {
         let candidate = &seen.candidate;
-        let asked = |effect: &Effect| matches!(effect, Effect::Ping { name, .. } if name == &candidate.name);
+        let pinged = |effect: &Effect| matches!(effect, Effect::Ping { name, .. } if name == &candidate.name);
         let Some(ping) = ping else { return };
-        if self.effects.iter().any(asked) {
+        if self.effects.iter().any(pinged) {
             return;
         }
         self.effects.push(Effect::Ping {
@@ -213,7 +215,7 @@ impl<'a> Step<'a> {
     }
 
     fn none_eligible(&self, strategy: Option<&dyn Strategy>) -> Reason {
-        let unfit = |seen: &Seen| rejection(&seen.candidate, strategy);
+        let unfit = |seen: &ObservedCandidate| rejection(&seen.candidate, strategy);
         let mut rejected = self
             .election
             .candidates

@@ -3,7 +3,7 @@
 use crate::elector::contenders::Contenders;
 use crate::elector::decision::{Effect, Reason, Vacancy};
 use crate::elector::election::POST_SETTLES;
-use crate::elector::observation::Watched;
+use crate::elector::observation::ObservedLease;
 use crate::elector::open_lease::OpenLease;
 use crate::elector::ping_round::PingPurpose;
 use crate::elector::step::Step;
@@ -46,7 +46,7 @@ impl<'a> Step<'a> {
 
     /// When an unproven record may be granted (R6): at once where the watch proves long absence and no holder since,
     /// otherwise when this very record has been seen unchanged for `W_max`.
-    pub(super) fn proven_free_at(&self, watched: &Watched) -> Instant {
+    pub(super) fn proven_free_at(&self, watched: &ObservedLease) -> Instant {
         let timing = &self.settings.timing;
         let grace = timing
             .absent_lease_grace
@@ -60,7 +60,7 @@ impl<'a> Step<'a> {
     /// An unheld record that may be granted at `ready_at`.
     pub(super) fn unheld(
         &self,
-        watched: &'a Watched,
+        watched: &'a ObservedLease,
         vacancy: Vacancy,
         ready_at: Instant,
     ) -> OpenLease<'a> {
@@ -88,7 +88,7 @@ impl<'a> Step<'a> {
         if self.now < open.ready_at {
             self.wake(open.ready_at, open.ready_when());
             if let Some(elected) = &round.elected {
-                self.renew_answer(&elected.candidate.name);
+                self.wake_when_stale(&elected.candidate.name);
             }
             let remaining = open.ready_at.since(self.now);
             return match &open.vacancy {
@@ -114,14 +114,13 @@ impl<'a> Step<'a> {
     }
 
     /// Wakes when the answer of the next leader goes stale, so that a newer one is in when the lease may be granted.
-    fn renew_answer(&mut self, elected: &Identity) {
-        let answered = self
+    fn wake_when_stale(&mut self, elected: &Identity) {
+        let acked = self
             .election
             .candidates
             .get(elected)
-            .and_then(|seen| seen.answered);
-        if let Some(stale_at) =
-            answered.map(|answered| answered.at.after(self.settings.timing.fresh))
+            .and_then(|seen| seen.acked);
+        if let Some(stale_at) = acked.map(|acked| acked.at.after(self.settings.timing.fresh))
             && stale_at > self.now
         {
             self.wake(stale_at, WakeReason::AckStale);

@@ -70,10 +70,10 @@ impl fmt::Display for Reason {
                 write!(f, "{holder} is late with its renewal; ")?;
                 match next {
                     Some(next) => write!(f, "{next} is next"),
-                    None => f.write_str("standbys are asked"),
+                    None => f.write_str("standbys are pinged"),
                 }
             }
-            Self::AwaitAck(names) => write!(f, "waiting for the answer of {}", List(names)),
+            Self::AwaitAck(names) => write!(f, "waiting for the ack of {}", List(names)),
             Self::NoAck(names) => write!(f, "no candidate answers: {}", List(names)),
             Self::HolderIsBest(holder) => write!(f, "{holder} leads and no candidate is better"),
             Self::HolderIsNoCandidate(holder) => {

@@ -2,7 +2,7 @@
 //! once in a while, the dead.
 
 use crate::elector::decision::{Effect, Reason};
-use crate::elector::observation::{Liveness, Watched};
+use crate::elector::observation::{Liveness, ObservedLease};
 use crate::elector::step::Step;
 use crate::elector::wake::WakeReason;
 use crate::resolution::Conflict;
@@ -13,9 +13,9 @@ use crate::time::Instant;
 
 impl Step<'_> {
     /// A strategy of somebody else: see that its Lease exists and says so, and leave the holder alone.
-    pub(super) fn serve_foreign(
+    pub(super) fn on_foreign_strategy(
         &mut self,
-        lease: Result<&Watched, Instant>,
+        lease: Result<&ObservedLease, Instant>,
         strategy: StrategyName,
     ) -> Reason {
         let Ok(watched) = lease else {
@@ -36,7 +36,7 @@ impl Step<'_> {
     }
 
     /// Candidates that disagree are asked whether they live: a dead one must not block the others.
-    pub(super) fn ask_the_disputants(&mut self, conflict: &Conflict) {
+    pub(super) fn ping_disagreeing(&mut self, conflict: &Conflict) {
         let timing = &self.settings.timing;
         for seen in self.election.candidates.values() {
             let disputes = seen
@@ -48,17 +48,17 @@ impl Step<'_> {
                 continue;
             }
             match seen.liveness(self.now, None, timing) {
-                Liveness::Asked { until } => self.wake(until, WakeReason::AckWindow),
+                Liveness::Pinged { until } => self.wake(until, WakeReason::AckWindow),
                 // Once in a while is enough: those that answer go on disagreeing.
-                Liveness::Unasked if self.now.since(seen.heard) >= timing.re_ping_after => {
-                    self.ask(seen, seen.candidate.next_ping());
+                Liveness::Unpinged if self.now.since(seen.heard) >= timing.re_ping_after => {
+                    self.ping(seen, seen.candidate.next_ping());
                 }
-                Liveness::Unasked => {
+                Liveness::Unpinged => {
                     let due = seen.heard.after(timing.re_ping_after);
                     self.wake(due, WakeReason::Disagreement);
                 }
                 // It counts as alive for now, and nothing else would wake this election when that is over.
-                Liveness::Answered => {
+                Liveness::Acked => {
                     let due = seen.heard.after(timing.re_ping_after.max(timing.fresh));
                     self.wake(due, WakeReason::Disagreement);
                 }
@@ -69,28 +69,28 @@ impl Step<'_> {
 
     /// What is due for every candidate whatever the lease: settle answers of slow clocks, ask the silent once in a
     /// while, collect the dead (R15).
-    pub(super) fn keep_house(&mut self) {
+    pub(super) fn maintain_candidates(&mut self) {
         let timing = &self.settings.timing;
         for seen in self.election.candidates.values() {
             if seen.is_unsettled() {
-                self.ask(seen, seen.candidate.renew);
+                self.ping(seen, seen.candidate.renew);
                 continue;
             }
             let collectable = match seen.liveness(self.now, None, timing) {
                 Liveness::Silent => true,
-                Liveness::Asked { until } => {
+                Liveness::Pinged { until } => {
                     self.wake(until, WakeReason::AckWindow);
                     false
                 }
-                Liveness::Answered => {
+                Liveness::Acked => {
                     let due = seen.heard.after(timing.ping_interval);
                     self.wake(due, WakeReason::QuietCandidate);
                     false
                 }
-                Liveness::Unasked => {
+                Liveness::Unpinged => {
                     let due = seen.heard.after(timing.ping_interval);
                     if self.now >= due {
-                        self.ask(seen, seen.candidate.next_ping());
+                        self.ping(seen, seen.candidate.next_ping());
                     } else {
                         self.wake(due, WakeReason::QuietCandidate);
                     }
