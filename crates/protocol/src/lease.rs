@@ -22,7 +22,7 @@ pub struct LeaseRecord {
     pub term: Term,
     /// The strategy that the Lease is elected under, from the field or the annotation.
     pub strategy: Option<StrategyName>,
-    /// Whom the holder is asked to make room for, from the field or the annotation.
+    /// The candidate that the holder is asked to make room for, from the field or the annotation.
     pub preferred_holder: Option<Identity>,
     /// Annotation `elector.dev/token`, written by the accept of a marked candidate (R14).
     pub token: Option<Token>,
@@ -41,14 +41,14 @@ pub struct LeaseSnapshot {
     pub record: LeaseRecord,
 }
 
-/// Who holds a record, and how far an unheld one can be trusted to be free.
+/// The holder of a record, or how far an unheld one can be trusted to be free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occupancy<'a> {
-    /// Somebody holds it, perhaps past its expiry.
+    /// It names a holder, perhaps past its expiry.
     Held(&'a Identity),
     /// Its holder stopped and let go: free at once.
     Released,
-    /// Unheld, but nothing proves that nobody leads: a stranger may have blanked or re-created it (R6).
+    /// Unheld, but nothing proves that no process leads: a stranger may have blanked or re-created it (R6).
     Unproven,
 }
 
@@ -80,7 +80,7 @@ impl LeaseRecord {
         (seconds > 0).then(|| Duration::from_secs(seconds))
     }
 
-    /// Who holds this record.
+    /// The holder of this record, or what is known of its absence.
     pub fn occupancy(&self) -> Occupancy<'_> {
         if let Some(holder) = &self.holder {
             return Occupancy::Held(holder);

@@ -14,9 +14,10 @@ pub struct LeaseKey {
     pub name: Arc<str>,
 }
 
-/// Who leads or wants to: `holderIdentity`, which is also the name of the LeaseCandidate (R1).
+/// The identity of a process that leads or wants to: `holderIdentity`, which is also the name of the LeaseCandidate
+/// (R1).
 ///
-/// Never empty: "nobody" is `None`, written to the wire as an empty string.
+/// Never empty: no holder is `None`, written to the wire as an empty string.
 ///
 /// The API lets a holder be any text, of a megabyte too, so `Display`, which is for logs and messages, ends after 253
 /// bytes, the length of the longest name. [`Self::as_str`] is the whole.
@@ -67,7 +68,7 @@ impl fmt::Display for LeaseKey {
 // === impl Identity ===
 
 impl Identity {
-    /// `None` for the empty string, which stands for "nobody" wherever an identity is expected.
+    /// `None` for the empty string, which stands for no holder wherever an identity is expected.
     pub fn new(text: impl Into<Arc<str>>) -> Option<Self> {
         let text = text.into();
         (!text.is_empty()).then_some(Self(text))

@@ -12,8 +12,8 @@ use crate::time::{Instant, Timestamp};
 /// One process's own LeaseCandidate.
 ///
 /// It is created with the versions and the strategy of this process, or taken over from an earlier life of the same
-/// name; every ping (`pingTime` later than `renewTime`) is acked by a write of renewTime; an object that
-/// disappears is created again, one that another client spoilt is written anew. It is not refreshed unasked: electors ask
+/// name; every ping (`pingTime` later than `renewTime`) is acked by a write of renewTime; an object that disappears is
+/// created again, one that another client spoilt is written anew. It is not refreshed without a ping: electors ping
 /// before they collect.
 ///
 /// Nothing here bears on safety. A stale view costs a conflict.
@@ -178,7 +178,7 @@ impl Registration {
     }
 
     /// The name of another Lease that the object of our name is bound to. While there is one, nothing can be done:
-    /// `spec.leaseName` does not change, and the object may belong to somebody who lives.
+    /// `spec.leaseName` does not change, and the object may belong to a process that lives.
     pub fn bound_elsewhere(&self) -> Option<&str> {
         let seen = self.seen.as_ref()?;
         (seen.lease != self.lease).then(|| &*seen.lease)
@@ -200,8 +200,8 @@ impl Registration {
         self.acks = acks;
     }
 
-    /// This revision, which another client wrote, does not say what this process offers, or cannot be read: unless there
-    /// is a newer one by then, it is written anew.
+    /// This revision, which another client wrote, does not say what this process offers, or cannot be read: unless
+    /// there is a newer one by then, it is written anew.
     pub fn handle_spoilt(&mut self, version: ResourceVersion) {
         self.spoilt = Some(version);
     }
@@ -296,7 +296,7 @@ impl Registration {
         }
     }
 
-    /// What to do now, and when to ask again.
+    /// What to do now, and when to step again.
     pub fn step(&mut self, now: Instant, wall: Timestamp) -> RegistrationDecision {
         let idle = matches!(self.request, Request::None | Request::ReadWanted);
         if !idle || self.goal == Goal::Done {

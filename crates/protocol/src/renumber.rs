@@ -14,7 +14,7 @@ use crate::time::{Instant, Timestamp};
 pub trait Renumbering {
     /// A reading of the process's own clock.
     fn instant(&mut self, _: &mut Instant) {}
-    /// When a question or an answer was seen. It counts for the ack window or while it is fresh, and stands before or
+    /// When a ping or an ack was seen. It counts for the ack window or while it is fresh, and stands before or
     /// after a round.
     fn sighting(&mut self, instant: &mut Instant) {
         self.instant(instant);

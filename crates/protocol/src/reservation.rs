@@ -1,8 +1,8 @@
 //! A placeholder in the place of a holder that cannot be asked to yield (R3 d).
 //!
-//! The placeholder is a record like any other: it names a holder, it has a duration, and it expires by R4. Nobody
-//! renews it, and nobody can be a candidate of its name, so it keeps the lease from everybody until the holder before
-//! it must have stopped.
+//! The placeholder is a record like any other: it names a holder, it has a duration, and it expires by R4. No process
+//! renews it, and no candidate can have its name, so it keeps the lease from all until the holder before it must have
+//! stopped.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const RESERVED_FROM: &str = "elector.dev:reserved-from:";
 // === impl LeaseRecord ===
 
 impl LeaseRecord {
-    /// From whom this record is reserved, where it is a placeholder; `None` for every other record.
+    /// The holder that this record is reserved from, where it is a placeholder; `None` for every other record.
     pub fn reserved_from(&self) -> Option<Identity> {
         let name = self.holder.as_ref()?.as_str().strip_prefix(RESERVED_FROM)?;
         Identity::new(name)
@@ -28,13 +28,13 @@ impl LeaseRecord {
 // === impl LeaseSnapshot ===
 
 impl LeaseSnapshot {
-    /// The placeholder that reserves this Lease from its holder (R3 d): a new term that nobody accepts.
+    /// The placeholder that reserves this Lease from its holder (R3 d): a new term that no candidate accepts.
     ///
-    /// It lasts for `at_least`, or for the duration of the record where that is longer: whoever believes that it holds
-    /// this very record stops within that. It carries a token, although nobody leads under it: a client-go process
-    /// that releases a term of its own which ended long ago leaves the token in place, and so is not believed.
+    /// It lasts for `at_least`, or for the duration of the record where that is longer: a process that believes that it
+    /// holds this very record stops within that. It carries a token, although no process leads under it: a client-go
+    /// process that releases a term of its own which ended long ago leaves the token in place, and so is not believed.
     ///
-    /// `None` where nobody holds the record.
+    /// `None` where the record has no holder.
     #[must_use]
     pub fn reserved(&self, at_least: Duration, now: Timestamp) -> Option<LeaseRecord> {
         let record = &self.record;

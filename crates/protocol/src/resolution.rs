@@ -1,4 +1,4 @@
-//! Whose wish counts where candidates of one lease wish for different strategies.
+//! Which wish counts where candidates of one lease wish for different strategies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -51,10 +51,10 @@ const NAMED: usize = 8;
 // === impl Resolution ===
 
 impl Resolution {
-    /// Resolves the candidates' wishes, in whatever order they come.
+    /// Resolves the candidates' wishes, in any order.
     ///
     /// Where each has one wish, that of the highest binary version counts. Where any has a list, the one strategy
-    /// counts that nobody's list supersedes, whatever the versions.
+    /// counts that no list supersedes, in any versions.
     pub fn of<'a>(candidates: impl IntoIterator<Item = (&'a Identity, &'a CandidateSpec)>) -> Self {
         let candidates: Vec<_> = candidates.into_iter().collect();
         if candidates.iter().any(|(_, spec)| spec.supersedes.is_some()) {
@@ -94,7 +94,7 @@ fn by_lists(candidates: &[(&Identity, &CandidateSpec)]) -> Resolution {
         return Resolution::Conflict(Conflict::Circle { steps });
     }
     let superseded: BTreeSet<_> = edges.values().flat_map(BTreeMap::keys).copied().collect();
-    // What nobody supersedes stands at the head of every list that has it.
+    // A strategy that no list supersedes stands at the head of every list that has it.
     firsts.retain(|strategy, _| !superseded.contains(strategy));
     one_of(firsts, |firsts| Conflict::Unrelated { firsts })
 }
@@ -128,7 +128,7 @@ fn note_first<'a>(
     *first = name.min(first);
 }
 
-/// A circle, if there is one; always the same one, whatever the order of the candidates.
+/// A circle, if there is one; always the same one, in any order of the candidates.
 ///
 /// One object may list a hundred thousand strategies, so nothing here looks at each pair of them.
 fn circle(edges: &Edges<'_>) -> Option<Vec<(StrategyName, StrategyName, Identity)>> {

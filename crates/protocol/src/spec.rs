@@ -20,16 +20,16 @@ pub struct CandidateRecord {
     pub version: ResourceVersion,
     /// `metadata.creationTimestamp`: the older object wins a tie (R16). Written by the API server.
     pub created: Timestamp,
-    /// `spec.pingTime`: the elector's question, "are you alive?".
+    /// `spec.pingTime`: the elector's ping, "are you alive?".
     pub ping: Option<Timestamp>,
-    /// `spec.renewTime`: changes with every answer.
+    /// `spec.renewTime`: changes with every ack.
     pub renew: Option<Timestamp>,
     /// Whether it carries `elector.dev/protocol: "1"`: it watches, yields at once and hands over.
     pub marked: bool,
     /// The lease duration that it announces, annotation `elector.dev/lease-duration` (R6).
     pub announced: Option<Duration>,
-    /// Whether `metadata.deletionTimestamp` is set: it is gone as soon as its finalizers are. Until then it is a candidate
-    /// like any other, save that it is not collected again.
+    /// Whether `metadata.deletionTimestamp` is set: it is gone as soon as its finalizers are. Until then it is a
+    /// candidate like any other, save that it is not collected again.
     pub deleting: bool,
     /// What it offers, or why that cannot be used.
     pub spec: Result<CandidateSpec, Rejection>,
@@ -40,7 +40,7 @@ pub struct CandidateRecord {
 pub struct CandidateSpec {
     /// The version of its binary. `None` only under the API that does without (v1alpha1).
     pub binary: Option<Version>,
-    /// The version that it behaves as; the built-in strategy asks for it.
+    /// The version that it behaves as; the built-in strategy needs it.
     pub emulation: Option<Version>,
     /// The strategy that it wishes the lease to be elected under.
     pub strategy: StrategyName,
@@ -52,7 +52,7 @@ pub struct CandidateSpec {
 // === impl CandidateRecord ===
 
 impl CandidateRecord {
-    /// Whether a question is pending: asked, and not answered by the candidate's own clock.
+    /// Whether a ping is open by the candidate's own clock: `renewTime` is below `pingTime`.
     ///
     /// Later Kubernetes keeps `pingTime` for ever, the first form cleared it; both read correctly here.
     pub fn is_pinged(&self) -> bool {
@@ -63,9 +63,9 @@ impl CandidateRecord {
         }
     }
 
-    /// The ping to write for a new question: the candidate's own time and one microsecond (R15).
+    /// The time of the next ping: the candidate's own time and one microsecond (R15).
     ///
-    /// `None` where it has no time of its own or cannot be asked any more (year 9999).
+    /// `None` where it has no time of its own or cannot be pinged any more (year 9999).
     pub fn next_ping(&self) -> Option<Timestamp> {
         self.renew?.next()
     }

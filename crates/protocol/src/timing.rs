@@ -9,11 +9,11 @@ pub struct ElectorTiming {
     pub accept_window: Duration,
     /// The longest accept window. 60 s.
     pub accept_window_max: Duration,
-    /// How long a marked candidate may take to answer before the next are asked. 2 s (R15).
+    /// How long a marked candidate may take to answer before the next are pinged. 2 s (R15).
     pub ack_window: Duration,
     /// The same for other candidates. 5 s, as upstream.
     pub ack_window_unmarked: Duration,
-    /// How long an answer counts without a question. 5 s, as upstream (R15).
+    /// How long an ack counts without a ping. 5 s, as upstream (R15).
     pub fresh: Duration,
     /// `W_max`: the longest lease duration that any client of the cluster uses. 15 s (R6).
     pub max_lease_duration: Duration,
@@ -24,9 +24,9 @@ pub struct ElectorTiming {
     pub passed_over: Duration,
     /// The longest time a candidate is passed over. 15 min.
     pub passed_over_max: Duration,
-    /// How long nobody may answer before the pending questions are raised by a microsecond. 30 s (R15).
+    /// How long all candidates may stay silent before the open pings are repeated, a microsecond later. 30 s (R15).
     pub re_ping_after: Duration,
-    /// How often a silent candidate is asked whether it lives at all. 15 min, as upstream.
+    /// How often a quiet candidate is pinged. 15 min, as upstream.
     pub ping_interval: Duration,
     /// How long a candidate may stay without a write before it is collected. 30 min, as upstream.
     pub candidate_validity: Duration,

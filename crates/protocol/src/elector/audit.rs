@@ -1,12 +1,12 @@
 //! Which changes of a Lease the rules allow, judged from the outside (S3–S6).
 //!
-//! A history of revisions is enough for this; it needs no memory of who was asked. The tests hold every write of ours
+//! A history of revisions is enough for this; it needs no memory of the pings. The tests hold every write of ours
 //! against it.
 
 use crate::lease::{LeaseRecord, Occupancy};
 use crate::names::Identity;
 
-/// Who wrote a revision.
+/// The writer of a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Actor<'a> {
     /// An elector.
@@ -160,8 +160,8 @@ fn audit_candidate(
     Ok(Move::Renew)
 }
 
-/// Whether `after` keeps the lease from everybody for as long as the holder of `before` may believe that it leads. That
-/// of a marked holder has a token, and it is asked instead.
+/// Whether `after` keeps the lease from all candidates for as long as the holder of `before` may believe that it leads.
+/// That of a marked holder has a token, and it is asked to yield instead.
 fn is_reservation(before: &LeaseRecord, after: &LeaseRecord, from: &Identity) -> bool {
     before.holder.as_ref() == Some(from)
         && before.reserved_from().is_none()

@@ -1,4 +1,4 @@
-//! What a step decides, as data: effects, the reason, and when to ask again.
+//! What a step decides, as data: effects, the reason, and when to step again.
 
 mod words;
 
@@ -31,7 +31,7 @@ pub enum Effect {
     Create(LeaseRecord),
     /// PUT a Lease: a grant, a preference, its withdrawal, or a stamp of the strategy.
     Write(LeaseWrite),
-    /// PUT `pingTime` of a candidate: a question, its repetition, or its settlement (R15).
+    /// PUT `pingTime` of a candidate: a ping, a re-ping, or the settlement of one (R15).
     Ping {
         /// The candidate.
         name: Identity,
@@ -42,7 +42,7 @@ pub enum Effect {
         /// The pingTime to write.
         ping: Timestamp,
     },
-    /// DELETE a candidate that has been silent for its validity and left a last question unanswered.
+    /// DELETE a candidate that has been silent for its validity and left a last ping without an ack.
     Collect {
         /// The candidate.
         name: Identity,
@@ -58,25 +58,25 @@ pub enum Effect {
 pub enum Vacancy {
     /// Its holder released it.
     Released,
-    /// It is unheld, and was provably absent or unchanged for so long that nobody can lead (R6).
+    /// It is unheld, and was provably absent or unchanged for so long that no process can lead (R6).
     Unheld,
     /// Its record has not changed for its whole duration (R4).
     Expired {
-        /// Whose term ended.
+        /// The holder whose term ended.
         holder: Identity,
         /// The duration of the record.
         after: Duration,
     },
     /// A grant was not accepted in time (R5).
     NotAccepted {
-        /// Who did not accept.
+        /// The electee that did not accept.
         holder: Identity,
         /// The accept window.
         after: Duration,
     },
     /// A placeholder has stood for its whole duration (R3 d, R4).
     Reserved {
-        /// Whom it replaced.
+        /// The holder that it replaced.
         from: Identity,
         /// The duration of the placeholder.
         after: Duration,
@@ -101,13 +101,13 @@ pub enum Reason {
     },
     /// Candidates disagree on the strategy.
     StrategyConflict(Conflict),
-    /// The strategy belongs to somebody else.
+    /// The strategy is decided by another elector.
     ForeignStrategy(StrategyName),
     /// The Lease does not exist.
     Missing,
     /// The Lease was created; the watch has not brought it yet.
     AwaitCreated,
-    /// Unheld, but somebody may still believe that it leads (R6).
+    /// Unheld, but a former holder may still believe that it leads (R6).
     AwaitProof {
         /// How much longer.
         remaining: Duration,
@@ -117,23 +117,23 @@ pub enum Reason {
         /// The electee.
         holder: Identity,
     },
-    /// The holder is late; standbys are being asked, so that the answer is in at expiry.
+    /// The holder is late; standbys are pinged, so that the ack is in at expiry.
     HolderLate {
         /// The late holder.
         holder: Identity,
-        /// Who would be granted the lease.
+        /// The candidate that would be granted the lease.
         next: Option<Identity>,
     },
-    /// Candidates have been asked.
+    /// Candidates have been pinged and have time to answer.
     AwaitAck(Vec<Identity>),
-    /// Nobody answers.
+    /// No candidate answers its ping.
     NoAck(Vec<Identity>),
     /// The holder is the best.
     HolderIsBest(Identity),
     /// The holder is no candidate: a plain client, left alone while it renews.
     HolderIsNoCandidate(Identity),
-    /// A better candidate exists, but this holder cannot be asked: the server drops `spec.preferredHolder` and the
-    /// holder reads nothing else.
+    /// A better candidate exists, but this holder cannot be asked to yield: the server drops `spec.preferredHolder` and
+    /// the holder reads nothing else.
     HolderCannotYield {
         /// The holder.
         holder: Identity,
@@ -151,11 +151,11 @@ pub enum Reason {
         /// How long the placeholder stands.
         lasts: Duration,
     },
-    /// A placeholder stands; whom it replaced may lead until it expires (R3 d).
+    /// A placeholder stands; the holder that it replaced may lead until it expires (R3 d).
     AwaitReserved {
-        /// Whom it replaced.
+        /// The holder that it replaced.
         from: Identity,
-        /// Who would be granted the lease.
+        /// The candidate that would be granted the lease.
         next: Option<Identity>,
         /// How much longer.
         remaining: Duration,
@@ -171,7 +171,7 @@ pub enum Reason {
     AwaitYield {
         /// The holder.
         holder: Identity,
-        /// For whom.
+        /// The candidate that it is to make room for.
         preferred: Identity,
     },
     /// The lease is granted.
@@ -184,7 +184,7 @@ pub enum Reason {
         vacancy: Vacancy,
         /// Why this one, as a fragment that follows its name.
         because: String,
-        /// Better ones that did not answer.
+        /// Better candidates that did not answer.
         silent: Vec<Identity>,
     },
     /// The holder is asked to make room.
@@ -198,7 +198,7 @@ pub enum Reason {
     },
     /// The holder is no longer asked to make room.
     Withdrawn {
-        /// Whom it was to make room for.
+        /// The candidate that it was to make room for.
         preferred: Identity,
         /// The holder.
         holder: Identity,

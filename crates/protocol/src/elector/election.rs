@@ -1,4 +1,4 @@
-//! The memory of one election: its Lease, its candidates, and who did not take up a grant.
+//! The memory of one election: its Lease, its candidates, and those of them that did not accept a grant.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub struct Election {
     pub(super) presence: Presence,
     pub(super) candidates: BTreeMap<Identity, ObservedCandidate>,
     pub(super) passed_over: BTreeMap<Identity, PassedOver>,
-    /// Who held the record before it became unheld: not waited for, and not believed alive by what it said before.
+    /// The holder of the record before it became unheld: not waited for, and not believed alive by what it said before.
     pub(super) last_holder: Option<Identity>,
     /// The longest duration seen in a record of this lease (R6).
     pub(super) longest: Duration,
@@ -274,7 +274,7 @@ impl Election {
             .min(LONGEST_LEASE)
     }
 
-    /// Learns from one record following another: who accepted, who did not, who let go.
+    /// Learns from one record following another: an accept, a grant without one, a release.
     fn note_succession(&mut self, now: Instant, before: &LeaseSnapshot, after: &LeaseSnapshot) {
         let (old, new) = (&before.record, &after.record);
         let Some(holder) = &old.holder else {

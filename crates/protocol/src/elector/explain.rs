@@ -1,7 +1,7 @@
 //! What an elector would do next, judged from the objects alone.
 //!
 //! An elector decides by what it saw happen on its own clock. Where only the objects are at hand, their own times
-//! stand for what was observed: a record is as old as its renewal time, a question as its ping time, an answer as its
+//! stand for what was observed: a record is as old as its renewal time, a ping as its ping time, an ack as its
 //! renewal time. A missing Lease counts as long absent. The objects are replayed into a fresh [`Election`], and the
 //! production step decides.
 
@@ -34,13 +34,13 @@ pub struct Objects {
 pub struct Explanation {
     /// In one word.
     pub action: Action,
-    /// Who holds the Lease after the action.
+    /// The holder of the Lease after the action.
     pub holder: Option<Identity>,
-    /// Whom the holder is asked to make room for after the action.
+    /// The candidate that the holder is asked to make room for after the action.
     pub preferred_holder: Option<Identity>,
     /// The strategy, `None` when the candidates disagree or none has a valid wish.
     pub strategy: Option<StrategyName>,
-    /// Who is asked whether it is alive.
+    /// The candidates that are pinged.
     pub ping: Vec<Identity>,
     /// Why.
     pub reason: Reason,
@@ -129,7 +129,7 @@ fn replay(objects: &Objects, now: Timestamp) -> Election {
     election
 }
 
-/// Replays the one question and the one answer that an object tells of, in their order.
+/// Replays the one ping and the one ack that an object tells of, in their order.
 fn replay_candidate(election: &mut Election, candidate: &CandidateRecord, now: Timestamp) {
     let revision =
         |number: u64, ping: Option<Timestamp>, renew: Option<Timestamp>| CandidateRecord {

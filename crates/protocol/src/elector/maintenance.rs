@@ -1,5 +1,5 @@
-//! What is due whoever leads: the Lease of somebody else's strategy, candidates that disagree, candidates to be asked
-//! once in a while, the dead.
+//! What is due whichever candidate leads: the Lease of a strategy that another elector decides, candidates that
+//! disagree, candidates to be pinged once in a while, and dead ones.
 
 use crate::elector::decision::{Effect, Reason};
 use crate::elector::observation::{Liveness, ObservedLease};
@@ -12,7 +12,7 @@ use crate::time::Instant;
 // === impl Step ===
 
 impl Step<'_> {
-    /// A strategy of somebody else: see that its Lease exists and says so, and leave the holder alone.
+    /// A strategy that another elector decides: the Lease is to exist and to name it, and its holder is left alone.
     pub(super) fn on_foreign_strategy(
         &mut self,
         lease: Result<&ObservedLease, Instant>,
@@ -35,7 +35,7 @@ impl Step<'_> {
         Reason::ForeignStrategy(strategy)
     }
 
-    /// Candidates that disagree are asked whether they live: a dead one must not block the others.
+    /// Candidates that disagree are pinged: a dead one must not block the others.
     pub(super) fn ping_disagreeing(&mut self, conflict: &Conflict) {
         let timing = &self.settings.timing;
         for seen in self.election.candidates.values() {
@@ -67,8 +67,8 @@ impl Step<'_> {
         }
     }
 
-    /// What is due for every candidate whatever the lease: settle answers of slow clocks, ask the silent once in a
-    /// while, collect the dead (R15).
+    /// What is due for every candidate, in whatever state the lease is: settle acks of slow clocks, ping quiet
+    /// candidates once in a while, collect dead ones (R15).
     pub(super) fn maintain_candidates(&mut self) {
         let timing = &self.settings.timing;
         for seen in self.election.candidates.values() {

@@ -16,7 +16,7 @@ pub enum NewsSource {
     Watch,
     /// By a list after a gap: anything may have happened since the revision before.
     List,
-    /// As the answer to a write of our own.
+    /// As the reply to a write of our own.
     OwnWrite,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct ObservedCandidate {
     pub(super) heard: Instant,
     /// When it was seen created, or seen to change its renewal time.
     pub(super) acked: Option<Sighting>,
-    /// When a question to it was first seen.
+    /// When a ping of it was first seen.
     pub(super) pinged: Option<Sighting>,
 }
 
@@ -63,13 +63,13 @@ pub(super) struct Sighting {
 /// Whether a candidate is known to be alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Liveness {
-    /// It answered (R15).
+    /// It acked (R15).
     Acked,
-    /// It has been asked and still has time to answer.
+    /// It has been pinged and still has time to answer.
     Pinged { until: Instant },
-    /// It has not been asked.
+    /// It has not been pinged.
     Unpinged,
-    /// It was asked and did not answer in time, or cannot be asked at all.
+    /// It was pinged and did not answer in time, or cannot be pinged at all.
     Silent,
 }
 
@@ -98,7 +98,7 @@ impl ObservedCandidate {
         };
         if candidate.renew != self.candidate.renew {
             self.heard = now;
-            // After a gap the answer may be as old as the gap.
+            // After a gap the ack may be as old as the gap.
             if candidate.renew.is_some() && source != NewsSource::List {
                 self.acked = Some(sighting);
             }
@@ -109,13 +109,13 @@ impl ObservedCandidate {
         self.candidate = candidate;
     }
 
-    /// Whether a question is open: asked, and no answer seen in a later revision.
+    /// Whether a ping is open: no ack was seen in a later revision.
     pub(super) fn is_ping_open(&self) -> bool {
         self.candidate.is_pinged() && !self.acked_after_ping()
     }
 
-    /// Whether it answered, with a clock that is still below the question (R15): the question must be settled, or it
-    /// goes on answering.
+    /// Whether it acked, with a clock that is still below the ping (R15): the ping must be settled, or it goes on
+    /// acking.
     pub(super) fn is_unsettled(&self) -> bool {
         self.candidate.is_pinged() && self.acked_after_ping()
     }
@@ -136,7 +136,7 @@ impl ObservedCandidate {
         }
     }
 
-    /// Whether it is alive, judged for a round that began at `round` (R15); without a round only a fresh answer counts.
+    /// Whether it is alive, judged for a round that began at `round` (R15); without a round only a fresh ack counts.
     pub(super) fn liveness(
         &self,
         now: Instant,
@@ -164,7 +164,7 @@ impl ObservedCandidate {
         Liveness::Unpinged
     }
 
-    /// Whether its newest answer came after `instant`.
+    /// Whether its newest ack came after `instant`.
     pub(super) fn acked_since(&self, instant: Instant) -> bool {
         self.acked.is_some_and(|acked| acked.at > instant)
     }

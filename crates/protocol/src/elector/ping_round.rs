@@ -27,15 +27,15 @@ pub(super) enum PingPurpose<'a> {
 /// A round of pings: what it came to, and the candidates to ping now.
 #[derive(Debug, Default)]
 pub(super) struct PingRound<'a> {
-    /// The best candidate that answered, when no better one still has time to answer.
+    /// The best candidate that acked, when no better one still has time to.
     pub(super) elected: Option<Contender<'a>>,
     /// Pings to write now.
     pub(super) pings: Vec<(&'a ObservedCandidate, Timestamp)>,
-    /// The candidates whose acks are awaited.
+    /// Candidates with an open ping.
     pub(super) awaited: Vec<Identity>,
     /// When an awaited ack is late, or a ping is to be repeated.
     pub(super) wake: Option<Wake>,
-    /// Better candidates that did not answer.
+    /// Better candidates that did not ack in time.
     pub(super) silent: Vec<Identity>,
 }
 
@@ -112,7 +112,7 @@ impl<'a> PingRound<'a> {
         round
     }
 
-    /// No regular candidate answered: those passed over count again, the previous holder is waited for, and pings that
+    /// No regular candidate acked: those passed over count again, the previous holder is waited for, and pings that
     /// have been without an ack for long are repeated.
     fn last_resort(
         &mut self,
@@ -225,7 +225,7 @@ impl Criteria<'_> {
         liveness
     }
 
-    /// A preference can wait until an open ping is answered. An elector that has slept takes old acks for fresh ones,
+    /// A preference can wait for the ack of an open ping. An elector that has slept takes old acks for fresh ones,
     /// and those that pinged would withdraw what it prefers, again and again. The same goes for a candidate that cannot
     /// be pinged.
     fn liveness_for_preference(&self, seen: &ObservedCandidate) -> Liveness {

@@ -29,8 +29,9 @@ impl<'a> Step<'a> {
         };
         let ranked = contenders.ranked.iter();
         let stronger: Vec<Contender<'a>> = ranked.filter(strictly_better).copied().collect();
-        // Whom this elector passes over it does not prefer. Where another one did, that stands: it knows better or will
-        // learn, and two that disagree would take each other's word back for as long as one of them remembers (L3).
+        // A candidate that this elector passes over is not preferred. Where another elector did, that stands: it knows
+        // better or will learn, and two that disagree would take each other's word back for as long as one of them
+        // remembers (L3).
         let better: Vec<Contender<'a>> = stronger
             .iter()
             .filter(|contender| {
@@ -51,7 +52,7 @@ impl<'a> Step<'a> {
         let Some(best) = better.first().or(passed_over) else {
             return Reason::HolderIsBest(holder.clone());
         };
-        // Whoever wrote a token speaks the protocol, whatever became of its candidate's annotation since.
+        // A holder that wrote a token speaks the protocol, whether or not its candidate still has the annotation.
         let reads_annotation = incumbent.candidate.marked || record.has_token();
         if !reads_annotation && self.settings.preference_field == PreferenceField::Dropped {
             if self.settings.reserve
@@ -147,7 +148,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Asks a preferred candidate again when its answer is no longer fresh: a preference must not outlive it (L6).
+    /// Pings a preferred candidate again when its ack is no longer fresh: a preference must not outlive it (L6).
     fn ping_preferred(&mut self, preferred: &Identity) {
         let Some(seen) = self.election.candidates.get(preferred) else {
             return;

@@ -1,4 +1,4 @@
-//! How the candidates of a lease stand: who is eligible, in which order, and why.
+//! How the candidates of a lease stand: which are eligible, in which order, and why.
 
 use std::collections::BTreeSet;
 

@@ -10,9 +10,9 @@ use crate::order::Contender;
 // === impl Step ===
 
 impl<'a> Step<'a> {
-    /// Reserves the lease for the best of `better` that answers, the same way as it would be preferred (R15, R16).
+    /// Reserves the lease for the best of `better` that acks, the same way as it would be preferred (R15, R16).
     ///
-    /// `None` where a preference stands although no better candidate answers: it is withdrawn first.
+    /// `None` where a preference stands although no better candidate acks: it is withdrawn first.
     pub(super) fn reserve(
         &mut self,
         watched: &'a ObservedLease,

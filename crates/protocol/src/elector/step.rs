@@ -1,7 +1,7 @@
 //! The elector's step: from what was observed to what to do next.
 //!
-//! Read [`Step::decide`] top down: strategy first, then who is eligible, then what the Lease allows. The rule that a
-//! branch follows is named where it is followed.
+//! Read [`Step::decide`] top down: strategy first, then the eligible candidates, then what the Lease allows. The rule
+//! that a branch follows is named where it is followed.
 
 use crate::elector::contenders::Contenders;
 use crate::elector::decision::{Decision, Effect, Reason, Vacancy};
@@ -128,7 +128,7 @@ impl<'a> Step<'a> {
         contenders: &Contenders<'a>,
     ) -> Reason {
         let record = &watched.snapshot.record;
-        // R4: a record without a usable duration counts as long as anybody's could.
+        // R4: a record without a usable duration counts as long as any candidate's could.
         let duration = record
             .duration()
             .unwrap_or_else(|| self.election.longest_lease(&self.settings.timing));

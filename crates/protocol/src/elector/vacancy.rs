@@ -1,4 +1,4 @@
-//! A Lease that is missing, unheld, late or expired: who is granted it, and when (R3–R6, R15).
+//! A Lease that is missing, unheld, late or expired: which candidate is granted it, and when (R3–R6, R15).
 
 use crate::elector::contenders::Contenders;
 use crate::elector::decision::{Effect, Reason, Vacancy};
@@ -17,7 +17,7 @@ use crate::time::Instant;
 // === impl Step ===
 
 impl<'a> Step<'a> {
-    /// A Lease that does not exist: POST a born record, and ask meanwhile (R2, R6).
+    /// A Lease that does not exist: POST a born record, and ping meanwhile (R2, R6).
     pub(super) fn create(&mut self, since: Instant, contenders: &Contenders<'a>) -> Reason {
         if !self.post(&contenders.strategy_name) {
             return Reason::AwaitCreated;
@@ -113,7 +113,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Wakes when the answer of the next leader goes stale, so that a newer one is in when the lease may be granted.
+    /// Wakes when the ack of the next leader goes stale, so that a newer one is in when the lease may be granted.
     fn wake_when_stale(&mut self, elected: &Identity) {
         let acked = self
             .election

@@ -60,7 +60,7 @@ pub enum WriteKind {
 /// Why the work is to stop.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StopReason {
-    /// Somebody else is preferred; the lease goes to it once the work has stopped.
+    /// Another candidate is preferred; the lease goes to it once the work has stopped.
     HandOver {
         /// The successor.
         to: Identity,
@@ -90,16 +90,16 @@ pub enum Ending {
 pub enum Loss {
     /// No write was proven for the whole renew deadline.
     DeadlinePassed,
-    /// The Lease names somebody else, or nobody.
+    /// The Lease names another holder, or none.
     Taken {
-        /// Who holds it now.
+        /// Its holder now.
         by: Option<Identity>,
     },
     /// The Lease was deleted, or another of its name was created.
     Deleted,
     /// A new term was granted to this very identity.
     NewTerm,
-    /// Somebody else renewed this term under this identity: two processes share a name (R8).
+    /// Another process renewed this term under this identity: two share a name (R8).
     NameShared,
     /// The store shows an older revision than was seen before: a backup was restored (R4).
     StoreRestored,

@@ -13,7 +13,7 @@ use crate::timing::CandidateTiming;
 /// What a holder is told once and for all. The duration of a term cannot change under it (R11).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HolderConfig {
-    /// Who this process is (R1).
+    /// The identity of this process (R1).
     pub identity: Identity,
     /// How long it waits for what.
     pub timing: CandidateTiming,
@@ -21,12 +21,13 @@ pub struct HolderConfig {
 
 /// One process's dealings with one Lease.
 ///
-/// It accepts what it is granted, believes for as long as its own proven writes allow, renews, makes room when somebody
-/// else is preferred, and gives the lease up only when its work has stopped.
+/// It accepts what it is granted, believes for as long as its own proven writes allow, renews, makes room when another
+/// candidate is preferred, and gives the lease up only when its work has stopped.
 ///
 /// Choices that the rules leave open:
 /// * A grant is not accepted while work of a former term still runs, nor while shutting down.
-/// * A grant that already carries a preference for somebody else is accepted and handed on, without starting the work.
+/// * A grant that already carries a preference for another candidate is accepted and handed on, without starting the
+///   work.
 /// * A write on the own term that is not one of ours, told by its renewTime, ends the term: the name is shared (R8).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Holder {

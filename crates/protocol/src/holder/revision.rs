@@ -1,4 +1,4 @@
-//! What a newer revision of the Lease means: whose it is, which write of ours it proves, and whether the term is over.
+//! What a newer revision of the Lease means: its holder, which write of ours it proves, and whether the term is over.
 
 use super::decision::{Ending, Loss, WriteKind};
 use super::machine::{Attempt, Holder, Holding, InFlight, Phase, Reading, Work};
@@ -64,7 +64,7 @@ impl Holder {
             || known.record.term != snapshot.record.term
     }
 
-    /// Whether the known revision is a grant to this process that nobody has accepted (R8).
+    /// Whether the known revision is a grant to this process without an accept (R8).
     pub(super) fn grant(&self) -> Option<&LeaseSnapshot> {
         self.known
             .as_ref()

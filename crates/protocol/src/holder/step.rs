@@ -9,7 +9,7 @@ use crate::time::{Instant, Timestamp};
 // === impl Holder ===
 
 impl Holder {
-    /// What to do now, and when to ask again.
+    /// What to do now, and when to step again.
     pub fn step(&mut self, now: Instant, wall: Timestamp) -> Decision {
         self.lapse(now);
         self.forget(now);
@@ -72,7 +72,7 @@ impl Holder {
         Some(StopReason::HandOver { to })
     }
 
-    /// Whom the known record prefers to this process.
+    /// The candidate that the known record prefers to this process.
     fn successor(&self) -> Option<&Identity> {
         let preferred = self.known.as_ref()?.record.preferred_holder.as_ref();
         preferred.filter(|preferred| **preferred != self.config.identity)

@@ -120,7 +120,7 @@ impl Store {
         LeaseOutcome::Done(lease.clone())
     }
 
-    /// A write of somebody else, on whatever is there.
+    /// A write of another client, on the revision that is there.
     pub(super) fn edit(&mut self, change: impl FnOnce(&LeaseRecord) -> LeaseRecord) {
         let lease = self.lease.clone().unwrap();
         let write = lease.replace(change(&lease.record));
@@ -167,8 +167,8 @@ impl World {
             .edit(|record| record.granted(identity(to), window, at));
     }
 
-    /// A take-over by the elector that is built into kube-apiserver: it clears acquireTime and the preference, counts no
-    /// term and leaves annotations alone.
+    /// A take-over by the elector that is built into kube-apiserver: it clears acquireTime and the preference, counts
+    /// no term and leaves annotations alone.
     pub(super) fn take_over_as_builtin(&mut self, to: &str) {
         let at = wall_at(self.now);
         self.store.edit(|record| LeaseRecord {

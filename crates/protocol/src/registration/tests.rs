@@ -79,7 +79,7 @@ fn an_object_that_comes_while_a_read_finds_none_is_read_again() {
     );
 }
 
-/// Found by the simulation: a candidate whose object somebody had spoilt stayed out of every election.
+/// Found by the simulation: a candidate whose object a stranger had spoilt stayed out of every election.
 #[test]
 fn an_object_that_somebody_spoilt_is_written_anew_and_not_again_at_once() {
     let mut registration = registered();
@@ -313,7 +313,7 @@ fn noise() -> impl Arbitrary<Value = Noise> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever comes, an answer is never below its question and always a change, one request is under way at a time,
+    /// After any input an ack is never below its ping and always a change, one request is under way at a time,
     /// and nothing is written after the withdrawal.
     #[test]
     fn no_input_is_too_strange(history in vec(noise(), 1..60)) {

@@ -1,4 +1,4 @@
-//! Tests of whose wish counts.
+//! Tests of the wish that counts.
 
 use proptest::collection::vec;
 use proptest::prelude::{Just, any, proptest};
@@ -85,7 +85,7 @@ fn the_one_strategy_counts_that_no_list_supersedes() {
         (&[&["x/c", "x/b"], &["x/b", "x/a"], &["x/a"]], "x/c"),
         // A superseded strategy may be a wish of its own, and may be superseded twice.
         (&[&["x/c", "x/a"], &["x/c", "x/b", "x/a"], &["x/b"]], "x/c"),
-        // The version of who wishes does not matter: these have none.
+        // The version of a candidate does not matter: these have none.
         (
             &[
                 &["x/new", "OldestEmulationVersion"],
@@ -164,7 +164,8 @@ fn a_conflict_of_lists_concerns_those_that_list_it() {
 }
 
 proptest! {
-    /// Order does not matter, and what counts is superseded by nobody and supersedes, in the end, all the rest.
+    /// Order does not matter, and the strategy that counts is superseded by none and supersedes, in the end, all the
+    /// rest.
     #[test]
     fn merging_is_a_function_of_the_set(
         lists in vec(vec(prop_oneof![Just("x/a"), Just("x/b"), Just("x/c"), Just("x/d")], 1..4), 1..5),

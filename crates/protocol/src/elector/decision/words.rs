@@ -1,4 +1,4 @@
-//! Decisions in words: one line each, for the log and for people who ask why.
+//! Decisions in words: one line each, for the log and for `elector explain`.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How a term ends that nobody took: handed over, released, or shut down.
+//! How a term ends that was not taken away: handed over, released, or shut down.
 
 use super::super::world::{Network, Told, World, identity, seconds};
 use super::super::{Ending, LeaseOutcome, Loss, StopReason, WriteKind};

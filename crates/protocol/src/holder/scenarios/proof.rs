@@ -139,7 +139,7 @@ fn conflicts_in_a_row_are_retried_after_a_pause() {
     }
 }
 
-/// (R9, R10) Whatever brings the proof, it comes too late at the deadline.
+/// (R9, R10) A proof at the deadline comes too late, by whichever input.
 #[test]
 fn nothing_revives_a_belief_whose_deadline_has_passed() {
     let proofs: [fn(&mut World, Instant, LeaseSnapshot); 2] = [
@@ -191,7 +191,8 @@ fn an_accept_that_is_found_too_late_begins_no_term() {
     }
 }
 
-/// (R8) An accept is known by its token too: what only bears its renewTime is another life's, or nobody's.
+/// (R8) An accept is known by its token too: a record that only bears its renewTime was written by another life, or by
+/// a stranger.
 #[test]
 fn a_record_with_the_accepts_time_and_another_token_begins_no_term() {
     let others: [fn(&mut LeaseRecord); 4] = [
