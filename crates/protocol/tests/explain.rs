@@ -89,7 +89,7 @@ fn a_missing_lease_is_explained_by_the_grant_that_follows_its_creation() {
 }
 
 #[test]
-fn candidates_that_have_not_answered_lately_are_asked() {
+fn candidates_that_have_not_acked_lately_are_pinged() {
     let told = explain(
         None,
         vec![
@@ -104,7 +104,7 @@ fn candidates_that_have_not_answered_lately_are_asked() {
 }
 
 #[test]
-fn an_unanswered_question_is_as_old_as_it_says() {
+fn an_open_ping_is_as_old_as_it_says() {
     let told = explain(None, vec![candidate("a", "1.1.0", Some(-1), -100)]);
     assert_eq!(
         (told.action, told.reason.to_string()),
@@ -151,7 +151,7 @@ fn a_ping_of_an_expired_holder_is_explained_with_its_name() {
 }
 
 #[test]
-fn a_better_candidate_is_preferred_when_it_answers() {
+fn a_better_candidate_is_preferred_when_it_acks() {
     let told = explain(
         held("b", -3),
         vec![
@@ -212,7 +212,7 @@ fn a_candidate_that_is_given_twice_is_taken_in_its_newest_revision() {
 }
 
 #[test]
-fn a_missing_lease_of_a_foreign_strategy_is_created_and_granted_to_nobody() {
+fn a_missing_lease_of_a_foreign_strategy_is_created_unheld() {
     let mut foreign = candidate("a", "1.1.0", None, -1);
     foreign.spec = CandidateSpec::parse("1.40.0", "1.1.0", "example.com/mine");
     let told = explain(None, vec![foreign]);

@@ -44,7 +44,7 @@ fn a_grant_is_accepted_by_an_own_write_and_then_believed() {
 }
 
 #[test]
-fn the_lease_of_somebody_else_is_never_touched() {
+fn the_lease_of_another_holder_is_never_touched() {
     let mut world = World::new();
     world.grant("other");
     world.watch();
@@ -189,7 +189,7 @@ fn failed_renewals_are_retried_with_growing_pauses_until_the_deadline() {
 }
 
 #[test]
-fn a_renewal_whose_answer_was_lost_counts_from_its_own_send() {
+fn a_renewal_whose_reply_was_lost_counts_from_its_own_send() {
     let mut world = World::leading();
     world.network = Network::AnswersLost;
     let start = world.now;
@@ -209,7 +209,7 @@ fn a_renewal_whose_answer_was_lost_counts_from_its_own_send() {
 }
 
 #[test]
-fn an_accept_whose_answer_was_lost_is_found_by_a_read() {
+fn an_accept_whose_reply_was_lost_is_found_by_a_read() {
     let mut world = World::new();
     world.network = Network::AnswersLost;
     world.grant("me");

@@ -48,7 +48,7 @@ fn registered() -> Registration {
 /// Found by the simulation: the read answered with what had been there before the question, which was then never
 /// answered, since it stayed and no event told of it again.
 #[test]
-fn a_question_that_comes_while_a_read_is_under_way_is_answered() {
+fn a_ping_that_comes_while_a_read_is_under_way_is_acked() {
     let mut registration = registered();
     registration.request_read();
     assert_eq!(
@@ -81,7 +81,7 @@ fn an_object_that_comes_while_a_read_finds_none_is_read_again() {
 
 /// Found by the simulation: a candidate whose object a stranger had spoilt stayed out of every election.
 #[test]
-fn an_object_that_somebody_spoilt_is_written_anew_and_not_again_at_once() {
+fn an_object_that_a_stranger_spoilt_is_written_anew_and_not_again_at_once() {
     let mut registration = registered();
     let repair = |version| RegistrationEffect::Replace {
         uid: Uid::new("u1"),
@@ -141,7 +141,7 @@ fn times_at_the_end_of_time_are_taken_back() {
 }
 
 #[test]
-fn a_question_is_answered_once_and_never_below_it() {
+fn a_ping_is_acked_once_and_never_below_it() {
     let mut registration = registered();
     registration.handle_event(CandidateEvent::Seen(object(2, Some(5000), Some(10))));
     let ack = RegistrationEffect::Replace {

@@ -123,7 +123,7 @@ fn an_absence_starts_over_after_a_relist_and_not_when_it_is_told_again() {
         world.pass(14.0);
         world.election.handle_lease_gone(world.now, None, news);
         world.pass(1.0);
-        world.answer("a");
+        world.ack("a");
         world.lease(LeaseRecord::born(None));
         assert_eq!(await_proof(&world), !proven, "{news:?}");
     }
@@ -161,7 +161,7 @@ fn a_restored_store_proves_no_absence() {
 
 /// (R15) A deleted Lease has no former holder: what its candidate said before the deletion still counts.
 #[test]
-fn nobody_is_set_aside_for_having_held_a_deleted_lease() {
+fn the_holder_of_a_deleted_lease_is_no_previous_holder() {
     let mut world = World::new();
     world.lead("a", "1.1.0");
     let released = world.record().released(world.wall());
@@ -173,14 +173,14 @@ fn nobody_is_set_aside_for_having_held_a_deleted_lease() {
     );
     world.delete_lease();
     world.pass(60.0);
-    world.answer("a");
+    world.ack("a");
     world.lease_of("lease-2", LeaseRecord::born(None), NewsSource::Watch);
     assert_eq!(world.step().action(), Action::Grant);
 }
 
 /// (R2, R6) The candidates are asked while the POST is under way, so that the answer is there with the Lease.
 #[test]
-fn the_best_is_asked_in_the_step_that_creates_the_lease() {
+fn the_best_is_pinged_in_the_step_that_creates_the_lease() {
     let mut world = World::new();
     world.list("a", "1.1.0");
     let decision = world.step();
@@ -206,7 +206,7 @@ fn a_post_that_the_watch_does_not_bring_is_tried_again_in_time() {
 
 /// (R2) A complete list without the Lease knows better than the answer to the POST before it.
 #[test]
-fn a_list_without_the_lease_is_answered_by_another_post() {
+fn a_list_without_the_lease_leads_to_another_post() {
     let mut world = World::new();
     world.register("a", "1.1.0");
     world.election.handle_created(world.now);

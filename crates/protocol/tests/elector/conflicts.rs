@@ -25,7 +25,7 @@ fn disputed() -> World {
 
 /// (R15) Those that disagree are asked whether they live, each of them and nobody else, once in a while.
 #[test]
-fn the_disputants_of_a_conflict_are_asked_after_half_a_minute_and_the_others_are_not() {
+fn candidates_that_disagree_are_pinged_after_half_a_minute_and_the_others_are_not() {
     let mut world = disputed();
     let decision = world.step();
     assert_eq!(
@@ -47,7 +47,7 @@ fn the_disputants_of_a_conflict_are_asked_after_half_a_minute_and_the_others_are
     world.pass(0.001);
     let decision = world.step();
     assert_eq!(decision.action(), Action::Ping);
-    assert_eq!(world.ask(&decision), ["a", "b"]);
+    assert_eq!(world.deliver_pings(&decision), ["a", "b"]);
     let decision = world.step();
     assert_eq!(
         (decision.action(), decision.effects.len()),
@@ -62,13 +62,13 @@ fn the_disputants_of_a_conflict_are_asked_after_half_a_minute_and_the_others_are
 
 /// (R15) One that answers goes on disagreeing, and is left alone for as long again.
 #[test]
-fn a_disputant_that_answers_is_not_asked_again_at_once() {
+fn a_candidate_that_disagrees_and_acks_is_not_pinged_again_at_once() {
     let mut world = disputed();
     world.pass(30.0);
     let decision = world.step();
-    world.ask(&decision);
-    world.answer("a");
-    world.answer("b");
+    world.deliver_pings(&decision);
+    world.ack("a");
+    world.ack("b");
     world.pass(29.0);
     let decision = world.step();
     assert!(matches!(decision.reason, Reason::StrategyConflict(_)));
@@ -79,12 +79,12 @@ fn a_disputant_that_answers_is_not_asked_again_at_once() {
 
 /// (L2) A dead candidate blocks no election: one that is silent has no say, until all are.
 #[test]
-fn a_disputant_that_does_not_answer_has_no_say() {
+fn a_silent_candidate_has_no_say_in_the_strategy() {
     let mut world = disputed();
     world.pass(30.0);
     let decision = world.step();
-    world.ask(&decision);
-    world.answer("a");
+    world.deliver_pings(&decision);
+    world.ack("a");
     world.pass(1.999);
     assert!(matches!(world.step().reason, Reason::StrategyConflict(_)));
     world.pass(0.001);
@@ -103,7 +103,7 @@ fn the_wishes_of_the_silent_count_where_all_are_silent() {
     world.lease(LeaseRecord::born(None));
     world.pass(6.0);
     let decision = world.step();
-    world.ask(&decision);
+    world.deliver_pings(&decision);
     world.pass(2.0);
     assert!(matches!(world.step().reason, Reason::NoAck(_)));
 }
@@ -202,7 +202,7 @@ fn a_candidate_without_a_renewal_time_is_not_elected() {
 
 /// What a person reads where the candidates disagree: nobody is eligible, and why.
 #[test]
-fn the_ranking_of_a_conflict_names_nobody() {
+fn the_ranking_of_a_conflict_names_no_candidate() {
     let world = disputed();
     let report = world.election.ranking(world.now, &world.settings);
     assert_eq!(report.strategy, None);

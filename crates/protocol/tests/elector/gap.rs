@@ -27,7 +27,7 @@ fn a_born_record_that_is_found_again_after_a_gap_starts_its_stop_watch_anew() {
     world.register("a", "1.1.0");
     list(&mut world, 200, LeaseRecord::born(None));
     world.pass(20.0);
-    world.answer("a");
+    world.ack("a");
     // Between the two lists another elector granted the lease, its holder accepted, and a stranger wrote the born
     // record back.
     list(&mut world, 300, LeaseRecord::born(None));
@@ -37,7 +37,7 @@ fn a_born_record_that_is_found_again_after_a_gap_starts_its_stop_watch_anew() {
         "{decision:?}"
     );
     world.pass(15.0);
-    world.answer("a");
+    world.ack("a");
     assert_eq!(world.step().action(), Action::Grant);
 }
 
@@ -51,7 +51,7 @@ fn an_emptied_record_that_is_found_again_after_a_gap_starts_its_stop_watch_anew(
     };
     world.lease(emptied.clone());
     world.pass(20.0);
-    world.answer("a");
+    world.ack("a");
     list(&mut world, 300, emptied);
     assert!(
         matches!(world.step().reason, Reason::AwaitProof { .. }),
@@ -66,7 +66,7 @@ fn a_list_of_the_revision_that_is_known_hides_nothing() {
     world.register("a", "1.1.0");
     list(&mut world, 200, LeaseRecord::born(None));
     world.pass(20.0);
-    world.answer("a");
+    world.ack("a");
     list(&mut world, 200, LeaseRecord::born(None));
     assert_eq!(world.step().action(), Action::Grant);
 }
@@ -77,7 +77,7 @@ fn an_event_that_leaves_an_unheld_record_as_it_was_does_not_restart_its_stop_wat
     world.register("a", "1.1.0");
     list(&mut world, 200, LeaseRecord::born(None));
     world.pass(20.0);
-    world.answer("a");
+    world.ack("a");
     // A label, say: an uninterrupted watch proves that no term came between.
     world.lease(LeaseRecord::born(None));
     assert_eq!(world.step().action(), Action::Grant);
@@ -90,7 +90,7 @@ fn a_held_record_that_is_found_again_after_a_gap_keeps_its_stop_watch() {
     world.register("b", "1.2.0");
     let record = world.record();
     world.pass(15.0);
-    world.answer("b");
+    world.ack("b");
     // A dead lease is not prolonged by a preference, whether an event or a list brings it.
     let preferring = LeaseRecord {
         preferred_holder: Some(id("b")),

@@ -6,14 +6,14 @@
 )]
 
 mod absence;
-mod asking;
+mod acks;
 mod audits;
 mod conflicts;
 mod gap;
-mod housekeeping;
-mod led;
+mod held;
+mod maintenance;
 mod passed_over;
-mod polling;
+mod ping_round;
 mod preferring;
 mod reserved;
 mod stopwatch;

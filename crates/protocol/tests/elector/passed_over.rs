@@ -36,7 +36,7 @@ fn assert_passed_over_for(world: &mut World, seconds: &[u64]) {
 
 /// Whether `a`, which is the better one and answers, is passed over.
 fn passed_over(world: &mut World) -> bool {
-    world.answer("a");
+    world.ack("a");
     match world.step().reason {
         Reason::HolderIsBest(_) => true,
         Reason::Preferred { .. } => false,
@@ -69,8 +69,8 @@ fn a_hand_over_that_is_not_accepted_counts_too() {
     let handed_over = world.grant_to("a");
     world.lease(handed_over);
     world.pass(5.0);
-    world.answer("a");
-    world.answer("b");
+    world.ack("a");
+    world.ack("b");
     let decision = world.step();
     assert!(
         matches!(&decision.reason, Reason::Granted { to, vacancy: Vacancy::NotAccepted { holder, .. }, .. }
@@ -103,7 +103,7 @@ fn a_candidate_that_is_another_one_now_is_not_passed_over() {
 
 /// (R5) Nothing else about its object is a reason to forget.
 #[test]
-fn a_candidate_that_only_answers_is_still_passed_over() {
+fn a_candidate_that_only_acks_is_still_passed_over() {
     let mut world = failed();
     world.change("a", |candidate| {
         candidate.announced = Some(std::time::Duration::from_secs(20));
@@ -192,7 +192,7 @@ fn an_accepted_term_of_a_lease_created_anew_accepts_nothing() {
 
 /// (R5) A grant that was emptied was not accepted either.
 #[test]
-fn a_grant_that_somebody_emptied_counts_as_a_failure() {
+fn a_grant_that_a_stranger_emptied_counts_as_a_failure() {
     let mut world = World::new();
     world.lead("b", "1.2.0");
     world.register("a", "1.1.0");
@@ -220,7 +220,7 @@ fn a_holder_that_expired_is_not_passed_over() {
 
 /// (R5) The deletion of the Lease says nothing about who accepts.
 #[test]
-fn the_deletion_of_the_lease_forgives_nobody() {
+fn the_deletion_of_the_lease_forgets_no_failure() {
     let mut world = failed();
     let record = world.record();
     world.delete_lease();
@@ -230,7 +230,7 @@ fn the_deletion_of_the_lease_forgives_nobody() {
 
 /// (R4) A store that was restored from a backup is met as by a new process, which has seen nobody fail.
 #[test]
-fn a_restored_store_forgets_who_failed() {
+fn a_restored_store_forgets_failures() {
     let mut world = failed();
     let mut restored = world.election.lease().unwrap().clone();
     restored.version = ResourceVersion(1);
@@ -250,7 +250,7 @@ fn the_window_of_one_candidate_does_not_grow_with_anothers_failures() {
     world.lease(LeaseRecord::born(None));
     for window in [5, 10] {
         world.pass(0.1);
-        world.answer("a");
+        world.ack("a");
         let decision = world.step();
         assert_eq!(world.apply(&decision).duration_seconds, Some(window));
         world.pass(f64::from(window));
@@ -266,12 +266,12 @@ fn the_window_of_one_candidate_does_not_grow_with_anothers_failures() {
 
 /// (R5) Passed over also at a grant, while another has answered.
 #[test]
-fn whom_the_elector_remembers_is_not_granted_while_another_answers() {
+fn a_candidate_that_failed_is_not_granted_while_another_acks() {
     let mut world = failed();
     world.register("c", "1.3.0");
     world.pass(15.0);
-    world.answer("a");
-    world.answer("c");
+    world.ack("a");
+    world.ack("c");
     let decision = world.step();
     assert!(
         matches!(&decision.reason, Reason::Granted { to, .. } if to == &id("c")),
@@ -281,13 +281,13 @@ fn whom_the_elector_remembers_is_not_granted_while_another_answers() {
 
 /// (R5, L2) One that did not accept is better than none, once the others had their time to answer.
 #[test]
-fn whom_the_elector_remembers_is_granted_when_the_others_are_silent() {
+fn a_candidate_that_failed_is_granted_when_the_others_are_silent() {
     let mut world = failed();
     world.list("c", "1.3.0");
     world.pass(15.0);
-    world.answer("a");
+    world.ack("a");
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["b", "c"]);
+    assert_eq!(world.deliver_pings(&decision), ["b", "c"]);
     let decision = world.step();
     assert!(
         matches!(&decision.reason, Reason::AwaitAck(names) if names == &[id("c")]),
@@ -303,7 +303,7 @@ fn whom_the_elector_remembers_is_granted_when_the_others_are_silent() {
 
 /// (R5, R15) All of those passed over are asked when nobody else answers, and the best of them has its time.
 #[test]
-fn those_passed_over_are_asked_as_a_last_resort_and_the_best_is_waited_for() {
+fn those_passed_over_are_pinged_as_a_last_resort_and_the_best_is_waited_for() {
     let mut world = World::new();
     world.register("a", "1.1.0");
     world.register("c", "1.3.0");
@@ -319,8 +319,8 @@ fn those_passed_over_are_asked_as_a_last_resort_and_the_best_is_waited_for() {
     world.lease(nobody);
     world.pass(6.0);
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["a", "c"]);
-    world.answer("c");
+    assert_eq!(world.deliver_pings(&decision), ["a", "c"]);
+    world.ack("c");
     let decision = world.step();
     assert!(
         matches!(&decision.reason, Reason::AwaitAck(names) if names == &[id("a")]),
@@ -332,12 +332,12 @@ fn those_passed_over_are_asked_as_a_last_resort_and_the_best_is_waited_for() {
 
 /// (R5, R15) While a regular candidate still has time to answer, those passed over are not even asked.
 #[test]
-fn those_passed_over_are_not_asked_while_another_has_time_to_answer() {
+fn those_passed_over_are_not_pinged_while_another_has_time_to_ack() {
     let mut world = failed();
     world.list("c", "1.3.0");
     world.pass(15.0);
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["b", "c"]);
+    assert_eq!(world.deliver_pings(&decision), ["b", "c"]);
     assert_eq!(pinged(&world.step()), Vec::<String>::new());
     world.pass(2.0);
     assert_eq!(pinged(&world.step()), ["a"]);

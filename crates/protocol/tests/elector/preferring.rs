@@ -101,7 +101,7 @@ fn a_preference_is_looked_after_until_its_candidate_is_silent() {
     );
     world.pass(5.0);
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["c"]);
+    assert_eq!(world.deliver_pings(&decision), ["c"]);
     let decision = world.step();
     assert_eq!(pinged(&decision), Vec::<String>::new());
     assert_eq!(

@@ -59,8 +59,8 @@ fn a_lease_is_reserved_until_its_holder_must_have_stopped() {
     world.pass(0.2);
     let decision = world.step();
     assert_eq!(pinged(&decision), ["c", "b"]);
-    world.ask(&decision);
-    world.answer("c");
+    world.deliver_pings(&decision);
+    world.ack("c");
     world.pass(4.8);
     assert!(matches!(world.step().reason, Reason::AwaitReserved { .. }));
     world.pass(0.1);
@@ -100,7 +100,7 @@ fn a_placeholder_lasts_as_long_as_anybody_may_lead() {
 }
 
 #[test]
-fn only_a_holder_that_cannot_be_asked_is_reserved_from() {
+fn only_a_holder_that_cannot_be_asked_to_yield_is_reserved_from() {
     let allowed = client_go();
     assert_eq!(allowed.step().action(), Action::Reserve);
 
@@ -135,7 +135,7 @@ fn only_a_holder_that_cannot_be_asked_is_reserved_from() {
 }
 
 #[test]
-fn nobody_is_reserved_for_who_does_not_answer() {
+fn no_lease_is_reserved_for_a_silent_candidate() {
     let mut world = client_go();
     world.pass(6.0);
     world.renew();
@@ -144,12 +144,12 @@ fn nobody_is_reserved_for_who_does_not_answer() {
         (decision.action(), pinged(&decision)),
         (Action::Ping, vec!["c".to_owned()])
     );
-    world.ask(&decision);
+    world.deliver_pings(&decision);
     world.pass(2.0);
     world.renew();
     let decision = world.step();
     assert!(matches!(decision.reason, Reason::BetterIsSilent { .. }));
-    world.answer("c");
+    world.ack("c");
     assert_eq!(world.step().action(), Action::Reserve);
 }
 
@@ -180,14 +180,14 @@ fn the_former_holder_is_granted_the_lease_when_the_better_one_is_gone() {
     world.pass(10.1);
     let decision = world.step();
     // It is asked, and not waited for as long as another may answer.
-    assert_eq!(world.ask(&decision), ["b", "a"]);
-    world.answer("a");
+    assert_eq!(world.deliver_pings(&decision), ["b", "a"]);
+    world.ack("a");
     world.pass(5.0);
     assert!(
         matches!(world.step().reason, Reason::Granted { to, .. } if to == id("a")),
         "b has most likely ended with its term"
     );
-    world.answer("b");
+    world.ack("b");
     assert!(matches!(world.step().reason, Reason::Granted { to, .. } if to == id("b")));
 }
 
@@ -215,7 +215,7 @@ fn an_elector_that_does_not_reserve_waits_for_a_placeholder_all_the_same() {
     world.pass(14.9);
     assert!(matches!(world.step().reason, Reason::AwaitReserved { .. }));
     world.pass(0.1);
-    world.answer("c");
+    world.ack("c");
     assert_eq!(world.step().action(), Action::Grant);
 }
 

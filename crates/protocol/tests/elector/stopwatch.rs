@@ -142,7 +142,7 @@ fn a_revision_that_is_told_again_prolongs_nothing() {
 fn a_record_expires_at_its_duration_and_not_a_microsecond_sooner() {
     let mut world = held();
     world.pass(5.999_999);
-    world.answer("b");
+    world.ack("b");
     assert_eq!(crate::world::lease_write(&world.step()), None);
     world.pass(0.000_001);
     assert!(crate::world::lease_write(&world.step()).is_some());

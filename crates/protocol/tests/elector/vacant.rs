@@ -49,10 +49,10 @@ fn a_fresh_elector_waits_for_the_longest_lease_before_it_trusts_an_absence() {
     world.pass(14.9);
     let decision = world.step();
     assert_eq!(
-        (decision.action(), world.ask(&decision)),
+        (decision.action(), world.deliver_pings(&decision)),
         (Action::Ping, vec!["a".to_owned()])
     );
-    world.answer("a");
+    world.ack("a");
     assert_eq!(lease_write(&world.step()), None);
     world.pass(0.1);
     assert_eq!(world.step().action(), Action::Grant);
@@ -155,12 +155,12 @@ fn an_electee_that_never_accepts_is_passed_over() {
     let decision = world.step();
     assert_eq!(world.apply(&decision).holder, Some(id("a")));
     for name in ["a", "b"] {
-        world.answer(name);
+        world.ack(name);
     }
     assert!(matches!(world.step().reason, Reason::AwaitAccept { .. }));
     world.pass(4.0);
     for name in ["a", "b"] {
-        world.answer(name);
+        world.ack(name);
     }
     world.pass(1.0);
     let decision = world.step();
@@ -170,7 +170,7 @@ fn an_electee_that_never_accepts_is_passed_over() {
     );
     world.apply(&decision);
     world.accept();
-    world.answer("a");
+    world.ack("a");
     assert_eq!(
         world.step().reason,
         Reason::HolderIsBest(id("b")),
@@ -181,7 +181,7 @@ fn an_electee_that_never_accepts_is_passed_over() {
         world.renew();
     }
     world.pass(5.0);
-    world.answer("a");
+    world.ack("a");
     assert_eq!(
         world.step().reason,
         Reason::HolderIsBest(id("b")),
@@ -199,21 +199,21 @@ fn a_sole_candidate_that_does_not_accept_gets_longer_windows() {
     let mut windows = Vec::new();
     for _ in 0..5 {
         world.pass(0.1);
-        world.answer("a");
+        world.ack("a");
         let decision = world.step();
         let window = world.apply(&decision).duration_seconds.unwrap();
         windows.push(window);
         world.pass(f64::from(window));
     }
     assert_eq!(windows, [5, 10, 20, 40, 60]);
-    world.answer("a");
+    world.ack("a");
     let decision = world.step();
     world.apply(&decision);
     world.accept();
     let released = world.record().released(world.wall());
     world.lease(released);
     world.pass(0.1);
-    world.answer("a");
+    world.ack("a");
     let decision = world.step();
     assert_eq!(
         world.apply(&decision).duration_seconds,

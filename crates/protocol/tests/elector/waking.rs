@@ -30,7 +30,7 @@ fn next_wake(world: &World) -> (f64, WakeReason) {
 /// Steps, delivers the pings, and says when the step after it is due.
 fn wake_after_pings(world: &mut World) -> (f64, WakeReason) {
     let decision = world.step();
-    world.ask(&decision);
+    world.deliver_pings(&decision);
     next_wake(world)
 }
 
@@ -43,7 +43,7 @@ fn under_a_holder_it_is_lateness_then_the_ack_window_then_expiry() {
     world.pass(10.0);
     assert_eq!(wake_after_pings(&mut world), (2.0, WakeReason::AckWindow));
     world.pass(2.0);
-    world.answer("b");
+    world.ack("b");
     assert_eq!(next_wake(&world), (3.0, WakeReason::Expiry));
 }
 
@@ -76,7 +76,7 @@ fn a_reservation_is_late_before_it_ends() {
     world.apply(&decision);
     assert_eq!(next_wake(&world), (10.0, WakeReason::ReservationLate));
     world.pass(13.0);
-    world.answer("c");
+    world.ack("c");
     assert_eq!(next_wake(&world), (2.0, WakeReason::Reservation));
 }
 
@@ -87,7 +87,7 @@ fn an_unheld_record_waits_for_the_proof_and_for_a_fresh_ack() {
     world.lease(LeaseRecord::born(None));
     assert_eq!(next_wake(&world), (5.0, WakeReason::AckStale));
     world.pass(12.0);
-    world.answer("a");
+    world.ack("a");
     assert_eq!(next_wake(&world), (3.0, WakeReason::ProofOfAbsence));
 }
 

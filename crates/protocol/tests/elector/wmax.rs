@@ -84,7 +84,7 @@ fn a_duration_seen_counts_after_the_lease_was_deleted() {
         world.lease(held_for(Some(40)));
         world.delete_lease();
         world.pass(absent);
-        world.answer("a");
+        world.ack("a");
         world.lease_of("lease-2", LeaseRecord::born(None), NewsSource::Watch);
         world
     };
@@ -117,7 +117,7 @@ fn the_grace_for_absent_leases_replaces_all_of_it() {
             world.lease(held_for(Some(40)));
             world.delete_lease();
             world.pass(absent);
-            world.answer("a");
+            world.ack("a");
             world.lease_of("lease-2", LeaseRecord::born(None), NewsSource::Watch);
             world
         };

@@ -121,7 +121,7 @@ impl World {
     }
 
     /// The candidate answers.
-    pub(crate) fn answer(&mut self, name: &str) {
+    pub(crate) fn ack(&mut self, name: &str) {
         let wall = self.wall();
         self.change(name, |candidate| {
             candidate.renew = Some(candidate.ping.map_or(wall, |ping| ping.max(wall)));
@@ -129,7 +129,7 @@ impl World {
     }
 
     /// Applies the pings of a decision; returns who was asked.
-    pub(crate) fn ask(&mut self, decision: &Decision) -> Vec<String> {
+    pub(crate) fn deliver_pings(&mut self, decision: &Decision) -> Vec<String> {
         let mut asked = Vec::new();
         for effect in &decision.effects {
             if let Effect::Ping { name, ping, .. } = effect {
@@ -194,7 +194,7 @@ impl World {
     /// Asserts that the record is granted to this candidate so many seconds from now, and not a millisecond sooner.
     pub(crate) fn granted_after(&mut self, seconds: f64, electee: &str) {
         self.pass(seconds - 0.001);
-        self.answer(electee);
+        self.ack(electee);
         let early = self.step();
         assert_eq!(lease_write(&early), None, "too early: {early:?}");
         self.pass(0.001);

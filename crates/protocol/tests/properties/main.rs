@@ -405,7 +405,7 @@ proptest! {
     }
 
     #[test]
-    fn every_write_is_one_that_the_rules_allow_where_holders_cannot_be_asked(
+    fn every_write_is_one_that_the_rules_allow_where_holders_cannot_be_asked_to_yield(
         record in records(),
         list in vec(candidates(), 2..4),
         history in vec(happenings(), 0..20),

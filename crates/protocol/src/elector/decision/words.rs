@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_fits_into_a_line_whoever_is_silent() {
+    fn a_reason_fits_into_a_line_however_many_are_silent() {
         let names = |count: usize| {
             let name = |index| Identity::new(format!("c-{index}")).unwrap();
             Reason::NoAck((0..count).map(name).collect()).to_string()

@@ -76,7 +76,7 @@ fn a_preference_for_this_process_changes_nothing() {
 }
 
 #[test]
-fn a_grant_that_prefers_somebody_else_is_handed_on_without_work() {
+fn a_grant_that_prefers_another_candidate_is_handed_on_without_work() {
     let mut world = World::new();
     world.grant("me");
     world.prefer(Some("better"));
@@ -89,7 +89,7 @@ fn a_grant_that_prefers_somebody_else_is_handed_on_without_work() {
 }
 
 #[test]
-fn a_hand_off_whose_answer_was_lost_is_recognised() {
+fn a_hand_off_whose_reply_was_lost_is_recognised() {
     let mut world = World::leading();
     world.prefer(Some("better"));
     world.watch();
@@ -155,7 +155,7 @@ fn a_shutdown_stops_withdraws_and_then_releases() {
 }
 
 #[test]
-fn a_shutdown_hands_over_where_somebody_is_preferred() {
+fn a_shutdown_hands_over_where_a_candidate_is_preferred() {
     let mut world = World::leading();
     world.prefer(Some("better"));
     world.holder.shut_down(world.now);

@@ -28,7 +28,7 @@ fn left() -> World {
 
 /// (R15, S11) Also where the lease itself is left to others.
 #[test]
-fn a_candidate_is_asked_after_a_quarter_of_an_hour_and_the_elector_wakes_for_it() {
+fn a_candidate_is_pinged_after_a_quarter_of_an_hour_and_the_elector_wakes_for_it() {
     let mut world = left();
     let due = world.now.after(Duration::from_secs(900));
     assert_eq!(
@@ -42,7 +42,7 @@ fn a_candidate_is_asked_after_a_quarter_of_an_hour_and_the_elector_wakes_for_it(
     assert_eq!(decision.wake_at(), Some(due), "and when it is not");
     world.pass(0.001);
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["c"]);
+    assert_eq!(world.deliver_pings(&decision), ["c"]);
     assert_eq!(
         world.step().wake_at(),
         Some(world.now.after(Duration::from_secs(2)))
@@ -51,12 +51,12 @@ fn a_candidate_is_asked_after_a_quarter_of_an_hour_and_the_elector_wakes_for_it(
 
 /// (R15) 30 min without a write *and* a last question unanswered.
 #[test]
-fn a_candidate_is_collected_after_half_an_hour_and_an_unanswered_question() {
+fn a_candidate_is_collected_after_half_an_hour_and_a_ping_without_an_ack() {
     let mut world = left();
     let due = world.now.after(Duration::from_secs(1800));
     world.pass(900.0);
     let decision = world.step();
-    world.ask(&decision);
+    world.deliver_pings(&decision);
     world.pass(2.0);
     let decision = world.step();
     assert!(!collected(&decision));
@@ -69,21 +69,21 @@ fn a_candidate_is_collected_after_half_an_hour_and_an_unanswered_question() {
 
 /// (R15) Without a question there is nothing that it left unanswered.
 #[test]
-fn a_candidate_that_nobody_asked_is_not_collected() {
+fn a_candidate_that_was_never_pinged_is_not_collected() {
     let mut world = left();
     world.pass(7200.0);
     let decision = world.step();
     assert!(!collected(&decision));
-    assert_eq!(world.ask(&decision), ["c"]);
+    assert_eq!(world.deliver_pings(&decision), ["c"]);
     assert!(!collected(&world.step()), "it has its time to answer");
-    world.answer("c");
+    world.ack("c");
     world.pass(10.0);
     assert!(!collected(&world.step()));
 }
 
 /// (R15) pingTime is never cleared: one that equals renewTime is a question that was answered.
 #[test]
-fn a_question_as_old_as_the_answer_is_no_question() {
+fn a_ping_as_old_as_the_ack_is_not_open() {
     let mut world = left();
     world.change("c", |candidate| candidate.ping = candidate.renew);
     world.pass(1800.0);

@@ -27,13 +27,13 @@ fn unmark(world: &mut World, name: &str) {
 
 /// (R15) The ack window is 2 s for marked candidates and 5 s for others.
 #[test]
-fn an_unmarked_candidate_has_longer_to_answer() {
+fn an_unmarked_candidate_has_longer_to_ack() {
     for (marked, window) in [(true, 2.0), (false, 5.0)] {
         let mut world = open();
         world.list("a", "1.1.0");
         world.change("a", |candidate| candidate.marked = marked);
         let decision = world.step();
-        world.ask(&decision);
+        world.deliver_pings(&decision);
         world.pass(window - 0.001);
         assert_eq!(awaited(&world), ["a"], "marked: {marked}");
         world.pass(0.001);
@@ -49,31 +49,31 @@ fn one_that_is_still_waited_for_is_one_of_the_next_two() {
     unmark(&mut world, "b");
     for expected in [vec!["a"], vec!["b", "c"], vec!["d"]] {
         let decision = world.step();
-        assert_eq!(world.ask(&decision), expected);
+        assert_eq!(world.deliver_pings(&decision), expected);
         world.pass(2.0);
     }
     // `b` has 5 s, and `a`, `c` and `d` are silent: now all are asked.
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["e"]);
+    assert_eq!(world.deliver_pings(&decision), ["e"]);
 }
 
 /// (R15) After three nobody is left out.
 #[test]
-fn after_three_that_are_silent_all_are_asked_at_once() {
+fn after_three_that_are_silent_all_are_pinged_at_once() {
     let mut world = open();
     world.list_five();
     world.list("f", "1.6.0");
     world.list("g", "1.7.0");
     for expected in [vec!["a"], vec!["b", "c"], vec!["d", "e", "f", "g"]] {
         let decision = world.step();
-        assert_eq!(world.ask(&decision), expected);
+        assert_eq!(world.deliver_pings(&decision), expected);
         world.pass(2.0);
     }
 }
 
 /// (R15) A pending ping is a level, whoever wrote it: it is not repeated, and it is waited for.
 #[test]
-fn a_question_of_another_elector_is_waited_for_and_not_repeated() {
+fn a_ping_of_another_elector_is_waited_for_and_not_repeated() {
     let mut world = open();
     let mut candidate = world.mk_candidate("a", "1.1.0");
     candidate.ping = candidate.next_ping();
@@ -93,11 +93,11 @@ fn a_question_of_another_elector_is_waited_for_and_not_repeated() {
 
 /// (R15) A question that another elector took back was not answered: it is asked again.
 #[test]
-fn a_question_that_was_taken_back_is_asked_anew() {
+fn a_ping_that_was_taken_back_is_sent_anew() {
     let mut world = open();
     world.list("a", "1.1.0");
     let decision = world.step();
-    world.ask(&decision);
+    world.deliver_pings(&decision);
     world.change("a", |candidate| candidate.ping = None);
     world.pass(3.0);
     assert_eq!(pinged(&world.step()), ["a"]);
@@ -105,11 +105,11 @@ fn a_question_that_was_taken_back_is_asked_anew() {
 
 /// (R15) An answer below the pending ping counts in its round, also where the ping is not settled yet.
 #[test]
-fn an_answer_below_the_question_counts_for_the_whole_round() {
+fn an_ack_below_the_ping_counts_for_the_whole_round() {
     let mut world = open();
     world.list("a", "1.1.0");
     let decision = world.step();
-    world.ask(&decision);
+    world.deliver_pings(&decision);
     world.change("a", |candidate| candidate.renew = Timestamp::from_micros(7));
     world.pass(6.0);
     assert_eq!(world.step().action(), Action::Grant);
@@ -117,7 +117,7 @@ fn an_answer_below_the_question_counts_for_the_whole_round() {
 
 /// (R15) An answer comes in a revision *later* than the question; one that shows both shows no order.
 #[test]
-fn a_revision_that_brings_question_and_renewal_at_once_is_no_answer_to_it() {
+fn a_revision_that_brings_ping_and_renewal_at_once_is_no_ack_of_it() {
     let mut world = open();
     world.list("a", "1.1.0");
     let renew = Timestamp::from_micros(7);
@@ -131,7 +131,7 @@ fn a_revision_that_brings_question_and_renewal_at_once_is_no_answer_to_it() {
 
 /// (R15) Fresh counts while the lease is vacant, although a question of somebody else is open.
 #[test]
-fn a_fresh_candidate_is_elected_although_it_has_just_been_asked() {
+fn a_fresh_candidate_is_elected_although_it_has_just_been_pinged() {
     let mut world = open();
     world.register("a", "1.1.0");
     world.change("a", |candidate| candidate.ping = candidate.next_ping());
@@ -140,13 +140,13 @@ fn a_fresh_candidate_is_elected_although_it_has_just_been_asked() {
 
 /// (R15) An answer to a question of an earlier round is as old as that round.
 #[test]
-fn an_answer_of_an_earlier_round_does_not_count() {
+fn an_ack_of_an_earlier_round_does_not_count() {
     let mut world = World::new();
     world.lead("a", "1.2.0");
     world.register("b", "1.1.0");
     world.pass(4.0);
     world.change("b", |candidate| candidate.ping = candidate.next_ping());
-    world.answer("b");
+    world.ack("b");
     world.pass(7.0);
     // Late since a second: the answer is 7 s old, and the question is older than the round.
     assert_eq!(pinged(&world.step()), ["b", "a"]);
@@ -169,7 +169,7 @@ fn only_a_creation_that_the_watch_delivers_is_a_sign_of_life() {
 
 /// (R15) After a gap a renewal may be as old as the gap.
 #[test]
-fn a_renewal_that_a_list_brings_is_no_answer() {
+fn a_renewal_that_a_list_brings_is_no_ack() {
     for (news, alive) in [(NewsSource::Watch, true), (NewsSource::List, false)] {
         let mut world = open();
         world.list("a", "1.1.0");
@@ -182,7 +182,7 @@ fn a_renewal_that_a_list_brings_is_no_answer() {
 
 /// (R15) The answers of an object end with it: one of the same name that a list shows is another.
 #[test]
-fn an_object_created_anew_during_a_gap_has_not_answered() {
+fn an_object_created_anew_during_a_gap_has_not_acked() {
     let mut world = open();
     world.register("a", "1.1.0");
     world.change_by(NewsSource::List, "a", |candidate| {
@@ -228,27 +228,27 @@ fn candidates_are_known_by_their_newest_revision() {
 
 /// (R15) The former holder is asked again, since what it said before it let go is old, and then waited for if need be.
 #[test]
-fn a_former_holder_is_asked_anew_and_waited_for_when_nobody_else_is_there() {
+fn a_former_holder_is_pinged_anew_and_waited_for_when_there_is_no_other() {
     let mut world = World::new();
     world.lead("a", "1.1.0");
     world.pass(6.0);
     let released = world.record().released(world.wall());
     world.lease(released);
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["a"]);
+    assert_eq!(world.deliver_pings(&decision), ["a"]);
     assert_eq!(awaited(&world), ["a"]);
     assert_eq!(
         world.step().wake_at(),
         Some(world.now.after(Duration::from_secs(2)))
     );
     world.pass(0.5);
-    world.answer("a");
+    world.ack("a");
     assert_eq!(world.step().action(), Action::Grant);
 }
 
 /// (R15) Pings are raised when *nobody* has answered for 30 s, those of the candidates passed over (R5) included.
 #[test]
-fn the_questions_to_those_passed_over_are_raised_too() {
+fn the_pings_of_those_passed_over_are_repeated_too() {
     let mut world = World::new();
     world.register("a", "1.1.0");
     world.lease(LeaseRecord::born(None));
@@ -258,7 +258,7 @@ fn the_questions_to_those_passed_over_are_raised_too() {
     world.lease(released);
     world.pass(6.0);
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["a"]);
+    assert_eq!(world.deliver_pings(&decision), ["a"]);
     world.pass(29.999);
     assert_eq!(pinged(&world.step()), Vec::<String>::new());
     world.pass(0.001);
@@ -267,15 +267,15 @@ fn the_questions_to_those_passed_over_are_raised_too() {
 
 /// (R15) While somebody still has time to answer, nobody is reminded.
 #[test]
-fn nothing_is_raised_while_an_answer_is_awaited() {
+fn no_ping_is_repeated_while_an_ack_is_awaited() {
     let mut world = open();
     world.list("a", "1.1.0");
     let decision = world.step();
-    world.ask(&decision);
+    world.deliver_pings(&decision);
     world.pass(30.0);
     world.list("b", "1.2.0");
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["b"]);
+    assert_eq!(world.deliver_pings(&decision), ["b"]);
     assert_eq!(pinged(&world.step()), Vec::<String>::new());
     world.pass(2.0);
     assert_eq!(pinged(&world.step()), ["a"], "`b` was asked 2 s ago");
@@ -283,12 +283,12 @@ fn nothing_is_raised_while_an_answer_is_awaited() {
 
 /// (R15) A preference is no such need: a better candidate that is silent is not reminded under a holder that renews.
 #[test]
-fn nobody_is_reminded_for_the_sake_of_a_preference() {
+fn no_ping_is_repeated_for_the_sake_of_a_preference() {
     let mut world = World::new();
     world.lead("b", "1.2.0");
     world.list("a", "1.1.0");
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["a"]);
+    assert_eq!(world.deliver_pings(&decision), ["a"]);
     for _ in 0..60 {
         world.keep(1);
         assert_eq!(pinged(&world.step()), Vec::<String>::new());
@@ -297,7 +297,7 @@ fn nobody_is_reminded_for_the_sake_of_a_preference() {
 
 /// (R15) One write is enough, whoever asks in this step: the poll, or the housekeeping.
 #[test]
-fn a_candidate_is_asked_once_in_a_step() {
+fn a_candidate_is_pinged_once_in_a_step() {
     let mut world = open();
     world.list("a", "1.1.0");
     world.pass(901.0);
@@ -306,12 +306,12 @@ fn a_candidate_is_asked_once_in_a_step() {
 
 /// (R15) The answer of the next leader goes stale before the lease may be granted: both moments wake the elector.
 #[test]
-fn the_elector_wakes_for_the_stale_answer_and_for_the_end_of_the_wait() {
+fn the_elector_wakes_for_the_stale_ack_and_for_the_end_of_the_wait() {
     let mut world = World::fresh();
     world.register("a", "1.1.0");
     world.lease(LeaseRecord::born(None));
     world.pass(12.0);
-    world.answer("a");
+    world.ack("a");
     let decision = world.step();
     assert_eq!(lease_write(&decision), None);
     assert_eq!(
@@ -331,7 +331,7 @@ fn equals_are_told_apart_by_incumbency_age_and_name() {
         }
         prepare(&mut world);
         for name in ["a", "b", "c"] {
-            world.answer(name);
+            world.ack(name);
         }
         match world.step().reason {
             Reason::Granted { to, .. } => to.to_string(),

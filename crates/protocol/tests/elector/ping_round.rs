@@ -8,29 +8,33 @@ use elector_protocol::{CandidateSpec, LeaseRecord, Timestamp};
 use crate::world::{World, id, lease_write, pinged};
 
 #[test]
-fn nobody_is_granted_who_has_not_answered() {
+fn no_candidate_is_granted_before_its_ack() {
     let mut world = World::new();
     world.list("a", "1.1.0");
     world.list("b", "1.2.0");
     world.lease(LeaseRecord::born(None));
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["a"], "the best is asked first");
+    assert_eq!(
+        world.deliver_pings(&decision),
+        ["a"],
+        "the best is asked first"
+    );
     assert!(matches!(&world.step().reason, Reason::AwaitAck(names) if names == &[id("a")]));
-    world.answer("a");
+    world.ack("a");
     assert!(matches!(&world.step().reason, Reason::Granted { to, .. } if to == &id("a")));
 }
 
 #[test]
-fn the_best_is_asked_first_then_two_then_all() {
+fn the_best_is_pinged_first_then_two_then_all() {
     let mut world = World::new();
     world.list_five();
     world.lease(LeaseRecord::born(None));
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["a"]);
+    assert_eq!(world.deliver_pings(&decision), ["a"]);
     world.pass(2.0);
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["b", "c"]);
-    world.answer("c");
+    assert_eq!(world.deliver_pings(&decision), ["b", "c"]);
+    world.ack("c");
     assert!(matches!(&world.step().reason, Reason::AwaitAck(names) if names == &[id("b")]));
     world.pass(2.0);
     let decision = world.step();
@@ -43,13 +47,13 @@ fn the_best_is_asked_first_then_two_then_all() {
 }
 
 #[test]
-fn all_are_asked_when_the_first_three_are_silent() {
+fn all_are_pinged_when_the_first_three_are_silent() {
     let mut world = World::new();
     world.list_five();
     world.lease(LeaseRecord::born(None));
     for expected in [vec!["a"], vec!["b", "c"], vec!["d", "e"]] {
         let decision = world.step();
-        assert_eq!(world.ask(&decision), expected);
+        assert_eq!(world.deliver_pings(&decision), expected);
         world.pass(2.0);
     }
     let decision = world.step();
@@ -60,12 +64,12 @@ fn all_are_asked_when_the_first_three_are_silent() {
 }
 
 #[test]
-fn silent_candidates_are_reminded_when_nobody_answers() {
+fn silent_candidates_are_pinged_again_when_all_are_silent() {
     let mut world = World::new();
     world.list("a", "1.1.0");
     world.lease(LeaseRecord::born(None));
     let decision = world.step();
-    world.ask(&decision);
+    world.deliver_pings(&decision);
     let first = world.election.candidates().next().unwrap().ping.unwrap();
     world.pass(2.0);
     let decision = world.step();
@@ -76,7 +80,7 @@ fn silent_candidates_are_reminded_when_nobody_answers() {
     );
     world.pass(28.0);
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["a"]);
+    assert_eq!(world.deliver_pings(&decision), ["a"]);
     assert_eq!(
         world.election.candidates().next().unwrap().ping,
         first.next()
@@ -84,7 +88,7 @@ fn silent_candidates_are_reminded_when_nobody_answers() {
 }
 
 #[test]
-fn the_former_holder_is_waited_for_by_name_when_it_is_the_only_one_asked() {
+fn the_former_holder_is_waited_for_by_name_when_it_is_the_only_one_pinged() {
     let mut world = World::new();
     world.lead("a", "1.1.0");
     world.list("b", "1.2.0");
@@ -98,7 +102,7 @@ fn the_former_holder_is_waited_for_by_name_when_it_is_the_only_one_asked() {
         (decision.action(), &decision.reason),
         (Action::Ping, &awaited)
     );
-    assert_eq!(world.ask(&decision), ["a"]);
+    assert_eq!(world.deliver_pings(&decision), ["a"]);
     let decision = world.step();
     assert_eq!(
         (decision.action(), decision.reason),
@@ -120,29 +124,29 @@ fn a_ping_is_the_candidates_own_time_and_one_microsecond() {
 }
 
 #[test]
-fn an_answer_of_a_slow_clock_counts_and_is_settled_at_once() {
+fn an_ack_of_a_slow_clock_counts_and_is_settled_at_once() {
     let mut world = World::new();
     world.list("a", "1.1.0");
     world.lease(LeaseRecord::born(None));
     let decision = world.step();
-    world.ask(&decision);
+    world.deliver_pings(&decision);
     let slow = Timestamp::from_micros(7).unwrap();
     world.change("a", |candidate| candidate.renew = Some(slow));
     let decision = world.step();
     assert_eq!(decision.action(), Action::Grant);
     let settled = |effect: &Effect| matches!(effect, Effect::Ping { ping, .. } if *ping == slow);
     assert!(decision.effects.iter().any(settled), "{decision:?}");
-    world.ask(&decision);
+    world.deliver_pings(&decision);
     assert_eq!(pinged(&world.step()), Vec::<String>::new(), "settled once");
 }
 
 #[test]
-fn an_answer_is_read_where_another_elector_cleared_the_ping() {
+fn an_ack_is_read_where_another_elector_cleared_the_ping() {
     let mut world = World::new();
     world.list("a", "1.1.0");
     world.lease(LeaseRecord::born(None));
     let decision = world.step();
-    world.ask(&decision);
+    world.deliver_pings(&decision);
     let wall = world.wall();
     world.change("a", |candidate| {
         (candidate.renew, candidate.ping) = (wall.next(), None);
@@ -164,8 +168,8 @@ fn a_candidate_at_the_end_of_time_is_passed_by_until_it_writes() {
     world.list("b", "1.2.0");
     world.lease(LeaseRecord::born(None));
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["b"]);
-    world.answer("b");
+    assert_eq!(world.deliver_pings(&decision), ["b"]);
+    world.ack("b");
     assert!(matches!(&world.step().reason, Reason::Granted { to, .. } if to == &id("b")));
 }
 
@@ -202,7 +206,7 @@ fn candidates_without_a_valid_version_are_told_why() {
 }
 
 #[test]
-fn a_quiet_candidate_is_asked_every_quarter_of_an_hour_and_collected_when_dead() {
+fn a_quiet_candidate_is_pinged_every_quarter_of_an_hour_and_collected_when_dead() {
     let mut world = World::new();
     world.lead("b", "1.2.0");
     world.register("c", "1.3.0");
@@ -212,9 +216,9 @@ fn a_quiet_candidate_is_asked_every_quarter_of_an_hour_and_collected_when_dead()
             world.pass(5.0);
             world.renew();
             let decision = world.step();
-            for name in world.ask(&decision) {
+            for name in world.deliver_pings(&decision) {
                 if name == "b" {
-                    world.answer("b");
+                    world.ack("b");
                 }
                 asked.push(name);
             }
@@ -245,21 +249,21 @@ fn a_dead_candidate_that_is_being_deleted_is_not_collected_again_and_stays_a_can
         world.pass(5.0);
         world.renew();
         let decision = world.step();
-        for name in world.ask(&decision) {
+        for name in world.deliver_pings(&decision) {
             if name == "b" {
-                world.answer("b");
+                world.ack("b");
             }
         }
         let collects = |effect: &Effect| matches!(effect, Effect::Collect { .. });
         assert!(!decision.effects.iter().any(collects), "{decision:?}");
     }
     // It comes back to life while its finalizer keeps it, and is the only one left.
-    world.answer("c");
+    world.ack("c");
     world.election.handle_candidate_gone(&id("b"), None);
     world.pass(20.0);
     let decision = world.step();
-    world.ask(&decision);
-    world.answer("c");
+    world.deliver_pings(&decision);
+    world.ack("c");
     let granted = lease_write(&world.step()).and_then(|write| write.record.holder.clone());
     assert_eq!(granted, Some(id("c")));
 }

@@ -8,7 +8,7 @@ use elector_protocol::{CandidateSpec, LeaseRecord, Timestamp};
 use crate::world::{World, id, lease_write};
 
 #[test]
-fn standbys_are_asked_before_it_hurts_and_the_late_holder_is_not_waited_for() {
+fn standbys_are_pinged_before_it_hurts_and_the_late_holder_is_not_waited_for() {
     let mut world = World::new();
     world.lead("a", "1.1.0");
     world.list("b", "1.2.0");
@@ -20,8 +20,8 @@ fn standbys_are_asked_before_it_hurts_and_the_late_holder_is_not_waited_for() {
     );
     world.pass(10.0);
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["a", "b"]);
-    world.answer("b");
+    assert_eq!(world.deliver_pings(&decision), ["a", "b"]);
+    world.ack("b");
     let decision = world.step();
     assert_eq!(
         decision.reason.to_string(),
@@ -43,14 +43,14 @@ fn standbys_are_asked_before_it_hurts_and_the_late_holder_is_not_waited_for() {
 }
 
 #[test]
-fn an_expired_holder_that_answers_is_granted_a_new_term() {
+fn an_expired_holder_that_acks_is_granted_a_new_term() {
     let mut world = World::new();
     world.lead("a", "1.1.0");
     world.pass(10.0);
     let decision = world.step();
-    world.ask(&decision);
+    world.deliver_pings(&decision);
     world.pass(0.1);
-    world.answer("a");
+    world.ack("a");
     world.pass(5.0);
     let decision = world.step();
     let record = world.apply(&decision);
@@ -120,7 +120,7 @@ fn a_preference_is_withdrawn_when_its_reason_vanishes() {
     world.pass(5.0);
     let decision = world.step();
     assert_eq!(
-        world.ask(&decision),
+        world.deliver_pings(&decision),
         ["c"],
         "a preference must not outlive its candidate"
     );
@@ -140,7 +140,7 @@ fn a_preference_is_withdrawn_when_its_reason_vanishes() {
 /// Found by the simulation: one elector remembered a failed grant a little longer than the other, and for as long as it
 /// did they took each other's word back, tens of times a second.
 #[test]
-fn electors_that_remember_a_failed_grant_differently_do_not_take_each_others_word_back() {
+fn electors_that_remember_a_failed_grant_differently_do_not_withdraw_each_others_preference() {
     let mut world = World::new();
     world.register("a", "1.1.0");
     world.register("b", "1.2.0");
@@ -148,12 +148,12 @@ fn electors_that_remember_a_failed_grant_differently_do_not_take_each_others_wor
     let decision = world.step();
     assert_eq!(world.apply(&decision).holder, Some(id("a")));
     world.pass(4.0);
-    world.answer("b");
+    world.ack("b");
     world.pass(1.0);
     let decision = world.step();
     assert_eq!(world.apply(&decision).holder, Some(id("b")));
     world.accept();
-    world.answer("a");
+    world.ack("a");
     assert_eq!(world.step().reason, Reason::HolderIsBest(id("b")));
 
     let others = world.record().preferring(Some(id("a")), None);
@@ -165,7 +165,11 @@ fn electors_that_remember_a_failed_grant_differently_do_not_take_each_others_wor
     );
     world.pass(5.0);
     let decision = world.step();
-    assert_eq!(world.ask(&decision), ["a"], "it must not outlive a");
+    assert_eq!(
+        world.deliver_pings(&decision),
+        ["a"],
+        "it must not outlive a"
+    );
     world.pass(2.0);
     assert_eq!(world.step().action(), Action::Withdraw);
 }
@@ -173,7 +177,7 @@ fn electors_that_remember_a_failed_grant_differently_do_not_take_each_others_wor
 /// Found by the simulation: an elector that had slept took what it read then for fresh, and preferred whom another one
 /// knew not to answer. That one withdrew it, and so on.
 #[test]
-fn nobody_is_preferred_while_a_question_to_it_is_open() {
+fn no_candidate_is_preferred_while_a_ping_of_it_is_open() {
     let mut world = World::new();
     world.lead("b", "1.2.0");
     world.register("c", "1.1.0");
@@ -185,12 +189,12 @@ fn nobody_is_preferred_while_a_question_to_it_is_open() {
     );
     world.pass(2.0);
     assert!(matches!(world.step().reason, Reason::BetterIsSilent { .. }));
-    world.answer("c");
+    world.ack("c");
     assert_eq!(world.step().action(), Action::Prefer);
 }
 
 #[test]
-fn nobody_is_preferred_who_cannot_be_asked_again() {
+fn no_candidate_that_cannot_be_pinged_again_is_preferred() {
     let mut world = World::new();
     world.lead("b", "1.2.0");
     world.register("c", "1.1.0");
@@ -201,7 +205,7 @@ fn nobody_is_preferred_who_cannot_be_asked_again() {
 }
 
 #[test]
-fn a_holder_that_cannot_be_asked_is_left_in_peace() {
+fn a_holder_that_cannot_be_asked_to_yield_is_left_alone() {
     let mut world = World::new();
     world.lead("b", "1.2.0");
     world.change("b", |candidate| candidate.marked = false);
@@ -222,7 +226,7 @@ fn a_holder_that_cannot_be_asked_is_left_in_peace() {
 }
 
 #[test]
-fn a_holder_that_wrote_a_token_can_be_asked_whatever_its_candidate_says() {
+fn a_holder_that_wrote_a_token_can_be_asked_to_yield_whatever_its_candidate_says() {
     let mut world = World::new();
     world.lead("b", "1.2.0");
     world.change("b", |candidate| candidate.marked = false);
@@ -248,7 +252,7 @@ fn a_live_holder_without_candidate_is_never_touched() {
     );
     world.pass(15.0);
     let decision = world.step();
-    world.ask(&decision);
-    world.answer("a");
+    world.deliver_pings(&decision);
+    world.ack("a");
     assert!(matches!(&world.step().reason, Reason::Granted { to, .. } if to == &id("a")));
 }
