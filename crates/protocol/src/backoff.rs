@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::renumber::{Renumber, Renumbering};
+use crate::renumber::renumber;
 use crate::time::Instant;
 
 /// How many attempts in a row failed, and when the next may start.
@@ -59,11 +59,7 @@ impl Backoff {
     }
 }
 
-impl Renumber for Backoff {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        self.until.renumber(by);
-    }
-}
+renumber!(Backoff { until });
 
 #[cfg(test)]
 mod tests {

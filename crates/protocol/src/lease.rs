@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::names::{Identity, ResourceVersion, Term, Token, Uid};
-use crate::renumber::{Renumber, Renumbering};
+use crate::renumber::renumber;
 use crate::strategy::name::StrategyName;
 use crate::time::Timestamp;
 
@@ -169,19 +169,7 @@ impl LeaseRecord {
     }
 }
 
-impl Renumber for LeaseRecord {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        for time in [&mut self.acquire_time, &mut self.renew_time]
-            .into_iter()
-            .flatten()
-        {
-            by.lease_time(time);
-        }
-        by.term(&mut self.term);
-        self.token.renumber(by);
-        self.token_term.renumber(by);
-    }
-}
+renumber!(LeaseRecord { acquire_time => lease_time, renew_time => lease_time, term, token, token_term });
 
 // === impl LeaseSnapshot ===
 
@@ -197,21 +185,11 @@ impl LeaseSnapshot {
     }
 }
 
-impl Renumber for LeaseSnapshot {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        self.version.renumber(by);
-        self.record.renumber(by);
-    }
-}
+renumber!(LeaseSnapshot { version, record });
 
 // === impl LeaseWrite ===
 
-impl Renumber for LeaseWrite {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        self.version.renumber(by);
-        self.record.renumber(by);
-    }
-}
+renumber!(LeaseWrite { version, record });
 
 /// Whole seconds, rounded up: the wire has no smaller unit, and a longer lease errs to the safe side.
 pub(crate) fn wire_seconds(duration: Duration) -> i32 {

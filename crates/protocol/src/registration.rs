@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::backoff::Backoff;
 use crate::holder::ReadFailed;
 use crate::names::{ResourceVersion, Uid};
-use crate::renumber::{Renumber, Renumbering};
+use crate::renumber::renumber;
 use crate::time::{Instant, Timestamp};
 
 /// One process's own LeaseCandidate.
@@ -409,26 +409,17 @@ impl Registration {
     }
 }
 
-impl Renumber for Registration {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        self.newest.renumber(by);
-        self.seen.renumber(by);
-        self.backoff.renumber(by);
-        self.spoilt.renumber(by);
-        self.repaired.renumber(by);
-    }
-}
+renumber!(Registration {
+    newest,
+    seen,
+    backoff,
+    spoilt,
+    repaired
+});
 
 // === impl CandidateSnapshot ===
 
-impl Renumber for CandidateSnapshot {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        self.version.renumber(by);
-        for time in [&mut self.ping, &mut self.renew].into_iter().flatten() {
-            by.candidate_time(time);
-        }
-    }
-}
+renumber!(CandidateSnapshot { version, ping => candidate_time, renew => candidate_time });
 
 #[cfg(test)]
 mod tests;

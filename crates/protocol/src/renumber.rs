@@ -5,6 +5,7 @@
 //! terms, which grow for ever; what a step does depends on their differences and order only. A checker therefore
 //! shifts instants and renumbers the rest after each move, through this one trait, and production code never does.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::names::{ResourceVersion, Term, Token};
@@ -47,6 +48,44 @@ pub trait Renumber {
     fn renumber(&mut self, by: &mut dyn Renumbering);
 }
 
+/// The numbers in a field: the one that it is, or the one that it may hold.
+pub(crate) trait Numbers<T> {
+    /// Visits each.
+    fn each(&mut self, visit: impl FnMut(&mut T));
+}
+
+/// Implements [`Renumber`] beside a struct, by its fields that hold numbers: `field` has parts of its own, `field => how`
+/// is a number for that method of [`Renumbering`], or an `Option` of one.
+macro_rules! renumber {
+    ($type:ident { $($field:ident $(=> $how:ident)?),+ $(,)? }) => {
+        impl $crate::renumber::Renumber for $type {
+            fn renumber(&mut self, by: &mut dyn $crate::renumber::Renumbering) {
+                $($crate::renumber::renumber!(@field self.$field, by $(, $how)?);)+
+            }
+        }
+    };
+    (@field $field:expr, $by:ident) => {
+        $crate::renumber::Renumber::renumber(&mut $field, $by)
+    };
+    (@field $field:expr, $by:ident, $how:ident) => {
+        $crate::renumber::Numbers::each(&mut $field, |number| $by.$how(number))
+    };
+}
+
+pub(crate) use renumber;
+
+impl<T> Numbers<T> for T {
+    fn each(&mut self, mut visit: impl FnMut(&mut T)) {
+        visit(self);
+    }
+}
+
+impl<T> Numbers<T> for Option<T> {
+    fn each(&mut self, visit: impl FnMut(&mut T)) {
+        self.iter_mut().for_each(visit);
+    }
+}
+
 impl<T: Renumber> Renumber for Option<T> {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         if let Some(inner) = self {
@@ -58,6 +97,14 @@ impl<T: Renumber> Renumber for Option<T> {
 impl<T: Renumber> Renumber for Vec<T> {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         for inner in self {
+            inner.renumber(by);
+        }
+    }
+}
+
+impl<K, T: Renumber> Renumber for BTreeMap<K, T> {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        for inner in self.values_mut() {
             inner.renumber(by);
         }
     }

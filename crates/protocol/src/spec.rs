@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::names::{Identity, ResourceVersion, Uid};
 use crate::rejection::Rejection;
-use crate::renumber::{Renumber, Renumbering};
+use crate::renumber::renumber;
 use crate::strategy::name::{StrategyName, StrategyNameError};
 use crate::time::Timestamp;
 use crate::version::Version;
@@ -71,14 +71,7 @@ impl CandidateRecord {
     }
 }
 
-impl Renumber for CandidateRecord {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        self.version.renumber(by);
-        for time in [&mut self.ping, &mut self.renew].into_iter().flatten() {
-            by.candidate_time(time);
-        }
-    }
-}
+renumber!(CandidateRecord { version, ping => candidate_time, renew => candidate_time });
 
 // === impl CandidateSpec ===
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::elector::observation::{NewsSource, ObservedCandidate, ObservedLease, Presence};
 use crate::lease::LeaseSnapshot;
 use crate::names::{Identity, ResourceVersion, Uid};
-use crate::renumber::{Renumber, Renumbering};
+use crate::renumber::renumber;
 use crate::spec::{CandidateRecord, CandidateSpec};
 use crate::time::Instant;
 use crate::timing::{ElectorTiming, LONGEST_LEASE};
@@ -314,17 +314,8 @@ impl Election {
     }
 }
 
-impl Renumber for Election {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        self.presence.renumber(by);
-        for seen in self.candidates.values_mut() {
-            seen.renumber(by);
-        }
-        for failed in self.passed_over.values_mut() {
-            by.passed_over(&mut failed.since);
-            by.failures(&mut failed.failures);
-        }
-        self.posted.renumber(by);
-        by.longest(&mut self.longest);
-    }
-}
+renumber!(Election { presence, candidates, passed_over, posted, longest => longest });
+
+// === impl PassedOver ===
+
+renumber!(PassedOver { since => passed_over, failures => failures });

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::lease::LeaseSnapshot;
 use crate::names::ResourceVersion;
-use crate::renumber::{Renumber, Renumbering};
+use crate::renumber::{Renumber, Renumbering, renumber};
 use crate::spec::CandidateRecord;
 use crate::time::Instant;
 use crate::timing::ElectorTiming;
@@ -180,21 +180,13 @@ impl ObservedCandidate {
     }
 }
 
-impl Renumber for ObservedCandidate {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        self.candidate.renumber(by);
-        by.heard(&mut self.heard);
-        self.acked.renumber(by);
-        self.pinged.renumber(by);
-    }
-}
+renumber!(ObservedCandidate { candidate, heard => heard, acked, pinged });
 
-impl Renumber for Sighting {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        by.sighting(&mut self.at);
-        self.version.renumber(by);
-    }
-}
+renumber!(Sighting { at => sighting, version });
+
+// === impl ObservedLease ===
+
+renumber!(ObservedLease { snapshot, since });
 
 // === impl Presence ===
 
@@ -203,10 +195,7 @@ impl Renumber for Presence {
         match self {
             Self::Unknown => {}
             Self::Absent { since } => by.instant(since),
-            Self::Present(watched) => {
-                watched.snapshot.renumber(by);
-                by.instant(&mut watched.since);
-            }
+            Self::Present(watched) => watched.renumber(by),
         }
     }
 }

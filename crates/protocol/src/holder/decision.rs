@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::lease::LeaseWrite;
 use crate::names::{Identity, Term, Token};
-use crate::renumber::{Renumber, Renumbering};
+use crate::renumber::{Renumber, Renumbering, renumber};
 use crate::time::Instant;
 
 /// The outcome of one step.
@@ -107,12 +107,7 @@ pub enum Loss {
 
 // === impl Decision ===
 
-impl Renumber for Decision {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        self.effects.renumber(by);
-        self.wake_at.renumber(by);
-    }
-}
+renumber!(Decision { effects, wake_at });
 
 // === impl Effect ===
 

@@ -6,7 +6,7 @@ use super::decision::{Ending, Loss, WriteKind};
 use crate::backoff::Backoff;
 use crate::lease::LeaseSnapshot;
 use crate::names::{Identity, ResourceVersion, Term, Token};
-use crate::renumber::{Renumber, Renumbering};
+use crate::renumber::{Renumber, Renumbering, renumber};
 use crate::time::{Instant, Timestamp};
 use crate::timing::CandidateTiming;
 
@@ -395,32 +395,30 @@ impl Holder {
     }
 }
 
-impl Renumber for Holder {
+renumber!(Holder {
+    newest,
+    known,
+    phase,
+    in_flight,
+    unresolved,
+    backoff
+});
+
+// === impl Phase, Holding ===
+
+impl Renumber for Phase {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
-        self.newest.renumber(by);
-        self.known.renumber(by);
-        if let Phase::Holding(holding) = &mut self.phase {
-            holding.token.renumber(by);
-            holding.proven.renumber(by);
+        match self {
+            Self::Holding(holding) => holding.renumber(by),
+            Self::Waiting { .. } | Self::Lost { .. } => {}
         }
-        self.in_flight.renumber(by);
-        self.unresolved.renumber(by);
-        self.backoff.renumber(by);
     }
 }
+
+renumber!(Holding { token, proven });
 
 // === impl InFlight, Attempt ===
 
-impl Renumber for InFlight {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        self.attempt.renumber(by);
-    }
-}
+renumber!(InFlight { attempt });
 
-impl Renumber for Attempt {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        self.base.renumber(by);
-        by.lease_time(&mut self.renew_time);
-        by.instant(&mut self.sent_at);
-    }
-}
+renumber!(Attempt { base, renew_time => lease_time, sent_at });
