@@ -12,7 +12,7 @@
 //!   add_after ──> [ waiting ] ── due ──> [ ready, first in, first out ] ──> [ processing ]
 //!   add_rate_limited ─┘ earliest wins        ^                                    │
 //!        │                                   └── dirty: added while processing ── done
-//!        └── delay from the limiter: 5 ms · 2ⁿ per key, and a bucket over all keys
+//!        └── delay from the limiter: 5 ms · 2ⁿ per key
 //! ```
 //!
 //! # Contract
@@ -27,8 +27,8 @@
 //! * **The output** is [`poll`](WorkQueue::poll). `Ready(key)` hands the key to the caller, who owes one
 //!   `done` for it. `Wait(deadline)` says that nothing is ready; poll again after the next input, or at
 //!   the deadline where there is one. Polling more often than needed changes nothing.
-//! * **Poll only for a free worker.** The number of workers is the caller's affair: whoever has none free
-//!   does not poll, and keys wait in the queue.
+//! * **Poll only for a free worker.** The number of workers is the caller's affair: a caller that has
+//!   none free does not poll, and keys wait in the queue.
 //! * **Order** is first in, first out among ready keys. A delayed key counts from its deadline, whenever
 //!   the queue is next looked at; equal deadlines count in the order of their calls. Keys are only
 //!   compared, never hashed, so one sequence of inputs has one sequence of outputs.
@@ -82,6 +82,7 @@
 //!
 //! # Where it differs from client-go
 //!
+//! * No bucket bounds the retries of all keys together, as client-go's default limiter does.
 //! * The limiter's cap is the caller's choice. client-go's default is 1000 s; a controller that must
 //!   react to a cluster coming back wants seconds.
 //! * A drain ends when everything is done, also what became dirty on the way;
@@ -93,5 +94,5 @@ mod delays;
 mod limiter;
 mod queue;
 
-pub use limiter::{Backoff, RateLimiter, TokenBucket};
+pub use limiter::{Backoff, RateLimiter};
 pub use queue::{Poll, WorkQueue, WorkTimes};

@@ -1,4 +1,4 @@
-//! The queue: who is ready, who is being worked on, who has to come back.
+//! The queue: keys that are ready, keys that are being worked on, keys that have to come back.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -18,7 +18,10 @@ pub enum Poll<K> {
     ShutDown,
 }
 
-/// How long one hand-out of a key took, for histograms.
+/// How long one key waited for its worker, and how long the worker took.
+///
+/// [`WorkQueue::done`] returns it once for each hand-out. Both are differences of the `now` values of the calls, and
+/// never negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkTimes {
     /// From the first `add` that this hand-out answers, or the end of its delay, to the hand-out.
@@ -32,7 +35,7 @@ pub struct WorkTimes {
 /// The contract and a worker's loop are on the [crate's page](crate).
 #[derive(Clone, Debug)]
 pub struct WorkQueue<K> {
-    /// Dirty keys that nobody works on, in the order in which they became ready.
+    /// Dirty keys that no worker has, in the order in which they became ready.
     ready: VecDeque<K>,
     /// Keys that need work, with the time since when: exactly the ready ones, and those that were added
     /// while being processed.
@@ -119,7 +122,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
             return;
         }
         self.retries += 1;
-        let delay = self.limiter.when(key.clone(), now);
+        let delay = self.limiter.when(key.clone());
         self.add_after(key, delay, now);
     }
 
@@ -154,7 +157,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
 
     /// Takes `key` back from its worker, and makes it ready again if it was added meanwhile.
     ///
-    /// Says how long the hand-out took; `None`, and nothing happens, if the key was with nobody.
+    /// Says how long the hand-out took; `None`, and nothing happens, if no worker had the key.
     pub fn done(&mut self, key: &K, now: Duration) -> Option<WorkTimes> {
         let now = self.advance(now);
         let (key, started) = self.processing.remove_entry(key)?;
@@ -218,7 +221,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
         self.retries
     }
 
-    /// How long the longest-running worker has had its key at `now`; zero when nobody works.
+    /// How long the longest-running worker has had its key at `now`; zero when no worker has one.
     pub fn longest_processing(&self, now: Duration) -> Duration {
         let durations = self.processing_times(now);
         durations.max().unwrap_or_default()
@@ -238,7 +241,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
     }
 
     /// Moves time on and makes ready what is due. Every input does so first, so the order of keys does
-    /// not depend on when somebody polls.
+    /// not depend on when a worker polls.
     fn advance(&mut self, now: Duration) -> Duration {
         self.latest = self.latest.max(now);
         while let Some((deadline, key)) = self.waiting.pop_due(self.latest) {
@@ -247,7 +250,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
         self.latest
     }
 
-    /// Makes `key` dirty since `since`, and ready unless somebody works on it.
+    /// Makes `key` dirty since `since`, and ready unless a worker has it.
     fn mark(&mut self, key: K, since: Duration) {
         if self.mode != Mode::Open || self.dirty.contains_key(&key) {
             return;

@@ -217,7 +217,7 @@ impl Owed {
 }
 
 proptest! {
-    /// Every output and every counter is the model's, whatever the inputs.
+    /// Every output and every counter is the model's, for any inputs.
     #[test]
     fn queue_does_as_the_model(ops in proptest::collection::vec(op_or_end(), 0..120)) {
         let mut model = Model::default();
@@ -248,7 +248,7 @@ proptest! {
                     prop_assert_eq!(queue.done(&key, now).is_some(), model.done(key));
                 }
                 Op::Pass(time) => {
-                    // Half of the time nobody looks at the queue while time passes.
+                    // Half of the time the queue is not polled while time passes.
                     model.pass(time);
                     if time % 2 == 0 {
                         queue.add(0, ms(model.now));

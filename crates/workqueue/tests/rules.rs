@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_workqueue::{Backoff, Poll, RateLimiter, TokenBucket, WorkQueue, WorkTimes};
+use elector_workqueue::{Backoff, Poll, RateLimiter, WorkQueue, WorkTimes};
 
 type Queue = WorkQueue<&'static str>;
 
@@ -243,19 +243,6 @@ fn failures_of_one_key_do_not_delay_another() {
     }
     queue.add_rate_limited("healthy", s(1));
     assert_eq!(take(&mut queue, ms(1_005)), ["failing", "healthy"]);
-}
-
-#[test]
-fn the_bucket_bounds_retries_over_all_keys() {
-    let limiter = RateLimiter::new(Backoff::new(ms(5), s(5)));
-    let ten_per_second = TokenBucket::new(10.try_into().unwrap(), 2.try_into().unwrap());
-    let mut queue = Queue::new(limiter.with_bucket(ten_per_second));
-    for key in ["a", "b", "c", "d"] {
-        queue.add_rate_limited(key, s(0));
-    }
-    assert_eq!(take(&mut queue, ms(99)), ["a", "b"]);
-    assert_eq!(take(&mut queue, ms(100)), ["c"]);
-    assert_eq!(queue.poll(ms(100)), Poll::Wait(Some(ms(200))));
 }
 
 #[test]
