@@ -9,16 +9,16 @@ use crate::time::Instant;
 ///
 /// Failures stop counting where the pause stops growing, so that equal behaviour is an equal state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Backoff {
+pub(crate) struct RetryBackoff {
     failures: u8,
     /// Whether the last failure was a conflict.
     conflict: bool,
     until: Option<Instant>,
 }
 
-// === impl Backoff ===
+// === impl RetryBackoff ===
 
-impl Backoff {
+impl RetryBackoff {
     /// Counts a failure and pauses: `first` after the first one, doubling up to `longest`.
     pub(crate) fn fail(&mut self, now: Instant, first: Duration, longest: Duration) {
         let pause = first
@@ -59,7 +59,7 @@ impl Backoff {
     }
 }
 
-renumber!(Backoff { until });
+renumber!(RetryBackoff { until });
 
 #[cfg(test)]
 mod tests {
@@ -69,7 +69,7 @@ mod tests {
     fn pauses_double_to_their_cap_and_equal_pauses_are_equal_states() {
         let (first, longest) = (Duration::from_millis(250), Duration::from_secs(2));
         let now = Instant::default();
-        let mut backoff = Backoff::default();
+        let mut backoff = RetryBackoff::default();
         let mut pauses = Vec::new();
         for _ in 0..5 {
             backoff.fail(now, first, longest);
@@ -81,14 +81,14 @@ mod tests {
         assert_eq!(backoff, before);
         assert_eq!(backoff.pause(now.after(longest)), None);
         backoff.reset();
-        assert_eq!(backoff, Backoff::default());
+        assert_eq!(backoff, RetryBackoff::default());
     }
 
     #[test]
     fn one_conflict_is_free_and_the_next_is_not() {
         let (first, longest) = (Duration::from_millis(250), Duration::from_secs(2));
         let now = Instant::default();
-        let mut backoff = Backoff::default();
+        let mut backoff = RetryBackoff::default();
         backoff.conflict(now, first, longest);
         assert_eq!(backoff.pause(now), None);
         assert!(backoff.is_failing());

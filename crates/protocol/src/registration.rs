@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backoff::Backoff;
+use crate::backoff::RetryBackoff;
 use crate::holder::ReadFailed;
 use crate::names::{ResourceVersion, Uid};
 use crate::renumber::renumber;
@@ -24,7 +24,7 @@ pub struct Registration {
     seen: Option<CandidateSnapshot>,
     ownership: Ownership,
     request: Request,
-    backoff: Backoff,
+    backoff: RetryBackoff,
     acks: bool,
     goal: Goal,
     /// The revision that another client made say what this process does not offer.
@@ -159,7 +159,7 @@ impl Registration {
             seen: None,
             ownership: Ownership::Stranger,
             request: Request::None,
-            backoff: Backoff::default(),
+            backoff: RetryBackoff::default(),
             acks: true,
             goal: Goal::Registered,
             spoilt: None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::decision::{Ending, Loss, WriteKind};
-use crate::backoff::Backoff;
+use crate::backoff::RetryBackoff;
 use crate::lease::LeaseSnapshot;
 use crate::names::{Identity, ResourceVersion, Term, Token};
 use crate::renumber::{Renumber, Renumbering, renumber};
@@ -41,7 +41,7 @@ pub struct Holder {
     /// Attempts on the known revision whose outcome is unknown. They may have been applied, or be applied yet.
     pub(super) unresolved: Vec<Attempt>,
     pub(super) reading: Reading,
-    pub(super) backoff: Backoff,
+    pub(super) backoff: RetryBackoff,
     pub(super) closing: Closing,
 }
 
@@ -165,7 +165,7 @@ impl Holder {
             in_flight: None,
             unresolved: Vec::new(),
             reading: Reading::No,
-            backoff: Backoff::default(),
+            backoff: RetryBackoff::default(),
             closing: Closing::No,
         }
     }
