@@ -17,11 +17,11 @@ mod revision;
 mod step;
 
 #[cfg(test)]
+mod fixture;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod scenarios;
-#[cfg(test)]
-mod world;
 
 pub use decision::{Decision, Effect, Ending, Loss, StopReason, WriteKind};
 pub use machine::{Belief, Holder, HolderConfig, LeaseEvent, LeaseOutcome, ReadFailed};

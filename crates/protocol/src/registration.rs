@@ -23,7 +23,7 @@ pub struct Registration {
     newest: Option<ResourceVersion>,
     seen: Option<CandidateSnapshot>,
     ownership: Ownership,
-    request: Request,
+    request: RequestState,
     backoff: RetryBackoff,
     acks: bool,
     goal: Goal,
@@ -122,7 +122,7 @@ enum Ownership {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Request {
+enum RequestState {
     None,
     /// A read is to be sent before anything else.
     ReadWanted,
@@ -158,7 +158,7 @@ impl Registration {
             newest: None,
             seen: None,
             ownership: Ownership::Stranger,
-            request: Request::None,
+            request: RequestState::None,
             backoff: RetryBackoff::default(),
             acks: true,
             goal: Goal::Registered,
@@ -239,9 +239,9 @@ impl Registration {
         now: Instant,
         reply: Result<Option<CandidateSnapshot>, ReadFailed>,
     ) {
-        let newest_there_is = self.request == Request::Reading;
-        if newest_there_is || self.request == Request::Overtaken {
-            self.request = Request::None;
+        let newest_there_is = self.request == RequestState::Reading;
+        if newest_there_is || self.request == RequestState::Overtaken {
+            self.request = RequestState::None;
         }
         match reply {
             Ok(Some(snapshot)) => {
@@ -263,9 +263,9 @@ impl Registration {
 
     /// How the write under way ended.
     pub fn handle_outcome(&mut self, now: Instant, outcome: RegistrationOutcome) {
-        let deleting = match std::mem::replace(&mut self.request, Request::None) {
-            Request::Writing => false,
-            Request::Deleting => true,
+        let deleting = match std::mem::replace(&mut self.request, RequestState::None) {
+            RequestState::Writing => false,
+            RequestState::Deleting => true,
             other => {
                 self.request = other;
                 return;
@@ -298,12 +298,12 @@ impl Registration {
 
     /// What to do now, and when to step again.
     pub fn step(&mut self, now: Instant, wall: Timestamp) -> RegistrationDecision {
-        let idle = matches!(self.request, Request::None | Request::ReadWanted);
+        let idle = matches!(self.request, RequestState::None | RequestState::ReadWanted);
         if !idle || self.goal == Goal::Done {
             return RegistrationDecision::default();
         }
-        let (request, effect) = if self.request == Request::ReadWanted {
-            (Request::Reading, RegistrationEffect::Read)
+        let (request, effect) = if self.request == RequestState::ReadWanted {
+            (RequestState::Reading, RegistrationEffect::Read)
         } else {
             match self.wanted(now, wall) {
                 Some(wanted) => wanted,
@@ -321,7 +321,7 @@ impl Registration {
                 wake_at: Some(pause),
             };
         }
-        if request == Request::Writing && self.ownership == Ownership::Stranger {
+        if request == RequestState::Writing && self.ownership == Ownership::Stranger {
             self.ownership = Ownership::Tried;
         }
         self.request = request;
@@ -331,7 +331,11 @@ impl Registration {
         }
     }
 
-    fn wanted(&mut self, now: Instant, wall: Timestamp) -> Option<(Request, RegistrationEffect)> {
+    fn wanted(
+        &mut self,
+        now: Instant,
+        wall: Timestamp,
+    ) -> Option<(RequestState, RegistrationEffect)> {
         if self.goal == Goal::Withdrawn {
             let seen = self.seen.as_ref();
             let Some(ours) = seen.filter(|_| self.ownership != Ownership::Stranger) else {
@@ -339,10 +343,13 @@ impl Registration {
                 return None;
             };
             let uid = ours.uid.clone();
-            return Some((Request::Deleting, RegistrationEffect::Delete { uid }));
+            return Some((RequestState::Deleting, RegistrationEffect::Delete { uid }));
         }
         let Some(seen) = &self.seen else {
-            return Some((Request::Writing, RegistrationEffect::Create { renew: wall }));
+            return Some((
+                RequestState::Writing,
+                RegistrationEffect::Create { renew: wall },
+            ));
         };
         // At the end of time no later ping is possible (R15).
         let last = |time: Option<Timestamp>| time.is_some_and(|time| time.next().is_none());
@@ -365,7 +372,7 @@ impl Registration {
         if repair {
             self.repaired = Some(now);
         }
-        Some((Request::Writing, effect))
+        Some((RequestState::Writing, effect))
     }
 
     /// When the next repair may be made, if one was.
@@ -389,8 +396,8 @@ impl Registration {
 
     /// Something newer was seen: a read under way may bring what is older.
     fn overtake(&mut self) {
-        if self.request == Request::Reading {
-            self.request = Request::Overtaken;
+        if self.request == RequestState::Reading {
+            self.request = RequestState::Overtaken;
         }
     }
 
@@ -399,8 +406,8 @@ impl Registration {
     }
 
     fn want_read(&mut self) {
-        if self.request == Request::None {
-            self.request = Request::ReadWanted;
+        if self.request == RequestState::None {
+            self.request = RequestState::ReadWanted;
         }
     }
 

@@ -36,11 +36,11 @@ pub struct Holder {
     pub(super) newest: Option<ResourceVersion>,
     /// The newest revision known, `None` where the Lease is missing. While holding it is one of the own term.
     pub(super) known: Option<LeaseSnapshot>,
-    pub(super) phase: Phase,
+    pub(super) phase: TermPhase,
     pub(super) in_flight: Option<InFlight>,
     /// Attempts on the known revision whose outcome is unknown. They may have been applied, or be applied yet.
-    pub(super) unresolved: Vec<Attempt>,
-    pub(super) reading: Reading,
+    pub(super) unresolved: Vec<WriteAttempt>,
+    pub(super) reading: ReadState,
     pub(super) backoff: RetryBackoff,
     pub(super) closing: Closing,
 }
@@ -87,7 +87,7 @@ pub enum LeaseOutcome {
 pub struct ReadFailed;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Phase {
+pub(super) enum TermPhase {
     /// Not holding, and nothing runs. `ended` is the end of the last term, until it has been told.
     Waiting { ended: Option<Ending> },
     /// The known record is a term that this process accepted.
@@ -101,11 +101,11 @@ pub(super) struct Holding {
     pub(super) token: Token,
     /// When the newest write that is proven to have been applied was sent.
     pub(super) proven: Instant,
-    pub(super) work: Work,
+    pub(super) work: WorkState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Work {
+pub(super) enum WorkState {
     /// Not started yet.
     Due,
     Running,
@@ -120,7 +120,7 @@ pub(super) enum Work {
 
 /// A write that could prove itself by its renewTime.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Attempt {
+pub(super) struct WriteAttempt {
     /// The version that it replaces.
     pub(super) base: ResourceVersion,
     pub(super) renew_time: Timestamp,
@@ -130,11 +130,11 @@ pub(super) struct Attempt {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct InFlight {
     pub(super) kind: WriteKind,
-    pub(super) attempt: Attempt,
+    pub(super) attempt: WriteAttempt,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Reading {
+pub(super) enum ReadState {
     No,
     Wanted,
     /// Under way, and nothing newer was seen since it was sent: its reply is the newest there is.
@@ -161,10 +161,10 @@ impl Holder {
             config,
             newest: None,
             known: None,
-            phase: Phase::Waiting { ended: None },
+            phase: TermPhase::Waiting { ended: None },
             in_flight: None,
             unresolved: Vec::new(),
-            reading: Reading::No,
+            reading: ReadState::No,
             backoff: RetryBackoff::default(),
             closing: Closing::No,
         }
@@ -177,16 +177,16 @@ impl Holder {
 
     /// The current belief. Its deadline may have passed already.
     pub fn belief(&self) -> Option<Belief> {
-        let Phase::Holding(holding) = &self.phase else {
+        let TermPhase::Holding(holding) = &self.phase else {
             return None;
         };
         match holding.work {
-            Work::Running | Work::Draining => Some(Belief {
+            WorkState::Running | WorkState::Draining => Some(Belief {
                 term: self.known.as_ref()?.record.term,
                 token: holding.token,
                 deadline: self.deadline(holding),
             }),
-            Work::Due | Work::Stopped { .. } => None,
+            WorkState::Due | WorkState::Stopped { .. } => None,
         }
     }
 
@@ -197,15 +197,15 @@ impl Holder {
 
     /// Whether a grant would be accepted. A candidate that would not should not ack pings either.
     pub fn can_accept(&self) -> bool {
-        !self.is_closing() && !matches!(self.phase, Phase::Lost { .. })
+        !self.is_closing() && !matches!(self.phase, TermPhase::Lost { .. })
     }
 
     /// Whether a shutdown has been asked for and nothing is left to do.
     pub fn is_finished(&self) -> bool {
         self.is_closing()
-            && self.phase == Phase::Waiting { ended: None }
+            && self.phase == TermPhase::Waiting { ended: None }
             && self.in_flight.is_none()
-            && self.reading == Reading::No
+            && self.reading == ReadState::No
     }
 
     /// What a watch of the Lease tells. Revisions older than the newest one known are ignored; where one contradicts
@@ -237,8 +237,8 @@ impl Holder {
     /// The reply to [`super::Effect::Read`]; `Ok(None)` says that there is no such Lease.
     pub fn handle_read(&mut self, now: Instant, reply: Result<Option<LeaseSnapshot>, ReadFailed>) {
         self.lapse(now);
-        let newest_there_is = self.reading == Reading::Sent;
-        self.reading = Reading::No;
+        let newest_there_is = self.reading == ReadState::Sent;
+        self.reading = ReadState::No;
         match reply {
             Ok(Some(snapshot)) if self.is_news(snapshot.version) => self.adopt(now, snapshot),
             Ok(Some(snapshot)) if newest_there_is => {
@@ -312,17 +312,17 @@ impl Holder {
     pub fn handle_work_stopped(&mut self, now: Instant) {
         self.lapse(now);
         match &mut self.phase {
-            Phase::Holding(Holding { work, .. })
-                if matches!(work, Work::Running | Work::Draining) =>
+            TermPhase::Holding(Holding { work, .. })
+                if matches!(work, WorkState::Running | WorkState::Draining) =>
             {
-                *work = Work::Stopped { started: true };
+                *work = WorkState::Stopped { started: true };
             }
-            Phase::Lost { why, .. } => {
-                self.phase = Phase::Waiting {
+            TermPhase::Lost { why, .. } => {
+                self.phase = TermPhase::Waiting {
                     ended: Some(Ending::Lost(why.clone())),
                 };
             }
-            Phase::Holding(_) | Phase::Waiting { .. } => {}
+            TermPhase::Holding(_) | TermPhase::Waiting { .. } => {}
         }
     }
 
@@ -346,8 +346,8 @@ impl Holder {
 
     /// Asks for a read of the Lease: for callers that have heard nothing for longer than they should.
     pub fn request_read(&mut self) {
-        if self.reading == Reading::No {
-            self.reading = Reading::Wanted;
+        if self.reading == ReadState::No {
+            self.reading = ReadState::Wanted;
         }
     }
 
@@ -364,11 +364,11 @@ impl Holder {
     }
 
     /// Remembers an attempt whose success would begin or prolong the belief.
-    fn keep_open(&mut self, kind: &WriteKind, attempt: Attempt) {
+    fn keep_open(&mut self, kind: &WriteKind, attempt: WriteAttempt) {
         let counts = match &self.phase {
-            Phase::Waiting { .. } => *kind == WriteKind::Accept,
-            Phase::Holding(_) => *kind == WriteKind::Renew,
-            Phase::Lost { .. } => false,
+            TermPhase::Waiting { .. } => *kind == WriteKind::Accept,
+            TermPhase::Holding(_) => *kind == WriteKind::Renew,
+            TermPhase::Lost { .. } => false,
         };
         if counts {
             self.unresolved.push(attempt);
@@ -377,7 +377,7 @@ impl Holder {
 
     /// Looks whether an accept of unknown outcome was applied: if so, the lease is to be given back.
     fn resolve_before_closing(&mut self) {
-        let waiting = matches!(self.phase, Phase::Waiting { .. });
+        let waiting = matches!(self.phase, TermPhase::Waiting { .. });
         if self.is_closing() && waiting && !self.unresolved.is_empty() {
             self.request_read();
         }
@@ -404,9 +404,9 @@ renumber!(Holder {
     backoff
 });
 
-// === impl Phase, Holding ===
+// === impl TermPhase, Holding ===
 
-impl Renumber for Phase {
+impl Renumber for TermPhase {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         match self {
             Self::Holding(holding) => holding.renumber(by),
@@ -417,8 +417,8 @@ impl Renumber for Phase {
 
 renumber!(Holding { token, proven });
 
-// === impl InFlight, Attempt ===
+// === impl InFlight, WriteAttempt ===
 
 renumber!(InFlight { attempt });
 
-renumber!(Attempt { base, renew_time => lease_time, sent_at });
+renumber!(WriteAttempt { base, renew_time => lease_time, sent_at });

@@ -10,7 +10,7 @@ use proptest::prelude::{
     prop_oneof, proptest,
 };
 
-use super::world::{Store, config, identity, wall_at};
+use super::fixture::{LeaseRegister, config, identity, wall_at};
 use super::{Effect, Holder, LeaseEvent, LeaseOutcome, ReadFailed, StopReason, WriteKind};
 use crate::elector::{Actor, audit};
 use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
@@ -21,7 +21,7 @@ use crate::timing::CandidateTiming;
 
 /// One thing that can happen to a process and its Lease.
 #[derive(Clone, Debug)]
-enum Happening {
+enum HolderEvent {
     Pass(u64),
     Step,
     Grant(&'static str),
@@ -35,7 +35,7 @@ enum Happening {
     /// The watch brings the revision of so many writes ago.
     Event(usize),
     Absent,
-    /// A read is answered by what the store held when it was sent, or holds now.
+    /// A read brings what the store held when it was sent, or holds now.
     Read {
         late: bool,
     },
@@ -50,8 +50,8 @@ enum Happening {
     Withdrawn,
 }
 
-fn happenings() -> impl Arbitrary<Value = Happening> {
-    use Happening::{
+fn events() -> impl Arbitrary<Value = HolderEvent> {
+    use HolderEvent::{
         Absent, Apply, Blank, Create, Delete, Event, Grant, Pass, Prefer, Read, ReadFails, Refuse,
         Reply, Shorten, ShutDown, Step, Timeout, Withdrawn, WorkStops,
     };
@@ -81,7 +81,7 @@ fn happenings() -> impl Arbitrary<Value = Happening> {
 }
 
 /// A write on its way.
-struct Sent {
+struct SentWrite {
     kind: WriteKind,
     write: LeaseWrite,
     sent_at: Instant,
@@ -89,12 +89,12 @@ struct Sent {
 }
 
 /// The process, the store, and what the oracle knows.
-struct Trial {
+struct HolderCheck {
     holder: Holder,
-    store: Store,
+    store: LeaseRegister,
     history: Vec<LeaseSnapshot>,
     now: Instant,
-    sent: Vec<Sent>,
+    sent: Vec<SentWrite>,
     /// Whether the last write sent is still waited for.
     awaited: bool,
     /// What the store held when the read under way was sent.
@@ -108,9 +108,9 @@ struct Trial {
     durations: BTreeMap<(Uid, Term), BTreeSet<Option<i32>>>,
 }
 
-impl Trial {
+impl HolderCheck {
     fn new() -> Self {
-        let store = Store::born();
+        let store = LeaseRegister::born();
         let history = store.lease.iter().cloned().collect();
         Self {
             holder: Holder::new(config()),
@@ -128,26 +128,26 @@ impl Trial {
         }
     }
 
-    fn happen(&mut self, happening: &Happening) -> Result<(), TestCaseError> {
+    fn apply_event(&mut self, event: &HolderEvent) -> Result<(), TestCaseError> {
         let window = CandidateTiming::default().accept_window;
         let wall = wall_at(self.now);
-        match happening {
-            Happening::Pass(millis) => self.now = self.now.after(Duration::from_millis(*millis)),
-            Happening::Step => self.step()?,
-            Happening::Grant(to) => self.edit(|lease| lease.granted(identity(to), window, wall)),
-            Happening::Prefer(whom) => {
+        match event {
+            HolderEvent::Pass(millis) => self.now = self.now.after(Duration::from_millis(*millis)),
+            HolderEvent::Step => self.step()?,
+            HolderEvent::Grant(to) => self.edit(|lease| lease.granted(identity(to), window, wall)),
+            HolderEvent::Prefer(whom) => {
                 self.edit(|lease| lease.preferring(whom.map(identity), None));
             }
-            Happening::Shorten(seconds) => self.edit(|lease| LeaseRecord {
+            HolderEvent::Shorten(seconds) => self.edit(|lease| LeaseRecord {
                 duration_seconds: Some(*seconds),
                 ..lease.clone()
             }),
-            Happening::Blank => self.edit(|lease| LeaseRecord {
+            HolderEvent::Blank => self.edit(|lease| LeaseRecord {
                 holder: None,
                 duration_seconds: Some(1),
                 ..lease.clone()
             }),
-            Happening::Delete => {
+            HolderEvent::Delete => {
                 if self.store.lease.is_some() {
                     let version = self.store.delete();
                     if wall.as_micros() % 2 == 0 {
@@ -156,35 +156,35 @@ impl Trial {
                     }
                 }
             }
-            Happening::Create => {
+            HolderEvent::Create => {
                 if self.store.lease.is_none() {
                     self.store.create(LeaseRecord::born(None));
                     self.remember();
                 }
             }
-            Happening::Event(age) => {
+            HolderEvent::Event(age) => {
                 let index = self.history.len().saturating_sub(1 + age);
                 let event = LeaseEvent::Seen(self.history[index].clone());
                 self.holder.handle_event(self.now, event);
             }
-            Happening::Absent => self.holder.handle_event(self.now, LeaseEvent::Absent),
-            Happening::Read { late } => {
+            HolderEvent::Absent => self.holder.handle_event(self.now, LeaseEvent::Absent),
+            HolderEvent::Read { late } => {
                 if let Some(early) = self.read.take() {
-                    let answer = if *late {
+                    let reply = if *late {
                         self.store.lease.clone()
                     } else {
                         early
                     };
-                    self.holder.handle_read(self.now, Ok(answer));
+                    self.holder.handle_read(self.now, Ok(reply));
                 }
             }
-            Happening::ReadFails => {
+            HolderEvent::ReadFails => {
                 if self.read.take().is_some() {
                     self.holder.handle_read(self.now, Err(ReadFailed));
                 }
             }
-            Happening::Apply(age) => self.apply(*age),
-            Happening::Reply => {
+            HolderEvent::Apply(age) => self.apply(*age),
+            HolderEvent::Reply => {
                 self.apply(0);
                 let outcome = self.sent.last().and_then(|sent| sent.outcome.clone());
                 if let Some(outcome) = outcome.filter(|_| self.awaited) {
@@ -192,12 +192,12 @@ impl Trial {
                     self.holder.handle_outcome(self.now, outcome);
                 }
             }
-            Happening::Timeout => {
+            HolderEvent::Timeout => {
                 if std::mem::take(&mut self.awaited) {
                     self.holder.handle_outcome(self.now, LeaseOutcome::Unknown);
                 }
             }
-            Happening::Refuse => {
+            HolderEvent::Refuse => {
                 let open = self.sent.last().is_some_and(|sent| sent.outcome.is_none());
                 if self.awaited && open {
                     self.awaited = false;
@@ -205,15 +205,15 @@ impl Trial {
                     self.holder.handle_outcome(self.now, LeaseOutcome::Refused);
                 }
             }
-            Happening::WorkStops => {
+            HolderEvent::WorkStops => {
                 self.working = false;
                 self.holder.handle_work_stopped(self.now);
             }
-            Happening::ShutDown => {
+            HolderEvent::ShutDown => {
                 self.closing = true;
                 self.holder.shut_down(self.now);
             }
-            Happening::Withdrawn => self.holder.handle_withdrawn(),
+            HolderEvent::Withdrawn => self.holder.handle_withdrawn(),
         }
         self.judge()
     }
@@ -236,7 +236,7 @@ impl Trial {
         if self.sent[index].outcome.is_some() {
             return;
         }
-        let Sent {
+        let SentWrite {
             kind,
             write,
             sent_at,
@@ -347,7 +347,7 @@ impl Trial {
             return Err(TestCaseError::fail(format!("{kind}: {violation}")));
         }
         self.awaited = true;
-        self.sent.push(Sent {
+        self.sent.push(SentWrite {
             kind,
             write,
             sent_at: self.now,
@@ -386,24 +386,24 @@ impl Trial {
 
     /// From wherever the history led, a fault-free grant is accepted and the work starts.
     fn recovers(mut self) -> Result<(), TestCaseError> {
-        for happening in [
-            Happening::Timeout,
-            Happening::ReadFails,
-            Happening::WorkStops,
+        for event in [
+            HolderEvent::Timeout,
+            HolderEvent::ReadFails,
+            HolderEvent::WorkStops,
         ] {
-            self.happen(&happening)?;
+            self.apply_event(&event)?;
         }
         self.holder.request_read();
         self.now = self.now.after(Duration::from_secs(20));
         self.settle()?;
-        self.happen(&Happening::WorkStops)?;
+        self.apply_event(&HolderEvent::WorkStops)?;
         self.settle()?;
         if self.store.lease.is_none() {
             self.store.create(LeaseRecord::born(None));
             self.remember();
         }
-        self.happen(&Happening::Grant("me"))?;
-        self.happen(&Happening::Event(0))?;
+        self.apply_event(&HolderEvent::Grant("me"))?;
+        self.apply_event(&HolderEvent::Event(0))?;
         self.settle()?;
         prop_assert_eq!(
             self.holder.believes(self.now),
@@ -416,10 +416,10 @@ impl Trial {
 
     fn settle(&mut self) -> Result<(), TestCaseError> {
         for _ in 0..20 {
-            self.happen(&Happening::Step)?;
-            self.happen(&Happening::Read { late: true })?;
-            self.happen(&Happening::Reply)?;
-            self.happen(&Happening::Withdrawn)?;
+            self.apply_event(&HolderEvent::Step)?;
+            self.apply_event(&HolderEvent::Read { late: true })?;
+            self.apply_event(&HolderEvent::Reply)?;
+            self.apply_event(&HolderEvent::Withdrawn)?;
         }
         Ok(())
     }
@@ -428,22 +428,22 @@ impl Trial {
     fn renumbering_commutes(&self) -> Result<(), TestCaseError> {
         let mut plain = self.holder.clone();
         let mut decision = plain.step(self.now, wall_at(self.now));
-        plain.renumber(&mut Shift);
-        decision.renumber(&mut Shift);
+        plain.renumber(&mut ShiftNumbers);
+        decision.renumber(&mut ShiftNumbers);
         let mut shifted = self.holder.clone();
-        shifted.renumber(&mut Shift);
+        shifted.renumber(&mut ShiftNumbers);
         let (mut now, mut wall) = (self.now, wall_at(self.now));
-        Shift.instant(&mut now);
-        Shift.lease_time(&mut wall);
+        ShiftNumbers.instant(&mut now);
+        ShiftNumbers.lease_time(&mut wall);
         prop_assert_eq!(decision, shifted.step(now, wall));
         prop_assert_eq!(plain, shifted);
         Ok(())
     }
 }
 
-struct Shift;
+struct ShiftNumbers;
 
-impl Renumbering for Shift {
+impl Renumbering for ShiftNumbers {
     fn instant(&mut self, instant: &mut Instant) {
         *instant = instant.after(Duration::from_secs(77));
     }
@@ -498,7 +498,7 @@ fn snapshots() -> impl Arbitrary<Value = LeaseSnapshot> {
 }
 
 #[derive(Clone, Debug)]
-enum Noise {
+enum AnyHolderInput {
     Jump(Duration),
     Step(Option<Timestamp>),
     Event(LeaseSnapshot),
@@ -506,31 +506,31 @@ enum Noise {
     Absent,
     Read(Option<LeaseSnapshot>),
     ReadFails,
-    LeaseOutcome(u8, LeaseSnapshot),
+    Outcome(u8, LeaseSnapshot),
     WorkStops,
     ShutDown,
     Withdrawn,
 }
 
-fn noise() -> impl Arbitrary<Value = Noise> {
+fn any_input() -> impl Arbitrary<Value = AnyHolderInput> {
     prop_oneof![
         prop_oneof![
             (0..30_000u64).prop_map(Duration::from_millis),
             Just(Duration::MAX)
         ]
-        .prop_map(Noise::Jump),
-        timestamps().prop_map(Noise::Step),
-        timestamps().prop_map(Noise::Step),
-        snapshots().prop_map(Noise::Event),
-        (0..12u64).prop_map(Noise::Deleted),
-        Just(Noise::Absent),
-        snapshots().prop_map(|lease| Noise::Read(Some(lease))),
-        Just(Noise::Read(None)),
-        Just(Noise::ReadFails),
-        (0..6u8, snapshots()).prop_map(|(kind, lease)| Noise::LeaseOutcome(kind, lease)),
-        Just(Noise::WorkStops),
-        Just(Noise::ShutDown),
-        Just(Noise::Withdrawn),
+        .prop_map(AnyHolderInput::Jump),
+        timestamps().prop_map(AnyHolderInput::Step),
+        timestamps().prop_map(AnyHolderInput::Step),
+        snapshots().prop_map(AnyHolderInput::Event),
+        (0..12u64).prop_map(AnyHolderInput::Deleted),
+        Just(AnyHolderInput::Absent),
+        snapshots().prop_map(|lease| AnyHolderInput::Read(Some(lease))),
+        Just(AnyHolderInput::Read(None)),
+        Just(AnyHolderInput::ReadFails),
+        (0..6u8, snapshots()).prop_map(|(kind, lease)| AnyHolderInput::Outcome(kind, lease)),
+        Just(AnyHolderInput::WorkStops),
+        Just(AnyHolderInput::ShutDown),
+        Just(AnyHolderInput::Withdrawn),
     ]
 }
 
@@ -538,42 +538,42 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn belief_and_writes_keep_to_the_rules(history in vec(happenings(), 1..120)) {
-        let mut trial = Trial::new();
-        for happening in &history {
-            trial.happen(happening)?;
+    fn belief_and_writes_keep_to_the_rules(history in vec(events(), 1..120)) {
+        let mut check = HolderCheck::new();
+        for event in &history {
+            check.apply_event(event)?;
         }
-        trial.recovers()?;
+        check.recovers()?;
     }
 
     #[test]
-    fn no_input_is_too_strange(history in vec(noise(), 1..60)) {
+    fn no_input_is_too_strange(history in vec(any_input(), 1..60)) {
         let mut holder = Holder::new(config());
         let mut now = Instant::default();
-        for noise in history {
-            match noise {
-                Noise::Jump(duration) => now = now.after(duration),
-                Noise::Step(wall) => {
+        for any_input in history {
+            match any_input {
+                AnyHolderInput::Jump(duration) => now = now.after(duration),
+                AnyHolderInput::Step(wall) => {
                     let decision = holder.step(now, wall.unwrap_or(Timestamp::MIN));
                     prop_assert!(decision.effects.len() <= 2);
                 }
-                Noise::Event(lease) => holder.handle_event(now, LeaseEvent::Seen(lease)),
-                Noise::Deleted(version) => {
+                AnyHolderInput::Event(lease) => holder.handle_event(now, LeaseEvent::Seen(lease)),
+                AnyHolderInput::Deleted(version) => {
                     holder.handle_event(now, LeaseEvent::Deleted(ResourceVersion(version)));
                 }
-                Noise::Absent => holder.handle_event(now, LeaseEvent::Absent),
-                Noise::Read(answer) => holder.handle_read(now, Ok(answer)),
-                Noise::ReadFails => holder.handle_read(now, Err(ReadFailed)),
-                Noise::LeaseOutcome(kind, lease) => holder.handle_outcome(now, match kind {
+                AnyHolderInput::Absent => holder.handle_event(now, LeaseEvent::Absent),
+                AnyHolderInput::Read(reply) => holder.handle_read(now, Ok(reply)),
+                AnyHolderInput::ReadFails => holder.handle_read(now, Err(ReadFailed)),
+                AnyHolderInput::Outcome(kind, lease) => holder.handle_outcome(now, match kind {
                     0 | 1 => LeaseOutcome::Done(lease),
                     2 => LeaseOutcome::Conflict,
                     3 => LeaseOutcome::Gone,
                     4 => LeaseOutcome::Refused,
                     _ => LeaseOutcome::Unknown,
                 }),
-                Noise::WorkStops => holder.handle_work_stopped(now),
-                Noise::ShutDown => holder.shut_down(now),
-                Noise::Withdrawn => holder.handle_withdrawn(),
+                AnyHolderInput::WorkStops => holder.handle_work_stopped(now),
+                AnyHolderInput::ShutDown => holder.shut_down(now),
+                AnyHolderInput::Withdrawn => holder.handle_withdrawn(),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What a newer revision of the Lease means: its holder, which write of ours it proves, and whether the term is over.
 
 use super::decision::{Ending, Loss, WriteKind};
-use super::machine::{Attempt, Holder, Holding, InFlight, Phase, Reading, Work};
+use super::machine::{Holder, Holding, InFlight, ReadState, TermPhase, WorkState, WriteAttempt};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::names::Token;
 use crate::time::Instant;
@@ -12,7 +12,7 @@ impl Holder {
     /// Ends a belief whose deadline has passed. Every input and every step begins with this, so that a late success
     /// cannot revive a term, however late the caller is.
     pub(super) fn lapse(&mut self, now: Instant) {
-        if let Phase::Holding(holding) = &self.phase
+        if let TermPhase::Holding(holding) = &self.phase
             && self.deadline(holding) <= now
         {
             self.lose(Loss::DeadlinePassed);
@@ -22,17 +22,17 @@ impl Holder {
     /// Takes in a revision that is newer than any seen before.
     pub(super) fn adopt(&mut self, now: Instant, snapshot: LeaseSnapshot) {
         match &self.phase {
-            Phase::Holding(holding) => match self.verdict(holding, &snapshot) {
+            TermPhase::Holding(holding) => match self.verdict(holding, &snapshot) {
                 Ok(proven) => self.prove(proven),
                 Err(ending) => self.end(ending),
             },
-            Phase::Waiting { .. } => {
+            TermPhase::Waiting { .. } => {
                 self.backoff.reset();
                 if let Some(holding) = self.accepted(now, &snapshot) {
-                    self.phase = Phase::Holding(holding);
+                    self.phase = TermPhase::Holding(holding);
                 }
             }
-            Phase::Lost { .. } => {}
+            TermPhase::Lost { .. } => {}
         }
         self.newest = Some(snapshot.version);
         self.known = Some(snapshot);
@@ -56,7 +56,7 @@ impl Holder {
 
     /// Whether a revision that is not news speaks against the own term.
     pub(super) fn contradicts(&self, snapshot: &LeaseSnapshot) -> bool {
-        let (Phase::Holding(_), Some(known)) = (&self.phase, &self.known) else {
+        let (TermPhase::Holding(_), Some(known)) = (&self.phase, &self.known) else {
             return false;
         };
         known.uid != snapshot.uid
@@ -76,8 +76,8 @@ impl Holder {
     fn overtake(&mut self) {
         self.unresolved.clear();
         self.reading = match self.reading {
-            Reading::No | Reading::Wanted => Reading::No,
-            Reading::Sent | Reading::Overtaken => Reading::Overtaken,
+            ReadState::No | ReadState::Wanted => ReadState::No,
+            ReadState::Sent | ReadState::Overtaken => ReadState::Overtaken,
         };
     }
 
@@ -111,7 +111,7 @@ impl Holder {
 
     /// How the term ended, given that the Lease does not name this process any more.
     fn given_up(&self, holding: &Holding, known: &LeaseRecord, new: &LeaseRecord) -> Ending {
-        let stopped = matches!(holding.work, Work::Stopped { .. });
+        let stopped = matches!(holding.work, WorkState::Stopped { .. });
         match &new.holder {
             None if stopped && new.term == known.term => Ending::Released,
             Some(to)
@@ -136,15 +136,15 @@ impl Holder {
         let holding = Holding {
             token,
             proven: attempt.sent_at,
-            work: Work::Due,
+            work: WorkState::Due,
         };
         (now < self.deadline(&holding)).then_some(holding)
     }
 
     /// The attempt of ours that a record shows, told by its exact renewTime (R8).
-    fn attempt_of(&self, record: &LeaseRecord) -> Option<&Attempt> {
+    fn attempt_of(&self, record: &LeaseRecord) -> Option<&WriteAttempt> {
         let renew_time = record.renew_time?;
-        let waiting = matches!(self.phase, Phase::Waiting { .. });
+        let waiting = matches!(self.phase, TermPhase::Waiting { .. });
         let in_flight = self.in_flight.as_ref().filter(|in_flight| {
             // A renewal of a term that has ended proves nothing any more.
             in_flight.kind
@@ -166,7 +166,7 @@ impl Holder {
     }
 
     fn prove(&mut self, sent_at: Option<Instant>) {
-        let (Phase::Holding(holding), Some(sent_at)) = (&mut self.phase, sent_at) else {
+        let (TermPhase::Holding(holding), Some(sent_at)) = (&mut self.phase, sent_at) else {
             return;
         };
         holding.proven = holding.proven.max(sent_at);
@@ -179,17 +179,19 @@ impl Holder {
 
     /// Ends the belief, and the term too where its work does not run.
     fn end(&mut self, ending: Ending) {
-        let Phase::Holding(holding) = &self.phase else {
+        let TermPhase::Holding(holding) = &self.phase else {
             return;
         };
         self.unresolved.clear();
         self.phase = match (holding.work, ending) {
-            (Work::Running | Work::Draining, Ending::Lost(why)) => Phase::Lost { why, told: false },
-            (Work::Stopped { started: true }, ending) => Phase::Waiting {
+            (WorkState::Running | WorkState::Draining, Ending::Lost(why)) => {
+                TermPhase::Lost { why, told: false }
+            }
+            (WorkState::Stopped { started: true }, ending) => TermPhase::Waiting {
                 ended: Some(ending),
             },
             // Never started; and no other end than a loss is possible while the work runs.
-            _ => Phase::Waiting { ended: None },
+            _ => TermPhase::Waiting { ended: None },
         };
     }
 }

@@ -1,7 +1,9 @@
 //! What to do next: start or stop the work, and the one request that is due.
 
 use super::decision::{Decision, Effect, StopReason, WriteKind};
-use super::machine::{Attempt, Closing, Holder, Holding, InFlight, Phase, Reading, Work};
+use super::machine::{
+    Closing, Holder, Holding, InFlight, ReadState, TermPhase, WorkState, WriteAttempt,
+};
 use crate::lease::{LeaseRecord, LeaseSnapshot, wire_seconds};
 use crate::names::{Identity, Token};
 use crate::time::{Instant, Timestamp};
@@ -17,8 +19,8 @@ impl Holder {
         effects.extend(self.steer());
         let request = self.request(now, wall, &mut effects);
         let lapse = match &self.phase {
-            Phase::Holding(holding) => Some(self.deadline(holding)),
-            Phase::Waiting { .. } | Phase::Lost { .. } => None,
+            TermPhase::Holding(holding) => Some(self.deadline(holding)),
+            TermPhase::Waiting { .. } | TermPhase::Lost { .. } => None,
         };
         Decision {
             effects,
@@ -37,29 +39,29 @@ impl Holder {
     fn steer(&mut self) -> Option<Effect> {
         let stop = self.reason_to_stop();
         match (&mut self.phase, stop) {
-            (Phase::Waiting { ended }, _) => ended.take().map(Effect::Ended),
-            (Phase::Lost { why, told }, _) => {
+            (TermPhase::Waiting { ended }, _) => ended.take().map(Effect::Ended),
+            (TermPhase::Lost { why, told }, _) => {
                 let first = !std::mem::replace(told, true);
                 first.then(|| Effect::Stop(StopReason::Lost(why.clone())))
             }
-            (Phase::Holding(Holding { work, token, .. }), stop) => match (*work, stop) {
-                (Work::Due, None) => {
-                    *work = Work::Running;
+            (TermPhase::Holding(Holding { work, token, .. }), stop) => match (*work, stop) {
+                (WorkState::Due, None) => {
+                    *work = WorkState::Running;
                     let term = self.known.as_ref()?.record.term;
                     Some(Effect::Start {
                         term,
                         token: *token,
                     })
                 }
-                (Work::Due, Some(_)) => {
-                    *work = Work::Stopped { started: false };
+                (WorkState::Due, Some(_)) => {
+                    *work = WorkState::Stopped { started: false };
                     None
                 }
-                (Work::Running, Some(why)) => {
-                    *work = Work::Draining;
+                (WorkState::Running, Some(why)) => {
+                    *work = WorkState::Draining;
                     Some(Effect::Stop(why))
                 }
-                (Work::Running | Work::Draining | Work::Stopped { .. }, _) => None,
+                (WorkState::Running | WorkState::Draining | WorkState::Stopped { .. }, _) => None,
             },
         }
     }
@@ -85,13 +87,15 @@ impl Holder {
         wall: Timestamp,
         effects: &mut Vec<Effect>,
     ) -> Option<Instant> {
-        if self.in_flight.is_some() || matches!(self.reading, Reading::Sent | Reading::Overtaken) {
+        if self.in_flight.is_some()
+            || matches!(self.reading, ReadState::Sent | ReadState::Overtaken)
+        {
             return None;
         }
         let pause = self.backoff.pause(now);
-        if self.reading == Reading::Wanted {
+        if self.reading == ReadState::Wanted {
             if pause.is_none() {
-                self.reading = Reading::Sent;
+                self.reading = ReadState::Sent;
                 effects.push(Effect::Read);
             }
             return pause;
@@ -108,19 +112,21 @@ impl Holder {
     /// The write that is due next, and when.
     fn wanted(&self, now: Instant) -> Option<(WriteKind, Instant)> {
         match &self.phase {
-            Phase::Waiting { .. } if !self.is_closing() && self.grant().is_some() => {
+            TermPhase::Waiting { .. } if !self.is_closing() && self.grant().is_some() => {
                 Some((WriteKind::Accept, now))
             }
-            Phase::Waiting { .. } | Phase::Lost { .. } => None,
-            Phase::Holding(holding) => match holding.work {
-                Work::Due | Work::Running | Work::Draining if self.backoff.is_failing() => {
+            TermPhase::Waiting { .. } | TermPhase::Lost { .. } => None,
+            TermPhase::Holding(holding) => match holding.work {
+                WorkState::Due | WorkState::Running | WorkState::Draining
+                    if self.backoff.is_failing() =>
+                {
                     Some((WriteKind::Renew, now))
                 }
-                Work::Due | Work::Running | Work::Draining => {
+                WorkState::Due | WorkState::Running | WorkState::Draining => {
                     let due = holding.proven.after(self.config.timing.renew_interval);
                     Some((WriteKind::Renew, due))
                 }
-                Work::Stopped { .. } => match self.successor() {
+                WorkState::Stopped { .. } => match self.successor() {
                     Some(to) => Some((WriteKind::HandOff(to.clone()), now)),
                     None if self.closing == Closing::Candidate => None,
                     None => Some((WriteKind::Release, now)),
@@ -135,7 +141,7 @@ impl Holder {
         let at = self.distinct(known, wall);
         let record = match (&kind, &self.phase) {
             (WriteKind::Accept, _) => self.renewed(&known.record, Token(known.version), at),
-            (WriteKind::Renew, Phase::Holding(holding)) => {
+            (WriteKind::Renew, TermPhase::Holding(holding)) => {
                 self.renewed(&known.record, holding.token, at)
             }
             (WriteKind::HandOff(to), _) => {
@@ -148,7 +154,7 @@ impl Holder {
         let write = known.replace(record);
         self.in_flight = Some(InFlight {
             kind: kind.clone(),
-            attempt: Attempt {
+            attempt: WriteAttempt {
                 base: known.version,
                 renew_time: at,
                 sent_at: now,

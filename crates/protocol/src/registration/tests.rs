@@ -260,12 +260,12 @@ fn failures_pause_and_double_up_to_five_seconds() {
 }
 
 #[derive(Clone, Debug)]
-enum Noise {
+enum AnyRegistrationInput {
     Pass(u64),
     Step(i64),
     Event(CandidateEvent),
     Read(Option<Option<CandidateSnapshot>>),
-    LeaseOutcome(RegistrationOutcome),
+    Outcome(RegistrationOutcome),
     AckPings(bool),
     Withdraw,
 }
@@ -284,19 +284,25 @@ fn objects() -> impl Arbitrary<Value = CandidateSnapshot> {
     })
 }
 
-fn noise() -> impl Arbitrary<Value = Noise> {
+fn any_input() -> impl Arbitrary<Value = AnyRegistrationInput> {
     use RegistrationOutcome::{Conflict, Done, Gone, Refused, Unknown};
     prop_oneof![
-        (0..7_000u64).prop_map(Noise::Pass),
-        (0..5i64).prop_map(Noise::Step),
-        (0..5i64).prop_map(Noise::Step),
-        objects().prop_map(|seen| Noise::Event(CandidateEvent::Seen(seen))),
-        (0..9u64)
-            .prop_map(|version| Noise::Event(CandidateEvent::Deleted(ResourceVersion(version)))),
-        Just(Noise::Event(CandidateEvent::Absent)),
-        objects().prop_map(|seen| Noise::Read(Some(Some(seen)))),
-        prop_oneof![Just(Noise::Read(None)), Just(Noise::Read(Some(None)))],
-        objects().prop_map(|seen| Noise::LeaseOutcome(Done(Some(seen)))),
+        (0..7_000u64).prop_map(AnyRegistrationInput::Pass),
+        (0..5i64).prop_map(AnyRegistrationInput::Step),
+        (0..5i64).prop_map(AnyRegistrationInput::Step),
+        objects().prop_map(|seen| AnyRegistrationInput::Event(CandidateEvent::Seen(seen))),
+        (0..9u64).prop_map(
+            |version| AnyRegistrationInput::Event(CandidateEvent::Deleted(ResourceVersion(
+                version
+            )))
+        ),
+        Just(AnyRegistrationInput::Event(CandidateEvent::Absent)),
+        objects().prop_map(|seen| AnyRegistrationInput::Read(Some(Some(seen)))),
+        prop_oneof![
+            Just(AnyRegistrationInput::Read(None)),
+            Just(AnyRegistrationInput::Read(Some(None)))
+        ],
+        objects().prop_map(|seen| AnyRegistrationInput::Outcome(Done(Some(seen)))),
         prop_oneof![
             Just(Conflict),
             Just(Gone),
@@ -304,9 +310,12 @@ fn noise() -> impl Arbitrary<Value = Noise> {
             Just(Unknown),
             Just(Done(None))
         ]
-        .prop_map(Noise::LeaseOutcome),
-        prop_oneof![Just(Noise::AckPings(true)), Just(Noise::AckPings(false))],
-        Just(Noise::Withdraw),
+        .prop_map(AnyRegistrationInput::Outcome),
+        prop_oneof![
+            Just(AnyRegistrationInput::AckPings(true)),
+            Just(AnyRegistrationInput::AckPings(false))
+        ],
+        Just(AnyRegistrationInput::Withdraw),
     ]
 }
 
@@ -316,13 +325,13 @@ proptest! {
     /// After any input an ack is never below its ping and always a change, one request is under way at a time,
     /// and nothing is written after the withdrawal.
     #[test]
-    fn no_input_is_too_strange(history in vec(noise(), 1..60)) {
+    fn no_input_is_too_strange(history in vec(any_input(), 1..60)) {
         let mut registration = Registration::new("web");
         let (mut now, mut under_way, mut withdrawing) = (NOW, false, false);
-        for noise in history {
-            match noise {
-                Noise::Pass(millis) => now = now.after(Duration::from_millis(millis)),
-                Noise::Step(wall) => {
+        for any_input in history {
+            match any_input {
+                AnyRegistrationInput::Pass(millis) => now = now.after(Duration::from_millis(millis)),
+                AnyRegistrationInput::Step(wall) => {
                     let Some(effect) = registration.step(now, at(wall)).effect else {
                         continue;
                     };
@@ -337,21 +346,21 @@ proptest! {
                         prop_assert!(ping.is_none_or(|ping| ping <= renew || ping == Timestamp::MAX));
                     }
                 }
-                Noise::Event(event) => registration.handle_event(event),
-                Noise::Read(answer) => {
-                    if registration.request == Request::Reading {
+                AnyRegistrationInput::Event(event) => registration.handle_event(event),
+                AnyRegistrationInput::Read(reply) => {
+                    if registration.request == RequestState::Reading {
                         under_way = false;
-                        registration.handle_read(now, answer.ok_or(ReadFailed));
+                        registration.handle_read(now, reply.ok_or(ReadFailed));
                     }
                 }
-                Noise::LeaseOutcome(outcome) => {
-                    if matches!(registration.request, Request::Writing | Request::Deleting) {
+                AnyRegistrationInput::Outcome(outcome) => {
+                    if matches!(registration.request, RequestState::Writing | RequestState::Deleting) {
                         under_way = false;
                         registration.handle_outcome(now, outcome);
                     }
                 }
-                Noise::AckPings(acks) => registration.ack_pings(acks),
-                Noise::Withdraw => {
+                AnyRegistrationInput::AckPings(acks) => registration.ack_pings(acks),
+                AnyRegistrationInput::Withdraw => {
                     registration.withdraw();
                     withdrawing = true;
                 }

@@ -5,18 +5,18 @@ use std::time::Duration;
 use elector_protocol::elector::{Action, Effect, Election, NewsSource, Reason};
 use elector_protocol::{Instant, LeaseRecord, LeaseSnapshot, ResourceVersion, Token, Uid};
 
-use crate::world::{World, id, pinged};
+use crate::fixture::{ElectionFixture, id, pinged};
 
-fn await_proof(world: &World) -> bool {
-    matches!(world.step().reason, Reason::AwaitProof { .. })
+fn await_proof(fixture: &ElectionFixture) -> bool {
+    matches!(fixture.step().reason, Reason::AwaitProof { .. })
 }
 
 /// The name has been absent for an hour when the Lease becomes known in this way.
-fn appeared(record: LeaseRecord, news: NewsSource) -> World {
-    let mut world = World::new();
-    world.register("a", "1.1.0");
-    world.lease_of("lease-1", record, news);
-    world
+fn appeared(record: LeaseRecord, news: NewsSource) -> ElectionFixture {
+    let mut fixture = ElectionFixture::new();
+    fixture.register("a", "1.1.0");
+    fixture.lease_of("lease-1", record, news);
+    fixture
 }
 
 /// (R6 a) By the watch, up to the ADDED event of this uid; neither by the reply to a POST nor by a list.
@@ -36,25 +36,25 @@ fn a_lease_that_appeared_held_proves_nothing_when_it_is_blanked() {
         duration_seconds: Some(15),
         ..LeaseRecord::default()
     };
-    let mut world = appeared(held, NewsSource::Watch);
-    world.lease(LeaseRecord::born(None));
-    assert!(await_proof(&world));
-    world.lease(LeaseRecord {
+    let mut fixture = appeared(held, NewsSource::Watch);
+    fixture.lease(LeaseRecord::born(None));
+    assert!(await_proof(&fixture));
+    fixture.lease(LeaseRecord {
         token: Some(Token(ResourceVersion(1))),
         ..LeaseRecord::default()
     });
-    assert!(await_proof(&world));
+    assert!(await_proof(&fixture));
 }
 
 /// (R6 a) A process that has listed nothing knows of no absence.
 #[test]
 fn what_comes_before_the_first_list_proves_nothing() {
-    let mut world = World::new();
-    world.election = Election::unknown();
-    world.register("a", "1.1.0");
-    assert_eq!(world.step().reason, Reason::NotSynced);
-    world.lease(LeaseRecord::born(None));
-    assert!(await_proof(&world));
+    let mut fixture = ElectionFixture::new();
+    fixture.election = Election::unknown();
+    fixture.register("a", "1.1.0");
+    assert_eq!(fixture.step().reason, Reason::NotSynced);
+    fixture.lease(LeaseRecord::born(None));
+    assert!(await_proof(&fixture));
 }
 
 /// (R6 a) The proof belongs to this uid, to a watch without a gap, and to records that nobody holds.
@@ -65,49 +65,49 @@ fn the_proof_of_absence_ends_with_the_uid_and_with_the_watch() {
         token: Some(Token(ResourceVersion(1))),
         ..born()
     };
-    let mut world = appeared(born(), NewsSource::Watch);
-    world.lease(marked());
-    assert!(!await_proof(&world), "it was never held");
-    world.lease_of("lease-1", born(), NewsSource::OwnWrite);
+    let mut fixture = appeared(born(), NewsSource::Watch);
+    fixture.lease(marked());
+    assert!(!await_proof(&fixture), "it was never held");
+    fixture.lease_of("lease-1", born(), NewsSource::OwnWrite);
     assert!(
-        !await_proof(&world),
+        !await_proof(&fixture),
         "nothing comes between a revision and a write on it"
     );
 
-    let mut world = appeared(born(), NewsSource::Watch);
-    world.lease_of("lease-1", marked(), NewsSource::List);
-    assert!(await_proof(&world), "a gap");
+    let mut fixture = appeared(born(), NewsSource::Watch);
+    fixture.lease_of("lease-1", marked(), NewsSource::List);
+    assert!(await_proof(&fixture), "a gap");
 
-    let mut world = appeared(born(), NewsSource::Watch);
-    world.lease_of("lease-2", born(), NewsSource::Watch);
-    assert!(await_proof(&world), "another uid");
+    let mut fixture = appeared(born(), NewsSource::Watch);
+    fixture.lease_of("lease-2", born(), NewsSource::Watch);
+    assert!(await_proof(&fixture), "another uid");
 }
 
 /// (R6 a) A list that shows the very revision known shows that there was nothing between.
 #[test]
 fn a_list_of_the_revision_known_leaves_the_proof_alone() {
-    let mut world = appeared(LeaseRecord::born(None), NewsSource::Watch);
-    let known = world.election.lease().unwrap().clone();
-    world
+    let mut fixture = appeared(LeaseRecord::born(None), NewsSource::Watch);
+    let known = fixture.election.lease().unwrap().clone();
+    fixture
         .election
-        .handle_lease(world.now, known, NewsSource::List);
-    assert!(!await_proof(&world));
+        .handle_lease(fixture.now, known, NewsSource::List);
+    assert!(!await_proof(&fixture));
 }
 
 /// (R6) At least W_max, and the wait after the ADDED event does not add to the absence before it.
 #[test]
 fn an_absence_counts_whole_or_not_at_all() {
     let after = |absent: f64| {
-        let mut world = World::fresh();
-        world.pass(absent);
-        world.register("a", "1.1.0");
-        world.lease(LeaseRecord::born(None));
-        world
+        let mut fixture = ElectionFixture::fresh();
+        fixture.pass(absent);
+        fixture.register("a", "1.1.0");
+        fixture.lease(LeaseRecord::born(None));
+        fixture
     };
     assert_eq!(after(15.0).step().action(), Action::Grant);
-    let mut world = after(14.999);
-    assert!(await_proof(&world));
-    world.granted_after(15.0, "a");
+    let mut fixture = after(14.999);
+    assert!(await_proof(&fixture));
+    fixture.granted_after(15.0, "a");
 }
 
 /// (R6) Absence starts over after a relist, and only then: a watch that repeats itself had no gap.
@@ -118,72 +118,72 @@ fn an_absence_starts_over_after_a_relist_and_not_when_it_is_told_again() {
         (NewsSource::OwnWrite, true),
         (NewsSource::List, false),
     ] {
-        let mut world = World::fresh();
-        world.register("a", "1.1.0");
-        world.pass(14.0);
-        world.election.handle_lease_gone(world.now, None, news);
-        world.pass(1.0);
-        world.ack("a");
-        world.lease(LeaseRecord::born(None));
-        assert_eq!(await_proof(&world), !proven, "{news:?}");
+        let mut fixture = ElectionFixture::fresh();
+        fixture.register("a", "1.1.0");
+        fixture.pass(14.0);
+        fixture.election.handle_lease_gone(fixture.now, None, news);
+        fixture.pass(1.0);
+        fixture.ack("a");
+        fixture.lease(LeaseRecord::born(None));
+        assert_eq!(await_proof(&fixture), !proven, "{news:?}");
     }
 }
 
 /// (R4) A deletion that is older than what is known is no news.
 #[test]
 fn a_deletion_of_long_ago_is_ignored() {
-    let mut world = World::new();
-    world.lead("a", "1.1.0");
+    let mut fixture = ElectionFixture::new();
+    fixture.lead("a", "1.1.0");
     let older = Some(ResourceVersion(1));
-    world
+    fixture
         .election
-        .handle_lease_gone(world.now, older, NewsSource::Watch);
-    assert!(world.election.lease().is_some());
-    world.delete_lease();
-    assert!(world.election.lease().is_none());
+        .handle_lease_gone(fixture.now, older, NewsSource::Watch);
+    assert!(fixture.election.lease().is_some());
+    fixture.delete_lease();
+    assert!(fixture.election.lease().is_none());
 }
 
 /// (R4) After a restore the store's records prove nothing of what was before.
 #[test]
 fn a_restored_store_proves_no_absence() {
-    let mut world = appeared(LeaseRecord::born(None), NewsSource::Watch);
+    let mut fixture = appeared(LeaseRecord::born(None), NewsSource::Watch);
     let restored = LeaseSnapshot {
         uid: Uid::new("lease-1"),
         version: ResourceVersion(1),
         record: LeaseRecord::born(None),
     };
-    world
+    fixture
         .election
-        .handle_lease(world.now, restored, NewsSource::List);
-    world.register("a", "1.1.0");
-    assert!(await_proof(&world));
+        .handle_lease(fixture.now, restored, NewsSource::List);
+    fixture.register("a", "1.1.0");
+    assert!(await_proof(&fixture));
 }
 
 /// (R15) A deleted Lease has no former holder: what its candidate said before the deletion still counts.
 #[test]
 fn the_holder_of_a_deleted_lease_is_no_previous_holder() {
-    let mut world = World::new();
-    world.lead("a", "1.1.0");
-    let released = world.record().released(world.wall());
-    world.lease(released);
+    let mut fixture = ElectionFixture::new();
+    fixture.lead("a", "1.1.0");
+    let released = fixture.record().released(fixture.wall());
+    fixture.lease(released);
     assert_eq!(
-        pinged(&world.step()),
+        pinged(&fixture.step()),
         ["a"],
         "what it said before it let go"
     );
-    world.delete_lease();
-    world.pass(60.0);
-    world.ack("a");
-    world.lease_of("lease-2", LeaseRecord::born(None), NewsSource::Watch);
-    assert_eq!(world.step().action(), Action::Grant);
+    fixture.delete_lease();
+    fixture.pass(60.0);
+    fixture.ack("a");
+    fixture.lease_of("lease-2", LeaseRecord::born(None), NewsSource::Watch);
+    assert_eq!(fixture.step().action(), Action::Grant);
 }
 
 /// (R2, R6) The candidates are asked while the POST is under way, so that the answer is there with the Lease.
 #[test]
 fn the_best_is_pinged_in_the_step_that_creates_the_lease() {
-    let mut world = World::new();
-    world.list("a", "1.1.0");
-    let decision = world.step();
+    let mut fixture = ElectionFixture::new();
+    fixture.list("a", "1.1.0");
+    let decision = fixture.step();
     assert_eq!(decision.action(), Action::Create);
     assert_eq!(pinged(&decision), ["a"]);
 }
@@ -191,45 +191,45 @@ fn the_best_is_pinged_in_the_step_that_creates_the_lease() {
 /// (R2) A POST is given 2 s to come by the watch, and is not forgotten about.
 #[test]
 fn a_post_that_the_watch_does_not_bring_is_tried_again_in_time() {
-    let mut world = World::new();
-    world.register("a", "1.1.0");
-    world.election.handle_created(world.now);
-    let decision = world.step();
+    let mut fixture = ElectionFixture::new();
+    fixture.register("a", "1.1.0");
+    fixture.election.handle_created(fixture.now);
+    let decision = fixture.step();
     assert_eq!(decision.reason, Reason::AwaitCreated);
-    let settled = world.now.after(Duration::from_secs(2));
+    let settled = fixture.now.after(Duration::from_secs(2));
     assert_eq!(decision.wake_at(), Some(settled));
-    world.pass(1.999);
-    assert_eq!(world.step().reason, Reason::AwaitCreated);
-    world.pass(0.001);
-    assert_eq!(world.step().action(), Action::Create);
+    fixture.pass(1.999);
+    assert_eq!(fixture.step().reason, Reason::AwaitCreated);
+    fixture.pass(0.001);
+    assert_eq!(fixture.step().action(), Action::Create);
 }
 
 /// (R2) A complete list without the Lease knows better than the answer to the POST before it.
 #[test]
 fn a_list_without_the_lease_leads_to_another_post() {
-    let mut world = World::new();
-    world.register("a", "1.1.0");
-    world.election.handle_created(world.now);
-    world
+    let mut fixture = ElectionFixture::new();
+    fixture.register("a", "1.1.0");
+    fixture.election.handle_created(fixture.now);
+    fixture
         .election
-        .handle_lease_gone(world.now, None, NewsSource::List);
-    assert_eq!(world.step().action(), Action::Create);
+        .handle_lease_gone(fixture.now, None, NewsSource::List);
+    assert_eq!(fixture.step().action(), Action::Create);
 }
 
 /// (R3) A grant stamps the strategy that it was decided by; so does a POST.
 #[test]
 fn a_lease_says_by_which_strategy_it_is_elected_from_its_creation_on() {
-    let mut world = World::new();
-    world.register("a", "1.1.0");
-    let decision = world.step();
+    let mut fixture = ElectionFixture::new();
+    fixture.register("a", "1.1.0");
+    let decision = fixture.step();
     assert!(
         matches!(&decision.effects[..], [Effect::Create(born)]
             if born.strategy.as_ref().is_some_and(|strategy| strategy.strategy().is_some())),
         "{decision:?}"
     );
-    world.lease(LeaseRecord::born(None));
-    let decision = world.step();
-    assert!(world.apply(&decision).strategy.is_some());
+    fixture.lease(LeaseRecord::born(None));
+    let decision = fixture.step();
+    assert!(fixture.apply(&decision).strategy.is_some());
 }
 
 /// (R6) The memory of a name may go when no holder of any duration can be left, and nobody wants the lease.
@@ -243,11 +243,11 @@ fn a_name_is_forgotten_after_the_longest_lease_and_not_before() {
     assert!(election.is_forgettable(start.after(hour)));
     assert!(!Election::unknown().is_forgettable(start.after(hour)));
 
-    let mut world = World::new();
-    let candidate = world.mk_candidate("a", "1.1.0");
+    let mut fixture = ElectionFixture::new();
+    let candidate = fixture.mk_candidate("a", "1.1.0");
     election.handle_candidate(start, candidate, NewsSource::Watch);
     assert!(!election.is_forgettable(start.after(hour)), "a candidate");
-    world.lease(LeaseRecord::born(None));
-    world.pass(3600.0);
-    assert!(!world.election.is_forgettable(world.now), "a Lease");
+    fixture.lease(LeaseRecord::born(None));
+    fixture.pass(3600.0);
+    assert!(!fixture.election.is_forgettable(fixture.now), "a Lease");
 }

@@ -8,7 +8,7 @@ use elector_protocol::{
     Uid,
 };
 
-use crate::world::id;
+use crate::fixture::id;
 
 type Flaw = fn(&mut LeaseRecord);
 

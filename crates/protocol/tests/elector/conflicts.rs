@@ -5,57 +5,57 @@ use std::time::Duration;
 use elector_protocol::elector::{Action, NewsSource, Reason};
 use elector_protocol::{CandidateRecord, CandidateSpec, LeaseRecord, Resolution, StrategyName};
 
-use crate::world::{World, id, lease_write, pinged};
+use crate::fixture::{ElectionFixture, id, lease_write, pinged};
 
-fn wish(world: &mut World, name: &str, binary: &str, strategy: &str) {
+fn wish(fixture: &mut ElectionFixture, name: &str, binary: &str, strategy: &str) {
     let spec = CandidateSpec::parse(binary, "1.1.0", strategy);
-    world.change(name, |candidate| candidate.spec = spec);
+    fixture.change(name, |candidate| candidate.spec = spec);
 }
 
 /// `a` and `b` disagree, at the highest binary version; `low` has a lower one.
-fn disputed() -> World {
-    let mut world = World::new();
+fn disputed() -> ElectionFixture {
+    let mut fixture = ElectionFixture::new();
     for name in ["a", "b", "low"] {
-        world.register(name, "1.1.0");
+        fixture.register(name, "1.1.0");
     }
-    wish(&mut world, "b", "1.40.0", "example.com/mine");
-    wish(&mut world, "low", "1.30.0", "example.com/low");
-    world
+    wish(&mut fixture, "b", "1.40.0", "example.com/mine");
+    wish(&mut fixture, "low", "1.30.0", "example.com/low");
+    fixture
 }
 
 /// (R15) Those that disagree are asked whether they live, each of them and nobody else, once in a while.
 #[test]
 fn candidates_that_disagree_are_pinged_after_half_a_minute_and_the_others_are_not() {
-    let mut world = disputed();
-    let decision = world.step();
+    let mut fixture = disputed();
+    let decision = fixture.step();
     assert_eq!(
         (decision.action(), decision.effects.len()),
         (Action::Wait, 0)
     );
     assert_eq!(
         decision.wake_at(),
-        Some(world.now.after(Duration::from_secs(30))),
+        Some(fixture.now.after(Duration::from_secs(30))),
         "also while they still count as alive: nothing else happens"
     );
-    world.pass(29.999);
-    let decision = world.step();
+    fixture.pass(29.999);
+    let decision = fixture.step();
     assert_eq!(pinged(&decision), Vec::<String>::new());
     assert_eq!(
         decision.wake_at(),
-        Some(world.now.after(Duration::from_millis(1)))
+        Some(fixture.now.after(Duration::from_millis(1)))
     );
-    world.pass(0.001);
-    let decision = world.step();
+    fixture.pass(0.001);
+    let decision = fixture.step();
     assert_eq!(decision.action(), Action::Ping);
-    assert_eq!(world.deliver_pings(&decision), ["a", "b"]);
-    let decision = world.step();
+    assert_eq!(fixture.deliver_pings(&decision), ["a", "b"]);
+    let decision = fixture.step();
     assert_eq!(
         (decision.action(), decision.effects.len()),
         (Action::Wait, 0)
     );
     assert_eq!(
         decision.wake_at(),
-        Some(world.now.after(Duration::from_secs(2))),
+        Some(fixture.now.after(Duration::from_secs(2))),
         "when the answers are late"
     );
 }
@@ -63,34 +63,34 @@ fn candidates_that_disagree_are_pinged_after_half_a_minute_and_the_others_are_no
 /// (R15) One that answers goes on disagreeing, and is left alone for as long again.
 #[test]
 fn a_candidate_that_disagrees_and_acks_is_not_pinged_again_at_once() {
-    let mut world = disputed();
-    world.pass(30.0);
-    let decision = world.step();
-    world.deliver_pings(&decision);
-    world.ack("a");
-    world.ack("b");
-    world.pass(29.0);
-    let decision = world.step();
+    let mut fixture = disputed();
+    fixture.pass(30.0);
+    let decision = fixture.step();
+    fixture.deliver_pings(&decision);
+    fixture.ack("a");
+    fixture.ack("b");
+    fixture.pass(29.0);
+    let decision = fixture.step();
     assert!(matches!(decision.reason, Reason::StrategyConflict(_)));
     assert_eq!(pinged(&decision), Vec::<String>::new());
-    world.pass(1.0);
-    assert_eq!(pinged(&world.step()), ["a", "b"]);
+    fixture.pass(1.0);
+    assert_eq!(pinged(&fixture.step()), ["a", "b"]);
 }
 
 /// (L2) A dead candidate blocks no election: one that is silent has no say, until all are.
 #[test]
 fn a_silent_candidate_has_no_say_in_the_strategy() {
-    let mut world = disputed();
-    world.pass(30.0);
-    let decision = world.step();
-    world.deliver_pings(&decision);
-    world.ack("a");
-    world.pass(1.999);
-    assert!(matches!(world.step().reason, Reason::StrategyConflict(_)));
-    world.pass(0.001);
-    assert_eq!(world.step().action(), Action::Create, "as `a` wishes");
+    let mut fixture = disputed();
+    fixture.pass(30.0);
+    let decision = fixture.step();
+    fixture.deliver_pings(&decision);
+    fixture.ack("a");
+    fixture.pass(1.999);
+    assert!(matches!(fixture.step().reason, Reason::StrategyConflict(_)));
+    fixture.pass(0.001);
+    assert_eq!(fixture.step().action(), Action::Create, "as `a` wishes");
     assert_eq!(
-        world.election.strategy(world.now, &world.settings),
+        fixture.election.strategy(fixture.now, &fixture.settings),
         Some(StrategyName::oldest_emulation_version())
     );
 }
@@ -98,14 +98,14 @@ fn a_silent_candidate_has_no_say_in_the_strategy() {
 /// (L2) Where all are silent, the wishes of all count: somebody may come back.
 #[test]
 fn the_wishes_of_the_silent_count_where_all_are_silent() {
-    let mut world = World::new();
-    world.register("a", "1.1.0");
-    world.lease(LeaseRecord::born(None));
-    world.pass(6.0);
-    let decision = world.step();
-    world.deliver_pings(&decision);
-    world.pass(2.0);
-    assert!(matches!(world.step().reason, Reason::NoAck(_)));
+    let mut fixture = ElectionFixture::new();
+    fixture.register("a", "1.1.0");
+    fixture.lease(LeaseRecord::born(None));
+    fixture.pass(6.0);
+    let decision = fixture.step();
+    fixture.deliver_pings(&decision);
+    fixture.pass(2.0);
+    assert!(matches!(fixture.step().reason, Reason::NoAck(_)));
 }
 
 /// The highest binary version decides where each has one wish; one list among them, and the lists decide.
@@ -120,11 +120,11 @@ fn one_list_among_single_wishes_makes_all_of_them_lists() {
     );
 }
 
-fn foreign() -> World {
-    let mut world = World::new();
-    world.register("a", "1.1.0");
-    wish(&mut world, "a", "1.40.0", "example.com/mine");
-    world
+fn foreign() -> ElectionFixture {
+    let mut fixture = ElectionFixture::new();
+    fixture.register("a", "1.1.0");
+    wish(&mut fixture, "a", "1.40.0", "example.com/mine");
+    fixture
 }
 
 /// (R7) The stamp on somebody else's lease changes the strategy and nothing else.
@@ -132,7 +132,7 @@ fn foreign() -> World {
 fn a_foreign_lease_is_stamped_and_its_preference_left_alone() {
     for holder in [None, Some(id("a"))] {
         for stamp in [None, Some(StrategyName::oldest_emulation_version())] {
-            let mut world = foreign();
+            let mut fixture = foreign();
             let record = LeaseRecord {
                 holder: holder.clone(),
                 strategy: stamp,
@@ -140,8 +140,8 @@ fn a_foreign_lease_is_stamped_and_its_preference_left_alone() {
                 duration_seconds: Some(15),
                 ..LeaseRecord::default()
             };
-            world.lease(record.clone());
-            let decision = world.step();
+            fixture.lease(record.clone());
+            let decision = fixture.step();
             let stamped = LeaseRecord {
                 strategy: Some(StrategyName::parse("example.com/mine").unwrap()),
                 ..record
@@ -157,34 +157,34 @@ fn a_foreign_lease_is_stamped_and_its_preference_left_alone() {
 /// (S11) The lease of a holder that is no candidate is not touched, whatever it is elected under.
 #[test]
 fn a_foreign_lease_that_a_stranger_holds_is_not_stamped() {
-    let mut world = foreign();
-    world.lease(LeaseRecord {
+    let mut fixture = foreign();
+    fixture.lease(LeaseRecord {
         holder: Some(id("stranger")),
         duration_seconds: Some(15),
         ..LeaseRecord::default()
     });
-    assert_eq!(lease_write(&world.step()), None);
+    assert_eq!(lease_write(&fixture.step()), None);
 }
 
 /// (R15) A candidate without renewTime is neither asked nor eligible; it is told so.
 #[test]
 fn a_candidate_without_a_renewal_time_is_not_elected() {
-    let mut world = World::new();
+    let mut fixture = ElectionFixture::new();
     let created = CandidateRecord {
         renew: None,
-        ..world.mk_candidate("a", "1.1.0")
+        ..fixture.mk_candidate("a", "1.1.0")
     };
-    world
+    fixture
         .election
-        .handle_candidate(world.now, created, NewsSource::Watch);
-    world.lease(LeaseRecord::born(None));
-    let decision = world.step();
+        .handle_candidate(fixture.now, created, NewsSource::Watch);
+    fixture.lease(LeaseRecord::born(None));
+    let decision = fixture.step();
     assert_eq!(
         decision.reason.to_string(),
         "no eligible candidate: a: spec.renewTime is missing, so it never answered"
     );
     assert_eq!(pinged(&decision), Vec::<String>::new());
-    let report = world.election.ranking(world.now, &world.settings);
+    let report = fixture.election.ranking(fixture.now, &fixture.settings);
     assert!(!report.candidates[0].eligible);
     assert_eq!(
         report.candidates[0].reason,
@@ -193,27 +193,27 @@ fn a_candidate_without_a_renewal_time_is_not_elected() {
 
     // A renewal time that a list brings is no answer: it may be as old as the gap. Its removal is none either.
     for _ in 0..2 {
-        let renew = Some(world.wall());
-        world.change_by(NewsSource::List, "a", |candidate| candidate.renew = renew);
-        assert_eq!(pinged(&world.step()), ["a"]);
-        world.change("a", |candidate| candidate.renew = None);
+        let renew = Some(fixture.wall());
+        fixture.change_by(NewsSource::List, "a", |candidate| candidate.renew = renew);
+        assert_eq!(pinged(&fixture.step()), ["a"]);
+        fixture.change("a", |candidate| candidate.renew = None);
     }
 }
 
 /// What a person reads where the candidates disagree: nobody is eligible, and why.
 #[test]
 fn the_ranking_of_a_conflict_names_no_candidate() {
-    let world = disputed();
-    let report = world.election.ranking(world.now, &world.settings);
+    let fixture = disputed();
+    let report = fixture.election.ranking(fixture.now, &fixture.settings);
     assert_eq!(report.strategy, None);
     assert!(report.candidates.iter().all(|one| !one.eligible));
     assert_eq!(
         report.candidates[0].reason,
         "the candidates disagree on the strategy"
     );
-    let mut world = World::new();
-    world.register("a", "1.1.0");
-    let report = world.election.ranking(world.now, &world.settings);
+    let mut fixture = ElectionFixture::new();
+    fixture.register("a", "1.1.0");
+    let report = fixture.election.ranking(fixture.now, &fixture.settings);
     assert_eq!(
         report.candidates[0].reason,
         "is the only eligible candidate"

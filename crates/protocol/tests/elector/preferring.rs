@@ -5,59 +5,59 @@ use std::time::Duration;
 use elector_protocol::elector::{Action, PreferenceField, Reason};
 use elector_protocol::{CandidateSpec, LeaseRecord, StrategyName};
 
-use crate::world::{World, id, lease_write, pinged};
+use crate::fixture::{ElectionFixture, id, lease_write, pinged};
 
 /// `b` leads, and `c` is preferred to it.
-fn preferred() -> World {
-    let mut world = World::new();
-    world.lead("b", "1.2.0");
-    world.register("c", "1.1.0");
-    let decision = world.step();
-    assert_eq!(world.apply(&decision).preferred_holder, Some(id("c")));
-    world
+fn preferred() -> ElectionFixture {
+    let mut fixture = ElectionFixture::new();
+    fixture.lead("b", "1.2.0");
+    fixture.register("c", "1.1.0");
+    let decision = fixture.step();
+    assert_eq!(fixture.apply(&decision).preferred_holder, Some(id("c")));
+    fixture
 }
 
 /// (R7) A preference also says by which strategy it was decided; a withdrawal clears the preference and nothing else.
 #[test]
 fn a_preference_and_its_withdrawal_change_the_signals_and_nothing_else() {
-    let mut world = World::new();
-    world.lead("b", "1.2.0");
+    let mut fixture = ElectionFixture::new();
+    fixture.lead("b", "1.2.0");
     let unstamped = LeaseRecord {
         strategy: None,
-        ..world.record()
+        ..fixture.record()
     };
-    world.lease(unstamped.clone());
-    world.register("c", "1.1.0");
-    let decision = world.step();
+    fixture.lease(unstamped.clone());
+    fixture.register("c", "1.1.0");
+    let decision = fixture.step();
     let stamped = LeaseRecord {
         preferred_holder: Some(id("c")),
         strategy: Some(StrategyName::oldest_emulation_version()),
         ..unstamped.clone()
     };
-    assert_eq!(world.apply(&decision), stamped);
+    assert_eq!(fixture.apply(&decision), stamped);
 
-    world.pass(1.0);
-    world.election.handle_candidate_gone(&id("c"), None);
-    let decision = world.step();
+    fixture.pass(1.0);
+    fixture.election.handle_candidate_gone(&id("c"), None);
+    let decision = fixture.step();
     assert_eq!(decision.action(), Action::Withdraw);
     let withdrawn = LeaseRecord {
         preferred_holder: None,
         ..stamped
     };
-    assert_eq!(world.apply(&decision), withdrawn);
+    assert_eq!(fixture.apply(&decision), withdrawn);
 }
 
 /// (R16) Strictly better by the strategy's keys: any eligible candidate is, where the holder is not eligible itself.
 #[test]
 fn a_holder_that_is_not_eligible_is_asked_to_make_room_for_any_that_is() {
-    let mut world = World::new();
-    world.lead("b", "1.2.0");
-    world.register("c", "1.3.0");
-    assert_eq!(world.step().reason, Reason::HolderIsBest(id("b")));
-    world.change("b", |candidate| {
+    let mut fixture = ElectionFixture::new();
+    fixture.lead("b", "1.2.0");
+    fixture.register("c", "1.3.0");
+    assert_eq!(fixture.step().reason, Reason::HolderIsBest(id("b")));
+    fixture.change("b", |candidate| {
         candidate.spec = CandidateSpec::parse("1.40.0", "", "OldestEmulationVersion");
     });
-    let decision = world.step();
+    let decision = fixture.step();
     assert_eq!(
         decision.reason.to_string(),
         "b is asked to make room: c can be elected, the holder cannot"
@@ -67,24 +67,24 @@ fn a_holder_that_is_not_eligible_is_asked_to_make_room_for_any_that_is() {
 /// (R16, L3) A preference moves strictly up, and never sideways.
 #[test]
 fn a_preference_moves_to_a_better_one_and_not_to_an_equal_one() {
-    let mut world = preferred();
-    world.register("a", "1.1.0");
-    assert!(matches!(world.step().reason, Reason::AwaitYield { .. }));
-    world.register("d", "1.0.0");
-    let decision = world.step();
-    assert_eq!(world.apply(&decision).preferred_holder, Some(id("d")));
+    let mut fixture = preferred();
+    fixture.register("a", "1.1.0");
+    assert!(matches!(fixture.step().reason, Reason::AwaitYield { .. }));
+    fixture.register("d", "1.0.0");
+    let decision = fixture.step();
+    assert_eq!(fixture.apply(&decision).preferred_holder, Some(id("d")));
 }
 
 /// (R16) A preference for the holder itself asks it for nothing.
 #[test]
 fn a_preference_for_the_holder_itself_is_withdrawn() {
-    let mut world = World::new();
-    world.lead("b", "1.2.0");
-    world.register("c", "1.1.0");
-    let odd = world.record().preferring(Some(id("b")), None);
-    world.lease(odd);
+    let mut fixture = ElectionFixture::new();
+    fixture.lead("b", "1.2.0");
+    fixture.register("c", "1.1.0");
+    let odd = fixture.record().preferring(Some(id("b")), None);
+    fixture.lease(odd);
     assert_eq!(
-        world.step().reason.to_string(),
+        fixture.step().reason.to_string(),
         "b need not make room any more: b is the holder itself"
     );
 }
@@ -92,41 +92,41 @@ fn a_preference_for_the_holder_itself_is_withdrawn() {
 /// (R16, L6) It is withdrawn when the candidate stops answering, and the elector is awake when that shows.
 #[test]
 fn a_preference_is_looked_after_until_its_candidate_is_silent() {
-    let mut world = preferred();
-    let stale = world.now.after(Duration::from_secs(5));
+    let mut fixture = preferred();
+    let stale = fixture.now.after(Duration::from_secs(5));
     assert_eq!(
-        world.step().wake_at(),
+        fixture.step().wake_at(),
         Some(stale),
         "when the answer is stale"
     );
-    world.pass(5.0);
-    let decision = world.step();
-    assert_eq!(world.deliver_pings(&decision), ["c"]);
-    let decision = world.step();
+    fixture.pass(5.0);
+    let decision = fixture.step();
+    assert_eq!(fixture.deliver_pings(&decision), ["c"]);
+    let decision = fixture.step();
     assert_eq!(pinged(&decision), Vec::<String>::new());
     assert_eq!(
         decision.wake_at(),
-        Some(world.now.after(Duration::from_secs(2))),
+        Some(fixture.now.after(Duration::from_secs(2))),
         "when the answer is late"
     );
-    world.pass(2.0);
-    assert_eq!(world.step().action(), Action::Withdraw);
+    fixture.pass(2.0);
+    assert_eq!(fixture.step().action(), Action::Withdraw);
 }
 
 /// (R7) A holder that cannot see a preference, because the server drops the field, is not left with one.
 #[test]
 fn a_preference_that_the_holder_cannot_see_is_withdrawn() {
-    let mut world = preferred();
-    world.change("b", |candidate| candidate.marked = false);
+    let mut fixture = preferred();
+    fixture.change("b", |candidate| candidate.marked = false);
     let accepted = LeaseRecord {
         token: None,
         token_term: None,
-        ..world.record()
+        ..fixture.record()
     };
-    world.lease(accepted);
-    assert!(matches!(world.step().reason, Reason::AwaitYield { .. }));
-    world.settings.preference_field = PreferenceField::Dropped;
-    let decision = world.step();
+    fixture.lease(accepted);
+    assert!(matches!(fixture.step().reason, Reason::AwaitYield { .. }));
+    fixture.settings.preference_field = PreferenceField::Dropped;
+    let decision = fixture.step();
     assert_eq!(decision.action(), Action::Withdraw);
     assert_eq!(
         lease_write(&decision).map(|write| write.record.preferred_holder.clone()),
@@ -137,11 +137,11 @@ fn a_preference_that_the_holder_cannot_see_is_withdrawn() {
 /// (R3 d) A placeholder says by which strategy the lease was reserved.
 #[test]
 fn a_reservation_stamps_the_strategy_and_rounds_its_duration_up() {
-    let mut world = World::new();
-    world.settings.preference_field = PreferenceField::Dropped;
-    world.settings.reserve = true;
-    world.lead("b", "1.2.0");
-    world.change("b", |candidate| {
+    let mut fixture = ElectionFixture::new();
+    fixture.settings.preference_field = PreferenceField::Dropped;
+    fixture.settings.reserve = true;
+    fixture.lead("b", "1.2.0");
+    fixture.change("b", |candidate| {
         candidate.marked = false;
         candidate.announced = Some(Duration::from_millis(25_001));
     });
@@ -149,13 +149,13 @@ fn a_reservation_stamps_the_strategy_and_rounds_its_duration_up() {
         token: None,
         token_term: None,
         strategy: None,
-        ..world.record()
+        ..fixture.record()
     };
-    world.lease(accepted);
-    world.register("c", "1.1.0");
-    let decision = world.step();
+    fixture.lease(accepted);
+    fixture.register("c", "1.1.0");
+    let decision = fixture.step();
     assert_eq!(decision.action(), Action::Reserve);
-    let placeholder = world.apply(&decision);
+    let placeholder = fixture.apply(&decision);
     assert_eq!(
         (placeholder.strategy, placeholder.duration_seconds),
         (Some(StrategyName::oldest_emulation_version()), Some(26))

@@ -3,42 +3,42 @@
 use elector_protocol::elector::{Action, Actor, Move, PreferenceField, Reason, Vacancy, audit};
 use elector_protocol::{LeaseRecord, Occupancy, Timestamp};
 
-use crate::world::{World, id, pinged};
+use crate::fixture::{ElectionFixture, id, pinged};
 
 /// Three candidates of client-go's, `c` the best; `b` leads, on a server that drops `spec.preferredHolder`.
-fn client_go() -> World {
-    let mut world = World::new();
-    world.settings.preference_field = PreferenceField::Dropped;
-    world.settings.reserve = true;
-    world.lead("b", "1.2.0");
-    world.change("b", |candidate| candidate.marked = false);
+fn client_go() -> ElectionFixture {
+    let mut fixture = ElectionFixture::new();
+    fixture.settings.preference_field = PreferenceField::Dropped;
+    fixture.settings.reserve = true;
+    fixture.lead("b", "1.2.0");
+    fixture.change("b", |candidate| candidate.marked = false);
     // Its accept carries no token.
     let record = LeaseRecord {
         token: None,
         token_term: None,
-        ..world.record()
+        ..fixture.record()
     };
-    world.lease(record);
-    world.register("a", "1.3.0");
-    world.change("a", |candidate| candidate.marked = false);
-    world.pass(60.0);
-    world.renew();
-    world.register("c", "1.1.0");
-    world
+    fixture.lease(record);
+    fixture.register("a", "1.3.0");
+    fixture.change("a", |candidate| candidate.marked = false);
+    fixture.pass(60.0);
+    fixture.renew();
+    fixture.register("c", "1.1.0");
+    fixture
 }
 
 #[test]
 fn a_lease_is_reserved_until_its_holder_must_have_stopped() {
-    let mut world = client_go();
-    let before = world.record();
-    let decision = world.step();
+    let mut fixture = client_go();
+    let before = fixture.record();
+    let decision = fixture.step();
     assert_eq!(decision.action(), Action::Reserve);
     assert_eq!(
         decision.reason.to_string(),
         "b cannot be asked to yield, so the lease is reserved for 15s, until it must have stopped: c has the older \
          emulation version 1.1.0 (not 1.2.0)"
     );
-    let placeholder = world.apply(&decision);
+    let placeholder = fixture.apply(&decision);
     assert_eq!(
         audit(&before, &placeholder, &Actor::Elector),
         Ok(Move::Reserve)
@@ -46,25 +46,28 @@ fn a_lease_is_reserved_until_its_holder_must_have_stopped() {
     assert_eq!(placeholder.holder, Some(id("elector.dev:reserved-from:b")));
     assert_eq!(placeholder.term, before.term.next());
 
-    world.pass(2.0);
+    fixture.pass(2.0);
     assert_eq!(
-        world.step().reason.to_string(),
+        fixture.step().reason.to_string(),
         "reserved for c: b could not be asked to yield; grant in 13.0s"
     );
-    assert_eq!(world.step().effects, []);
-    world.pass(7.9);
-    assert_eq!(world.step().effects, [], "not late yet");
+    assert_eq!(fixture.step().effects, []);
+    fixture.pass(7.9);
+    assert_eq!(fixture.step().effects, [], "not late yet");
 
     // Late: the best is asked, so that the answer is in when the placeholder expires, and b too, in case c is gone.
-    world.pass(0.2);
-    let decision = world.step();
+    fixture.pass(0.2);
+    let decision = fixture.step();
     assert_eq!(pinged(&decision), ["c", "b"]);
-    world.deliver_pings(&decision);
-    world.ack("c");
-    world.pass(4.8);
-    assert!(matches!(world.step().reason, Reason::AwaitReserved { .. }));
-    world.pass(0.1);
-    let decision = world.step();
+    fixture.deliver_pings(&decision);
+    fixture.ack("c");
+    fixture.pass(4.8);
+    assert!(matches!(
+        fixture.step().reason,
+        Reason::AwaitReserved { .. }
+    ));
+    fixture.pass(0.1);
+    let decision = fixture.step();
     assert!(
         matches!(&decision.reason, Reason::Granted { to, vacancy: Vacancy::Reserved { from, .. }, .. }
             if to == &id("c") && from == &id("b")),
@@ -74,7 +77,7 @@ fn a_lease_is_reserved_until_its_holder_must_have_stopped() {
         decision.reason.to_string(),
         "the lease was reserved for 15s, and b cannot lead any more; c has the older emulation version 1.1.0 (not 1.2.0)"
     );
-    let granted = world.apply(&decision);
+    let granted = fixture.apply(&decision);
     assert_eq!(
         audit(&placeholder, &granted, &Actor::Elector),
         Ok(Move::GrantExpired)
@@ -85,17 +88,17 @@ fn a_lease_is_reserved_until_its_holder_must_have_stopped() {
 #[test]
 fn a_placeholder_lasts_as_long_as_anybody_may_lead() {
     for (duration, announced, lasts) in [(15, None, 15), (40, None, 40), (15, Some(25), 25)] {
-        let mut world = client_go();
-        world.change("a", |candidate| {
+        let mut fixture = client_go();
+        fixture.change("a", |candidate| {
             candidate.announced = announced.map(std::time::Duration::from_secs);
         });
         let record = LeaseRecord {
             duration_seconds: Some(duration),
-            ..world.record()
+            ..fixture.record()
         };
-        world.lease(record);
-        let decision = world.step();
-        assert_eq!(world.apply(&decision).duration_seconds, Some(lasts));
+        fixture.lease(record);
+        let decision = fixture.step();
+        assert_eq!(fixture.apply(&decision).duration_seconds, Some(lasts));
     }
 }
 
@@ -104,128 +107,134 @@ fn only_a_holder_that_cannot_be_asked_to_yield_is_reserved_from() {
     let allowed = client_go();
     assert_eq!(allowed.step().action(), Action::Reserve);
 
-    let mut world = client_go();
-    world.settings.reserve = false;
+    let mut fixture = client_go();
+    fixture.settings.reserve = false;
     assert!(matches!(
-        world.step().reason,
+        fixture.step().reason,
         Reason::HolderCannotYield { .. }
     ));
     for kept in [PreferenceField::Kept, PreferenceField::Unknown] {
-        let mut world = client_go();
-        world.settings.preference_field = kept;
-        assert_eq!(world.step().action(), Action::Prefer);
+        let mut fixture = client_go();
+        fixture.settings.preference_field = kept;
+        assert_eq!(fixture.step().action(), Action::Prefer);
     }
-    let mut world = client_go();
-    world.change("b", |candidate| candidate.marked = true);
-    assert_eq!(world.step().action(), Action::Prefer);
+    let mut fixture = client_go();
+    fixture.change("b", |candidate| candidate.marked = true);
+    assert_eq!(fixture.step().action(), Action::Prefer);
 
-    let mut world = client_go();
-    world.election.handle_candidate_gone(&id("b"), None);
+    let mut fixture = client_go();
+    fixture.election.handle_candidate_gone(&id("b"), None);
     assert!(matches!(
-        world.step().reason,
+        fixture.step().reason,
         Reason::HolderIsNoCandidate(_)
     ));
-    let mut world = client_go();
+    let mut fixture = client_go();
     let unaccepted = LeaseRecord {
-        acquire_time: world.record().renew_time,
-        ..world.record()
+        acquire_time: fixture.record().renew_time,
+        ..fixture.record()
     };
-    world.lease(unaccepted);
-    assert!(matches!(world.step().reason, Reason::AwaitAccept { .. }));
+    fixture.lease(unaccepted);
+    assert!(matches!(fixture.step().reason, Reason::AwaitAccept { .. }));
 }
 
 #[test]
 fn no_lease_is_reserved_for_a_silent_candidate() {
-    let mut world = client_go();
-    world.pass(6.0);
-    world.renew();
-    let decision = world.step();
+    let mut fixture = client_go();
+    fixture.pass(6.0);
+    fixture.renew();
+    let decision = fixture.step();
     assert_eq!(
         (decision.action(), pinged(&decision)),
         (Action::Ping, vec!["c".to_owned()])
     );
-    world.deliver_pings(&decision);
-    world.pass(2.0);
-    world.renew();
-    let decision = world.step();
+    fixture.deliver_pings(&decision);
+    fixture.pass(2.0);
+    fixture.renew();
+    let decision = fixture.step();
     assert!(matches!(decision.reason, Reason::BetterIsSilent { .. }));
-    world.ack("c");
-    assert_eq!(world.step().action(), Action::Reserve);
+    fixture.ack("c");
+    assert_eq!(fixture.step().action(), Action::Reserve);
 }
 
 #[test]
 fn a_preference_that_the_holder_cannot_see_is_cleared_by_the_reservation() {
-    let mut world = client_go();
-    let record = world.record().preferring(Some(id("c")), None);
-    world.lease(record);
-    let decision = world.step();
+    let mut fixture = client_go();
+    let record = fixture.record().preferring(Some(id("c")), None);
+    fixture.lease(record);
+    let decision = fixture.step();
     assert_eq!(decision.action(), Action::Reserve);
-    assert_eq!(world.apply(&decision).preferred_holder, None);
+    assert_eq!(fixture.apply(&decision).preferred_holder, None);
 
-    let mut world = client_go();
-    world.pass(6.0);
-    world.renew();
-    let record = world.record().preferring(Some(id("c")), None);
-    world.lease(record);
-    let decision = world.step();
+    let mut fixture = client_go();
+    fixture.pass(6.0);
+    fixture.renew();
+    let record = fixture.record().preferring(Some(id("c")), None);
+    fixture.lease(record);
+    let decision = fixture.step();
     assert_eq!(decision.action(), Action::Withdraw, "c has yet to answer");
 }
 
 #[test]
 fn the_former_holder_is_granted_the_lease_when_the_better_one_is_gone() {
-    let mut world = client_go();
-    let decision = world.step();
-    world.apply(&decision);
-    world.election.handle_candidate_gone(&id("c"), None);
-    world.pass(10.1);
-    let decision = world.step();
+    let mut fixture = client_go();
+    let decision = fixture.step();
+    fixture.apply(&decision);
+    fixture.election.handle_candidate_gone(&id("c"), None);
+    fixture.pass(10.1);
+    let decision = fixture.step();
     // It is asked, and not waited for as long as another may answer.
-    assert_eq!(world.deliver_pings(&decision), ["b", "a"]);
-    world.ack("a");
-    world.pass(5.0);
+    assert_eq!(fixture.deliver_pings(&decision), ["b", "a"]);
+    fixture.ack("a");
+    fixture.pass(5.0);
     assert!(
-        matches!(world.step().reason, Reason::Granted { to, .. } if to == id("a")),
+        matches!(fixture.step().reason, Reason::Granted { to, .. } if to == id("a")),
         "b has most likely ended with its term"
     );
-    world.ack("b");
-    assert!(matches!(world.step().reason, Reason::Granted { to, .. } if to == id("b")));
+    fixture.ack("b");
+    assert!(matches!(fixture.step().reason, Reason::Granted { to, .. } if to == id("b")));
 }
 
 #[test]
 fn a_release_of_the_placeholder_by_a_process_of_long_ago_is_not_believed() {
-    let mut world = client_go();
-    let decision = world.step();
-    let placeholder = world.apply(&decision);
-    world.lease(LeaseRecord {
+    let mut fixture = client_go();
+    let decision = fixture.step();
+    let placeholder = fixture.apply(&decision);
+    fixture.lease(LeaseRecord {
         token: placeholder.token,
         token_term: placeholder.token_term,
-        ..placeholder.released(world.wall())
+        ..placeholder.released(fixture.wall())
     });
-    assert_eq!(world.record().occupancy(), Occupancy::Unproven);
-    assert!(matches!(world.step().reason, Reason::AwaitProof { .. }));
+    assert_eq!(fixture.record().occupancy(), Occupancy::Unproven);
+    assert!(matches!(fixture.step().reason, Reason::AwaitProof { .. }));
 }
 
 #[test]
 fn an_elector_that_does_not_reserve_waits_for_a_placeholder_all_the_same() {
-    let mut world = client_go();
-    let decision = world.step();
-    world.apply(&decision);
-    world.settings.reserve = false;
-    world.settings.preference_field = PreferenceField::Unknown;
-    world.pass(14.9);
-    assert!(matches!(world.step().reason, Reason::AwaitReserved { .. }));
-    world.pass(0.1);
-    world.ack("c");
-    assert_eq!(world.step().action(), Action::Grant);
+    let mut fixture = client_go();
+    let decision = fixture.step();
+    fixture.apply(&decision);
+    fixture.settings.reserve = false;
+    fixture.settings.preference_field = PreferenceField::Unknown;
+    fixture.pass(14.9);
+    assert!(matches!(
+        fixture.step().reason,
+        Reason::AwaitReserved { .. }
+    ));
+    fixture.pass(0.1);
+    fixture.ack("c");
+    assert_eq!(fixture.step().action(), Action::Grant);
 }
 
 #[test]
 fn a_reservation_has_one_form() {
-    let world = client_go();
-    let before = world.record();
+    let fixture = client_go();
+    let before = fixture.record();
     let reserved = |change: fn(&mut LeaseRecord)| {
-        let decision = world.step();
-        let mut record = crate::world::lease_write(&decision).unwrap().record.clone();
+        let decision = fixture.step();
+        let mut record = crate::fixture::lease_write(&decision)
+            .unwrap()
+            .record
+            .clone();
         change(&mut record);
         audit(&before, &record, &Actor::Elector)
     };
@@ -249,8 +258,8 @@ fn a_reservation_has_one_form() {
         token_term: Some(before.term),
         ..before.clone()
     };
-    let decision = world.step();
-    let record = &crate::world::lease_write(&decision).unwrap().record;
+    let decision = fixture.step();
+    let record = &crate::fixture::lease_write(&decision).unwrap().record;
     assert!(
         audit(&marked, record, &Actor::Elector).is_err(),
         "it reads the annotation"

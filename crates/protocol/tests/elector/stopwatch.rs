@@ -3,21 +3,21 @@
 use elector_protocol::elector::NewsSource;
 use elector_protocol::{LeaseRecord, ResourceVersion, StrategyName, Term, Timestamp, Token};
 
-use crate::world::{World, id};
+use crate::fixture::{ElectionFixture, id};
 
-type Change = (&'static str, fn(&mut LeaseRecord));
+type NamedChange = (&'static str, fn(&mut LeaseRecord));
 
 /// `a` has held the lease for 9 s of its 15; `b` is there to take it.
-fn held() -> World {
-    let mut world = World::new();
-    world.lead("a", "1.2.0");
-    world.register("b", "1.1.0");
-    world.pass(9.0);
-    world
+fn held() -> ElectionFixture {
+    let mut fixture = ElectionFixture::new();
+    fixture.lead("a", "1.2.0");
+    fixture.register("b", "1.1.0");
+    fixture.pass(9.0);
+    fixture
 }
 
-fn changed(world: &World, change: fn(&mut LeaseRecord)) -> LeaseRecord {
-    let mut record = world.record();
+fn changed(fixture: &ElectionFixture, change: fn(&mut LeaseRecord)) -> LeaseRecord {
+    let mut record = fixture.record();
     change(&mut record);
     record
 }
@@ -25,7 +25,7 @@ fn changed(world: &World, change: fn(&mut LeaseRecord)) -> LeaseRecord {
 /// (R4) holder, term, renewTime, duration: each one alone.
 #[test]
 fn each_part_of_the_tuple_alone_starts_the_stop_watch_anew() {
-    let parts: [Change; 4] = [
+    let parts: [NamedChange; 4] = [
         ("holder", |record| record.holder = Some(id("c"))),
         ("term", |record| record.term = Term(7)),
         ("renewTime", |record| {
@@ -34,27 +34,27 @@ fn each_part_of_the_tuple_alone_starts_the_stop_watch_anew() {
         ("duration", |record| record.duration_seconds = Some(14)),
     ];
     for (part, change) in parts {
-        let mut world = held();
-        let record = changed(&world, change);
-        world.lease(record.clone());
+        let mut fixture = held();
+        let record = changed(&fixture, change);
+        fixture.lease(record.clone());
         println!("{part}");
-        world.granted_after(f64::from(record.duration_seconds.unwrap()), "b");
+        fixture.granted_after(f64::from(record.duration_seconds.unwrap()), "b");
     }
 }
 
 /// (R4) The uid is the first part of the tuple: a Lease that was created anew is another record.
 #[test]
 fn the_same_record_under_another_uid_starts_the_stop_watch_anew() {
-    let mut world = held();
-    let record = world.record();
-    world.lease_of("lease-2", record, NewsSource::Watch);
-    world.granted_after(15.0, "b");
+    let mut fixture = held();
+    let record = fixture.record();
+    fixture.lease_of("lease-2", record, NewsSource::Watch);
+    fixture.granted_after(15.0, "b");
 }
 
 /// (R4) A preference, a strategy or an annotation does not prolong a dead lease, and neither does a gap of the watch.
 #[test]
 fn nothing_else_in_a_held_record_prolongs_it() {
-    let signals: [Change; 6] = [
+    let signals: [NamedChange; 6] = [
         ("a label", |_| {}),
         ("preference", |record| {
             record.preferred_holder = Some(id("b"));
@@ -72,11 +72,11 @@ fn nothing_else_in_a_held_record_prolongs_it() {
     ];
     for (signal, change) in signals {
         for news in [NewsSource::Watch, NewsSource::List, NewsSource::OwnWrite] {
-            let mut world = held();
-            let record = changed(&world, change);
-            world.lease_of("lease-1", record, news);
+            let mut fixture = held();
+            let record = changed(&fixture, change);
+            fixture.lease_of("lease-1", record, news);
             println!("{signal} by {news:?}");
-            world.granted_after(6.0, "b");
+            fixture.granted_after(6.0, "b");
         }
     }
 }
@@ -84,7 +84,7 @@ fn nothing_else_in_a_held_record_prolongs_it() {
 /// (R4, R6) What makes an unheld record unproven is part of what is watched.
 #[test]
 fn an_unproven_record_is_watched_with_its_token_and_its_acquire_time() {
-    let parts: [Change; 2] = [
+    let parts: [NamedChange; 2] = [
         ("token", |record| {
             record.token = Some(Token(ResourceVersion(1)));
         }),
@@ -93,70 +93,72 @@ fn an_unproven_record_is_watched_with_its_token_and_its_acquire_time() {
         }),
     ];
     for (part, change) in parts {
-        let mut world = World::fresh();
-        world.register("b", "1.2.0");
-        world.lease(LeaseRecord::born(None));
-        world.pass(9.0);
-        let record = changed(&world, change);
-        world.lease(record);
+        let mut fixture = ElectionFixture::fresh();
+        fixture.register("b", "1.2.0");
+        fixture.lease(LeaseRecord::born(None));
+        fixture.pass(9.0);
+        let record = changed(&fixture, change);
+        fixture.lease(record);
         println!("{part}");
-        world.granted_after(15.0, "b");
+        fixture.granted_after(15.0, "b");
     }
-    let mut world = World::fresh();
-    world.register("b", "1.2.0");
-    world.lease(LeaseRecord::born(None));
-    world.pass(9.0);
-    let labelled = world.record();
-    world.lease(labelled);
-    world.granted_after(6.0, "b");
+    let mut fixture = ElectionFixture::fresh();
+    fixture.register("b", "1.2.0");
+    fixture.lease(LeaseRecord::born(None));
+    fixture.pass(9.0);
+    let labelled = fixture.record();
+    fixture.lease(labelled);
+    fixture.granted_after(6.0, "b");
 }
 
 /// (R4) A new process starts from zero, whatever the record says of its own age.
 #[test]
 fn the_first_sight_of_a_record_starts_its_stop_watch() {
-    let mut world = World::new();
-    world.register("b", "1.2.0");
+    let mut fixture = ElectionFixture::new();
+    fixture.register("b", "1.2.0");
     let old = LeaseRecord {
         holder: Some(id("a")),
         duration_seconds: Some(15),
         renew_time: Timestamp::from_micros(1),
         ..LeaseRecord::default()
     };
-    world.lease_of("lease-1", old, NewsSource::List);
-    world.granted_after(15.0, "b");
+    fixture.lease_of("lease-1", old, NewsSource::List);
+    fixture.granted_after(15.0, "b");
 }
 
 /// (R4) The same revision told twice is one sighting.
 #[test]
 fn a_revision_that_is_told_again_prolongs_nothing() {
-    let mut world = held();
-    let again = world.election.lease().unwrap().clone();
+    let mut fixture = held();
+    let again = fixture.election.lease().unwrap().clone();
     for news in [NewsSource::Watch, NewsSource::List, NewsSource::OwnWrite] {
-        world.election.handle_lease(world.now, again.clone(), news);
+        fixture
+            .election
+            .handle_lease(fixture.now, again.clone(), news);
     }
-    world.granted_after(6.0, "b");
+    fixture.granted_after(6.0, "b");
 }
 
 /// (R4) To the microsecond: not sooner, and no later either.
 #[test]
 fn a_record_expires_at_its_duration_and_not_a_microsecond_sooner() {
-    let mut world = held();
-    world.pass(5.999_999);
-    world.ack("b");
-    assert_eq!(crate::world::lease_write(&world.step()), None);
-    world.pass(0.000_001);
-    assert!(crate::world::lease_write(&world.step()).is_some());
+    let mut fixture = held();
+    fixture.pass(5.999_999);
+    fixture.ack("b");
+    assert_eq!(crate::fixture::lease_write(&fixture.step()), None);
+    fixture.pass(0.000_001);
+    assert!(crate::fixture::lease_write(&fixture.step()).is_some());
 }
 
 /// (R4) An event or a reply that is older than what is known says nothing.
 #[test]
 fn older_revisions_are_ignored_unless_a_list_tells_them() {
     for news in [NewsSource::Watch, NewsSource::OwnWrite] {
-        let mut world = held();
-        let mut old = world.election.lease().unwrap().clone();
+        let mut fixture = held();
+        let mut old = fixture.election.lease().unwrap().clone();
         old.version = ResourceVersion(1);
         old.record.renew_time = Timestamp::from_micros(1);
-        world.election.handle_lease(world.now, old, news);
-        world.granted_after(6.0, "b");
+        fixture.election.handle_lease(fixture.now, old, news);
+        fixture.granted_after(6.0, "b");
     }
 }

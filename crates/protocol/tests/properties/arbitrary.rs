@@ -12,7 +12,7 @@ use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_oneof};
 
 /// One thing that can happen to an election.
 #[derive(Clone, Debug)]
-pub(crate) enum Happening {
+pub(crate) enum ElectionEvent {
     Pass(Duration),
     Lease {
         uid: u8,
@@ -154,15 +154,15 @@ pub(crate) fn news() -> impl Arbitrary<Value = NewsSource> {
     prop_oneof![4 => Just(NewsSource::Watch), 1 => Just(NewsSource::List), 1 => Just(NewsSource::OwnWrite)]
 }
 
-pub(crate) fn happenings() -> impl Arbitrary<Value = Happening> {
+pub(crate) fn events() -> impl Arbitrary<Value = ElectionEvent> {
     prop_oneof![
-        4 => durations().prop_map(Happening::Pass),
-        3 => (0..2u8, records(), news()).prop_map(|(uid, record, news)| Happening::Lease { uid, record, news }),
-        1 => news().prop_map(Happening::LeaseGone),
-        4 => (candidates(), news()).prop_map(|(candidate, news)| Happening::Candidate { candidate, news }),
-        1 => identities().prop_map(Happening::CandidateGone),
-        1 => Just(Happening::Created),
-        6 => Just(Happening::Applied),
-        2 => Just(Happening::Renewed),
+        4 => durations().prop_map(ElectionEvent::Pass),
+        3 => (0..2u8, records(), news()).prop_map(|(uid, record, news)| ElectionEvent::Lease { uid, record, news }),
+        1 => news().prop_map(ElectionEvent::LeaseGone),
+        4 => (candidates(), news()).prop_map(|(candidate, news)| ElectionEvent::Candidate { candidate, news }),
+        1 => identities().prop_map(ElectionEvent::CandidateGone),
+        1 => Just(ElectionEvent::Created),
+        6 => Just(ElectionEvent::Applied),
+        2 => Just(ElectionEvent::Renewed),
     ]
 }

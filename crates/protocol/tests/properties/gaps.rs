@@ -17,18 +17,18 @@ use proptest::test_runner::TestCaseError;
 
 /// One thing that happens to the Lease or to the watch of the second elector.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
+pub(crate) enum GapStep {
     /// So many seconds pass.
     Pass(u8),
     /// The Lease changes; `missed`: the watch of the second elector breaks before it tells.
-    Change { change: Change, missed: bool },
+    LeaseChange { change: LeaseChange, missed: bool },
     /// The second elector lists.
     List,
 }
 
 /// What happens to the Lease. A change that does not fit leaves it as it is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Change {
+pub(crate) enum LeaseChange {
     /// It is created as a POST of ours creates it.
     Create,
     /// It is deleted.
@@ -50,7 +50,7 @@ pub(crate) enum Change {
 }
 
 /// The server, and the two who watch it.
-struct Scene {
+struct TwoWatchers {
     now: Instant,
     revision: u64,
     created: u64,
@@ -61,44 +61,44 @@ struct Scene {
     whole: bool,
 }
 
-pub(crate) fn steps() -> impl Arbitrary<Value = Step> {
+pub(crate) fn steps() -> impl Arbitrary<Value = GapStep> {
     let change = prop_oneof![
-        3 => Just(Change::Create),
-        1 => Just(Change::Delete),
-        3 => Just(Change::Bare),
-        2 => Just(Change::Blank),
-        4 => Just(Change::Grant),
-        4 => Just(Change::Accept),
-        2 => Just(Change::Renew),
-        1 => Just(Change::Release),
-        1 => Just(Change::Prefer),
+        3 => Just(LeaseChange::Create),
+        1 => Just(LeaseChange::Delete),
+        3 => Just(LeaseChange::Bare),
+        2 => Just(LeaseChange::Blank),
+        4 => Just(LeaseChange::Grant),
+        4 => Just(LeaseChange::Accept),
+        2 => Just(LeaseChange::Renew),
+        1 => Just(LeaseChange::Release),
+        1 => Just(LeaseChange::Prefer),
     ];
     prop_oneof![
-        3 => (1..16u8).prop_map(Step::Pass),
-        6 => (change, any::<bool>()).prop_map(|(change, missed)| Step::Change { change, missed }),
-        3 => Just(Step::List),
+        3 => (1..16u8).prop_map(GapStep::Pass),
+        6 => (change, any::<bool>()).prop_map(|(change, missed)| GapStep::LeaseChange { change, missed }),
+        3 => Just(GapStep::List),
     ]
 }
 
 /// Plays a history to both electors and compares them after every step.
-pub(crate) fn compare(steps: &[Step]) -> Result<(), TestCaseError> {
-    let mut scene = Scene::new();
+pub(crate) fn compare(steps: &[GapStep]) -> Result<(), TestCaseError> {
+    let mut watchers = TwoWatchers::new();
     for step in steps {
         match *step {
-            Step::Pass(seconds) => {
-                scene.now = scene.now.after(Duration::from_secs(seconds.into()));
+            GapStep::Pass(seconds) => {
+                watchers.now = watchers.now.after(Duration::from_secs(seconds.into()));
             }
-            Step::Change { change, missed } => scene.change(change, missed),
-            Step::List => scene.list(),
+            GapStep::LeaseChange { change, missed } => watchers.change(change, missed),
+            GapStep::List => watchers.list(),
         }
-        scene.check()?;
+        watchers.check()?;
     }
     Ok(())
 }
 
-// === impl Scene ===
+// === impl TwoWatchers ===
 
-impl Scene {
+impl TwoWatchers {
     /// Both electors have just started and found no Lease.
     fn new() -> Self {
         let now = Instant::from_epoch(Duration::from_secs(1000));
@@ -113,7 +113,7 @@ impl Scene {
         }
     }
 
-    fn change(&mut self, change: Change, missed: bool) {
+    fn change(&mut self, change: LeaseChange, missed: bool) {
         let Some(next) = self.next(change) else {
             return;
         };
@@ -132,10 +132,10 @@ impl Scene {
     }
 
     /// What the Lease becomes; `None` where the change does not fit, `Some(None)` where the Lease goes.
-    fn next(&mut self, change: Change) -> Option<Option<(Uid, LeaseRecord)>> {
+    fn next(&mut self, change: LeaseChange) -> Option<Option<(Uid, LeaseRecord)>> {
         let wall = self.fresh_time();
         let Some(lease) = &self.lease else {
-            return matches!(change, Change::Create).then(|| {
+            return matches!(change, LeaseChange::Create).then(|| {
                 self.created += 1;
                 let uid = Uid::new(format!("lease-{}", self.created));
                 Some((uid, LeaseRecord::born(None)))
@@ -145,26 +145,26 @@ impl Scene {
         let held = record.holder.is_some();
         let accepted = held && record.has_token();
         let next = match change {
-            Change::Delete => return Some(None),
-            Change::Bare => LeaseRecord::born(record.strategy.clone()),
-            Change::Blank if held => LeaseRecord {
+            LeaseChange::Delete => return Some(None),
+            LeaseChange::Bare => LeaseRecord::born(record.strategy.clone()),
+            LeaseChange::Blank if held => LeaseRecord {
                 holder: None,
                 ..record.clone()
             },
-            Change::Grant => record.granted(identity(), Duration::from_secs(5), wall),
-            Change::Accept if record.is_unaccepted_grant() => LeaseRecord {
+            LeaseChange::Grant => record.granted(identity(), Duration::from_secs(5), wall),
+            LeaseChange::Accept if record.is_unaccepted_grant() => LeaseRecord {
                 duration_seconds: Some(15),
                 renew_time: Some(wall),
                 token: Some(Token(lease.version)),
                 token_term: Some(record.term),
                 ..record.clone()
             },
-            Change::Renew if accepted => LeaseRecord {
+            LeaseChange::Renew if accepted => LeaseRecord {
                 renew_time: Some(wall),
                 ..record.clone()
             },
-            Change::Release if accepted => record.released(wall),
-            Change::Prefer if accepted => record.preferring(Some(identity()), None),
+            LeaseChange::Release if accepted => record.released(wall),
+            LeaseChange::Prefer if accepted => record.preferring(Some(identity()), None),
             _ => return None,
         };
         Some(Some((lease.uid.clone(), next)))

@@ -25,7 +25,7 @@ use proptest::option;
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 use proptest::test_runner::TestCaseError;
 
-use crate::arbitrary::{Happening, candidates, happenings, identities, records};
+use crate::arbitrary::{ElectionEvent, candidates, events, identities, records};
 
 /// What the oracle remembers: when each fact that a write depends on was first seen.
 #[derive(Default)]
@@ -38,7 +38,7 @@ struct Oracle {
     answers: BTreeMap<Identity, Instant>,
 }
 
-fn drive(history: Vec<Happening>, settings: &Settings) -> Result<(), TestCaseError> {
+fn drive(history: Vec<ElectionEvent>, settings: &Settings) -> Result<(), TestCaseError> {
     let start = Instant::from_epoch(Duration::from_secs(10));
     let mut election = Election::absent(start);
     let mut oracle = Oracle {
@@ -48,14 +48,14 @@ fn drive(history: Vec<Happening>, settings: &Settings) -> Result<(), TestCaseErr
     let mut now = start;
     let mut version = 10;
     let wall = Timestamp::from_micros(1_000).unwrap();
-    for happening in history {
+    for event in history {
         version += 1;
-        match happening {
+        match event {
             // A process does not live until its clock overflows.
-            Happening::Pass(duration) => {
+            ElectionEvent::Pass(duration) => {
                 now = now.after(duration.min(Duration::from_secs(100_000)));
             }
-            Happening::Lease { uid, record, news } => {
+            ElectionEvent::Lease { uid, record, news } => {
                 let snapshot = LeaseSnapshot {
                     uid: Uid::new(uid.to_string()),
                     version: ResourceVersion(version),
@@ -64,13 +64,13 @@ fn drive(history: Vec<Happening>, settings: &Settings) -> Result<(), TestCaseErr
                 oracle.lease(now, &snapshot, news);
                 election.handle_lease(now, snapshot, news);
             }
-            Happening::LeaseGone(news) => {
+            ElectionEvent::LeaseGone(news) => {
                 if oracle.lease.take().is_some() || news == NewsSource::List {
                     oracle.absent_since = Some(now);
                 }
                 election.handle_lease_gone(now, Some(ResourceVersion(version)), news);
             }
-            Happening::Candidate {
+            ElectionEvent::Candidate {
                 mut candidate,
                 news,
             } => {
@@ -78,9 +78,9 @@ fn drive(history: Vec<Happening>, settings: &Settings) -> Result<(), TestCaseErr
                 oracle.candidate(now, &candidate, news, &election);
                 election.handle_candidate(now, candidate, news);
             }
-            Happening::CandidateGone(name) => election.handle_candidate_gone(&name, None),
-            Happening::Created => election.handle_created(now),
-            Happening::Applied => apply(
+            ElectionEvent::CandidateGone(name) => election.handle_candidate_gone(&name, None),
+            ElectionEvent::Created => election.handle_created(now),
+            ElectionEvent::Applied => apply(
                 &mut election,
                 &mut oracle,
                 now,
@@ -88,7 +88,7 @@ fn drive(history: Vec<Happening>, settings: &Settings) -> Result<(), TestCaseErr
                 &mut version,
                 settings,
             ),
-            Happening::Renewed => {
+            ElectionEvent::Renewed => {
                 if let Some(mut snapshot) = election.lease().cloned() {
                     snapshot.version = ResourceVersion(version);
                     snapshot.record.renew_time =
@@ -399,7 +399,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_write_is_one_that_the_rules_allow(history in vec(happenings(), 1..40), dropped in any::<bool>(), reserve in any::<bool>()) {
+    fn every_write_is_one_that_the_rules_allow(history in vec(events(), 1..40), dropped in any::<bool>(), reserve in any::<bool>()) {
         let preference_field = if dropped { PreferenceField::Dropped } else { PreferenceField::Kept };
         drive(history, &Settings { preference_field, reserve, ..Settings::default() })?;
     }
@@ -408,14 +408,14 @@ proptest! {
     fn every_write_is_one_that_the_rules_allow_where_holders_cannot_be_asked_to_yield(
         record in records(),
         list in vec(candidates(), 2..4),
-        history in vec(happenings(), 0..20),
+        history in vec(events(), 0..20),
     ) {
         let names = ["a", "b", "c"].map(|name| Identity::new(name).unwrap());
         let record = LeaseRecord { holder: Some(names[0].clone()), ..record };
-        let mut before = vec![Happening::Lease { uid: 0, record, news: NewsSource::List }];
+        let mut before = vec![ElectionEvent::Lease { uid: 0, record, news: NewsSource::List }];
         for (name, candidate) in names.into_iter().zip(list) {
             let candidate = CandidateRecord { name, marked: false, ..candidate };
-            before.push(Happening::Candidate { candidate, news: NewsSource::Watch });
+            before.push(ElectionEvent::Candidate { candidate, news: NewsSource::Watch });
         }
         before.extend(history);
         let settings = Settings { preference_field: PreferenceField::Dropped, reserve: true, ..Settings::default() };

@@ -1,6 +1,6 @@
 //! How a term ends that was not taken away: handed over, released, or shut down.
 
-use super::super::world::{Network, Told, World, identity, seconds};
+use super::super::fixture::{HolderFixture, Network, WorkEvent, identity, seconds};
 use super::super::{Ending, LeaseOutcome, Loss, StopReason, WriteKind};
 use super::taken;
 use crate::lease::Occupancy;
@@ -8,27 +8,27 @@ use crate::names::Term;
 
 #[test]
 fn a_preference_stops_the_work_and_then_hands_the_lease_over() {
-    let mut world = World::leading();
-    let before = world.record().clone();
-    world.prefer(Some("better"));
-    world.watch();
+    let mut fixture = HolderFixture::leading();
+    let before = fixture.record().clone();
+    fixture.prefer(Some("better"));
+    fixture.watch();
     let to = identity("better");
     assert_eq!(
-        world.told,
-        [Told::Stop(StopReason::HandOver { to: to.clone() })]
+        fixture.work_events,
+        [WorkEvent::Stop(StopReason::HandOver { to: to.clone() })]
     );
     // The work drains for long, under a lease that goes on.
-    world.pass(seconds(20.0));
-    assert_eq!(world.sent, vec![WriteKind::Renew; 6]);
-    assert!(world.holder.believes(world.now));
-    world.work_stops();
-    assert!(!world.holder.believes(world.now));
-    assert_eq!(world.sent.last(), Some(&WriteKind::HandOff(to.clone())));
+    fixture.pass(seconds(20.0));
+    assert_eq!(fixture.sent, vec![WriteKind::Renew; 6]);
+    assert!(fixture.holder.believes(fixture.now));
+    fixture.work_stops();
+    assert!(!fixture.holder.believes(fixture.now));
+    assert_eq!(fixture.sent.last(), Some(&WriteKind::HandOff(to.clone())));
     assert_eq!(
-        world.told[1..],
-        [Told::Ended(Ending::HandedOver { to: to.clone() })]
+        fixture.work_events[1..],
+        [WorkEvent::Ended(Ending::HandedOver { to: to.clone() })]
     );
-    let after = world.record();
+    let after = fixture.record();
     assert!(after.is_unaccepted_grant());
     assert_eq!(after.holder, Some(to));
     assert_eq!(after.term, before.term.next());
@@ -40,176 +40,191 @@ fn a_preference_stops_the_work_and_then_hands_the_lease_over() {
 
 #[test]
 fn a_preference_that_vanished_ends_in_a_release() {
-    let mut world = World::leading();
-    world.prefer(Some("better"));
-    world.watch();
-    world.prefer(None);
-    world.watch();
-    world.work_stops();
-    assert_eq!(world.sent, [WriteKind::Release]);
-    assert_eq!(world.told[1..], [Told::Ended(Ending::Released)]);
-    assert_eq!(world.record().occupancy(), Occupancy::Released);
+    let mut fixture = HolderFixture::leading();
+    fixture.prefer(Some("better"));
+    fixture.watch();
+    fixture.prefer(None);
+    fixture.watch();
+    fixture.work_stops();
+    assert_eq!(fixture.sent, [WriteKind::Release]);
+    assert_eq!(
+        fixture.work_events[1..],
+        [WorkEvent::Ended(Ending::Released)]
+    );
+    assert_eq!(fixture.record().occupancy(), Occupancy::Released);
 }
 
 #[test]
 fn a_preference_that_vanished_unseen_is_found_by_the_conflict() {
-    let mut world = World::leading();
-    world.prefer(Some("better"));
-    world.watch();
-    world.prefer(None);
-    world.work_stops();
+    let mut fixture = HolderFixture::leading();
+    fixture.prefer(Some("better"));
+    fixture.watch();
+    fixture.prefer(None);
+    fixture.work_stops();
     assert_eq!(
-        world.sent,
+        fixture.sent,
         [WriteKind::HandOff(identity("better")), WriteKind::Release]
     );
-    assert_eq!(world.told[1..], [Told::Ended(Ending::Released)]);
+    assert_eq!(
+        fixture.work_events[1..],
+        [WorkEvent::Ended(Ending::Released)]
+    );
 }
 
 #[test]
 fn a_preference_for_this_process_changes_nothing() {
-    let mut world = World::leading();
-    world.prefer(Some("me"));
-    world.watch();
-    world.pass(seconds(10.0));
-    assert!(world.told.is_empty());
-    assert_eq!(world.record().preferred_holder, Some(identity("me")));
+    let mut fixture = HolderFixture::leading();
+    fixture.prefer(Some("me"));
+    fixture.watch();
+    fixture.pass(seconds(10.0));
+    assert!(fixture.work_events.is_empty());
+    assert_eq!(fixture.record().preferred_holder, Some(identity("me")));
 }
 
 #[test]
 fn a_grant_that_prefers_another_candidate_is_handed_on_without_work() {
-    let mut world = World::new();
-    world.grant("me");
-    world.prefer(Some("better"));
-    world.watch();
+    let mut fixture = HolderFixture::new();
+    fixture.grant("me");
+    fixture.prefer(Some("better"));
+    fixture.watch();
     assert_eq!(
-        world.sent,
+        fixture.sent,
         [WriteKind::Accept, WriteKind::HandOff(identity("better"))]
     );
-    assert!(world.told.is_empty());
+    assert!(fixture.work_events.is_empty());
 }
 
 #[test]
 fn a_hand_off_whose_reply_was_lost_is_recognised() {
-    let mut world = World::leading();
-    world.prefer(Some("better"));
-    world.watch();
-    world.network = Network::AnswersLost;
-    world.work_stops();
-    world.network = Network::Up;
-    world.pass(seconds(1.0));
+    let mut fixture = HolderFixture::leading();
+    fixture.prefer(Some("better"));
+    fixture.watch();
+    fixture.network = Network::RepliesLost;
+    fixture.work_stops();
+    fixture.network = Network::Up;
+    fixture.pass(seconds(1.0));
     let to = identity("better");
     assert_eq!(
-        world.told.last(),
-        Some(&Told::Ended(Ending::HandedOver { to }))
+        fixture.work_events.last(),
+        Some(&WorkEvent::Ended(Ending::HandedOver { to }))
     );
 }
 
 #[test]
 fn a_release_that_never_gets_through_is_given_up_at_the_deadline() {
-    let mut world = World::leading();
-    world.network = Network::Down;
-    world.work_stops();
-    world.pass(seconds(30.0));
+    let mut fixture = HolderFixture::leading();
+    fixture.network = Network::Down;
+    fixture.work_stops();
+    fixture.pass(seconds(30.0));
     assert_eq!(
-        world.told,
-        [Told::Ended(Ending::Lost(Loss::DeadlinePassed))]
+        fixture.work_events,
+        [WorkEvent::Ended(Ending::Lost(Loss::DeadlinePassed))]
     );
-    let attempts = world.sent.len();
-    world.network = Network::Up;
-    world.pass(seconds(30.0));
-    assert_eq!(world.sent.len(), attempts);
+    let attempts = fixture.sent.len();
+    fixture.network = Network::Up;
+    fixture.pass(seconds(30.0));
+    assert_eq!(fixture.sent.len(), attempts);
 }
 
 #[test]
 fn a_late_release_never_wipes_a_successor() {
-    let mut world = World::leading();
-    world.network = Network::Delayed;
-    world.work_stops();
-    let late = world.kept.clone().unwrap();
-    world.grant("other");
-    assert_eq!(world.store.put(&late), LeaseOutcome::Conflict);
-    world.network = Network::Up;
-    world.pass(seconds(5.0));
-    assert_eq!(world.record().holder, Some(identity("other")));
-    assert_eq!(world.told, [Told::Ended(Ending::Lost(taken("other")))]);
+    let mut fixture = HolderFixture::leading();
+    fixture.network = Network::Delayed;
+    fixture.work_stops();
+    let late = fixture.kept.clone().unwrap();
+    fixture.grant("other");
+    assert_eq!(fixture.store.put(&late), LeaseOutcome::Conflict);
+    fixture.network = Network::Up;
+    fixture.pass(seconds(5.0));
+    assert_eq!(fixture.record().holder, Some(identity("other")));
+    assert_eq!(
+        fixture.work_events,
+        [WorkEvent::Ended(Ending::Lost(taken("other")))]
+    );
 }
 
 #[test]
 fn a_shutdown_stops_withdraws_and_then_releases() {
-    let mut world = World::leading();
-    world.holder.shut_down(world.now);
-    world.run();
-    assert_eq!(world.told, [Told::Stop(StopReason::ShutDown)]);
-    world.pass(seconds(5.0));
-    assert_eq!(world.sent, [WriteKind::Renew]);
-    world.work_stops();
-    assert_eq!(world.sent, [WriteKind::Renew]);
-    world.holder.handle_withdrawn();
-    world.run();
-    assert_eq!(world.sent, [WriteKind::Renew, WriteKind::Release]);
-    assert!(world.holder.is_finished());
-    world.grant("me");
-    world.watch();
-    world.pass(seconds(5.0));
-    assert_eq!(world.sent.len(), 2);
+    let mut fixture = HolderFixture::leading();
+    fixture.holder.shut_down(fixture.now);
+    fixture.run();
+    assert_eq!(fixture.work_events, [WorkEvent::Stop(StopReason::ShutDown)]);
+    fixture.pass(seconds(5.0));
+    assert_eq!(fixture.sent, [WriteKind::Renew]);
+    fixture.work_stops();
+    assert_eq!(fixture.sent, [WriteKind::Renew]);
+    fixture.holder.handle_withdrawn();
+    fixture.run();
+    assert_eq!(fixture.sent, [WriteKind::Renew, WriteKind::Release]);
+    assert!(fixture.holder.is_finished());
+    fixture.grant("me");
+    fixture.watch();
+    fixture.pass(seconds(5.0));
+    assert_eq!(fixture.sent.len(), 2);
 }
 
 #[test]
 fn a_shutdown_hands_over_where_a_candidate_is_preferred() {
-    let mut world = World::leading();
-    world.prefer(Some("better"));
-    world.holder.shut_down(world.now);
-    world.watch();
-    world.work_stops();
-    assert_eq!(world.sent, [WriteKind::HandOff(identity("better"))]);
-    assert!(world.holder.is_finished());
+    let mut fixture = HolderFixture::leading();
+    fixture.prefer(Some("better"));
+    fixture.holder.shut_down(fixture.now);
+    fixture.watch();
+    fixture.work_stops();
+    assert_eq!(fixture.sent, [WriteKind::HandOff(identity("better"))]);
+    assert!(fixture.holder.is_finished());
 }
 
 #[test]
 fn a_shutdown_before_leading_touches_nothing() {
-    let mut world = World::new();
-    world.watch();
-    world.holder.shut_down(world.now);
-    world.run();
-    assert!(world.holder.is_finished());
-    assert!(world.sent.is_empty() && world.told.is_empty());
+    let mut fixture = HolderFixture::new();
+    fixture.watch();
+    fixture.holder.shut_down(fixture.now);
+    fixture.run();
+    assert!(fixture.holder.is_finished());
+    assert!(fixture.sent.is_empty() && fixture.work_events.is_empty());
 }
 
 #[test]
 fn an_accept_of_unknown_outcome_at_shutdown_is_found_and_released() {
-    let mut world = World::new();
-    world.network = Network::AnswersLost;
-    world.grant("me");
-    world.watch();
-    world.holder.shut_down(world.now);
-    world.holder.handle_withdrawn();
-    world.network = Network::Up;
-    assert!(!world.holder.is_finished());
-    world.pass(seconds(1.0));
-    assert_eq!(world.sent, [WriteKind::Accept, WriteKind::Release]);
-    assert!(world.told.is_empty() && world.holder.is_finished());
+    let mut fixture = HolderFixture::new();
+    fixture.network = Network::RepliesLost;
+    fixture.grant("me");
+    fixture.watch();
+    fixture.holder.shut_down(fixture.now);
+    fixture.holder.handle_withdrawn();
+    fixture.network = Network::Up;
+    assert!(!fixture.holder.is_finished());
+    fixture.pass(seconds(1.0));
+    assert_eq!(fixture.sent, [WriteKind::Accept, WriteKind::Release]);
+    assert!(fixture.work_events.is_empty() && fixture.holder.is_finished());
 }
 
 #[test]
 fn work_that_ends_by_itself_releases_and_may_lead_again() {
-    let mut world = World::leading();
-    world.work_stops();
-    assert_eq!(world.sent, [WriteKind::Release]);
-    assert_eq!(world.told, [Told::Ended(Ending::Released)]);
-    world.grant("me");
-    world.watch();
-    assert!(matches!(world.told.last(), Some(Told::Start(Term(2), _))));
+    let mut fixture = HolderFixture::leading();
+    fixture.work_stops();
+    assert_eq!(fixture.sent, [WriteKind::Release]);
+    assert_eq!(fixture.work_events, [WorkEvent::Ended(Ending::Released)]);
+    fixture.grant("me");
+    fixture.watch();
+    assert!(matches!(
+        fixture.work_events.last(),
+        Some(WorkEvent::Start(Term(2), _))
+    ));
 }
 
 #[test]
 fn a_grant_waits_until_the_work_of_the_former_term_has_stopped() {
-    let mut world = World::leading();
-    world.grant("other");
-    world.watch();
-    assert!(!world.holder.can_accept());
-    world.grant("me");
-    world.watch();
-    assert!(world.sent.is_empty());
-    world.work_stops();
-    assert!(matches!(world.told.last(), Some(Told::Start(Term(3), _))));
+    let mut fixture = HolderFixture::leading();
+    fixture.grant("other");
+    fixture.watch();
+    assert!(!fixture.holder.can_accept());
+    fixture.grant("me");
+    fixture.watch();
+    assert!(fixture.sent.is_empty());
+    fixture.work_stops();
+    assert!(matches!(
+        fixture.work_events.last(),
+        Some(WorkEvent::Start(Term(3), _))
+    ));
 }

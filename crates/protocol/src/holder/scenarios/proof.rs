@@ -1,6 +1,6 @@
 //! Which writes of its own a process knows by their time and their term, and what they prove (R8, R10).
 
-use super::super::world::{Network, Told, World, identity, seconds, wall_at};
+use super::super::fixture::{HolderFixture, Network, WorkEvent, identity, seconds, wall_at};
 use super::super::{Effect, LeaseEvent, LeaseOutcome, Loss, WriteKind};
 use super::doubt::step;
 use super::lost;
@@ -11,164 +11,167 @@ use crate::time::Instant;
 /// (R10) A 409 to a write that was applied: the read shows it, and belief counts from when it was sent.
 #[test]
 fn a_conflict_with_ones_own_applied_write_proves_that_write() {
-    let mut world = World::leading();
-    world.network = Network::Silent;
-    let sent_at = world.now.after(seconds(10.0) / 3);
-    world.pass(seconds(4.0));
-    assert_eq!(world.sent, [WriteKind::Renew]);
-    let write = world.kept.take().unwrap();
-    assert!(matches!(world.store.put(&write), LeaseOutcome::Done(_)));
-    world
+    let mut fixture = HolderFixture::leading();
+    fixture.network = Network::Silent;
+    let sent_at = fixture.now.after(seconds(10.0) / 3);
+    fixture.pass(seconds(4.0));
+    assert_eq!(fixture.sent, [WriteKind::Renew]);
+    let write = fixture.kept.take().unwrap();
+    assert!(matches!(fixture.store.put(&write), LeaseOutcome::Done(_)));
+    fixture
         .holder
-        .handle_outcome(world.now, LeaseOutcome::Conflict);
-    assert!(world.holder.believes(world.now), "a 409 alone is no loss");
-    world.network = Network::Up;
-    world.run();
+        .handle_outcome(fixture.now, LeaseOutcome::Conflict);
+    assert!(
+        fixture.holder.believes(fixture.now),
+        "a 409 alone is no loss"
+    );
+    fixture.network = Network::Up;
+    fixture.run();
     assert_eq!(
-        world.holder.belief().unwrap().deadline,
+        fixture.holder.belief().unwrap().deadline,
         sent_at.after(seconds(10.0))
     );
-    assert!(world.told.is_empty());
-    assert_eq!(world.sent, [WriteKind::Renew], "nothing is retried");
+    assert!(fixture.work_events.is_empty());
+    assert_eq!(fixture.sent, [WriteKind::Renew], "nothing is retried");
 }
 
 /// (R8, R10) The same for an accept: the term begins, from the send of that write.
 #[test]
 fn a_conflict_with_ones_own_applied_accept_begins_the_term_from_its_send() {
-    let mut world = World::new();
-    world.network = Network::Silent;
-    world.grant("me");
-    world.watch();
-    let sent_at = world.now;
-    let write = world.kept.take().unwrap();
+    let mut fixture = HolderFixture::new();
+    fixture.network = Network::Silent;
+    fixture.grant("me");
+    fixture.watch();
+    let sent_at = fixture.now;
+    let write = fixture.kept.take().unwrap();
     let token = Token(write.version);
-    assert!(matches!(world.store.put(&write), LeaseOutcome::Done(_)));
-    world.now = world.now.after(seconds(1.0));
-    world
+    assert!(matches!(fixture.store.put(&write), LeaseOutcome::Done(_)));
+    fixture.now = fixture.now.after(seconds(1.0));
+    fixture
         .holder
-        .handle_outcome(world.now, LeaseOutcome::Conflict);
-    world.network = Network::Up;
-    world.run();
-    assert_eq!(world.told, [Told::Start(Term(1), token)]);
-    let deadline = world.holder.belief().unwrap().deadline;
+        .handle_outcome(fixture.now, LeaseOutcome::Conflict);
+    fixture.network = Network::Up;
+    fixture.run();
+    assert_eq!(fixture.work_events, [WorkEvent::Start(Term(1), token)]);
+    let deadline = fixture.holder.belief().unwrap().deadline;
     assert_eq!(deadline, sent_at.after(seconds(10.0)));
 }
 
-/// (R8) The revision known, told again, settles nothing: an attempt of unknown outcome is still open.
+/// (R8) The known revision, seen again, settles nothing: an attempt of unknown outcome is still open.
 #[test]
 fn a_repeated_revision_does_not_make_an_own_write_a_strangers() {
-    let mut world = World::leading();
-    world.network = Network::AnswersLost;
-    let known = world.store.lease.clone().unwrap();
-    world.pass(seconds(3.4));
-    assert_eq!(world.sent, [WriteKind::Renew]);
-    world
+    let mut fixture = HolderFixture::leading();
+    fixture.network = Network::RepliesLost;
+    let known = fixture.store.lease.clone().unwrap();
+    fixture.pass(seconds(3.4));
+    assert_eq!(fixture.sent, [WriteKind::Renew]);
+    fixture
         .holder
-        .handle_event(world.now, LeaseEvent::Seen(known));
-    world.network = Network::Up;
-    world.watch();
-    assert!(world.told.is_empty() && world.holder.believes(world.now));
+        .handle_event(fixture.now, LeaseEvent::Seen(known));
+    fixture.network = Network::Up;
+    fixture.watch();
+    assert!(fixture.work_events.is_empty() && fixture.holder.believes(fixture.now));
     // The proof is a success like any other: the next renewal waits for its time.
-    world.pass(seconds(2.0));
-    assert_eq!(world.sent, [WriteKind::Renew]);
+    fixture.pass(seconds(2.0));
+    assert_eq!(fixture.sent, [WriteKind::Renew]);
 }
 
 /// (R8, R11) While an attempt is open, no other one writes its renewTime: a record tells which of them wrote it.
 #[test]
 fn a_retry_under_a_clock_that_stands_still_writes_another_time() {
-    let mut world = World::leading();
-    world.now = world.now.after(seconds(4.0));
-    let wall = wall_at(world.now);
+    let mut fixture = HolderFixture::leading();
+    fixture.now = fixture.now.after(seconds(4.0));
+    let wall = wall_at(fixture.now);
     let mut times = Vec::new();
     for _ in 0..3 {
-        let decision = world.holder.step(world.now, wall);
+        let decision = fixture.holder.step(fixture.now, wall);
         let [Effect::Write { write, .. }] = &decision.effects[..] else {
             panic!("no renewal in {decision:?}");
         };
         assert!(!times.contains(&write.record.renew_time));
         times.push(write.record.renew_time);
-        world
+        fixture
             .holder
-            .handle_outcome(world.now, LeaseOutcome::Unknown);
-        world.now = world.now.after(seconds(1.0));
+            .handle_outcome(fixture.now, LeaseOutcome::Unknown);
+        fixture.now = fixture.now.after(seconds(1.0));
     }
 }
 
 /// (R8) A write that the server refused was not applied: what bears its renewTime is another's.
 #[test]
 fn a_refused_write_proves_nothing() {
-    let mut world = World::leading();
-    world.network = Network::Silent;
-    world.pass(seconds(4.0));
-    let refused = world.kept.take().unwrap();
-    world
+    let mut fixture = HolderFixture::leading();
+    fixture.network = Network::Silent;
+    fixture.pass(seconds(4.0));
+    let refused = fixture.kept.take().unwrap();
+    fixture
         .holder
-        .handle_outcome(world.now, LeaseOutcome::Refused);
-    let decision = step(&mut world);
+        .handle_outcome(fixture.now, LeaseOutcome::Refused);
+    let decision = step(&mut fixture);
     assert_eq!(decision.effects, [], "it is retried after a pause");
-    world.store.edit(|record| LeaseRecord {
+    fixture.store.edit(|record| LeaseRecord {
         renew_time: refused.record.renew_time,
         ..record.clone()
     });
-    world.watch();
-    assert_eq!(world.told, [lost(Loss::NameShared)]);
+    fixture.watch();
+    assert_eq!(fixture.work_events, [lost(Loss::NameShared)]);
 }
 
 /// (R10) A second conflict in a row is no reason to hurry.
 #[test]
 fn conflicts_in_a_row_are_retried_after_a_pause() {
-    let mut world = World::leading();
-    world.now = world.now.after(seconds(4.0));
+    let mut fixture = HolderFixture::leading();
+    fixture.now = fixture.now.after(seconds(4.0));
     for pause in [None, Some(seconds(0.5))] {
         assert!(matches!(
-            &step(&mut world).effects[..],
+            &step(&mut fixture).effects[..],
             [Effect::Write { .. }]
         ));
-        world
+        fixture
             .holder
-            .handle_outcome(world.now, LeaseOutcome::Conflict);
-        let decision = step(&mut world);
+            .handle_outcome(fixture.now, LeaseOutcome::Conflict);
+        let decision = step(&mut fixture);
         let Some(pause) = pause else {
             assert_eq!(decision.effects, [Effect::Read]);
-            let answer = world.store.lease.clone();
-            world.holder.handle_read(world.now, Ok(answer));
+            let reply = fixture.store.lease.clone();
+            fixture.holder.handle_read(fixture.now, Ok(reply));
             continue;
         };
         assert_eq!(decision.effects, []);
-        assert_eq!(decision.wake_at, Some(world.now.after(pause)));
+        assert_eq!(decision.wake_at, Some(fixture.now.after(pause)));
     }
 }
 
 /// (R9, R10) A proof at the deadline comes too late, by whichever input.
 #[test]
 fn nothing_revives_a_belief_whose_deadline_has_passed() {
-    let proofs: [fn(&mut World, Instant, LeaseSnapshot); 2] = [
-        |world, deadline, applied| {
-            world
+    let proofs: [fn(&mut HolderFixture, Instant, LeaseSnapshot); 2] = [
+        |fixture, deadline, applied| {
+            fixture
                 .holder
                 .handle_event(deadline, LeaseEvent::Seen(applied));
         },
-        |world, deadline, applied| {
-            world
+        |fixture, deadline, applied| {
+            fixture
                 .holder
-                .handle_outcome(world.now, LeaseOutcome::Unknown);
-            world.holder.handle_read(deadline, Ok(Some(applied)));
+                .handle_outcome(fixture.now, LeaseOutcome::Unknown);
+            fixture.holder.handle_read(deadline, Ok(Some(applied)));
         },
     ];
     for (index, proof) in proofs.into_iter().enumerate() {
-        let mut world = World::leading();
-        world.network = Network::Silent;
-        let deadline = world.holder.belief().unwrap().deadline;
-        world.pass(seconds(9.0));
-        let write = world.kept.take().unwrap();
-        let LeaseOutcome::Done(applied) = world.store.put(&write) else {
+        let mut fixture = HolderFixture::leading();
+        fixture.network = Network::Silent;
+        let deadline = fixture.holder.belief().unwrap().deadline;
+        fixture.pass(seconds(9.0));
+        let write = fixture.kept.take().unwrap();
+        let LeaseOutcome::Done(applied) = fixture.store.put(&write) else {
             panic!("the renewal is not applied");
         };
-        proof(&mut world, deadline, applied);
-        world.now = deadline;
-        assert!(!world.holder.believes(world.now), "{index}");
-        world.run();
-        assert_eq!(world.told, [lost(Loss::DeadlinePassed)], "{index}");
+        proof(&mut fixture, deadline, applied);
+        fixture.now = deadline;
+        assert!(!fixture.holder.believes(fixture.now), "{index}");
+        fixture.run();
+        assert_eq!(fixture.work_events, [lost(Loss::DeadlinePassed)], "{index}");
     }
 }
 
@@ -176,18 +179,18 @@ fn nothing_revives_a_belief_whose_deadline_has_passed() {
 #[test]
 fn an_accept_that_is_found_too_late_begins_no_term() {
     for late in [10.0, 30.0] {
-        let mut world = World::new();
-        world.network = Network::Silent;
-        world.grant("me");
-        world.watch();
-        let write = world.kept.take().unwrap();
-        let outcome = world.store.put(&write);
-        world.now = world.now.after(seconds(late));
-        world.holder.handle_outcome(world.now, outcome);
-        world.network = Network::Up;
-        world.run();
-        assert!(world.told.is_empty() && !world.holder.believes(world.now));
-        assert_eq!(world.sent, [WriteKind::Accept], "nothing is renewed");
+        let mut fixture = HolderFixture::new();
+        fixture.network = Network::Silent;
+        fixture.grant("me");
+        fixture.watch();
+        let write = fixture.kept.take().unwrap();
+        let outcome = fixture.store.put(&write);
+        fixture.now = fixture.now.after(seconds(late));
+        fixture.holder.handle_outcome(fixture.now, outcome);
+        fixture.network = Network::Up;
+        fixture.run();
+        assert!(fixture.work_events.is_empty() && !fixture.holder.believes(fixture.now));
+        assert_eq!(fixture.sent, [WriteKind::Accept], "nothing is renewed");
     }
 }
 
@@ -202,25 +205,27 @@ fn a_record_with_the_accepts_time_and_another_token_begins_no_term() {
         |record| record.holder = Some(identity("other")),
     ];
     for (index, other) in others.into_iter().enumerate() {
-        let mut world = World::new();
-        world.network = Network::Silent;
-        world.grant("me");
-        world.watch();
-        let write = world.kept.take().unwrap();
-        world.store.edit(|_| {
+        let mut fixture = HolderFixture::new();
+        fixture.network = Network::Silent;
+        fixture.grant("me");
+        fixture.watch();
+        let write = fixture.kept.take().unwrap();
+        fixture.store.edit(|_| {
             let mut record = write.record.clone();
             other(&mut record);
             record
         });
-        let seen = world.store.lease.clone().unwrap();
-        world.holder.handle_event(world.now, LeaseEvent::Seen(seen));
+        let seen = fixture.store.lease.clone().unwrap();
+        fixture
+            .holder
+            .handle_event(fixture.now, LeaseEvent::Seen(seen));
         assert!(
-            !step(&mut world)
+            !step(&mut fixture)
                 .effects
                 .iter()
                 .any(|effect| matches!(effect, Effect::Start { .. })),
             "{index}"
         );
-        assert_eq!(world.holder.belief(), None, "{index}");
+        assert_eq!(fixture.holder.belief(), None, "{index}");
     }
 }

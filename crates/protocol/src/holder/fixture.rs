@@ -1,4 +1,4 @@
-//! A tiny world for tests: one register with compare-and-swap, an elector's hand, and one holder with its work.
+//! A fixture for tests: one Lease with compare-and-swap, the writes of an elector, and one holder with its work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use crate::timing::CandidateTiming;
 
 /// The Lease as a store keeps it: every version counts up, also over a deletion.
 #[derive(Clone, Debug)]
-pub(super) struct Store {
+pub(super) struct LeaseRegister {
     pub(super) lease: Option<LeaseSnapshot>,
     pub(super) version: u64,
     pub(super) uid: u64,
 }
 
-/// One process in its world.
-pub(super) struct World {
-    pub(super) store: Store,
+/// One process, its Lease and its work.
+pub(super) struct HolderFixture {
+    pub(super) store: LeaseRegister,
     pub(super) holder: Holder,
     pub(super) now: Instant,
     /// What happened to the work.
-    pub(super) told: Vec<Told>,
+    pub(super) work_events: Vec<WorkEvent>,
     /// Kinds of the writes sent, in order.
     pub(super) sent: Vec<WriteKind>,
     /// Where writes go; the default is straight to the store.
@@ -38,10 +38,10 @@ pub(super) struct World {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Network {
-    /// Writes are applied and answered at once.
+    /// Writes are applied and replied to at once.
     Up,
-    /// Writes are applied, and the answer is lost.
-    AnswersLost,
+    /// Writes are applied, and the reply is lost.
+    RepliesLost,
     /// Writes are kept in `kept`, and time out.
     Delayed,
     /// Writes are lost.
@@ -51,7 +51,7 @@ pub(super) enum Network {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum WorkEvent {
     Start(Term, Token),
     Stop(StopReason),
     Ended(Ending),
@@ -77,9 +77,9 @@ pub(super) fn config() -> Arc<HolderConfig> {
     })
 }
 
-// === impl Store ===
+// === impl LeaseRegister ===
 
-impl Store {
+impl LeaseRegister {
     pub(super) fn born() -> Self {
         let mut store = Self {
             lease: None,
@@ -128,15 +128,15 @@ impl Store {
     }
 }
 
-// === impl World ===
+// === impl HolderFixture ===
 
-impl World {
+impl HolderFixture {
     pub(super) fn new() -> Self {
         Self {
-            store: Store::born(),
+            store: LeaseRegister::born(),
             holder: Holder::new(config()),
             now: Instant::from_epoch(seconds(1000.0)),
-            told: Vec::new(),
+            work_events: Vec::new(),
             sent: Vec::new(),
             network: Network::Up,
             kept: None,
@@ -146,14 +146,14 @@ impl World {
 
     /// A process that has just been granted the lease, has accepted it and works.
     pub(super) fn leading() -> Self {
-        let mut world = Self::new();
-        world.grant("me");
-        world.watch();
-        assert_eq!(world.sent, [WriteKind::Accept]);
-        assert!(world.holder.believes(world.now));
-        world.sent.clear();
-        world.told.clear();
-        world
+        let mut fixture = Self::new();
+        fixture.grant("me");
+        fixture.watch();
+        assert_eq!(fixture.sent, [WriteKind::Accept]);
+        assert!(fixture.holder.believes(fixture.now));
+        fixture.sent.clear();
+        fixture.work_events.clear();
+        fixture
     }
 
     pub(super) fn record(&self) -> &LeaseRecord {
@@ -239,13 +239,13 @@ impl World {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Start { term, token } => self.told.push(Told::Start(term, token)),
-            Effect::Stop(why) => self.told.push(Told::Stop(why)),
-            Effect::Ended(ending) => self.told.push(Told::Ended(ending)),
+            Effect::Start { term, token } => self.work_events.push(WorkEvent::Start(term, token)),
+            Effect::Stop(why) => self.work_events.push(WorkEvent::Stop(why)),
+            Effect::Ended(ending) => self.work_events.push(WorkEvent::Ended(ending)),
             Effect::Read => match self.network {
                 Network::Up => {
-                    let answer = self.store.lease.clone();
-                    self.holder.handle_read(self.now, Ok(answer));
+                    let reply = self.store.lease.clone();
+                    self.holder.handle_read(self.now, Ok(reply));
                 }
                 Network::Silent => {}
                 _ => self.holder.handle_read(self.now, Err(super::ReadFailed)),
@@ -254,7 +254,7 @@ impl World {
                 self.sent.push(kind);
                 let outcome = match self.network {
                     Network::Up => self.store.put(&write),
-                    Network::AnswersLost => {
+                    Network::RepliesLost => {
                         let _ = self.store.put(&write);
                         LeaseOutcome::Unknown
                     }

@@ -1,4 +1,4 @@
-//! Builders and a small world for the elector's tests: one election, one clock, writes applied by hand.
+//! Builders and a small fixture for the elector's tests: one election, one clock, writes applied by hand.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use elector_protocol::{
 };
 
 /// An election whose store is the test itself.
-pub(crate) struct World {
+pub(crate) struct ElectionFixture {
     pub(crate) election: Election,
     pub(crate) settings: Settings,
     pub(crate) now: Instant,
     pub(crate) version: u64,
 }
 
-impl World {
-    /// A world whose elector has been up for an hour and saw no Lease.
+impl ElectionFixture {
+    /// A fixture whose elector has been up for an hour and saw no Lease.
     pub(crate) fn new() -> Self {
         Self {
             election: Election::absent(Instant::default()),
@@ -27,7 +27,7 @@ impl World {
         }
     }
 
-    /// A world whose elector has just started and listed nothing.
+    /// A fixture whose elector has just started and listed nothing.
     pub(crate) fn fresh() -> Self {
         let now = Instant::from_epoch(Duration::from_secs(3600));
         Self {
