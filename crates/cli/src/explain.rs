@@ -15,7 +15,7 @@ use elector_protocol::elector::Settings;
 use elector_protocol::{ElectorTiming, Timestamp};
 use elector_runtime::ClientArgs;
 
-use self::input::Objects;
+use self::input::InputObjects;
 use crate::output;
 
 /// Says what the elector would do next for each lease that a candidate names, and why.
@@ -33,8 +33,8 @@ pub(crate) struct ExplainArgs {
     now: Option<Timestamp>,
 
     /// Print a table, or a JSON array whose form is stable
-    #[arg(short = 'o', long, value_enum, default_value_t = Format::Table)]
-    output: Format,
+    #[arg(short = 'o', long, value_enum, default_value_t = ExplainFormat::Table)]
+    output: ExplainFormat,
 
     /// Only this namespace [default: all]
     #[arg(short = 'n', long)]
@@ -58,7 +58,7 @@ pub(crate) struct ExplainArgs {
 
 /// How to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ExplainFormat {
     Table,
     Json,
 }
@@ -87,7 +87,7 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
     };
     timing.validate().context("use the flags")?;
     let mut objects = match &args.filename {
-        Some(path) => Objects::read(path)?,
+        Some(path) => InputObjects::read(path)?,
         None => cluster::read(&args.client, args.namespace.as_deref()).await?,
     };
     objects.keep(args.namespace.as_deref(), args.lease.as_deref());
@@ -102,8 +102,8 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
     };
     let rows = report::rows(&objects, now, &settings);
     match args.output {
-        Format::Json => output::print_json(&rows).context("print the report")?,
-        Format::Table => report::print_table(&rows)?,
+        ExplainFormat::Json => output::print_json(&rows).context("print the report")?,
+        ExplainFormat::Table => report::print_table(&rows)?,
     }
     if objects.faults.is_empty() {
         return Ok(ExitCode::SUCCESS);

@@ -49,7 +49,7 @@ pub trait Renumber {
 }
 
 /// The numbers in a field: the one that it is, or the one that it may hold.
-pub(crate) trait Numbers<T> {
+pub(crate) trait EachNumber<T> {
     /// Visits each.
     fn each(&mut self, visit: impl FnMut(&mut T));
 }
@@ -68,19 +68,19 @@ macro_rules! renumber {
         $crate::renumber::Renumber::renumber(&mut $field, $by)
     };
     (@field $field:expr, $by:ident, $how:ident) => {
-        $crate::renumber::Numbers::each(&mut $field, |number| $by.$how(number))
+        $crate::renumber::EachNumber::each(&mut $field, |number| $by.$how(number))
     };
 }
 
 pub(crate) use renumber;
 
-impl<T> Numbers<T> for T {
+impl<T> EachNumber<T> for T {
     fn each(&mut self, mut visit: impl FnMut(&mut T)) {
         visit(self);
     }
 }
 
-impl<T> Numbers<T> for Option<T> {
+impl<T> EachNumber<T> for Option<T> {
     fn each(&mut self, visit: impl FnMut(&mut T)) {
         self.iter_mut().for_each(visit);
     }

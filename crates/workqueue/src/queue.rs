@@ -45,7 +45,7 @@ pub struct WorkQueue<K> {
     /// Keys that become dirty at a later time.
     waiting: Delays<K>,
     limiter: RateLimiter<K>,
-    mode: Mode,
+    mode: QueueMode,
     /// The largest `now` seen.
     latest: Duration,
     adds: u64,
@@ -61,7 +61,7 @@ struct Started {
 
 /// How far the queue's life has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum QueueMode {
     /// Keys are accepted.
     Open,
     /// Nothing is accepted; what is ready is handed out.
@@ -81,7 +81,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
             processing: BTreeMap::new(),
             waiting: Delays::new(),
             limiter,
-            mode: Mode::Open,
+            mode: QueueMode::Open,
             latest: Duration::ZERO,
             adds: 0,
             retries: 0,
@@ -103,7 +103,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
     /// Ignored after a shut-down.
     pub fn add_after(&mut self, key: K, delay: Duration, now: Duration) {
         let now = self.advance(now);
-        if self.mode != Mode::Open {
+        if self.mode != QueueMode::Open {
             return;
         }
         if delay.is_zero() {
@@ -118,7 +118,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
     /// Call it before `done`, and [`forget`](Self::forget) once the key succeeds. Ignored after a shut-down.
     pub fn add_rate_limited(&mut self, key: K, now: Duration) {
         let now = self.advance(now);
-        if self.mode != Mode::Open {
+        if self.mode != QueueMode::Open {
             return;
         }
         self.retries += 1;
@@ -149,9 +149,9 @@ impl<K: Ord + Clone> WorkQueue<K> {
         }
 
         match self.mode {
-            Mode::Open => Poll::Wait(self.waiting.next()),
-            Mode::Draining if !self.processing.is_empty() => Poll::Wait(None),
-            Mode::Closed | Mode::Draining => Poll::ShutDown,
+            QueueMode::Open => Poll::Wait(self.waiting.next()),
+            QueueMode::Draining if !self.processing.is_empty() => Poll::Wait(None),
+            QueueMode::Closed | QueueMode::Draining => Poll::ShutDown,
         }
     }
 
@@ -174,7 +174,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
     ///
     /// `poll` says `ShutDown` as soon as nothing is ready, also while workers are busy. Ends a drain.
     pub fn shut_down(&mut self, now: Duration) {
-        self.close(Mode::Closed, now);
+        self.close(QueueMode::Closed, now);
     }
 
     /// Shuts down, and says `ShutDown` only when every key that was handed out is done.
@@ -182,12 +182,12 @@ impl<K: Ord + Clone> WorkQueue<K> {
     /// A key that became dirty while it was processed is handed out once more, so what was accepted
     /// before this call is worked on before `ShutDown`.
     pub fn shut_down_with_drain(&mut self, now: Duration) {
-        self.close(Mode::Draining, now);
+        self.close(QueueMode::Draining, now);
     }
 
     /// Whether a shut-down has begun.
     pub fn is_shutting_down(&self) -> bool {
-        self.mode != Mode::Open
+        self.mode != QueueMode::Open
     }
 
     /// How many failures of `key` are remembered.
@@ -252,7 +252,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
 
     /// Makes `key` dirty since `since`, and ready unless a worker has it.
     fn mark(&mut self, key: K, since: Duration) {
-        if self.mode != Mode::Open || self.dirty.contains_key(&key) {
+        if self.mode != QueueMode::Open || self.dirty.contains_key(&key) {
             return;
         }
         self.adds += 1;
@@ -262,7 +262,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
         self.dirty.insert(key, since);
     }
 
-    fn close(&mut self, mode: Mode, now: Duration) {
+    fn close(&mut self, mode: QueueMode, now: Duration) {
         self.advance(now);
         self.mode = mode;
         self.waiting.clear();

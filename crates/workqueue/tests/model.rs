@@ -6,25 +6,25 @@ use std::time::Duration;
 use elector_workqueue::{Backoff, Poll, RateLimiter, WorkQueue};
 use proptest::prelude::{Just, Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
-type Key = u8;
+type QueueKey = u8;
 
 const BASE: u64 = 5;
 const CAP: u64 = 40;
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    Add(Key),
-    AddAfter(Key, u64),
-    AddRateLimited(Key),
-    Forget(Key),
+    Add(QueueKey),
+    AddAfter(QueueKey, u64),
+    AddRateLimited(QueueKey),
+    Forget(QueueKey),
     Poll,
-    Done(Key),
+    Done(QueueKey),
     Pass(u64),
     ShutDown,
     Drain,
 }
 
-fn key() -> impl Strategy<Value = Key> {
+fn key() -> impl Strategy<Value = QueueKey> {
     0..5_u8
 }
 
@@ -50,7 +50,7 @@ fn op_or_end() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn limiter() -> RateLimiter<Key> {
+fn limiter() -> RateLimiter<QueueKey> {
     RateLimiter::new(Backoff::new(ms(BASE), ms(CAP)))
 }
 
@@ -60,31 +60,31 @@ const fn ms(milliseconds: u64) -> Duration {
 
 /// The semantics by brute force: lists that are searched from end to end, time in milliseconds.
 #[derive(Default)]
-struct Model {
+struct ModelQueue {
     now: u64,
     /// Requests for a look in order of arrival, those of keys in work included.
-    wanted: Vec<Key>,
-    busy: Vec<Key>,
+    wanted: Vec<QueueKey>,
+    busy: Vec<QueueKey>,
     /// Every delay ever asked for and not yet over: (deadline, key), in order of arrival.
-    delayed: Vec<(u64, Key)>,
-    failures: BTreeMap<Key, u32>,
+    delayed: Vec<(u64, QueueKey)>,
+    failures: BTreeMap<QueueKey, u32>,
     closed: bool,
     drain: bool,
     adds: u64,
     retries: u64,
 }
 
-// === impl Model ===
+// === impl ModelQueue ===
 
-impl Model {
-    fn add(&mut self, key: Key) {
+impl ModelQueue {
+    fn add(&mut self, key: QueueKey) {
         if !self.closed && !self.wanted.contains(&key) {
             self.wanted.push(key);
             self.adds += 1;
         }
     }
 
-    fn add_after(&mut self, key: Key, delay: u64) {
+    fn add_after(&mut self, key: QueueKey, delay: u64) {
         if self.closed {
         } else if delay == 0 {
             self.add(key);
@@ -93,7 +93,7 @@ impl Model {
         }
     }
 
-    fn add_rate_limited(&mut self, key: Key) {
+    fn add_rate_limited(&mut self, key: QueueKey) {
         if self.closed {
             return;
         }
@@ -116,7 +116,7 @@ impl Model {
     }
 
     /// Keys whose earliest delay is over now, in the order in which those delays were asked for.
-    fn first_of_each_key(&self) -> Vec<Key> {
+    fn first_of_each_key(&self) -> Vec<QueueKey> {
         let mut due = Vec::new();
         for &(deadline, key) in &self.delayed {
             if deadline == self.now && !due.contains(&key) {
@@ -126,7 +126,7 @@ impl Model {
         due
     }
 
-    fn poll(&mut self) -> Poll<Key> {
+    fn poll(&mut self) -> Poll<QueueKey> {
         let free = self.wanted.iter().position(|key| !self.busy.contains(key));
         if let Some(place) = free {
             let key = self.wanted.remove(place);
@@ -142,7 +142,7 @@ impl Model {
     }
 
     /// A key that was wanted while busy counts from here on, behind all others.
-    fn done(&mut self, key: Key) -> bool {
+    fn done(&mut self, key: QueueKey) -> bool {
         let Some(place) = self.busy.iter().position(|busy| *busy == key) else {
             return false;
         };
@@ -175,15 +175,15 @@ impl Model {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Owed {
     /// Keys to be looked at now.
-    looks: BTreeSet<Key>,
+    looks: BTreeSet<QueueKey>,
     /// The earliest delay of a key, until it is answered.
-    delays: BTreeMap<Key, u64>,
+    delays: BTreeMap<QueueKey, u64>,
 }
 
 // === impl Owed ===
 
 impl Owed {
-    fn later(&mut self, key: Key, now: u64, delay: u64) {
+    fn later(&mut self, key: QueueKey, now: u64, delay: u64) {
         // A delay that is over is a look like any other; the next one stands for itself.
         self.looks.extend(self.due(now));
         self.delays.retain(|_, deadline| *deadline > now);
@@ -195,7 +195,7 @@ impl Owed {
         *deadline = (*deadline).min(now + delay);
     }
 
-    fn due(&self, now: u64) -> BTreeSet<Key> {
+    fn due(&self, now: u64) -> BTreeSet<QueueKey> {
         let over = self.delays.iter().filter(|entry| *entry.1 <= now);
         let mut due = self.looks.clone();
         due.extend(over.map(|entry| *entry.0));
@@ -203,7 +203,7 @@ impl Owed {
     }
 
     /// Whether handing out `key` answers anything.
-    fn answer(&mut self, key: Key, now: u64) -> bool {
+    fn answer(&mut self, key: QueueKey, now: u64) -> bool {
         let asked = self.looks.remove(&key);
         let over = self
             .delays
@@ -220,7 +220,7 @@ proptest! {
     /// Every output and every counter is the model's, for any inputs.
     #[test]
     fn queue_does_as_the_model(ops in proptest::collection::vec(op_or_end(), 0..120)) {
-        let mut model = Model::default();
+        let mut model = ModelQueue::default();
         let mut queue = WorkQueue::new(limiter());
         for op in ops {
             let now = ms(model.now);

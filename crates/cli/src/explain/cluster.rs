@@ -5,7 +5,7 @@ use elector_runtime::{
     ClientArgs, Scope, WatchEvent, WatchOptions, connect, watch_candidates, watch_leases,
 };
 
-use super::input::{Collector, Objects};
+use super::input::{Collector, InputObjects};
 
 /// The first complete list of a watch; a failure ends the sub-command rather than be retried.
 macro_rules! listed {
@@ -21,7 +21,10 @@ macro_rules! listed {
 }
 
 /// Reads all leases and candidates, of one namespace or of all but `kube-node-lease`.
-pub(super) async fn read(args: &ClientArgs, namespace: Option<&str>) -> anyhow::Result<Objects> {
+pub(super) async fn read(
+    args: &ClientArgs,
+    namespace: Option<&str>,
+) -> anyhow::Result<InputObjects> {
     let cluster = connect(args).await?;
     let api = cluster.candidate_api().await?;
     let scope = Scope::of_namespaces(namespace);

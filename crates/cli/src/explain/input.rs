@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// Everything that is to be explained.
 #[derive(Debug, Default)]
-pub(crate) struct Objects {
+pub(crate) struct InputObjects {
     /// Each lease that a candidate names.
     pub(crate) elections: BTreeMap<LeaseKey, elector::Objects>,
     /// Leases that are among them and cannot be read, with the reason.
@@ -27,12 +27,12 @@ pub(crate) struct Objects {
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     leases: BTreeMap<LeaseKey, Lease>,
-    objects: Objects,
+    objects: InputObjects,
 }
 
-// === impl Objects ===
+// === impl InputObjects ===
 
-impl Objects {
+impl InputObjects {
     /// Reads a file, or standard input for `-`.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let mut bytes = Vec::new();
@@ -88,7 +88,7 @@ impl Collector {
     }
 
     /// Joins leases and candidates. Leases that no candidate names are left out.
-    pub(crate) fn finish(mut self) -> Objects {
+    pub(crate) fn finish(mut self) -> InputObjects {
         for (key, lease) in std::mem::take(&mut self.leases) {
             if self.objects.preference_field == PreferenceField::Unknown {
                 self.objects.preference_field = shown_by(&lease);

@@ -5,7 +5,7 @@ use elector_protocol::elector::{Action, Explanation, RankedCandidate, Settings, 
 use elector_protocol::{Identity, LeaseKey, Timestamp};
 use serde::Serialize;
 
-use super::input::Objects;
+use super::input::InputObjects;
 use crate::output::{columns, print};
 
 /// One lease. The JSON form is stable: fields may be added, none is renamed or removed.
@@ -42,7 +42,7 @@ pub(crate) struct CandidateRow {
 }
 
 /// Explains every election, sorted by namespace and lease.
-pub(crate) fn rows(objects: &Objects, now: Timestamp, settings: &Settings) -> Vec<Row> {
+pub(crate) fn rows(objects: &InputObjects, now: Timestamp, settings: &Settings) -> Vec<Row> {
     let name = |identity: &Option<Identity>| {
         identity
             .as_ref()
