@@ -18,5 +18,5 @@ pub const TOKEN_TERM: &str = "elector.dev/token-term";
 /// On a Lease: the strategy, where the server drops `spec.strategy`.
 pub const STRATEGY: &str = "elector.dev/strategy";
 
-/// On a Lease: whom the holder is asked to make room for, where the server drops `spec.preferredHolder`.
+/// On a Lease: the candidate that the holder is asked to make room for, where the server drops `spec.preferredHolder`.
 pub const PREFERRED_HOLDER: &str = "elector.dev/preferred-holder";

@@ -30,7 +30,7 @@ use crate::time::Rfc3339;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LeaseCandidate {
-    /// Which API it came from and is written to. Objects in a list do not say, so whoever lists sets it.
+    /// Which API it came from and is written to. Objects in a list do not say, so the caller that lists sets it.
     pub api: CandidateApi,
     /// Name, version, labels, annotations and owners.
     pub metadata: ObjectMeta,

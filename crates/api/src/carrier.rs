@@ -1,7 +1,7 @@
 //! How a strategy and a preferred holder travel: as fields of the Lease, or as its annotations.
 //!
 //! kube-apiserver keeps `spec.strategy` and `spec.preferredHolder` only where its feature gate is on, and drops them
-//! silently elsewhere. The answer to a write shows which, so nobody has to be asked.
+//! silently elsewhere. The answer to a write shows which, so no operator has to say.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use elector_protocol::{Identity, StrategyName};
 use crate::annotation;
 use crate::lease::Lease;
 
-/// What is known of the server's way with the two fields. Readers honour both ways whatever this says.
+/// What is known of the server's way with the two fields. Readers honour both ways in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Carrier {
     /// Nothing yet: fields and annotations are both written.
@@ -94,7 +94,7 @@ mod tests {
         preferred: Option<&str>,
     ) -> [Option<String>; 4] {
         let mut lease = Lease::default();
-        // Whatever was there before is replaced.
+        // Former values are replaced.
         lease.spec.strategy = Some("old/old".into());
         lease.spec.preferred_holder = Some("old".into());
         lease.metadata.annotations = Some(BTreeMap::from(

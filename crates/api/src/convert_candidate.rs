@@ -19,8 +19,8 @@ impl LeaseCandidate {
     /// This revision, for the protocol to judge. A candidate with an unreadable field is one, with the field as the
     /// reason why it cannot be elected.
     ///
-    /// `spec.leaseName` must be a name that a Lease can have. The API of Kubernetes takes any text that is not empty, but
-    /// for most texts no server ever takes the Lease: an election would try to create it for ever.
+    /// `spec.leaseName` must be a name that a Lease can have. The API of Kubernetes takes any text that is not empty,
+    /// but for most texts no server ever takes the Lease: an election would try to create it for ever.
     ///
     /// # Errors
     ///

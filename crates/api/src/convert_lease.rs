@@ -12,10 +12,10 @@ use crate::carrier::{Carrier, given, put};
 use crate::field::{FieldError, Malformed};
 use crate::lease::Lease;
 
-/// What an annotation says that cannot be read: never accepted by anybody, and never equal to a real one.
+/// The value of an annotation that cannot be read: no holder accepts it, and it never equals a real one.
 ///
-/// A record with a token nobody can read is still a record with a token, so it counts as unproven rather than released
-/// and nobody takes it for a grant (R6, R8). The next grant clears it.
+/// A record with an unreadable token is still a record with a token, so it counts as unproven rather than released
+/// and not taken for a grant (R6, R8). The next grant clears it.
 const UNREADABLE_TOKEN: Token = Token(ResourceVersion(0));
 
 // === impl Lease ===
@@ -76,7 +76,7 @@ impl Lease {
     }
 
     /// This object with another record, for a PUT. uid, resourceVersion and everything unknown stay as they were
-    /// judged; `holderIdentity` is always written, as an empty text for nobody.
+    /// judged; `holderIdentity` is always written, as an empty text for no holder.
     #[must_use]
     pub fn with_record(&self, record: &LeaseRecord, carrier: Carrier) -> Self {
         let mut next = self.clone();

@@ -16,7 +16,8 @@ pub enum DurationError {
     TooLong,
 }
 
-/// Reads a Go duration: decimal numbers, each with a unit of `h`, `m`, `s`, `ms`, `us`, `µs` or `ns`; `0` alone is zero.
+/// Reads a Go duration: decimal numbers, each with a unit of `h`, `m`, `s`, `ms`, `us`, `µs` or `ns`; `0` alone is
+/// zero.
 ///
 /// ```
 /// use std::time::Duration;

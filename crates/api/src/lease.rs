@@ -40,7 +40,7 @@ pub struct Lease {
 /// The spec of a Lease, field by field as the wire has it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LeaseSpec {
-    /// Who holds it. Empty and absent both mean nobody; empty is what is written.
+    /// The holder. Empty and absent both mean none; empty is what is written.
     pub holder_identity: Option<String>,
     /// How long a record of the holder counts, in seconds.
     pub lease_duration_seconds: Option<i32>,
@@ -52,7 +52,7 @@ pub struct LeaseSpec {
     pub lease_transitions: Option<i32>,
     /// The strategy, where the server keeps this field.
     pub strategy: Option<String>,
-    /// Whom the holder is asked to make room for, where the server keeps this field.
+    /// The candidate that the holder is asked to make room for, where the server keeps this field.
     pub preferred_holder: Option<String>,
     /// Fields that this version does not know, or could not read.
     pub other: Map<String, Value>,
@@ -85,7 +85,7 @@ impl Lease {
         LeaseKey::new(text(&self.metadata.namespace), text(&self.metadata.name))
     }
 
-    /// Fields that could not be read. A Lease with faults is judged by nobody.
+    /// Fields that could not be read. No elector decides about a Lease with faults.
     pub fn faults(&self) -> &[FieldError] {
         &self.faults
     }

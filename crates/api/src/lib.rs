@@ -7,12 +7,12 @@
 //!                             [FieldError, …]          JSON <── Lease::with_record <── LeaseRecord
 //! ```
 //!
-//! * [`Lease`] and [`LeaseCandidate`] carry whatever a PUT must not lose. A bad field makes one bad object, described
-//!   by a [`FieldError`], and never an unreadable list.
+//! * [`Lease`] and [`LeaseCandidate`] carry everything that a PUT must not lose. A bad field makes one bad object,
+//!   described by a [`FieldError`], and never an unreadable list.
 //! * [`CandidateApi`] says which LeaseCandidate a cluster serves, [`Carrier`] how a strategy and a preferred holder
 //!   travel there.
 //! * [`CANDIDATE_CRD`] is the LeaseCandidate of clusters that have none.
-//! * [`validate_lease`] and its relatives are the API server's own rules, for whoever plays one.
+//! * [`validate_lease`] and its relatives are the API server's own rules, for programs that play one.
 //!
 //! It performs no I/O; [`kube::Resource`] is implemented so that others can. Like every library it chooses no version
 //! of k8s-openapi, which is the affair of the binary.

@@ -35,8 +35,8 @@ pub(crate) struct Fields {
 
 /// Reads JSON as a [`Value`], but for managedFields, which are skipped as they come in.
 ///
-/// Not only because nothing needs them: whoever may write one object may nest them a thousand levels deep, which API
-/// servers store and serve, and JSON readers refuse, the whole list of objects with them. What is skipped may be as
+/// Not only because nothing needs them: a client that may write one object may nest them a thousand levels deep, which
+/// API servers store and serve, and JSON readers refuse, the whole list of objects with them. What is skipped may be as
 /// deep as it likes.
 #[derive(Clone, Copy)]
 enum Level {

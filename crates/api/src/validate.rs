@@ -1,11 +1,11 @@
 //! The API server's validation of Leases and LeaseCandidates: every error at once, with its paths and words.
 //!
-//! It runs on create and on update, whatever the feature gate says, and changes nothing. What it does not check is as
+//! It runs on create and on update, with the feature gate on or off, and changes nothing. What it does not check is as
 //! deliberate: a holder may be any text, times may stand in any relation, transitions may go down.
 //!
-//! `spec.leaseName` of a candidate differs on purpose. Kubernetes checks that it is not empty, and so does the validation
-//! of its kinds here. The custom resource takes only the name of a Lease that can exist, and no candidate of either kind
-//! with another name is admitted to an election ([`LeaseCandidate::candidate`]).
+//! `spec.leaseName` of a candidate differs on purpose. Kubernetes checks that it is not empty, and so does the
+//! validation of its kinds here. The custom resource takes only the name of a Lease that can exist, and no candidate of
+//! either kind with another name is admitted to an election ([`LeaseCandidate::candidate`]).
 
 mod metadata;
 pub mod names;

@@ -53,8 +53,8 @@ pub(super) fn validate_metadata(
     }
 }
 
-/// Checks the metadata of an object that replaces another. Where a write leaves uid or deletionTimestamp out, the server
-/// keeps its own; creationTimestamp and generation it keeps whatever a write says.
+/// Checks the metadata of an object that replaces another. Where a write leaves uid or deletionTimestamp out, the
+/// server keeps its own; creationTimestamp and generation are kept, with whatever values a write has.
 pub(super) fn validate_metadata_update(
     metadata: &ObjectMeta,
     old: &ObjectMeta,
