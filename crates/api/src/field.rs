@@ -77,6 +77,11 @@ impl FieldError {
         Self::new(field, problem)
     }
 
+    /// A value that may only differ in a new object.
+    pub(crate) fn immutable(field: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {
+        Self::invalid(field, value, "field is immutable")
+    }
+
     /// A value that could not be read. It is for logs, so a long value is cut.
     pub(crate) fn unreadable(
         field: impl Into<String>,

@@ -12,7 +12,6 @@ pub mod names;
 
 use elector_protocol::StrategyName;
 use semver::Version;
-use serde_json::Value;
 
 use crate::candidate::{LeaseCandidate, LeaseCandidateSpec};
 use crate::candidate_api::CandidateApi;
@@ -74,11 +73,7 @@ pub fn validate_candidate_update(
     candidate_spec(candidate.api, &candidate.spec, &mut errors);
     let name = &candidate.spec.lease_name;
     if *name != old.spec.lease_name {
-        errors.push(FieldError::invalid(
-            "spec.leaseName",
-            name.as_str(),
-            IMMUTABLE,
-        ));
+        errors.push(FieldError::immutable("spec.leaseName", name.as_str()));
     }
     errors
 }
@@ -92,9 +87,6 @@ const LONGEST_LEASE_NAME: usize = 253;
 
 /// The longest version of a custom resource, in characters: what its rules cost must have a bound.
 const LONGEST_VERSION: usize = 256;
-
-/// What is said of a field that only a new object may have otherwise.
-const IMMUTABLE: &str = "field is immutable";
 
 fn lease_spec(spec: &LeaseSpec, errors: &mut Vec<FieldError>) {
     if let Some(seconds) = spec.lease_duration_seconds.filter(|seconds| *seconds <= 0) {
@@ -241,11 +233,6 @@ fn strategy(path: &str, text: &str, errors: &mut Vec<FieldError>) {
         let supported = [StrategyName::OLDEST_EMULATION_VERSION];
         errors.push(FieldError::not_supported(path, text, &supported));
     }
-}
-
-/// A text or `null` as a value of an error.
-fn text_value(text: Option<&String>) -> Value {
-    text.map_or(Value::Null, |text| Value::from(text.as_str()))
 }
 
 #[cfg(test)]

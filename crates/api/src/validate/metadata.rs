@@ -1,9 +1,9 @@
 //! The rules for the metadata of any namespaced object.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde_json::Value;
 
 use super::names::{dns_label, label_value, qualified_name};
-use super::{IMMUTABLE, text_value};
 use crate::field::FieldError;
 
 /// The most that all annotations may hold together, keys and values, in bytes.
@@ -60,9 +60,9 @@ pub(super) fn validate_metadata_update(
     old: &ObjectMeta,
     errors: &mut Vec<FieldError>,
 ) {
-    let mut immutable = |path: &str, same: bool, value: serde_json::Value| {
+    let mut immutable = |path: &str, same: bool, value: Value| {
         if !same {
-            errors.push(FieldError::invalid(path, value, IMMUTABLE));
+            errors.push(FieldError::immutable(path, value));
         }
     };
     immutable(
@@ -181,6 +181,11 @@ fn validate_owners(owners: &[OwnerReference], errors: &mut Vec<FieldError>) {
         let value = serde_json::to_value(owners).unwrap_or_default();
         errors.push(FieldError::invalid("metadata.ownerReferences", value, rule));
     }
+}
+
+/// A text or `null` as a value of an error.
+fn text_value(text: Option<&String>) -> Value {
+    text.map_or(Value::Null, |text| Value::from(text.as_str()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Tests of the rules, one by one.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
