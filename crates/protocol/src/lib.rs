@@ -27,20 +27,21 @@
 //!
 //! # Contract
 //!
-//! * **Inputs** are `handle_*` methods. They take what was seen, with the `now` of the caller's clock, and return nothing.
-//! * **Outputs** are decisions. `step` says what to do now, as data, and when to step again if nothing is seen before. A
-//!   step too many is harmless.
-//! * **Two kinds of time.** [`Instant`] is a reading of the process's own clock, for waiting. [`Timestamp`] is a time in
-//!   an object, written by another machine; it is compared for equality and never with a clock (R4).
+//! * **Inputs** are `handle_*` methods. They take what was seen, with the `now` of the caller's clock, and return
+//!   nothing.
+//! * **Outputs** are decisions. `step` says what to do now, as data, and when to step again if nothing is seen before.
+//!   A step too many is harmless.
+//! * **Two kinds of time.** [`Instant`] is a reading of the process's own clock, for waiting. [`Timestamp`] is a time
+//!   in an object, written by another machine; it is compared for equality and never with a clock (R4).
 //! * **Writes are compare-and-swap** on the very revision that was judged (R2). A decision that was made twice, or by
 //!   two electors, ends in a conflict and never in a second leader (R17).
-//! * **One sequence of inputs has one sequence of outputs.** Nothing depends on the order of a hash table, or on the order
-//!   in which a list brings its objects.
+//! * **One sequence of inputs has one sequence of outputs.** Nothing depends on the order of a hash table, or on the
+//!   order in which a list brings its objects.
 //!
 //! # Example
 //!
-//! A Lease was released, and an elector knows two candidates from a list, which proves the life of neither. It pings the
-//! better one, and grants it the Lease when its ack is seen.
+//! A Lease was released, and an elector knows two candidates from a list, which proves the life of neither. It pings
+//! the better one, and grants it the Lease when its ack is seen.
 //!
 //! ```
 //! use std::time::Duration;

@@ -54,8 +54,8 @@ pub(crate) trait EachNumber<T> {
     fn each(&mut self, visit: impl FnMut(&mut T));
 }
 
-/// Implements [`Renumber`] beside a struct, by its fields that hold numbers: `field` has parts of its own, `field => how`
-/// is a number for that method of [`Renumbering`], or an `Option` of one.
+/// Implements [`Renumber`] beside a struct, by its fields that hold numbers: `field` has parts of its own, `field =>
+/// how` is a number for that method of [`Renumbering`], or an `Option` of one.
 macro_rules! renumber {
     ($type:ident { $($field:ident $(=> $how:ident)?),+ $(,)? }) => {
         impl $crate::renumber::Renumber for $type {

@@ -134,7 +134,7 @@ fn a_live_holder_is_as_old_as_its_renewal() {
         late.reason.to_string(),
         "a is late with its renewal; b is next"
     );
-    // The late holder is asked as well, and not waited for.
+    // The late holder is pinged as well, and not waited for.
     assert_eq!((late.action, late.ping), (Action::Ping, vec![id("a")]));
     let expired = explain(held("a", -15), two());
     assert_eq!(

@@ -45,8 +45,8 @@ fn registered() -> Registration {
     registration
 }
 
-/// Found by the simulation: the read answered with what had been there before the question, which was then never
-/// answered, since it stayed and no event told of it again.
+/// Found by the simulation: the read brought what had been there before the ping, which was then never
+/// acked, since it stayed and no event told of it again.
 #[test]
 fn a_ping_that_comes_while_a_read_is_under_way_is_acked() {
     let mut registration = registered();
@@ -92,7 +92,7 @@ fn an_object_that_a_stranger_spoilt_is_written_anew_and_not_again_at_once() {
     registration.handle_event(CandidateEvent::Seen(object(2, None, Some(10))));
     registration.handle_spoilt(ResourceVersion(2));
     assert_eq!(registration.step(NOW, at(20)).effect, Some(repair(2)));
-    // The watch shows the own write before the answer does.
+    // The watch shows the own write before the reply does.
     registration.handle_event(CandidateEvent::Seen(object(3, None, Some(20))));
     registration.handle_spoilt(ResourceVersion(3));
     registration.handle_outcome(
@@ -116,7 +116,7 @@ fn a_revision_that_is_not_the_newest_is_not_repaired() {
     assert_eq!(registration.step(NOW, at(20)).effect, None);
 }
 
-/// Found by the simulation: at the end of time there is no later question, so it was never asked again.
+/// Found by the simulation: at the end of time there is no later ping, so it was never pinged again.
 #[test]
 fn times_at_the_end_of_time_are_taken_back() {
     let end = Timestamp::MAX.as_micros();
@@ -153,7 +153,7 @@ fn a_ping_is_acked_once_and_never_below_it() {
     assert_eq!(registration.step(NOW, at(20)).effect, Some(ack));
     let reply = object(3, Some(5000), Some(5000));
     registration.handle_outcome(NOW, RegistrationOutcome::Done(Some(reply)));
-    // The watch shows the question again, late.
+    // The watch shows the ping again, late.
     registration.handle_event(CandidateEvent::Seen(object(2, Some(5000), Some(10))));
     assert_eq!(
         registration.step(NOW, at(30)),

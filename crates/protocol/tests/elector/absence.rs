@@ -57,7 +57,7 @@ fn what_comes_before_the_first_list_proves_nothing() {
     assert!(await_proof(&fixture));
 }
 
-/// (R6 a) The proof belongs to this uid, to a watch without a gap, and to records that nobody holds.
+/// (R6 a) The proof belongs to this uid, to a watch without a gap, and to records without a holder.
 #[test]
 fn the_proof_of_absence_ends_with_the_uid_and_with_the_watch() {
     let born = || LeaseRecord::born(None);
@@ -178,7 +178,7 @@ fn the_holder_of_a_deleted_lease_is_no_previous_holder() {
     assert_eq!(fixture.step().action(), Action::Grant);
 }
 
-/// (R2, R6) The candidates are asked while the POST is under way, so that the answer is there with the Lease.
+/// (R2, R6) The candidates are pinged while the POST is under way, so that the ack is there with the Lease.
 #[test]
 fn the_best_is_pinged_in_the_step_that_creates_the_lease() {
     let mut fixture = ElectionFixture::new();
@@ -204,7 +204,7 @@ fn a_post_that_the_watch_does_not_bring_is_tried_again_in_time() {
     assert_eq!(fixture.step().action(), Action::Create);
 }
 
-/// (R2) A complete list without the Lease knows better than the answer to the POST before it.
+/// (R2) A complete list without the Lease knows better than the reply to the POST before it.
 #[test]
 fn a_list_without_the_lease_leads_to_another_post() {
     let mut fixture = ElectionFixture::new();
@@ -232,7 +232,7 @@ fn a_lease_says_by_which_strategy_it_is_elected_from_its_creation_on() {
     assert!(fixture.apply(&decision).strategy.is_some());
 }
 
-/// (R6) The memory of a name may go when no holder of any duration can be left, and nobody wants the lease.
+/// (R6) The memory of a name may go when no holder of any duration can be left, and no candidate wants the lease.
 #[test]
 fn a_name_is_forgotten_after_the_longest_lease_and_not_before() {
     let hour = Duration::from_secs(3600);

@@ -1,4 +1,4 @@
-//! Which signs of life count, how many are asked at a time, and what remains when nobody answers (R15).
+//! Which signs of life count, how many are pinged at a time, and what remains when all are silent (R15).
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use elector_protocol::{CandidateSpec, LeaseRecord, ResourceVersion, Timestamp, U
 
 use crate::fixture::{ElectionFixture, id, lease_write, pinged};
 
-/// A Lease that may be granted at once; nobody has answered.
+/// A Lease that may be granted at once; no candidate has acked.
 fn open() -> ElectionFixture {
     let mut fixture = ElectionFixture::new();
     fixture.lease(LeaseRecord::born(None));
@@ -17,7 +17,7 @@ fn open() -> ElectionFixture {
 fn awaited(fixture: &ElectionFixture) -> Vec<String> {
     match fixture.step().reason {
         Reason::AwaitAck(names) => names.iter().map(ToString::to_string).collect(),
-        reason => panic!("no answer is awaited: {reason}"),
+        reason => panic!("no ack is awaited: {reason}"),
     }
 }
 
@@ -41,7 +41,7 @@ fn an_unmarked_candidate_has_longer_to_ack() {
     }
 }
 
-/// (R15) The best, then the next two, then all: two that are silent are followed by two, whoever they are.
+/// (R15) The best, then the next two, then all: two that are silent are followed by two, whichever they are.
 #[test]
 fn one_that_is_still_waited_for_is_one_of_the_next_two() {
     let mut fixture = open();
@@ -52,12 +52,12 @@ fn one_that_is_still_waited_for_is_one_of_the_next_two() {
         assert_eq!(fixture.deliver_pings(&decision), expected);
         fixture.pass(2.0);
     }
-    // `b` has 5 s, and `a`, `c` and `d` are silent: now all are asked.
+    // `b` has 5 s, and `a`, `c` and `d` are silent: now all are pinged.
     let decision = fixture.step();
     assert_eq!(fixture.deliver_pings(&decision), ["e"]);
 }
 
-/// (R15) After three nobody is left out.
+/// (R15) After three none is left out.
 #[test]
 fn after_three_that_are_silent_all_are_pinged_at_once() {
     let mut fixture = open();
@@ -71,7 +71,7 @@ fn after_three_that_are_silent_all_are_pinged_at_once() {
     }
 }
 
-/// (R15) A pending ping is a level, whoever wrote it: it is not repeated, and it is waited for.
+/// (R15) An open ping is a level, whichever elector wrote it: it is not repeated, and it is waited for.
 #[test]
 fn a_ping_of_another_elector_is_waited_for_and_not_repeated() {
     let mut fixture = open();
@@ -91,7 +91,7 @@ fn a_ping_of_another_elector_is_waited_for_and_not_repeated() {
     assert!(matches!(fixture.step().reason, Reason::NoAck(_)));
 }
 
-/// (R15) A question that another elector took back was not answered: it is asked again.
+/// (R15) A ping that another elector took back was not acked: it is sent again.
 #[test]
 fn a_ping_that_was_taken_back_is_sent_anew() {
     let mut fixture = open();
@@ -103,7 +103,7 @@ fn a_ping_that_was_taken_back_is_sent_anew() {
     assert_eq!(pinged(&fixture.step()), ["a"]);
 }
 
-/// (R15) An answer below the pending ping counts in its round, also where the ping is not settled yet.
+/// (R15) An ack below the open ping counts in its round, also where the ping is not settled yet.
 #[test]
 fn an_ack_below_the_ping_counts_for_the_whole_round() {
     let mut fixture = open();
@@ -115,7 +115,7 @@ fn an_ack_below_the_ping_counts_for_the_whole_round() {
     assert_eq!(fixture.step().action(), Action::Grant);
 }
 
-/// (R15) An answer comes in a revision *later* than the question; one that shows both shows no order.
+/// (R15) An ack comes in a revision *later* than the ping; one that shows both shows no order.
 #[test]
 fn a_revision_that_brings_ping_and_renewal_at_once_is_no_ack_of_it() {
     let mut fixture = open();
@@ -129,7 +129,7 @@ fn a_revision_that_brings_ping_and_renewal_at_once_is_no_ack_of_it() {
     assert!(matches!(fixture.step().reason, Reason::NoAck(_)));
 }
 
-/// (R15) Fresh counts while the lease is vacant, although a question of somebody else is open.
+/// (R15) Fresh counts while the lease is vacant, although a ping of another elector is open.
 #[test]
 fn a_fresh_candidate_is_elected_although_it_has_just_been_pinged() {
     let mut fixture = open();
@@ -138,7 +138,7 @@ fn a_fresh_candidate_is_elected_although_it_has_just_been_pinged() {
     assert_eq!(fixture.step().action(), Action::Grant);
 }
 
-/// (R15) An answer to a question of an earlier round is as old as that round.
+/// (R15) An ack of a ping of an earlier round is as old as that round.
 #[test]
 fn an_ack_of_an_earlier_round_does_not_count() {
     let mut fixture = ElectionFixture::new();
@@ -148,7 +148,7 @@ fn an_ack_of_an_earlier_round_does_not_count() {
     fixture.change("b", |candidate| candidate.ping = candidate.next_ping());
     fixture.ack("b");
     fixture.pass(7.0);
-    // Late since a second: the answer is 7 s old, and the question is older than the round.
+    // Late since a second: the ack is 7 s old, and the ping is older than the round.
     assert_eq!(pinged(&fixture.step()), ["b", "a"]);
 }
 
@@ -182,7 +182,7 @@ fn a_renewal_that_a_list_brings_is_no_ack() {
     }
 }
 
-/// (R15) The answers of an object end with it: one of the same name that a list shows is another.
+/// (R15) The acks of an object end with it: one of the same name that a list shows is another.
 #[test]
 fn an_object_created_anew_during_a_gap_has_not_acked() {
     let mut fixture = open();
@@ -228,7 +228,7 @@ fn candidates_are_known_by_their_newest_revision() {
     assert_eq!(pinged(&fixture.step()), ["a"]);
 }
 
-/// (R15) The former holder is asked again, since what it said before it let go is old, and then waited for if need be.
+/// (R15) The former holder is pinged again, since what it said before it let go is old, and then waited for if need be.
 #[test]
 fn a_former_holder_is_pinged_anew_and_waited_for_when_there_is_no_other() {
     let mut fixture = ElectionFixture::new();
@@ -248,7 +248,7 @@ fn a_former_holder_is_pinged_anew_and_waited_for_when_there_is_no_other() {
     assert_eq!(fixture.step().action(), Action::Grant);
 }
 
-/// (R15) Pings are raised when *nobody* has answered for 30 s, those of the candidates passed over (R5) included.
+/// (R15) Pings are repeated when *no candidate* has acked for 30 s, those of the candidates passed over (R5) included.
 #[test]
 fn the_pings_of_those_passed_over_are_repeated_too() {
     let mut fixture = ElectionFixture::new();
@@ -267,7 +267,7 @@ fn the_pings_of_those_passed_over_are_repeated_too() {
     assert_eq!(pinged(&fixture.step()), ["a"]);
 }
 
-/// (R15) While somebody still has time to answer, nobody is reminded.
+/// (R15) While one candidate still has time to ack, no ping is repeated.
 #[test]
 fn no_ping_is_repeated_while_an_ack_is_awaited() {
     let mut fixture = open();
@@ -280,10 +280,11 @@ fn no_ping_is_repeated_while_an_ack_is_awaited() {
     assert_eq!(fixture.deliver_pings(&decision), ["b"]);
     assert_eq!(pinged(&fixture.step()), Vec::<String>::new());
     fixture.pass(2.0);
-    assert_eq!(pinged(&fixture.step()), ["a"], "`b` was asked 2 s ago");
+    assert_eq!(pinged(&fixture.step()), ["a"], "`b` was pinged 2 s ago");
 }
 
-/// (R15) A preference is no such need: a better candidate that is silent is not reminded under a holder that renews.
+/// (R15) A preference is no such need: a better candidate that is silent is not pinged again under a holder that
+/// renews.
 #[test]
 fn no_ping_is_repeated_for_the_sake_of_a_preference() {
     let mut fixture = ElectionFixture::new();
@@ -297,7 +298,7 @@ fn no_ping_is_repeated_for_the_sake_of_a_preference() {
     }
 }
 
-/// (R15) One write is enough, whoever asks in this step: the poll, or the housekeeping.
+/// (R15) One write is enough in a step, for the round of pings and for maintenance.
 #[test]
 fn a_candidate_is_pinged_once_in_a_step() {
     let mut fixture = open();
@@ -306,7 +307,7 @@ fn a_candidate_is_pinged_once_in_a_step() {
     assert_eq!(pinged(&fixture.step()), ["a"]);
 }
 
-/// (R15) The answer of the next leader goes stale before the lease may be granted: both moments wake the elector.
+/// (R15) The ack of the next leader goes stale before the lease may be granted: both moments wake the elector.
 #[test]
 fn the_elector_wakes_for_the_stale_ack_and_for_the_end_of_the_wait() {
     let mut fixture = ElectionFixture::fresh();

@@ -1,4 +1,4 @@
-//! The judge of moves: each part of each form alone decides (R3, R5, R7, R11, R12), and the records that are written.
+//! The audit of moves: each part of each form alone decides (R3, R5, R7, R11, R12), and the records that are written.
 
 use std::time::Duration;
 

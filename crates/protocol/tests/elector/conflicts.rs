@@ -1,4 +1,4 @@
-//! Candidates that wish for different strategies, and strategies that belong to somebody else.
+//! Candidates that wish for different strategies, and strategies that another elector decides.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn disputed() -> ElectionFixture {
     fixture
 }
 
-/// (R15) Those that disagree are asked whether they live, each of them and nobody else, once in a while.
+/// (R15) Candidates that disagree are pinged, each of them and no other, once in a while.
 #[test]
 fn candidates_that_disagree_are_pinged_after_half_a_minute_and_the_others_are_not() {
     let mut fixture = disputed();
@@ -56,11 +56,11 @@ fn candidates_that_disagree_are_pinged_after_half_a_minute_and_the_others_are_no
     assert_eq!(
         decision.wake_at(),
         Some(fixture.now.after(Duration::from_secs(2))),
-        "when the answers are late"
+        "when the acks are late"
     );
 }
 
-/// (R15) One that answers goes on disagreeing, and is left alone for as long again.
+/// (R15) One that acks goes on disagreeing, and is left alone for as long again.
 #[test]
 fn a_candidate_that_disagrees_and_acks_is_not_pinged_again_at_once() {
     let mut fixture = disputed();
@@ -95,7 +95,7 @@ fn a_silent_candidate_has_no_say_in_the_strategy() {
     );
 }
 
-/// (L2) Where all are silent, the wishes of all count: somebody may come back.
+/// (L2) Where all are silent, the wishes of all count: one may come back.
 #[test]
 fn the_wishes_of_the_silent_count_where_all_are_silent() {
     let mut fixture = ElectionFixture::new();
@@ -127,7 +127,7 @@ fn foreign() -> ElectionFixture {
     fixture
 }
 
-/// (R7) The stamp on somebody else's lease changes the strategy and nothing else.
+/// (R7) The stamp on the lease of another elector's strategy changes the strategy and nothing else.
 #[test]
 fn a_foreign_lease_is_stamped_and_its_preference_left_alone() {
     for holder in [None, Some(id("a"))] {
@@ -154,7 +154,7 @@ fn a_foreign_lease_is_stamped_and_its_preference_left_alone() {
     }
 }
 
-/// (S11) The lease of a holder that is no candidate is not touched, whatever it is elected under.
+/// (S11) The lease of a holder that is no candidate is not touched, under any strategy.
 #[test]
 fn a_foreign_lease_that_a_stranger_holds_is_not_stamped() {
     let mut fixture = foreign();
@@ -166,7 +166,7 @@ fn a_foreign_lease_that_a_stranger_holds_is_not_stamped() {
     assert_eq!(lease_write(&fixture.step()), None);
 }
 
-/// (R15) A candidate without renewTime is neither asked nor eligible; it is told so.
+/// (R15) A candidate without renewTime is neither pinged nor eligible; it is told so.
 #[test]
 fn a_candidate_without_a_renewal_time_is_not_elected() {
     let mut fixture = ElectionFixture::new();
@@ -191,7 +191,7 @@ fn a_candidate_without_a_renewal_time_is_not_elected() {
         "spec.renewTime is missing, so it never answered"
     );
 
-    // A renewal time that a list brings is no answer: it may be as old as the gap. Its removal is none either.
+    // A renewal time that a list brings is no ack: it may be as old as the gap. Its removal is none either.
     for _ in 0..2 {
         let renew = Some(fixture.wall());
         fixture.change_by(NewsSource::List, "a", |candidate| candidate.renew = renew);
@@ -200,7 +200,7 @@ fn a_candidate_without_a_renewal_time_is_not_elected() {
     }
 }
 
-/// What a person reads where the candidates disagree: nobody is eligible, and why.
+/// The ranking of candidates that disagree: none is eligible, and why.
 #[test]
 fn the_ranking_of_a_conflict_names_no_candidate() {
     let fixture = disputed();

@@ -120,7 +120,7 @@ impl ElectionFixture {
         self.election.handle_candidate(self.now, candidate, news);
     }
 
-    /// The candidate answers.
+    /// The candidate acks.
     pub(crate) fn ack(&mut self, name: &str) {
         let wall = self.wall();
         self.change(name, |candidate| {
@@ -128,16 +128,16 @@ impl ElectionFixture {
         });
     }
 
-    /// Applies the pings of a decision; returns who was asked.
+    /// Applies the pings of a decision; returns the candidates that they go to.
     pub(crate) fn deliver_pings(&mut self, decision: &Decision) -> Vec<String> {
-        let mut asked = Vec::new();
+        let mut names = Vec::new();
         for effect in &decision.effects {
             if let Effect::Ping { name, ping, .. } = effect {
                 self.change(name.as_str(), |candidate| candidate.ping = Some(*ping));
-                asked.push(name.to_string());
+                names.push(name.to_string());
             }
         }
-        asked
+        names
     }
 
     /// Applies the Lease write of a decision.

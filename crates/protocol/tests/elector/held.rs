@@ -1,4 +1,4 @@
-//! A lease that somebody leads: preferences, lateness, expiry.
+//! A lease under a holder: preferences, lateness, expiry.
 
 use std::time::Duration;
 
@@ -174,8 +174,8 @@ fn electors_that_remember_a_failed_grant_differently_do_not_withdraw_each_others
     assert_eq!(fixture.step().action(), Action::Withdraw);
 }
 
-/// Found by the simulation: an elector that had slept took what it read then for fresh, and preferred whom another one
-/// knew not to answer. That one withdrew it, and so on.
+/// Found by the simulation: an elector that had slept took what it read then for fresh, and preferred a candidate that
+/// another one knew to be silent. That one withdrew it, and so on.
 #[test]
 fn no_candidate_is_preferred_while_a_ping_of_it_is_open() {
     let mut fixture = ElectionFixture::new();

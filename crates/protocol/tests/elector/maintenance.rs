@@ -1,4 +1,4 @@
-//! What is due for every candidate whoever leads: a question in 15 min, and its collection in the end (R15).
+//! What is due for every candidate, whichever one leads: a ping in 15 min, and its collection in the end (R15).
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn a_candidate_is_pinged_after_a_quarter_of_an_hour_and_the_elector_wakes_for_it
     assert_eq!(
         fixture.step().wake_at(),
         Some(due),
-        "while its answer is fresh"
+        "while its ack is fresh"
     );
     fixture.pass(899.999);
     let decision = fixture.step();
@@ -49,7 +49,7 @@ fn a_candidate_is_pinged_after_a_quarter_of_an_hour_and_the_elector_wakes_for_it
     );
 }
 
-/// (R15) 30 min without a write *and* a last question unanswered.
+/// (R15) 30 min without a write *and* a last ping without an ack.
 #[test]
 fn a_candidate_is_collected_after_half_an_hour_and_a_ping_without_an_ack() {
     let mut fixture = left();
@@ -67,7 +67,7 @@ fn a_candidate_is_collected_after_half_an_hour_and_a_ping_without_an_ack() {
     assert!(collected(&fixture.step()));
 }
 
-/// (R15) Without a question there is nothing that it left unanswered.
+/// (R15) Without a ping there is no ack that it owes.
 #[test]
 fn a_candidate_that_was_never_pinged_is_not_collected() {
     let mut fixture = left();
@@ -75,13 +75,13 @@ fn a_candidate_that_was_never_pinged_is_not_collected() {
     let decision = fixture.step();
     assert!(!collected(&decision));
     assert_eq!(fixture.deliver_pings(&decision), ["c"]);
-    assert!(!collected(&fixture.step()), "it has its time to answer");
+    assert!(!collected(&fixture.step()), "it has its time to ack");
     fixture.ack("c");
     fixture.pass(10.0);
     assert!(!collected(&fixture.step()));
 }
 
-/// (R15) pingTime is never cleared: one that equals renewTime is a question that was answered.
+/// (R15) pingTime is never cleared: one that equals renewTime was acked.
 #[test]
 fn a_ping_as_old_as_the_ack_is_not_open() {
     let mut fixture = left();

@@ -34,7 +34,7 @@ fn assert_passed_over_for(fixture: &mut ElectionFixture, seconds: &[u64]) {
     }
 }
 
-/// Whether `a`, which is the better one and answers, is passed over.
+/// Whether `a`, which is the better one and acks, is passed over.
 fn passed_over(fixture: &mut ElectionFixture) -> bool {
     fixture.ack("a");
     match fixture.step().reason {
@@ -50,7 +50,7 @@ fn each_further_failure_doubles_the_time_up_to_a_quarter_of_an_hour() {
     assert_passed_over_for(&mut failed(), &[60, 120, 240, 480, 900, 900]);
 }
 
-/// (R5) The maximum that is set is reached from whatever it starts at.
+/// (R5) The maximum that is set is reached from any start.
 #[test]
 fn a_short_time_doubles_up_to_the_same_maximum() {
     let mut fixture = failed();
@@ -220,7 +220,7 @@ fn a_holder_that_expired_is_not_passed_over() {
     assert!(!passed_over(&mut fixture));
 }
 
-/// (R5) The deletion of the Lease says nothing about who accepts.
+/// (R5) The deletion of the Lease says nothing about which candidate accepts.
 #[test]
 fn the_deletion_of_the_lease_forgets_no_failure() {
     let mut fixture = failed();
@@ -230,7 +230,7 @@ fn the_deletion_of_the_lease_forgets_no_failure() {
     assert!(passed_over(&mut fixture));
 }
 
-/// (R4) A store that was restored from a backup is met as by a new process, which has seen nobody fail.
+/// (R4) A store that was restored from a backup is met as by a new process, which has seen no failure.
 #[test]
 fn a_restored_store_forgets_failures() {
     let mut fixture = failed();
@@ -244,7 +244,7 @@ fn a_restored_store_forgets_failures() {
     assert!(!passed_over(&mut fixture));
 }
 
-/// (R5) The accept window grows with the failures of the electee, and with those of nobody else.
+/// (R5) The accept window grows with the failures of the electee, and with those of no other.
 #[test]
 fn the_window_of_one_candidate_does_not_grow_with_anothers_failures() {
     let mut fixture = ElectionFixture::new();
@@ -266,7 +266,7 @@ fn the_window_of_one_candidate_does_not_grow_with_anothers_failures() {
     );
 }
 
-/// (R5) Passed over also at a grant, while another has answered.
+/// (R5) Passed over also at a grant, while another has acked.
 #[test]
 fn a_candidate_that_failed_is_not_granted_while_another_acks() {
     let mut fixture = failed();
@@ -281,7 +281,7 @@ fn a_candidate_that_failed_is_not_granted_while_another_acks() {
     );
 }
 
-/// (R5, L2) One that did not accept is better than none, once the others had their time to answer.
+/// (R5, L2) One that did not accept is better than none, once the others had their time to ack.
 #[test]
 fn a_candidate_that_failed_is_granted_when_the_others_are_silent() {
     let mut fixture = failed();
@@ -303,7 +303,7 @@ fn a_candidate_that_failed_is_granted_when_the_others_are_silent() {
     );
 }
 
-/// (R5, R15) All of those passed over are asked when nobody else answers, and the best of them has its time.
+/// (R5, R15) All of those passed over are pinged when no other candidate acks, and the best of them has its time.
 #[test]
 fn those_passed_over_are_pinged_as_a_last_resort_and_the_best_is_waited_for() {
     let mut fixture = ElectionFixture::new();
@@ -332,7 +332,7 @@ fn those_passed_over_are_pinged_as_a_last_resort_and_the_best_is_waited_for() {
     assert_eq!(fixture.step().action(), Action::Grant);
 }
 
-/// (R5, R15) While a regular candidate still has time to answer, those passed over are not even asked.
+/// (R5, R15) While a regular candidate still has time to ack, those passed over are not even pinged.
 #[test]
 fn those_passed_over_are_not_pinged_while_another_has_time_to_ack() {
     let mut fixture = failed();

@@ -1,4 +1,4 @@
-//! Whom the elector asks, and what counts as an answer (R15).
+//! Which candidates the elector pings, and what counts as an ack (R15).
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn no_candidate_is_granted_before_its_ack() {
     assert_eq!(
         fixture.deliver_pings(&decision),
         ["a"],
-        "the best is asked first"
+        "the best is pinged first"
     );
     assert!(matches!(&fixture.step().reason, Reason::AwaitAck(names) if names == &[id("a")]));
     fixture.ack("a");
@@ -159,7 +159,7 @@ fn an_ack_is_read_where_another_elector_cleared_the_ping() {
     assert_eq!(
         fixture.step().action(),
         Action::Grant,
-        "an answer to this round's question does not go stale"
+        "an ack of this round's ping does not go stale"
     );
 }
 
@@ -215,7 +215,7 @@ fn a_quiet_candidate_is_pinged_every_quarter_of_an_hour_and_collected_when_dead(
     fixture.lead("b", "1.2.0");
     fixture.register("c", "1.3.0");
     let renew_until = |fixture: &mut ElectionFixture, seconds: u64| {
-        let mut asked = Vec::new();
+        let mut pinged = Vec::new();
         for _ in 0..seconds / 5 {
             fixture.pass(5.0);
             fixture.renew();
@@ -224,10 +224,10 @@ fn a_quiet_candidate_is_pinged_every_quarter_of_an_hour_and_collected_when_dead(
                 if name == "b" {
                     fixture.ack("b");
                 }
-                asked.push(name);
+                pinged.push(name);
             }
         }
-        asked
+        pinged
     };
     assert_eq!(renew_until(&mut fixture, 1795).len(), 2, "each once");
     let collected = |fixture: &ElectionFixture| {

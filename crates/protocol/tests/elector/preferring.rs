@@ -1,4 +1,4 @@
-//! Preferences: to whom they go, what they change of a live lease, and how long they stand (R7, R16).
+//! Preferences: to which candidates they go, what they change of a live lease, and how long they stand (R7, R16).
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ fn a_preference_for_the_holder_itself_is_withdrawn() {
     );
 }
 
-/// (R16, L6) It is withdrawn when the candidate stops answering, and the elector is awake when that shows.
+/// (R16, L6) It is withdrawn when the candidate falls silent, and the elector is awake when that shows.
 #[test]
 fn a_preference_is_looked_after_until_its_candidate_is_silent() {
     let mut fixture = preferred();
@@ -97,7 +97,7 @@ fn a_preference_is_looked_after_until_its_candidate_is_silent() {
     assert_eq!(
         fixture.step().wake_at(),
         Some(stale),
-        "when the answer is stale"
+        "when the ack is stale"
     );
     fixture.pass(5.0);
     let decision = fixture.step();
@@ -107,7 +107,7 @@ fn a_preference_is_looked_after_until_its_candidate_is_silent() {
     assert_eq!(
         decision.wake_at(),
         Some(fixture.now.after(Duration::from_secs(2))),
-        "when the answer is late"
+        "when the ack is late"
     );
     fixture.pass(2.0);
     assert_eq!(fixture.step().action(), Action::Withdraw);

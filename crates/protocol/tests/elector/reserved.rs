@@ -55,7 +55,7 @@ fn a_lease_is_reserved_until_its_holder_must_have_stopped() {
     fixture.pass(7.9);
     assert_eq!(fixture.step().effects, [], "not late yet");
 
-    // Late: the best is asked, so that the answer is in when the placeholder expires, and b too, in case c is gone.
+    // Late: the best is pinged, so that the ack is in when the placeholder expires, and b too, in case c is gone.
     fixture.pass(0.2);
     let decision = fixture.step();
     assert_eq!(pinged(&decision), ["c", "b"]);
@@ -171,7 +171,7 @@ fn a_preference_that_the_holder_cannot_see_is_cleared_by_the_reservation() {
     let record = fixture.record().preferring(Some(id("c")), None);
     fixture.lease(record);
     let decision = fixture.step();
-    assert_eq!(decision.action(), Action::Withdraw, "c has yet to answer");
+    assert_eq!(decision.action(), Action::Withdraw, "c has yet to ack");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn the_former_holder_is_granted_the_lease_when_the_better_one_is_gone() {
     fixture.election.handle_candidate_gone(&id("c"), None);
     fixture.pass(10.1);
     let decision = fixture.step();
-    // It is asked, and not waited for as long as another may answer.
+    // It is pinged, and not waited for as long as another may ack.
     assert_eq!(fixture.deliver_pings(&decision), ["b", "a"]);
     fixture.ack("a");
     fixture.pass(5.0);

@@ -111,7 +111,7 @@ fn an_unproven_record_is_watched_with_its_token_and_its_acquire_time() {
     fixture.granted_after(6.0, "b");
 }
 
-/// (R4) A new process starts from zero, whatever the record says of its own age.
+/// (R4) A new process starts from zero, also where the record says how old it is.
 #[test]
 fn the_first_sight_of_a_record_starts_its_stop_watch() {
     let mut fixture = ElectionFixture::new();

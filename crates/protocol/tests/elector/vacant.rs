@@ -44,7 +44,7 @@ fn a_fresh_elector_waits_for_the_longest_lease_before_it_trusts_an_absence() {
     assert_eq!(
         decision.wake_at(),
         Some(fixture.now.after(Duration::from_secs(5))),
-        "the answer stays fresh for 5 s"
+        "the ack stays fresh for 5 s"
     );
     fixture.pass(14.9);
     let decision = fixture.step();

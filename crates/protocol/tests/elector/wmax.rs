@@ -1,4 +1,5 @@
-//! What W_max counts: how long anybody may lead who is not in the record (R6), and where the record does not say (R4).
+//! What W_max counts: how long a process may lead that is not in the record (R6), and where the record does not say
+//! (R4).
 
 use std::time::Duration;
 

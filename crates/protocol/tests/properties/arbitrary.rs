@@ -26,7 +26,7 @@ pub(crate) enum ElectionEvent {
     },
     CandidateGone(Identity),
     Created,
-    /// The write of the last decision is applied and its answer arrives.
+    /// The write of the last decision is applied and its reply arrives.
     Applied,
     /// The record changes in a way that its holder would: the same but for the renewal time.
     Renewed,

@@ -49,7 +49,7 @@ pub(crate) enum LeaseChange {
     Prefer,
 }
 
-/// The server, and the two who watch it.
+/// The server, and the two electors that watch it.
 struct TwoWatchers {
     now: Instant,
     revision: u64,
@@ -188,10 +188,10 @@ impl TwoWatchers {
     /// A grant that the second elector may write now is one that the first may write too.
     fn check(&mut self) -> Result<(), TestCaseError> {
         self.revision += 1;
-        // The second candidate never holds the lease, so that nobody waits for its answer after a term of its own.
+        // The second candidate never holds the lease, so that no elector waits for its ack after a term of its own.
         for candidate in [self.candidate("a", "1.1.0"), self.candidate("b", "1.2.0")] {
             for election in [&mut self.complete, &mut self.gappy] {
-                // The first sight of a candidate is its creation, every later one an answer.
+                // The first sight of a candidate is its creation, every later one an ack.
                 election.handle_candidate(self.now, candidate.clone(), NewsSource::Watch);
             }
         }

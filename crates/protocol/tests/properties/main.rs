@@ -35,7 +35,7 @@ struct Oracle {
     absent_since: Option<Instant>,
     absent_before: Option<Duration>,
     /// The newest change of each candidate's renewal time, and whether it has ever been seen to change.
-    answers: BTreeMap<Identity, Instant>,
+    acks: BTreeMap<Identity, Instant>,
 }
 
 fn drive(history: Vec<ElectionEvent>, settings: &Settings) -> Result<(), TestCaseError> {
@@ -210,9 +210,9 @@ impl Oracle {
             changed && news != NewsSource::List
         };
         if alive && candidate.renew.is_some() {
-            self.answers.insert(candidate.name.clone(), now);
+            self.acks.insert(candidate.name.clone(), now);
         } else if created {
-            self.answers.remove(&candidate.name);
+            self.acks.remove(&candidate.name);
         }
     }
 
@@ -267,9 +267,9 @@ impl Oracle {
                         .find(|candidate| &candidate.name == name)
                         .unwrap();
                     let renew = candidate.renew.unwrap();
-                    let raised = candidate.ping.and_then(Timestamp::next) == Some(*ping);
+                    let repeated = candidate.ping.and_then(Timestamp::next) == Some(*ping);
                     prop_assert!(
-                        Some(*ping) == renew.next() || *ping == renew || raised,
+                        Some(*ping) == renew.next() || *ping == renew || repeated,
                         "R15: {effect:?}"
                     );
                 }
@@ -295,7 +295,7 @@ impl Oracle {
                     && let Some(preferred) = &after.preferred_holder
                 {
                     prop_assert!(before.holder.is_some() && after.strategy.is_some());
-                    self.check_answered(now, preferred, Duration::from_secs(5))?;
+                    self.check_acked(now, preferred, Duration::from_secs(5))?;
                 }
                 return Ok(());
             }
@@ -330,11 +330,11 @@ impl Oracle {
                 .candidates()
                 .any(|candidate| &candidate.name == electee && candidate.spec.is_ok())
         );
-        self.check_answered(now, electee, Duration::MAX)
+        self.check_acked(now, electee, Duration::MAX)
     }
 
-    /// R3 (d): only where the holder cannot be asked, for as long as anybody may lead, and for somebody strictly better
-    /// by version who has just answered.
+    /// R3 (d): only where the holder cannot be asked to yield, for as long as any process may lead, and for a strictly
+    /// better candidate by version that has just acked.
     fn check_reservation(
         &self,
         now: Instant,
@@ -368,7 +368,7 @@ impl Oracle {
             let Some(own) = versions(candidate) else {
                 return false;
             };
-            let fresh = self.check_answered(now, &candidate.name, Duration::from_secs(5));
+            let fresh = self.check_acked(now, &candidate.name, Duration::from_secs(5));
             fresh.is_ok() && holder.as_ref().is_none_or(|holder| own < *holder)
         };
         prop_assert!(
@@ -378,18 +378,18 @@ impl Oracle {
         Ok(())
     }
 
-    fn check_answered(
+    fn check_acked(
         &self,
         now: Instant,
         name: &Identity,
         within: Duration,
     ) -> Result<(), TestCaseError> {
-        let Some(answered) = self.answers.get(name) else {
-            return Err(TestCaseError::fail(format!("{name} has never answered")));
+        let Some(acked) = self.acks.get(name) else {
+            return Err(TestCaseError::fail(format!("{name} has never acked")));
         };
         prop_assert!(
-            now.since(*answered) < within,
-            "R15: the answer of {name} is stale"
+            now.since(*acked) < within,
+            "R15: the ack of {name} is stale"
         );
         Ok(())
     }

@@ -201,7 +201,7 @@ fn a_second_shutdown_changes_nothing() {
     let mut fixture = HolderFixture::leading();
     fixture.holder.handle_withdrawn();
     fixture.run();
-    assert!(fixture.holder.can_accept(), "nobody asked for a shutdown");
+    assert!(fixture.holder.can_accept(), "no shutdown was asked for");
     fixture.holder.shut_down(fixture.now);
     fixture.run();
     assert!(!fixture.holder.can_accept() && !fixture.holder.is_finished());

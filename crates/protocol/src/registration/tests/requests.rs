@@ -14,8 +14,8 @@ fn after_a_pause(registration: &mut Registration) -> Option<RegistrationEffect> 
     registration.step(decision.wake_at?, at(20)).effect
 }
 
-/// A registration that has just sent its answer to a question.
-fn answering() -> Registration {
+/// A registration that has just sent its ack of a ping.
+fn acking() -> Registration {
     let mut registration = registered();
     registration.handle_event(CandidateEvent::Seen(object(2, Some(11), Some(10))));
     assert!(matches!(
@@ -86,7 +86,7 @@ fn a_read_that_fails_is_repeated_after_a_pause() {
 
 #[test]
 fn a_write_of_unknown_outcome_is_read_after_a_pause() {
-    let mut registration = answering();
+    let mut registration = acking();
     registration.handle_outcome(NOW, RegistrationOutcome::Unknown);
     assert_eq!(
         after_a_pause(&mut registration),
@@ -96,7 +96,7 @@ fn a_write_of_unknown_outcome_is_read_after_a_pause() {
 
 #[test]
 fn a_conflict_is_read_at_once_and_the_next_one_after_a_pause() {
-    let mut registration = answering();
+    let mut registration = acking();
     registration.handle_outcome(NOW, RegistrationOutcome::Conflict);
     assert_eq!(effect(&mut registration), Some(RegistrationEffect::Read));
     registration.handle_read(NOW, Ok(Some(object(3, Some(11), Some(10)))));
@@ -110,7 +110,7 @@ fn a_conflict_is_read_at_once_and_the_next_one_after_a_pause() {
 
 #[test]
 fn an_object_that_is_gone_is_created_anew() {
-    let mut registration = answering();
+    let mut registration = acking();
     registration.handle_outcome(NOW, RegistrationOutcome::Gone);
     assert_eq!(
         effect(&mut registration),
@@ -120,7 +120,7 @@ fn an_object_that_is_gone_is_created_anew() {
 
 #[test]
 fn a_success_forgets_the_pauses_before_it() {
-    let mut registration = answering();
+    let mut registration = acking();
     for _ in 0..3 {
         registration.handle_outcome(NOW, RegistrationOutcome::Refused);
         let pause = registration.step(NOW, at(20)).wake_at.unwrap();
@@ -139,7 +139,7 @@ fn a_success_forgets_the_pauses_before_it() {
 
 #[test]
 fn a_withdrawal_does_not_wait_for_the_pause_of_another_request() {
-    let mut registration = answering();
+    let mut registration = acking();
     registration.handle_outcome(NOW, RegistrationOutcome::Refused);
     assert_eq!(effect(&mut registration), None);
     registration.withdraw();
