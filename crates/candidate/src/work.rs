@@ -1,6 +1,5 @@
 //! The work of one term, owned: started with its guard, told to stop, dropped when it does not, and never forgotten.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +7,7 @@ use std::time::Duration;
 
 use elector_protocol::holder::StopReason;
 use elector_protocol::{Instant, Term};
+use elector_runtime::panic_text;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -134,18 +134,10 @@ impl<T: Send + 'static, E: Send + 'static> Work<T, E> {
             Some(Ok(Ok(value))) => WorkEnd::Ended(value),
             Some(Ok(Err(error))) => WorkEnd::Failed(error),
             Some(Err(error)) => match error.try_into_panic() {
-                Ok(panic) => WorkEnd::Panicked(message(&*panic)),
+                Ok(panic) => WorkEnd::Panicked(panic_text(&*panic)),
                 Err(_) => WorkEnd::Dropped,
             },
             None => WorkEnd::Dropped,
         }
     }
-}
-
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "a panic without a message".to_owned())
 }

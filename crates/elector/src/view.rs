@@ -20,10 +20,10 @@ use std::sync::Arc;
 use elector_api::{Lease, LeaseCandidate, Malformed};
 use elector_protocol::elector::Election;
 use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion};
+use elector_runtime::panic_text;
 
 use crate::leadership::LeadershipChange;
 use crate::view::entry::Entry;
-use crate::work::panic_text;
 
 mod candidates;
 mod entry;

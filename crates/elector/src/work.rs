@@ -1,12 +1,11 @@
 //! Performing what a step decided: the requests of one lease side by side, each with its report.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::{Identity, LeaseKey, LeaseRecord, ResourceVersion, StrategyName};
-use elector_runtime::{RequestError, WriteOutcome, Writer};
+use elector_runtime::{RequestError, WriteOutcome, Writer, panic_text};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
@@ -86,15 +85,6 @@ pub(crate) fn job(writer: &Writer, key: &LeaseKey, tasks: Vec<Task>) -> Job {
         .chain(stream::once(async { Progress::Finished }))
         .map(move |progress| (key.clone(), progress))
         .boxed()
-}
-
-/// The words of a panic.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "a panic without words".to_owned())
 }
 
 fn perform(writer: Writer, key: LeaseKey, task: Task) -> BoxFuture<'static, Report> {

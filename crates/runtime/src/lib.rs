@@ -3,10 +3,10 @@
 //! ```text
 //!   ClientArgs ──connect──> Cluster ──┬── watch_leases, watch_candidates ──> WatchEvent, one after the other
 //!                                     ├── Writer: put, post, delete, read ──> WriteOutcome
-//!                                     └── candidate_api, ApiDiscovery: which LeaseCandidates, and when that changes
+//!                                     └── ApiDiscovery: which LeaseCandidates to use, at first and from then on
 //!   Clock: elector's, holder's and wall clock in one value
 //!   LogArgs ──init_logging──> stderr          shutdown_signal() ──> which one          printable(text) ──> one safe line
-//!   FailureLog: what fails, in few lines
+//!   FailureLog: what fails, in few lines         panic_text, random_seed
 //! ```
 //!
 //! It is the only crate that sets up a `kube::Client`. Nothing in it retries a write, hides an outcome or waits
@@ -35,9 +35,11 @@ mod cluster;
 mod connect;
 mod failure_log;
 mod logging;
+mod panic_text;
 mod proxy;
 mod request;
 mod secrets;
+mod seed;
 mod signals;
 mod terminal;
 #[cfg(test)]
@@ -52,7 +54,9 @@ pub use cluster::{Cluster, DiscoveryError};
 pub use connect::{ClientArgs, ConnectError, connect};
 pub use failure_log::FailureLog;
 pub use logging::{LogArgs, LogError, LogFormat, init_logging};
+pub use panic_text::panic_text;
 pub use request::{Cause, RequestError, Target, Verb};
+pub use seed::random_seed;
 pub use signals::{Signal, shutdown_signal};
 pub use terminal::{printable, printable_json};
 pub use watch::{Scope, Watch, WatchEvent, WatchOptions, watch_candidates, watch_leases};

@@ -8,6 +8,7 @@ use elector_protocol::elector::{
     Action, Decision, Effect, Election, PreferenceField, Reason, Settings,
 };
 use elector_protocol::{Instant, LeaseKey, StrategyName};
+use elector_runtime::panic_text;
 use elector_workqueue::Poll;
 use tracing::field::display;
 use tracing::{debug, error};
@@ -74,7 +75,7 @@ impl Life {
         let (left, decision) = match stepped {
             Ok(stepped) => stepped,
             Err(panic) => {
-                let text = work::panic_text(&*panic);
+                let text = panic_text(&*panic);
                 error!(lease = %key, panic = text, "failed to judge a lease, which is tried again");
                 self.queue.add_rate_limited(key.clone(), now.since_epoch());
                 return Vec::new();
