@@ -11,11 +11,10 @@ use elector_runtime::{ClientArgs, connect, shutdown_signal};
 async fn main() -> anyhow::Result<()> {
     let shutdown = shutdown_signal()?;
     let cluster = connect(&ClientArgs::default()).await?;
-    let api = cluster.candidate_api().await?;
     let lease = LeaseKey::new(cluster.namespace(), "example");
     let config = Config::new(lease, random_identity("example"), "1.0.0");
-    let candidate = Candidate::new(cluster, api, config)?;
-    let outcome = candidate.run(work, async { _ = shutdown.await }).await?;
+    let candidate = Candidate::new(config, cluster)?;
+    let outcome = candidate.run(work, shutdown).await?;
     println!("{outcome:?}");
     Ok(())
 }

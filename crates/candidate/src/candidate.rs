@@ -1,12 +1,11 @@
 //! A candidate, ready to run.
 
-use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::hash::{BuildHasher as _, Hasher as _};
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use elector_api::CandidateApi;
-use elector_runtime::{Clock, Cluster, SystemClock, Writer};
+use elector_runtime::{ApiDiscovery, Clock, Cluster, SystemClock, Writer, random_seed};
 
 use crate::config::{Config, ConfigError};
 use crate::leadership::Leadership;
@@ -16,29 +15,31 @@ use crate::session::{Observer, Session};
 /// A process that wants to lead, ready to run.
 pub struct Candidate {
     config: Config,
-    writer: Writer,
+    cluster: Cluster,
     clock: Arc<dyn Clock>,
-    observer: Observer,
     seed: u64,
+    observer: Observer,
 }
+
+/// How often a better API of LeaseCandidates is asked for, where there may be one. There may be thousands of candidates.
+const API_DISCOVERY_PERIOD: Duration = Duration::from_secs(60);
 
 // === impl Candidate ===
 
 impl Candidate {
-    /// A candidate on this cluster, whose LeaseCandidates are those of `api` ([`Cluster::candidate_api`]). Where the
-    /// cluster comes to serve others, it registers there; the Lease and its term go on.
+    /// A candidate on that cluster. Nothing happens before [`run`](Self::run).
     ///
     /// # Errors
     ///
     /// When the configuration breaks a rule; the text names it.
-    pub fn new(cluster: Cluster, api: CandidateApi, config: Config) -> Result<Self, ConfigError> {
-        config.validate(api)?;
+    pub fn new(config: Config, cluster: Cluster) -> Result<Self, ConfigError> {
+        config.validate()?;
         Ok(Self {
             config,
-            writer: Writer::new(cluster, api),
+            cluster,
             clock: Arc::new(SystemClock::start()),
+            seed: random_seed(),
             observer: Box::new(|_| {}),
-            seed: RandomState::new().build_hasher().finish(),
         })
     }
 
@@ -69,8 +70,11 @@ impl Candidate {
         &self.config
     }
 
-    /// Registers, waits to be elected, and runs `work` for each term, until `shutdown` resolves or the work ends by
+    /// Registers, waits to be elected, and runs `work` for each term, until `shutdown` is done or the work ends by
     /// itself.
+    ///
+    /// A server that is away at the start, or that serves no LeaseCandidates, is waited for. Where the cluster comes to
+    /// serve them by another API, the candidate registers there; the Lease and its term go on.
     ///
     /// `work` is called once per term, with the guard of that term, and never while the work of an earlier term still
     /// runs. When it is told to stop ([`Leadership::stopped`]) it should return soon; after the grace period it is
@@ -82,21 +86,32 @@ impl Candidate {
     ///
     /// # Errors
     ///
-    /// When it cannot go on: the LeaseCandidate belongs to another lease, or the server refuses it as invalid. What a
-    /// server that is down, or that lacks permissions, has to say is logged, and tried again.
+    /// When it cannot go on: the API that the cluster serves does not take the LeaseCandidate's name, the LeaseCandidate
+    /// belongs to another lease, or the server refuses it as invalid. What a server that is down, or that lacks
+    /// permissions, has to say is logged, and tried again.
     pub async fn run<F, T, E>(
         self,
         work: impl FnMut(Leadership) -> F,
-        shutdown: impl Future<Output = ()>,
+        shutdown: impl Future,
     ) -> Result<RunOutcome<T, E>, RunError>
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
         T: Send + 'static,
         E: Send + 'static,
     {
+        let mut shutdown = pin!(shutdown);
+        let mut api_discovery =
+            ApiDiscovery::new(self.cluster.clone(), API_DISCOVERY_PERIOD, self.seed);
+        let api = tokio::select! {
+            biased;
+            _ = &mut shutdown => return Ok(RunOutcome::ShutDown(None)),
+            api = api_discovery.next() => api,
+        };
+        self.config.validate_in(api)?;
         let session = Session::new(
             self.config,
-            self.writer,
+            Writer::new(self.cluster, api),
+            api_discovery,
             self.clock,
             self.observer,
             self.seed,

@@ -87,7 +87,17 @@ impl Config {
     /// # Errors
     ///
     /// Names the first setting that breaks a rule, and the rule.
-    pub fn validate(&self, api: CandidateApi) -> Result<(), ConfigError> {
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        // Of all APIs the one that lets in the most names.
+        self.validate_in(CandidateApi::V1Beta1)
+    }
+
+    /// The same, where the LeaseCandidates are those of this API.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::validate`].
+    pub(crate) fn validate_in(&self, api: CandidateApi) -> Result<(), ConfigError> {
         self.timing.validate()?;
         if self.grace > Duration::from_secs(3600) {
             return Err(ConfigError::Grace(self.grace));
@@ -149,15 +159,12 @@ mod tests {
     fn refusal(change: impl FnOnce(&mut Config)) -> String {
         let mut config = config();
         change(&mut config);
-        config
-            .validate(CandidateApi::V1Beta1)
-            .unwrap_err()
-            .to_string()
+        config.validate().unwrap_err().to_string()
     }
 
     #[test]
     fn the_usual_candidate_is_valid() {
-        config().validate(CandidateApi::V1Beta1).unwrap();
+        config().validate().unwrap();
         assert_eq!(config().grace_after_loss(), Duration::from_secs(5));
     }
 

@@ -38,7 +38,7 @@ mod tests {
             let identity = random_identity(host);
             let config = Config::new(LeaseKey::new("ns", "web"), identity.clone(), "1.0.0");
             for api in CandidateApi::ALL {
-                assert_eq!(config.validate(api), Ok(()), "{identity}");
+                assert_eq!(config.validate_in(api), Ok(()), "{identity}");
             }
             assert_ne!(identity, random_identity(host));
         }

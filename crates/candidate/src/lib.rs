@@ -18,15 +18,14 @@
 //! use elector_runtime::Cluster;
 //!
 //! # async fn example(cluster: Cluster) -> Result<(), Box<dyn std::error::Error>> {
-//! let api = cluster.candidate_api().await?;
 //! let config = Config::new(LeaseKey::new("default", "web"), random_identity("web-0"), "1.2.0");
-//! let candidate = Candidate::new(cluster, api, config)?;
+//! let candidate = Candidate::new(config, cluster)?;
 //! let work = |leadership: Leadership| async move {
 //!     println!("leading, token {}", leadership.token());
 //!     leadership.stopped().await;
 //!     Ok::<(), std::io::Error>(())
 //! };
-//! let _ = candidate.run(work, std::future::pending()).await?;
+//! let _ = candidate.run(work, std::future::pending::<()>()).await?;
 //! # Ok(())
 //! # }
 //! ```

@@ -29,7 +29,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
     /// Registers in another API from now on, unless its name cannot be registered there.
     pub(crate) fn move_to(&mut self, api: CandidateApi) -> bool {
         let (before, candidate) = (self.writer.candidate_api(), &self.config.identity);
-        if let Err(error) = self.config.validate(api) {
+        if let Err(error) = self.config.validate_in(api) {
             tracing::warn!(
                 %candidate,
                 "failed to register in {api}, which is to be used in place of {before}: {error}"

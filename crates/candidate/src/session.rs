@@ -70,9 +70,6 @@ pub(crate) enum Finish<T, E> {
 /// The least time that a request gets, even where the belief is nearly over.
 const SHORTEST_REQUEST: Duration = Duration::from_millis(100);
 
-/// How often a better API of LeaseCandidates is asked for, where there may be one. There may be thousands of candidates.
-const LOOK_OUT_EVERY: Duration = Duration::from_secs(60);
-
 /// How many requests a shutdown waits for at most.
 const FAREWELL_REQUESTS: u32 = 2;
 
@@ -82,6 +79,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
     pub(crate) fn new(
         config: Config,
         writer: Writer,
+        api_discovery: ApiDiscovery,
         clock: Arc<dyn Clock>,
         observer: Observer,
         seed: u64,
@@ -90,10 +88,9 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             identity: config.identity.clone(),
             timing: config.timing.clone(),
         }));
-        let api = writer.candidate_api();
         Self {
             holder,
-            api_discovery: ApiDiscovery::new(writer.cluster().clone(), api, LOOK_OUT_EVERY, seed),
+            api_discovery,
             farewell_request: None,
             seed,
             registration: Registration::new(config.lease.name.clone()),
@@ -121,7 +118,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
     pub(crate) async fn run<F>(
         mut self,
         mut work: impl FnMut(Leadership) -> F,
-        shutdown: impl Future<Output = ()>,
+        shutdown: impl Future,
     ) -> Result<RunOutcome<T, E>, RunError>
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
@@ -138,11 +135,11 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 biased;
                 answer = answered(&mut self.lease_request) => Input::Lease(answer),
                 end = ended(&mut self.work) => Input::WorkEnd(end),
-                () = &mut shutdown, if self.finish.is_none() => Input::ShutDown,
+                _ = &mut shutdown, if self.finish.is_none() => Input::ShutDown,
                 answer = answered(&mut self.candidate_request) => Input::Candidate(answer),
                 event = leases.next() => Input::LeaseEvent(event),
                 event = candidates.next() => Input::CandidateEvent(event),
-                api = self.api_discovery.moved(), if self.finish.is_none() => Input::Moved(api),
+                api = self.api_discovery.next(), if self.finish.is_none() => Input::Moved(api),
                 () = answered(&mut self.farewell_request) => Input::Left,
                 () = sleep_until(&*clock, wake_at) => Input::Time,
             };

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use elector_api::{CandidateApi, parse_duration};
+use elector_api::parse_duration;
 use elector_candidate::{
-    AfterTerm, Candidate, Config, Leadership, RunOutcome, TermEnd, random_identity,
+    AfterTerm, Candidate, Config, Leadership, RunError, RunOutcome, TermEnd, random_identity,
 };
 use elector_protocol::holder::StopReason;
 use elector_protocol::{CandidateTiming, Identity, LeaseKey};
@@ -127,24 +127,11 @@ pub(crate) fn run(args: CandidateArgs) -> anyhow::Result<ExitCode> {
 
 async fn campaign(args: CandidateArgs) -> anyhow::Result<ExitCode> {
     let signal = shutdown_signal().context("catch signals")?;
-    let mut signal = Box::pin(signal);
     let cluster = connect(&args.client).await?;
-    let api = tokio::select! {
-        biased;
-        signal = &mut signal => {
-            tracing::info!(%signal, "ending before the cluster answered");
-            return Ok(ExitCode::SUCCESS);
-        }
-        api = cluster.candidate_api() => api?,
-    };
     let namespace = args.namespace.clone();
     let namespace = namespace.unwrap_or_else(|| cluster.namespace().to_owned());
     let lease = LeaseKey::new(namespace, args.lease.as_str());
     let config = args.config(lease, args.identity()?);
-    if let Err(error) = config.validate(api) {
-        output::complain(error);
-        return Ok(ExitCode::from(WRONG_USAGE));
-    }
     let patience = Patience::of(&config.timing, args.grace_period);
     let out = args.events.then(std::io::stdout);
     let mut lines = EventLines::new(out, config.identity.clone(), config.lease.clone());
@@ -160,9 +147,16 @@ async fn campaign(args: CandidateArgs) -> anyhow::Result<ExitCode> {
         }));
     };
     lines.start();
-    let candidate =
-        Candidate::new(cluster, api, config)?.observed_by(move |event| lines.tell(event));
-    exit_code(candidate.run(work, shutdown).await?)
+    let candidate = Candidate::new(config, cluster)?.observed_by(move |event| lines.tell(event));
+    match candidate.run(work, shutdown).await {
+        Ok(outcome) => exit_code(outcome),
+        // The API that the cluster serves takes fewer names than others.
+        Err(RunError::Config(error)) => {
+            output::complain(error);
+            Ok(ExitCode::from(WRONG_USAGE))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The work of a term: the command, or just the lease.
@@ -223,9 +217,7 @@ impl CandidateArgs {
     fn check(&self) -> anyhow::Result<()> {
         let namespace = self.namespace.as_deref().unwrap_or("default");
         let lease = LeaseKey::new(namespace, self.lease.as_str());
-        // Of all APIs the one that lets in the most names.
-        let api = CandidateApi::V1Beta1;
-        Ok(self.config(lease, self.identity()?).validate(api)?)
+        Ok(self.config(lease, self.identity()?).validate()?)
     }
 
     fn identity(&self) -> anyhow::Result<Identity> {

@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use clap::Args;
 use elector::{BuiltinController, Config, ConfigError, Elector, Scope};
 use elector_api::parse_duration;
-use elector_runtime::{ClientArgs, LogArgs, SystemClock, connect, init_logging, shutdown_signal};
+use elector_runtime::{ClientArgs, LogArgs, connect, init_logging, shutdown_signal};
 use tokio::runtime::Builder;
 use tracing::info;
 
@@ -106,7 +106,7 @@ async fn serve(config: Config, client: &ClientArgs) -> anyhow::Result<()> {
         server = cluster.url(),
         "elector starts"
     );
-    let elector = Elector::new(config, cluster, Arc::new(SystemClock::start()))?;
+    let elector = Elector::new(config, cluster)?;
     let shutdown = async {
         let signal = signal.await;
         info!(%signal, "asked to end");
@@ -141,7 +141,6 @@ impl TryFrom<RunArgs> for Config {
             concurrent_elections: scope.concurrent_elections,
             retry_base: scope.retry_base,
             retry_max: scope.retry_max,
-            seed: rand::random(),
         };
         config.validate()?;
         Ok(config)
@@ -179,20 +178,7 @@ mod tests {
 
     #[test]
     fn without_flags_it_is_the_default() {
-        let parsed = config(&[]).unwrap();
-        let seed = parsed.seed;
-        assert_eq!(
-            parsed,
-            Config {
-                seed,
-                ..Config::default()
-            }
-        );
-        assert_ne!(
-            config(&[]).unwrap().seed,
-            seed,
-            "each process draws its own"
-        );
+        assert_eq!(config(&[]).unwrap(), Config::default());
     }
 
     #[test]

@@ -38,9 +38,6 @@ pub struct Config {
     pub retry_base: Duration,
     /// The longest such wait. 5 s.
     pub retry_max: Duration,
-    /// A random number that no other elector has: it spreads the retries of many, and names this one in the lock of
-    /// the built-in controller. 0, which a simulation may keep.
-    pub seed: u64,
 }
 
 /// Which namespaces are served. `kube-node-lease` never is: its leases are the heartbeats of nodes.
@@ -155,7 +152,6 @@ impl Default for Config {
             concurrent_elections: const { NonZeroUsize::new(8).expect("eight is not zero") },
             retry_base: Duration::from_millis(5),
             retry_max: Duration::from_secs(5),
-            seed: 0,
         }
     }
 }

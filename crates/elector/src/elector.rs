@@ -3,13 +3,12 @@
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use elector_api::CandidateApi;
 use elector_protocol::Instant;
 use elector_protocol::Timestamp;
 use elector_protocol::elector::{Decision, Election, Settings};
-use elector_runtime::{Clock, Cluster, FailureLog};
-use elector_workqueue::Backoff;
+use elector_runtime::{ApiDiscovery, Clock, Cluster, SystemClock, random_seed};
 use tracing::{info, warn};
 
 use crate::config::{Config, ConfigError};
@@ -23,14 +22,12 @@ use crate::life::{Ended, Life};
 /// connections close with the last clone of the [`Cluster`].
 ///
 /// ```no_run
-/// use std::sync::Arc;
-///
 /// use elector::{Config, Elector};
-/// use elector_runtime::{Cluster, SystemClock};
+/// use elector_runtime::Cluster;
 ///
 /// # async fn example(cluster: Cluster) -> Result<(), Box<dyn std::error::Error>> {
-/// let elector = Elector::new(Config::default(), cluster, Arc::new(SystemClock::start()))?;
-/// elector.run(async { tokio::signal::ctrl_c().await.unwrap_or_default() }).await;
+/// let elector = Elector::new(Config::default(), cluster)?;
+/// elector.run(tokio::signal::ctrl_c()).await;
 /// # Ok(())
 /// # }
 /// ```
@@ -38,12 +35,16 @@ pub struct Elector {
     config: Config,
     cluster: Cluster,
     clock: Arc<dyn Clock>,
+    seed: u64,
     step: Step,
     observer: Observer,
 }
 
 /// How an election is stepped: [`Election::step`], save in tests that make it fail.
 pub(crate) type Step = fn(&Election, Instant, Timestamp, &Settings) -> Decision;
+
+/// How often a better API of LeaseCandidates is asked for, where there may be one.
+const API_DISCOVERY_PERIOD: Duration = Duration::from_secs(30);
 
 // === impl Elector ===
 
@@ -53,19 +54,29 @@ impl Elector {
     /// # Errors
     ///
     /// When a value of the configuration is out of its bounds.
-    pub fn new(
-        config: Config,
-        cluster: Cluster,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, ConfigError> {
+    pub fn new(config: Config, cluster: Cluster) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self {
             config,
             cluster,
-            clock,
+            clock: Arc::new(SystemClock::start()),
+            seed: random_seed(),
             step: Election::step,
             observer: Arc::new(|_| {}),
         })
+    }
+
+    /// The same elector by another clock, for tests and simulations.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// The same elector with this number in place of a random one, which no other elector may have: it spreads the
+    /// retries of many, and names this one in the lock of the built-in controller. A simulation that passes it repeats.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
     }
 
     /// The same elector, telling what happens. `observer` must not block.
@@ -77,23 +88,25 @@ impl Elector {
         }
     }
 
-    /// Elects until `shutdown` is done, through whatever failures of the API server; each is one line in the log.
+    /// Elects until `shutdown` is done, through whatever failures of the API server; each is one line in the log. A
+    /// server that is away at the start, or that serves no LeaseCandidates, is waited for.
     ///
     /// It follows the cluster to another API of LeaseCandidates: to a better one that comes to be served, and to
     /// whichever is left when the one in use goes. Holders are not disturbed, since all rests on their Leases.
     ///
     /// Returns within two seconds of `shutdown`: what is under way is given up, and the lock of the built-in
     /// controller is released if this elector held it.
-    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+    pub async fn run(self, shutdown: impl Future) {
         let mut shutdown = pin!(shutdown);
-        let mut found = None;
+        let discovery = || ApiDiscovery::new(self.cluster.clone(), API_DISCOVERY_PERIOD, self.seed);
+        let (mut api_discovery, mut found) = (discovery(), None);
         loop {
             let candidates = match found.take() {
                 Some(api) => api,
                 None => tokio::select! {
                     biased;
-                    () = &mut shutdown => return,
-                    api = self.discover() => api,
+                    _ = &mut shutdown => return,
+                    api = api_discovery.next() => api,
                 },
             };
             info!(
@@ -105,7 +118,8 @@ impl Elector {
                 &self.config,
                 &self.cluster,
                 candidates,
-                self.clock.clone(),
+                &mut api_discovery,
+                (self.clock.clone(), self.seed),
                 self.step,
                 Arc::clone(&self.observer),
             );
@@ -115,6 +129,7 @@ impl Elector {
                     warn!(
                         "the store went back to an older version; starting anew, as a new process would"
                     );
+                    api_discovery = discovery();
                 }
                 Ended::Moved(api) => {
                     info!(
@@ -125,28 +140,6 @@ impl Elector {
                     found = Some(api);
                 }
             }
-        }
-    }
-
-    /// Finds out which LeaseCandidates are served, for as long as it takes.
-    async fn discover(&self) -> CandidateApi {
-        let backoff = Backoff::new(self.config.retry_base, self.config.retry_max);
-        let (mut log, subject) = (FailureLog::default(), "discovery");
-        let mut failures = 0;
-        loop {
-            let found = self.cluster.candidate_api().await;
-            let now = self.clock.monotonic();
-            match found {
-                Ok(api) => {
-                    log.end(now, subject, None);
-                    return api;
-                }
-                Err(error) => log.note(now, subject, &format!("failed to {error}")),
-            }
-            failures += 1;
-            self.clock
-                .sleep_until(now.after(backoff.delay(failures)))
-                .await;
         }
     }
 

@@ -40,7 +40,7 @@ use crate::view::{Area, View};
 use crate::work::Job;
 
 /// The working memory, watches and requests of an elector.
-pub(crate) struct Life {
+pub(crate) struct Life<'a> {
     config: Config,
     clock: Arc<dyn Clock>,
     writer: Writer,
@@ -48,7 +48,7 @@ pub(crate) struct Life {
     observer: Observer,
     leases: Watch<Lease>,
     candidates: Watch<LeaseCandidate>,
-    api_discovery: ApiDiscovery,
+    api_discovery: &'a mut ApiDiscovery,
     /// The watch of the lock of the built-in controller, where that controller sees the candidates.
     lock_watch: Option<Watch<Lease>>,
     lock: lock::Lock,
@@ -79,22 +79,21 @@ pub(crate) enum Ended {
 
 /// How often old memories are dropped.
 const FORGET_EVERY: Duration = Duration::from_secs(600);
-/// How often a better API of LeaseCandidates is asked for, where there may be one.
-const LOOK_OUT_EVERY: Duration = Duration::from_secs(30);
 
 // === impl Life ===
 
-impl Life {
+impl<'a> Life<'a> {
     /// A life that knows nothing yet. Watches are opened by [`Self::run`].
     pub(crate) fn new(
         config: &Config,
         cluster: &Cluster,
         candidates: CandidateApi,
-        clock: Arc<dyn Clock>,
+        api_discovery: &'a mut ApiDiscovery,
+        (clock, seed): (Arc<dyn Clock>, u64),
         step: Step,
         observer: Observer,
     ) -> Self {
-        let options = WatchOptions::elector(config.seed);
+        let options = WatchOptions::elector(seed);
         let (scope, areas) = match &config.scope {
             Scope::AllNamespaces => (WatchScope::Cluster, vec![Area::Everywhere]),
             Scope::Namespaces(names) => (
@@ -110,7 +109,7 @@ impl Life {
             _ if !shared => Builtin::unconcerned(longest),
             BuiltinController::Respect => Builtin::respected(longest),
             BuiltinController::Replace { host } => {
-                let me = builtin::lock_identity(host, config.seed);
+                let me = builtin::lock_identity(host, seed);
                 Builtin::replaced(me, CandidateTiming::default(), longest)
             }
         };
@@ -118,12 +117,7 @@ impl Life {
         Self {
             leases: watch_leases(cluster, &scope, &options),
             candidates: watch_candidates(cluster, candidates, &scope, &options),
-            api_discovery: ApiDiscovery::new(
-                cluster.clone(),
-                candidates,
-                LOOK_OUT_EVERY,
-                config.seed,
-            ),
+            api_discovery,
             lock_watch: shared.then(|| watch_leases(cluster, &lock_scope, &options)),
             lock: lock::Lock::default(),
             view: View::new(areas),
@@ -144,13 +138,13 @@ impl Life {
     }
 
     /// Lives until `shutdown` is done, or the store or the API of the candidates is another one.
-    pub(crate) async fn run(mut self, mut shutdown: Pin<&mut impl Future<Output = ()>>) -> Ended {
+    pub(crate) async fn run(mut self, mut shutdown: Pin<&mut impl Future>) -> Ended {
         loop {
             let wake = self.settle();
             let timer = wake.map(|at| self.clock.sleep_until(at));
             let heard = tokio::select! {
                 biased;
-                () = &mut shutdown => {
+                _ = &mut shutdown => {
                     self.end().await;
                     return Ended::ShutDown;
                 }
@@ -165,7 +159,7 @@ impl Life {
                 event = self.candidates.next() => self.hear_candidates(event),
                 event = next(&mut self.lock_watch) => self.hear_lock(event),
                 // Whatever is known of other candidates is of no use; that of Leases is soon seen again.
-                api = self.api_discovery.moved() => return Ended::Moved(api),
+                api = self.api_discovery.next() => return Ended::Moved(api),
                 () = wait(timer) => Ok(()),
             };
             if heard.is_err() {
@@ -232,7 +226,7 @@ impl Life {
     }
 }
 
-impl fmt::Debug for Life {
+impl fmt::Debug for Life<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Life")
             .field("charge", &self.charge)

@@ -69,7 +69,8 @@ impl Drop for Running {
 /// An elector by the virtual clock.
 pub(crate) fn made(api: &FakeApi, config: Config) -> Elector {
     let clock = Arc::new(TokioClock::start(wall()));
-    Elector::new(config, api.cluster(), clock).unwrap()
+    let elector = Elector::new(config, api.cluster()).unwrap();
+    elector.with_clock(clock).with_seed(0)
 }
 
 pub(crate) fn seconds(seconds: u64) -> Duration {

@@ -1,4 +1,5 @@
-//! Following a cluster whose LeaseCandidates change: an API that is switched on or off, a CRD that comes or goes.
+//! Which API of LeaseCandidates is to be used: found at the start, and followed when it changes, as when an API is
+//! switched on or off or a CRD comes or goes.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,34 +13,39 @@ use crate::cluster::{Cluster, DiscoveryError};
 use crate::failure_log::FailureLog;
 use crate::request::RequestError;
 
-/// Finds out when LeaseCandidates are to be used from another API than before.
+/// Finds out which API of LeaseCandidates is to be used: first once, for as long as that takes, and then each time that
+/// it is another one.
 ///
-/// Once in a while it asks for those that are preferred to the one in use, with one small request; nothing is asked
-/// while there are none. When that one seems to be gone ([`suspect`](Self::suspect)) it asks for all, and names
-/// another only if that is served: with nothing to change to, nothing changes.
+/// A server that is away, or that serves none, is asked again until one is found; each cause is one line in the log.
+/// From then on it asks once in a while for those APIs that are preferred to the one in use, with one small request;
+/// nothing is asked while there are none. When the one in use seems to be gone ([`suspect`](Self::suspect)) it asks for
+/// all, and names another only if that is served: with nothing to change to, nothing changes.
 ///
 /// ```no_run
 /// use std::time::Duration;
 ///
-/// use elector_api::CandidateApi;
-/// use elector_runtime::{Cluster, ApiDiscovery};
+/// use elector_runtime::{ApiDiscovery, Cluster};
 ///
 /// # async fn example(cluster: Cluster, seed: u64) {
-/// let mut api_discovery = ApiDiscovery::new(cluster, CandidateApi::Elector, Duration::from_secs(30), seed);
-/// println!("use {} from now on", api_discovery.moved().await);
+/// let mut api_discovery = ApiDiscovery::new(cluster, Duration::from_secs(30), seed);
+/// println!("use {}", api_discovery.next().await);
+/// println!("use {} from now on", api_discovery.next().await);
 /// # }
 /// ```
 pub struct ApiDiscovery {
     cluster: Cluster,
-    current: CandidateApi,
+    /// The API in use, `None` until one has been found.
+    current: Option<CandidateApi>,
+    /// Which share of a quarter each pause is longer than it need be, in 256 parts.
+    spread: u32,
     period: Duration,
     /// Whether the current API seems to be gone.
     suspected: bool,
-    /// How often in a row it was not found since then, or could not be asked for.
+    /// How often in a row none was found, or could not be asked for.
     failures: u32,
     next: Instant,
     last: Option<Instant>,
-    asking: Option<BoxFuture<'static, Result<Option<CandidateApi>, DiscoveryError>>>,
+    request: Option<BoxFuture<'static, Result<Option<CandidateApi>, DiscoveryError>>>,
     log: FailureLog,
     /// The beginning of time for the log of failures.
     start: Instant,
@@ -48,26 +54,31 @@ pub struct ApiDiscovery {
 /// What its failures are filed under.
 const SUBJECT: &str = "the search for LeaseCandidates";
 
-/// The least time between two requests, and the first pause after a failure.
+/// The first pause after a failure while no API has been found; doubled with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The longest such pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// The least time between two requests once an API is in use, and the first pause after a failure then.
 const PAUSE: Duration = Duration::from_secs(1);
 
 // === impl ApiDiscovery ===
 
 impl ApiDiscovery {
-    /// Looks out from `current` on, every `period` and up to a quarter longer; `seed` spreads many of them.
-    pub fn new(cluster: Cluster, current: CandidateApi, period: Duration, seed: u64) -> Self {
-        // A share of a quarter, in 256 parts.
-        let share = u32::try_from(seed % 256).unwrap_or_default();
-        let period = period + period / 4 * share / 256;
+    /// Looks for an API, and then for another one every `period` and up to a quarter longer; `seed` spreads many of
+    /// them.
+    pub fn new(cluster: Cluster, period: Duration, seed: u64) -> Self {
+        let spread = u32::try_from(seed % 256).unwrap_or_default();
         Self {
             cluster,
-            current,
-            period,
+            current: None,
+            spread,
+            period: spread_by(period, spread),
             suspected: false,
             failures: 0,
-            next: Instant::now() + period,
+            next: Instant::now(),
             last: None,
-            asking: None,
+            request: None,
             log: FailureLog::default(),
             start: Instant::now(),
         }
@@ -94,55 +105,55 @@ impl ApiDiscovery {
         }
     }
 
-    /// Waits until another API is to be used. Dropping this future loses nothing; once it has told, it looks out from
-    /// there.
-    pub async fn moved(&mut self) -> CandidateApi {
+    /// Waits for the next API to use: the first one that is found, and later each one that replaces it. Dropping this
+    /// future loses nothing.
+    pub async fn next(&mut self) -> CandidateApi {
         loop {
-            let asking = match &mut self.asking {
-                Some(asking) => asking,
+            let request = match &mut self.request {
+                Some(request) => request,
                 None => {
-                    if !self.suspected && self.current.better().next().is_none() {
+                    let is_best = |current: CandidateApi| current.better().next().is_none();
+                    if !self.suspected && self.current.is_some_and(is_best) {
                         return std::future::pending().await;
                     }
                     tokio::time::sleep_until(self.next).await;
-                    self.asking
+                    self.request
                         .insert(ask(self.cluster.clone(), self.current, self.suspected))
                 }
             };
-            let answer = asking.await;
-            self.asking = None;
-            if let Some(api) = self.take(answer) {
+            let response = request.await;
+            self.request = None;
+            if let Some(api) = self.handle_response(response) {
                 return api;
             }
         }
     }
 
-    fn take(
+    fn handle_response(
         &mut self,
-        answer: Result<Option<CandidateApi>, DiscoveryError>,
+        response: Result<Option<CandidateApi>, DiscoveryError>,
     ) -> Option<CandidateApi> {
         let now = Instant::now();
         self.last = Some(now);
-        match answer {
+        match response {
             Ok(None) => {
-                // It is served after all, for all that this server knows: whoever lists will see.
+                // It is served after all, for all that this server knows: the next list will show.
                 self.trust();
                 self.next = now + self.period;
                 None
             }
             Ok(Some(api)) => {
-                self.current = api;
+                self.current = Some(api);
                 self.suspected = false;
                 self.log.end(self.now(), SUBJECT, None);
                 self.next = now + self.period;
                 Some(api)
             }
             Err(error) => {
-                let pause = PAUSE.saturating_mul(1 << self.failures.min(16));
+                self.next = now + self.pause();
                 self.failures = self.failures.saturating_add(1);
-                self.next = now + pause.min(self.period);
                 let text = format!("failed to {error}");
-                if self.suspected {
+                if self.suspected || self.current.is_none() {
                     self.log.note(self.now(), SUBJECT, &text);
                 } else {
                     tracing::debug!("{text}");
@@ -152,23 +163,39 @@ impl ApiDiscovery {
         }
     }
 
+    /// How long to wait after a failure.
+    fn pause(&self) -> Duration {
+        let doubled = |pause: Duration| pause.saturating_mul(1 << self.failures.min(16));
+        match self.current {
+            None => spread_by(doubled(FIRST_PAUSE).min(LONGEST_PAUSE), self.spread),
+            Some(_) => doubled(PAUSE).min(self.period),
+        }
+    }
+
     fn now(&self) -> elector_protocol::Instant {
         elector_protocol::Instant::from_epoch(self.start.elapsed())
     }
 }
 
+/// A pause, and up to a quarter more: processes that start together do not ask together.
+fn spread_by(pause: Duration, share: u32) -> Duration {
+    pause + pause / 4 * share / 256
+}
+
 /// The API to use in place of `current`, if there is one.
 fn ask(
     cluster: Cluster,
-    current: CandidateApi,
+    current: Option<CandidateApi>,
     suspected: bool,
 ) -> BoxFuture<'static, Result<Option<CandidateApi>, DiscoveryError>> {
     async move {
-        if suspected {
-            let found = cluster.candidate_api().await?;
-            return Ok((found != current).then_some(found));
+        match current {
+            Some(current) if !suspected => Ok(cluster.better_candidate_api(current).await?),
+            _ => {
+                let found = cluster.candidate_api().await?;
+                Ok((Some(found) != current).then_some(found))
+            }
         }
-        Ok(cluster.better_candidate_api(current).await?)
     }
     .boxed()
 }
@@ -239,8 +266,29 @@ mod tests {
         )
     }
 
-    fn api_discovery(script: &Script, current: CandidateApi) -> ApiDiscovery {
-        ApiDiscovery::new(script.cluster(), current, PERIOD, 0)
+    pub(super) fn api_discovery(script: &Script, current: CandidateApi, seed: u64) -> ApiDiscovery {
+        let mut api_discovery = ApiDiscovery::new(script.cluster(), PERIOD, seed);
+        api_discovery.current = Some(current);
+        api_discovery.next = Instant::now() + api_discovery.period;
+        api_discovery
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_away_at_the_start_is_asked_until_it_answers() {
+        let nothing = (0..4).map(|_| absent());
+        let breaks = (0..6).map(|_| Reply::Break);
+        let found = [absent(), resources(CandidateApi::V1Alpha2)];
+        let script = Script::new(breaks.chain(nothing).chain(found));
+        let mut api_discovery = ApiDiscovery::new(script.cluster(), PERIOD, 0);
+        assert_eq!(api_discovery.next().await, CandidateApi::V1Alpha2);
+        let times: Vec<_> = script
+            .seen()
+            .iter()
+            .map(|seen| seen.at.as_millis())
+            .collect();
+        assert_eq!(times[..6], [0, 250, 750, 1750, 3750, 5750]);
+        // The pauses grow to 2 s. A server without LeaseCandidates is asked again as well.
+        assert_eq!(times[6..], [7750, 7750, 7750, 7750, 9750, 9750]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -252,8 +300,8 @@ mod tests {
             versions(&["v1", "v1alpha2"]),
             resources(CandidateApi::V1Alpha2),
         ]);
-        let mut api_discovery = api_discovery(&script, CandidateApi::Elector);
-        assert_eq!(api_discovery.moved().await, CandidateApi::V1Alpha2);
+        let mut api_discovery = api_discovery(&script, CandidateApi::Elector, 0);
+        assert_eq!(api_discovery.next().await, CandidateApi::V1Alpha2);
         let times: Vec<_> = script.seen().iter().map(|seen| seen.at.as_secs()).collect();
         // A failure is repeated soon.
         assert_eq!(times, [30, 60, 61, 91, 91]);
@@ -269,16 +317,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_best_one_asks_for_nothing() {
         let script = Script::new([]);
-        let mut api_discovery = api_discovery(&script, CandidateApi::V1Beta1);
+        let mut api_discovery = api_discovery(&script, CandidateApi::V1Beta1, 0);
         let hour = Duration::from_secs(3600);
         assert!(
-            tokio::time::timeout(hour, api_discovery.moved())
+            tokio::time::timeout(hour, api_discovery.next())
                 .await
                 .is_err()
         );
         api_discovery.suspect(&error(500));
         assert!(
-            tokio::time::timeout(hour, api_discovery.moved())
+            tokio::time::timeout(hour, api_discovery.next())
                 .await
                 .is_err()
         );
@@ -293,9 +341,9 @@ mod tests {
             absent(),
             resources(CandidateApi::V1Alpha1),
         ]));
-        let mut api_discovery = api_discovery(&script, CandidateApi::V1Beta1);
+        let mut api_discovery = api_discovery(&script, CandidateApi::V1Beta1, 0);
         api_discovery.suspect(&error(404));
-        assert_eq!(api_discovery.moved().await, CandidateApi::V1Alpha1);
+        assert_eq!(api_discovery.next().await, CandidateApi::V1Alpha1);
         let times: Vec<_> = script.seen().iter().map(|seen| seen.at.as_secs()).collect();
         assert_eq!(times, [0, 0, 0, 0, 1, 1, 1, 1, 3, 3, 3]);
     }
@@ -303,11 +351,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_that_is_there_after_all_is_kept() {
         let script = Script::new([resources(CandidateApi::V1Beta1)]);
-        let mut api_discovery = api_discovery(&script, CandidateApi::V1Beta1);
+        let mut api_discovery = api_discovery(&script, CandidateApi::V1Beta1, 0);
         api_discovery.suspect(&error(404));
         let hour = Duration::from_secs(3600);
         assert!(
-            tokio::time::timeout(hour, api_discovery.moved())
+            tokio::time::timeout(hour, api_discovery.next())
                 .await
                 .is_err()
         );
@@ -316,7 +364,7 @@ mod tests {
         api_discovery.suspect(&error(404));
         api_discovery.trust();
         assert!(
-            tokio::time::timeout(hour, api_discovery.moved())
+            tokio::time::timeout(hour, api_discovery.next())
                 .await
                 .is_err()
         );
@@ -329,11 +377,11 @@ mod tests {
             versions(&["v1", "v1beta1"]),
             resources(CandidateApi::V1Beta1),
         ]);
-        let mut api_discovery = api_discovery(&script, CandidateApi::Elector);
+        let mut api_discovery = api_discovery(&script, CandidateApi::Elector, 0);
         let found = loop {
             // Shorter than any request, again and again.
-            let moved = api_discovery.moved();
-            if let Some(api) = moved.now_or_never() {
+            let next = api_discovery.next();
+            if let Some(api) = next.now_or_never() {
                 break api;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -6,15 +6,11 @@ use std::time::Duration;
 use elector::{Config as ElectorConfig, Elector, Event as ElectorEvent};
 use elector_candidate::{Candidate, Config as CandidateConfig, Leadership};
 use elector_protocol::{CandidateTiming, ElectorTiming, Identity, LeaseKey};
-use elector_runtime::{Cluster, DiscoveryError};
 
 use crate::names::{NAMESPACE, lease_name};
 use crate::pause::PauseSwitch;
 use crate::plan;
 use crate::transport::Transport;
-
-/// How long a candidate waits that found no LeaseCandidates.
-const DISCOVERY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs an elector until it is shut down.
 pub(crate) async fn run_elector(
@@ -29,7 +25,6 @@ pub(crate) async fn run_elector(
             max_lease_duration: longest,
             ..ElectorTiming::default()
         },
-        seed,
         ..ElectorConfig::default()
     };
     let tell = {
@@ -48,12 +43,12 @@ pub(crate) async fn run_elector(
             other => context.log().note(&name, format_args!("{other:?}")),
         }
     };
-    match Elector::new(
-        config,
-        transport.cluster(),
-        Arc::new(transport.clock.clone()),
-    ) {
-        Ok(elector) => elector.observed_by(tell).run(shutdown).await,
+    match Elector::new(config, transport.cluster()) {
+        Ok(elector) => {
+            let clock = Arc::new(transport.clock.clone());
+            let elector = elector.with_clock(clock).with_seed(seed);
+            elector.observed_by(tell).run(shutdown).await;
+        }
         Err(error) => context.report("setup", error.to_string()),
     }
     context.log().note(&name, "has ended");
@@ -79,19 +74,7 @@ impl CandidateRun {
             self.transport.author.name.clone(),
         );
         let cluster = self.transport.cluster();
-        let mut shutdown = std::pin::pin!(shutdown);
-        let api = loop {
-            let found = tokio::select! {
-                biased;
-                () = &mut shutdown => return,
-                found = discover(&cluster) => found,
-            };
-            if let Ok(api) = found {
-                break api;
-            }
-            tokio::time::sleep(DISCOVERY_PAUSE).await;
-        };
-        let candidate = match Candidate::new(cluster, api, self.config()) {
+        let candidate = match Candidate::new(self.config(), cluster) {
             Ok(candidate) => candidate,
             Err(error) => return context.report("setup", error.to_string()),
         };
@@ -159,8 +142,4 @@ impl CandidateRun {
             ..CandidateConfig::new(key, identity, format!("1.{binary}.0"))
         }
     }
-}
-
-async fn discover(cluster: &Cluster) -> Result<elector_api::CandidateApi, DiscoveryError> {
-    cluster.candidate_api().await
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result};
-use elector_api::CandidateApi;
 use elector_candidate::{Candidate, Config, Event as Told, Leadership};
 use elector_protocol::{Identity, LeaseKey};
 use elector_runtime::{ClientArgs, Cluster, connect};
@@ -19,7 +18,6 @@ use tokio::task::JoinHandle;
 pub(crate) struct Host<'w> {
     testbed: &'w Testbed,
     clusters: Vec<Cluster>,
-    api: CandidateApi,
     next: AtomicUsize,
     threads: Threads,
 }
@@ -66,12 +64,10 @@ impl<'w> Host<'w> {
             Ok::<_, anyhow::Error>(clusters)
         })?;
         let clusters = connecting.await??;
-        let api = testbed.site().candidate_api();
         let next = AtomicUsize::new(0);
         Ok(Self {
             testbed,
             clusters,
-            api,
             next,
             threads,
         })
@@ -90,7 +86,7 @@ impl<'w> Host<'w> {
         let cluster = self.clusters[index % self.clusters.len()].clone();
         let config = Config::new(lease.clone(), identity, version);
         let (journal, teller) = (Arc::clone(self.testbed.journal()), name.to_owned());
-        let candidate = Candidate::new(cluster, self.api, config)?;
+        let candidate = Candidate::new(config, cluster)?;
         let (book, about) = (Arc::clone(&journal), lease.clone());
         let candidate = candidate.observed_by(move |told| tell(&book, &teller, &about, told));
         let work = |leadership: Leadership| async move {
@@ -98,7 +94,7 @@ impl<'w> Host<'w> {
             Ok::<(), Infallible>(())
         };
         let task = self.threads.spawn(async move {
-            if let Err(error) = candidate.run(work, std::future::pending()).await {
+            if let Err(error) = candidate.run(work, std::future::pending::<()>()).await {
                 tracing::error!(%error, "a candidate gave up");
             }
         })?;

@@ -254,18 +254,20 @@ impl Stage {
 
     pub(crate) fn elector(&self) -> Running {
         let clock = Arc::new(TokioClock::start(Timestamp::from_micros(EPOCH).unwrap()));
-        let elector = Elector::new(ElectorConfig::default(), self.cluster(), clock).unwrap();
-        Running(tokio::spawn(elector.run(std::future::pending())))
+        let elector = Elector::new(ElectorConfig::default(), self.cluster())
+            .unwrap()
+            .with_clock(clock);
+        Running(tokio::spawn(elector.run(std::future::pending::<()>())))
     }
 
-    pub(crate) fn candidate(&self, name: &str, api: CandidateApi) -> Running {
+    pub(crate) fn candidate(&self, name: &str, _api: CandidateApi) -> Running {
         let config = CandidateConfig::new(
             LeaseKey::new("default", "work"),
             Identity::new(name).unwrap(),
             "1.0.0",
         );
         let clock = Arc::new(TokioClock::start(Timestamp::from_micros(EPOCH).unwrap()));
-        let candidate = Candidate::new(self.cluster(), api, config)
+        let candidate = Candidate::new(config, self.cluster())
             .unwrap()
             .with_clock(clock);
         let (at_work, book, name) = (
@@ -289,7 +291,7 @@ impl Stage {
             }
         };
         Running(tokio::spawn(async move {
-            let _ = candidate.run(work, std::future::pending()).await;
+            let _ = candidate.run(work, std::future::pending::<()>()).await;
         }))
     }
 }

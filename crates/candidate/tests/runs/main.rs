@@ -58,7 +58,7 @@ where
     let guards = Arc::new(Mutex::new(Vec::new()));
     let (told, made) = (Arc::clone(&events), Arc::clone(&guards));
     let clock = cluster.clock();
-    let candidate = Candidate::new(cluster.cluster(), cluster.candidate_api(), config)
+    let candidate = Candidate::new(config, cluster.cluster())
         .unwrap()
         .with_clock(cluster.clock())
         .with_seed(0)

@@ -24,7 +24,7 @@ fn config(flags: &[&str]) -> Config {
 #[test]
 fn the_defaults_are_valid_and_as_documented() {
     let config = config(&[]);
-    config.validate(CandidateApi::V1Beta1).unwrap();
+    config.validate().unwrap();
     assert_eq!(config.timing, CandidateTiming::default());
     assert_eq!(config.emulation_version, "1.2.3");
     assert!(parse(&[]).program().is_none());
@@ -35,8 +35,8 @@ fn the_retry_period_follows_a_short_deadline_unless_it_is_given() {
     let short = ["--lease-duration", "5s", "--renew-deadline", "3s"];
     let config_of = |more: &[&str]| config(&[&short[..], more].concat());
     assert_eq!(config_of(&[]).timing.retry_period, Duration::from_secs(1));
-    config_of(&[]).validate(CandidateApi::V1Beta1).unwrap();
-    let error = config_of(&["--retry-period", "2s"]).validate(CandidateApi::V1Beta1);
+    config_of(&[]).validate().unwrap();
+    let error = config_of(&["--retry-period", "2s"]).validate();
     assert_eq!(
         error.unwrap_err().to_string(),
         "retry-period is 2s: must be from 250ms to 1s"

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use elector::{Config as ElectorConfig, Elector};
 use elector_candidate::{Candidate, Config, Leadership};
 use elector_protocol::{CandidateTiming, ElectorTiming, Identity, LeaseKey};
-use elector_runtime::{ClientArgs, SystemClock, connect};
+use elector_runtime::{ClientArgs, connect};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -103,11 +103,10 @@ impl Cast {
         };
         let config = ElectorConfig {
             timing,
-            seed: rand::random(),
             ..ElectorConfig::default()
         };
         let paper = self.paper.clone();
-        let elector = Elector::new(config, cluster, Arc::new(SystemClock::start()))
+        let elector = Elector::new(config, cluster)
             .context("start the elector")?
             .observed_by(move |event| paper.write(Report::Elector(event.clone())));
         let (leave, left) = oneshot::channel();
@@ -124,11 +123,10 @@ impl Cast {
         version: &str,
     ) -> anyhow::Result<()> {
         let cluster = connect(&self.client).await?;
-        let api = cluster.candidate_api().await?;
         let mut config = Config::new(self.lease.clone(), name.clone(), version);
         config.timing = CandidateTiming::of(LEASE_DURATION, RENEW_DEADLINE);
         let (paper, reporter) = (self.paper.clone(), name.clone());
-        let candidate = Candidate::new(cluster, api, config)
+        let candidate = Candidate::new(config, cluster)
             .with_context(|| format!("start {name}"))?
             .observed_by(move |event| {
                 paper.write(Report::Candidate(reporter.clone(), event.clone()));

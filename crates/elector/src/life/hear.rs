@@ -22,7 +22,7 @@ struct Place {
 
 // === impl Life ===
 
-impl Life {
+impl Life<'_> {
     /// Hears of leases.
     pub(super) fn hear_leases(&mut self, event: WatchEvent<Lease>) -> Result<(), Restored> {
         let now = self.clock.monotonic();

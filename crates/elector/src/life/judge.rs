@@ -20,7 +20,7 @@ use crate::work::{self, Task};
 
 // === impl Life ===
 
-impl Life {
+impl Life<'_> {
     /// Hands out keys as long as a worker is free, and says when the next one is due. Nothing is handed out before
     /// the view is synced; with every worker busy, the end of some work comes first.
     pub(super) fn dispatch(&mut self) -> Option<Instant> {

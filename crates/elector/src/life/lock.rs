@@ -51,7 +51,7 @@ impl Lock {
 
 // === impl Life ===
 
-impl Life {
+impl Life<'_> {
     /// Hears of the lock by its watch.
     pub(super) fn hear_lock(&mut self, event: WatchEvent<Lease>) -> Result<(), Restored> {
         match event {

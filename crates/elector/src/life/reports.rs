@@ -21,7 +21,7 @@ enum Attempt {
 
 // === impl Life ===
 
-impl Life {
+impl Life<'_> {
     /// Takes one report of the work on a lease, or its end.
     pub(super) fn take(&mut self, key: &LeaseKey, progress: Progress) -> Result<(), Restored> {
         let now = self.clock.monotonic();

@@ -25,7 +25,6 @@ fn renew_lock(api: &FakeApi, second: u32) {
 fn replacing() -> Config {
     Config {
         builtin: BuiltinController::Replace { host: "pod".into() },
-        seed: 7,
         ..Config::default()
     }
 }

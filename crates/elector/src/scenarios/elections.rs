@@ -135,13 +135,8 @@ async fn an_observer_is_told_who_leads_and_why() {
 #[tokio::test(start_paused = true)]
 async fn two_electors_at_once_do_not_fight() {
     let api = FakeApi::new();
-    let _electors = [1, 2].map(|seed| {
-        let config = Config {
-            seed,
-            ..Config::default()
-        };
-        Running::start(&api, config)
-    });
+    let _electors =
+        [1, 2].map(|seed| Running::spawn(made(&api, Config::default()).with_seed(seed)));
     pass(seconds(20)).await;
     let _robots = ["a", "b", "c"].map(|name| Robot::start(&api, "ns", name, "l", "1.0.0"));
     pass(seconds(120)).await;

@@ -34,8 +34,10 @@ impl Running {
     fn start(stage: &Stage, config: Config) -> Self {
         let events = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&events);
-        let elector = Elector::new(config, stage.cluster(), stage.clock())
+        let elector = Elector::new(config, stage.cluster())
             .unwrap()
+            .with_clock(stage.clock())
+            .with_seed(0)
             .observed_by(move |event| told.lock().unwrap().push(event.clone()));
         let (shutdown, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(elector.run(async {
@@ -74,8 +76,9 @@ impl Drop for Running {
 /// One that takes the lock of the built-in controller.
 fn replacing(seed: u64) -> Config {
     Config {
-        builtin: BuiltinController::Replace { host: "pod".into() },
-        seed,
+        builtin: BuiltinController::Replace {
+            host: format!("pod_{seed}"),
+        },
         ..Config::default()
     }
 }

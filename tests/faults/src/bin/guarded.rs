@@ -73,10 +73,9 @@ async fn main() -> Result<()> {
         ..ClientArgs::default()
     })
     .await?;
-    let api = cluster.candidate_api().await?;
     let identity = Identity::new(args.name.as_str()).context("--name is empty")?;
     let lease = LeaseKey::new(args.namespace, args.lease);
-    let candidate = Candidate::new(cluster, api, Config::new(lease, identity, "1.0.0"))?;
+    let candidate = Candidate::new(Config::new(lease, identity, "1.0.0"), cluster)?;
     let work = move |leadership: Leadership| {
         // No two terms have the same token, while the numbers of terms begin anew when the Lease is deleted.
         let client = client(leadership.token().0.0);
@@ -85,7 +84,7 @@ async fn main() -> Result<()> {
             Ok::<(), Infallible>(())
         }
     };
-    let outcome = candidate.run(work, std::future::pending()).await?;
+    let outcome = candidate.run(work, std::future::pending::<()>()).await?;
     anyhow::bail!("the candidate ended: {outcome:?}");
 }
 

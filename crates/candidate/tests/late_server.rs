@@ -1,0 +1,143 @@
+//! A candidate that starts before its API server does, in virtual time.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that panics fails, its helpers included"
+)]
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::io;
+use std::sync::{Arc, Mutex, Once};
+use std::time::Duration;
+
+use elector_apiserver::{ApiServer, Config as ServerConfig, NativeCandidates};
+use elector_candidate::{Candidate, Config, ConfigError, Event, Leadership, RunError, RunOutcome};
+use elector_protocol::{Identity, LeaseKey, Timestamp};
+use elector_runtime::{Cluster, TokioClock};
+use kube::Client;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, timeout};
+
+/// A cluster whose API server is there, and can be away.
+fn server(config: ServerConfig) -> (ApiServer, Cluster) {
+    let server = ApiServer::new(config);
+    let client = Client::new(server.service("candidate"), "default");
+    let cluster = Cluster::new(client, "server", Duration::from_secs(5));
+    (server, cluster)
+}
+
+fn config(identity: &str) -> Config {
+    let lease = LeaseKey::new("default", "web");
+    Config::new(lease, Identity::new(identity).unwrap(), "1.0.0")
+}
+
+fn candidate(config: Config, cluster: Cluster) -> Candidate {
+    ThreadLog::start();
+    let clock = TokioClock::start(Timestamp::from_micros(1_800_000_000_000_000).unwrap());
+    let candidate = Candidate::new(config, cluster).unwrap();
+    candidate.with_clock(Arc::new(clock)).with_seed(0)
+}
+
+async fn work(leadership: Leadership) -> Result<(), Infallible> {
+    leadership.stopped().await;
+    Ok(())
+}
+
+thread_local! {
+    /// What is logged on this thread, and so in its test.
+    static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Writes to the log of the thread that it is on.
+struct ThreadLog;
+
+// === impl ThreadLog ===
+
+impl ThreadLog {
+    /// One logger serves the whole process: whether a line is wanted at all is remembered process-wide.
+    fn start() {
+        static STARTED: Once = Once::new();
+        STARTED.call_once(|| {
+            tracing_subscriber::fmt()
+                .with_writer(|| Self)
+                .without_time()
+                .with_ansi(false)
+                .init();
+        });
+    }
+
+    /// The warnings so far.
+    fn warnings() -> Vec<String> {
+        LOG.with_borrow(|log| {
+            let text = String::from_utf8_lossy(log);
+            let lines = text.lines().filter(|line| line.contains("WARN"));
+            lines.map(str::to_owned).collect()
+        })
+    }
+}
+
+impl io::Write for ThreadLog {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        LOG.with_borrow_mut(|log| log.extend_from_slice(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_away_is_waited_for_and_its_absence_is_one_line() {
+    let (server, cluster) = server(ServerConfig::default());
+    server.switches("candidate").partition(true);
+    let registered = Arc::new(Mutex::new(None));
+    let told = Arc::clone(&registered);
+    let candidate = candidate(config("me"), cluster).observed_by(move |event| {
+        if *event == Event::Registered {
+            *told.lock().unwrap() = Some(Instant::now());
+        }
+    });
+    let run = tokio::spawn(candidate.run(work, std::future::pending::<()>()));
+    sleep(Duration::from_secs(45)).await;
+    let warnings = ThreadLog::warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(!run.is_finished());
+    server.switches("candidate").partition(false);
+    let back = Instant::now();
+    sleep(Duration::from_secs(30)).await;
+    let registered = registered.lock().unwrap().unwrap();
+    // The longest pause, and a request that was still under way.
+    assert!(registered - back <= Duration::from_secs(8));
+    run.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_without_a_server_ends_when_it_is_told_to() {
+    let (server, cluster) = server(ServerConfig::default());
+    server.switches("candidate").partition(true);
+    let (sender, receiver) = oneshot::channel::<()>();
+    // The output of the future does not matter.
+    let run = tokio::spawn(candidate(config("me"), cluster).run(work, receiver));
+    sleep(Duration::from_secs(20)).await;
+    drop(sender);
+    let ended = timeout(Duration::from_millis(1), run).await;
+    assert_eq!(ended.unwrap().unwrap().unwrap(), RunOutcome::ShutDown(None));
+}
+
+/// Custom resources take fewer names than kube-apiserver's own.
+#[tokio::test(start_paused = true)]
+async fn a_name_that_the_served_api_does_not_take_ends_the_run() {
+    let (_server, cluster) = server(ServerConfig {
+        custom_candidates: true,
+        native: NativeCandidates::Absent,
+        ..ServerConfig::default()
+    });
+    let run = candidate(config("Me_1"), cluster).run(work, std::future::pending::<()>());
+    let ended = run.await;
+    assert!(
+        matches!(ended, Err(RunError::Config(ConfigError::Candidate(_)))),
+        "{ended:?}"
+    );
+}
