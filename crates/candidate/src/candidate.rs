@@ -8,9 +8,10 @@ use std::time::Duration;
 use elector_runtime::{ApiDiscovery, Clock, Cluster, SystemClock, Writer, random_seed};
 
 use crate::config::{Config, ConfigError};
+use crate::event::{Event, Observer};
 use crate::leadership::Leadership;
-use crate::outcome::{Event, RunError, RunOutcome};
-use crate::session::{Observer, Session};
+use crate::outcome::{RunError, RunOutcome};
+use crate::session::Session;
 
 /// A process that wants to lead, ready to run.
 pub struct Candidate {
@@ -112,9 +113,8 @@ impl Candidate {
             self.config,
             Writer::new(self.cluster, api),
             api_discovery,
-            self.clock,
+            (self.clock, self.seed),
             self.observer,
-            self.seed,
         );
         session.run(work, shutdown).await
     }

@@ -24,21 +24,21 @@ pub struct Leadership {
     term: Term,
     token: Token,
     clock: Arc<dyn Clock>,
-    post: Post,
+    receiver: LeadershipReceiver,
 }
 
-/// The end of the line between the candidate and its work that the work holds.
+/// What the work learns of its leadership.
 #[derive(Clone)]
-pub(crate) struct Post {
-    pub(crate) standing: watch::Receiver<Standing>,
+pub(crate) struct LeadershipReceiver {
+    pub(crate) state: watch::Receiver<LeadershipState>,
     /// Whether the work has been answered that its belief is over. After a pause it may hear that from the clock
     /// before the candidate has come round to tell it.
     pub(crate) over: Arc<AtomicBool>,
 }
 
-/// What the candidate tells its work.
+/// The state of a leadership, as the session passes it on to the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct LeadershipState {
     /// When the belief is over, `None` once it is.
     pub(crate) deadline: Option<Instant>,
     /// Why the work is to stop, once it is.
@@ -53,7 +53,7 @@ impl Leadership {
         identity: Identity,
         (term, token): (Term, Token),
         clock: Arc<dyn Clock>,
-        post: Post,
+        receiver: LeadershipReceiver,
     ) -> Self {
         Self {
             lease,
@@ -61,7 +61,7 @@ impl Leadership {
             term,
             token,
             clock,
-            post,
+            receiver,
         }
     }
 
@@ -96,8 +96,8 @@ impl Leadership {
     /// When the belief ends unless another renewal succeeds, on the holder's clock. `None` once it has ended.
     pub fn deadline(&self) -> Option<Instant> {
         // A candidate that is gone renews nothing and has stopped its work.
-        self.post.standing.has_changed().ok()?;
-        self.post.standing.borrow().deadline
+        self.receiver.state.has_changed().ok()?;
+        self.receiver.state.borrow().deadline
     }
 
     /// How long the belief lasts unless another renewal succeeds. Zero once it has ended.
@@ -107,7 +107,7 @@ impl Leadership {
             .deadline()
             .map_or(Duration::ZERO, |deadline| deadline.since(now));
         if remaining.is_zero() {
-            self.post.over.store(true, Ordering::Release);
+            self.receiver.over.store(true, Ordering::Release);
         }
         remaining
     }
@@ -116,19 +116,19 @@ impl Leadership {
     ///
     /// From then on the work has the grace period to end. It is dropped afterwards.
     pub async fn stopped(&self) -> StopReason {
-        let mut standing = self.post.standing.clone();
+        let mut state = self.receiver.state.clone();
         loop {
-            let Standing { deadline, stop } = standing.borrow_and_update().clone();
+            let LeadershipState { deadline, stop } = state.borrow_and_update().clone();
             if let Some(why) = stop {
                 return why;
             }
             let Some(deadline) = deadline.filter(|deadline| self.clock.holder() < *deadline) else {
-                self.post.over.store(true, Ordering::Release);
+                self.receiver.over.store(true, Ordering::Release);
                 return StopReason::Lost(Loss::DeadlinePassed);
             };
             tokio::select! {
                 biased;
-                told = standing.changed() => if told.is_err() {
+                told = state.changed() => if told.is_err() {
                     return StopReason::ShutDown;
                 },
                 () = self.clock.sleep_until_holder(deadline) => {}
@@ -144,7 +144,7 @@ impl fmt::Debug for Leadership {
             .field("identity", &self.identity)
             .field("term", &self.term)
             .field("token", &self.token)
-            .field("standing", &*self.post.standing.borrow())
+            .field("state", &*self.receiver.state.borrow())
             .finish_non_exhaustive()
     }
 }
@@ -156,9 +156,9 @@ mod tests {
 
     use super::*;
 
-    fn guard(deadline: Duration) -> (watch::Sender<Standing>, Leadership, Arc<dyn Clock>) {
+    fn guard(deadline: Duration) -> (watch::Sender<LeadershipState>, Leadership, Arc<dyn Clock>) {
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::start(Timestamp::MIN));
-        let (sender, receiver) = watch::channel(Standing {
+        let (sender, receiver) = watch::channel(LeadershipState {
             deadline: Some(clock.holder().after(deadline)),
             stop: None,
         });
@@ -167,8 +167,8 @@ mod tests {
             Identity::new("me").unwrap(),
             (Term(3), Token(ResourceVersion(7))),
             clock.clone(),
-            Post {
-                standing: receiver,
+            LeadershipReceiver {
+                state: receiver,
                 over: Arc::default(),
             },
         );
@@ -196,10 +196,10 @@ mod tests {
         let stopped = tokio::spawn(async move { waiting.stopped().await });
         tokio::time::sleep(Duration::from_secs(9)).await;
         let later = clock.holder().after(Duration::from_secs(10));
-        sender.send_modify(|standing| standing.deadline = Some(later));
+        sender.send_modify(|state| state.deadline = Some(later));
         tokio::time::sleep(Duration::from_secs(9)).await;
         assert!(guard.is_leader() && !stopped.is_finished());
-        sender.send_modify(|standing| standing.stop = Some(StopReason::ShutDown));
+        sender.send_modify(|state| state.stop = Some(StopReason::ShutDown));
         assert_eq!(stopped.await.unwrap(), StopReason::ShutDown);
         assert!(guard.is_leader(), "a draining holder still leads");
     }

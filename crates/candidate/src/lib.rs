@@ -36,17 +36,16 @@
 
 mod candidate;
 mod config;
+mod event;
 mod identity;
-mod intake;
 mod leadership;
-mod moves;
 mod outcome;
-mod requests;
 mod session;
 mod work;
 
 pub use candidate::Candidate;
 pub use config::{AfterTerm, Config, ConfigError};
+pub use event::Event;
 pub use identity::random_identity;
 pub use leadership::Leadership;
-pub use outcome::{Event, RunError, RunOutcome, TermEnd};
+pub use outcome::{RunError, RunOutcome, TermEnd};

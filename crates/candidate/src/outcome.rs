@@ -1,9 +1,9 @@
-//! How a run ended, what happened on the way, and why it could not go on.
+//! How a run ended, and why it could not go on.
 
 use std::fmt;
 
-use elector_protocol::holder::{Ending, Loss, StopReason};
-use elector_protocol::{Identity, Term, Token};
+use elector_protocol::Identity;
+use elector_protocol::holder::{Ending, Loss};
 use elector_runtime::RequestError;
 
 use crate::config::ConfigError;
@@ -56,39 +56,6 @@ pub enum TermEnd {
     Unconfirmed,
     /// The work did not stop, not even when it was dropped: it blocks its thread. The lease is left to expire.
     WorkStillRuns,
-}
-
-/// What happens during a run, for logs and tests.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// The LeaseCandidate exists: from now on this process may be elected.
-    Registered,
-    /// A term has begun, and its work is about to start.
-    Leading {
-        /// The term.
-        term: Term,
-        /// Its fencing token.
-        token: Token,
-    },
-    /// The work was told to stop. After a loss the belief is over.
-    Stopping {
-        /// The term.
-        term: Term,
-        /// Why.
-        why: StopReason,
-    },
-    /// Nothing of the work runs any more.
-    WorkStopped {
-        /// The term.
-        term: Term,
-    },
-    /// The term is over.
-    Ended {
-        /// The term.
-        term: Term,
-        /// How it ended.
-        end: TermEnd,
-    },
 }
 
 /// Why a run could not go on.

@@ -1,65 +1,60 @@
 //! One run: both machines, their requests, their watches and the work, in one loop that owns them all.
+//!
+//! ```text
+//!   inputs: watch events, responses, deadlines ──> HolderShell, RegistrationShell ──> effects ──> requests
+//!                                                       └──> the work of a term: started, stopped
+//! ```
 
-use std::pin::pin;
+mod failures;
+mod holder;
+mod inputs;
+mod migration;
+mod registration;
+mod requests;
+
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use elector_api::{Lease, LeaseCandidate};
-use elector_protocol::holder::{Effect, Holder, HolderConfig, StopReason};
-use elector_protocol::registration::Registration;
+use elector_protocol::holder::{Effect, StopReason};
 use elector_protocol::{Instant, Term, Token};
-use elector_runtime::{
-    ApiDiscovery, Clock, FailureLog, Scope, Watch, WatchOptions, Writer, watch_leases,
-};
-use futures::future::BoxFuture;
+use elector_runtime::{ApiDiscovery, Clock, WatchEvent, Writer};
 
+use self::failures::SessionFailures;
+use self::holder::HolderShell;
+use self::inputs::{Input, watch_candidate, watch_lease};
+use self::migration::Migration;
+use self::registration::RegistrationShell;
+use self::requests::CandidateResponse;
 use crate::config::{AfterTerm, Config};
-use crate::intake::Input;
-use crate::leadership::{Leadership, Standing};
-use crate::outcome::{Event, RunError, RunOutcome, TermEnd};
-use crate::requests::{CandidateAnswer, LeaseAnswer, candidate_request, lease_request};
+use crate::event::{Event, Observer};
+use crate::leadership::{Leadership, LeadershipState};
+use crate::outcome::{RunError, RunOutcome, TermEnd};
 use crate::work::{Work, WorkEnd};
-
-/// Whoever is told what happens.
-pub(crate) type Observer = Box<dyn FnMut(&Event) + Send>;
 
 /// Everything that one run owns. Dropping it drops the work, the watches and the requests.
 pub(crate) struct Session<T, E> {
-    pub(crate) config: Config,
-    pub(crate) writer: Writer,
-    pub(crate) clock: Arc<dyn Clock>,
-    observer: Observer,
-    pub(crate) holder: Holder,
-    pub(crate) registration: Registration,
-    /// The newest revision of the Lease as an object, which a write carries over.
-    pub(crate) lease: Option<Lease>,
-    /// The same of the own LeaseCandidate.
-    pub(crate) object: Option<LeaseCandidate>,
-    /// The resourceVersion of the own LeaseCandidate that this process wrote last.
-    pub(crate) written: Option<String>,
-    pub(crate) lease_request: Option<BoxFuture<'static, LeaseAnswer>>,
-    pub(crate) candidate_request: Option<BoxFuture<'static, CandidateAnswer>>,
-    /// Tells when the LeaseCandidate has to be registered elsewhere.
-    pub(crate) api_discovery: ApiDiscovery,
-    /// The removal of a LeaseCandidate from where it is of no use any more.
-    pub(crate) farewell_request: Option<BoxFuture<'static, ()>>,
+    config: Config,
+    clock: Arc<dyn Clock>,
     /// Any number that differs from process to process.
-    pub(crate) seed: u64,
-    pub(crate) work: Option<Work<T, E>>,
+    seed: u64,
+    observer: Observer,
+    writer: Writer,
+    api_discovery: ApiDiscovery,
+    holder: HolderShell,
+    registration: RegistrationShell,
+    migration: Migration,
+    failures: SessionFailures,
+    work: Option<Work<T, E>>,
     /// The term that began last and whose end has not been told.
     term: Option<Term>,
     last_end: Option<TermEnd>,
-    pub(crate) registered: bool,
-    /// When the Lease last changed, as far as this process knows.
-    pub(crate) heard_at: Instant,
-    pub(crate) finish: Option<Finish<T, E>>,
+    finish: Option<Finish<T, E>>,
     /// Until when a shutdown waits for the server.
-    farewell: Option<Instant>,
-    pub(crate) failures: FailureLog,
+    finish_by: Option<Instant>,
 }
 
 /// Why the run is coming to its end.
-pub(crate) enum Finish<T, E> {
+enum Finish<T, E> {
     ShutDown,
     WorkEnded(T),
     WorkFailed(E),
@@ -67,11 +62,8 @@ pub(crate) enum Finish<T, E> {
     TermEnded,
 }
 
-/// The least time that a request gets, even where the belief is nearly over.
-const SHORTEST_REQUEST: Duration = Duration::from_millis(100);
-
 /// How many requests a shutdown waits for at most.
-const FAREWELL_REQUESTS: u32 = 2;
+const SHUTDOWN_REQUESTS: u32 = 2;
 
 // === impl Session ===
 
@@ -80,37 +72,25 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         config: Config,
         writer: Writer,
         api_discovery: ApiDiscovery,
-        clock: Arc<dyn Clock>,
+        (clock, seed): (Arc<dyn Clock>, u64),
         observer: Observer,
-        seed: u64,
     ) -> Self {
-        let holder = Holder::new(Arc::new(HolderConfig {
-            identity: config.identity.clone(),
-            timing: config.timing.clone(),
-        }));
         Self {
-            holder,
-            api_discovery,
-            farewell_request: None,
-            seed,
-            registration: Registration::new(config.lease.name.clone()),
-            heard_at: clock.holder(),
+            holder: HolderShell::new(&config, clock.holder()),
+            registration: RegistrationShell::new(&config),
             config,
-            writer,
             clock,
+            seed,
             observer,
-            lease: None,
-            object: None,
-            written: None,
-            lease_request: None,
-            candidate_request: None,
+            writer,
+            api_discovery,
+            migration: Migration::default(),
+            failures: SessionFailures::default(),
             work: None,
             term: None,
             last_end: None,
-            registered: false,
             finish: None,
-            farewell: None,
-            failures: FailureLog::default(),
+            finish_by: None,
         }
     }
 
@@ -118,13 +98,17 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
     pub(crate) async fn run<F>(
         mut self,
         mut work: impl FnMut(Leadership) -> F,
-        shutdown: impl Future,
+        mut shutdown: Pin<&mut impl Future>,
     ) -> Result<RunOutcome<T, E>, RunError>
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let (mut leases, mut candidates) = (self.watch_lease(), self.watch_candidate());
-        let mut shutdown = pin!(shutdown);
+        let mut leases = watch_lease(self.writer.cluster(), &self.config, self.seed);
+        let candidates = |session: &Self| {
+            let api = session.writer.candidate_api();
+            watch_candidate(session.writer.cluster(), api, &session.config, session.seed)
+        };
+        let mut candidate = candidates(&self);
         loop {
             let wake_at = self.advance(&mut work)?;
             if self.is_over() {
@@ -133,30 +117,90 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             let clock = Arc::clone(&self.clock);
             let input = tokio::select! {
                 biased;
-                answer = answered(&mut self.lease_request) => Input::Lease(answer),
-                end = ended(&mut self.work) => Input::WorkEnd(end),
+                response = self.holder.response() => Input::LeaseResponse(response),
+                end = work_end(&mut self.work) => Input::WorkEnd(end),
                 _ = &mut shutdown, if self.finish.is_none() => Input::ShutDown,
-                answer = answered(&mut self.candidate_request) => Input::Candidate(answer),
+                response = self.registration.response() => Input::CandidateResponse(response),
                 event = leases.next() => Input::LeaseEvent(event),
-                event = candidates.next() => Input::CandidateEvent(event),
-                api = self.api_discovery.next(), if self.finish.is_none() => Input::Moved(api),
-                () = answered(&mut self.farewell_request) => Input::Left,
+                event = candidate.next() => Input::CandidateEvent(event),
+                api = self.api_discovery.next(), if self.finish.is_none() => Input::ApiMoved(api),
+                () = self.migration.removed() => Input::Removed,
                 () = sleep_until(&*clock, wake_at) => Input::Time,
             };
-            if let Input::Moved(api) = input {
-                if self.move_to(api) {
-                    candidates = self.watch_candidate();
-                }
-            } else {
-                self.take(input)?;
+            if self.handle_input(input)? {
+                candidate = candidates(&self);
             }
         }
     }
 
-    fn watch_lease(&self) -> Watch<Lease> {
-        let lease = Scope::Object(self.config.lease.clone());
-        let options = WatchOptions::candidate(self.seed);
-        watch_leases(self.writer.cluster(), &lease, &options)
+    /// Tells the machines what came in. Says whether the LeaseCandidate is to be watched in another API from now on.
+    fn handle_input(&mut self, input: Input<T, E>) -> Result<bool, RunError> {
+        let (now, failures) = (self.clock.holder(), &mut self.failures);
+        let mut moved = false;
+        match input {
+            Input::LeaseResponse(response) => self.holder.handle_response(now, response, failures),
+            Input::LeaseEvent(event) => self.holder.handle_event(now, event, failures),
+            Input::CandidateResponse(response) => self.handle_candidate_response(now, response)?,
+            Input::CandidateEvent(event) => {
+                match &event {
+                    WatchEvent::Failed(error) => self.api_discovery.suspect(error),
+                    WatchEvent::Synced => self.api_discovery.trust(),
+                    _ => {}
+                }
+                let config = &self.config;
+                self.registration.handle_event(now, event, config, failures);
+            }
+            Input::ApiMoved(api) => {
+                let (registration, writer) = (&mut self.registration, &mut self.writer);
+                let migration = &mut self.migration;
+                moved = migration.start(api, &self.config, registration, writer, failures);
+            }
+            Input::WorkEnd(end) => self.handle_work_end(now, end),
+            Input::ShutDown => self.begin_finish(Finish::ShutDown),
+            Input::Removed | Input::Time => {}
+        }
+        if self.registration.machine.is_withdrawn() {
+            self.holder.machine.handle_withdrawn();
+        }
+        Ok(moved)
+    }
+
+    fn handle_candidate_response(
+        &mut self,
+        now: Instant,
+        response: CandidateResponse,
+    ) -> Result<(), RunError> {
+        if let CandidateResponse::Wrote(outcome) = &response
+            && let Some(error) = outcome.error()
+        {
+            self.api_discovery.suspect(error);
+        }
+        // The release does not wait for a server that does not delete.
+        let released = matches!(response, CandidateResponse::Deleted(_));
+        let (config, failures) = (&self.config, &mut self.failures);
+        self.registration
+            .handle_response(now, response, config, failures)?;
+        if released {
+            self.holder.machine.handle_withdrawn();
+        }
+        Ok(())
+    }
+
+    fn handle_work_end(&mut self, now: Instant, end: WorkEnd<T, E>) {
+        let Some(work) = self.work.take() else {
+            return;
+        };
+        let term = work.term;
+        self.emit(&Event::WorkStopped { term });
+        match end {
+            WorkEnd::Failed(error) => self.begin_finish(Finish::WorkFailed(error)),
+            WorkEnd::Panicked(message) => self.begin_finish(Finish::WorkPanicked(message)),
+            WorkEnd::Ended(value) if !work.is_told() => {
+                self.begin_finish(Finish::WorkEnded(value));
+            }
+            WorkEnd::Ended(_) | WorkEnd::Dropped => {}
+        }
+        self.holder.machine.handle_work_stopped(now);
     }
 
     /// Takes both machines as far as they go now. Returns when to look again.
@@ -168,69 +212,54 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
         let now = self.clock.holder();
-        let silence = self.listen(now);
-        let decision = self.holder.step(now, self.clock.wall());
+        let silence = self.check_silence(now);
+        let decision = self.holder.machine.step(now, self.clock.wall());
         for effect in decision.effects {
             self.perform(effect, now, work);
         }
-        let belief = self.holder.belief();
+        let deadline = self.holder.deadline();
         let limit = self.work.as_mut().and_then(|work| {
-            work.believe(belief.map(|belief| belief.deadline));
+            work.set_deadline(deadline);
             work.enforce(now)
         });
-        self.registration.ack_pings(self.holder.can_accept());
-        let registration = self.registration.step(now, self.clock.wall());
+        let answers = self.holder.machine.can_accept();
+        self.registration.machine.ack_pings(answers);
+        let registration = self.registration.machine.step(now, self.clock.wall());
         if let Some(effect) = registration.effect {
-            let timeout = self.config.timing.request_timeout;
-            let request = candidate_request(
-                &effect,
-                self.object.as_ref(),
-                &self.config,
-                &self.writer,
-                timeout,
-            );
-            self.candidate_request = Some(request);
+            self.registration.send(&effect, &self.config, &self.writer);
         }
-        if let Some(lease) = self.registration.bound_elsewhere() {
-            return Err(RunError::BoundElsewhere {
-                name: self.config.identity.clone(),
-                lease: lease.to_owned(),
-            });
+        self.registration.check_lease(&self.config)?;
+        if self.registration.take_registered() {
+            self.emit(&Event::Registered);
         }
-        if self.registration.is_registered() && !self.registered {
-            self.registered = true;
-            self.tell(&Event::Registered);
+        if self.finish.is_some() && self.work.is_none() && self.finish_by.is_none() {
+            let patience = self.config.timing.request_timeout * SHUTDOWN_REQUESTS;
+            self.finish_by = Some(now.after(patience));
         }
-        if self.finish.is_some() && self.work.is_none() && self.farewell.is_none() {
-            let patience = self.config.timing.request_timeout * FAREWELL_REQUESTS;
-            self.farewell = Some(now.after(patience));
-        }
-        self.failures.tick(now);
         let wake = [
             decision.wake_at,
             registration.wake_at,
             limit,
             silence,
-            self.farewell,
-            self.failures.wake_at(),
+            self.finish_by,
+            self.failures.tick(now),
         ];
         Ok(wake.into_iter().flatten().min())
     }
 
     /// While waiting, a Lease that has not changed for two renewals is read: the watch may be dead, or its leader.
-    fn listen(&mut self, now: Instant) -> Option<Instant> {
+    fn check_silence(&mut self, now: Instant) -> Option<Instant> {
         if self.term.is_some() || self.finish.is_some() {
-            self.heard_at = now;
+            self.holder.expect_silence(now);
             return None;
         }
         let silence = self.config.timing.renew_interval * 2;
-        if self.heard_at.after(silence) <= now {
-            self.heard_at = now;
-            self.holder.request_read();
-            // Electors ask for candidates when a leader is gone: their question must not be missed either.
-            self.registration.request_read();
+        let (silent, next) = self.holder.check_silence(now, silence);
+        if silent {
+            // Electors ask for candidates when a leader is gone: their ping must not be missed either.
+            self.registration.machine.request_read();
         }
-        Some(self.heard_at.after(silence))
+        Some(next)
     }
 
     fn perform<F>(&mut self, effect: Effect, now: Instant, work: &mut impl FnMut(Leadership) -> F)
@@ -238,72 +267,63 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
         match effect {
-            Effect::Start { term, token } => self.start(term, token, work),
-            Effect::Stop(why) => {
-                let grace = match &why {
+            Effect::Start { term, token } => self.start_work(term, token, work),
+            Effect::Stop(reason) => {
+                let grace = match &reason {
                     StopReason::Lost(_) => self.config.grace_after_loss(),
                     StopReason::HandOver { .. } | StopReason::ShutDown => self.config.grace,
                 };
                 if let Some(work) = &mut self.work {
                     let term = work.term;
-                    work.stop(why.clone(), now.after(grace));
-                    self.tell(&Event::Stopping { term, why });
+                    work.stop(reason.clone(), now.after(grace));
+                    self.emit(&Event::Stopping { term, reason });
                 }
             }
             Effect::Ended(ending) => {
                 self.end_term(ending.into());
                 if self.finish.is_none() && self.config.after_term == AfterTerm::Return {
-                    self.close(Finish::TermEnded);
+                    self.begin_finish(Finish::TermEnded);
                 }
             }
             Effect::Read | Effect::Write { .. } => {
-                let deadline = self.holder.belief().map(|belief| belief.deadline);
-                let left = deadline.map_or(Duration::MAX, |deadline| deadline.since(now));
-                let timeout = left
-                    .max(SHORTEST_REQUEST)
-                    .min(self.config.timing.request_timeout);
-                if let Effect::Write { kind, .. } = &effect {
-                    tracing::debug!(lease = %self.config.lease, %kind, "writing");
-                }
-                let judged = self.lease.as_ref();
-                self.lease_request =
-                    lease_request(effect, judged, &self.config, &self.writer, timeout);
+                self.holder.send(effect, now, &self.config, &self.writer);
             }
         }
     }
 
-    fn start<F>(&mut self, term: Term, token: Token, work: &mut impl FnMut(Leadership) -> F)
+    fn start_work<F>(&mut self, term: Term, token: Token, work: &mut impl FnMut(Leadership) -> F)
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
         self.term = Some(term);
         self.last_end = None;
-        self.tell(&Event::Leading { term, token });
-        let standing = Standing {
-            deadline: self.holder.belief().map(|belief| belief.deadline),
+        self.emit(&Event::Leading { term, token });
+        let state = LeadershipState {
+            deadline: self.holder.deadline(),
             stop: None,
         };
         let (lease, identity) = (self.config.lease.clone(), self.config.identity.clone());
         let clock = Arc::clone(&self.clock);
-        self.work = Some(Work::start(term, standing, |post| {
-            work(Leadership::new(lease, identity, (term, token), clock, post))
+        self.work = Some(Work::start(term, state, |receiver| {
+            let of = (term, token);
+            work(Leadership::new(lease, identity, of, clock, receiver))
         }));
     }
 
     /// Begins to end the run. An error of the work is reported whatever else ended it.
-    pub(crate) fn close(&mut self, finish: Finish<T, E>) {
+    fn begin_finish(&mut self, finish: Finish<T, E>) {
         let replaces = matches!(finish, Finish::WorkFailed(_) | Finish::WorkPanicked(_));
         if self.finish.is_none() || replaces {
             self.finish = Some(finish);
         }
-        self.holder.shut_down(self.clock.holder());
-        self.registration.withdraw();
+        self.holder.machine.shut_down(self.clock.holder());
+        self.registration.machine.withdraw();
     }
 
     fn end_term(&mut self, end: TermEnd) {
         if let Some(term) = self.term.take() {
             self.last_end = Some(end.clone());
-            self.tell(&Event::Ended { term, end });
+            self.emit(&Event::Ended { term, end });
         }
     }
 
@@ -318,10 +338,10 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         if self.finish.is_none() || self.work.is_some() {
             return false;
         }
-        let done = self.holder.is_finished() && self.registration.is_withdrawn();
+        let done = self.holder.machine.is_finished() && self.registration.machine.is_withdrawn();
         let late = self
-            .farewell
-            .is_some_and(|farewell| farewell <= self.clock.holder());
+            .finish_by
+            .is_some_and(|finish_by| finish_by <= self.clock.holder());
         if late && !done {
             self.end_term(TermEnd::Unconfirmed);
         }
@@ -340,33 +360,14 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         }
     }
 
-    pub(crate) fn tell(&mut self, event: &Event) {
-        let lease = &self.config.lease;
-        match event {
-            Event::Registered => {
-                tracing::info!(%lease, candidate = %self.config.identity, "registered");
-            }
-            Event::Leading { term, token } => tracing::info!(%lease, %term, %token, "leading"),
-            Event::Stopping { term, why } => {
-                tracing::info!(%lease, %term, %why, "stopping the work");
-            }
-            Event::WorkStopped { term } => tracing::debug!(%lease, %term, "the work has stopped"),
-            Event::Ended { term, end } => {
-                tracing::info!(%lease, %term, %end, "leading no more");
-            }
-        }
+    /// Logs an event, and tells the observer.
+    fn emit(&mut self, event: &Event) {
+        event.log(&self.config.lease, &self.config.identity);
         (self.observer)(event);
     }
 }
 
-async fn answered<A>(request: &mut Option<BoxFuture<'static, A>>) -> A {
-    match request {
-        Some(request) => request.await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn ended<T: Send + 'static, E: Send + 'static>(
+async fn work_end<T: Send + 'static, E: Send + 'static>(
     work: &mut Option<Work<T, E>>,
 ) -> WorkEnd<T, E> {
     match work {

@@ -11,15 +11,15 @@ use elector_runtime::panic_text;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::leadership::{Post, Standing};
+use crate::leadership::{LeadershipReceiver, LeadershipState};
 
 /// The work of one term. Dropping it drops the work.
 pub(crate) struct Work<T, E> {
     pub(crate) term: Term,
     tasks: JoinSet<Result<T, E>>,
-    standing: watch::Sender<Standing>,
+    state: watch::Sender<LeadershipState>,
     over: Arc<AtomicBool>,
-    stage: Stage,
+    stage: WorkStage,
 }
 
 /// How the work ended.
@@ -33,7 +33,7 @@ pub(crate) enum WorkEnd<T, E> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum WorkStage {
     Running,
     /// Told to stop.
     Draining {
@@ -53,47 +53,50 @@ const DROP_GRACE: Duration = Duration::from_secs(1);
 
 impl<T: Send + 'static, E: Send + 'static> Work<T, E> {
     /// Makes the work of a term and starts it as a task of its own. A panic while it is made counts as its own.
-    pub(crate) fn start<F>(term: Term, standing: Standing, make: impl FnOnce(Post) -> F) -> Self
+    pub(crate) fn start<F>(
+        term: Term,
+        state: LeadershipState,
+        make: impl FnOnce(LeadershipReceiver) -> F,
+    ) -> Self
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let (standing, receiver) = watch::channel(standing);
+        let (state, receiver) = watch::channel(state);
         let over = Arc::new(AtomicBool::new(false));
-        let post = Post {
-            standing: receiver,
+        let receiver = LeadershipReceiver {
+            state: receiver,
             over: Arc::clone(&over),
         };
         let mut tasks = JoinSet::new();
-        match catch_unwind(AssertUnwindSafe(|| make(post))) {
+        match catch_unwind(AssertUnwindSafe(|| make(receiver))) {
             Ok(work) => drop(tasks.spawn(work)),
             Err(panic) => drop(tasks.spawn(async { resume_unwind(panic) })),
         }
         Self {
             term,
             tasks,
-            standing,
+            state,
             over,
-            stage: Stage::Running,
+            stage: WorkStage::Running,
         }
     }
 
     /// Passes on until when this process believes.
-    pub(crate) fn believe(&self, deadline: Option<Instant>) {
-        self.standing.send_if_modified(|standing| {
-            let changed = standing.deadline != deadline;
-            standing.deadline = deadline;
+    pub(crate) fn set_deadline(&self, deadline: Option<Instant>) {
+        self.state.send_if_modified(|state| {
+            let changed = state.deadline != deadline;
+            state.deadline = deadline;
             changed
         });
     }
 
     /// Tells the work to stop, and to have stopped by `until`. A later reason replaces an earlier one, a later limit
     /// does not.
-    pub(crate) fn stop(&mut self, why: StopReason, until: Instant) {
-        self.standing
-            .send_modify(|standing| standing.stop = Some(why));
+    pub(crate) fn stop(&mut self, reason: StopReason, until: Instant) {
+        self.state.send_modify(|state| state.stop = Some(reason));
         self.stage = match self.stage {
-            Stage::Running => Stage::Draining { until },
-            Stage::Draining { until: before } => Stage::Draining {
+            WorkStage::Running => WorkStage::Draining { until },
+            WorkStage::Draining { until: before } => WorkStage::Draining {
                 until: before.min(until),
             },
             later => later,
@@ -102,29 +105,29 @@ impl<T: Send + 'static, E: Send + 'static> Work<T, E> {
 
     /// Whether the work was told to stop, be it by the clock alone.
     pub(crate) fn is_told(&self) -> bool {
-        self.stage != Stage::Running || self.over.load(Ordering::Acquire)
+        self.stage != WorkStage::Running || self.over.load(Ordering::Acquire)
     }
 
     /// Whether the work goes on although it was dropped.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.stage == Stage::Stuck
+        self.stage == WorkStage::Stuck
     }
 
     /// Drops the work when its time is up. Returns when to look again.
     pub(crate) fn enforce(&mut self, now: Instant) -> Option<Instant> {
         match self.stage {
-            Stage::Draining { until } if until <= now => {
+            WorkStage::Draining { until } if until <= now => {
                 self.tasks.abort_all();
-                self.stage = Stage::Dropped {
+                self.stage = WorkStage::Dropped {
                     until: now.after(DROP_GRACE),
                 };
             }
-            Stage::Dropped { until } if until <= now => self.stage = Stage::Stuck,
+            WorkStage::Dropped { until } if until <= now => self.stage = WorkStage::Stuck,
             _ => {}
         }
         match self.stage {
-            Stage::Draining { until } | Stage::Dropped { until } => Some(until),
-            Stage::Running | Stage::Stuck => None,
+            WorkStage::Draining { until } | WorkStage::Dropped { until } => Some(until),
+            WorkStage::Running | WorkStage::Stuck => None,
         }
     }
 

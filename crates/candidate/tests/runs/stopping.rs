@@ -187,7 +187,7 @@ async fn work_that_drains_is_told_of_a_loss_as_well() {
         [StopReason::ShutDown, lost.clone()]
     );
     let told = |why: &StopReason| {
-        running.count(|event| matches!(event, Event::Stopping { why: told, .. } if told == why))
+        running.count(|event| matches!(event, Event::Stopping { reason: told, .. } if told == why))
     };
     assert_eq!((told(&StopReason::ShutDown), told(&lost)), (1, 1));
 }

@@ -67,11 +67,11 @@ impl<W: Write> EventLines<W> {
             }
             // Between the loss and the end of the work, the work runs without belief: both are told.
             Event::Stopping {
-                why: why @ StopReason::Lost(_),
+                reason: reason @ StopReason::Lost(_),
                 ..
             } => {
                 self.lost = true;
-                self.print("lost", self.term, Some(why.to_string()));
+                self.print("lost", self.term, Some(reason.to_string()));
             }
             Event::Stopping { .. } => {}
             Event::WorkStopped { .. } => self.print("work-stopped", self.term, None),
@@ -162,7 +162,7 @@ mod tests {
             leading(),
             Event::Stopping {
                 term: TERM,
-                why: StopReason::HandOver { to: to.clone() },
+                reason: StopReason::HandOver { to: to.clone() },
             },
             Event::WorkStopped { term: TERM },
             Event::Ended {
@@ -195,7 +195,7 @@ mod tests {
             leading(),
             Event::Stopping {
                 term: TERM,
-                why: StopReason::Lost(loss.clone()),
+                reason: StopReason::Lost(loss.clone()),
             },
             Event::WorkStopped { term: TERM },
             Event::Ended {

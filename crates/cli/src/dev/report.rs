@@ -183,7 +183,7 @@ impl<W: Write> Reporter<W> {
                 Ok(())
             }
             Event::Leading { term, .. } => self.hear_leading(at, name, term),
-            Event::Stopping { why, .. } => match why {
+            Event::Stopping { reason, .. } => match reason {
                 StopReason::HandOver { to } => {
                     self.tell.say(
                         at,

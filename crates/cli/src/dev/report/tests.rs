@@ -55,8 +55,8 @@ impl Desk {
 
     fn yields(&mut self, millis: u64, name: &str, to: &str) {
         let (term, to) = (Term(1), id(to));
-        let why = StopReason::HandOver { to };
-        self.candidate(millis, name, Event::Stopping { term, why });
+        let reason = StopReason::HandOver { to };
+        self.candidate(millis, name, Event::Stopping { term, reason });
         self.candidate(millis, name, Event::WorkStopped { term });
     }
 
@@ -148,8 +148,8 @@ fn a_question_that_is_repeated_is_told_once() {
         desk.elector(0, preferred(because));
     }
     let term = Term(1);
-    let why = StopReason::Lost(Loss::Deleted);
-    desk.candidate(0, "a", Event::Stopping { term, why });
+    let reason = StopReason::Lost(Loss::Deleted);
+    desk.candidate(0, "a", Event::Stopping { term, reason });
     assert_eq!(
         desk.lines(),
         [

@@ -40,7 +40,7 @@ async fn a_write_without_the_very_object_that_was_judged_is_a_conflict_and_not_s
         let effect = Effect::Write { kind, write };
         let timeout = Duration::from_secs(1);
         let request = lease_request(effect, held, &config(), &writer, timeout).unwrap();
-        let LeaseAnswer::Wrote(outcome) = request.await else {
+        let LeaseResponse::Wrote(outcome) = request.await else {
             panic!("a write has the outcome of one");
         };
         assert_eq!(outcome, WriteOutcome::Conflict);

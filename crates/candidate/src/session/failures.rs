@@ -1,0 +1,81 @@
+//! The failures of a session in the log: each way to the server, and each object that cannot be read, is a subject.
+
+use elector_api::Malformed;
+use elector_protocol::Instant;
+use elector_runtime::{FailureLog, RequestError};
+
+/// The failures of a session.
+#[derive(Debug, Default)]
+pub(crate) struct SessionFailures {
+    log: FailureLog,
+}
+
+/// A way to the server: what works one way may fail another, so their failures are logged apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServerPath {
+    LeaseRequests,
+    CandidateRequests,
+    LeaseWatch,
+    CandidateWatch,
+}
+
+// === impl SessionFailures ===
+
+impl SessionFailures {
+    /// Logs a request that failed, and that the next one of its kind did not.
+    pub(crate) fn log_result(
+        &mut self,
+        now: Instant,
+        path: ServerPath,
+        error: Option<&RequestError>,
+    ) {
+        let subject = path.as_str();
+        match error {
+            Some(error) => self.log.note(now, subject, &format!("failed to {error}")),
+            None => self
+                .log
+                .end(now, subject, Some("the API server answers again")),
+        }
+    }
+
+    /// Logs an object that cannot be read, which is ignored, and that it can be read again.
+    pub(crate) fn log_fault(&mut self, now: Instant, object: &str, fault: Option<&Malformed>) {
+        match fault {
+            Some(fault) => {
+                let text = format!("ignored {object}, which cannot be read: {fault}");
+                self.log.note(now, object, &text);
+            }
+            None => self.log.end(now, object, None),
+        }
+    }
+
+    /// Logs that a stranger changed something.
+    pub(crate) fn log_change(&mut self, now: Instant, subject: &str, text: &str) {
+        self.log.note(now, subject, text);
+    }
+
+    /// The path leads elsewhere from now on: nothing more is said of it.
+    pub(crate) fn forget(&mut self, path: ServerPath) {
+        self.log.forget(path.as_str());
+    }
+
+    /// Logs what was left out, and says when there is more.
+    pub(crate) fn tick(&mut self, now: Instant) -> Option<Instant> {
+        self.log.tick(now);
+        self.log.wake_at()
+    }
+}
+
+// === impl ServerPath ===
+
+impl ServerPath {
+    /// What its failures are filed under.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::LeaseRequests => "requests for the Lease",
+            Self::CandidateRequests => "requests for the LeaseCandidate",
+            Self::LeaseWatch => "the watch of the Lease",
+            Self::CandidateWatch => "the watch of the LeaseCandidate",
+        }
+    }
+}

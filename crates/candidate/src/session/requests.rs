@@ -1,0 +1,136 @@
+//! What goes out: effects become bounded requests.
+
+use std::time::Duration;
+
+use elector_api::{Lease, LeaseCandidate};
+use elector_protocol::Identity;
+use elector_protocol::holder::Effect;
+use elector_protocol::registration::RegistrationEffect;
+use elector_runtime::{RequestError, WriteOutcome, Writer};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use crate::config::Config;
+
+/// The response to a request for the Lease.
+pub(crate) enum LeaseResponse {
+    Read(Result<Option<Lease>, RequestError>),
+    Wrote(WriteOutcome<Lease>),
+}
+
+/// The response to a request for the own LeaseCandidate.
+pub(crate) enum CandidateResponse {
+    Read(Result<Option<LeaseCandidate>, RequestError>),
+    Wrote(WriteOutcome<LeaseCandidate>),
+    Deleted(WriteOutcome<()>),
+}
+
+/// The request for the Lease that an effect asks for, `None` for an effect that is none.
+///
+/// `judged` is the object that the effect was decided on.
+pub(crate) fn lease_request(
+    effect: Effect,
+    judged: Option<&Lease>,
+    config: &Config,
+    writer: &Writer,
+    timeout: Duration,
+) -> Option<BoxFuture<'static, LeaseResponse>> {
+    let writer = writer.with_timeout(timeout);
+    match effect {
+        Effect::Read => {
+            let key = config.lease.clone();
+            Some(Box::pin(async move {
+                LeaseResponse::Read(writer.read_lease(&key).await)
+            }))
+        }
+        Effect::Write { write, .. } => {
+            let judged = judged.cloned();
+            Some(Box::pin(async move {
+                let is_judged = |lease: &Lease| {
+                    lease
+                        .snapshot()
+                        .is_ok_and(|it| (&it.uid, it.version) == (&write.uid, write.version))
+                };
+                LeaseResponse::Wrote(match judged.filter(is_judged) {
+                    Some(lease) => writer.put_lease(&lease, &write.record).await,
+                    // Never without the very object that was judged (R2): look again.
+                    None => WriteOutcome::Conflict,
+                })
+            }))
+        }
+        Effect::Start { .. } | Effect::Stop(_) | Effect::Ended(_) => None,
+    }
+}
+
+/// The request for the own LeaseCandidate that an effect asks for. `seen` is its newest revision.
+pub(crate) fn candidate_request(
+    effect: &RegistrationEffect,
+    seen: Option<&LeaseCandidate>,
+    config: &Config,
+    writer: &Writer,
+    timeout: Duration,
+) -> BoxFuture<'static, CandidateResponse> {
+    let writer = writer.with_timeout(timeout);
+    match effect {
+        RegistrationEffect::Read => {
+            let (key, name) = (config.lease.clone(), config.identity.clone());
+            Box::pin(async move {
+                CandidateResponse::Read(writer.read_candidate(&key.namespace, &name).await)
+            })
+        }
+        RegistrationEffect::Create { renew } => {
+            let object = config.object(writer.candidate_api()).with_renewal(*renew);
+            Box::pin(async move { CandidateResponse::Wrote(writer.post_candidate(&object).await) })
+        }
+        RegistrationEffect::Replace { ping, renew, .. } => {
+            let object = seen.map(|seen| {
+                let mut object = config.offer(seen.clone()).with_renewal(*renew);
+                object.spec.ping_time = *ping;
+                object
+            });
+            Box::pin(async move {
+                CandidateResponse::Wrote(match object {
+                    Some(object) => writer.put_candidate(&object).await,
+                    None => WriteOutcome::Conflict,
+                })
+            })
+        }
+        RegistrationEffect::Delete { .. } => {
+            let object = seen.cloned();
+            Box::pin(async move {
+                CandidateResponse::Deleted(match object {
+                    Some(object) => writer.delete_candidate(&object).await,
+                    None => WriteOutcome::Gone,
+                })
+            })
+        }
+    }
+}
+
+/// Deletes a LeaseCandidate of this process from the API that it was registered in before, if it is still there: no
+/// elector of the other API would.
+pub(crate) fn removal_request(writer: Writer, object: LeaseCandidate) -> BoxFuture<'static, ()> {
+    async move {
+        let metadata = &object.metadata;
+        let namespace = metadata.namespace.clone().unwrap_or_default();
+        let Some(name) = metadata.name.as_deref().and_then(Identity::new) else {
+            return;
+        };
+        // An elector may have asked it in the meantime.
+        let found = match writer.read_candidate(&namespace, &name).await {
+            Ok(found) => found,
+            Err(error) => return tracing::debug!("failed to {error}"),
+        };
+        let Some(newest) = found.filter(|found| found.metadata.uid == metadata.uid) else {
+            return;
+        };
+        let outcome = writer.delete_candidate(&newest).await;
+        if let Some(error) = outcome.error() {
+            tracing::debug!("failed to {error}");
+        }
+    }
+    .boxed()
+}
+
+#[cfg(test)]
+mod tests;
