@@ -32,7 +32,7 @@ use futures::StreamExt;
 use futures::stream::SelectAll;
 use tracing::{error, info};
 
-use crate::builtin::{self, Builtin, Charge};
+use crate::builtin::{self, Authority, BuiltinLock};
 use crate::config::{BuiltinController, Config, Scope};
 use crate::elector::Step;
 use crate::event::{Event, Observer};
@@ -53,9 +53,9 @@ pub(crate) struct Life<'a> {
     lock_watch: Option<Watch<Lease>>,
     lock: lock::Lock,
     view: View,
-    builtin: Builtin,
+    builtin: BuiltinLock,
     /// Who decides about leases of the built-in strategy, as last acted upon.
-    charge: Charge,
+    authority: Authority,
     queue: WorkQueue<LeaseKey>,
     jobs: SelectAll<Job>,
     /// The keys that are with a worker, and whether a request for them has failed.
@@ -106,11 +106,11 @@ impl<'a> Life<'a> {
             WatchScope::Object(LeaseKey::new(builtin::LOCK_NAMESPACE, builtin::LOCK_NAME));
         let longest = config.timing.max_lease_duration;
         let builtin = match &config.builtin {
-            _ if !shared => Builtin::unconcerned(longest),
-            BuiltinController::Respect => Builtin::respected(longest),
+            _ if !shared => BuiltinLock::unconcerned(longest),
+            BuiltinController::Respect => BuiltinLock::respected(longest),
             BuiltinController::Replace { host } => {
                 let me = builtin::lock_identity(host, seed);
-                Builtin::replaced(me, CandidateTiming::default(), longest)
+                BuiltinLock::replaced(me, CandidateTiming::default(), longest)
             }
         };
         let limiter = RateLimiter::new(Backoff::new(config.retry_base, config.retry_max));
@@ -121,7 +121,7 @@ impl<'a> Life<'a> {
             lock_watch: shared.then(|| watch_leases(cluster, &lock_scope, &options)),
             lock: lock::Lock::default(),
             view: View::new(areas),
-            charge: builtin.charge(clock.monotonic()),
+            authority: builtin.authority(clock.monotonic()),
             builtin,
             queue: WorkQueue::new(limiter),
             jobs: SelectAll::new(),
@@ -203,7 +203,7 @@ impl<'a> Life<'a> {
             self.forget_at = now.after(FORGET_EVERY);
             self.view.forget(now);
         }
-        self.follow_charge();
+        self.follow_authority();
         self.attend_lock();
         let due = self.dispatch();
         let now = self.clock.monotonic();
@@ -229,7 +229,7 @@ impl<'a> Life<'a> {
 impl fmt::Debug for Life<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Life")
-            .field("charge", &self.charge)
+            .field("authority", &self.authority)
             .finish_non_exhaustive()
     }
 }

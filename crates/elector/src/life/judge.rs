@@ -13,7 +13,7 @@ use elector_workqueue::Poll;
 use tracing::field::display;
 use tracing::{debug, error};
 
-use crate::builtin::Charge;
+use crate::builtin::Authority;
 use crate::event::Event;
 use crate::life::Life;
 use crate::work::{self, Task};
@@ -69,7 +69,8 @@ impl Life<'_> {
         };
         let (step, wall) = (self.step, self.clock.wall());
         let stepped = catch_unwind(AssertUnwindSafe(|| {
-            let left = self.charge != Charge::Ours && is_builtin_affair(election, now, &settings);
+            let left =
+                self.authority != Authority::Ours && is_builtin_affair(election, now, &settings);
             (left, step(election, now, wall, &settings))
         }));
         let (left, decision) = match stepped {
@@ -82,8 +83,8 @@ impl Life<'_> {
             }
         };
         if left {
-            // The charge wakes every lease when it changes.
-            debug!(lease = %key, action = %Action::Leave, reason = %self.charge, "judged");
+            // The authority wakes every lease when it changes.
+            debug!(lease = %key, action = %Action::Leave, reason = %self.authority, "judged");
             self.queue.forget(key);
             return Vec::new();
         }
@@ -141,7 +142,7 @@ impl Life<'_> {
                     );
                 }
                 // The built-in controller collects as long as it elects.
-                Effect::Collect { .. } if self.charge != Charge::Ours => {}
+                Effect::Collect { .. } if self.authority != Authority::Ours => {}
                 Effect::Collect { name, version, .. } => {
                     let object = self.view.candidate_object(&key.namespace, &name, version);
                     tasks.extend(object.map(|object| Task::Collect(name, Arc::clone(object))));

@@ -10,7 +10,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tracing::{debug, info, warn};
 
-use crate::builtin::{Act, Charge, LOCK_NAME, LOCK_NAMESPACE};
+use crate::builtin::{Authority, LOCK_NAME, LOCK_NAMESPACE, LockWrite};
 use crate::config::BuiltinController;
 use crate::life::Life;
 use crate::view::Restored;
@@ -73,9 +73,9 @@ impl Life<'_> {
                 self.builtin.handle_gone(version);
             }
             WatchEvent::Failed(error) => {
-                let consequence = match (&self.charge, &error.cause) {
-                    (Charge::Unknown, Cause::Forbidden(_)) => MISSING_ROLE,
-                    (Charge::Unknown, _) => {
+                let consequence = match (&self.authority, &error.cause) {
+                    (Authority::Unknown, Cause::Forbidden(_)) => MISSING_ROLE,
+                    (Authority::Unknown, _) => {
                         "; leases of the built-in strategy wait until it can be read"
                     }
                     _ => "",
@@ -108,61 +108,61 @@ impl Life<'_> {
         if self.lock.request.is_some() {
             return;
         }
-        let Some(act) = self.builtin.poll(now, wall) else {
+        let Some(act) = self.builtin.due_write(now, wall) else {
             return;
         };
         let writer = self.writer.clone();
         let request = match (act, self.lock.object.clone()) {
-            (Act::Create(record), _) => async move {
+            (LockWrite::Create(record), _) => async move {
                 let key = LeaseKey::new(LOCK_NAMESPACE, LOCK_NAME);
                 writer.post_lease(&key, record.strategy.as_ref()).await
             }
             .boxed(),
-            (Act::Write(write), Some((version, judged))) if version == write.version => {
+            (LockWrite::Replace(write), Some((version, judged))) if version == write.version => {
                 async move { writer.put_lease(&judged, &write.record).await }.boxed()
             }
             // The machine knows no revision whose object was not kept.
-            (Act::Write(_), _) => futures::future::ready(WriteOutcome::Gone).boxed(),
+            (LockWrite::Replace(_), _) => futures::future::ready(WriteOutcome::Gone).boxed(),
         };
         self.lock.request = Some(request);
     }
 
     /// Acts upon a change of who decides: says so once, and has every lease judged again.
-    pub(super) fn follow_charge(&mut self) {
+    pub(super) fn follow_authority(&mut self) {
         let now = self.clock.monotonic();
-        let charge = self.builtin.charge(now);
-        if charge == self.charge {
+        let authority = self.builtin.authority(now);
+        if authority == self.authority {
             return;
         }
         let replace = matches!(self.config.builtin, BuiltinController::Replace { .. });
-        match &charge {
-            Charge::Ours if replace => {
+        match &authority {
+            Authority::Ours if replace => {
                 info!("the built-in controller is replaced: deciding in its place");
             }
-            Charge::Ours if self.charge == Charge::Unknown => {
+            Authority::Ours if self.authority == Authority::Unknown => {
                 debug!("no built-in controller is electing");
             }
-            Charge::Ours => info!("the built-in controller is gone: deciding in its place"),
-            Charge::Builtin(holder) if replace => warn!(
+            Authority::Ours => info!("the built-in controller is gone: deciding in its place"),
+            Authority::Builtin(holder) if replace => warn!(
                 holder = %holder,
                 "the built-in controller holds its lock: deciding nothing in its place until it is replaced"
             ),
-            Charge::Builtin(holder) => info!(
+            Authority::Builtin(holder) => info!(
                 holder = %holder,
                 "the built-in controller is electing: leases of its strategy are left to it"
             ),
-            Charge::Pending if replace => {
+            Authority::Standby if replace => {
                 info!(
                     "taking the lock of the built-in controller: deciding in its place once it has stopped"
                 );
             }
-            Charge::Pending => {
+            Authority::Standby => {
                 info!("waiting until the built-in controller has certainly stopped");
             }
-            Charge::Unknown => {}
+            Authority::Unknown => {}
         }
-        if std::mem::replace(&mut self.charge, charge) == Charge::Ours {
-            // What is under way was decided while we were in charge.
+        if std::mem::replace(&mut self.authority, authority) == Authority::Ours {
+            // What is under way was decided while we were in authority.
             self.jobs.clear();
             for (key, _) in std::mem::take(&mut self.at_work) {
                 self.queue.done(&key, now.since_epoch());

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl World {
+impl WatchedLock {
     /// A list shows the lock, held by an elector in this term.
     fn lists(&mut self, holder: &str, term: i32) {
         let record = LeaseRecord {
@@ -19,60 +19,60 @@ impl World {
 
     /// The lock of an elector has been held for so long that the built-in controller is quiet.
     fn quiet() -> Self {
-        let mut world = Self::respecting();
-        world.held_by("elector_a_1");
-        world.pass(15_000);
-        world.held_by("elector_a_1");
-        assert_eq!(world.charge(), Charge::Ours);
-        world
+        let mut lock = Self::respecting();
+        lock.held_by("elector_a_1");
+        lock.pass(15_000);
+        lock.held_by("elector_a_1");
+        assert_eq!(lock.authority(), Authority::Ours);
+        lock
     }
 }
 
 #[test]
 fn a_new_term_after_a_gap_may_have_followed_one_of_the_builtin_controller() {
     for (holder, term) in [("elector_a_1", 4), ("elector_b_2", 4)] {
-        let mut world = World::quiet();
-        world.pass(3_000);
-        world.lists(holder, term);
-        assert_eq!(world.charge(), Charge::Pending, "{holder}");
-        world.pass(14_999);
-        assert_eq!(world.charge(), Charge::Pending, "{holder}");
+        let mut lock = WatchedLock::quiet();
+        lock.pass(3_000);
+        lock.lists(holder, term);
+        assert_eq!(lock.authority(), Authority::Standby, "{holder}");
+        lock.pass(14_999);
+        assert_eq!(lock.authority(), Authority::Standby, "{holder}");
     }
 }
 
 #[test]
 fn a_lock_that_appears_in_a_gap_may_have_been_the_builtin_controllers() {
-    let mut world = World::respecting();
-    world.listed_empty();
-    assert_eq!(world.charge(), Charge::Ours);
-    world.lists("elector_a_1", 1);
-    assert_eq!(world.charge(), Charge::Pending);
+    let mut lock = WatchedLock::respecting();
+    lock.listed_empty();
+    assert_eq!(lock.authority(), Authority::Ours);
+    lock.lists("elector_a_1", 1);
+    assert_eq!(lock.authority(), Authority::Standby);
 }
 
 #[test]
 fn the_same_term_after_a_gap_was_there_throughout() {
-    let mut world = World::quiet();
-    world.pass(3_000);
-    world.lists("elector_a_1", 3);
-    assert_eq!(world.charge(), Charge::Ours);
+    let mut lock = WatchedLock::quiet();
+    lock.pass(3_000);
+    lock.lists("elector_a_1", 3);
+    assert_eq!(lock.authority(), Authority::Ours);
 }
 
 /// Compare-and-swap proves that nothing came between what we knew and what we wrote.
 #[test]
 fn a_write_of_our_own_that_a_list_shows_hides_nothing() {
-    let mut world = World::replacing("elector_b_2");
-    world.held_by("elector_a_1");
-    world.pass(15_000);
-    world.held_by("elector_a_1");
-    world.pass(5_000);
-    let Some(Act::Write(write)) = world.builtin.poll(world.now(), world.wall()) else {
+    let mut lock = WatchedLock::replacing("elector_b_2");
+    lock.held_by("elector_a_1");
+    lock.pass(15_000);
+    lock.held_by("elector_a_1");
+    lock.pass(5_000);
+    let Some(LockWrite::Replace(write)) = lock.builtin.due_write(lock.now(), lock.wall()) else {
         panic!("the lock is taken over");
     };
     // The reply is lost.
-    world.builtin.handle_outcome(world.now(), false);
-    let snapshot = world.store(write.record);
-    world
+    lock.builtin.handle_outcome(lock.now(), false);
+    let snapshot = lock.store(write.record);
+    lock
         .builtin
-        .handle_lock(world.now(), snapshot, NewsSource::List);
-    assert_eq!(world.charge(), Charge::Ours);
+        .handle_lock(lock.now(), snapshot, NewsSource::List);
+    assert_eq!(lock.authority(), Authority::Ours);
 }
