@@ -5,15 +5,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use elector_protocol::Instant;
-use elector_protocol::Timestamp;
-use elector_protocol::elector::{Decision, Election, Settings};
+use elector_protocol::elector::Election;
 use elector_runtime::{ApiDiscovery, Clock, Cluster, SystemClock, random_seed};
 use tracing::{info, warn};
 
 use crate::config::{Config, ConfigError};
 use crate::event::{Event, Observer};
-use crate::life::{Ended, Life};
+use crate::session::{Session, SessionEnd, StepFn};
 
 /// Elects leaders for the leases that candidates name.
 ///
@@ -36,12 +34,9 @@ pub struct Elector {
     cluster: Cluster,
     clock: Arc<dyn Clock>,
     seed: u64,
-    step: Step,
+    step: StepFn,
     observer: Observer,
 }
-
-/// How an election is stepped: [`Election::step`], save in tests that make it fail.
-pub(crate) type Step = fn(&Election, Instant, Timestamp, &Settings) -> Decision;
 
 /// How often a better API of LeaseCandidates is asked for, where there may be one.
 const API_DISCOVERY_PERIOD: Duration = Duration::from_secs(30);
@@ -114,7 +109,7 @@ impl Elector {
                 candidates = %candidates,
                 "electing"
             );
-            let life = Life::new(
+            let session = Session::new(
                 &self.config,
                 &self.cluster,
                 candidates,
@@ -123,15 +118,15 @@ impl Elector {
                 self.step,
                 Arc::clone(&self.observer),
             );
-            match life.run(shutdown.as_mut()).await {
-                Ended::ShutDown => return,
-                Ended::Rewound => {
+            match session.run(shutdown.as_mut()).await {
+                SessionEnd::ShutDown => return,
+                SessionEnd::Restored => {
                     warn!(
                         "the store went back to an older version; starting anew, as a new process would"
                     );
                     api_discovery = discovery();
                 }
-                Ended::Moved(api) => {
+                SessionEnd::ApiMoved(api) => {
                     info!(
                         before = %candidates,
                         now = %api,
@@ -144,7 +139,7 @@ impl Elector {
     }
 
     #[cfg(test)]
-    pub(crate) fn with_step(self, step: Step) -> Self {
+    pub(crate) fn with_step(self, step: StepFn) -> Self {
         Self { step, ..self }
     }
 }

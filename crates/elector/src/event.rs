@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use elector_protocol::elector::Reason;
 use elector_protocol::{Identity, LeaseKey};
+use tracing::info;
 
-use crate::leadership::LeadershipChange;
+use crate::leadership_change::LeadershipChange;
 
 /// What an elector sees and decides, as values. The log says the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,5 +32,48 @@ pub enum Event {
     },
 }
 
-/// Whoever is told what happens.
+/// The function that is told what happens.
 pub(crate) type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
+
+// === impl Event ===
+
+impl Event {
+    /// The request to a holder that follows from a decision for this reason, if one does.
+    pub(crate) fn of_preference(lease: &LeaseKey, reason: &Reason) -> Option<Self> {
+        let Reason::Preferred {
+            preferred, holder, ..
+        } = reason
+        else {
+            return None;
+        };
+        Some(Self::Preferred {
+            lease: lease.clone(),
+            holder: holder.clone(),
+            preferred: preferred.clone(),
+            reason: reason.to_string(),
+        })
+    }
+
+    /// One line about what happened; a decision has one of its own.
+    pub(crate) fn log(&self) {
+        match self {
+            Self::Listed { leases } => info!(leases, "leases and candidates are listed"),
+            Self::LeadershipChanged(change) => {
+                let name = |identity: &Option<Identity>| {
+                    identity
+                        .as_ref()
+                        .map_or_else(String::new, Identity::to_string)
+                };
+                info!(
+                    lease = %change.lease,
+                    holder = name(&change.holder),
+                    term = change.term.0,
+                    previous = name(&change.previous),
+                    reason = change.reason,
+                    "leadership changed"
+                );
+            }
+            Self::Preferred { .. } => {}
+        }
+    }
+}

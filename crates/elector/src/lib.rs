@@ -28,15 +28,14 @@ mod builtin;
 mod config;
 mod elector;
 mod event;
-mod leadership;
-mod life;
+mod leadership_change;
+mod session;
 mod view;
-mod work;
 
 pub use config::{BuiltinController, Config, ConfigError, Scope};
 pub use elector::Elector;
 pub use event::Event;
-pub use leadership::LeadershipChange;
+pub use leadership_change::LeadershipChange;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]

@@ -13,7 +13,7 @@ use elector_runtime::TokioClock;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::elector::Step;
+use crate::session::StepFn;
 use crate::{Config, Elector};
 
 pub(crate) use api::{CANDIDATES, FakeApi, LEASES};
@@ -34,7 +34,7 @@ impl Running {
     }
 
     /// With another step.
-    pub(crate) fn stepping(api: &FakeApi, config: Config, step: Step) -> Self {
+    pub(crate) fn stepping(api: &FakeApi, config: Config, step: StepFn) -> Self {
         Self::spawn(made(api, config).with_step(step))
     }
 

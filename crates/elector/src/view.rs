@@ -22,7 +22,7 @@ use elector_protocol::elector::Election;
 use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion};
 use elector_runtime::panic_text;
 
-use crate::leadership::LeadershipChange;
+use crate::leadership_change::LeadershipChange;
 use crate::view::entry::Entry;
 
 mod candidates;

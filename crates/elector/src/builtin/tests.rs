@@ -155,11 +155,7 @@ fn a_fresh_lock_is_respected_until_it_expires_by_our_own_stop_watch() {
     lock.pass(14_999);
     assert_eq!(lock.authority(), builtin());
     assert_eq!(
-        lock
-            .builtin
-            .wake_at(lock.now())
-            .unwrap()
-            .since(lock.now()),
+        lock.builtin.wake_at(lock.now()).unwrap().since(lock.now()),
         Duration::from_millis(1)
     );
     lock.pass(1);
@@ -180,8 +176,7 @@ fn a_released_or_deleted_lock_is_waited_for_as_if_it_had_expired() {
         } else {
             let released = lock.lock.clone().unwrap().record.released(lock.wall());
             let snapshot = lock.store(released);
-            lock
-                .builtin
+            lock.builtin
                 .handle_lock(lock.now(), snapshot, NewsSource::Watch);
         }
         assert_eq!(lock.authority(), Authority::Standby);
@@ -269,8 +264,7 @@ fn a_write_whose_reply_was_lost_counts_from_its_send_once_it_is_seen() {
     lock.pass(2000);
     lock.builtin.handle_outcome(lock.now(), false);
     assert_eq!(lock.authority(), Authority::Standby);
-    lock
-        .builtin
+    lock.builtin
         .handle_lock(lock.now(), snapshot, NewsSource::Watch);
     assert_eq!(lock.authority(), Authority::Ours);
     lock.pass(8000);
@@ -292,8 +286,7 @@ fn an_earlier_write_that_landed_after_all_still_counts() {
     // The second one conflicts with the first, which the watch shows now.
     lock.builtin.handle_outcome(lock.now(), false);
     let snapshot = lock.store(first.record);
-    lock
-        .builtin
+    lock.builtin
         .handle_lock(lock.now(), snapshot, NewsSource::Watch);
     assert_eq!(lock.authority(), Authority::Ours);
     lock.pass(7749);

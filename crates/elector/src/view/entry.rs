@@ -6,7 +6,7 @@ use elector_api::{Lease, Malformed};
 use elector_protocol::elector::{Election, NewsSource};
 use elector_protocol::{Identity, Instant, LeaseKey, LeaseRecord};
 
-use crate::leadership::{ExpectedGrant, LeadershipChange};
+use crate::leadership_change::{ExpectedGrant, LeadershipChange};
 
 /// One lease.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use elector_protocol::elector::NewsSource;
 use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion, Term};
 
-use crate::leadership::ExpectedGrant;
+use crate::leadership_change::ExpectedGrant;
 use crate::view::entry::Entry;
 use crate::view::{Area, LeaseSeen, Restored, View};
 

@@ -71,8 +71,7 @@ fn a_write_of_our_own_that_a_list_shows_hides_nothing() {
     // The reply is lost.
     lock.builtin.handle_outcome(lock.now(), false);
     let snapshot = lock.store(write.record);
-    lock
-        .builtin
+    lock.builtin
         .handle_lock(lock.now(), snapshot, NewsSource::List);
     assert_eq!(lock.authority(), Authority::Ours);
 }

@@ -77,8 +77,7 @@ fn an_event_from_before_our_write_brings_nobody_back() {
     let before = lock.lock.clone().unwrap();
     assert_eq!(lock.perform(), Some("take"));
     let ours = lock.lock.clone();
-    lock
-        .builtin
+    lock.builtin
         .handle_lock(lock.now(), before, NewsSource::Watch);
     assert_eq!(
         lock.authority(),
@@ -108,8 +107,7 @@ fn the_stop_watch_of_a_lock_is_that_of_its_record() {
     lock.pass(10_000);
     let mut other = lock.store(record(APISERVER, Some(15), 1));
     other.uid = Uid::new("another lock");
-    lock
-        .builtin
+    lock.builtin
         .handle_lock(lock.now(), other, NewsSource::Watch);
     lock.pass(14_999);
     assert_eq!(lock.authority(), builtin(), "deleted and made anew");

@@ -1,0 +1,343 @@
+//! One life of an elector: from empty memory until it is told to stop, or the store turns out to be another one, or
+//! LeaseCandidates come from another API.
+//!
+//! ```text
+//!   inputs: watch events, responses ──> view ──> queue ──> judge ──> requests
+//!                                                  ^ deadlines of the step
+//! ```
+//!
+//! Everything but the requests happens in [`Session::run`], one thing after the other: no lock, no channel, no task. A
+//! key has one set of requests at a time (the queue sees to that), and those are nothing but a stream of responses, so
+//! a slow answer holds up its own lease only.
+
+mod inputs;
+mod judge;
+mod lock;
+mod requests;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use elector_api::{CandidateApi, Lease, LeaseCandidate};
+use elector_protocol::elector::{Action, Decision, Reason};
+use elector_protocol::{Instant, LeaseKey};
+use elector_runtime::{
+    ApiDiscovery, Clock, Cluster, Scope as WatchScope, Watch, WatchEvent, WatchOptions, Writer,
+    watch_candidates, watch_leases,
+};
+use elector_workqueue::{Backoff, Poll, RateLimiter, WorkQueue};
+use futures::future::BoxFuture;
+use tracing::field::display;
+use tracing::{debug, error};
+
+use self::inputs::{Input, InputHandler};
+use self::judge::{Judge, Judgement};
+use self::lock::{LockInput, LockShell};
+use self::requests::{ElectionRequest, RequestProgress, Requests, requests_of};
+use crate::builtin::Authority;
+use crate::config::{Config, Scope};
+use crate::event::{Event, Observer};
+use crate::view::{Area, Restored};
+
+pub(crate) use self::judge::StepFn;
+
+/// The working memory, watches and requests of an elector.
+pub(crate) struct Session<'a> {
+    clock: Arc<dyn Clock>,
+    observer: Observer,
+    writer: Writer,
+    api_discovery: &'a mut ApiDiscovery,
+    leases: Watch<Lease>,
+    candidates: Watch<LeaseCandidate>,
+    lock: LockShell,
+    inputs: InputHandler,
+    queue: WorkQueue<LeaseKey>,
+    judge: Judge,
+    requests: Requests,
+    synced: bool,
+    /// When old memories are dropped next.
+    forget_at: Instant,
+}
+
+/// Why a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionEnd {
+    /// It was told to.
+    ShutDown,
+    /// The store was restored from a backup (R4).
+    Restored,
+    /// LeaseCandidates are to be used from this API from now on.
+    ApiMoved(CandidateApi),
+}
+
+/// How often old memories are dropped.
+const FORGET_EVERY: Duration = Duration::from_secs(600);
+
+// === impl Session ===
+
+impl<'a> Session<'a> {
+    /// A session that knows nothing yet. Watches are opened by [`Self::run`].
+    pub(crate) fn new(
+        config: &Config,
+        cluster: &Cluster,
+        candidates: CandidateApi,
+        api_discovery: &'a mut ApiDiscovery,
+        (clock, seed): (Arc<dyn Clock>, u64),
+        step: StepFn,
+        observer: Observer,
+    ) -> Self {
+        let options = WatchOptions::elector(seed);
+        let (scope, areas) = match &config.scope {
+            Scope::AllNamespaces => (WatchScope::Cluster, vec![Area::Everywhere]),
+            Scope::Namespaces(names) => (
+                WatchScope::Namespaces(names.clone()),
+                names.iter().cloned().map(Area::Namespace).collect(),
+            ),
+        };
+        let limiter = RateLimiter::new(Backoff::new(config.retry_base, config.retry_max));
+        let now = clock.monotonic();
+        Self {
+            leases: watch_leases(cluster, &scope, &options),
+            candidates: watch_candidates(cluster, candidates, &scope, &options),
+            api_discovery,
+            lock: LockShell::new(config, cluster, candidates, now, seed),
+            inputs: InputHandler::new(config, areas),
+            queue: WorkQueue::new(limiter),
+            judge: Judge::new(config, step),
+            requests: Requests::new(config.concurrent_elections),
+            synced: false,
+            forget_at: now.after(FORGET_EVERY),
+            writer: Writer::new(cluster.clone(), candidates),
+            clock,
+            observer,
+        }
+    }
+
+    /// Runs until `shutdown` is done, or the store or the API of the candidates is another one.
+    pub(crate) async fn run(mut self, mut shutdown: Pin<&mut impl Future>) -> SessionEnd {
+        loop {
+            let wake = self.advance();
+            let timer = wake.map(|at| self.clock.sleep_until(at));
+            let input = tokio::select! {
+                biased;
+                _ = &mut shutdown => Input::ShutDown,
+                (key, progress) = self.requests.next() => Input::Response(key, progress),
+                input = self.lock.next() => Input::Lock(input),
+                event = self.leases.next() => Input::LeaseEvent(event),
+                event = self.candidates.next() => Input::CandidateEvent(event),
+                api = self.api_discovery.next() => Input::ApiMoved(api),
+                () = sleep(timer) => Input::Time,
+            };
+            match input {
+                Input::ShutDown => {
+                    self.end().await;
+                    return SessionEnd::ShutDown;
+                }
+                // What is known of other candidates is of no use; that of Leases is soon seen again.
+                Input::ApiMoved(api) => return SessionEnd::ApiMoved(api),
+                input => {
+                    if self.handle_input(input).is_err() {
+                        return SessionEnd::Restored;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes in what came.
+    fn handle_input(&mut self, input: Input) -> Result<(), Restored> {
+        let now = self.clock.monotonic();
+        let inputs = &mut self.inputs;
+        match input {
+            Input::Response(key, RequestProgress::Response(response)) => {
+                if inputs.handle_response(now, &key, *response)? {
+                    self.requests.note_failure(&key);
+                }
+            }
+            Input::Response(key, RequestProgress::Finished) => {
+                if self.requests.finish(&key) {
+                    // What failed stays queued until the desired state is reached.
+                    self.queue.add_rate_limited(key.clone(), now.since_epoch());
+                } else {
+                    self.queue.forget(&key);
+                }
+                self.queue.done(&key, now.since_epoch());
+            }
+            Input::Lock(LockInput::Response(outcome)) => {
+                let failures = &mut inputs.failures;
+                self.lock.handle_response(now, outcome, failures);
+            }
+            Input::Lock(LockInput::Event(event)) => {
+                self.lock.handle_event(now, event, &mut inputs.failures)?;
+            }
+            Input::LeaseEvent(event) => inputs.handle_lease_event(now, event)?,
+            Input::CandidateEvent(event) => {
+                match &event {
+                    WatchEvent::Failed(error) => self.api_discovery.suspect(error),
+                    WatchEvent::Synced => self.api_discovery.trust(),
+                    _ => {}
+                }
+                inputs.handle_candidate_event(now, event)?;
+            }
+            Input::ApiMoved(_) | Input::ShutDown | Input::Time => {}
+        }
+        Ok(())
+    }
+
+    /// Does everything that follows from what came in, and says when there is more to do if nothing comes in.
+    fn advance(&mut self) -> Option<Instant> {
+        let now = self.clock.monotonic();
+        while let Some(change) = self.inputs.view.next_change() {
+            self.emit(&Event::LeadershipChanged(change));
+        }
+        for (key, panic) in self.inputs.view.take_panics() {
+            error!(lease = %key, panic, "failed to take in an object; the lease starts anew");
+        }
+        while let Some(key) = self.inputs.view.next_dirty() {
+            self.queue.add(key, now.since_epoch());
+        }
+        if !self.synced && self.inputs.view.is_synced() {
+            self.synced = true;
+            let leases = self.inputs.view.keys().count();
+            self.emit(&Event::Listed { leases });
+        }
+        if now >= self.forget_at {
+            self.forget_at = now.after(FORGET_EVERY);
+            self.inputs.view.forget(now);
+        }
+        self.follow_authority();
+        let (now, wall) = (self.clock.monotonic(), self.clock.wall());
+        self.lock.send_due(now, wall, &self.writer);
+        let due = self.dispatch();
+        let now = self.clock.monotonic();
+        let lock = self.lock.wake_at(now);
+        let failures = &mut self.inputs.failures;
+        failures.tick(now);
+        [due, lock, failures.wake_at(), Some(self.forget_at)]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Has every lease judged again where another decides about those of the built-in strategy than before.
+    fn follow_authority(&mut self) {
+        let now = self.clock.monotonic();
+        let Some(before) = self.lock.follow_authority(now) else {
+            return;
+        };
+        if before == Authority::Ours {
+            // What is under way was decided while the authority was ours.
+            for key in self.requests.give_up() {
+                self.queue.done(&key, now.since_epoch());
+            }
+        }
+        for key in self.inputs.view.keys() {
+            self.queue.add(key.clone(), now.since_epoch());
+        }
+    }
+
+    /// Judges keys as long as there is room for their requests, and says when the next one is due. Nothing is judged
+    /// before the view is synced; where there is no room, the end of some requests comes first.
+    fn dispatch(&mut self) -> Option<Instant> {
+        while self.inputs.view.is_synced() && !self.requests.is_full() {
+            let now = self.clock.monotonic();
+            let key = match self.queue.poll(now.since_epoch()) {
+                Poll::Ready(key) => key,
+                Poll::Wait(deadline) => return deadline.map(Instant::from_epoch),
+                Poll::ShutDown => return None,
+            };
+            let requests = self.judge(&key, now);
+            if requests.is_empty() {
+                self.queue.done(&key, now.since_epoch());
+                continue;
+            }
+            self.requests.send(&self.writer, key, requests);
+        }
+        None
+    }
+
+    /// Judges one lease and says which requests follow.
+    fn judge(&mut self, key: &LeaseKey, now: Instant) -> Vec<ElectionRequest> {
+        let election = match self.inputs.view.election(key) {
+            None => {
+                self.queue.forget(key);
+                return Vec::new();
+            }
+            Some(Err(fault)) => {
+                let text = format!("failed to judge a Lease: {fault}");
+                self.inputs.failures.note(now, &key.to_string(), &text);
+                self.queue.forget(key);
+                return Vec::new();
+            }
+            Some(Ok(election)) => election,
+        };
+        let (times, authority) = ((now, self.clock.wall()), self.lock.authority());
+        let decision = match self
+            .judge
+            .judge(election, times, self.writer.carrier(), authority)
+        {
+            Judgement::Decided(decision) => decision,
+            Judgement::Left => {
+                // Every lease is judged again when the authority changes.
+                debug!(lease = %key, action = %Action::Leave, reason = %authority, "judged");
+                self.queue.forget(key);
+                return Vec::new();
+            }
+            Judgement::Panicked(text) => {
+                error!(lease = %key, panic = text, "failed to judge a lease, which is tried again");
+                self.queue.add_rate_limited(key.clone(), now.since_epoch());
+                return Vec::new();
+            }
+        };
+        let wake = decision.wake.map(|wake| display(wake.after(now)));
+        debug!(lease = %key, action = %decision.action(), reason = %decision.reason, wake, "judged");
+        self.log_standstill(now, key, &decision);
+        if let Some(event) = Event::of_preference(key, &decision.reason) {
+            self.emit(&event);
+        }
+        if let Some(at) = decision.wake_at() {
+            self.queue
+                .add_after(key.clone(), at.since(now), now.since_epoch());
+        }
+        // The built-in controller collects as long as it elects.
+        let collects = *self.lock.authority() == Authority::Ours;
+        let requests = requests_of(&mut self.inputs.view, key, decision, collects);
+        if requests.is_empty() {
+            self.queue.forget(key);
+        }
+        requests
+    }
+
+    /// Says once why nobody can be elected although there are candidates.
+    fn log_standstill(&mut self, now: Instant, key: &LeaseKey, decision: &Decision) {
+        let (subject, failures) = (format!("standstill of {key}"), &mut self.inputs.failures);
+        match &decision.reason {
+            Reason::StrategyConflict(_) | Reason::NoEligible { .. } => {
+                let text = format!("nobody can be elected for {key}: {}", decision.reason);
+                failures.note(now, &subject, &text);
+            }
+            _ => failures.end(now, &subject, None),
+        }
+    }
+
+    /// Logs an event, and tells the observer.
+    fn emit(&self, event: &Event) {
+        event.log();
+        (self.observer)(event);
+    }
+
+    /// The end: gives up what is under way, then lets go of the lock.
+    async fn end(mut self) {
+        drop(self.requests.give_up());
+        let (now, wall) = (self.clock.monotonic(), self.clock.wall());
+        self.lock.release(now, wall, &self.writer).await;
+    }
+}
+
+async fn sleep(timer: Option<BoxFuture<'static, ()>>) {
+    match timer {
+        Some(timer) => timer.await,
+        None => std::future::pending().await,
+    }
+}

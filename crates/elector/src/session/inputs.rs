@@ -1,0 +1,378 @@
+//! What comes in: watch events and responses, taken into the view.
+
+use std::fmt;
+use std::sync::Arc;
+
+use elector_api::{CandidateApi, Lease, LeaseCandidate};
+use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion};
+use elector_runtime::{FailureLog, RequestError, WatchEvent, WriteOutcome};
+use tracing::{debug, error, info};
+
+use crate::builtin::{LOCK_NAME, LOCK_NAMESPACE};
+use crate::config::{Config, NODE_LEASE_NAMESPACE, SYSTEM_NAMESPACE};
+use crate::session::lock::LockInput;
+use crate::session::requests::{ElectionResponse, LeaseRead, RequestProgress};
+use crate::view::{Area, CandidateSeen, LeaseSeen, Restored, View};
+
+/// One thing that the loop of a session waits for.
+pub(crate) enum Input {
+    Response(LeaseKey, RequestProgress),
+    LeaseEvent(WatchEvent<Lease>),
+    CandidateEvent(WatchEvent<LeaseCandidate>),
+    Lock(LockInput),
+    /// LeaseCandidates are to be used from this API from now on.
+    ApiMoved(CandidateApi),
+    ShutDown,
+    /// A deadline has come.
+    Time,
+}
+
+/// The view, and the way of inputs into it.
+pub(crate) struct InputHandler {
+    pub(crate) view: View,
+    pub(crate) failures: FailureLog,
+    /// Whether leases of `kube-system` are served.
+    serves_system: bool,
+}
+
+/// What a request was to do. Failures of one kind end with a success of the same kind.
+#[derive(Clone, Copy)]
+enum RequestKind {
+    Create,
+    Write,
+    Read,
+    Ping,
+    Collect,
+}
+
+/// The name of a candidate's object, read without judging the rest of it.
+struct ObjectName {
+    namespace: Arc<str>,
+    name: Identity,
+    version: Option<ResourceVersion>,
+}
+
+// === impl InputHandler ===
+
+impl InputHandler {
+    pub(crate) fn new(config: &Config, areas: Vec<Area>) -> Self {
+        Self {
+            view: View::new(areas),
+            failures: FailureLog::default(),
+            serves_system: config.serves_system(),
+        }
+    }
+
+    pub(crate) fn handle_lease_event(
+        &mut self,
+        now: Instant,
+        event: WatchEvent<Lease>,
+    ) -> Result<(), Restored> {
+        match event {
+            WatchEvent::Gap { namespace } => self.view.handle_lease_gap(&Area::of(namespace)),
+            WatchEvent::Rewound { .. } => return Err(Restored),
+            WatchEvent::Listed {
+                namespace, items, ..
+            } => {
+                let items = items.into_iter().map(LeaseSeen::of);
+                let ours = items
+                    .filter(|seen| self.serves(&seen.key.namespace))
+                    .collect();
+                self.view.handle_leases(now, &Area::of(namespace), ours)?;
+            }
+            WatchEvent::Synced => self.log_recovery(now, "leases"),
+            WatchEvent::Applied(lease) => {
+                let seen = LeaseSeen::of(lease);
+                if self.serves(&seen.key.namespace) {
+                    self.view.handle_lease(now, seen);
+                }
+            }
+            WatchEvent::Deleted(lease) => {
+                let seen = LeaseSeen::of(lease);
+                self.view.handle_lease_gone(now, &seen.key, seen.version);
+            }
+            WatchEvent::Failed(error) => self.log_failure(now, "leases", &error),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn handle_candidate_event(
+        &mut self,
+        now: Instant,
+        event: WatchEvent<LeaseCandidate>,
+    ) -> Result<(), Restored> {
+        match event {
+            WatchEvent::Gap { namespace } => self.view.handle_candidate_gap(&Area::of(namespace)),
+            WatchEvent::Rewound { .. } => return Err(Restored),
+            WatchEvent::Listed {
+                namespace, items, ..
+            } => {
+                let items: Vec<_> = items
+                    .into_iter()
+                    .filter_map(|item| self.parse_candidate(now, item))
+                    .collect();
+                self.view
+                    .handle_candidates(now, &Area::of(namespace), items);
+            }
+            WatchEvent::Synced => self.log_recovery(now, "candidates"),
+            WatchEvent::Applied(candidate) => {
+                let object = ObjectName::of(&candidate);
+                match (self.parse_candidate(now, candidate), object) {
+                    (Some(seen), _) => self.view.handle_candidate(now, seen),
+                    // One that cannot be read any more belongs to no election.
+                    (None, Some(object)) => self.remove_candidate(&object),
+                    (None, None) => {}
+                }
+            }
+            WatchEvent::Deleted(candidate) => {
+                if let Some(object) = ObjectName::of(&candidate) {
+                    self.failures.end(now, &object.subject(), None);
+                    self.remove_candidate(&object);
+                }
+            }
+            WatchEvent::Failed(error) => self.log_failure(now, "candidates", &error),
+        }
+        Ok(())
+    }
+
+    /// Takes the response to one request for a lease, and says whether the request failed.
+    pub(crate) fn handle_response(
+        &mut self,
+        now: Instant,
+        key: &LeaseKey,
+        response: ElectionResponse,
+    ) -> Result<bool, Restored> {
+        match response {
+            ElectionResponse::Created(outcome) => Ok(self.handle_created(now, key, &outcome)),
+            ElectionResponse::Wrote { outcome, read } => {
+                let failed = self.handle_written(now, key, outcome);
+                match read {
+                    Some(read) => Ok(self.handle_read(now, key, *read)? || failed),
+                    None => Ok(failed),
+                }
+            }
+            ElectionResponse::Pinged(name, outcome) => {
+                Ok(self.handle_pinged(now, key, &name, outcome))
+            }
+            ElectionResponse::Collected(name, outcome) => {
+                Ok(self.handle_collected(now, key, &name, &outcome))
+            }
+            ElectionResponse::Read(read) => self.handle_read(now, key, *read),
+            ElectionResponse::Panicked(text) => {
+                error!(lease = %key, panic = text, "failed to perform a request, which is tried again");
+                Ok(true)
+            }
+        }
+    }
+
+    fn handle_created(
+        &mut self,
+        now: Instant,
+        key: &LeaseKey,
+        outcome: &WriteOutcome<Lease>,
+    ) -> bool {
+        debug!(lease = %key, outcome = %outcome.kind(), "created the Lease");
+        match outcome {
+            // The name is taken, so the watch is about to bring it all the same.
+            WriteOutcome::Done(_) | WriteOutcome::AlreadyExists => {
+                self.view.handle_created(now, key);
+                self.log_success(now, RequestKind::Create, key)
+            }
+            other => self.log_request_failure(now, RequestKind::Create, key, other.error()),
+        }
+    }
+
+    fn handle_written(
+        &mut self,
+        now: Instant,
+        key: &LeaseKey,
+        outcome: WriteOutcome<Lease>,
+    ) -> bool {
+        debug!(lease = %key, outcome = %outcome.kind(), "wrote the Lease");
+        match outcome {
+            WriteOutcome::Done(lease) => {
+                self.view.handle_lease_reply(now, LeaseSeen::of(lease));
+                self.log_success(now, RequestKind::Write, key)
+            }
+            other => self.log_request_failure(now, RequestKind::Write, key, other.error()),
+        }
+    }
+
+    fn handle_pinged(
+        &mut self,
+        now: Instant,
+        key: &LeaseKey,
+        name: &Identity,
+        outcome: WriteOutcome<LeaseCandidate>,
+    ) -> bool {
+        debug!(lease = %key, candidate = %name, outcome = %outcome.kind(), "pinged a candidate");
+        match outcome {
+            WriteOutcome::Done(candidate) => {
+                if let Some(seen) = self.parse_candidate(now, candidate) {
+                    self.view.handle_candidate_reply(now, seen);
+                }
+                self.log_success(now, RequestKind::Ping, key)
+            }
+            // It wrote first, which may be the ack; the watch brings it.
+            other => self.log_request_failure(now, RequestKind::Ping, key, other.error()),
+        }
+    }
+
+    fn handle_collected(
+        &mut self,
+        now: Instant,
+        key: &LeaseKey,
+        name: &Identity,
+        outcome: &WriteOutcome<()>,
+    ) -> bool {
+        match outcome {
+            WriteOutcome::Done(()) => {
+                info!(lease = %key, candidate = %name, "collected a dead candidate");
+                self.log_success(now, RequestKind::Collect, key)
+            }
+            WriteOutcome::Gone => false,
+            other => self.log_request_failure(now, RequestKind::Collect, key, other.error()),
+        }
+    }
+
+    fn handle_read(
+        &mut self,
+        now: Instant,
+        key: &LeaseKey,
+        read: LeaseRead,
+    ) -> Result<bool, Restored> {
+        match read.response {
+            Ok(Some(lease)) => {
+                let failed = self.log_success(now, RequestKind::Read, key);
+                let (seen, asked_at) = (LeaseSeen::of(lease), Some(read.asked_at));
+                self.view.handle_lease_read(now, seen, asked_at)?;
+                Ok(failed)
+            }
+            // The watch brings the deletion.
+            Ok(None) => Ok(true),
+            Err(error) => Ok(self.log_request_failure(now, RequestKind::Read, key, Some(&error))),
+        }
+    }
+
+    /// Reads a candidate, if it is in scope and belongs to an election of ours.
+    fn parse_candidate(
+        &mut self,
+        now: Instant,
+        candidate: LeaseCandidate,
+    ) -> Option<CandidateSeen> {
+        let object = ObjectName::of(&candidate)?;
+        if !self.serves(&object.namespace) {
+            return None;
+        }
+        let key = candidate.lease_key();
+        if (key.namespace.as_ref(), key.name.as_ref()) == (LOCK_NAMESPACE, LOCK_NAME) {
+            let text = format!(
+                "failed to admit LeaseCandidate {object}: {key} is the lock of the built-in controller"
+            );
+            self.failures.note(now, &object.subject(), &text);
+            return None;
+        }
+        for note in candidate.notes() {
+            debug!(candidate = %object, %note, "ignored an annotation");
+        }
+        match CandidateSeen::of(candidate) {
+            Ok(seen) => {
+                self.failures.end(now, &object.subject(), None);
+                Some(seen)
+            }
+            Err(fault) => {
+                let text = format!("failed to read a LeaseCandidate: {fault}");
+                self.failures.note(now, &object.subject(), &text);
+                None
+            }
+        }
+    }
+
+    fn remove_candidate(&mut self, object: &ObjectName) {
+        self.view
+            .handle_candidate_gone(&object.namespace, &object.name, object.version);
+    }
+
+    /// Whether leases of that namespace are ours to touch.
+    fn serves(&self, namespace: &str) -> bool {
+        match namespace {
+            NODE_LEASE_NAMESPACE => false,
+            SYSTEM_NAMESPACE => self.serves_system,
+            _ => true,
+        }
+    }
+
+    fn log_failure(&mut self, now: Instant, watch: &str, error: &RequestError) {
+        self.failures
+            .note(now, watch, &format!("failed to {error}"));
+    }
+
+    fn log_recovery(&mut self, now: Instant, watch: &str) {
+        let text = format!("{watch} are watched again");
+        self.failures.end(now, watch, Some(&text));
+    }
+
+    /// A request for this lease has not failed.
+    fn log_success(&mut self, now: Instant, kind: RequestKind, key: &LeaseKey) -> bool {
+        self.failures.end(now, &kind.subject(key), None);
+        false
+    }
+
+    /// A request for this lease failed; it is tried again after a pause.
+    fn log_request_failure(
+        &mut self,
+        now: Instant,
+        kind: RequestKind,
+        key: &LeaseKey,
+        error: Option<&RequestError>,
+    ) -> bool {
+        if let Some(error) = error {
+            let text = format!("failed to {error}");
+            self.failures.note(now, &kind.subject(key), &text);
+        }
+        true
+    }
+}
+
+// === impl RequestKind ===
+
+impl RequestKind {
+    /// What failures are filed under: one subject for all candidates of a lease, as thousands may fail for one reason.
+    fn subject(self, key: &LeaseKey) -> String {
+        match self {
+            Self::Create => format!("the creation of {key}"),
+            Self::Write => format!("writes of {key}"),
+            Self::Read => format!("reads of {key}"),
+            Self::Ping => format!("pings of the candidates of {key}"),
+            Self::Collect => format!("collections of the candidates of {key}"),
+        }
+    }
+}
+
+// === impl ObjectName ===
+
+impl ObjectName {
+    /// `None` where the object has no name, which no server serves.
+    fn of(candidate: &LeaseCandidate) -> Option<Self> {
+        let metadata = &candidate.metadata;
+        let version = metadata.resource_version.as_deref();
+        Some(Self {
+            namespace: candidate.lease_key().namespace,
+            name: metadata.name.as_deref().and_then(Identity::new)?,
+            version: version
+                .and_then(|text| text.parse().ok())
+                .map(ResourceVersion),
+        })
+    }
+
+    /// What its failures are filed under.
+    fn subject(&self) -> String {
+        format!("candidate {self}")
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        LeaseKey::new(self.namespace.clone(), self.name.as_str()).fmt(f)
+    }
+}

@@ -1,0 +1,249 @@
+//! What goes out: the effects of a decision become bounded requests, those of one lease side by side, each with its
+//! response.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use elector_api::{Lease, LeaseCandidate};
+use elector_protocol::elector::{Decision, Effect, Reason};
+use elector_protocol::{Identity, LeaseKey, LeaseRecord, ResourceVersion, StrategyName};
+use elector_runtime::{RequestError, WriteOutcome, Writer, panic_text};
+use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream, SelectAll};
+use futures::{FutureExt, StreamExt};
+
+use crate::view::View;
+
+/// One request of an election, with all that it takes.
+#[derive(Debug)]
+pub(crate) enum ElectionRequest {
+    /// POST a born Lease.
+    Create(Option<StrategyName>),
+    /// PUT a Lease.
+    Write {
+        judged: Arc<Lease>,
+        version: ResourceVersion,
+        record: LeaseRecord,
+    },
+    /// PUT a candidate with a ping.
+    Ping(Identity, Box<LeaseCandidate>),
+    /// DELETE a candidate.
+    Collect(Identity, Arc<LeaseCandidate>),
+    /// GET the Lease, whose newest known revision is this.
+    Read(ResourceVersion),
+}
+
+/// The response to a request, or what stands in its place.
+#[derive(Debug)]
+pub(crate) enum ElectionResponse {
+    Created(WriteOutcome<Lease>),
+    Wrote {
+        outcome: WriteOutcome<Lease>,
+        /// What was read because the write was not applied, or perhaps not.
+        read: Option<Box<LeaseRead>>,
+    },
+    Pinged(Identity, WriteOutcome<LeaseCandidate>),
+    Collected(Identity, WriteOutcome<()>),
+    Read(Box<LeaseRead>),
+    /// The code failed; the text is the panic's.
+    Panicked(String),
+}
+
+/// The response to a GET of a Lease.
+#[derive(Debug)]
+pub(crate) struct LeaseRead {
+    /// The newest revision that was known when it was sent.
+    pub(crate) asked_at: ResourceVersion,
+    pub(crate) response: Result<Option<Lease>, RequestError>,
+}
+
+/// How the requests of one lease go on.
+#[derive(Debug)]
+pub(crate) enum RequestProgress {
+    Response(Box<ElectionResponse>),
+    /// There have been responses to all of them; the last item.
+    Finished,
+}
+
+/// The requests under way. Dropping them gives them up; the server may carry them out all the same.
+pub(crate) struct Requests {
+    streams: SelectAll<BoxStream<'static, (LeaseKey, RequestProgress)>>,
+    /// The leases with requests under way, and whether one of them has failed.
+    leases: BTreeMap<LeaseKey, bool>,
+    /// How many leases may have requests under way at the same time.
+    limit: NonZeroUsize,
+}
+
+/// How many requests of one lease are under way at the same time; a lease may have thousands of candidates.
+const SIDE_BY_SIDE: usize = 16;
+
+// === impl Requests ===
+
+impl Requests {
+    /// None, and room for those of so many leases.
+    pub(crate) fn new(limit: NonZeroUsize) -> Self {
+        Self {
+            streams: SelectAll::new(),
+            leases: BTreeMap::new(),
+            limit,
+        }
+    }
+
+    /// Whether no other lease may have requests now.
+    pub(crate) fn is_full(&self) -> bool {
+        self.leases.len() >= self.limit.get()
+    }
+
+    /// Sends the requests of a lease, started in this order. A panic is a response too.
+    pub(crate) fn send(&mut self, writer: &Writer, key: LeaseKey, requests: Vec<ElectionRequest>) {
+        let (writer, of, to) = (writer.clone(), key.clone(), key.clone());
+        let requests = requests.into_iter().map(move |request| {
+            let request = perform(writer.clone(), to.clone(), request);
+            AssertUnwindSafe(request).catch_unwind()
+        });
+        let responses = stream::iter(requests)
+            .buffer_unordered(SIDE_BY_SIDE)
+            .map(|response| {
+                let response = response
+                    .unwrap_or_else(|panic| ElectionResponse::Panicked(panic_text(&*panic)));
+                RequestProgress::Response(Box::new(response))
+            });
+        let progress = responses
+            .chain(stream::once(async { RequestProgress::Finished }))
+            .map(move |progress| (of.clone(), progress));
+        self.streams.push(progress.boxed());
+        self.leases.insert(key, false);
+    }
+
+    /// Waits for the next response; forever, while no request is under way.
+    pub(crate) async fn next(&mut self) -> (LeaseKey, RequestProgress) {
+        match self.streams.next().await {
+            Some(next) => next,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// A request of this lease has failed.
+    pub(crate) fn note_failure(&mut self, key: &LeaseKey) {
+        if let Some(failed) = self.leases.get_mut(key) {
+            *failed = true;
+        }
+    }
+
+    /// The requests of this lease have ended. Says whether one of them failed.
+    pub(crate) fn finish(&mut self, key: &LeaseKey) -> bool {
+        self.leases.remove(key).unwrap_or_default()
+    }
+
+    /// Gives up all of them, and names their leases.
+    pub(crate) fn give_up(&mut self) -> impl Iterator<Item = LeaseKey> + use<> {
+        self.streams.clear();
+        std::mem::take(&mut self.leases).into_keys()
+    }
+}
+
+/// The requests that a decision asks for, each with the object of the very revision that was judged. Whether dead
+/// candidates are deleted depends on whether the built-in controller does that.
+pub(crate) fn requests_of(
+    view: &mut View,
+    key: &LeaseKey,
+    decision: Decision,
+    collects: bool,
+) -> Vec<ElectionRequest> {
+    let grant = match &decision.reason {
+        Reason::Granted { .. } | Reason::Reserved { .. } => Some(decision.reason.to_string()),
+        _ => None,
+    };
+    let mut requests = Vec::with_capacity(decision.effects.len());
+    for effect in decision.effects {
+        match effect {
+            Effect::Create(record) => requests.push(ElectionRequest::Create(record.strategy)),
+            Effect::Write(write) => {
+                let version = write.version;
+                let Some(judged) = view.lease_object(key, version).map(Arc::clone) else {
+                    requests.push(ElectionRequest::Read(version));
+                    continue;
+                };
+                let record = write.record;
+                if let (Some(reason), Some(to)) = (&grant, &record.holder) {
+                    view.expect_grant(key, to.clone(), record.term, reason.clone());
+                }
+                requests.push(ElectionRequest::Write {
+                    judged,
+                    version,
+                    record,
+                });
+            }
+            Effect::Ping {
+                name,
+                version,
+                ping,
+                ..
+            } => {
+                let object = view.candidate_object(&key.namespace, &name, version);
+                requests.extend(
+                    object.map(|object| {
+                        ElectionRequest::Ping(name, Box::new(object.with_ping(ping)))
+                    }),
+                );
+            }
+            // The built-in controller collects as long as it elects.
+            Effect::Collect { .. } if !collects => {}
+            Effect::Collect { name, version, .. } => {
+                let object = view.candidate_object(&key.namespace, &name, version);
+                requests.extend(
+                    object.map(|object| ElectionRequest::Collect(name, Arc::clone(object))),
+                );
+            }
+        }
+    }
+    requests
+}
+
+fn perform(
+    writer: Writer,
+    key: LeaseKey,
+    request: ElectionRequest,
+) -> BoxFuture<'static, ElectionResponse> {
+    async move {
+        match request {
+            ElectionRequest::Create(strategy) => {
+                ElectionResponse::Created(writer.post_lease(&key, strategy.as_ref()).await)
+            }
+            ElectionRequest::Write {
+                judged,
+                version,
+                record,
+            } => {
+                let outcome = writer.put_lease(&judged, &record).await;
+                // Judge again what is there now, not what the watch will bring some day.
+                let read = match outcome {
+                    WriteOutcome::Conflict | WriteOutcome::Unknown(_) => {
+                        Some(read(&writer, &key, version).await)
+                    }
+                    _ => None,
+                };
+                ElectionResponse::Wrote { outcome, read }
+            }
+            ElectionRequest::Ping(name, candidate) => {
+                ElectionResponse::Pinged(name, writer.put_candidate(&candidate).await)
+            }
+            ElectionRequest::Collect(name, candidate) => {
+                ElectionResponse::Collected(name, writer.delete_candidate(&candidate).await)
+            }
+            ElectionRequest::Read(version) => {
+                ElectionResponse::Read(read(&writer, &key, version).await)
+            }
+        }
+    }
+    .boxed()
+}
+
+async fn read(writer: &Writer, key: &LeaseKey, asked_at: ResourceVersion) -> Box<LeaseRead> {
+    Box::new(LeaseRead {
+        asked_at,
+        response: writer.read_lease(key).await,
+    })
+}
