@@ -2,14 +2,14 @@
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::cell::Cell;
+use crate::case::FaultCase;
 use crate::fault::FAULTS;
 use crate::subject::Subject;
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatrixArgs {
-    /// Parts of the names of cells; none for all.
+    /// Parts of the names of cases; none for all.
     words: Vec<String>,
     skip: Vec<String>,
     /// Only what `cargo xtask test` plays.
@@ -18,19 +18,19 @@ pub struct MatrixArgs {
     pub by_hand: bool,
     /// libtest's `--ignored` or `--include-ignored`: among all tests, those that need a cluster are to be run too.
     pub real: bool,
-    /// Only name the cells.
+    /// Only name the cases.
     pub list: bool,
     /// Write the table into the documentation.
     pub record: bool,
     /// How often every phase is played.
     repeat: u32,
-    /// How many cells at once.
+    /// How many cases at once.
     pub jobs: usize,
     /// Of the phases.
     pub seed: u64,
 }
 
-/// How many cells are played at once unless it is said otherwise: they wait for most of their time.
+/// How many cases are played at once unless it is said otherwise: they wait for most of their time.
 const JOBS: usize = 48;
 
 /// What can be asked for.
@@ -41,7 +41,7 @@ Plays every fault with every subject, or those whose names FAULT::SUBJECT::RUN c
 
   --slice       only what `cargo xtask test` plays: fewer and shorter faults, one phase each, and no subject
                 of whom nothing is judged
-  --list        name the cells and do nothing
+  --list        name the cases and do nothing
   --repeat N    play each N times [default: 1]
   --jobs N      how many at once [default: 48]
   --seed N      of the moments at which faults strike [default: 1]
@@ -114,9 +114,9 @@ impl MatrixArgs {
         }
     }
 
-    /// The cells that are asked for, in the order of the table.
-    pub fn cells(&self) -> Vec<Cell> {
-        let mut cells = Vec::new();
+    /// The cases that are asked for, in the order of the table.
+    pub fn cases(&self) -> Vec<FaultCase> {
+        let mut cases = Vec::new();
         for fault in FAULTS.iter().filter(|fault| !self.slice || fault.in_slice) {
             for subject in Subject::ALL {
                 if !fault.concerns(subject) || (self.slice && !subject.is_ours_to_elect()) {
@@ -124,18 +124,18 @@ impl MatrixArgs {
                 }
                 let phases = if self.slice { 1 } else { fault.runs(subject) };
                 for run in 0..phases * self.repeat {
-                    let cell = Cell {
+                    let case = FaultCase {
                         fault,
                         subject,
                         run,
                     };
-                    if self.wants(&cell.name()) {
-                        cells.push(cell);
+                    if self.wants(&case.name()) {
+                        cases.push(case);
                     }
                 }
             }
         }
-        cells
+        cases
     }
 
     fn wants(&self, name: &str) -> bool {
@@ -159,7 +159,7 @@ mod tests {
 
     fn names(words: &[&str]) -> Vec<String> {
         let args = args(words).unwrap().unwrap();
-        args.cells().iter().map(Cell::name).collect()
+        args.cases().iter().map(FaultCase::name).collect()
     }
 
     #[test]
@@ -174,12 +174,12 @@ mod tests {
 
     #[test]
     fn the_slice_is_of_what_is_judged_and_short() {
-        let slice = args(&["--slice"]).unwrap().unwrap().cells();
-        for cell in &slice {
-            assert!(cell.fault.window <= LONGEST_IN_SLICE, "{}", cell.name());
+        let slice = args(&["--slice"]).unwrap().unwrap().cases();
+        for case in &slice {
+            assert!(case.fault.window <= LONGEST_IN_SLICE, "{}", case.name());
         }
         for subject in Subject::ALL {
-            let there = slice.iter().any(|cell| cell.subject == subject);
+            let there = slice.iter().any(|case| case.subject == subject);
             let judged = !matches!(subject, Subject::Plain | Subject::Single);
             assert_eq!(there, judged, "{subject}");
         }

@@ -7,7 +7,7 @@
 //!               └── an operation every 50 ms ──> Register (the witness), which notes when, whose, which token
 //! ```
 //!
-//! A [`Cell`] is one [`Fault`] and one [`Subject`]: our candidates, unmodified client-go elected by Elector or by
+//! A [`FaultCase`] is one [`Fault`] and one [`Subject`]: our candidates, unmodified client-go elected by Elector or by
 //! itself, or a single process without any election. All that is said about it is read from the log of the
 //! [`Register`]; what the processes believe of themselves does not count. [`Analysis`] tells how. Beside that, every
 //! revision of the Lease is held against the rules, as `elector verify` does it.
@@ -18,7 +18,9 @@
 
 mod analysis;
 mod args;
-mod cell;
+mod case;
+mod case_result;
+mod case_run;
 mod fault;
 mod forward;
 mod keys;
@@ -30,13 +32,14 @@ mod register;
 mod subject;
 mod suite;
 mod table;
+mod test_bed;
 mod upstream;
 mod wire;
-mod world;
 
 pub use analysis::{AT_WORK, Analysis, Order};
 pub use args::{MatrixArgs, USAGE};
-pub use cell::{Cell, Outcome};
+pub use case::FaultCase;
+pub use case_result::CaseResult;
 pub use fault::{FAULTS, Fault};
 pub use forward::Traffic;
 pub use network::NetworkCondition;

@@ -47,7 +47,7 @@ between the question and the deed), if nobody works in the end, or if a process 
 command, but where it was stopped it may do up to 20 operations in a second until its wrapper has ended it. The numbers
 of the others are recorded and not judged.
 
-Each run leaves its raw data in `target/faults`: `results.jsonl`, and for each cell the operations as the register took
+Each run leaves its raw data in `target/faults`: `results.jsonl`, and for each case the operations as the register took
 them, the revisions of the Lease as `elector verify` reads them, and the logs of all processes.
 ";
 

@@ -1,4 +1,4 @@
-//! Plays many cells at once on one cluster, and tells what came of them.
+//! Plays many cases at once on one cluster, and tells what came of them.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,16 +16,17 @@ use tokio::task::{JoinSet, spawn_blocking};
 use xtask::cluster::{Options, TestCluster};
 use xtask::release::Release;
 
-use crate::cell::{Cell, Outcome};
+use crate::case::FaultCase;
+use crate::case_result::{CaseResult, run_case};
 use crate::register::Register;
 use crate::subject::Programs;
-use crate::world::Ground;
+use crate::test_bed::TestBed;
 
-/// What came of all cells.
+/// What came of all cases.
 #[derive(Debug)]
 pub struct Results {
     /// Of those that could be played, in the order of the matrix.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<CaseResult>,
     /// The others, with the reason.
     pub unplayed: Vec<(String, String)>,
     /// How long it took in all.
@@ -40,15 +41,15 @@ const PULSE: &str = "pulse";
 /// How long it may take to start.
 const STARTS: Duration = Duration::from_secs(60);
 
-/// How long a cell waits after the one before: starting hundreds of processes at once would slow all of them down.
+/// How long a case waits after the one before: starting hundreds of processes at once would slow all of them down.
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// Starts a cluster, plays the cells, so many at once, and leaves logs, operations and `results.jsonl` in `folder`.
+/// Starts a cluster, plays the cases, so many at once, and leaves logs, operations and `results.jsonl` in `folder`.
 ///
 /// # Errors
 /// When the cluster does not start.
 pub async fn play(
-    cells: &[Cell],
+    cases: &[FaultCase],
     programs: Programs,
     folder: &Path,
     jobs: usize,
@@ -62,7 +63,7 @@ pub async fn play(
     let pulse = register.log(PULSE);
     let _pulse = programs.start_pulse(&register.url(PULSE, PULSE), folder)?;
     pulse.next(STARTS).await?;
-    let ground = Arc::new(Ground {
+    let bed = Arc::new(TestBed {
         recorder: Recorder::start(&client, candidates(cluster.release())?).await?,
         client,
         kubeconfig: cluster.kubeconfig(),
@@ -72,19 +73,19 @@ pub async fn play(
         folder: folder.to_owned(),
         seed,
     });
-    let mut waiting: Vec<(usize, Cell)> = cells.iter().copied().enumerate().collect();
+    let mut waiting: Vec<(usize, FaultCase)> = cases.iter().copied().enumerate().collect();
     // The long ones first.
-    waiting.sort_by_key(|(index, cell)| (std::cmp::Reverse(cell.fault.window), *index));
+    waiting.sort_by_key(|(index, case)| (std::cmp::Reverse(case.fault.window), *index));
     let slots = Arc::new(Semaphore::new(jobs.max(1)));
     let mut running = JoinSet::new();
     let mut ended = Vec::new();
-    for (index, cell) in waiting {
+    for (index, case) in waiting {
         let slot = Arc::clone(&slots).acquire_owned().await?;
-        let ground = Arc::clone(&ground);
+        let bed = Arc::clone(&bed);
         running.spawn(async move {
-            let outcome = cell.play(ground).await;
+            let outcome = run_case(case, bed).await;
             drop(slot);
-            (index, cell, outcome)
+            (index, case, outcome)
         });
         while let Some(done) = running.try_join_next() {
             ended.push(told(done?));
@@ -101,10 +102,10 @@ pub async fn play(
         took: start.elapsed(),
         kubernetes: cluster.release().to_string(),
     };
-    for (_, cell, outcome) in ended {
+    for (_, case, outcome) in ended {
         match outcome {
             Ok(outcome) => results.outcomes.push(outcome),
-            Err(error) => results.unplayed.push((cell.name(), format!("{error:#}"))),
+            Err(error) => results.unplayed.push((case.name(), format!("{error:#}"))),
         }
     }
     save(&results.outcomes, &folder.join("results.jsonl"))?;
@@ -114,21 +115,21 @@ pub async fn play(
 // === impl Results ===
 
 impl Results {
-    /// How many cells were as they must be, and how many not.
+    /// How many cases were as they must be, and how many not.
     pub fn counts(&self) -> (usize, usize) {
-        let good = self.outcomes.iter().filter(|one| one.faults.is_empty());
+        let good = self.outcomes.iter().filter(|one| one.failures.is_empty());
         let good = good.count();
         (good, self.outcomes.len() - good + self.unplayed.len())
     }
 }
 
-/// Says how a cell ended, as soon as it has.
-fn told(done: (usize, Cell, Result<Outcome>)) -> (usize, Cell, Result<Outcome>) {
-    let (_, cell, outcome) = &done;
-    let name = cell.name();
+/// Says how a case ended, as soon as it has.
+fn told(done: (usize, FaultCase, Result<CaseResult>)) -> (usize, FaultCase, Result<CaseResult>) {
+    let (_, case, outcome) = &done;
+    let name = case.name();
     match outcome {
         Ok(one) => {
-            let state = if one.faults.is_empty() {
+            let state = if one.failures.is_empty() {
                 "ok"
             } else {
                 "FAILED"
@@ -144,8 +145,8 @@ fn told(done: (usize, Cell, Result<Outcome>)) -> (usize, Cell, Result<Outcome>) 
                 seen.work,
                 one.stall
             );
-            for fault in &one.faults {
-                println!("    {fault}");
+            for failure in &one.failures {
+                println!("    {failure}");
             }
         }
         Err(error) => println!("test {name} ... FAILED ({error:#})"),
@@ -153,7 +154,7 @@ fn told(done: (usize, Cell, Result<Outcome>)) -> (usize, Cell, Result<Outcome>) 
     done
 }
 
-fn save(outcomes: &[Outcome], path: &Path) -> Result<()> {
+fn save(outcomes: &[CaseResult], path: &Path) -> Result<()> {
     let mut text = Vec::new();
     for outcome in outcomes {
         serde_json::to_writer(&mut text, outcome)?;

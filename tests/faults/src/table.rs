@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::analysis::Analysis;
-use crate::cell::Outcome;
+use crate::case_result::CaseResult;
 use crate::fault::FAULTS;
 use crate::subject::Subject;
 
@@ -12,7 +12,7 @@ use crate::subject::Subject;
 pub(crate) const CALM: f64 = 1.0;
 
 /// One line for each fault and subject, Markdown: the worst over all runs, and the mean of the work done.
-pub fn table(outcomes: &[Outcome]) -> String {
+pub fn table(outcomes: &[CaseResult]) -> String {
     let mut text = String::from(
         "| fault | subject | runs | two believers | stale operations | past the fence | wrongly refused | worst gap | \
          work done |\n|---|---|--:|--:|--:|--:|--:|--:|--:|\n",
@@ -41,7 +41,7 @@ pub fn table(outcomes: &[Outcome]) -> String {
 }
 
 /// One line for each fault: for how long there were two believers, and what was done.
-pub fn summary_table(outcomes: &[Outcome]) -> String {
+pub fn summary_table(outcomes: &[CaseResult]) -> String {
     let mut text = String::from("| two believers, work done |");
     for subject in Subject::ALL {
         // Writing to a String does not fail.
@@ -74,7 +74,7 @@ pub fn summary_table(outcomes: &[Outcome]) -> String {
 }
 
 /// One line for each subject, over all faults.
-pub fn subject_table(outcomes: &[Outcome]) -> String {
+pub fn subject_table(outcomes: &[CaseResult]) -> String {
     let mut text = String::from(
         "| subject | runs | two believers | stale operations | past the fence | wrongly refused | worst gap | \
          work done |\n|---|--:|--:|--:|--:|--:|--:|--:|\n",
@@ -88,13 +88,13 @@ pub fn subject_table(outcomes: &[Outcome]) -> String {
     text
 }
 
-fn runs(outcomes: &[Outcome], wanted: impl Fn(&Outcome) -> bool) -> Vec<&Outcome> {
+fn runs(outcomes: &[CaseResult], wanted: impl Fn(&CaseResult) -> bool) -> Vec<&CaseResult> {
     outcomes.iter().filter(|one| wanted(one)).collect()
 }
 
 /// The worst of all runs; gaps and work of those alone in which the machine had time for everybody, or of the one in
 /// which it had the most.
-fn worst(runs: &[&Outcome]) -> Analysis {
+fn worst(runs: &[&CaseResult]) -> Analysis {
     let least = runs.iter().map(|one| one.stall).fold(f64::MAX, f64::min);
     let limit = least.max(CALM);
     let calm = runs.iter().filter(|one| one.stall <= limit);
@@ -107,7 +107,7 @@ fn worst(runs: &[&Outcome]) -> Analysis {
     }
 }
 
-fn line(runs: &[&Outcome]) -> String {
+fn line(runs: &[&CaseResult]) -> String {
     let worst = worst(runs);
     format!(
         "{:.1} s | {} | {} | {} | {:.1} s | {:.0} %",
@@ -124,8 +124,8 @@ fn line(runs: &[&Outcome]) -> String {
 mod tests {
     use super::*;
 
-    fn outcome(fault: &'static str, subject: Subject, two_believers: f64, work: f64) -> Outcome {
-        Outcome {
+    fn outcome(fault: &'static str, subject: Subject, two_believers: f64, work: f64) -> CaseResult {
+        CaseResult {
             fault,
             subject,
             run: 0,
@@ -136,7 +136,7 @@ mod tests {
                 work,
                 ..Analysis::default()
             },
-            faults: Vec::new(),
+            failures: Vec::new(),
         }
     }
 

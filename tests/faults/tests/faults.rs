@@ -34,18 +34,18 @@ fn run() -> Result<bool> {
     if !args.by_hand {
         args = args.sliced();
     }
-    let mut cells = args.cells();
+    let mut cases = args.cases();
     if !args.by_hand && !args.real && !args.list {
         println!(
             "left out: faults on a real kube-apiserver, which `cargo xtask test` (--ignored) and `cargo xtask faults` \
              play"
         );
-        println!("\n{}", summary((0, 0), cells.len(), Duration::ZERO));
+        println!("\n{}", summary((0, 0), cases.len(), Duration::ZERO));
         return Ok(true);
     }
     if args.list {
-        for cell in &cells {
-            println!("{}: test", cell.name());
+        for case in &cases {
+            println!("{}: test", case.name());
         }
         return Ok(true);
     }
@@ -59,15 +59,15 @@ fn run() -> Result<bool> {
             })
             .transpose()?,
     };
-    let mut left_out = cells.len();
+    let mut left_out = cases.len();
     if interop {
         left_out = 0;
     } else {
-        cells.retain(|cell| !cell.subject.is_foreign());
-        left_out -= cells.len();
+        cases.retain(|case| !case.subject.is_foreign());
+        left_out -= cases.len();
         println!("left out: client-go, because ELECTOR_INTEROP is 0");
     }
-    println!("\nrunning {} tests", cells.len());
+    println!("\nrunning {} tests", cases.len());
     let folder = xtask::paths::workspace().join("target/faults");
     if folder.exists() {
         std::fs::remove_dir_all(&folder)
@@ -76,7 +76,7 @@ fn run() -> Result<bool> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let results = runtime.block_on(play(&cells, programs, &folder, args.jobs, args.seed))?;
+    let results = runtime.block_on(play(&cases, programs, &folder, args.jobs, args.seed))?;
     println!("\n{}", summary_table(&results.outcomes));
     println!("{}", table(&results.outcomes));
     println!("{}", subject_table(&results.outcomes));

@@ -38,8 +38,8 @@ func (l *countingLock) note(record resourcelock.LeaderElectionRecord, err error)
 
 // register is where the work of a leader goes.
 type register struct {
-	url    string
-	client http.Client
+	url     string
+	client  http.Client
 	periods atomic.Int64
 }
 

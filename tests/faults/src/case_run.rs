@@ -1,4 +1,4 @@
-//! A cell's share of the cluster: its processes behind their ports, and what is done to them.
+//! A case's share of the cluster: its processes behind their ports, and what is done to them.
 
 use std::fs;
 use std::io::Write as _;
@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_protocol::ResourceVersion;
-use elector_tests::rig::{Implementation, Recorder};
+use elector_tests::rig::Implementation;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::Client;
 use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -19,50 +18,34 @@ use rustix::process::Signal;
 use tokio::time::{sleep, timeout};
 
 use crate::analysis::{Analysis, Order};
-use crate::cell::Cell;
+use crate::case::FaultCase;
 use crate::fault::{AWAY, Deed, Leader, Script};
 use crate::forward::Traffic;
 use crate::lease_history;
 use crate::network::NetworkCondition;
 use crate::proxy::{Port, Proxy};
-use crate::register::{GuardedOperation, OperationLog, Register};
-use crate::subject::{LEASE, Process, Programs, Subject};
-
-/// What all cells share.
-pub(crate) struct Ground {
-    pub(crate) client: Client,
-    pub(crate) kubeconfig: PathBuf,
-    pub(crate) register: Register,
-    /// Sees every revision of every Lease.
-    pub(crate) recorder: Recorder,
-    pub(crate) programs: Programs,
-    /// The operations of a process to which nothing is done, so that it is seen when the machine has no time for
-    /// anybody.
-    pub(crate) pulse: Arc<OperationLog>,
-    /// For logs and operations.
-    pub(crate) folder: PathBuf,
-    /// Of the phases.
-    pub(crate) seed: u64,
-}
+use crate::register::{GuardedOperation, OperationLog};
+use crate::subject::{LEASE, Process, Subject};
+use crate::test_bed::TestBed;
 
 /// A process with its port.
 #[derive(Debug)]
-struct Member {
+struct ProxiedProcess {
     // Dropped in this order: it is killed before it can be confused by a closed port.
     process: Process,
     port: Port,
 }
 
-/// A cell in progress.
-pub(crate) struct World {
-    ground: Arc<Ground>,
-    cell: Cell,
+/// A case in progress.
+pub(crate) struct CaseRun {
+    bed: Arc<TestBed>,
+    case: FaultCase,
     namespace: String,
     folder: PathBuf,
     proxy: Proxy,
     pub(crate) log: Arc<OperationLog>,
-    candidates: Vec<Member>,
-    electors: Vec<Member>,
+    candidates: Vec<ProxiedProcess>,
+    electors: Vec<ProxiedProcess>,
     /// What a stranger wrote.
     foreign: Vec<ResourceVersion>,
 }
@@ -73,12 +56,12 @@ const RENEWS: Duration = Duration::from_secs(20);
 /// How long into the weather the leader is killed.
 const KILL_AFTER: Duration = Duration::from_secs(2);
 
-// === impl World ===
+// === impl CaseRun ===
 
-impl World {
-    pub(crate) async fn open(cell: Cell, ground: Arc<Ground>) -> Result<Self> {
-        let namespace = cell.name().replace("::", "-");
-        let namespaces: Api<Namespace> = Api::all(ground.client.clone());
+impl CaseRun {
+    pub(crate) async fn open(case: FaultCase, bed: Arc<TestBed>) -> Result<Self> {
+        let namespace = case.name().replace("::", "-");
+        let namespaces: Api<Namespace> = Api::all(bed.client.clone());
         let object = Namespace {
             metadata: ObjectMeta {
                 name: Some(namespace.clone()),
@@ -90,12 +73,12 @@ impl World {
             .create(&PostParams::default(), &object)
             .await
             .context("failed to create a namespace")?;
-        let folder = ground.folder.join(&namespace);
-        let proxy = Proxy::before(&ground.kubeconfig, &folder).await?;
-        let mut world = Self {
-            log: ground.register.log(&namespace),
-            ground,
-            cell,
+        let folder = bed.folder.join(&namespace);
+        let proxy = Proxy::before(&bed.kubeconfig, &folder).await?;
+        let mut case_run = Self {
+            log: bed.register.log(&namespace),
+            bed,
+            case,
             namespace,
             folder,
             proxy,
@@ -103,30 +86,30 @@ impl World {
             electors: Vec::new(),
             foreign: Vec::new(),
         };
-        if cell.subject.is_elected() {
-            for number in 1..=cell.fault.electors() {
-                world.start_elector(&format!("elector-{number}")).await?;
+        if case.subject.is_elected() {
+            for number in 1..=case.fault.electors() {
+                case_run.start_elector(&format!("elector-{number}")).await?;
             }
         }
-        for number in 1..=cell.subject.replicas() {
-            world
-                .start_candidate(&format!("{}-{number}", cell.subject))
+        for number in 1..=case.subject.replicas() {
+            case_run
+                .start_candidate(&format!("{}-{number}", case.subject))
                 .await?;
         }
-        Ok(world)
+        Ok(case_run)
     }
 
     async fn start_candidate(&mut self, name: &str) -> Result<()> {
         let port = self.proxy.open(name).await?;
-        let register = self.ground.register.url(&self.namespace, name);
-        let process = self.ground.programs.start(
-            self.cell.subject,
+        let register = self.bed.register.url(&self.namespace, name);
+        let process = self.bed.programs.start(
+            self.case.subject,
             (name, &self.namespace),
             &port,
             &register,
             &self.folder,
         )?;
-        self.candidates.push(Member { process, port });
+        self.candidates.push(ProxiedProcess { process, port });
         Ok(())
     }
 
@@ -134,22 +117,22 @@ impl World {
         let port = self.proxy.open(name).await?;
         let whose = (name, self.namespace.as_str());
         let process = self
-            .ground
+            .bed
             .programs
             .start_elector(whose, &port, &self.folder)?;
-        self.electors.push(Member { process, port });
+        self.electors.push(ProxiedProcess { process, port });
         Ok(())
     }
 
     /// The time on the clock of the pulse.
     pub(crate) fn pulse(&self) -> Duration {
-        self.ground.pulse.now()
+        self.bed.pulse.now()
     }
 
     /// The worst gap in the pulse since then, seconds.
     pub(crate) fn stall(&self, since: Duration) -> f64 {
         let window = since..self.pulse();
-        let operations = self.ground.pulse.operations();
+        let operations = self.bed.pulse.operations();
         Analysis::read(&operations, Order::ByFirstOperation, &window).worst_gap
     }
 
@@ -165,13 +148,13 @@ impl World {
     /// Where in the renewal interval the fault is to strike: each run has a part of it, and a place in its part that
     /// follows from the seed.
     pub(crate) fn phase(&self) -> f64 {
-        let Cell {
+        let FaultCase {
             fault,
             subject,
             run,
-        } = self.cell;
+        } = self.case;
         let name = format!("{}{subject}{run}", fault.name);
-        let name = name.bytes().fold(self.ground.seed, |hash, byte| {
+        let name = name.bytes().fold(self.bed.seed, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
         let jitter: f64 = StdRng::seed_from_u64(name).random();
@@ -179,7 +162,7 @@ impl World {
     }
 
     pub(crate) async fn wait_for_phase(&self, leader: usize, phase: f64) -> Result<()> {
-        if !self.cell.subject.has_lease() {
+        if !self.case.subject.has_lease() {
             return Ok(());
         }
         let traffic = self.renewal(leader).await?;
@@ -201,7 +184,7 @@ impl World {
 
     /// Does to it what the fault says; returns when it is over.
     pub(crate) async fn strike(&mut self, leader: usize) -> Result<()> {
-        match self.cell.fault.script {
+        match self.case.fault.script {
             Script::Nothing => {}
             Script::Kill { back_after } => {
                 self.candidates[leader].process.signal(Signal::KILL)?;
@@ -286,7 +269,7 @@ impl World {
 
     /// Stops it, lets arrive what is held back from it, and wakes it when the time is over.
     async fn stop(&mut self, candidate: usize, lasts: Duration) -> Result<()> {
-        let Member { process, port } = &mut self.candidates[candidate];
+        let ProxiedProcess { process, port } = &mut self.candidates[candidate];
         process.signal_all(Signal::STOP)?;
         port.set(NetworkCondition::Normal);
         sleep(lasts).await;
@@ -295,10 +278,10 @@ impl World {
 
     /// A stranger's deed, through no proxy.
     async fn meddle(&mut self, deed: Deed) -> Result<()> {
-        if !self.cell.subject.has_lease() {
+        if !self.case.subject.has_lease() {
             return Ok(());
         }
-        let leases: Api<Lease> = Api::namespaced(self.ground.client.clone(), &self.namespace);
+        let leases: Api<Lease> = Api::namespaced(self.bed.client.clone(), &self.namespace);
         if deed == Deed::Delete {
             let deleted = leases.delete(LEASE, &DeleteParams::default()).await;
             return deleted.map(drop).context("failed to delete the lease");
@@ -325,15 +308,15 @@ impl World {
 
     /// What of the history of the Lease breaks the rules.
     pub(crate) async fn broken(&self) -> Result<Vec<String>> {
-        let maker = match self.cell.subject {
+        let maker = match self.case.subject {
             Subject::Ours | Subject::Command => Implementation::Elector,
             Subject::Coordinated => Implementation::ClientGo,
             Subject::Plain | Subject::Single => return Ok(Vec::new()),
         };
         let names = self.candidates.iter().map(|member| member.process.name());
-        let journal = self.ground.recorder.journal(&self.namespace);
+        let journal = self.bed.recorder.journal(&self.namespace);
         let broken = lease_history::violations(
-            &self.ground.client,
+            &self.bed.client,
             &journal,
             &self.namespace,
             names.map(|name| (name.to_owned(), maker)),
@@ -348,7 +331,7 @@ impl World {
 
     /// Who ended although nobody killed it.
     pub(crate) fn deaths(&mut self) -> Result<Vec<String>> {
-        let killed = match self.cell.fault.script {
+        let killed = match self.case.fault.script {
             Script::Kill { .. } | Script::AtAllAndKill(..) => 1,
             Script::KillElector { .. } => 2,
             Script::AtElector { kill, .. } => usize::from(kill),

@@ -1,0 +1,169 @@
+//! The result of a case: set up, struck by its fault, watched, and compared with what must be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use crate::analysis::Analysis;
+use crate::case::FaultCase;
+use crate::case_run::CaseRun;
+use crate::subject::Subject;
+use crate::test_bed::TestBed;
+
+/// The result of a case.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct CaseResult {
+    /// The fault's name.
+    pub fault: &'static str,
+    /// The subject.
+    pub subject: Subject,
+    /// The run.
+    pub run: u32,
+    /// How far into a renewal interval the fault struck, from 0 to 1.
+    pub phase: f64,
+    /// The longest time that an undisturbed process stood still meanwhile, seconds.
+    pub stall: f64,
+    /// What the register's log says.
+    #[serde(flatten)]
+    pub analysis: Analysis,
+    /// What must not be. The work of others' candidates is not judged; what an elector of ours does for them is.
+    pub failures: Vec<String>,
+}
+
+/// How long it may take until a candidate works: the elector's `W_max`, and the start of many processes at once.
+const STARTS: Duration = Duration::from_secs(120);
+
+/// How long there is no fault at first.
+const QUIET: Duration = Duration::from_secs(8);
+
+/// How long after the window a candidate must work again, if none does.
+const RECOVERS: Duration = Duration::from_secs(60);
+
+/// Runs a case to its end.
+///
+/// # Errors
+/// When it cannot be set up, so that there is no result.
+pub(crate) async fn run_case(case: FaultCase, bed: Arc<TestBed>) -> Result<CaseResult> {
+    let mut run = CaseRun::open(case, bed).await?;
+    run.log.next(STARTS).await?;
+    sleep(QUIET).await;
+    let leader = run.leader()?;
+    let phase = run.phase();
+    run.wait_for_phase(leader, phase).await?;
+    let (start, calm_from) = (run.log.now(), run.pulse());
+    let end = Instant::now() + case.fault.window;
+    timeout(case.fault.window, run.strike(leader))
+        .await
+        .context("the fault took longer than its window")??;
+    sleep_until(end).await;
+    let window = start..start + case.fault.window;
+    let stall = run.stall(calm_from);
+    let judged = case.subject.is_judged();
+    let recovers = if judged {
+        run.log.next(RECOVERS).await.err()
+    } else {
+        None
+    };
+    let operations = run.log.operations();
+    let order = case.subject.order();
+    let analysis = Analysis::read(&operations, order, &window);
+    run.save(&operations)?;
+    let mut failures = run.broken().await?;
+    if judged {
+        failures.extend(failures_of(&case, &analysis));
+        failures.extend(recovers.map(|error| format!("it does not recover: {error}")));
+        failures.extend(run.deaths()?);
+    }
+    Ok(CaseResult {
+        fault: case.fault.name,
+        subject: case.subject,
+        run: case.run,
+        phase,
+        stall,
+        analysis,
+        failures,
+    })
+}
+
+/// The failures that the operations show.
+fn failures_of(case: &FaultCase, analysis: &Analysis) -> Vec<String> {
+    let mut failures = Vec::new();
+    let late = case.fault.lateness(case.subject);
+    if analysis.two_believers > late.time.as_secs_f64() {
+        failures.push(format!("two believers for {:.2} s", analysis.two_believers));
+    }
+    if analysis.past_the_fence > 0 {
+        failures.push(format!(
+            "{} stale operations past the fence",
+            analysis.past_the_fence
+        ));
+    }
+    if analysis.wrongly_refused > 0 {
+        failures.push(format!(
+            "{} operations of the leader refused",
+            analysis.wrongly_refused
+        ));
+    }
+    if analysis.stale > late.operations {
+        failures.push(format!("{} stale operations", analysis.stale));
+    }
+    failures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::FAULTS;
+
+    fn case(fault: &str, subject: Subject) -> FaultCase {
+        let fault = FAULTS.iter().find(|one| one.name == fault).unwrap();
+        FaultCase {
+            fault,
+            subject,
+            run: 0,
+        }
+    }
+
+    #[test]
+    fn one_late_operation_is_forgiven_where_a_process_was_stopped() {
+        let late = Analysis {
+            stale: 1,
+            ..Analysis::default()
+        };
+        assert_eq!(failures_of(&case("stop-20", Subject::Ours), &late), [""; 0]);
+        let found = failures_of(&case("partition-20", Subject::Ours), &late);
+        assert_eq!(found, ["1 stale operations"]);
+        let twice = Analysis { stale: 2, ..late };
+        let found = failures_of(&case("stop-20", Subject::Ours), &twice);
+        assert_eq!(found, ["2 stale operations"]);
+        assert_eq!(
+            failures_of(&case("stop-20", Subject::Command), &twice),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn an_overlap_and_a_fence_that_fails_are_never_forgiven() {
+        let overlap = Analysis {
+            two_believers: 0.05,
+            past_the_fence: 1,
+            wrongly_refused: 3,
+            ..Analysis::default()
+        };
+        let found = failures_of(&case("stop-60", Subject::Ours), &overlap);
+        assert_eq!(
+            found,
+            [
+                "two believers for 0.05 s",
+                "1 stale operations past the fence",
+                "3 operations of the leader refused"
+            ]
+        );
+        let found = failures_of(&case("stop-60", Subject::Command), &overlap);
+        assert_eq!(found.len(), 2);
+        let found = failures_of(&case("replies-10", Subject::Command), &overlap);
+        assert_eq!(found.len(), 3);
+    }
+}

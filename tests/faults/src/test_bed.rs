@@ -1,0 +1,26 @@
+//! The part of the cluster and of the machine that all cases share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use elector_tests::rig::Recorder;
+use kube::Client;
+
+use crate::register::{OperationLog, Register};
+use crate::subject::Programs;
+
+/// The test bed of all cases.
+pub(crate) struct TestBed {
+    pub(crate) client: Client,
+    pub(crate) kubeconfig: PathBuf,
+    pub(crate) register: Register,
+    /// Sees every revision of every Lease.
+    pub(crate) recorder: Recorder,
+    pub(crate) programs: Programs,
+    /// The operations of a process that is never disturbed, which shows when the machine is too busy.
+    pub(crate) pulse: Arc<OperationLog>,
+    /// For logs and operations.
+    pub(crate) folder: PathBuf,
+    /// Of the phases.
+    pub(crate) seed: u64,
+}
