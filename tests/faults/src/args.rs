@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::case::FaultCase;
 use crate::fault::FAULTS;
-use crate::subject::Subject;
+use crate::subject::TestSubject;
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl MatrixArgs {
     pub fn cases(&self) -> Vec<FaultCase> {
         let mut cases = Vec::new();
         for fault in FAULTS.iter().filter(|fault| !self.slice || fault.in_slice) {
-            for subject in Subject::ALL {
+            for subject in TestSubject::ALL {
                 if !fault.concerns(subject) || (self.slice && !subject.is_ours_to_elect()) {
                     continue;
                 }
@@ -178,9 +178,9 @@ mod tests {
         for case in &slice {
             assert!(case.fault.window <= LONGEST_IN_SLICE, "{}", case.name());
         }
-        for subject in Subject::ALL {
+        for subject in TestSubject::ALL {
             let there = slice.iter().any(|case| case.subject == subject);
-            let judged = !matches!(subject, Subject::Plain | Subject::Single);
+            let judged = !matches!(subject, TestSubject::Plain | TestSubject::Single);
             assert_eq!(there, judged, "{subject}");
         }
     }

@@ -1,15 +1,15 @@
 //! A case of the matrix: one fault and one subject.
 
-use crate::fault::Fault;
-use crate::subject::Subject;
+use crate::fault::FaultScenario;
+use crate::subject::TestSubject;
 
 /// One run of one fault with one subject.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultCase {
     /// The fault.
-    pub fault: &'static Fault,
+    pub fault: &'static FaultScenario,
     /// The subject.
-    pub subject: Subject,
+    pub subject: TestSubject,
     /// Counted from 0, over phases and repetitions.
     pub run: u32,
 }

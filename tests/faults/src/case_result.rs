@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use crate::analysis::Analysis;
 use crate::case::FaultCase;
 use crate::case_run::CaseRun;
-use crate::subject::Subject;
+use crate::subject::TestSubject;
 use crate::test_bed::TestBed;
 
 /// The result of a case.
@@ -18,7 +18,7 @@ pub struct CaseResult {
     /// The fault's name.
     pub fault: &'static str,
     /// The subject.
-    pub subject: Subject,
+    pub subject: TestSubject,
     /// The run.
     pub run: u32,
     /// How far into a renewal interval the fault struck, from 0 to 1.
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::fault::FAULTS;
 
-    fn case(fault: &str, subject: Subject) -> FaultCase {
+    fn case(fault: &str, subject: TestSubject) -> FaultCase {
         let fault = FAULTS.iter().find(|one| one.name == fault).unwrap();
         FaultCase {
             fault,
@@ -132,14 +132,17 @@ mod tests {
             stale: 1,
             ..Analysis::default()
         };
-        assert_eq!(failures_of(&case("stop-20", Subject::Ours), &late), [""; 0]);
-        let found = failures_of(&case("partition-20", Subject::Ours), &late);
+        assert_eq!(
+            failures_of(&case("stop-20", TestSubject::Ours), &late),
+            [""; 0]
+        );
+        let found = failures_of(&case("partition-20", TestSubject::Ours), &late);
         assert_eq!(found, ["1 stale operations"]);
         let twice = Analysis { stale: 2, ..late };
-        let found = failures_of(&case("stop-20", Subject::Ours), &twice);
+        let found = failures_of(&case("stop-20", TestSubject::Ours), &twice);
         assert_eq!(found, ["2 stale operations"]);
         assert_eq!(
-            failures_of(&case("stop-20", Subject::Command), &twice),
+            failures_of(&case("stop-20", TestSubject::Command), &twice),
             [""; 0]
         );
     }
@@ -152,7 +155,7 @@ mod tests {
             wrongly_refused: 3,
             ..Analysis::default()
         };
-        let found = failures_of(&case("stop-60", Subject::Ours), &overlap);
+        let found = failures_of(&case("stop-60", TestSubject::Ours), &overlap);
         assert_eq!(
             found,
             [
@@ -161,9 +164,9 @@ mod tests {
                 "3 operations of the leader refused"
             ]
         );
-        let found = failures_of(&case("stop-60", Subject::Command), &overlap);
+        let found = failures_of(&case("stop-60", TestSubject::Command), &overlap);
         assert_eq!(found.len(), 2);
-        let found = failures_of(&case("replies-10", Subject::Command), &overlap);
+        let found = failures_of(&case("replies-10", TestSubject::Command), &overlap);
         assert_eq!(found.len(), 3);
     }
 }

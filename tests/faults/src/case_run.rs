@@ -19,21 +19,21 @@ use tokio::time::{sleep, timeout};
 
 use crate::analysis::{Analysis, Order};
 use crate::case::FaultCase;
-use crate::fault::{AWAY, Deed, Leader, Script};
+use crate::fault::{AWAY, FaultScript, LeaderCondition, LeaseEdit};
 use crate::forward::Traffic;
 use crate::lease_history;
 use crate::network::NetworkCondition;
-use crate::proxy::{Port, Proxy};
+use crate::proxy::{Proxy, ProxyPort};
 use crate::register::{GuardedOperation, OperationLog};
-use crate::subject::{LEASE, Process, Subject};
+use crate::subject::{LEASE, LoggedProcess, TestSubject};
 use crate::test_bed::TestBed;
 
 /// A process with its port.
 #[derive(Debug)]
 struct ProxiedProcess {
     // Dropped in this order: it is killed before it can be confused by a closed port.
-    process: Process,
-    port: Port,
+    process: LoggedProcess,
+    port: ProxyPort,
 }
 
 /// A case in progress.
@@ -185,8 +185,8 @@ impl CaseRun {
     /// Does to it what the fault says; returns when it is over.
     pub(crate) async fn strike(&mut self, leader: usize) -> Result<()> {
         match self.case.fault.script {
-            Script::Nothing => {}
-            Script::Kill { back_after } => {
+            FaultScript::Nothing => {}
+            FaultScript::Kill { back_after } => {
                 self.candidates[leader].process.signal(Signal::KILL)?;
                 if let Some(away) = back_after {
                     sleep(away).await;
@@ -194,21 +194,21 @@ impl CaseRun {
                     self.start_candidate(&name).await?;
                 }
             }
-            Script::Stop(lasts) => self.stop(leader, lasts).await?,
-            Script::StopInFlight(lasts) => {
+            FaultScript::Stop(lasts) => self.stop(leader, lasts).await?,
+            FaultScript::StopInFlight(lasts) => {
                 self.candidates[leader]
                     .port
                     .set(NetworkCondition::HeldRenewals);
                 self.renewal(leader).await?;
                 self.stop(leader, lasts).await?;
             }
-            Script::AtLeader(network, lasts) => {
+            FaultScript::AtLeader(network, lasts) => {
                 let port = &self.candidates[leader].port;
                 port.set(network);
                 sleep(lasts).await;
                 port.set(NetworkCondition::Normal);
             }
-            Script::CutOff(lasts) => {
+            FaultScript::CutOff(lasts) => {
                 let member = &self.candidates[leader];
                 self.log.cut_off(Some(member.process.name()));
                 member.port.set(NetworkCondition::Partition);
@@ -216,7 +216,7 @@ impl CaseRun {
                 member.port.set(NetworkCondition::Normal);
                 self.log.cut_off(None);
             }
-            Script::AtAllAndKill(network, lasts) => {
+            FaultScript::AtAllAndKill(network, lasts) => {
                 self.candidates
                     .iter()
                     .for_each(|member| member.port.set(network));
@@ -227,22 +227,24 @@ impl CaseRun {
                     .iter()
                     .for_each(|member| member.port.set(NetworkCondition::Normal));
             }
-            Script::Stranger(deed, Leader::Well) => self.meddle(deed).await?,
-            Script::Stranger(deed, Leader::Parted(lasts)) => {
+            FaultScript::Stranger(edit, LeaderCondition::Undisturbed) => {
+                self.edit_lease(edit).await?
+            }
+            FaultScript::Stranger(edit, LeaderCondition::Partitioned(lasts)) => {
                 self.candidates[leader]
                     .port
                     .set(NetworkCondition::Partition);
-                self.meddle(deed).await?;
+                self.edit_lease(edit).await?;
                 sleep(lasts).await;
                 self.candidates[leader].port.set(NetworkCondition::Normal);
             }
-            Script::Stranger(deed, Leader::Stopped(lasts)) => {
+            FaultScript::Stranger(edit, LeaderCondition::Stopped(lasts)) => {
                 self.candidates[leader].process.signal_all(Signal::STOP)?;
-                self.meddle(deed).await?;
+                self.edit_lease(edit).await?;
                 sleep(lasts).await;
                 self.candidates[leader].process.signal_all(Signal::CONT)?;
             }
-            Script::KillElector { electors } => {
+            FaultScript::KillElector { electors } => {
                 self.electors[0].process.signal(Signal::KILL)?;
                 self.candidates[leader].process.signal(Signal::KILL)?;
                 if electors == 1 {
@@ -250,7 +252,7 @@ impl CaseRun {
                     self.start_elector("elector-again").await?;
                 }
             }
-            Script::AtElector {
+            FaultScript::AtElector {
                 network,
                 lasts,
                 kill,
@@ -277,12 +279,12 @@ impl CaseRun {
     }
 
     /// A stranger's deed, through no proxy.
-    async fn meddle(&mut self, deed: Deed) -> Result<()> {
+    async fn edit_lease(&mut self, edit: LeaseEdit) -> Result<()> {
         if !self.case.subject.has_lease() {
             return Ok(());
         }
         let leases: Api<Lease> = Api::namespaced(self.bed.client.clone(), &self.namespace);
-        if deed == Deed::Delete {
+        if edit == LeaseEdit::Delete {
             let deleted = leases.delete(LEASE, &DeleteParams::default()).await;
             return deleted.map(drop).context("failed to delete the lease");
         }
@@ -309,9 +311,9 @@ impl CaseRun {
     /// What of the history of the Lease breaks the rules.
     pub(crate) async fn broken(&self) -> Result<Vec<String>> {
         let maker = match self.case.subject {
-            Subject::Ours | Subject::Command => Implementation::Elector,
-            Subject::Coordinated => Implementation::ClientGo,
-            Subject::Plain | Subject::Single => return Ok(Vec::new()),
+            TestSubject::Ours | TestSubject::Command => Implementation::Elector,
+            TestSubject::Coordinated => Implementation::ClientGo,
+            TestSubject::Plain | TestSubject::Single => return Ok(Vec::new()),
         };
         let names = self.candidates.iter().map(|member| member.process.name());
         let journal = self.bed.recorder.journal(&self.namespace);
@@ -332,9 +334,9 @@ impl CaseRun {
     /// Who ended although nobody killed it.
     pub(crate) fn deaths(&mut self) -> Result<Vec<String>> {
         let killed = match self.case.fault.script {
-            Script::Kill { .. } | Script::AtAllAndKill(..) => 1,
-            Script::KillElector { .. } => 2,
-            Script::AtElector { kill, .. } => usize::from(kill),
+            FaultScript::Kill { .. } | FaultScript::AtAllAndKill(..) => 1,
+            FaultScript::KillElector { .. } => 2,
+            FaultScript::AtElector { kill, .. } => usize::from(kill),
             _ => 0,
         };
         let mut ended = Vec::new();

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use crate::network::NetworkCondition;
-use crate::subject::Subject;
+use crate::subject::TestSubject;
 
 /// A row of the matrix.
 #[derive(Clone, Copy, Debug)]
-pub struct Fault {
+pub struct FaultScenario {
     /// Its name, to be chosen by.
     pub name: &'static str,
     /// What happens, for people.
-    pub tells: &'static str,
-    pub(crate) script: Script,
+    pub description: &'static str,
+    pub(crate) script: FaultScript,
     /// For how long it is looked at what becomes of it, from its beginning.
     pub(crate) window: Duration,
     /// In how many phases of the renewal cycle it strikes, each a run of its own.
@@ -23,7 +23,7 @@ pub struct Fault {
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Script {
+pub(crate) enum FaultScript {
     /// Nothing.
     Nothing,
     /// The leader is killed, and perhaps started again.
@@ -39,7 +39,7 @@ pub(crate) enum Script {
     /// NetworkCondition for all candidates; the leader is killed in it.
     AtAllAndKill(NetworkCondition, Duration),
     /// A stranger does something to the Lease, when the leader is well or not.
-    Stranger(Deed, Leader),
+    Stranger(LeaseEdit, LeaderCondition),
     /// So many electors; one is killed together with the leader, and is back after a while if it is the only one.
     KillElector { electors: usize },
     /// NetworkCondition for the elector; the leader is killed in it, or goes on.
@@ -52,7 +52,7 @@ pub(crate) enum Script {
 
 /// What a stranger does to the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum LeaseEdit {
     Delete,
     /// Leaves the object, without anything in its spec but an empty holder.
     Empty,
@@ -60,10 +60,10 @@ pub(crate) enum Deed {
 
 /// How the leader is meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leader {
-    Well,
-    /// Parted from the API server since just before, for so long.
-    Parted(Duration),
+pub(crate) enum LeaderCondition {
+    Undisturbed,
+    /// Partitioned from the API server since just before, for so long.
+    Partitioned(Duration),
     /// Stopped since just before, for so long.
     Stopped(Duration),
 }
@@ -75,10 +75,15 @@ const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-const fn fault(name: &'static str, tells: &'static str, script: Script, window: u64) -> Fault {
-    Fault {
+const fn fault(
+    name: &'static str,
+    description: &'static str,
+    script: FaultScript,
+    window: u64,
+) -> FaultScenario {
+    FaultScenario {
         name,
-        tells,
+        description,
         script,
         window: seconds(window),
         phases: 1,
@@ -88,31 +93,31 @@ const fn fault(name: &'static str, tells: &'static str, script: Script, window: 
 
 const fn at_leader(
     name: &'static str,
-    tells: &'static str,
+    description: &'static str,
     network: NetworkCondition,
     lasts: u64,
-) -> Fault {
-    let script = Script::AtLeader(network, seconds(lasts));
-    fault(name, tells, script, lasts + AFTERWARDS)
+) -> FaultScenario {
+    let script = FaultScript::AtLeader(network, seconds(lasts));
+    fault(name, description, script, lasts + AFTERWARDS)
 }
 
 /// How long it is looked on after a fault is over: longer than anybody's lease.
 const AFTERWARDS: u64 = 40;
 
 /// Every fault, in the order of the table.
-pub const FAULTS: &[Fault] = &[
-    fault("none", "no fault", Script::Nothing, 60),
+pub const FAULTS: &[FaultScenario] = &[
+    fault("none", "no fault", FaultScript::Nothing, 60),
     fault(
         "killed",
         "leader killed, for good",
-        Script::Kill { back_after: None },
+        FaultScript::Kill { back_after: None },
         60,
     )
     .sliced(),
     fault(
         "killed-and-back",
         "leader killed, started again after 5 s",
-        Script::Kill {
+        FaultScript::Kill {
             back_after: Some(AWAY),
         },
         60,
@@ -120,14 +125,14 @@ pub const FAULTS: &[Fault] = &[
     fault(
         "stop-5",
         "leader stopped for 5 s (SIGSTOP)",
-        Script::Stop(seconds(5)),
+        FaultScript::Stop(seconds(5)),
         45,
     )
     .phases(4),
     fault(
         "stop-20",
         "leader stopped for 20 s",
-        Script::Stop(seconds(20)),
+        FaultScript::Stop(seconds(20)),
         60,
     )
     .phases(4)
@@ -135,27 +140,27 @@ pub const FAULTS: &[Fault] = &[
     fault(
         "stop-60",
         "leader stopped for 60 s",
-        Script::Stop(seconds(60)),
+        FaultScript::Stop(seconds(60)),
         100,
     )
     .phases(4),
     fault(
         "stop-5-in-flight",
         "leader stopped for 5 s, the answer to a renewal on its way",
-        Script::StopInFlight(seconds(5)),
+        FaultScript::StopInFlight(seconds(5)),
         45,
     ),
     fault(
         "stop-20-in-flight",
         "leader stopped for 20 s, the answer to a renewal on its way",
-        Script::StopInFlight(seconds(20)),
+        FaultScript::StopInFlight(seconds(20)),
         60,
     )
     .sliced(),
     fault(
         "stop-60-in-flight",
         "leader stopped for 60 s, the answer to a renewal on its way",
-        Script::StopInFlight(seconds(60)),
+        FaultScript::StopInFlight(seconds(60)),
         100,
     ),
     at_leader(
@@ -224,13 +229,13 @@ pub const FAULTS: &[Fault] = &[
     fault(
         "cut-off-20",
         "leader parted from everything for 20 s, its work too",
-        Script::CutOff(seconds(20)),
+        FaultScript::CutOff(seconds(20)),
         60,
     ),
     fault(
         "cut-off-60",
         "leader parted from everything for 60 s, its work too",
-        Script::CutOff(seconds(60)),
+        FaultScript::CutOff(seconds(60)),
         100,
     ),
     at_leader(
@@ -260,66 +265,66 @@ pub const FAULTS: &[Fault] = &[
     fault(
         "watches-frozen",
         "watches of all candidates silent for 40 s, leader killed after 2 s",
-        Script::AtAllAndKill(NetworkCondition::FrozenWatches, seconds(40)),
+        FaultScript::AtAllAndKill(NetworkCondition::FrozenWatches, seconds(40)),
         80,
     )
     .sliced(),
     fault(
         "watches-broken",
         "watches of all candidates broken for 40 s, leader killed after 2 s",
-        Script::AtAllAndKill(NetworkCondition::BrokenWatches, seconds(40)),
+        FaultScript::AtAllAndKill(NetworkCondition::BrokenWatches, seconds(40)),
         80,
     ),
     fault(
         "lease-deleted",
         "Lease deleted by a stranger",
-        Script::Stranger(Deed::Delete, Leader::Well),
+        FaultScript::Stranger(LeaseEdit::Delete, LeaderCondition::Undisturbed),
         60,
     )
     .sliced(),
     fault(
         "lease-deleted-parted",
         "Lease deleted while leader and API server are parted for 20 s",
-        Script::Stranger(Deed::Delete, Leader::Parted(seconds(20))),
+        FaultScript::Stranger(LeaseEdit::Delete, LeaderCondition::Partitioned(seconds(20))),
         60,
     )
     .sliced(),
     fault(
         "lease-deleted-stopped",
         "Lease deleted while the leader is stopped for 20 s",
-        Script::Stranger(Deed::Delete, Leader::Stopped(seconds(20))),
+        FaultScript::Stranger(LeaseEdit::Delete, LeaderCondition::Stopped(seconds(20))),
         60,
     ),
     fault(
         "lease-emptied",
         "Lease emptied by a stranger",
-        Script::Stranger(Deed::Empty, Leader::Well),
+        FaultScript::Stranger(LeaseEdit::Empty, LeaderCondition::Undisturbed),
         60,
     )
     .sliced(),
     fault(
         "lease-emptied-parted",
         "Lease emptied while leader and API server are parted for 20 s",
-        Script::Stranger(Deed::Empty, Leader::Parted(seconds(20))),
+        FaultScript::Stranger(LeaseEdit::Empty, LeaderCondition::Partitioned(seconds(20))),
         60,
     ),
     fault(
         "three-electors",
         "three electors; one and the leader killed",
-        Script::KillElector { electors: 3 },
+        FaultScript::KillElector { electors: 3 },
         60,
     )
     .sliced(),
     fault(
         "elector-killed",
         "the only elector and the leader killed, the elector back after 5 s",
-        Script::KillElector { electors: 1 },
+        FaultScript::KillElector { electors: 1 },
         60,
     ),
     fault(
         "elector-late",
         "requests of the elector 10 s late for 40 s, leader killed after 2 s",
-        Script::AtElector {
+        FaultScript::AtElector {
             network: NetworkCondition::LateRequests(seconds(10)),
             lasts: seconds(40),
             kill: true,
@@ -329,7 +334,7 @@ pub const FAULTS: &[Fault] = &[
     fault(
         "elector-blind",
         "watches of the elector silent for 40 s, the leader lives",
-        Script::AtElector {
+        FaultScript::AtElector {
             network: NetworkCondition::FrozenWatches,
             lasts: seconds(40),
             kill: false,
@@ -338,9 +343,9 @@ pub const FAULTS: &[Fault] = &[
     ),
 ];
 
-// === impl Fault ===
+// === impl FaultScenario ===
 
-impl Fault {
+impl FaultScenario {
     const fn phases(mut self, phases: u32) -> Self {
         self.phases = phases;
         self
@@ -352,38 +357,40 @@ impl Fault {
     }
 
     /// Whether there is anything to be seen of the subject.
-    pub(crate) fn concerns(&self, subject: Subject) -> bool {
+    pub(crate) fn concerns(&self, subject: TestSubject) -> bool {
         match self.script {
-            Script::KillElector { .. } | Script::AtElector { .. } => subject.is_elected(),
-            Script::StopInFlight(_) => subject.has_lease(),
+            FaultScript::KillElector { .. } | FaultScript::AtElector { .. } => subject.is_elected(),
+            FaultScript::StopInFlight(_) => subject.has_lease(),
             _ => true,
         }
     }
 
     /// How many runs it takes to see it in every phase.
-    pub(crate) fn runs(&self, subject: Subject) -> u32 {
+    pub(crate) fn runs(&self, subject: TestSubject) -> u32 {
         if subject.has_lease() { self.phases } else { 1 }
     }
 
     /// How many electors it needs.
     pub(crate) fn electors(&self) -> usize {
         match self.script {
-            Script::KillElector { electors } => electors,
+            FaultScript::KillElector { electors } => electors,
             _ => 1,
         }
     }
 
     /// What may come late of a subject that is judged, and for how long. Only where a process is stopped in the middle
     /// of what it does can there be anything.
-    pub(crate) fn lateness(&self, subject: Subject) -> Lateness {
+    pub(crate) fn lateness(&self, subject: TestSubject) -> Lateness {
         let stops = matches!(
             self.script,
-            Script::Stop(_) | Script::StopInFlight(_) | Script::Stranger(_, Leader::Stopped(_))
+            FaultScript::Stop(_)
+                | FaultScript::StopInFlight(_)
+                | FaultScript::Stranger(_, LeaderCondition::Stopped(_))
         );
         match subject {
             _ if !stops => Lateness::default(),
             // A command cannot ask. It works on until its wrapper, which wakes up with it, has told it to stop.
-            Subject::Command => Lateness {
+            TestSubject::Command => Lateness {
                 operations: 20,
                 time: Duration::from_secs(1),
             },

@@ -14,11 +14,11 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::network::NetworkCondition;
-use crate::upstream::{Answer, Sent, Upstream};
+use crate::upstream::{ResponseBody, Upstream, UpstreamResult};
 
 /// One client's way through the proxy.
 #[derive(Debug)]
-pub(crate) struct Passage {
+pub(crate) struct Forwarder {
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) network: watch::Receiver<NetworkCondition>,
     pub(crate) traffic: watch::Sender<Traffic>,
@@ -42,16 +42,16 @@ pub struct Traffic {
 /// How many events of a watch may wait.
 const EVENTS: usize = 1024;
 
-// === impl Passage ===
+// === impl Forwarder ===
 
-impl Passage {
+impl Forwarder {
     /// Answers as the API server does, in this weather. An error breaks the stream that the request came on.
     ///
     /// The request is on its way when this returns: what becomes of the future does not matter to it.
     pub(crate) fn answer<B>(
         self: Arc<Self>,
         request: Request<B>,
-    ) -> impl Future<Output = Sent> + Send + 'static
+    ) -> impl Future<Output = UpstreamResult> + Send + 'static
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -64,7 +64,7 @@ impl Passage {
         };
         async move {
             let answer = match sent {
-                Ok(told) => told.await.map_err(io::Error::other)??,
+                Ok(received) => received.await.map_err(io::Error::other)??,
                 Err(refusal) => return Ok(refusal),
             };
             if !now.reply_delay().is_zero() {
@@ -88,22 +88,26 @@ impl Passage {
     }
 
     /// Has a task of its own bring the request to the server.
-    fn send<B>(self: &Arc<Self>, request: Request<B>, delay: Duration) -> oneshot::Receiver<Sent>
+    fn send<B>(
+        self: &Arc<Self>,
+        request: Request<B>,
+        delay: Duration,
+    ) -> oneshot::Receiver<UpstreamResult>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let (tell, told) = oneshot::channel();
-        let passage = Arc::clone(self);
+        let (tell, received) = oneshot::channel();
+        let forwarder = Arc::clone(self);
         self.spawn(async move {
-            let answer = passage.deliver(request, delay).await;
+            let answer = forwarder.deliver(request, delay).await;
             // The client may have given up.
             let _ = tell.send(answer);
         });
-        told
+        received
     }
 
-    async fn deliver<B>(&self, request: Request<B>, delay: Duration) -> Sent
+    async fn deliver<B>(&self, request: Request<B>, delay: Duration) -> UpstreamResult
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -136,7 +140,7 @@ impl Passage {
     }
 
     /// Hands the events of a watch on, when the weather lets them through.
-    fn follow(self: &Arc<Self>, mut events: Answer) -> Answer {
+    fn follow(self: &Arc<Self>, mut events: ResponseBody) -> ResponseBody {
         let (sender, receiver) = mpsc::channel(EVENTS);
         self.spawn(async move {
             loop {
@@ -184,7 +188,7 @@ async fn next_event(
 
 impl NetworkCondition {
     /// The answer of a server that does not even look at the request.
-    fn refusal(self, watches: bool) -> Option<Response<Answer>> {
+    fn refusal(self, watches: bool) -> Option<Response<ResponseBody>> {
         match self {
             Self::TooManyRequests(seconds) => {
                 let mut answer = refusal(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests");
@@ -224,7 +228,7 @@ fn is_watch<B>(request: &Request<B>) -> bool {
         .any(|part| matches!(part, "watch=true" | "watch=1"))
 }
 
-fn refusal(status: StatusCode, reason: &str) -> Response<Answer> {
+fn refusal(status: StatusCode, reason: &str) -> Response<ResponseBody> {
     let body = serde_json::json!({
         "kind": "Status",
         "apiVersion": "v1",

@@ -1,13 +1,13 @@
 //! What faults do to leadership, on a real kube-apiserver, seen by a witness.
 //!
 //! ```text
-//!   candidate ──┬── API requests ──> Port (weather) ──> kube-apiserver <── Port (weather) ── elector
+//!   candidate ──┬── API requests ──> ProxyPort (weather) ──> kube-apiserver <── ProxyPort (weather) ── elector
 //!     leads     │                                            ^
 //!               │                                            └── a stranger: the test
 //!               └── an operation every 50 ms ──> Register (the witness), which notes when, whose, which token
 //! ```
 //!
-//! A [`FaultCase`] is one [`Fault`] and one [`Subject`]: our candidates, unmodified client-go elected by Elector or by
+//! A [`FaultCase`] is one [`FaultScenario`] and one [`TestSubject`]: our candidates, unmodified client-go elected by Elector or by
 //! itself, or a single process without any election. All that is said about it is read from the log of the
 //! [`Register`]; what the processes believe of themselves does not count. [`Analysis`] tells how. Beside that, every
 //! revision of the Lease is held against the rules, as `elector verify` does it.
@@ -25,12 +25,12 @@ mod fault;
 mod forward;
 mod keys;
 mod lease_history;
+mod matrix;
 mod network;
 mod proxy;
 mod record;
 mod register;
 mod subject;
-mod suite;
 mod table;
 mod test_bed;
 mod upstream;
@@ -40,12 +40,12 @@ pub use analysis::{AT_WORK, Analysis, Order};
 pub use args::{MatrixArgs, USAGE};
 pub use case::FaultCase;
 pub use case_result::CaseResult;
-pub use fault::{FAULTS, Fault};
+pub use fault::{FAULTS, FaultScenario};
 pub use forward::Traffic;
+pub use matrix::{MatrixResults, run_matrix};
 pub use network::NetworkCondition;
-pub use proxy::{Port, Proxy};
+pub use proxy::{Proxy, ProxyPort};
 pub use record::record;
 pub use register::{GuardedOperation, OperationLog, Register};
-pub use subject::{Programs, Subject};
-pub use suite::{Results, play};
+pub use subject::{Binaries, TestSubject};
 pub use table::{subject_table, summary_table, table};

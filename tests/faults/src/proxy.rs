@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::forward::{Passage, Traffic};
+use crate::forward::{Forwarder, Traffic};
 use crate::keys::Keys;
 use crate::network::NetworkCondition;
 use crate::upstream::Upstream;
@@ -32,7 +32,7 @@ pub struct Proxy {
 
 /// One client's port. Dropping it resets the client's connections.
 #[derive(Debug)]
-pub struct Port {
+pub struct ProxyPort {
     kubeconfig: PathBuf,
     network: watch::Sender<NetworkCondition>,
     traffic: watch::Receiver<Traffic>,
@@ -74,7 +74,7 @@ impl Proxy {
     ///
     /// # Errors
     /// When there is no port to be had, or its kubeconfig cannot be written.
-    pub async fn open(&self, client: &str) -> Result<Port> {
+    pub async fn open(&self, client: &str) -> Result<ProxyPort> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .context("failed to listen")?;
@@ -83,15 +83,15 @@ impl Proxy {
         private(&kubeconfig, &self.kubeconfig(&url))?;
         let (set_weather, network) = watch::channel(NetworkCondition::Normal);
         let (note_traffic, traffic) = watch::channel(Traffic::default());
-        let passage = Arc::new(Passage {
+        let forwarder = Arc::new(Forwarder {
             upstream: Arc::clone(&self.upstream),
             network,
             traffic: note_traffic,
             under_way: Mutex::default(),
         });
         let mut server = JoinSet::new();
-        server.spawn(listen(listener, self.keys.clone(), passage));
-        Ok(Port {
+        server.spawn(listen(listener, self.keys.clone(), forwarder));
+        Ok(ProxyPort {
             kubeconfig,
             network: set_weather,
             traffic,
@@ -116,9 +116,9 @@ impl Proxy {
     }
 }
 
-// === impl Port ===
+// === impl ProxyPort ===
 
-impl Port {
+impl ProxyPort {
     /// What its client finds the API server with.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
@@ -135,7 +135,7 @@ impl Port {
     }
 }
 
-async fn listen(listener: TcpListener, keys: Keys, passage: Arc<Passage>) {
+async fn listen(listener: TcpListener, keys: Keys, forwarder: Arc<Forwarder>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -143,7 +143,7 @@ async fn listen(listener: TcpListener, keys: Keys, passage: Arc<Passage>) {
             Some(_) = connections.join_next() => {}
             // An error is the client's: it was gone before it was there.
             Ok((socket, _)) = listener.accept() => {
-                connections.spawn(serve(socket, keys.clone(), Arc::clone(&passage)));
+                connections.spawn(serve(socket, keys.clone(), Arc::clone(&forwarder)));
             }
             else => {}
         }
@@ -151,18 +151,18 @@ async fn listen(listener: TcpListener, keys: Keys, passage: Arc<Passage>) {
 }
 
 /// One connection, from its first byte to its last.
-async fn serve(socket: TcpStream, keys: Keys, passage: Arc<Passage>) {
+async fn serve(socket: TcpStream, keys: Keys, forwarder: Arc<Forwarder>) {
     // An answer of two pieces must not wait for the client's acknowledgement of the first.
     if socket.set_nodelay(true).is_err() {
         return;
     }
     let (near, far) = tokio::io::duplex(WIRE);
-    let network = passage.network.clone();
+    let network = forwarder.network.clone();
     let speak = async move {
         let Ok(tls) = keys.acceptor.accept(far).await else {
             return;
         };
-        let service = service_fn(move |request| Arc::clone(&passage).answer(request));
+        let service = service_fn(move |request| Arc::clone(&forwarder).answer(request));
         // How a connection ends is told by what its client does next.
         let _ = auto::Builder::new(TokioExecutor::new())
             .serve_connection(TokioIo::new(tls), service)

@@ -5,14 +5,14 @@ use std::fs;
 use anyhow::{Context as _, Result};
 use xtask::paths;
 
-use crate::suite::Results;
-use crate::table::{CALM, subject_table, summary_table, table};
+use crate::matrix::MatrixResults;
+use crate::table::{MAX_STALL, subject_table, summary_table, table};
 
 /// Where it goes, from the root of the workspace.
 const FILE: &str = "docs/proofs/faults.md";
 
 /// What stands before the tables.
-const WORDS: &str = "\
+const INTRODUCTION: &str = "\
 # Faults on a real kube-apiserver
 
 Written by `cargo xtask faults --record`; not to be edited. `cargo xtask faults --help` tells how to play a part of it.
@@ -55,18 +55,18 @@ them, the revisions of the Lease as `elector verify` reads them, and the logs of
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn record(results: &Results) -> Result<()> {
+pub fn record(results: &MatrixResults) -> Result<()> {
     let path = paths::workspace().join(FILE);
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)
             .with_context(|| format!("failed to create {}", folder.display()))?;
     }
     let (passed, failed) = results.counts();
-    let stalled = results.outcomes.iter().filter(|one| one.stall > CALM);
+    let stalled = results.outcomes.iter().filter(|one| one.stall > MAX_STALL);
     let stalled = stalled.count();
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let text = format!(
-        "{WORDS}\nKubernetes {}, {processors} processors, {} runs in {:.0} s: {passed} passed, {failed} failed.\n\
+        "{INTRODUCTION}\nKubernetes {}, {processors} processors, {} runs in {:.0} s: {passed} passed, {failed} failed.\n\
          In {stalled} of them the machine was too busy to measure work.\n\n\
          ## Over all faults\n\n{}\n## At a glance\n\n{}\n## Fault by fault\n\n{}",
         results.kubernetes,

@@ -10,12 +10,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use xtask::child_guard::ChildGuard;
 
 use crate::analysis::Order;
-use crate::proxy::Port;
+use crate::proxy::ProxyPort;
 
 /// Whose processes do the guarded operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Subject {
+pub enum TestSubject {
     /// Candidates of Elector, elected by Elector.
     Ours,
     /// The same as a command that `elector candidate` starts and stops.
@@ -30,7 +30,7 @@ pub enum Subject {
 
 /// The programs of the matrix.
 #[derive(Clone, Debug)]
-pub struct Programs {
+pub struct Binaries {
     /// The binary `elector`.
     pub elector: PathBuf,
     /// The binary `guarded` of this package.
@@ -41,14 +41,14 @@ pub struct Programs {
 
 /// A running process. Dropping it kills it.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct LoggedProcess {
     name: String,
     tied: ChildGuard,
 }
 
-// === impl Subject ===
+// === impl TestSubject ===
 
-impl Subject {
+impl TestSubject {
     /// All of them, in the order of the table.
     pub const ALL: [Self; 5] = [
         Self::Ours,
@@ -101,7 +101,7 @@ impl Subject {
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for TestSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // `pad` heeds the width that a table asks for.
         f.pad(match self {
@@ -114,27 +114,27 @@ impl fmt::Display for Subject {
     }
 }
 
-// === impl Programs ===
+// === impl Binaries ===
 
-impl Programs {
+impl Binaries {
     /// A process of the subject that finds the API server through that port, and the register at that address.
     pub(crate) fn start(
         &self,
-        subject: Subject,
+        subject: TestSubject,
         (name, namespace): (&str, &str),
-        port: &Port,
+        port: &ProxyPort,
         register: &str,
         folder: &Path,
-    ) -> Result<Process> {
+    ) -> Result<LoggedProcess> {
         let mut command = match subject {
-            Subject::Ours | Subject::Single => Command::new(&self.guarded),
-            Subject::Command => Command::new(&self.elector),
-            Subject::Coordinated | Subject::Plain => {
+            TestSubject::Ours | TestSubject::Single => Command::new(&self.guarded),
+            TestSubject::Command => Command::new(&self.elector),
+            TestSubject::Coordinated | TestSubject::Plain => {
                 let program = self.client_go.as_ref();
                 Command::new(program.context("there is no client-go program")?)
             }
         };
-        if subject == Subject::Command {
+        if subject == TestSubject::Command {
             command.args(["candidate", "--binary-version", "1.0.0"]);
         }
         if subject.has_lease() {
@@ -142,48 +142,48 @@ impl Programs {
             command.args(["--namespace", namespace, "--lease", LEASE, "--name", name]);
         }
         let its_own: &[&str] = match subject {
-            Subject::Ours => &[],
-            Subject::Single => &["--single"],
-            Subject::Coordinated => &["--rejoin"],
-            Subject::Plain => &["--rejoin", "--coordinated=false"],
-            Subject::Command => &["--"],
+            TestSubject::Ours => &[],
+            TestSubject::Single => &["--single"],
+            TestSubject::Coordinated => &["--rejoin"],
+            TestSubject::Plain => &["--rejoin", "--coordinated=false"],
+            TestSubject::Command => &["--"],
         };
         command.args(its_own);
-        if subject == Subject::Command {
+        if subject == TestSubject::Command {
             command.arg(&self.guarded).arg("--command");
         }
         command.args(["--register", register]);
-        Process::spawn(name, command, folder)
+        LoggedProcess::spawn(name, command, folder)
     }
 
     /// A process to which nothing is done.
-    pub(crate) fn start_pulse(&self, register: &str, folder: &Path) -> Result<Process> {
+    pub(crate) fn start_pulse(&self, register: &str, folder: &Path) -> Result<LoggedProcess> {
         let mut command = Command::new(&self.guarded);
         command.args(["--single", "--register", register]);
-        Process::spawn("pulse", command, folder)
+        LoggedProcess::spawn("pulse", command, folder)
     }
 
     /// An elector for that namespace alone.
     pub(crate) fn start_elector(
         &self,
         (name, namespace): (&str, &str),
-        port: &Port,
+        port: &ProxyPort,
         folder: &Path,
-    ) -> Result<Process> {
+    ) -> Result<LoggedProcess> {
         let mut command = Command::new(&self.elector);
         command
             .args(["run", "--namespace", namespace, "--v=4", "--kubeconfig"])
             .arg(port.kubeconfig());
-        Process::spawn(name, command, folder)
+        LoggedProcess::spawn(name, command, folder)
     }
 }
 
 /// The lease that everybody is after.
 pub(crate) const LEASE: &str = "work";
 
-// === impl Process ===
+// === impl LoggedProcess ===
 
-impl Process {
+impl LoggedProcess {
     fn spawn(name: &str, mut command: Command, folder: &Path) -> Result<Self> {
         let path = folder.join(format!("{name}.log"));
         let open = || -> std::io::Result<File> {

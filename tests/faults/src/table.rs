@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use crate::analysis::Analysis;
 use crate::case_result::CaseResult;
 use crate::fault::FAULTS;
-use crate::subject::Subject;
+use crate::subject::TestSubject;
 
 /// How long the machine may have no time for a process, seconds, before gaps and work say more about it than about the
 /// fault.
-pub(crate) const CALM: f64 = 1.0;
+pub(crate) const MAX_STALL: f64 = 1.0;
 
 /// One line for each fault and subject, Markdown: the worst over all runs, and the mean of the work done.
 pub fn table(outcomes: &[CaseResult]) -> String {
@@ -19,14 +19,14 @@ pub fn table(outcomes: &[CaseResult]) -> String {
     );
     for fault in FAULTS {
         let mut first = true;
-        for subject in Subject::ALL {
+        for subject in TestSubject::ALL {
             let runs = runs(outcomes, |one| {
                 one.fault == fault.name && one.subject == subject
             });
             if runs.is_empty() {
                 continue;
             }
-            let name = if first { fault.tells } else { "" };
+            let name = if first { fault.description } else { "" };
             first = false;
             // Writing to a String does not fail.
             let _ = writeln!(
@@ -43,17 +43,17 @@ pub fn table(outcomes: &[CaseResult]) -> String {
 /// One line for each fault: for how long there were two believers, and what was done.
 pub fn summary_table(outcomes: &[CaseResult]) -> String {
     let mut text = String::from("| two believers, work done |");
-    for subject in Subject::ALL {
+    for subject in TestSubject::ALL {
         // Writing to a String does not fail.
         let _ = write!(text, " {subject} |");
     }
-    let _ = writeln!(text, "\n|---|{}", "--:|".repeat(Subject::ALL.len()));
+    let _ = writeln!(text, "\n|---|{}", "--:|".repeat(TestSubject::ALL.len()));
     for fault in FAULTS {
         if !outcomes.iter().any(|one| one.fault == fault.name) {
             continue;
         }
-        let _ = write!(text, "| {} |", fault.tells);
-        for subject in Subject::ALL {
+        let _ = write!(text, "| {} |", fault.description);
+        for subject in TestSubject::ALL {
             let runs = runs(outcomes, |one| {
                 one.fault == fault.name && one.subject == subject
             });
@@ -79,7 +79,7 @@ pub fn subject_table(outcomes: &[CaseResult]) -> String {
         "| subject | runs | two believers | stale operations | past the fence | wrongly refused | worst gap | \
          work done |\n|---|--:|--:|--:|--:|--:|--:|--:|\n",
     );
-    for subject in Subject::ALL {
+    for subject in TestSubject::ALL {
         let runs = runs(outcomes, |one| one.subject == subject);
         if !runs.is_empty() {
             let _ = writeln!(text, "| {subject} | {} | {} |", runs.len(), line(&runs));
@@ -96,7 +96,7 @@ fn runs(outcomes: &[CaseResult], wanted: impl Fn(&CaseResult) -> bool) -> Vec<&C
 /// which it had the most.
 fn worst(runs: &[&CaseResult]) -> Analysis {
     let least = runs.iter().map(|one| one.stall).fold(f64::MAX, f64::min);
-    let limit = least.max(CALM);
+    let limit = least.max(MAX_STALL);
     let calm = runs.iter().filter(|one| one.stall <= limit);
     let calm = Analysis::worst(calm.map(|one| &one.analysis));
     Analysis {
@@ -124,7 +124,12 @@ fn line(runs: &[&CaseResult]) -> String {
 mod tests {
     use super::*;
 
-    fn outcome(fault: &'static str, subject: Subject, two_believers: f64, work: f64) -> CaseResult {
+    fn outcome(
+        fault: &'static str,
+        subject: TestSubject,
+        two_believers: f64,
+        work: f64,
+    ) -> CaseResult {
         CaseResult {
             fault,
             subject,
@@ -143,9 +148,9 @@ mod tests {
     #[test]
     fn rows_stand_in_the_order_of_the_faults_and_runs_are_put_together() {
         let outcomes = [
-            outcome("killed", Subject::Plain, 1.0, 50.0),
-            outcome("killed", Subject::Plain, 2.5, 70.0),
-            outcome("none", Subject::Ours, 0.0, 100.0),
+            outcome("killed", TestSubject::Plain, 1.0, 50.0),
+            outcome("killed", TestSubject::Plain, 2.5, 70.0),
+            outcome("none", TestSubject::Ours, 0.0, 100.0),
         ];
         let glance = summary_table(&outcomes);
         assert!(
@@ -162,12 +167,12 @@ mod tests {
 
     #[test]
     fn work_is_that_of_the_calm_runs_and_overlap_that_of_all() {
-        let calm = outcome("killed", Subject::Plain, 1.0, 90.0);
-        let mut stalled = outcome("killed", Subject::Plain, 2.0, 10.0);
+        let calm = outcome("killed", TestSubject::Plain, 1.0, 90.0);
+        let mut stalled = outcome("killed", TestSubject::Plain, 2.0, 10.0);
         stalled.stall = 5.0;
         let seen = worst(&[&calm, &stalled]);
         assert_eq!((seen.two_believers, seen.work), (2.0, 90.0));
-        let mut worse = outcome("killed", Subject::Plain, 3.0, 5.0);
+        let mut worse = outcome("killed", TestSubject::Plain, 3.0, 5.0);
         worse.stall = 9.0;
         let seen = worst(&[&worse, &stalled]);
         assert_eq!((seen.two_believers, seen.work), (3.0, 10.0));

@@ -7,7 +7,7 @@ use elector_tests::rig::Recorder;
 use kube::Client;
 
 use crate::register::{OperationLog, Register};
-use crate::subject::Programs;
+use crate::subject::Binaries;
 
 /// The test bed of all cases.
 pub(crate) struct TestBed {
@@ -16,7 +16,7 @@ pub(crate) struct TestBed {
     pub(crate) register: Register,
     /// Sees every revision of every Lease.
     pub(crate) recorder: Recorder,
-    pub(crate) programs: Programs,
+    pub(crate) programs: Binaries,
     /// The operations of a process that is never disturbed, which shows when the machine is too busy.
     pub(crate) pulse: Arc<OperationLog>,
     /// For logs and operations.

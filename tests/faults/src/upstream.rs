@@ -20,15 +20,15 @@ use kube::client::ConfigExt as _;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 /// The body of an answer.
-pub(crate) type Answer = UnsyncBoxBody<Bytes, io::Error>;
+pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, io::Error>;
 
 /// Sends requests to the API server, with the credentials that they carry and none of its own.
 pub(crate) struct Upstream {
-    send: Box<dyn Fn(Request<Full<Bytes>>) -> BoxFuture<'static, Sent> + Send + Sync>,
+    send: Box<dyn Fn(Request<Full<Bytes>>) -> BoxFuture<'static, UpstreamResult> + Send + Sync>,
 }
 
 /// What became of a request.
-pub(crate) type Sent = io::Result<Response<Answer>>;
+pub(crate) type UpstreamResult = io::Result<Response<ResponseBody>>;
 
 /// What concerns one connection only, and the name of the server on it.
 const HOP_BY_HOP: [header::HeaderName; 6] = [
@@ -73,7 +73,10 @@ impl Upstream {
 
     /// Whatever answers.
     pub(crate) fn new(
-        send: impl Fn(Request<Full<Bytes>>) -> BoxFuture<'static, Sent> + Send + Sync + 'static,
+        send: impl Fn(Request<Full<Bytes>>) -> BoxFuture<'static, UpstreamResult>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
         Self {
             send: Box::new(send),
@@ -81,7 +84,7 @@ impl Upstream {
     }
 
     /// Sends it and waits for the head of the answer.
-    pub(crate) async fn send(&self, mut request: Request<Full<Bytes>>) -> Sent {
+    pub(crate) async fn send(&self, mut request: Request<Full<Bytes>>) -> UpstreamResult {
         *request.version_mut() = http::Version::HTTP_11;
         strip(request.headers_mut());
         let mut answer = (self.send)(request).await?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use elector_faults::{
-    MatrixArgs, Programs, USAGE, play, record, subject_table, summary_table, table,
+    Binaries, MatrixArgs, USAGE, record, run_matrix, subject_table, summary_table, table,
 };
 use elector_tests::rig;
 use xtask::binaries::{self, Toolbox};
@@ -50,7 +50,7 @@ fn run() -> Result<bool> {
         return Ok(true);
     }
     let interop = env::var_os("ELECTOR_INTEROP").is_none_or(|value| value != "0");
-    let programs = Programs {
+    let programs = Binaries {
         elector: rig::Programs::elector("dev")?,
         guarded: PathBuf::from(env!("CARGO_BIN_EXE_guarded")),
         client_go: interop
@@ -76,7 +76,7 @@ fn run() -> Result<bool> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let results = runtime.block_on(play(&cases, programs, &folder, args.jobs, args.seed))?;
+    let results = runtime.block_on(run_matrix(&cases, programs, &folder, args.jobs, args.seed))?;
     println!("\n{}", summary_table(&results.outcomes));
     println!("{}", table(&results.outcomes));
     println!("{}", subject_table(&results.outcomes));

@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 #[derive(Debug, Parser)]
-struct Args {
+struct GuardedArgs {
     /// Where operations go: http://ADDRESS/GROUP/CLIENT
     #[arg(long)]
     register: String,
@@ -47,7 +47,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let args = Args::parse();
+    let args = GuardedArgs::parse();
     let register = args
         .register
         .strip_prefix("http://")
@@ -65,7 +65,7 @@ async fn main() -> Result<()> {
         client(1).work_always(0).await;
     }
     if args.command {
-        let token = told("ELECTOR_TOKEN")?;
+        let token = environment_number("ELECTOR_TOKEN")?;
         client(token).work_always(token).await;
     }
     let cluster = connect(&ClientArgs {
@@ -89,7 +89,7 @@ async fn main() -> Result<()> {
 }
 
 /// What `elector candidate` tells its command.
-fn told(variable: &str) -> Result<u64> {
+fn environment_number(variable: &str) -> Result<u64> {
     let text = env::var(variable).with_context(|| format!("failed to read {variable}"))?;
     text.parse()
         .with_context(|| format!("failed to read {variable}: {text}"))

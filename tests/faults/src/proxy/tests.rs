@@ -16,8 +16,8 @@ use tokio::time::{Instant, timeout};
 use super::*;
 
 /// A server that answers with the credentials that it was shown, and what it has been asked.
-struct Stage {
-    port: Port,
+struct ProxyFixture {
+    port: ProxyPort,
     client: Client,
     asked: watch::Receiver<Vec<String>>,
     events: mpsc::Sender<&'static str>,
@@ -25,30 +25,30 @@ struct Stage {
 }
 
 /// For what must come, however busy the machine is.
-const COMES: Duration = Duration::from_secs(20);
+const ARRIVES_WITHIN: Duration = Duration::from_secs(20);
 
 /// For what must not come. Whatever the machine does, it cannot come because of this being short.
 const STAYS_AWAY: Duration = Duration::from_millis(100);
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/n/leases/work";
 
-// === impl Stage ===
+// === impl ProxyFixture ===
 
-impl Stage {
-    async fn set() -> Self {
+impl ProxyFixture {
+    async fn start() -> Self {
         let (ask, asked) = watch::channel(Vec::new());
-        let (events, told) = mpsc::channel(8);
-        let told = Arc::new(Mutex::new(Some(told)));
+        let (events, received) = mpsc::channel(8);
+        let received = Arc::new(Mutex::new(Some(received)));
         let upstream = Upstream::new(move |request: Request<Full<Bytes>>| {
             let path = request.uri().path_and_query().unwrap().to_string();
             ask.send_modify(|asked| asked.push(path.clone()));
-            let events = told.lock().unwrap().take_if(|_| path.contains("watch"));
+            let events = received.lock().unwrap().take_if(|_| path.contains("watch"));
             async move {
                 let body = match events {
-                    Some(told) => {
-                        let events = stream::unfold(told, |mut told| async {
-                            let event = told.recv().await?;
-                            Some((Ok(Frame::data(Bytes::from(event))), told))
+                    Some(received) => {
+                        let events = stream::unfold(received, |mut received| async {
+                            let event = received.recv().await?;
+                            Some((Ok(Frame::data(Bytes::from(event))), received))
                         });
                         StreamBody::new(events).boxed_unsync()
                     }
@@ -85,7 +85,7 @@ impl Stage {
     }
 
     async fn get(&self) -> kube::Result<Response<Body>> {
-        timeout(COMES, self.ask(Method::GET, "/version"))
+        timeout(ARRIVES_WITHIN, self.ask(Method::GET, "/version"))
             .await
             .unwrap()
     }
@@ -94,7 +94,7 @@ impl Stage {
     async fn asked(&self, times: usize) {
         let mut asked = self.asked.clone();
         let wait = asked.wait_for(|asked| asked.len() >= times);
-        timeout(COMES, wait).await.unwrap().unwrap();
+        timeout(ARRIVES_WITHIN, wait).await.unwrap().unwrap();
     }
 
     fn times_asked(&self) -> usize {
@@ -109,28 +109,28 @@ async fn text(answer: Response<Body>) -> String {
 
 #[tokio::test]
 async fn credentials_pass_through_and_renewals_are_counted() {
-    let stage = Stage::set().await;
-    assert_eq!(text(stage.get().await.unwrap()).await, "Bearer secret");
-    assert_eq!(*stage.port.traffic().borrow(), Traffic::default());
+    let fixture = ProxyFixture::start().await;
+    assert_eq!(text(fixture.get().await.unwrap()).await, "Bearer secret");
+    assert_eq!(*fixture.port.traffic().borrow(), Traffic::default());
     for renewals in 1..=2 {
-        stage.ask(Method::PUT, LEASE).await.unwrap();
-        assert_eq!(stage.port.traffic().borrow().taken, renewals);
+        fixture.ask(Method::PUT, LEASE).await.unwrap();
+        assert_eq!(fixture.port.traffic().borrow().taken, renewals);
     }
-    assert!(stage.port.traffic().borrow().interval.is_some());
-    assert_eq!(*stage.asked.borrow(), ["/version", LEASE, LEASE]);
+    assert!(fixture.port.traffic().borrow().interval.is_some());
+    assert_eq!(*fixture.asked.borrow(), ["/version", LEASE, LEASE]);
 }
 
 #[tokio::test]
 async fn a_late_reply_is_of_a_request_served_at_once() {
-    let stage = Stage::set().await;
+    let fixture = ProxyFixture::start().await;
     let delay = Duration::from_millis(300);
-    stage.port.set(NetworkCondition::LateReplies(delay));
+    fixture.port.set(NetworkCondition::LateReplies(delay));
     let start = Instant::now();
-    let mut answer = std::pin::pin!(stage.get());
+    let mut answer = std::pin::pin!(fixture.get());
     tokio::select! {
         biased;
         _ = &mut answer => panic!("the reply came first"),
-        () = stage.asked(1) => {}
+        () = fixture.asked(1) => {}
     }
     answer.await.unwrap();
     assert!(start.elapsed() >= delay);
@@ -138,152 +138,162 @@ async fn a_late_reply_is_of_a_request_served_at_once() {
 
 #[tokio::test]
 async fn a_late_request_arrives_although_its_client_has_given_up() {
-    let stage = Stage::set().await;
-    stage.get().await.unwrap();
+    let fixture = ProxyFixture::start().await;
+    fixture.get().await.unwrap();
     let delay = 3 * STAYS_AWAY;
-    stage.port.set(NetworkCondition::LateRequests(delay));
+    fixture.port.set(NetworkCondition::LateRequests(delay));
     let start = Instant::now();
-    let given_up = timeout(STAYS_AWAY, stage.ask(Method::PUT, LEASE)).await;
+    let given_up = timeout(STAYS_AWAY, fixture.ask(Method::PUT, LEASE)).await;
     given_up.unwrap_err();
-    stage.asked(2).await;
+    fixture.asked(2).await;
     assert!(start.elapsed() >= delay);
 }
 
 #[tokio::test]
 async fn a_lost_reply_is_of_a_request_that_was_served() {
-    let stage = Stage::set().await;
-    stage.port.set(NetworkCondition::LostReplies);
-    let lost = timeout(COMES, async {
+    let fixture = ProxyFixture::start().await;
+    fixture.port.set(NetworkCondition::LostReplies);
+    let lost = timeout(ARRIVES_WITHIN, async {
         tokio::select! {
             biased;
-            _ = stage.ask(Method::GET, "/version") => panic!("a reply came"),
-            () = stage.asked(1) => {}
+            _ = fixture.ask(Method::GET, "/version") => panic!("a reply came"),
+            () = fixture.asked(1) => {}
         }
     });
     lost.await.unwrap();
     // The weather changes for new requests alone.
-    stage.port.set(NetworkCondition::Normal);
-    stage.get().await.unwrap();
+    fixture.port.set(NetworkCondition::Normal);
+    fixture.get().await.unwrap();
 }
 
 #[tokio::test]
 async fn held_renewals_come_in_other_weather_and_nothing_else_waits() {
-    let stage = Stage::set().await;
-    stage.port.set(NetworkCondition::HeldRenewals);
-    stage.get().await.unwrap();
-    let mut answer = std::pin::pin!(stage.ask(Method::PUT, LEASE));
-    let taken = stage.port.traffic();
+    let fixture = ProxyFixture::start().await;
+    fixture.port.set(NetworkCondition::HeldRenewals);
+    fixture.get().await.unwrap();
+    let mut answer = std::pin::pin!(fixture.ask(Method::PUT, LEASE));
+    let taken = fixture.port.traffic();
     let mut taken = std::pin::pin!(taken);
     tokio::select! {
         biased;
         _ = &mut answer => panic!("the reply came first"),
         found = taken.wait_for(|traffic| traffic.taken == 1) => drop(found.unwrap()),
     }
-    stage.port.set(NetworkCondition::Normal);
-    timeout(COMES, answer).await.unwrap().unwrap();
+    fixture.port.set(NetworkCondition::Normal);
+    timeout(ARRIVES_WITHIN, answer).await.unwrap().unwrap();
 }
 
 #[tokio::test]
 async fn what_is_sent_in_a_partition_arrives_when_it_heals() {
-    let stage = Stage::set().await;
-    stage.get().await.unwrap();
-    stage.port.set(NetworkCondition::Partition);
-    let request = stage.ask(Method::PUT, LEASE);
+    let fixture = ProxyFixture::start().await;
+    fixture.get().await.unwrap();
+    fixture.port.set(NetworkCondition::Partition);
+    let request = fixture.ask(Method::PUT, LEASE);
     timeout(STAYS_AWAY, request).await.unwrap_err();
-    assert_eq!(stage.times_asked(), 1);
-    stage.port.set(NetworkCondition::Normal);
-    stage.asked(2).await;
-    stage.get().await.unwrap();
+    assert_eq!(fixture.times_asked(), 1);
+    fixture.port.set(NetworkCondition::Normal);
+    fixture.asked(2).await;
+    fixture.get().await.unwrap();
 }
 
 #[tokio::test]
 async fn what_is_sent_into_a_black_hole_never_arrives() {
-    let stage = Stage::set().await;
-    stage.get().await.unwrap();
-    stage.port.set(NetworkCondition::BlackHole);
+    let fixture = ProxyFixture::start().await;
+    fixture.get().await.unwrap();
+    fixture.port.set(NetworkCondition::BlackHole);
     let request = tokio::spawn({
-        let client = stage.client.clone();
+        let client = fixture.client.clone();
         let request = Request::put(LEASE).body(Body::empty()).unwrap();
         async move { client.send(request).await }
     });
     tokio::time::sleep(STAYS_AWAY).await;
     assert!(!request.is_finished());
-    stage.port.set(NetworkCondition::Normal);
-    timeout(COMES, request).await.unwrap().unwrap().unwrap_err();
-    stage.get().await.unwrap();
-    assert_eq!(*stage.asked.borrow(), ["/version", "/version"]);
+    fixture.port.set(NetworkCondition::Normal);
+    timeout(ARRIVES_WITHIN, request)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap_err();
+    fixture.get().await.unwrap();
+    assert_eq!(*fixture.asked.borrow(), ["/version", "/version"]);
 }
 
 #[tokio::test]
 async fn refused_connections_fail_at_once() {
-    let stage = Stage::set().await;
-    stage.get().await.unwrap();
-    stage.port.set(NetworkCondition::Reject);
-    stage.get().await.unwrap_err();
-    assert_eq!(stage.times_asked(), 1);
-    stage.port.set(NetworkCondition::Normal);
-    stage.get().await.unwrap();
+    let fixture = ProxyFixture::start().await;
+    fixture.get().await.unwrap();
+    fixture.port.set(NetworkCondition::Reject);
+    fixture.get().await.unwrap_err();
+    assert_eq!(fixture.times_asked(), 1);
+    fixture.port.set(NetworkCondition::Normal);
+    fixture.get().await.unwrap();
 }
 
 #[tokio::test]
 async fn storms_are_answered_and_nothing_is_served() {
-    let stage = Stage::set().await;
-    stage.port.set(NetworkCondition::TooManyRequests(7));
-    let answer = stage.get().await.unwrap();
+    let fixture = ProxyFixture::start().await;
+    fixture.port.set(NetworkCondition::TooManyRequests(7));
+    let answer = fixture.get().await.unwrap();
     assert_eq!(
         (answer.status().as_u16(), &answer.headers()["retry-after"]),
         (429, &"7".parse().unwrap())
     );
-    stage.port.set(NetworkCondition::ServerErrors);
-    assert_eq!(stage.get().await.unwrap().status().as_u16(), 500);
-    assert_eq!(stage.times_asked(), 0);
+    fixture.port.set(NetworkCondition::ServerErrors);
+    assert_eq!(fixture.get().await.unwrap().status().as_u16(), 500);
+    assert_eq!(fixture.times_asked(), 0);
 }
 
 #[tokio::test]
 async fn frozen_watches_thaw_and_broken_ones_end() {
-    let stage = Stage::set().await;
-    let answer = stage.ask(Method::GET, "/leases?watch=true").await.unwrap();
+    let fixture = ProxyFixture::start().await;
+    let answer = fixture
+        .ask(Method::GET, "/leases?watch=true")
+        .await
+        .unwrap();
     let mut watch = answer.into_body();
-    stage.events.send("one").await.unwrap();
-    let event = timeout(COMES, watch.frame())
+    fixture.events.send("one").await.unwrap();
+    let event = timeout(ARRIVES_WITHIN, watch.frame())
         .await
         .unwrap()
         .unwrap()
         .unwrap();
     assert_eq!(event.into_data().unwrap(), "one");
-    stage.port.set(NetworkCondition::FrozenWatches);
-    stage.events.send("two").await.unwrap();
+    fixture.port.set(NetworkCondition::FrozenWatches);
+    fixture.events.send("two").await.unwrap();
     timeout(STAYS_AWAY, watch.frame()).await.unwrap_err();
-    stage.port.set(NetworkCondition::Normal);
-    let event = timeout(COMES, watch.frame())
+    fixture.port.set(NetworkCondition::Normal);
+    let event = timeout(ARRIVES_WITHIN, watch.frame())
         .await
         .unwrap()
         .unwrap()
         .unwrap();
     assert_eq!(event.into_data().unwrap(), "two");
-    stage.port.set(NetworkCondition::BrokenWatches);
+    fixture.port.set(NetworkCondition::BrokenWatches);
     assert!(
-        timeout(COMES, watch.frame())
+        timeout(ARRIVES_WITHIN, watch.frame())
             .await
             .unwrap()
             .is_none_or(|event| event.is_err())
     );
-    let again = stage.ask(Method::GET, "/leases?watch=true").await.unwrap();
+    let again = fixture
+        .ask(Method::GET, "/leases?watch=true")
+        .await
+        .unwrap();
     assert_eq!(again.status().as_u16(), 500);
 }
 
 #[tokio::test]
 async fn one_way_a_request_is_served_and_its_reply_comes_afterwards() {
-    let stage = Stage::set().await;
-    stage.get().await.unwrap();
-    stage.port.set(NetworkCondition::OneWay);
-    let mut answer = std::pin::pin!(stage.ask(Method::PUT, LEASE));
+    let fixture = ProxyFixture::start().await;
+    fixture.get().await.unwrap();
+    fixture.port.set(NetworkCondition::OneWay);
+    let mut answer = std::pin::pin!(fixture.ask(Method::PUT, LEASE));
     tokio::select! {
         biased;
         _ = &mut answer => panic!("a reply came"),
-        () = stage.asked(2) => {}
+        () = fixture.asked(2) => {}
     }
     timeout(STAYS_AWAY, &mut answer).await.unwrap_err();
-    stage.port.set(NetworkCondition::Normal);
-    timeout(COMES, answer).await.unwrap().unwrap();
+    fixture.port.set(NetworkCondition::Normal);
+    timeout(ARRIVES_WITHIN, answer).await.unwrap().unwrap();
 }

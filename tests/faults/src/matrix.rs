@@ -19,12 +19,12 @@ use xtask::release::Release;
 use crate::case::FaultCase;
 use crate::case_result::{CaseResult, run_case};
 use crate::register::Register;
-use crate::subject::Programs;
+use crate::subject::Binaries;
 use crate::test_bed::TestBed;
 
 /// What came of all cases.
 #[derive(Debug)]
-pub struct Results {
+pub struct MatrixResults {
     /// Of those that could be played, in the order of the matrix.
     pub outcomes: Vec<CaseResult>,
     /// The others, with the reason.
@@ -48,13 +48,13 @@ const STAGGER: Duration = Duration::from_millis(250);
 ///
 /// # Errors
 /// When the cluster does not start.
-pub async fn play(
+pub async fn run_matrix(
     cases: &[FaultCase],
-    programs: Programs,
+    programs: Binaries,
     folder: &Path,
     jobs: usize,
     seed: u64,
-) -> Result<Results> {
+) -> Result<MatrixResults> {
     let start = Instant::now();
     fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
     let cluster = spawn_blocking(|| TestCluster::start(&Options::default())).await??;
@@ -88,15 +88,15 @@ pub async fn play(
             (index, case, outcome)
         });
         while let Some(done) = running.try_join_next() {
-            ended.push(told(done?));
+            ended.push(print_progress(done?));
         }
         tokio::time::sleep(STAGGER).await;
     }
     while let Some(done) = running.join_next().await {
-        ended.push(told(done?));
+        ended.push(print_progress(done?));
     }
     ended.sort_by_key(|(index, _, _)| *index);
-    let mut results = Results {
+    let mut results = MatrixResults {
         outcomes: Vec::new(),
         unplayed: Vec::new(),
         took: start.elapsed(),
@@ -112,9 +112,9 @@ pub async fn play(
     Ok(results)
 }
 
-// === impl Results ===
+// === impl MatrixResults ===
 
-impl Results {
+impl MatrixResults {
     /// How many cases were as they must be, and how many not.
     pub fn counts(&self) -> (usize, usize) {
         let good = self.outcomes.iter().filter(|one| one.failures.is_empty());
@@ -124,7 +124,9 @@ impl Results {
 }
 
 /// Says how a case ended, as soon as it has.
-fn told(done: (usize, FaultCase, Result<CaseResult>)) -> (usize, FaultCase, Result<CaseResult>) {
+fn print_progress(
+    done: (usize, FaultCase, Result<CaseResult>),
+) -> (usize, FaultCase, Result<CaseResult>) {
     let (_, case, outcome) = &done;
     let name = case.name();
     match outcome {
