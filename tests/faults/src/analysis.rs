@@ -1,4 +1,4 @@
-//! What the witness's log says: who worked at the same time, who worked on although superseded, and what was lost.
+//! The analysis of the register's log: overlaps of two clients at work, work of superseded clients, and lost work.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -6,28 +6,28 @@ use std::time::Duration;
 
 use crate::register::GuardedOperation;
 
-/// How it is told which of two periods is the newer one.
+/// How the newer one of two periods is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// By their tokens, which grow from leader to leader.
     ByToken,
-    /// By which of them worked first; for clients whose tokens are no good for it.
+    /// By their first operations; for clients whose tokens are no good for it.
     ByFirstOperation,
 }
 
-/// What came out of a log.
+/// The result of an analysis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Analysis {
     /// For how long two clients were at work, seconds. A client is at work between two operations of a period that
     /// are no more than [`AT_WORK`] apart, so that a single one that comes late is an instant and not a time.
     pub two_believers: f64,
-    /// Operations that came after one of a newer period of somebody else.
+    /// Operations that came after one of a newer period of another client.
     pub stale: usize,
     /// Those that a fence lets through all the same.
     pub past_the_fence: usize,
     /// Operations that a fence refuses although they were not stale.
     pub wrongly_refused: usize,
-    /// For how long in all nobody was at work, seconds.
+    /// For how long in all no client was at work, seconds.
     pub idle: f64,
     /// The longest time without an operation that was not stale, seconds.
     pub worst_gap: f64,

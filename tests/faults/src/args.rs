@@ -12,9 +12,9 @@ pub struct MatrixArgs {
     /// Parts of the names of cases; none for all.
     words: Vec<String>,
     skip: Vec<String>,
-    /// Only what `cargo xtask test` plays.
+    /// Only what `cargo xtask test` runs.
     slice: bool,
-    /// Whether somebody asked for it by `cargo xtask faults`, and not for all tests there are.
+    /// Whether `cargo xtask faults` asked for it, and not a run of all tests.
     pub by_hand: bool,
     /// libtest's `--ignored` or `--include-ignored`: among all tests, those that need a cluster are to be run too.
     pub real: bool,
@@ -22,7 +22,7 @@ pub struct MatrixArgs {
     pub list: bool,
     /// Write the table into the documentation.
     pub record: bool,
-    /// How often every phase is played.
+    /// How often every phase is run.
     repeat: u32,
     /// How many cases at once.
     pub jobs: usize,
@@ -30,19 +30,19 @@ pub struct MatrixArgs {
     pub seed: u64,
 }
 
-/// How many cases are played at once unless it is said otherwise: they wait for most of their time.
+/// How many cases run at once by default: they wait for most of their time.
 const JOBS: usize = 48;
 
 /// What can be asked for.
 pub const USAGE: &str = "\
 Usage: cargo xtask faults [--slice] [--list] [--repeat N] [--jobs N] [--seed N] [--record] [WORD]...
 
-Plays every fault with every subject, or those whose names FAULT::SUBJECT::RUN contain one of the words.
+Runs every fault with every subject, or those whose names FAULT::SUBJECT::RUN contain one of the words.
 
-  --slice       only what `cargo xtask test` plays: fewer and shorter faults, one phase each, and no subject
-                of whom nothing is judged
+  --slice       only what `cargo xtask test` runs: fewer and shorter faults, one phase each, and no subject
+                that is only observed
   --list        name the cases and do nothing
-  --repeat N    play each N times [default: 1]
+  --repeat N    run each N times [default: 1]
   --jobs N      how many at once [default: 48]
   --seed N      of the moments at which faults strike [default: 1]
   --record      write the table to docs/proofs/faults.md";
@@ -105,7 +105,7 @@ impl MatrixArgs {
         Ok(Some(args))
     }
 
-    /// The same, but only what `cargo xtask test` plays.
+    /// The same, but only what `cargo xtask test` runs.
     #[must_use]
     pub fn sliced(self) -> Self {
         Self {

@@ -74,7 +74,7 @@ pub(crate) async fn run_case(case: FaultCase, bed: Arc<TestBed>) -> Result<CaseR
     if judged {
         failures.extend(failures_of(&case, &analysis));
         failures.extend(recovers.map(|error| format!("it does not recover: {error}")));
-        failures.extend(run.deaths()?);
+        failures.extend(run.unexpected_ends()?);
     }
     Ok(CaseResult {
         fault: case.fault.name,

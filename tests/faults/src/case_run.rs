@@ -53,7 +53,7 @@ pub(crate) struct CaseRun {
 /// How long a leader may take to renew.
 const RENEWS: Duration = Duration::from_secs(20);
 
-/// How long into the weather the leader is killed.
+/// How long after the start of the fault the leader is killed.
 const KILL_AFTER: Duration = Duration::from_secs(2);
 
 // === impl CaseRun ===
@@ -138,7 +138,7 @@ impl CaseRun {
 
     /// The index of the candidate that worked last.
     pub(crate) fn leader(&self) -> Result<usize> {
-        let newest = self.log.newest().context("nobody has worked")?;
+        let newest = self.log.newest().context("no client has worked")?;
         self.candidates
             .iter()
             .position(|member| member.process.name() == newest.client)
@@ -278,7 +278,7 @@ impl CaseRun {
         process.signal_all(Signal::CONT)
     }
 
-    /// A stranger's deed, through no proxy.
+    /// A stranger's edit, through no proxy.
     async fn edit_lease(&mut self, edit: LeaseEdit) -> Result<()> {
         if !self.case.subject.has_lease() {
             return Ok(());
@@ -331,8 +331,8 @@ impl CaseRun {
         Ok(broken)
     }
 
-    /// Who ended although nobody killed it.
-    pub(crate) fn deaths(&mut self) -> Result<Vec<String>> {
+    /// The processes that ended without having been killed.
+    pub(crate) fn unexpected_ends(&mut self) -> Result<Vec<String>> {
         let killed = match self.case.fault.script {
             FaultScript::Kill { .. } | FaultScript::AtAllAndKill(..) => 1,
             FaultScript::KillElector { .. } => 2,

@@ -10,14 +10,14 @@ use crate::subject::TestSubject;
 pub struct FaultScenario {
     /// Its name, to be chosen by.
     pub name: &'static str,
-    /// What happens, for people.
+    /// Its description, for people.
     pub description: &'static str,
     pub(crate) script: FaultScript,
     /// For how long it is looked at what becomes of it, from its beginning.
     pub(crate) window: Duration,
     /// In how many phases of the renewal cycle it strikes, each a run of its own.
     pub(crate) phases: u32,
-    /// Whether it belongs to the slice that `cargo xtask test` plays.
+    /// Whether it belongs to the slice that `cargo xtask test` runs.
     pub(crate) in_slice: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum FaultScript {
     },
 }
 
-/// What a stranger does to the Lease.
+/// A stranger's edit of the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeaseEdit {
     Delete,
@@ -58,7 +58,7 @@ pub(crate) enum LeaseEdit {
     Empty,
 }
 
-/// How the leader is meanwhile.
+/// The condition of the leader meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeaderCondition {
     Undisturbed,
@@ -101,7 +101,7 @@ const fn at_leader(
     fault(name, description, script, lasts + AFTERWARDS)
 }
 
-/// How long it is looked on after a fault is over: longer than anybody's lease.
+/// How long the subject is watched after a fault is over: longer than any lease.
 const AFTERWARDS: u64 = 40;
 
 /// Every fault, in the order of the table.
@@ -209,32 +209,32 @@ pub const FAULTS: &[FaultScenario] = &[
     .sliced(),
     at_leader(
         "partition-8",
-        "leader and API server parted for 8 s, healed",
+        "leader cut off from the API server for 8 s, healed",
         NetworkCondition::Partition,
         8,
     ),
     at_leader(
         "partition-20",
-        "leader and API server parted for 20 s, healed",
+        "leader cut off from the API server for 20 s, healed",
         NetworkCondition::Partition,
         20,
     )
     .sliced(),
     at_leader(
         "partition-60",
-        "leader and API server parted for 60 s, healed",
+        "leader cut off from the API server for 60 s, healed",
         NetworkCondition::Partition,
         60,
     ),
     fault(
         "cut-off-20",
-        "leader parted from everything for 20 s, its work too",
+        "leader cut off from everything for 20 s, its work too",
         FaultScript::CutOff(seconds(20)),
         60,
     ),
     fault(
         "cut-off-60",
-        "leader parted from everything for 60 s, its work too",
+        "leader cut off from everything for 60 s, its work too",
         FaultScript::CutOff(seconds(60)),
         100,
     ),
@@ -283,8 +283,8 @@ pub const FAULTS: &[FaultScenario] = &[
     )
     .sliced(),
     fault(
-        "lease-deleted-parted",
-        "Lease deleted while leader and API server are parted for 20 s",
+        "lease-deleted-partitioned",
+        "Lease deleted while the leader is cut off from the API server for 20 s",
         FaultScript::Stranger(LeaseEdit::Delete, LeaderCondition::Partitioned(seconds(20))),
         60,
     )
@@ -303,8 +303,8 @@ pub const FAULTS: &[FaultScenario] = &[
     )
     .sliced(),
     fault(
-        "lease-emptied-parted",
-        "Lease emptied while leader and API server are parted for 20 s",
+        "lease-emptied-partitioned",
+        "Lease emptied while the leader is cut off from the API server for 20 s",
         FaultScript::Stranger(LeaseEdit::Empty, LeaderCondition::Partitioned(seconds(20))),
         60,
     ),
@@ -394,7 +394,7 @@ impl FaultScenario {
                 operations: 20,
                 time: Duration::from_secs(1),
             },
-            // One operation may lie between the question and the deed, and no lease can prevent that.
+            // One operation may lie between the check and its send, and no lease can prevent that.
             _ => Lateness {
                 operations: 1,
                 time: Duration::ZERO,

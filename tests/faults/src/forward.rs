@@ -1,4 +1,4 @@
-//! What becomes of one request on its way through the proxy.
+//! The way of one request through the proxy.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ pub(crate) struct Forwarder {
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) network: watch::Receiver<NetworkCondition>,
     pub(crate) traffic: watch::Sender<Traffic>,
-    /// What is on its way arrives, whatever becomes of its sender.
+    /// A request on its way arrives, even if its sender dies.
     pub(crate) under_way: Mutex<JoinSet<()>>,
 }
 
@@ -45,7 +45,7 @@ const EVENTS: usize = 1024;
 // === impl Forwarder ===
 
 impl Forwarder {
-    /// Answers as the API server does, in this weather. An error breaks the stream that the request came on.
+    /// Answers as the API server does, under the present condition. An error breaks the stream that the request came on.
     ///
     /// The request is on its way when this returns: what becomes of the future does not matter to it.
     pub(crate) fn answer<B>(
@@ -74,7 +74,7 @@ impl Forwarder {
                 NetworkCondition::LostReplies => std::future::pending().await,
                 NetworkCondition::HeldRenewals if renews => {
                     let mut network = self.network.clone();
-                    // Without the proxy there is nobody to be answered.
+                    // Without the proxy there is no client to be answered.
                     let _ = network.wait_for(|network| *network != now).await;
                 }
                 _ => {}
@@ -139,7 +139,7 @@ impl Forwarder {
         under_way.spawn(task);
     }
 
-    /// Hands the events of a watch on, when the weather lets them through.
+    /// Hands the events of a watch on, when the condition lets them through.
     fn follow(self: &Arc<Self>, mut events: ResponseBody) -> ResponseBody {
         let (sender, receiver) = mpsc::channel(EVENTS);
         self.spawn(async move {
@@ -167,7 +167,7 @@ impl Forwarder {
     }
 }
 
-/// The next event, when the weather lets it through. An error breaks the watch, `None` ends it.
+/// The next event, when the condition lets it through. An error breaks the watch, `None` ends it.
 async fn next_event(
     events: &mut mpsc::Receiver<(Instant, io::Result<Frame<Bytes>>)>,
     network: &mut watch::Receiver<NetworkCondition>,

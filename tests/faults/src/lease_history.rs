@@ -1,4 +1,4 @@
-//! What the Lease itself says: every revision of it, held against the rules.
+//! The history of the Lease: every revision, checked against the rules.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use kube::api::{Api, ObjectMeta, PostParams};
 
 use crate::subject::LEASE;
 
-/// A Lease that nobody stands for, written at the end.
+/// A Lease without candidates, written at the end.
 const SETTLED: &str = "rig-has-seen-everything";
 
 /// For the recorder to catch up.

@@ -1,18 +1,18 @@
-//! What faults do to leadership, on a real kube-apiserver, seen by a witness.
+//! The effect of faults on leadership, on a real kube-apiserver, measured at a register.
 //!
 //! ```text
-//!   candidate ──┬── API requests ──> ProxyPort (weather) ──> kube-apiserver <── ProxyPort (weather) ── elector
+//!   candidate ──┬── API requests ──> ProxyPort (faults) ──> kube-apiserver <── ProxyPort (faults) ── elector
 //!     leads     │                                            ^
 //!               │                                            └── a stranger: the test
-//!               └── an operation every 50 ms ──> Register (the witness), which notes when, whose, which token
+//!               └── an operation every 50 ms ──> Register, which notes the time, the client and the token
 //! ```
 //!
 //! A [`FaultCase`] is one [`FaultScenario`] and one [`TestSubject`]: our candidates, unmodified client-go elected by Elector or by
-//! itself, or a single process without any election. All that is said about it is read from the log of the
-//! [`Register`]; what the processes believe of themselves does not count. [`Analysis`] tells how. Beside that, every
+//! itself, or a single process without any election. Every result is read from the log of the [`Register`] by an
+//! [`Analysis`]; what the processes believe of themselves does not count. Beside that, every
 //! revision of the Lease is held against the rules, as `elector verify` does it.
 //!
-//! Operations go to the register directly, so that a process that is parted from the API server can still do harm.
+//! Operations go to the register directly, so that a process that is cut off from the API server can still do harm.
 //! Through the proxy, HTTP/2 is spoken with those that can (client-go), HTTP/1.1 with the others; the credentials of
 //! each pass through as they are.
 

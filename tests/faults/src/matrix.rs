@@ -1,4 +1,4 @@
-//! Plays many cases at once on one cluster, and tells what came of them.
+//! Runs many cases at once on one cluster, and collects their results.
 
 use std::fs;
 use std::io::Write as _;
@@ -22,10 +22,10 @@ use crate::register::Register;
 use crate::subject::Binaries;
 use crate::test_bed::TestBed;
 
-/// What came of all cases.
+/// The results of all cases.
 #[derive(Debug)]
 pub struct MatrixResults {
-    /// Of those that could be played, in the order of the matrix.
+    /// Of those that could be run, in the order of the matrix.
     pub outcomes: Vec<CaseResult>,
     /// The others, with the reason.
     pub unplayed: Vec<(String, String)>,
@@ -44,7 +44,7 @@ const STARTS: Duration = Duration::from_secs(60);
 /// How long a case waits after the one before: starting hundreds of processes at once would slow all of them down.
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// Starts a cluster, plays the cases, so many at once, and leaves logs, operations and `results.jsonl` in `folder`.
+/// Starts a cluster, runs the cases, so many at once, and leaves logs, operations and `results.jsonl` in `folder`.
 ///
 /// # Errors
 /// When the cluster does not start.

@@ -1,8 +1,8 @@
-//! What goes wrong between one client and the API server.
+//! The network between one client and the API server.
 
 use std::time::Duration;
 
-/// What happens to everything that one client sends and receives, from the moment it is set until the next is.
+/// The condition of the network between one client and the API server, from the moment it is set until the next is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetworkCondition {
     /// Everything passes.
@@ -12,7 +12,7 @@ pub enum NetworkCondition {
     LateRequests(Duration),
     /// A request is served at once; its answer, and each event of a watch, arrives so much later.
     LateReplies(Duration),
-    /// A write of a Lease is served, and its answer waits for other weather.
+    /// A write of a Lease is served, and its answer waits for another condition.
     HeldRenewals,
     /// A request is served, and its answer never arrives.
     LostReplies,

@@ -1,4 +1,4 @@
-//! The proxy before the API server: a port for each client, and weather for each port.
+//! The proxy before the API server: a port for each client, and a network condition for each port.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -124,7 +124,7 @@ impl ProxyPort {
         &self.kubeconfig
     }
 
-    /// Sets the weather for its client.
+    /// Sets the network condition for its client.
     pub fn set(&self, network: NetworkCondition) {
         self.network.send_replace(network);
     }
@@ -163,7 +163,7 @@ async fn serve(socket: TcpStream, keys: Keys, forwarder: Arc<Forwarder>) {
             return;
         };
         let service = service_fn(move |request| Arc::clone(&forwarder).answer(request));
-        // How a connection ends is told by what its client does next.
+        // The end of a connection shows in what its client does next.
         let _ = auto::Builder::new(TokioExecutor::new())
             .serve_connection(TokioIo::new(tls), service)
             .await;

@@ -15,11 +15,11 @@ const FILE: &str = "docs/proofs/faults.md";
 const INTRODUCTION: &str = "\
 # Faults on a real kube-apiserver
 
-Written by `cargo xtask faults --record`; not to be edited. `cargo xtask faults --help` tells how to play a part of it.
+Written by `cargo xtask faults --record`; not to be edited. `cargo xtask faults --help` says how to run a part of it.
 
 Three candidates, default timing (15 s, 10 s), on a real kube-apiserver with etcd. Each process, the elector too,
-reaches the API server through a proxy of its own, which does to it what the row says. While it is told that it leads,
-each does an operation every 50 ms at a register, directly. Everything below is read from the log of that register.
+reaches the API server through a proxy of its own, which does to it what the row says. Each process that leads
+does an operation every 50 ms at a register, directly. Everything below is read from the log of that register.
 
 * **ours**: candidates of the crate `elector-candidate`, elected by `elector run`; each asks `is_leader()` right before
   an operation. **command**: a command of `elector candidate -- CMD`, which cannot ask and never ends by itself; it is
@@ -28,24 +28,24 @@ each does an operation every 50 ms at a register, directly. Everything below is 
   of `OnStartedLeading` ends, as documented. **single**: one process without any election; what it loses is the
   yardstick of *never worse than one replica*. It does not need the API server, so that only what happens to the process
   or its work concerns it.
-* **two believers**: for how long two clients were at work at the same time. At work is who does operations no more than
-  1 s apart; the maximum over the runs.
+* **two believers**: for how long two clients were at work at the same time. A client is at work while its operations
+  are no more than 1 s apart. The maximum over the runs.
 * **stale operations**: those that came after one of a newer leader, so those that do harm where nothing compares
   tokens. **past the fence**: those that come through also where the register refuses a token lower than one that it has
   seen. **wrongly refused**: operations of the current leader that such a register refuses. The maxima.
   The token is the one of `Leadership::token` for ours, `leaseTransitions` for client-go, which has no other.
 * **worst gap**: the longest time without an operation of the current leader, the maximum. **work done**: in how many of
   all quarters of a second there was one, the mean. Without a fault it is 100 %. Both leave out runs in which the
-  machine had no time for a process to which nothing was done for more than 1 s, unless there are no others.
+  machine had no time for an undisturbed process for more than 1 s, unless there are no others.
 
-Beside that, every revision of the Lease is held against the rules, as `elector verify` does it, also where Elector
+Beside that, every revision of the Lease is checked against the rules, as `elector verify` does it, also where Elector
 elects for client-go.
 
 For ours it is a failure if two are at work at the same time at all, if a stale operation comes past the fence, if the
 leader is refused, if there is a stale operation where no process was stopped (where one was, a single operation can lie
-between the question and the deed), if nobody works in the end, or if a process ends that was not killed. The same for
+between the check and its send), if no client works in the end, or if a process ends that was not killed. The same for
 command, but where it was stopped it may do up to 20 operations in a second until its wrapper has ended it. The numbers
-of the others are recorded and not judged.
+of the others are recorded, and fail nothing.
 
 Each run leaves its raw data in `target/faults`: `results.jsonl`, and for each case the operations as the register took
 them, the revisions of the Lease as `elector verify` reads them, and the logs of all processes.

@@ -1,4 +1,4 @@
-//! The witness: a register that takes operations and notes when each of them came, by its own clock.
+//! The register: it takes operations and notes when each of them came, by its own clock.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -27,7 +27,7 @@ pub struct Register {
     _server: JoinSet<()>,
 }
 
-/// One group of clients, of whom at most one should be at work. An operation is
+/// The operations of one group of clients, at most one of which should be at work. An operation is
 /// `POST /GROUP/CLIENT/PERIOD/TOKEN`: a period is one unbroken time for which its client was told that it leads.
 #[derive(Debug)]
 pub struct OperationLog {
@@ -43,7 +43,7 @@ pub struct GuardedOperation {
     /// When, since the log was set up, by the register's clock.
     #[serde(serialize_with = "milliseconds")]
     pub at: Duration,
-    /// From whom.
+    /// The client that sent it.
     pub client: String,
     /// In which of its periods; any number that is new for each.
     pub period: u64,
@@ -141,15 +141,15 @@ impl OperationLog {
         };
         tokio::time::timeout(patience, wait)
             .await
-            .with_context(|| format!("nobody was at work for {patience:?}"))
+            .with_context(|| format!("no client was at work for {patience:?}"))
     }
 
-    /// Lets no operation of this client arrive from now on; of nobody for `None`.
+    /// Lets no operation of this client arrive from now on; `None` lets all arrive.
     pub fn cut_off(&self, client: Option<&str>) {
         self.cut_off.send_replace(client.map(str::to_owned));
     }
 
-    /// Notes an operation and judges it by the fence.
+    /// Notes an operation, and whether the fence lets it through.
     fn take(&self, client: &str, period: u64, token: u64) -> bool {
         let mut operations = self.lock();
         // Read under the lock, so that times and order agree.
@@ -246,7 +246,7 @@ impl OperationLogs {
             .get(group)
             .cloned()?;
         if log.cut_off.borrow().as_deref() == Some(client) {
-            // It never arrives; whoever waits for the answer gives up.
+            // It never arrives; its client gives up waiting.
             return std::future::pending().await;
         }
         Some(log.take(client, period, token))

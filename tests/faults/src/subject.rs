@@ -1,4 +1,4 @@
-//! Whose behaviour under faults is looked at, and how its processes are started.
+//! The subjects of the matrix, and how their processes are started.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -12,7 +12,7 @@ use xtask::child_guard::ChildGuard;
 use crate::analysis::Order;
 use crate::proxy::ProxyPort;
 
-/// Whose processes do the guarded operations.
+/// The kind of process that does the guarded operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TestSubject {
@@ -178,7 +178,7 @@ impl Binaries {
     }
 }
 
-/// The lease that everybody is after.
+/// The lease that all candidates compete for.
 pub(crate) const LEASE: &str = "work";
 
 // === impl LoggedProcess ===

@@ -27,10 +27,10 @@ pub(crate) struct Upstream {
     send: Box<dyn Fn(Request<Full<Bytes>>) -> BoxFuture<'static, UpstreamResult> + Send + Sync>,
 }
 
-/// What became of a request.
+/// The response to a request.
 pub(crate) type UpstreamResult = io::Result<Response<ResponseBody>>;
 
-/// What concerns one connection only, and the name of the server on it.
+/// The headers of one connection only, and the name of the server on it.
 const HOP_BY_HOP: [header::HeaderName; 6] = [
     header::CONNECTION,
     header::HOST,
@@ -71,7 +71,7 @@ impl Upstream {
         Ok((Self::new(send), token))
     }
 
-    /// Whatever answers.
+    /// Any function that answers.
     pub(crate) fn new(
         send: impl Fn(Request<Full<Bytes>>) -> BoxFuture<'static, UpstreamResult>
         + Send

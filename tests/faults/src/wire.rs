@@ -18,7 +18,7 @@ enum Direction {
     ToClient,
 }
 
-/// What the weather lets pass through a wire.
+/// The state of a wire under a network condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WireState {
     /// Everything.
@@ -29,7 +29,7 @@ enum WireState {
     Cut,
 }
 
-/// Carries bytes between the socket and the server at the other end, until one of them closes or the weather cuts the
+/// Carries bytes between the socket and the server at the other end, until one of them closes or the condition cuts the
 /// wire: in a partition the bytes wait and arrive afterwards, after a black hole the connection is dead, and where
 /// connections are refused it is reset.
 pub(crate) async fn carry(
@@ -79,7 +79,7 @@ async fn relay(
     }
 }
 
-/// What passes when the weather was that and is this.
+/// The state of a wire after a change of the condition.
 fn state(direction: Direction, before: NetworkCondition, now: NetworkCondition) -> WireState {
     match (before, now) {
         (_, NetworkCondition::Reject) => WireState::Cut,

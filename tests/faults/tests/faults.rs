@@ -1,4 +1,4 @@
-//! The matrix of faults on a real kube-apiserver: `cargo xtask faults`, or the slice of it that `cargo xtask test` plays
+//! The matrix of faults on a real kube-apiserver: `cargo xtask faults`, or the slice of it that `cargo xtask test` runs
 //! with `--ignored`.
 
 use std::env;
@@ -38,7 +38,7 @@ fn run() -> Result<bool> {
     if !args.by_hand && !args.real && !args.list {
         println!(
             "left out: faults on a real kube-apiserver, which `cargo xtask test` (--ignored) and `cargo xtask faults` \
-             play"
+             run"
         );
         println!("\n{}", summary((0, 0), cases.len(), Duration::ZERO));
         return Ok(true);

@@ -88,7 +88,7 @@ async fn main() -> Result<()> {
     anyhow::bail!("the candidate ended: {outcome:?}");
 }
 
-/// What `elector candidate` tells its command.
+/// A number that `elector candidate` gives to its command.
 fn environment_number(variable: &str) -> Result<u64> {
     let text = env::var(variable).with_context(|| format!("failed to read {variable}"))?;
     text.parse()

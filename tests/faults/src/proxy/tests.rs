@@ -1,4 +1,4 @@
-//! Each weather, through a real connection with TLS, before a server of a few lines.
+//! Each network condition, through a real connection with TLS, before a server of a few lines.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ struct ProxyFixture {
 /// For what must come, however busy the machine is.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(20);
 
-/// For what must not come. Whatever the machine does, it cannot come because of this being short.
+/// For what must not come. A busy machine cannot make it come because this is short.
 const STAYS_AWAY: Duration = Duration::from_millis(100);
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/n/leases/work";
@@ -161,7 +161,7 @@ async fn a_lost_reply_is_of_a_request_that_was_served() {
         }
     });
     lost.await.unwrap();
-    // The weather changes for new requests alone.
+    // The condition changes for new requests alone.
     fixture.port.set(NetworkCondition::Normal);
     fixture.get().await.unwrap();
 }
