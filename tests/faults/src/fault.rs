@@ -32,17 +32,17 @@ pub(crate) enum FaultScript {
     Stop(Duration),
     /// The same at the moment when the server has taken a renewal and the answer is on its way.
     StopInFlight(Duration),
-    /// NetworkCondition for the leader alone.
+    /// A network condition for the leader alone.
     AtLeader(NetworkCondition, Duration),
     /// The leader reaches neither the API server nor the register.
     CutOff(Duration),
-    /// NetworkCondition for all candidates; the leader is killed in it.
+    /// A network condition for all candidates; the leader is killed under it.
     AtAllAndKill(NetworkCondition, Duration),
     /// A stranger does something to the Lease, when the leader is well or not.
     Stranger(LeaseEdit, LeaderCondition),
     /// So many electors; one is killed together with the leader, and is back after a while if it is the only one.
     KillElector { electors: usize },
-    /// NetworkCondition for the elector; the leader is killed in it, or goes on.
+    /// A network condition for the elector; the leader is killed under it, or goes on.
     AtElector {
         network: NetworkCondition,
         lasts: Duration,

@@ -28,7 +28,7 @@ pub struct MatrixResults {
     /// Of those that could be run, in the order of the matrix.
     pub outcomes: Vec<CaseResult>,
     /// The others, with the reason.
-    pub unplayed: Vec<(String, String)>,
+    pub not_run: Vec<(String, String)>,
     /// How long it took in all.
     pub took: Duration,
     /// The release of Kubernetes.
@@ -98,14 +98,14 @@ pub async fn run_matrix(
     ended.sort_by_key(|(index, _, _)| *index);
     let mut results = MatrixResults {
         outcomes: Vec::new(),
-        unplayed: Vec::new(),
+        not_run: Vec::new(),
         took: start.elapsed(),
         kubernetes: cluster.release().to_string(),
     };
     for (_, case, outcome) in ended {
         match outcome {
             Ok(outcome) => results.outcomes.push(outcome),
-            Err(error) => results.unplayed.push((case.name(), format!("{error:#}"))),
+            Err(error) => results.not_run.push((case.name(), format!("{error:#}"))),
         }
     }
     save(&results.outcomes, &folder.join("results.jsonl"))?;
@@ -119,7 +119,7 @@ impl MatrixResults {
     pub fn counts(&self) -> (usize, usize) {
         let good = self.outcomes.iter().filter(|one| one.failures.is_empty());
         let good = good.count();
-        (good, self.outcomes.len() - good + self.unplayed.len())
+        (good, self.outcomes.len() - good + self.not_run.len())
     }
 }
 
