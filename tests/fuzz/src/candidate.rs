@@ -17,11 +17,11 @@ use elector_protocol::{
 use serde_json::Value;
 
 use crate::objects::wall;
-use crate::script::{Document, Told, documents, duration};
+use crate::script::{Notification, ScriptDocument, documents, duration};
 use crate::wire;
 
 /// One process `me` and its lease `ns/l`.
-struct Process {
+struct CandidateDriver {
     me: Identity,
     holder: Holder,
     registration: Registration,
@@ -32,19 +32,19 @@ struct Process {
     lease: Option<Lease>,
     object: Option<LeaseCandidate>,
     /// The request for the Lease that is under way.
-    request: Option<Request>,
+    request: Option<PendingRequest>,
     registering: bool,
     /// Each write that may carry a belief: its term, and when it was sent.
-    sent: Vec<Sent>,
+    sent: Vec<SentWrite>,
     working: bool,
 }
 
-enum Request {
+enum PendingRequest {
     Read,
     Write(Box<LeaseWrite>),
 }
 
-struct Sent {
+struct SentWrite {
     term: (Uid, Term),
     token: Option<Token>,
     at: Instant,
@@ -67,7 +67,7 @@ pub fn drive_candidate(script: &[u8]) {
         identity: me.clone(),
         timing,
     };
-    let mut process = Process {
+    let mut driver = CandidateDriver {
         me,
         holder: Holder::new(Arc::new(config)),
         registration: Registration::new("l"),
@@ -82,49 +82,51 @@ pub fn drive_candidate(script: &[u8]) {
         working: false,
     };
     for document in documents(script) {
-        process.take(document);
-        process.step();
+        driver.handle_document(document);
+        driver.step();
     }
-    process.go_quiet();
+    driver.run_without_news();
 }
 
-// === impl Process ===
+// === impl CandidateDriver ===
 
-impl Process {
-    fn take(&mut self, document: Document) {
+impl CandidateDriver {
+    fn handle_document(&mut self, document: ScriptDocument) {
         match document {
-            Document::Leases(Told::Seen(lease, _)) => self.see_lease(lease),
-            Document::Leases(Told::Deleted(lease)) => match self.read(lease) {
+            ScriptDocument::Leases(Notification::Seen(lease, _)) => self.see_lease(lease),
+            ScriptDocument::Leases(Notification::Deleted(lease)) => match self.read(lease) {
                 Some((last, _)) => {
                     let deleted = LeaseEvent::Deleted(last.version);
                     self.holder.handle_event(self.now, deleted);
                 }
                 None => self.holder.request_read(),
             },
-            Document::Leases(Told::Listed(leases)) => {
+            ScriptDocument::Leases(Notification::Listed(leases)) => {
                 let ours = |lease: &Lease| lease.metadata.name.as_deref() == Some("l");
                 match leases.into_iter().find(ours) {
                     Some(lease) => self.see_lease(lease),
                     None => self.holder.handle_event(self.now, LeaseEvent::Absent),
                 }
             }
-            Document::Candidates(Told::Seen(object, _)) => self.see_object(object),
-            Document::Candidates(Told::Deleted(object)) => {
+            ScriptDocument::Candidates(Notification::Seen(object, _)) => self.see_object(object),
+            ScriptDocument::Candidates(Notification::Deleted(object)) => {
                 if let Some((last, _)) = self.read_object(object) {
                     let deleted = CandidateEvent::Deleted(last.version);
                     self.registration.handle_event(deleted);
                 }
             }
-            Document::Candidates(Told::Listed(objects)) => match objects.into_iter().next() {
-                Some(object) => self.see_object(object),
-                None => self.registration.handle_event(CandidateEvent::Absent),
-            },
-            Document::Order(name, about) => self.obey(&name, about),
-            Document::Noise => {}
+            ScriptDocument::Candidates(Notification::Listed(objects)) => {
+                match objects.into_iter().next() {
+                    Some(object) => self.see_object(object),
+                    None => self.registration.handle_event(CandidateEvent::Absent),
+                }
+            }
+            ScriptDocument::Order(name, about) => self.handle_order(&name, about),
+            ScriptDocument::Other => {}
         }
     }
 
-    fn obey(&mut self, order: &str, about: Value) {
+    fn handle_order(&mut self, order: &str, about: Value) {
         match order {
             "pass" => self.now = self.now.after(duration(&about)),
             "wall" => {
@@ -207,7 +209,7 @@ impl Process {
         let told = about.is_object().then(|| Lease::from_value(about));
         match self.request.take() {
             None => {}
-            Some(Request::Read) => {
+            Some(PendingRequest::Read) => {
                 let answer = match told.or_else(|| self.lease.clone()) {
                     None => Ok(None),
                     Some(lease) => match self.read(lease) {
@@ -220,7 +222,7 @@ impl Process {
                 };
                 self.holder.handle_read(self.now, answer);
             }
-            Some(Request::Write(write)) => {
+            Some(PendingRequest::Write(write)) => {
                 let judged = self.judged(&write).cloned();
                 let reply = match (told, judged) {
                     // No server applies a write to another object than the one it names (R2).
@@ -250,8 +252,8 @@ impl Process {
     fn fail(&mut self, how: &str) {
         match self.request.take() {
             None => {}
-            Some(Request::Read) => self.holder.handle_read(self.now, Err(ReadFailed)),
-            Some(Request::Write(_)) => {
+            Some(PendingRequest::Read) => self.holder.handle_read(self.now, Err(ReadFailed)),
+            Some(PendingRequest::Write(_)) => {
                 let outcome = match how {
                     "conflict" => LeaseOutcome::Conflict,
                     "gone" => LeaseOutcome::Gone,
@@ -272,7 +274,7 @@ impl Process {
     /// Reads a Lease as the candidate does. What a server would have assigned is assigned.
     fn read(&mut self, mut lease: Lease) -> Option<(LeaseSnapshot, Lease)> {
         self.complete(&mut lease.metadata);
-        wire::check_lease_words(&lease);
+        wire::check_lease_messages(&lease);
         Some((lease.snapshot().ok()?, lease))
     }
 
@@ -281,7 +283,7 @@ impl Process {
         mut object: LeaseCandidate,
     ) -> Option<(CandidateSnapshot, LeaseCandidate)> {
         self.complete(&mut object.metadata);
-        wire::check_candidate_words(&object);
+        wire::check_candidate_messages(&object);
         let candidate = object.candidate().ok()?;
         let snapshot = CandidateSnapshot {
             uid: candidate.uid,

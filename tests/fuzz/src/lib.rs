@@ -18,11 +18,11 @@
 //! ```
 
 mod candidate;
+mod continuation;
 mod dictionary;
 mod history;
 mod mutate;
 mod objects;
-mod quiet;
 mod script;
 mod shrink;
 mod wire;

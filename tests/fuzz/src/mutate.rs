@@ -9,7 +9,7 @@ use crate::shrink::{at, at_mut};
 const LARGEST: usize = 4 << 20;
 
 /// Numbers that follow from a seed alone.
-struct Dice(u64);
+struct Choices(u64);
 
 /// Another script, like this one but for something. Equal seeds make equal scripts.
 ///
@@ -19,23 +19,23 @@ struct Dice(u64);
 /// assert_ne!(elector_fuzz::mutate(script, 7), elector_fuzz::mutate(script, 8));
 /// ```
 pub fn mutate(script: &[u8], seed: u64) -> Vec<u8> {
-    let mut dice = Dice(seed);
+    let mut choices = Choices(seed);
     let text = String::from_utf8_lossy(script);
     let mut documents: Vec<Value> = serde_json::Deserializer::from_str(&text)
         .into_iter()
         .map_while(Result::ok)
         .collect();
-    for _ in 0..=dice.below(3) {
-        match dice.below(4) {
-            0 => rearrange(&mut documents, &mut dice),
-            _ => alter(&mut documents, &mut dice),
+    for _ in 0..=choices.below(3) {
+        match choices.below(4) {
+            0 => rearrange(&mut documents, &mut choices),
+            _ => alter(&mut documents, &mut choices),
         }
     }
     let lines: Vec<_> = documents.iter().map(Value::to_string).collect();
     let mut text = lines.join("\n");
-    match dice.below(24) {
-        0 => text = doubled(&text, &mut dice),
-        1 => text = nested(&text, &mut dice),
+    match choices.below(24) {
+        0 => text = doubled(&text, &mut choices),
+        1 => text = nested(&text, &mut choices),
         _ => {}
     }
     let mut end = text.len().min(LARGEST);
@@ -47,18 +47,18 @@ pub fn mutate(script: &[u8], seed: u64) -> Vec<u8> {
 }
 
 /// Changes which documents there are, in which order and which dress.
-fn rearrange(documents: &mut Vec<Value>, dice: &mut Dice) {
-    let Some(index) = dice.index(documents.len()) else {
-        documents.push(order(dice));
+fn rearrange(documents: &mut Vec<Value>, choices: &mut Choices) {
+    let Some(index) = choices.index(documents.len()) else {
+        documents.push(order(choices));
         return;
     };
-    let other = dice.below(documents.len());
-    match dice.below(8) {
+    let other = choices.below(documents.len());
+    match choices.below(8) {
         0 => drop(documents.remove(index)),
         1 => documents.swap(index, other),
         2 => documents.insert(other, documents[index].clone()),
         3 => {
-            let kind = dice.of(&["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR", "x"]);
+            let kind = choices.of(&["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR", "x"]);
             documents[index] = json!({"type": kind, "object": documents[index].take()});
         }
         4 => {
@@ -84,78 +84,78 @@ fn rearrange(documents: &mut Vec<Value>, dice: &mut Dice) {
             }
             documents.push(next);
         }
-        _ => documents.insert(other, order(dice)),
+        _ => documents.insert(other, order(choices)),
     }
 }
 
 /// Something that happens to an elector or to a candidate.
-fn order(dice: &mut Dice) -> Value {
-    match dice.below(14) {
+fn order(choices: &mut Choices) -> Value {
+    match choices.below(14) {
         0..3 => {
-            json!({"pass": dice.of(&["1ms", "1s", "2s", "5s", "10s", "15s", "31s", "15m", "40m", "876000h"])})
+            json!({"pass": choices.of(&["1ms", "1s", "2s", "5s", "10s", "15s", "31s", "15m", "40m", "876000h"])})
         }
         3..5 => json!({"apply": true}),
         5 => json!({"answer": true}),
         6 => json!({"grant": true}),
         7..9 => json!({"done": true}),
-        9 => json!({"fails": dice.of(&["conflict", "gone", "refused", "unknown"])}),
-        10 => json!({"prefer": dice.of(&["b", "me", ""])}),
-        11 => json!({dice.of(&["stopped", "shutDown", "withdrawn", "listen", "drops"]): true}),
+        9 => json!({"fails": choices.of(&["conflict", "gone", "refused", "unknown"])}),
+        10 => json!({"prefer": choices.of(&["b", "me", ""])}),
+        11 => json!({choices.of(&["stopped", "shutDown", "withdrawn", "listen", "drops"]): true}),
         12 => {
-            json!({"wall": dice.of(&["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "2026-01-01T00:00:00Z"])})
+            json!({"wall": choices.of(&["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "2026-01-01T00:00:00Z"])})
         }
         _ => {
-            json!({dice.of(&["registered", "unregistered"]): dice.of(&["conflict", "gone", "refused", "unknown"])})
+            json!({choices.of(&["registered", "unregistered"]): choices.of(&["conflict", "gone", "refused", "unknown"])})
         }
     }
 }
 
 /// Changes one value somewhere.
-fn alter(documents: &mut [Value], dice: &mut Dice) {
+fn alter(documents: &mut [Value], choices: &mut Choices) {
     let count: usize = documents.iter().map(size).sum();
-    let (Some(place), Some(mut from)) = (dice.index(count), dice.index(count)) else {
+    let (Some(place), Some(mut from)) = (choices.index(count), choices.index(count)) else {
         return;
     };
     let copied = documents.iter().find_map(|one| at(one, &mut from)).cloned();
     let mut left = place;
     let found = documents.iter_mut().find_map(|one| at_mut(one, &mut left));
     if let Some(value) = found {
-        change(value, copied.unwrap_or_default(), dice);
+        change(value, copied.unwrap_or_default(), choices);
     }
 }
 
-fn change(value: &mut Value, copied: Value, dice: &mut Dice) {
-    match (dice.below(8), &mut *value) {
+fn change(value: &mut Value, copied: Value, choices: &mut Choices) {
+    match (choices.below(8), &mut *value) {
         (0, _) => *value = copied,
-        (1, _) => *value = dice.of_owned(values()),
-        (2, _) => *value = dice.of(TEXTS).into(),
-        (3 | 4, Value::Object(map)) => remove(map, dice),
+        (1, _) => *value = choices.of_owned(values()),
+        (2, _) => *value = choices.of(TEXTS).into(),
+        (3 | 4, Value::Object(map)) => remove(map, choices),
         (5..7, Value::Object(map)) => {
-            let field = if dice.below(2) == 0 {
+            let field = if choices.below(2) == 0 {
                 copied
             } else {
-                dice.of(TEXTS).into()
+                choices.of(TEXTS).into()
             };
-            drop(map.insert(dice.of(NAMES).to_owned(), field));
+            drop(map.insert(choices.of(NAMES).to_owned(), field));
         }
         (3.., Value::Array(list)) => list.push(copied),
         (3..6, Value::Number(number)) => {
             let near = number.as_i64().unwrap_or_default();
-            let step = i64::try_from(dice.below(5)).unwrap_or_default() - 2;
+            let step = i64::try_from(choices.below(5)).unwrap_or_default() - 2;
             *value = near.saturating_add(step).into();
         }
-        (3..6, Value::String(text)) => *text = retyped(text, dice),
+        (3..6, Value::String(text)) => *text = retyped(text, choices),
         (6, Value::String(text)) => {
             // A megabyte takes long to read, so it is rare.
-            let times = [70, 300, 300, 300, 70_000, 1 << 20][dice.below(6)] / text.len().max(1);
+            let times = [70, 300, 300, 300, 70_000, 1 << 20][choices.below(6)] / text.len().max(1);
             *text = text.repeat(times.max(2));
         }
-        _ => *value = dice.of_owned(values()),
+        _ => *value = choices.of_owned(values()),
     }
 }
 
-fn remove(map: &mut Map<String, Value>, dice: &mut Dice) {
-    let Some(index) = dice.index(map.len()) else {
+fn remove(map: &mut Map<String, Value>, choices: &mut Choices) {
+    let Some(index) = choices.index(map.len()) else {
         return;
     };
     let name = map.keys().nth(index).cloned().unwrap_or_default();
@@ -163,13 +163,13 @@ fn remove(map: &mut Map<String, Value>, dice: &mut Dice) {
 }
 
 /// A text with one letter more, fewer, or other.
-fn retyped(text: &str, dice: &mut Dice) -> String {
+fn retyped(text: &str, choices: &mut Choices) -> String {
     let mut letters: Vec<char> = text.chars().collect();
-    let at = dice.below(letters.len() + 1);
-    let letter = dice.of(&[
+    let at = choices.below(letters.len() + 1);
+    let letter = choices.of(&[
         '0', '1', '9', '-', '.', '/', ':', 'Z', 'a', '\u{0}', 'é', '名',
     ]);
-    match dice.below(3) {
+    match choices.below(3) {
         0 => letters.insert(at, letter),
         1 if at < letters.len() => letters[at] = letter,
         _ if at < letters.len() => drop(letters.remove(at)),
@@ -179,26 +179,26 @@ fn retyped(text: &str, dice: &mut Dice) -> String {
 }
 
 /// A field twice in one object.
-fn doubled(text: &str, dice: &mut Dice) -> String {
+fn doubled(text: &str, choices: &mut Choices) -> String {
     let places: Vec<_> = text.match_indices(":{").map(|(at, _)| at + 2).collect();
-    let Some(index) = dice.index(places.len()) else {
+    let Some(index) = choices.index(places.len()) else {
         return text.to_owned();
     };
     let (head, tail) = text.split_at(places[index]);
     let comma = if tail.starts_with('}') { "" } else { "," };
     format!(
         "{head}{:?}:{}{comma}{tail}",
-        dice.of(NAMES),
-        Value::from(dice.of(TEXTS))
+        choices.of(NAMES),
+        Value::from(choices.of(TEXTS))
     )
 }
 
 /// A value in place of another that lies deeper than anybody looks.
-fn nested(text: &str, dice: &mut Dice) -> String {
+fn nested(text: &str, choices: &mut Choices) -> String {
     let Some((head, tail)) = text.split_once(":\"") else {
         return text.to_owned();
     };
-    let depth = [100, 130, 5_000][dice.below(3)];
+    let depth = [100, 130, 5_000][choices.below(3)];
     let (open, close) = ("[".repeat(depth), "]".repeat(depth));
     let tail = tail.split_once('"').map_or("", |(_, tail)| tail);
     format!("{head}:{open}{close}{tail}")
@@ -212,9 +212,9 @@ fn size(value: &Value) -> usize {
     }
 }
 
-// === impl Dice ===
+// === impl Choices ===
 
-impl Dice {
+impl Choices {
     /// The next number (SplitMix64).
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

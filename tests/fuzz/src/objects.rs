@@ -8,20 +8,20 @@ use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::elector::{Effect, Election, NewsSource, PreferenceField, Settings};
 use elector_protocol::{CandidateRecord, Identity, Instant, LeaseKey, ResourceVersion, Timestamp};
 
-use crate::quiet;
-use crate::script::{Document, Told, documents, duration};
+use crate::continuation;
+use crate::script::{Notification, ScriptDocument, documents, duration};
 use crate::wire;
 
 /// Everything that one elector has seen.
-struct World {
-    elections: BTreeMap<LeaseKey, Watched>,
+struct ElectorDriver {
+    elections: BTreeMap<LeaseKey, TrackedLease>,
     now: Instant,
     version: u64,
     settings: Settings,
 }
 
 /// One lease, and the objects behind it.
-struct Watched {
+struct TrackedLease {
     election: Election,
     lease: Option<Lease>,
     candidates: BTreeMap<Identity, LeaseCandidate>,
@@ -38,70 +38,73 @@ struct Watched {
 ///
 /// Where something that must hold does not.
 pub fn drive_objects(script: &[u8]) {
-    let mut world = World {
+    let mut driver = ElectorDriver {
         elections: BTreeMap::new(),
         now: Instant::from_epoch(std::time::Duration::from_secs(1_000)),
         version: 1_000,
         settings: Settings::default(),
     };
     for document in documents(script) {
-        world.take(document);
-        world.check();
+        driver.handle_document(document);
+        driver.check();
     }
-    for watched in world.elections.values() {
-        quiet::check(&watched.election, world.now, &world.settings);
-        watched.explain(&world.settings);
+    for tracked in driver.elections.values() {
+        continuation::check(&tracked.election, driver.now, &driver.settings);
+        tracked.explain(&driver.settings);
     }
 }
 
-// === impl World ===
+// === impl ElectorDriver ===
 
-impl World {
-    fn take(&mut self, document: Document) {
+impl ElectorDriver {
+    fn handle_document(&mut self, document: ScriptDocument) {
         match document {
-            Document::Leases(Told::Seen(lease, news)) => self.see_lease(lease, news),
-            Document::Leases(Told::Deleted(lease)) => {
+            ScriptDocument::Leases(Notification::Seen(lease, news)) => self.see_lease(lease, news),
+            ScriptDocument::Leases(Notification::Deleted(lease)) => {
                 let version = self.version_of(lease.metadata.resource_version.as_deref());
                 let now = self.now;
-                let watched = self.watched(lease.key());
-                watched
+                let tracked = self.tracked(lease.key());
+                tracked
                     .election
                     .handle_lease_gone(now, version, NewsSource::Watch);
-                if watched.election.lease().is_none() {
-                    watched.lease = None;
+                if tracked.election.lease().is_none() {
+                    tracked.lease = None;
                 }
             }
-            Document::Leases(Told::Listed(leases)) => self.list_leases(leases),
-            Document::Candidates(Told::Seen(candidate, news)) => {
+            ScriptDocument::Leases(Notification::Listed(leases)) => self.list_leases(leases),
+            ScriptDocument::Candidates(Notification::Seen(candidate, news)) => {
                 self.see_candidate(candidate, news);
             }
-            Document::Candidates(Told::Deleted(candidate)) => {
+            ScriptDocument::Candidates(Notification::Deleted(candidate)) => {
                 let version = self.version_of(candidate.metadata.resource_version.as_deref());
                 if let Some(name) = candidate.metadata.name.as_deref().and_then(Identity::new) {
-                    self.watched(candidate.lease_key()).leave(&name, version);
+                    self.tracked(candidate.lease_key())
+                        .remove_candidate(&name, version);
                 }
             }
-            Document::Candidates(Told::Listed(candidates)) => self.list_candidates(candidates),
-            Document::Order(name, about) => match name.as_str() {
+            ScriptDocument::Candidates(Notification::Listed(candidates)) => {
+                self.list_candidates(candidates)
+            }
+            ScriptDocument::Order(name, about) => match name.as_str() {
                 "pass" => self.now = self.now.after(duration(&about)),
                 "apply" => self.apply(),
-                "answer" => self.answer(),
+                "answer" => self.ack(),
                 "drops" => self.settings.preference_field = PreferenceField::Dropped,
                 _ => {}
             },
-            Document::Noise => {}
+            ScriptDocument::Other => {}
         }
     }
 
     /// What a list without the lease or the candidate says of them.
     fn list_leases(&mut self, leases: Vec<Lease>) {
         let listed: Vec<_> = leases.iter().map(Lease::key).collect();
-        for (key, watched) in &mut self.elections {
+        for (key, tracked) in &mut self.elections {
             if !listed.contains(key) {
-                watched
+                tracked
                     .election
                     .handle_lease_gone(self.now, None, NewsSource::List);
-                watched.lease = None;
+                tracked.lease = None;
             }
         }
         for lease in leases {
@@ -113,12 +116,12 @@ impl World {
         let place =
             |candidate: &LeaseCandidate| (candidate.lease_key(), candidate.metadata.name.clone());
         let listed: Vec<_> = candidates.iter().map(place).collect();
-        for (key, watched) in &mut self.elections {
-            let names: Vec<_> = watched.candidates.keys().cloned().collect();
+        for (key, tracked) in &mut self.elections {
+            let names: Vec<_> = tracked.candidates.keys().cloned().collect();
             for name in names {
                 let place = (key.clone(), Some(name.as_str().to_owned()));
                 if !listed.contains(&place) {
-                    watched.leave(&name, None);
+                    tracked.remove_candidate(&name, None);
                 }
             }
         }
@@ -129,39 +132,39 @@ impl World {
 
     fn see_lease(&mut self, mut lease: Lease, news: NewsSource) {
         self.complete(&mut lease.metadata);
-        wire::check_lease_words(&lease);
+        wire::check_lease_messages(&lease);
         let now = self.now;
-        let watched = self.watched(lease.key());
+        let tracked = self.tracked(lease.key());
         match lease.snapshot() {
             Ok(snapshot) => {
                 let version = snapshot.version;
-                let before = watched.election.lease().map(|known| known.version);
-                watched.election.handle_lease(now, snapshot, news);
-                let after = watched.election.lease().map(|known| known.version);
+                let before = tracked.election.lease().map(|known| known.version);
+                tracked.election.handle_lease(now, snapshot, news);
+                let after = tracked.election.lease().map(|known| known.version);
                 if after == Some(version) && before != after {
-                    watched.lease = Some(lease);
+                    tracked.lease = Some(lease);
                 }
             }
             // As the elector's view does: nothing is judged until the next readable revision.
             Err(_) => {
                 let mut election = Election::unknown();
-                for candidate in watched.election.candidates() {
+                for candidate in tracked.election.candidates() {
                     election.handle_candidate(now, candidate.clone(), NewsSource::List);
                 }
-                watched.election = election;
-                watched.lease = None;
-                watched.answers.clear();
+                tracked.election = election;
+                tracked.lease = None;
+                tracked.answers.clear();
             }
         }
     }
 
     fn see_candidate(&mut self, mut object: LeaseCandidate, news: NewsSource) {
         self.complete(&mut object.metadata);
-        wire::check_candidate_words(&object);
+        wire::check_candidate_messages(&object);
         let now = self.now;
         if let Ok(candidate) = object.candidate() {
-            let watched = self.watched(object.lease_key());
-            watched.hear(now, &candidate, object, news);
+            let tracked = self.tracked(object.lease_key());
+            tracked.handle_candidate(now, &candidate, object, news);
         }
     }
 
@@ -187,9 +190,9 @@ impl World {
         text.parse().ok().map(ResourceVersion)
     }
 
-    fn watched(&mut self, key: LeaseKey) -> &mut Watched {
+    fn tracked(&mut self, key: LeaseKey) -> &mut TrackedLease {
         let now = self.now;
-        self.elections.entry(key).or_insert_with(|| Watched {
+        self.elections.entry(key).or_insert_with(|| TrackedLease {
             election: Election::absent(now),
             lease: None,
             candidates: BTreeMap::new(),
@@ -202,8 +205,8 @@ impl World {
         let decided: Vec<_> = self
             .elections
             .iter()
-            .map(|(key, watched)| {
-                let decision = watched.election.step(self.now, wall(), &self.settings);
+            .map(|(key, tracked)| {
+                let decision = tracked.election.step(self.now, wall(), &self.settings);
                 (key.clone(), decision.effects)
             })
             .collect();
@@ -211,7 +214,7 @@ impl World {
             .into_iter()
             .flat_map(|(key, effects)| effects.into_iter().map(move |effect| (key.clone(), effect)))
         {
-            let Some(watched) = self.elections.get(&key) else {
+            let Some(tracked) = self.elections.get(&key) else {
                 continue;
             };
             match effect {
@@ -224,7 +227,7 @@ impl World {
                     self.see_lease(born, NewsSource::Watch);
                 }
                 Effect::Write(write) => {
-                    let Some(judged) = &watched.lease else {
+                    let Some(judged) = &tracked.lease else {
                         continue;
                     };
                     let mut next = judged.with_record(&write.record, elector_api::Carrier::Unknown);
@@ -238,24 +241,24 @@ impl World {
                     version,
                     ..
                 } => {
-                    let Some(judged) = watched.candidates.get(&name) else {
+                    let Some(judged) = tracked.candidates.get(&name) else {
                         continue;
                     };
                     let mut next = judged.with_ping(ping);
                     next.metadata.resource_version = Some(version.0.saturating_add(1).to_string());
                     self.see_candidate(next, NewsSource::OwnWrite);
                 }
-                Effect::Collect { name, .. } => self.watched(key).leave(&name, None),
+                Effect::Collect { name, .. } => self.tracked(key).remove_candidate(&name, None),
             }
         }
     }
 
     /// Every candidate that was asked answers.
-    fn answer(&mut self) {
+    fn ack(&mut self) {
         let asked: Vec<_> = self
             .elections
             .values()
-            .flat_map(|watched| watched.candidates.values())
+            .flat_map(|tracked| tracked.candidates.values())
             .filter(|object| object.spec.ping_time > object.spec.renew_time)
             .cloned()
             .collect();
@@ -274,10 +277,10 @@ impl World {
     }
 }
 
-// === impl Watched ===
+// === impl TrackedLease ===
 
-impl Watched {
-    fn hear(
+impl TrackedLease {
+    fn handle_candidate(
         &mut self,
         now: Instant,
         candidate: &CandidateRecord,
@@ -285,8 +288,8 @@ impl Watched {
         news: NewsSource,
     ) {
         let name = candidate.name.clone();
-        let known = |watched: &Self| {
-            watched
+        let known = |tracked: &Self| {
+            tracked
                 .election
                 .candidates()
                 .find(|known| known.name == name)
@@ -313,7 +316,7 @@ impl Watched {
         self.candidates.insert(name, object);
     }
 
-    fn leave(&mut self, name: &Identity, version: Option<ResourceVersion>) {
+    fn remove_candidate(&mut self, name: &Identity, version: Option<ResourceVersion>) {
         self.election.handle_candidate_gone(name, version);
         if !self.election.candidates().any(|known| &known.name == name) {
             self.candidates.remove(name);

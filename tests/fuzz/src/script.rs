@@ -10,20 +10,20 @@ use serde_json::Value;
 
 /// One document of a script.
 #[derive(Debug)]
-pub(crate) enum Document {
+pub(crate) enum ScriptDocument {
     /// Leases, in one of the ways that a server tells of them.
-    Leases(Told<Lease>),
+    Leases(Notification<Lease>),
     /// Candidates.
-    Candidates(Told<LeaseCandidate>),
+    Candidates(Notification<LeaseCandidate>),
     /// An order to the driver: its name and what it is about.
     Order(String, Value),
     /// Neither.
-    Noise,
+    Other,
 }
 
 /// What a server tells.
 #[derive(Debug)]
-pub(crate) enum Told<T> {
+pub(crate) enum Notification<T> {
     /// One revision.
     Seen(T, NewsSource),
     /// A deletion, with the last revision.
@@ -36,7 +36,7 @@ pub(crate) enum Told<T> {
 const LONGEST: usize = 48;
 
 /// The documents of a script, up to the first that is no JSON.
-pub(crate) fn documents(bytes: &[u8]) -> Vec<Document> {
+pub(crate) fn documents(bytes: &[u8]) -> Vec<ScriptDocument> {
     let text = String::from_utf8_lossy(bytes);
     let mut stream = serde_json::Deserializer::from_str(&text).into_iter::<IgnoredAny>();
     let mut documents = Vec::new();
@@ -63,54 +63,58 @@ pub(crate) fn duration(value: &Value) -> Duration {
 }
 
 /// Reads one document, by the very types that the production code reads it by.
-fn read(text: &str) -> Document {
+fn read(text: &str) -> ScriptDocument {
     // Whatever it is, reading it as either kind must not fail in another way than by an error.
     let (lease, candidate) = (
         serde_json::from_str::<Lease>(text),
         serde_json::from_str::<LeaseCandidate>(text),
     );
     let Ok(value) = serde_json::from_str::<Value>(text) else {
-        return Document::Noise;
+        return ScriptDocument::Other;
     };
     let kind = |value: &Value| value["kind"].as_str().unwrap_or_default().to_owned();
     if value.get("type").is_some() {
         return match kind(&value["object"]).as_str() {
-            "LeaseCandidate" => frame(text).map_or(Document::Noise, Document::Candidates),
-            _ => frame(text).map_or(Document::Noise, Document::Leases),
+            "LeaseCandidate" => {
+                frame(text).map_or(ScriptDocument::Other, ScriptDocument::Candidates)
+            }
+            _ => frame(text).map_or(ScriptDocument::Other, ScriptDocument::Leases),
         };
     }
     match kind(&value).as_str() {
-        "LeaseList" => list(text).map_or(Document::Noise, Document::Leases),
-        "LeaseCandidateList" => list(text).map_or(Document::Noise, Document::Candidates),
-        "LeaseCandidate" => candidate.map_or(Document::Noise, |candidate| {
-            Document::Candidates(Told::Seen(candidate, NewsSource::Watch))
+        "LeaseList" => list(text).map_or(ScriptDocument::Other, ScriptDocument::Leases),
+        "LeaseCandidateList" => {
+            list(text).map_or(ScriptDocument::Other, ScriptDocument::Candidates)
+        }
+        "LeaseCandidate" => candidate.map_or(ScriptDocument::Other, |candidate| {
+            ScriptDocument::Candidates(Notification::Seen(candidate, NewsSource::Watch))
         }),
-        "Lease" => lease.map_or(Document::Noise, |lease| {
-            Document::Leases(Told::Seen(lease, NewsSource::Watch))
+        "Lease" => lease.map_or(ScriptDocument::Other, |lease| {
+            ScriptDocument::Leases(Notification::Seen(lease, NewsSource::Watch))
         }),
         _ => match value {
             Value::Object(map) if map.len() == 1 => map
                 .into_iter()
                 .next()
-                .map_or(Document::Noise, |(name, about)| {
-                    Document::Order(name, about)
+                .map_or(ScriptDocument::Other, |(name, about)| {
+                    ScriptDocument::Order(name, about)
                 }),
-            _ => Document::Noise,
+            _ => ScriptDocument::Other,
         },
     }
 }
 
-fn frame<T: DeserializeOwned>(text: &str) -> Option<Told<T>> {
+fn frame<T: DeserializeOwned>(text: &str) -> Option<Notification<T>> {
     match serde_json::from_str(text).ok()? {
         WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-            Some(Told::Seen(object, NewsSource::Watch))
+            Some(Notification::Seen(object, NewsSource::Watch))
         }
-        WatchEvent::Deleted(object) => Some(Told::Deleted(object)),
+        WatchEvent::Deleted(object) => Some(Notification::Deleted(object)),
         WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
     }
 }
 
-fn list<T: DeserializeOwned + Clone>(text: &str) -> Option<Told<T>> {
+fn list<T: DeserializeOwned + Clone>(text: &str) -> Option<Notification<T>> {
     let list: ObjectList<T> = serde_json::from_str(text).ok()?;
-    Some(Told::Listed(list.items))
+    Some(Notification::Listed(list.items))
 }

@@ -20,7 +20,7 @@ pub(crate) fn check_line(line: &str) {
 }
 
 /// Checks what is said of an object that cannot be used, or not in part.
-pub(crate) fn check_lease_words(lease: &Lease) {
+pub(crate) fn check_lease_messages(lease: &Lease) {
     let notes = lease.notes();
     let words = lease.faults().iter().chain(&notes);
     words.for_each(|word| check_line(&word.to_string()));
@@ -33,7 +33,7 @@ pub(crate) fn check_lease_words(lease: &Lease) {
 }
 
 /// The same for a candidate.
-pub(crate) fn check_candidate_words(candidate: &LeaseCandidate) {
+pub(crate) fn check_candidate_messages(candidate: &LeaseCandidate) {
     let notes = candidate.notes();
     let words = candidate.faults().iter().chain(&notes);
     words.for_each(|word| check_line(&word.to_string()));

@@ -8,12 +8,12 @@ use elector_protocol::holder::{Decision, Effect, StopReason, WriteKind};
 use elector_protocol::registration::{RegistrationEffect, RegistrationOutcome};
 use elector_protocol::{CandidateTiming, LeaseRecord, LeaseWrite};
 
-use super::{Process, Request, Sent};
+use super::{CandidateDriver, PendingRequest, SentWrite};
 use crate::wire;
 
-// === impl Process ===
+// === impl CandidateDriver ===
 
-impl Process {
+impl CandidateDriver {
     /// Steps both machines until they have nothing more to do now.
     pub(super) fn step(&mut self) {
         for turn in 0.. {
@@ -40,14 +40,14 @@ impl Process {
     }
 
     fn check_rest(&self, decision: &Decision) {
-        if let Some(at) = decision.wake_at {
+        if let Some(at) = decision.wake_at() {
             assert!(
                 at > self.now,
                 "a deadline in the past would spin: {decision:?}"
             );
         }
         if let Some(belief) = self.holder.belief() {
-            let ends = decision.wake_at.is_some_and(|at| at <= belief.deadline);
+            let ends = decision.wake_at().is_some_and(|at| at <= belief.deadline);
             assert!(ends, "nobody would end the belief");
         }
     }
@@ -56,7 +56,7 @@ impl Process {
         match effect {
             Effect::Read => {
                 assert!(self.request.is_none(), "two requests at once");
-                self.request = Some(Request::Read);
+                self.request = Some(PendingRequest::Read);
             }
             Effect::Write { kind, write } => self.send(&kind, write),
             Effect::Start { .. } => {
@@ -100,7 +100,7 @@ impl Process {
         if matches!(kind, WriteKind::Release | WriteKind::HandOff(_)) {
             assert!(!self.working && !self.holder.believes(self.now), "{kind}");
         } else {
-            self.sent.push(Sent {
+            self.sent.push(SentWrite {
                 term: (write.uid.clone(), write.record.term),
                 token: write.record.token,
                 at: self.now,
@@ -109,7 +109,7 @@ impl Process {
         if let Some(judged) = self.judged(&write) {
             wire::check_lease_write(judged, &write.record);
         }
-        self.request = Some(Request::Write(Box::new(write)));
+        self.request = Some(PendingRequest::Write(Box::new(write)));
     }
 
     /// The newest Lease, where it is the one that a write replaces.
@@ -169,7 +169,7 @@ impl Process {
     }
 
     /// Nothing more is heard and every request fails: it neither spins nor storms, and believes nothing in the end.
-    pub(super) fn go_quiet(&mut self) {
+    pub(super) fn run_without_news(&mut self) {
         let start = self.now;
         let mut requests = 0;
         for _ in 0..200 {

@@ -6,20 +6,20 @@ use elector_protocol::elector::{
 };
 use elector_protocol::{Instant, LeaseKey, Timestamp};
 
-use super::{Watched, World, wall};
+use super::{ElectorDriver, TrackedLease, wall};
 use crate::wire;
 
-// === impl World ===
+// === impl ElectorDriver ===
 
-impl World {
+impl ElectorDriver {
     /// What must hold of every election, after every document.
     pub(super) fn check(&self) {
-        for (key, watched) in &self.elections {
-            let decision = watched.election.step(self.now, wall(), &self.settings);
-            let again = watched.election.step(self.now, wall(), &self.settings);
+        for (key, tracked) in &self.elections {
+            let decision = tracked.election.step(self.now, wall(), &self.settings);
+            let again = tracked.election.step(self.now, wall(), &self.settings);
             assert_eq!(decision, again, "a step repeats itself");
             wire::check_line(&decision.reason.to_string());
-            for ranked in watched
+            for ranked in tracked
                 .election
                 .ranking(self.now, &self.settings)
                 .candidates
@@ -32,14 +32,14 @@ impl World {
                     "a deadline in the past would spin: {decision:?}"
                 );
             }
-            watched.check(key, self.now, &decision);
+            tracked.check(key, self.now, &decision);
         }
     }
 }
 
-// === impl Watched ===
+// === impl TrackedLease ===
 
-impl Watched {
+impl TrackedLease {
     fn check(&self, key: &LeaseKey, now: Instant, decision: &Decision) {
         // A write of the Lease; of each candidate a question and, where the last one stays open, a collection.
         let most = 1 + 2 * self.candidates.len();

@@ -13,17 +13,17 @@ use crate::objects::wall;
 
 /// How the world behaves from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Weather {
+enum Environment {
     /// Every write fails.
     Refusing,
     /// Writes succeed, and nobody answers or accepts.
     Silent,
     /// Writes succeed, candidates answer and accept at once, and renew.
-    Fair,
+    Responsive,
 }
 
 /// An election that goes on by itself.
-struct Sequel<'a> {
+struct Continuation<'a> {
     election: Election,
     now: Instant,
     version: u64,
@@ -47,35 +47,42 @@ pub(crate) fn check(election: &Election, now: Instant, settings: &Settings) {
     let Some(version) = highest.checked_add(1).filter(|next| *next < u64::MAX / 2) else {
         return;
     };
-    for weather in [Weather::Refusing, Weather::Silent, Weather::Fair] {
-        let mut sequel = Sequel {
+    for environment in [
+        Environment::Refusing,
+        Environment::Silent,
+        Environment::Responsive,
+    ] {
+        let mut continuation = Continuation {
             election: election.clone(),
             now,
             version,
             settings,
         };
-        sequel.play(weather);
+        continuation.run(environment);
     }
 }
 
-// === impl Sequel ===
+// === impl Continuation ===
 
-impl Sequel<'_> {
-    fn play(&mut self, weather: Weather) {
+impl Continuation<'_> {
+    fn run(&mut self, environment: Environment) {
         let candidates = self.election.candidates().count();
         let (start, most) = (self.now, 48 + 16 * candidates);
         let mut writes = 0;
-        if weather == Weather::Fair {
-            self.answer();
+        if environment == Environment::Responsive {
+            self.ack_pending();
         }
         for turn in 0..most {
             let decision = self.step();
             if self.now.since(start) <= MINUTE {
                 writes += decision.effects.len();
-                assert!(writes <= most, "{weather:?}: {writes} writes in a minute");
+                assert!(
+                    writes <= most,
+                    "{environment:?}: {writes} writes in a minute"
+                );
             }
-            let wrote = weather != Weather::Refusing && self.write(&decision, weather);
-            if weather == Weather::Fair && self.is_led() {
+            let wrote = environment != Environment::Refusing && self.write(&decision, environment);
+            if environment == Environment::Responsive && self.is_led() {
                 return;
             }
             if wrote {
@@ -84,15 +91,15 @@ impl Sequel<'_> {
                 continue;
             }
             let Some(at) = decision.wake_at() else { break };
-            assert!(at > self.now, "{weather:?}: {decision:?}");
+            assert!(at > self.now, "{environment:?}: {decision:?}");
             self.now = at;
             let spins = turn + 1 == most && self.now.since(start) < MINUTE;
             assert!(
                 !spins,
-                "{weather:?}: {most} steps in a minute: {decision:?}"
+                "{environment:?}: {most} steps in a minute: {decision:?}"
             );
         }
-        if weather == Weather::Fair {
+        if environment == Environment::Responsive {
             let decision = self.step();
             assert!(
                 !self.should_be_led(&decision),
@@ -139,7 +146,7 @@ impl Sequel<'_> {
     }
 
     /// Carries out what was decided. Says whether there was anything.
-    fn write(&mut self, decision: &Decision, weather: Weather) -> bool {
+    fn write(&mut self, decision: &Decision, environment: Environment) -> bool {
         for effect in &decision.effects {
             match effect {
                 Effect::Create(record) => {
@@ -152,8 +159,8 @@ impl Sequel<'_> {
                         write.record.clone(),
                         NewsSource::OwnWrite,
                     );
-                    if weather == Weather::Fair {
-                        self.obey(write.uid.clone(), &write.record);
+                    if environment == Environment::Responsive {
+                        self.accept(write.uid.clone(), &write.record);
                     }
                 }
                 Effect::Ping { name, ping, .. } => {
@@ -168,7 +175,7 @@ impl Sequel<'_> {
                         candidate.clone(),
                         NewsSource::OwnWrite,
                     );
-                    if weather == Weather::Fair && candidate.is_pinged() {
+                    if environment == Environment::Responsive && candidate.is_pinged() {
                         self.now = self.now.after(HOP);
                         candidate.renew = Some(*ping);
                         candidate.version = self.next_version();
@@ -183,7 +190,7 @@ impl Sequel<'_> {
     }
 
     /// Whoever was asked before answers.
-    fn answer(&mut self) {
+    fn ack_pending(&mut self) {
         let asked = self.election.candidates().filter(|one| one.is_pinged());
         for mut candidate in asked.cloned().collect::<Vec<_>>() {
             candidate.renew = candidate.ping;
@@ -194,7 +201,7 @@ impl Sequel<'_> {
     }
 
     /// An electee accepts; a holder that is asked to hands over, and its successor accepts.
-    fn obey(&mut self, uid: Uid, record: &LeaseRecord) {
+    fn accept(&mut self, uid: Uid, record: &LeaseRecord) {
         let mut record = record.clone();
         if let Some(to) = record.preferred_holder.clone() {
             record = record.granted(to, Duration::from_secs(5), wall());
