@@ -16,8 +16,8 @@ use elector_protocol::{
 };
 use serde_json::Value;
 
-use crate::objects::wall;
 use crate::script::{Notification, ScriptDocument, documents, duration};
+use crate::time::wall;
 use crate::wire;
 
 /// One process `me` and its lease `ns/l`.

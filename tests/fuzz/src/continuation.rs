@@ -9,7 +9,7 @@ use elector_protocol::{
     Token, Uid,
 };
 
-use crate::objects::wall;
+use crate::time::wall;
 
 /// How the world behaves from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

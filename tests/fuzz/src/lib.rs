@@ -25,6 +25,7 @@ mod mutate;
 mod objects;
 mod script;
 mod shrink;
+mod time;
 mod wire;
 
 pub use candidate::drive_candidate;

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::elector::{Effect, Election, NewsSource, PreferenceField, Settings};
-use elector_protocol::{CandidateRecord, Identity, Instant, LeaseKey, ResourceVersion, Timestamp};
+use elector_protocol::{CandidateRecord, Identity, Instant, LeaseKey, ResourceVersion};
 
 use crate::continuation;
 use crate::script::{Notification, ScriptDocument, documents, duration};
+use crate::time::wall;
 use crate::wire;
 
 /// Everything that one elector has seen.
@@ -323,9 +324,4 @@ impl TrackedLease {
             self.answers.remove(name);
         }
     }
-}
-
-/// 2026-01-01, the year of most scripts.
-pub(crate) fn wall() -> Timestamp {
-    Timestamp::from_micros(1_767_225_600_000_000).unwrap_or(Timestamp::MIN)
 }

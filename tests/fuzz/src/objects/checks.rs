@@ -6,7 +6,8 @@ use elector_protocol::elector::{
 };
 use elector_protocol::{Instant, LeaseKey, Timestamp};
 
-use super::{ElectorDriver, TrackedLease, wall};
+use super::{ElectorDriver, TrackedLease};
+use crate::time::wall;
 use crate::wire;
 
 // === impl ElectorDriver ===
