@@ -38,9 +38,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map(std::fs::read)
         .collect::<Result<Vec<_>, _>>()?;
     let place = Arc::new(Mutex::new(String::new()));
-    let told = Arc::clone(&place);
+    let shared = Arc::clone(&place);
     panic::set_hook(Box::new(move |info| {
-        if let Ok(mut place) = told.lock() {
+        if let Ok(mut place) = shared.lock() {
             let text: String = info.to_string().chars().take(600).collect();
             *place = format!(
                 "{} {text}",
@@ -50,16 +50,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     }));
     let last = || place.lock().map(|place| place.clone()).unwrap_or_default();
     let line = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
-    let (mut known, mut played) = (BTreeSet::new(), 0u64);
+    let (mut known, mut count) = (BTreeSet::new(), 0u64);
     let until = Instant::now() + Duration::from_secs(seconds);
     while Instant::now() < until {
-        let mut script = corpus[usize::try_from(played)? % corpus.len()].clone();
+        let mut script = corpus[usize::try_from(count)? % corpus.len()].clone();
         for _ in 0..=seed % 12 {
             seed += 1;
             script = mutate(&script, seed);
         }
         seed += 1;
-        played += 1;
+        count += 1;
         if panic::catch_unwind(|| drive(&script)).is_ok() || !known.insert(line(&last())) {
             continue;
         }
@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{}\n{}", last(), String::from_utf8_lossy(&small));
     }
     println!(
-        "{played} scripts played, up to seed {seed}; {} causes of failure",
+        "{count} scripts played, up to seed {seed}; {} causes of failure",
         known.len()
     );
     if known.is_empty() {

@@ -1,4 +1,4 @@
-//! The candidate's side: whatever the Lease and its own object say, and however its requests end.
+//! The candidate's side: any Lease, any object of its own, and any end of its requests.
 
 mod checks;
 
@@ -50,11 +50,11 @@ struct SentWrite {
     at: Instant,
 }
 
-/// Plays a script to a candidate.
+/// Feeds a script to a candidate.
 ///
 /// Orders: `pass` (a duration), `wall` (a time), `done` (the request for the Lease succeeds, with this object or the
 /// one that fits), `fails` (`conflict`, `gone`, `refused` or anything else), `registered` and `unregistered` (the same
-/// for its own object), `grant` (the server grants it the Lease), `prefer` (somebody is preferred), `stopped`,
+/// for its own object), `grant` (the server grants it the Lease), `prefer` (a candidate is preferred), `stopped`,
 /// `shutDown`, `withdrawn`, `listen` (it reads both).
 ///
 /// # Panics
@@ -206,11 +206,11 @@ impl CandidateDriver {
 
     /// The request under way succeeds, with what the script says or what a server would say.
     fn finish(&mut self, about: Value) {
-        let told = about.is_object().then(|| Lease::from_value(about));
+        let given = about.is_object().then(|| Lease::from_value(about));
         match self.request.take() {
             None => {}
             Some(PendingRequest::Read) => {
-                let answer = match told.or_else(|| self.lease.clone()) {
+                let answer = match given.or_else(|| self.lease.clone()) {
                     None => Ok(None),
                     Some(lease) => match self.read(lease) {
                         Some((snapshot, lease)) => {
@@ -223,15 +223,15 @@ impl CandidateDriver {
                 self.holder.handle_read(self.now, answer);
             }
             Some(PendingRequest::Write(write)) => {
-                let judged = self.judged(&write).cloned();
-                let reply = match (told, judged) {
+                let base = self.base(&write).cloned();
+                let reply = match (given, base) {
                     // No server applies a write to another object than the one it names (R2).
-                    (Some(mut told), _) => {
-                        told.metadata.uid = Some(write.uid.as_str().to_owned());
-                        Some(told)
+                    (Some(mut given), _) => {
+                        given.metadata.uid = Some(write.uid.as_str().to_owned());
+                        Some(given)
                     }
-                    (None, judged) => judged.map(|judged| {
-                        let mut reply = judged.with_record(&write.record, Carrier::Unknown);
+                    (None, base) => base.map(|base| {
+                        let mut reply = base.with_record(&write.record, Carrier::Unknown);
                         reply.metadata.resource_version = None;
                         reply
                     }),

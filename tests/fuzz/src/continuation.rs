@@ -1,5 +1,5 @@
-//! What becomes of an election that nothing new is heard of: it neither spins nor storms, and where candidates
-//! answer, somebody leads in the end (L2).
+//! The continuation of an election without further news: it neither spins nor storms, and where candidates ack, one of
+//! them leads in the end (L2).
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use elector_protocol::{
 
 use crate::time::wall;
 
-/// How the world behaves from now on.
+/// How server and candidates behave from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Environment {
+enum Conditions {
     /// Every write fails.
     Refusing,
-    /// Writes succeed, and nobody answers or accepts.
+    /// Writes succeed, and no candidate acks or accepts.
     Silent,
-    /// Writes succeed, candidates answer and accept at once, and renew.
+    /// Writes succeed, candidates ack and accept at once, and renew.
     Responsive,
 }
 
@@ -35,7 +35,7 @@ const HOP: Duration = Duration::from_millis(2);
 /// How long it is watched for storms.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Checks all that may become of an election.
+/// Checks every continuation of an election.
 pub(crate) fn check(election: &Election, now: Instant, settings: &Settings) {
     let highest = election
         .candidates()
@@ -47,10 +47,10 @@ pub(crate) fn check(election: &Election, now: Instant, settings: &Settings) {
     let Some(version) = highest.checked_add(1).filter(|next| *next < u64::MAX / 2) else {
         return;
     };
-    for environment in [
-        Environment::Refusing,
-        Environment::Silent,
-        Environment::Responsive,
+    for conditions in [
+        Conditions::Refusing,
+        Conditions::Silent,
+        Conditions::Responsive,
     ] {
         let mut continuation = Continuation {
             election: election.clone(),
@@ -58,18 +58,18 @@ pub(crate) fn check(election: &Election, now: Instant, settings: &Settings) {
             version,
             settings,
         };
-        continuation.run(environment);
+        continuation.run(conditions);
     }
 }
 
 // === impl Continuation ===
 
 impl Continuation<'_> {
-    fn run(&mut self, environment: Environment) {
+    fn run(&mut self, conditions: Conditions) {
         let candidates = self.election.candidates().count();
         let (start, most) = (self.now, 48 + 16 * candidates);
         let mut writes = 0;
-        if environment == Environment::Responsive {
+        if conditions == Conditions::Responsive {
             self.ack_pending();
         }
         for turn in 0..most {
@@ -78,28 +78,28 @@ impl Continuation<'_> {
                 writes += decision.effects.len();
                 assert!(
                     writes <= most,
-                    "{environment:?}: {writes} writes in a minute"
+                    "{conditions:?}: {writes} writes in a minute"
                 );
             }
-            let wrote = environment != Environment::Refusing && self.write(&decision, environment);
-            if environment == Environment::Responsive && self.is_led() {
+            let wrote = conditions != Conditions::Refusing && self.write(&decision, conditions);
+            if conditions == Conditions::Responsive && self.is_led() {
                 return;
             }
             if wrote {
-                // Nothing is answered in no time at all.
+                // No reply comes in no time at all.
                 self.now = self.now.after(HOP);
                 continue;
             }
             let Some(at) = decision.wake_at() else { break };
-            assert!(at > self.now, "{environment:?}: {decision:?}");
+            assert!(at > self.now, "{conditions:?}: {decision:?}");
             self.now = at;
             let spins = turn + 1 == most && self.now.since(start) < MINUTE;
             assert!(
                 !spins,
-                "{environment:?}: {most} steps in a minute: {decision:?}"
+                "{conditions:?}: {most} steps in a minute: {decision:?}"
             );
         }
-        if environment == Environment::Responsive {
+        if conditions == Conditions::Responsive {
             let decision = self.step();
             assert!(
                 !self.should_be_led(&decision),
@@ -126,7 +126,7 @@ impl Continuation<'_> {
             && matches!(self.step().reason, Reason::HolderIsBest(_))
     }
 
-    /// Whether one that answers could lead.
+    /// Whether a candidate that acks could lead.
     fn should_be_led(&self, decision: &Decision) -> bool {
         let ours = !matches!(
             decision.reason,
@@ -134,7 +134,7 @@ impl Continuation<'_> {
                 | Reason::ForeignStrategy(_)
                 | Reason::NotSynced
                 | Reason::HolderCannotYield { .. }
-        ) && decision.action() != Action::Leave;
+        ) && decision.action != Action::Leave;
         let ranking = self.election.ranking(self.now, self.settings).candidates;
         let can_be_asked = |candidate: &CandidateRecord| {
             ranking
@@ -146,7 +146,7 @@ impl Continuation<'_> {
     }
 
     /// Carries out what was decided. Says whether there was anything.
-    fn write(&mut self, decision: &Decision, environment: Environment) -> bool {
+    fn write(&mut self, decision: &Decision, conditions: Conditions) -> bool {
         for effect in &decision.effects {
             match effect {
                 Effect::Create(record) => {
@@ -159,7 +159,7 @@ impl Continuation<'_> {
                         write.record.clone(),
                         NewsSource::OwnWrite,
                     );
-                    if environment == Environment::Responsive {
+                    if conditions == Conditions::Responsive {
                         self.accept(write.uid.clone(), &write.record);
                     }
                 }
@@ -175,7 +175,7 @@ impl Continuation<'_> {
                         candidate.clone(),
                         NewsSource::OwnWrite,
                     );
-                    if environment == Environment::Responsive && candidate.is_pinged() {
+                    if conditions == Conditions::Responsive && candidate.is_pinged() {
                         self.now = self.now.after(HOP);
                         candidate.renew = Some(*ping);
                         candidate.version = self.next_version();
@@ -189,7 +189,7 @@ impl Continuation<'_> {
         !decision.effects.is_empty()
     }
 
-    /// Whoever was asked before answers.
+    /// Every candidate that was pinged before acks.
     fn ack_pending(&mut self) {
         let asked = self.election.candidates().filter(|one| one.is_pinged());
         for mut candidate in asked.cloned().collect::<Vec<_>>() {

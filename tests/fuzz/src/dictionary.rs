@@ -1,4 +1,4 @@
-//! What stands in objects that nobody should write, and somebody will.
+//! Names and values for objects that no client should write, and some client will.
 
 use serde_json::{Value, json};
 

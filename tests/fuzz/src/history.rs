@@ -1,10 +1,10 @@
-//! The history checker: recordings of whatever quality, and a verdict on what could be read of them.
+//! The history checker: recordings of any quality, and a verdict on what could be read of them.
 
 use elector_verify::{Limits, Participants, RecordingReader, verify};
 
 use crate::wire::check_line;
 
-/// Reads a script as a recording and judges it.
+/// Reads a script as a recording and checks it.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! One script from another: a document, a field or a letter is changed, so that most of it still means something.
+//! One script from another: a document, a field or a character is changed, so that most of it still means something.
 
 use serde_json::{Map, Value, json};
 
@@ -162,7 +162,7 @@ fn remove(map: &mut Map<String, Value>, choices: &mut Choices) {
     map.remove(&name);
 }
 
-/// A text with one letter more, fewer, or other.
+/// A text with one character more, fewer, or other.
 fn retyped(text: &str, choices: &mut Choices) -> String {
     let mut letters: Vec<char> = text.chars().collect();
     let at = choices.below(letters.len() + 1);
@@ -193,7 +193,7 @@ fn doubled(text: &str, choices: &mut Choices) -> String {
     )
 }
 
-/// A value in place of another that lies deeper than anybody looks.
+/// A value in place of another that lies deeper than any reader looks.
 fn nested(text: &str, choices: &mut Choices) -> String {
     let Some((head, tail)) = text.split_once(":\"") else {
         return text.to_owned();

@@ -30,7 +30,7 @@ struct TrackedLease {
     answers: BTreeMap<Identity, Instant>,
 }
 
-/// Plays a script to an elector.
+/// Feeds a script to an elector.
 ///
 /// Orders: `pass` (a duration), `apply` (the server carries out what the elector wants), `answer` (every candidate
 /// answers what it was asked), `drops` (the server drops `spec.preferredHolder`).
@@ -146,7 +146,7 @@ impl ElectorDriver {
                     tracked.lease = Some(lease);
                 }
             }
-            // As the elector's view does: nothing is judged until the next readable revision.
+            // As the elector's view does: nothing is decided until the next readable revision.
             Err(_) => {
                 let mut election = Election::unknown();
                 for candidate in tracked.election.candidates() {
@@ -201,7 +201,7 @@ impl ElectorDriver {
         })
     }
 
-    /// The server carries out what every election wants, and its answers arrive.
+    /// The server carries out what every election wants, and its replies arrive.
     fn apply(&mut self) {
         let decided: Vec<_> = self
             .elections
@@ -228,10 +228,10 @@ impl ElectorDriver {
                     self.see_lease(born, NewsSource::Watch);
                 }
                 Effect::Write(write) => {
-                    let Some(judged) = &tracked.lease else {
+                    let Some(base) = &tracked.lease else {
                         continue;
                     };
-                    let mut next = judged.with_record(&write.record, elector_api::Carrier::Unknown);
+                    let mut next = base.with_record(&write.record, elector_api::Carrier::Unknown);
                     next.metadata.resource_version =
                         Some(write.version.0.saturating_add(1).to_string());
                     self.see_lease(next, NewsSource::OwnWrite);
@@ -242,10 +242,10 @@ impl ElectorDriver {
                     version,
                     ..
                 } => {
-                    let Some(judged) = tracked.candidates.get(&name) else {
+                    let Some(base) = tracked.candidates.get(&name) else {
                         continue;
                     };
-                    let mut next = judged.with_ping(ping);
+                    let mut next = base.with_ping(ping);
                     next.metadata.resource_version = Some(version.0.saturating_add(1).to_string());
                     self.see_candidate(next, NewsSource::OwnWrite);
                 }
@@ -254,7 +254,7 @@ impl ElectorDriver {
         }
     }
 
-    /// Every candidate that was asked answers.
+    /// Every candidate that was pinged acks.
     fn ack(&mut self) {
         let asked: Vec<_> = self
             .elections

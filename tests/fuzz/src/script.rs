@@ -11,7 +11,7 @@ use serde_json::Value;
 /// One document of a script.
 #[derive(Debug)]
 pub(crate) enum ScriptDocument {
-    /// Leases, in one of the ways that a server tells of them.
+    /// Leases, in one of the ways that a server sends them.
     Leases(Notification<Lease>),
     /// Candidates.
     Candidates(Notification<LeaseCandidate>),
@@ -21,7 +21,7 @@ pub(crate) enum ScriptDocument {
     Other,
 }
 
-/// What a server tells.
+/// A notification of a server.
 #[derive(Debug)]
 pub(crate) enum Notification<T> {
     /// One revision.
@@ -32,7 +32,7 @@ pub(crate) enum Notification<T> {
     Listed(Vec<T>),
 }
 
-/// The longest script that is played, in documents: each costs a step of every election.
+/// The longest script that is run, in documents: each costs a step of every election.
 const LONGEST: usize = 48;
 
 /// The documents of a script, up to the first that is no JSON.
@@ -64,7 +64,7 @@ pub(crate) fn duration(value: &Value) -> Duration {
 
 /// Reads one document, by the very types that the production code reads it by.
 fn read(text: &str) -> ScriptDocument {
-    // Whatever it is, reading it as either kind must not fail in another way than by an error.
+    // Reading any text as either kind must not fail in another way than by an error.
     let (lease, candidate) = (
         serde_json::from_str::<Lease>(text),
         serde_json::from_str::<LeaseCandidate>(text),

@@ -28,7 +28,7 @@ pub(crate) fn check_lease_messages(lease: &Lease) {
         Ok(snapshot) => assert_eq!(reread(lease).snapshot(), Ok(snapshot)),
         Err(fault) => check_line(&fault.to_string()),
     }
-    // Whoever plays a server repeats what it was given, so only that it ends is asked of it.
+    // A stand-in for a server repeats what it was given, so all that must hold is that this ends.
     let _ = validate_lease(lease);
 }
 
@@ -54,10 +54,10 @@ pub(crate) fn check_candidate_messages(candidate: &LeaseCandidate) {
     let _ = elector_api::validate_candidate(candidate);
 }
 
-/// A record that is to replace the one of `judged`, as each server would see it.
-pub(crate) fn check_lease_write(judged: &Lease, record: &LeaseRecord) {
+/// A record that is to replace the one of `base`, as each server would see it.
+pub(crate) fn check_lease_write(base: &Lease, record: &LeaseRecord) {
     for carrier in [Carrier::Unknown, Carrier::Fields, Carrier::Annotations] {
-        let written = judged.with_record(record, carrier);
+        let written = base.with_record(record, carrier);
         let read: Lease = reread(&written);
         assert_eq!(
             read.record().as_ref(),
@@ -66,16 +66,13 @@ pub(crate) fn check_lease_write(judged: &Lease, record: &LeaseRecord) {
         );
         assert_eq!(
             (&read.metadata.uid, &read.metadata.resource_version),
-            (&judged.metadata.uid, &judged.metadata.resource_version)
+            (&base.metadata.uid, &base.metadata.resource_version)
         );
-        assert_eq!(
-            read.spec.other, judged.spec.other,
-            "unknown fields are kept"
-        );
-        assert_eq!(read.metadata.labels, judged.metadata.labels);
+        assert_eq!(read.spec.other, base.spec.other, "unknown fields are kept");
+        assert_eq!(read.metadata.labels, base.metadata.labels);
         assert!(read.spec.holder_identity.is_some(), "absent, not empty");
-        if validate_lease_update(judged, judged).is_empty() {
-            let errors = validate_lease_update(&written, judged);
+        if validate_lease_update(base, base).is_empty() {
+            let errors = validate_lease_update(&written, base);
             assert!(
                 errors.iter().all(is_for_size),
                 "a server refuses {errors:?}"
@@ -98,18 +95,18 @@ pub(crate) fn check_born(key: &LeaseKey, record: &LeaseRecord) {
     }
 }
 
-/// A question that is to be written into a candidate.
-pub(crate) fn check_ping(judged: &LeaseCandidate, ping: Timestamp) {
-    let written = judged.with_ping(ping);
+/// A ping that is to be written into a candidate.
+pub(crate) fn check_ping(base: &LeaseCandidate, ping: Timestamp) {
+    let written = base.with_ping(ping);
     let read: LeaseCandidate = reread(&written);
     assert_eq!(read.spec.ping_time, Some(ping));
-    if judged.faults().is_empty() {
+    if base.faults().is_empty() {
         let mut restored = read;
-        restored.spec.ping_time = judged.spec.ping_time;
-        assert_eq!(&restored, judged, "a question changes nothing else");
+        restored.spec.ping_time = base.spec.ping_time;
+        assert_eq!(&restored, base, "a question changes nothing else");
     }
-    if validate_candidate_update(judged, judged).is_empty() {
-        assert_eq!(validate_candidate_update(&written, judged), []);
+    if validate_candidate_update(base, base).is_empty() {
+        assert_eq!(validate_candidate_update(&written, base), []);
     }
 }
 

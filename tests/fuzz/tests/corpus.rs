@@ -32,16 +32,16 @@ fn replay(folder: &str, drive: fn(&[u8])) {
 }
 
 #[test]
-fn objects() {
+fn every_script_of_objects_holds() {
     replay("objects", drive_objects);
 }
 
 #[test]
-fn candidates() {
+fn every_script_of_a_candidate_holds() {
     replay("candidate", drive_candidate);
 }
 
 #[test]
-fn histories() {
+fn every_recording_holds() {
     replay("history", drive_history);
 }

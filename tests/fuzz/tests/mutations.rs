@@ -27,9 +27,9 @@ fn scripts(folder: &str) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Mutates a script of the corpus, and plays it. What fails is made small and printed, to be kept in the corpus under a
+/// Mutates a script of the corpus, and runs it. What fails is made small and printed, to be kept in the corpus under a
 /// name.
-fn play(corpus: &[Vec<u8>], index: usize, seeds: &[u64], drive: fn(&[u8])) {
+fn run(corpus: &[Vec<u8>], index: usize, seeds: &[u64], drive: fn(&[u8])) {
     let mut script = corpus[index % corpus.len()].clone();
     for seed in seeds {
         script = mutate(&script, *seed);
@@ -59,22 +59,22 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn no_object_is_too_strange(index in any::<usize>(), seeds in vec(any::<u64>(), 0..12)) {
-        play(&OBJECTS, index, &seeds, drive_objects);
+    fn no_object_breaks_an_elector(index in any::<usize>(), seeds in vec(any::<u64>(), 0..12)) {
+        run(&OBJECTS, index, &seeds, drive_objects);
     }
 
     #[test]
-    fn no_candidate_is_told_too_much(index in any::<usize>(), seeds in vec(any::<u64>(), 0..12)) {
-        play(&CANDIDATE, index, &seeds, drive_candidate);
+    fn no_object_breaks_a_candidate(index in any::<usize>(), seeds in vec(any::<u64>(), 0..12)) {
+        run(&CANDIDATE, index, &seeds, drive_candidate);
     }
 
     #[test]
-    fn no_recording_is_too_garbled(index in any::<usize>(), seeds in vec(any::<u64>(), 0..12)) {
-        play(&HISTORY, index, &seeds, drive_history);
+    fn no_recording_breaks_the_checker(index in any::<usize>(), seeds in vec(any::<u64>(), 0..12)) {
+        run(&HISTORY, index, &seeds, drive_history);
     }
 
     #[test]
-    fn bytes_are_no_worse_than_objects(bytes in vec(any::<u8>(), 0..200), text in ".{0,80}") {
+    fn no_bytes_break_a_driver(bytes in vec(any::<u8>(), 0..200), text in ".{0,80}") {
         for script in [bytes.as_slice(), text.as_bytes()] {
             drive_objects(script);
             drive_candidate(script);

@@ -40,14 +40,14 @@ impl CandidateDriver {
     }
 
     fn check_rest(&self, decision: &Decision) {
-        if let Some(at) = decision.wake_at() {
+        if let Some(at) = decision.wake_at {
             assert!(
                 at > self.now,
                 "a deadline in the past would spin: {decision:?}"
             );
         }
         if let Some(belief) = self.holder.belief() {
-            let ends = decision.wake_at().is_some_and(|at| at <= belief.deadline);
+            let ends = decision.wake_at.is_some_and(|at| at <= belief.deadline);
             assert!(ends, "nobody would end the belief");
         }
     }
@@ -106,17 +106,17 @@ impl CandidateDriver {
                 at: self.now,
             });
         }
-        if let Some(judged) = self.judged(&write) {
-            wire::check_lease_write(judged, &write.record);
+        if let Some(base) = self.base(&write) {
+            wire::check_lease_write(base, &write.record);
         }
         self.request = Some(PendingRequest::Write(Box::new(write)));
     }
 
     /// The newest Lease, where it is the one that a write replaces.
-    pub(super) fn judged(&self, write: &LeaseWrite) -> Option<&Lease> {
+    pub(super) fn base(&self, write: &LeaseWrite) -> Option<&Lease> {
         self.lease.as_ref().filter(|lease| {
-            let judged = lease.snapshot();
-            judged.is_ok_and(|it| (&it.uid, it.version) == (&write.uid, write.version))
+            let base = lease.snapshot();
+            base.is_ok_and(|it| (&it.uid, it.version) == (&write.uid, write.version))
         })
     }
 

@@ -42,7 +42,7 @@ impl ElectorDriver {
 
 impl TrackedLease {
     fn check(&self, key: &LeaseKey, now: Instant, decision: &Decision) {
-        // A write of the Lease; of each candidate a question and, where the last one stays open, a collection.
+        // A write of the Lease; of each candidate a ping and, where the last one stays open, a collection.
         let most = 1 + 2 * self.candidates.len();
         assert!(
             decision.effects.len() <= most,
