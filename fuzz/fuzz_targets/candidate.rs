@@ -1,4 +1,4 @@
-//! Scripts of Leases, candidates and answers, as a candidate sees them.
+//! Scripts of Leases, LeaseCandidates and acks, as a candidate sees them.
 
 #![no_main]
 
