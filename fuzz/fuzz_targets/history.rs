@@ -2,20 +2,11 @@
 
 #![no_main]
 
-use elector_fuzz::{drive_history, mutate};
+use elector_fuzz::{drive_history, mutate_in_place};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 
 fuzz_target!(|script: &[u8]| drive_history(script));
 
-// Most scripts stay JSON; one in eight is changed as bytes.
 fuzz_mutator!(|script: &mut [u8], size: usize, most: usize, seed: u32| {
-    if seed % 8 == 0 {
-        return fuzzer_mutate(script, size, most);
-    }
-    let next = mutate(&script[..size], u64::from(seed));
-    if next.len() > most {
-        return fuzzer_mutate(script, size, most);
-    }
-    script[..next.len()].copy_from_slice(&next);
-    next.len()
+    mutate_in_place(script, size, most, seed, fuzzer_mutate)
 });

@@ -30,6 +30,6 @@ mod wire;
 
 pub use candidate::drive_candidate;
 pub use history::drive_history;
-pub use mutate::mutate;
+pub use mutate::{mutate, mutate_in_place};
 pub use objects::drive_objects;
 pub use shrink::shrink;

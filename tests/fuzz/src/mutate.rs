@@ -46,6 +46,26 @@ pub fn mutate(script: &[u8], seed: u64) -> Vec<u8> {
     text.into_bytes()
 }
 
+/// Mutates the script in the first `size` bytes of a buffer in place, up to `most` bytes, and returns its new size. Most
+/// scripts stay JSON; one in eight, and one that would not fit, is changed `as_bytes`.
+pub fn mutate_in_place(
+    script: &mut [u8],
+    size: usize,
+    most: usize,
+    seed: u32,
+    as_bytes: impl FnOnce(&mut [u8], usize, usize) -> usize,
+) -> usize {
+    if seed % 8 == 0 {
+        return as_bytes(script, size, most);
+    }
+    let next = mutate(&script[..size], u64::from(seed));
+    if next.len() > most {
+        return as_bytes(script, size, most);
+    }
+    script[..next.len()].copy_from_slice(&next);
+    next.len()
+}
+
 /// Changes which documents there are, in which order and which dress.
 fn rearrange(documents: &mut Vec<Value>, choices: &mut Choices) {
     let Some(index) = choices.index(documents.len()) else {
@@ -241,5 +261,27 @@ impl Choices {
     fn of_owned(&mut self, mut list: Vec<Value>) -> Value {
         let index = self.below(list.len());
         list.swap_remove(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The size after a mutation in a buffer of 4096 bytes, and the script; 0 where it is changed as bytes.
+    fn mutated(script: &[u8], most: usize, seed: u32) -> (usize, Vec<u8>) {
+        let mut buffer = vec![0; 4096];
+        buffer[..script.len()].copy_from_slice(script);
+        let size = mutate_in_place(&mut buffer, script.len(), most, seed, |_, _, _| 0);
+        buffer.truncate(size);
+        (size, buffer)
+    }
+
+    #[test]
+    fn most_scripts_stay_json_and_what_does_not_fit_is_changed_as_bytes() {
+        let script = br#"{"kind": "Lease", "metadata": {"name": "l"}}"#;
+        assert_eq!(mutated(script, 4096, 7).1, mutate(script, 7));
+        assert_eq!(mutated(script, 4096, 8).0, 0);
+        assert_eq!(mutated(script, 1, 7).0, 0);
     }
 }
