@@ -51,7 +51,7 @@ fn run() -> Result<bool> {
     }
     let interop = env::var_os("ELECTOR_INTEROP").is_none_or(|value| value != "0");
     let programs = Binaries {
-        elector: rig::Programs::elector("dev")?,
+        elector: rig::TestedPrograms::elector("dev")?,
         guarded: PathBuf::from(env!("CARGO_BIN_EXE_guarded")),
         client_go: interop
             .then(|| {

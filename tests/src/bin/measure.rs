@@ -19,8 +19,8 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, ValueEnum};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    EntryContent, EventKind, Implementation, Mode, Process, Programs, Site, Testbed, between,
-    warm_up,
+    ClusterMode, EntryContent, EventKind, Implementation, TestProcess, TestSite, Testbed,
+    TestedPrograms, between, warm_up,
 };
 use futures::{StreamExt as _, stream};
 use serde_json::json;
@@ -97,7 +97,7 @@ type Table = BTreeMap<(String, &'static str), Vec<f64>>;
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     case: Case,
-    mode: Mode,
+    mode: ClusterMode,
     implementation: Implementation,
     builtin: bool,
 }
@@ -121,7 +121,7 @@ fn measure(arguments: &Arguments) -> Result<()> {
         !kinds.is_empty(),
         "there is nothing to measure: the built-in controller needs the gate and client-go"
     );
-    let programs = Arc::new(Programs::build_for(
+    let programs = Arc::new(TestedPrograms::build_for(
         &arguments.profile,
         arguments.kubernetes,
     )?);
@@ -135,7 +135,7 @@ fn measure(arguments: &Arguments) -> Result<()> {
         .enable_all()
         .build()?;
     let mut table = Table::new();
-    let mut sites: Vec<(Mode, bool)> = Vec::new();
+    let mut sites: Vec<(ClusterMode, bool)> = Vec::new();
     for kind in &kinds {
         if !sites.contains(&kind.site()) {
             sites.push(kind.site());
@@ -162,7 +162,7 @@ fn measure(arguments: &Arguments) -> Result<()> {
 async fn on_one_site(
     arguments: &Arguments,
     kinds: &[Kind],
-    programs: Arc<Programs>,
+    programs: Arc<TestedPrograms>,
     out: &mut dyn Write,
     table: &mut Table,
 ) -> Result<()> {
@@ -170,8 +170,8 @@ async fn on_one_site(
     let folder = tempfile::Builder::new()
         .prefix("elector-measure-")
         .tempdir()?;
-    let site = Arc::new(Site::start(mode, programs, folder.path().to_owned(), true).await?);
-    let _elector: Option<Process> = if builtin {
+    let site = Arc::new(TestSite::start(mode, programs, folder.path().to_owned(), true).await?);
+    let _elector: Option<TestProcess> = if builtin {
         None
     } else {
         let elector = site.elector("elector", mode.elector_flags().iter().copied())?;
@@ -218,7 +218,7 @@ async fn on_one_site(
     Ok(())
 }
 
-async fn one(site: Arc<Site>, run: u32, kind: Kind) -> Result<Figures> {
+async fn one(site: Arc<TestSite>, run: u32, kind: Kind) -> Result<Figures> {
     let namespace = format!(
         "{}-{run}",
         kind.label().replace([' ', ','], "-").replace("--", "-")
@@ -229,7 +229,7 @@ async fn one(site: Arc<Site>, run: u32, kind: Kind) -> Result<Figures> {
         Case::HandOver => hand_over(&testbed).await,
         Case::Crash => crash(&testbed, run).await,
     };
-    let figures = figures.with_context(|| testbed.journal().story())?;
+    let figures = figures.with_context(|| testbed.journal().text())?;
     if !kind.builtin {
         testbed.verdict().await?;
     }
@@ -368,9 +368,9 @@ impl Arguments {
                         kinds.push(Kind {
                             case,
                             mode: match mode {
-                                ModeName::GateOn => Mode::GateOn,
-                                ModeName::GateOff => Mode::GateOff,
-                                ModeName::Custom => Mode::Custom,
+                                ModeName::GateOn => ClusterMode::GateOn,
+                                ModeName::GateOff => ClusterMode::GateOff,
+                                ModeName::Custom => ClusterMode::Custom,
                             },
                             implementation: match implementation {
                                 ImplementationName::Elector => Implementation::Elector,
@@ -393,15 +393,15 @@ impl Kind {
     fn is_possible(self) -> bool {
         let client_go = self.implementation == Implementation::ClientGo;
         // Without the gate a client-go leader cannot be asked to make room.
-        let yields = !client_go || self.mode == Mode::GateOn || self.case != Case::HandOver;
-        let builtin_elects = !self.builtin || (client_go && self.mode == Mode::GateOn);
+        let yields = !client_go || self.mode == ClusterMode::GateOn || self.case != Case::HandOver;
+        let builtin_elects = !self.builtin || (client_go && self.mode == ClusterMode::GateOn);
         // client-go knows no custom resources.
-        let registers = !client_go || self.mode != Mode::Custom;
+        let registers = !client_go || self.mode != ClusterMode::Custom;
         yields && builtin_elects && registers
     }
 
     /// The cluster that it is measured on: the two electors do not share one.
-    fn site(self) -> (Mode, bool) {
+    fn site(self) -> (ClusterMode, bool) {
         (self.mode, self.builtin)
     }
 

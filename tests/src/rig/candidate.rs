@@ -10,12 +10,12 @@ use elector_verify::{EntryContent, Event, EventKind, HistoryEntry, Implementatio
 use rustix::process::Signal;
 
 use crate::rig::journal::{Journal, now};
-use crate::rig::process::Process;
+use crate::rig::process::TestProcess;
 use crate::rig::testbed::Testbed;
 
 /// A candidate to be started.
 #[derive(Clone, Debug)]
-pub struct Plan<'w> {
+pub struct CandidateBuilder<'w> {
     testbed: &'w Testbed,
     implementation: Implementation,
     name: String,
@@ -29,19 +29,19 @@ pub struct Plan<'w> {
 
 /// A running candidate.
 #[derive(Debug)]
-pub struct Candidate {
+pub struct RunningCandidate {
     name: String,
     journal: Arc<Journal>,
     /// Its process.
-    pub process: Process,
+    pub process: TestProcess,
 }
 
 /// The name of the lease in nearly all scenarios.
 pub const LEASE: &str = "work";
 
-// === impl Plan ===
+// === impl CandidateBuilder ===
 
-impl<'w> Plan<'w> {
+impl<'w> CandidateBuilder<'w> {
     pub(super) fn new(testbed: &'w Testbed, implementation: Implementation, name: &str) -> Self {
         Self {
             testbed,
@@ -112,7 +112,7 @@ impl<'w> Plan<'w> {
     ///
     /// # Errors
     /// When its program cannot be started.
-    pub fn start(self) -> Result<Candidate> {
+    pub fn start(self) -> Result<RunningCandidate> {
         let testbed = self.testbed;
         testbed.add_participant(&self.name, self.implementation, &self.lease);
         let command = self.command()?;
@@ -122,12 +122,12 @@ impl<'w> Plan<'w> {
             "start {} ({:?}, binary {})",
             self.name, self.implementation, self.binary
         ));
-        let process = Process::spawn(&self.name, command, testbed.folder(), move |line| {
+        let process = TestProcess::spawn(&self.name, command, testbed.folder(), move |line| {
             if let Some((at, event)) = Event::parse(line) {
                 book.record(at, EntryContent::Event(event));
             }
         })?;
-        Ok(Candidate {
+        Ok(RunningCandidate {
             name: self.name,
             journal,
             process,
@@ -170,9 +170,9 @@ impl<'w> Plan<'w> {
     }
 }
 
-// === impl Candidate ===
+// === impl RunningCandidate ===
 
-impl Candidate {
+impl RunningCandidate {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name

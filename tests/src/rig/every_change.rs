@@ -1,27 +1,27 @@
-//! Which of the scenarios that start clusters of their own are played for every change.
+//! The scenarios with clusters of their own that run for every change.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 
-use crate::rig::site::Mode;
+use crate::rig::site::ClusterMode;
 
-/// A scenario that starts a real cluster of its own in each of several modes, and in which of them it is played for
+/// A scenario that starts a real cluster of its own in each of several modes, and in which of them it runs for
 /// every change. Such a cluster takes both processors for half a minute; the embedded server takes next to nothing, so
-/// that every scenario that has it is always played on it.
+/// that every scenario that has it always runs on it.
 #[derive(Clone, Copy, Debug)]
 pub struct EveryChange {
     /// The scenario.
     pub name: &'static str,
     /// Its modes.
-    pub modes: &'static [Mode],
+    pub modes: &'static [ClusterMode],
 }
 
 // === impl EveryChange ===
 
 impl EveryChange {
-    /// Whether a scenario that starts a cluster of its own is played for every change in this mode.
-    pub(super) fn has(all: &[Self], name: &str, mode: Mode) -> bool {
+    /// Whether a scenario that starts a cluster of its own runs for every change in this mode.
+    pub(super) fn has(all: &[Self], name: &str, mode: ClusterMode) -> bool {
         let listed = all.iter().find(|one| one.name == name);
         mode.is_embedded() || listed.is_none_or(|one| one.modes.contains(&mode))
     }
@@ -30,14 +30,14 @@ impl EveryChange {
     ///
     /// # Errors
     /// When one is not.
-    pub(super) fn check(all: &[Self], own: &[(&str, Mode)]) -> Result<()> {
+    pub(super) fn check(all: &[Self], own: &[(&str, ClusterMode)]) -> Result<()> {
         for one in all {
-            let modes: BTreeSet<Mode> = own
+            let modes: BTreeSet<ClusterMode> = own
                 .iter()
                 .filter(|(name, mode)| *name == one.name && !mode.is_embedded())
                 .map(|(_, mode)| *mode)
                 .collect();
-            let listed: BTreeSet<Mode> = one.modes.iter().copied().collect();
+            let listed: BTreeSet<ClusterMode> = one.modes.iter().copied().collect();
             ensure!(
                 !listed.is_empty() && listed.is_subset(&modes) && listed != modes,
                 "{} is listed for every change with {listed:?}, and starts clusters of its own with {modes:?}",
@@ -54,16 +54,16 @@ mod tests {
 
     const ALL: &[EveryChange] = &[EveryChange {
         name: "outage",
-        modes: &[Mode::GateOn],
+        modes: &[ClusterMode::GateOn],
     }];
 
     #[test]
     fn a_listed_scenario_is_played_in_its_modes_and_on_the_embedded_server_and_others_everywhere() {
         for (name, mode, played) in [
-            ("outage", Mode::GateOn, true),
-            ("outage", Mode::GateOff, false),
-            ("outage", Mode::Embedded, true),
-            ("other", Mode::GateOff, true),
+            ("outage", ClusterMode::GateOn, true),
+            ("outage", ClusterMode::GateOff, false),
+            ("outage", ClusterMode::Embedded, true),
+            ("other", ClusterMode::GateOff, true),
         ] {
             assert_eq!(EveryChange::has(ALL, name, mode), played, "{name} {mode}");
         }
@@ -71,14 +71,18 @@ mod tests {
 
     #[test]
     fn a_list_that_leaves_nothing_out_or_names_nothing_is_refused() {
-        let outage = |modes: &[Mode]| -> Vec<(&str, Mode)> {
+        let outage = |modes: &[ClusterMode]| -> Vec<(&str, ClusterMode)> {
             modes.iter().map(|mode| ("outage", *mode)).collect()
         };
-        let both = outage(&[Mode::GateOn, Mode::GateOff, Mode::Embedded]);
+        let both = outage(&[
+            ClusterMode::GateOn,
+            ClusterMode::GateOff,
+            ClusterMode::Embedded,
+        ]);
         EveryChange::check(ALL, &both).unwrap();
         for own in [
-            outage(&[Mode::GateOn, Mode::Embedded]),
-            outage(&[Mode::GateOff, Mode::Custom]),
+            outage(&[ClusterMode::GateOn, ClusterMode::Embedded]),
+            outage(&[ClusterMode::GateOff, ClusterMode::Custom]),
             Vec::new(),
         ] {
             EveryChange::check(ALL, &own).unwrap_err();

@@ -12,7 +12,7 @@ use crate::rig::testbed::Testbed;
 /// One entry of the JSON array that `elector explain -o json` prints.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Explanation {
+pub struct ExplainOutput {
     /// The namespace of the lease.
     pub namespace: String,
     /// Its name.
@@ -32,7 +32,7 @@ pub struct Explanation {
     /// When the elector would look again, `None` for never.
     pub wake: Option<NextLook>,
     /// Each candidate.
-    pub candidates: Vec<Chances>,
+    pub candidates: Vec<ExplainedCandidate>,
 }
 
 /// When the elector would look again, at the latest.
@@ -48,7 +48,7 @@ pub struct NextLook {
 /// How one candidate stands.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Chances {
+pub struct ExplainedCandidate {
     /// The candidate.
     pub name: String,
     /// Whether it is valid under the strategy.
@@ -69,7 +69,7 @@ impl Testbed {
     ///
     /// # Errors
     /// When it fails, or says nothing about that lease.
-    pub async fn explain(&self) -> Result<Explanation> {
+    pub async fn explain(&self) -> Result<ExplainOutput> {
         let site = self.site();
         let mut command = site.command(&site.programs().elector);
         command.args([
@@ -86,9 +86,9 @@ impl Testbed {
                 String::from_utf8_lossy(&output.stderr)
             );
         }
-        let all: Vec<Explanation> = serde_json::from_slice(&output.stdout)
+        let all: Vec<ExplainOutput> = serde_json::from_slice(&output.stdout)
             .context("elector explain printed something else")?;
-        let ours = |each: &Explanation| {
+        let ours = |each: &ExplainOutput| {
             each.namespace == self.namespace() && each.lease == self.lease_name()
         };
         all.into_iter()
@@ -104,8 +104,8 @@ impl Testbed {
         &self,
         what: &str,
         patience: Duration,
-        look: impl Fn(&Explanation) -> bool,
-    ) -> Result<Explanation> {
+        look: impl Fn(&ExplainOutput) -> bool,
+    ) -> Result<ExplainOutput> {
         let deadline = Instant::now() + patience;
         loop {
             let answer = self.explain().await;
@@ -120,14 +120,14 @@ impl Testbed {
     }
 }
 
-// === impl Explanation ===
+// === impl ExplainOutput ===
 
-impl Explanation {
+impl ExplainOutput {
     /// How this candidate stands.
     ///
     /// # Errors
     /// When nothing is said about it.
-    pub fn of(&self, name: &str) -> Result<&Chances> {
+    pub fn of(&self, name: &str) -> Result<&ExplainedCandidate> {
         let found = self.candidates.iter().find(|chances| chances.name == name);
         found.with_context(|| format!("{name} is not explained: {self:#?}"))
     }

@@ -16,29 +16,29 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::rig::every_change::EveryChange;
-use crate::rig::process::Process;
-use crate::rig::programs::Programs;
-use crate::rig::request::Request;
-use crate::rig::site::{Mode, Site};
+use crate::rig::process::TestProcess;
+use crate::rig::programs::TestedPrograms;
+use crate::rig::selection::ScenarioSelection;
+use crate::rig::site::{ClusterMode, TestSite};
 use crate::rig::testbed::Testbed;
 
-/// What a scenario does. The world is judged after it has ended.
-pub type Play = fn(Arc<Testbed>) -> Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+/// What a scenario does. The record of the testbed is judged after it has ended.
+pub type ScenarioBody = fn(Arc<Testbed>) -> Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
 /// A scenario on one kind of cluster with one kind of candidates.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     name: &'static str,
-    mode: Mode,
+    mode: ClusterMode,
     implementation: Implementation,
-    ground: Ground,
+    cluster_choice: ClusterChoice,
     lasts: Duration,
-    play: Play,
+    run: ScenarioBody,
 }
 
 /// Where a scenario runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ground {
+pub enum ClusterChoice {
     /// A cluster that others use too, with an elector that has been up for long enough.
     Shared,
     /// A cluster of its own, without an elector.
@@ -54,23 +54,23 @@ pub struct Suite {
 
 /// The shared clusters, each started by the first scenario that needs it.
 #[derive(Debug)]
-struct Grounds {
-    programs: Arc<Programs>,
+struct SharedClusters {
+    programs: Arc<TestedPrograms>,
     folder: PathBuf,
-    shared: BTreeMap<Mode, OnceCell<SharedGround>>,
+    shared: BTreeMap<ClusterMode, OnceCell<SharedCluster>>,
     /// Starting a cluster takes both cores for seconds, and each that runs takes memory.
     permits: Semaphore,
 }
 
 /// A shared cluster and its elector.
 #[derive(Debug)]
-struct SharedGround {
-    site: Arc<Site>,
-    _elector: Process,
+struct SharedCluster {
+    site: Arc<TestSite>,
+    _elector: TestProcess,
 }
 
 /// The end of a scenario.
-struct Outcome {
+struct ScenarioResult {
     scenario: Scenario,
     took: Duration,
     figures: Vec<(String, Duration)>,
@@ -126,11 +126,11 @@ impl Suite {
     pub fn add(
         &mut self,
         name: &'static str,
-        ground: Ground,
+        cluster_choice: ClusterChoice,
         implementations: &[Implementation],
-        modes: &[Mode],
+        modes: &[ClusterMode],
         lasts: Duration,
-        play: Play,
+        run: ScenarioBody,
     ) {
         for &mode in modes {
             for &implementation in implementations {
@@ -138,9 +138,9 @@ impl Suite {
                     name,
                     mode,
                     implementation,
-                    ground,
+                    cluster_choice,
                     lasts,
-                    play,
+                    run,
                 });
             }
         }
@@ -151,21 +151,21 @@ impl Suite {
     /// # Errors
     /// When the command line cannot be understood or nothing can be run at all.
     pub fn run(self, arguments: impl Iterator<Item = String>) -> Result<bool> {
-        let request = Request::parse(arguments)?;
+        let selection = ScenarioSelection::parse(arguments)?;
         let all = self.scenarios.len();
-        let own: Vec<(&str, Mode)> = self
+        let own: Vec<(&str, ClusterMode)> = self
             .scenarios
             .iter()
-            .filter(|scenario| scenario.ground == Ground::Own)
+            .filter(|scenario| scenario.cluster_choice == ClusterChoice::Own)
             .map(|scenario| (scenario.name, scenario.mode))
             .collect();
         EveryChange::check(self.every_change, &own)?;
         let mut chosen: Vec<Scenario> = self
             .scenarios
             .into_iter()
-            .filter(|scenario| request.wants(&scenario.full_name()))
+            .filter(|scenario| selection.wants(&scenario.full_name()))
             .collect();
-        if request.list {
+        if selection.list {
             for scenario in &chosen {
                 println!("{}: test", scenario.full_name());
             }
@@ -174,24 +174,24 @@ impl Suite {
         }
         let filtered_out = all - chosen.len();
         println!("\nrunning {} tests", chosen.len());
-        if chosen.is_empty() || !request.real {
-            if !request.real {
+        if chosen.is_empty() || !selection.real {
+            if !selection.real {
                 println!(
-                    "left out: the scenarios on a real kube-apiserver, which `cargo xtask test` plays (--ignored)"
+                    "left out: the scenarios on a real kube-apiserver, which `cargo xtask test` runs (--ignored)"
                 );
             }
             summary(&[], filtered_out, chosen.len(), Duration::ZERO);
             return Ok(true);
         }
-        let programs = Programs::build("dev")?;
+        let programs = TestedPrograms::build("dev")?;
         let before = chosen.len();
-        if !request.all_modes && !request.names_some() {
+        if !selection.all_modes && !selection.names_some() {
             chosen.retain(|scenario| {
-                scenario.ground == Ground::Shared
+                scenario.cluster_choice == ClusterChoice::Shared
                     || EveryChange::has(self.every_change, scenario.name, scenario.mode)
             });
             println!(
-                "left out: {} scenarios that are played in other modes (--all-modes)",
+                "left out: {} scenarios that run in other modes (--all-modes)",
                 before - chosen.len()
             );
         }
@@ -208,28 +208,28 @@ impl Suite {
             .enable_all()
             .build()?;
         let start = Instant::now();
-        let outcomes = runtime.block_on(run_all(
+        let results = runtime.block_on(run_all(
             chosen,
             Arc::new(programs),
             folder.path(),
-            request.jobs.unwrap_or(JOBS),
+            selection.jobs.unwrap_or(JOBS),
         ));
-        let good = outcomes.iter().all(|outcome| outcome.error.is_none());
+        let good = results.iter().all(|result| result.error.is_none());
         if !good || env::var_os(KEEP_LOGS).is_some_and(|value| value == "1") {
             println!("\nlogs: {}", folder.keep().display());
         }
-        summary(&outcomes, filtered_out, ignored, start.elapsed());
+        summary(&results, filtered_out, ignored, start.elapsed());
         Ok(good)
     }
 }
 
-// === impl Grounds ===
+// === impl SharedClusters ===
 
-impl Grounds {
+impl SharedClusters {
     /// The shared cluster; waits until its elector elects a new deployment at once.
-    async fn shared(&self, mode: Mode) -> Result<Arc<Site>> {
+    async fn shared(&self, mode: ClusterMode) -> Result<Arc<TestSite>> {
         let cell = self.shared.get(&mode).context("no such ground")?;
-        let ground = cell.get_or_try_init(|| async {
+        let cluster_choice = cell.get_or_try_init(|| async {
             let site = self
                 .start(mode, &mode.to_string().replace(' ', "-"))
                 .await?;
@@ -237,24 +237,24 @@ impl Grounds {
             warm_up(&site)
                 .await
                 .context("the elector of a shared cluster elects nobody")?;
-            Ok::<_, anyhow::Error>(SharedGround {
+            Ok::<_, anyhow::Error>(SharedCluster {
                 site,
                 _elector: elector,
             })
         });
-        Ok(Arc::clone(&ground.await?.site))
+        Ok(Arc::clone(&cluster_choice.await?.site))
     }
 
-    async fn start(&self, mode: Mode, folder: &str) -> Result<Arc<Site>> {
+    async fn start(&self, mode: ClusterMode, folder: &str) -> Result<Arc<TestSite>> {
         let folder = self.folder.join(folder);
-        let site = Site::start(mode, Arc::clone(&self.programs), folder, false);
+        let site = TestSite::start(mode, Arc::clone(&self.programs), folder, false);
         Ok(Arc::new(site.await?))
     }
 
     /// A cluster for one scenario.
-    async fn own(&self, mode: Mode, folder: &str) -> Result<Arc<Site>> {
+    async fn own(&self, mode: ClusterMode, folder: &str) -> Result<Arc<TestSite>> {
         let folder = self.folder.join(folder);
-        let site = Site::start_own(mode, Arc::clone(&self.programs), folder);
+        let site = TestSite::start_own(mode, Arc::clone(&self.programs), folder);
         Ok(Arc::new(site.await?))
     }
 }
@@ -265,7 +265,7 @@ impl Grounds {
 ///
 /// # Errors
 /// When it does not.
-pub async fn warm_up(site: &Arc<Site>) -> Result<()> {
+pub async fn warm_up(site: &Arc<TestSite>) -> Result<()> {
     let deadline = Instant::now() + WARM_UP;
     for attempt in 1.. {
         let name = format!("canary-{attempt}");
@@ -274,7 +274,7 @@ pub async fn warm_up(site: &Arc<Site>) -> Result<()> {
         let canary = testbed.candidate(&name).start()?;
         let patience = deadline.saturating_duration_since(Instant::now());
         let leads = canary.leads(patience).await;
-        leads.with_context(|| testbed.journal().story())?;
+        leads.with_context(|| testbed.journal().text())?;
         let term = testbed.lease_until("the canary's lease is seen", patience, |lease| {
             let record = lease.record().ok()?;
             record.has_token().then_some(record.term)
@@ -288,14 +288,19 @@ pub async fn warm_up(site: &Arc<Site>) -> Result<()> {
 
 async fn run_all(
     scenarios: Vec<Scenario>,
-    programs: Arc<Programs>,
+    programs: Arc<TestedPrograms>,
     folder: &Path,
     jobs: usize,
-) -> Vec<Outcome> {
-    let shared = [Mode::GateOn, Mode::GateOff, Mode::Custom, Mode::Embedded]
-        .map(|mode| (mode, OnceCell::new()));
+) -> Vec<ScenarioResult> {
+    let shared = [
+        ClusterMode::GateOn,
+        ClusterMode::GateOff,
+        ClusterMode::Custom,
+        ClusterMode::Embedded,
+    ]
+    .map(|mode| (mode, OnceCell::new()));
     let permits = Semaphore::new(OWN_CLUSTERS);
-    let grounds = Arc::new(Grounds {
+    let clusters = Arc::new(SharedClusters {
         programs,
         folder: folder.to_owned(),
         shared: shared.into(),
@@ -304,14 +309,14 @@ async fn run_all(
     let slots = Arc::new(Semaphore::new(jobs.max(1)));
     let mut running = JoinSet::new();
     for scenario in scenarios {
-        let (grounds, slots) = (Arc::clone(&grounds), Arc::clone(&slots));
+        let (clusters, slots) = (Arc::clone(&clusters), Arc::clone(&slots));
         running.spawn(async move {
             let start = Instant::now();
-            let (figures, error, took) = match run_one(&scenario, &grounds, &slots).await {
+            let (figures, error, took) = match run_one(&scenario, &clusters, &slots).await {
                 Ok((figures, took)) => (figures, None, took),
                 Err(error) => (Vec::new(), Some(format!("{error:#}")), start.elapsed()),
             };
-            Outcome {
+            ScenarioResult {
                 scenario,
                 took,
                 figures,
@@ -319,36 +324,36 @@ async fn run_all(
             }
         });
     }
-    let mut outcomes = Vec::new();
-    while let Some(outcome) = running.join_next().await {
-        match outcome {
-            Ok(outcome) => {
-                println!("{}", outcome.line());
-                outcomes.push(outcome);
+    let mut results = Vec::new();
+    while let Some(result) = running.join_next().await {
+        match result {
+            Ok(result) => {
+                println!("{}", result.line());
+                results.push(result);
             }
             Err(error) => println!("a scenario could not be joined: {error}"),
         }
     }
-    outcomes
+    results
 }
 
 async fn run_one(
     scenario: &Scenario,
-    grounds: &Grounds,
+    clusters: &SharedClusters,
     slots: &Semaphore,
 ) -> Result<(Vec<(String, Duration)>, Duration)> {
     let namespace = scenario.namespace();
-    let (_own, site) = match scenario.ground {
-        Ground::Shared => (None, grounds.shared(scenario.mode).await?),
-        Ground::Own => {
+    let (_own, site) = match scenario.cluster_choice {
+        ClusterChoice::Shared => (None, clusters.shared(scenario.mode).await?),
+        ClusterChoice::Own => {
             let permit = match scenario.mode {
                 // It is a part of this process and needs next to nothing.
-                Mode::Embedded | Mode::EmbeddedOff => None,
-                Mode::GateOn | Mode::GateOff | Mode::Custom => {
-                    Some(grounds.permits.acquire().await?)
+                ClusterMode::Embedded | ClusterMode::EmbeddedOff => None,
+                ClusterMode::GateOn | ClusterMode::GateOff | ClusterMode::Custom => {
+                    Some(clusters.permits.acquire().await?)
                 }
             };
-            (permit, grounds.own(scenario.mode, &namespace).await?)
+            (permit, clusters.own(scenario.mode, &namespace).await?)
         }
     };
     let _slot = slots.acquire().await?;
@@ -357,28 +362,28 @@ async fn run_one(
     testbed.journal().note(scenario.full_name());
     // A task of its own, so that a panic is this scenario's alone.
     let mut task = JoinSet::new();
-    task.spawn((scenario.play)(Arc::clone(&testbed)));
-    let played = match timeout(scenario.lasts + HANG, task.join_next()).await {
+    task.spawn((scenario.run)(Arc::clone(&testbed)));
+    let ended = match timeout(scenario.lasts + HANG, task.join_next()).await {
         Ok(Some(Ok(result))) => result,
         Ok(Some(Err(error))) => Err(anyhow!("panicked: {error}")),
         Ok(None) | Err(_) => Err(anyhow!("hung")),
     };
-    let result = match (played, testbed.verdict().await) {
+    let result = match (ended, testbed.verdict().await) {
         (Ok(()), verdict) => verdict.context("the record of what happened breaks the rules"),
         (Err(error), Ok(())) => Err(error),
         (Err(error), Err(faults)) => Err(anyhow!("{error:#}\nand {faults}")),
     };
-    let story = testbed.journal().story();
-    fs::write(testbed.folder().join("story.txt"), &story)?;
+    let text = testbed.journal().text();
+    fs::write(testbed.folder().join("journal.txt"), &text)?;
     let recording = testbed.journal().history().recording();
     fs::write(testbed.folder().join("history.json"), recording)?;
-    result.map_err(|error| anyhow!("{error:#}\n\n{story}"))?;
+    result.map_err(|error| anyhow!("{error:#}\n\n{text}"))?;
     Ok((testbed.figures(), start.elapsed()))
 }
 
-// === impl Outcome ===
+// === impl ScenarioResult ===
 
-impl Outcome {
+impl ScenarioResult {
     fn line(&self) -> String {
         let state = if self.error.is_none() { "ok" } else { "FAILED" };
         let mut line = format!(
@@ -395,23 +400,23 @@ impl Outcome {
     }
 }
 
-fn summary(outcomes: &[Outcome], filtered_out: usize, ignored: usize, took: Duration) {
-    let failures: Vec<&Outcome> = outcomes
+fn summary(results: &[ScenarioResult], filtered_out: usize, ignored: usize, took: Duration) {
+    let failures: Vec<&ScenarioResult> = results
         .iter()
-        .filter(|outcome| outcome.error.is_some())
+        .filter(|result| result.error.is_some())
         .collect();
     if !failures.is_empty() {
         println!("\nfailures:");
     }
-    for outcome in &failures {
-        let error = outcome.error.as_deref().unwrap_or_default();
-        println!("\n---- {} ----\n{error}", outcome.scenario.full_name());
+    for result in &failures {
+        let error = result.error.as_deref().unwrap_or_default();
+        println!("\n---- {} ----\n{error}", result.scenario.full_name());
     }
     let verdict = if failures.is_empty() { "ok" } else { "FAILED" };
     println!(
         "\ntest result: {verdict}. {} passed; {} failed; {ignored} ignored; 0 measured; {filtered_out} filtered out; \
          finished in {:.2}s\n",
-        outcomes.len() - failures.len(),
+        results.len() - failures.len(),
         failures.len(),
         took.as_secs_f64()
     );

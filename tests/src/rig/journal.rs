@@ -116,8 +116,8 @@ impl Journal {
         }
     }
 
-    /// The story for a reader, one line each, times in seconds since the first entry.
-    pub fn story(&self) -> String {
+    /// The entries for a reader, one line each, times in seconds since the first entry.
+    pub fn text(&self) -> String {
         self.read(|entries| {
             let mut entries: Vec<&HistoryEntry> = entries.iter().collect();
             entries.sort_by_key(|entry| entry.at);

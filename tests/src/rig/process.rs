@@ -17,7 +17,7 @@ use crate::rig::journal::now;
 
 /// A running child. Dropping it kills it; so does the end of the test process, however it ends.
 #[derive(Debug)]
-pub struct Process {
+pub struct TestProcess {
     name: String,
     guard: ChildGuard,
     log: PathBuf,
@@ -26,9 +26,9 @@ pub struct Process {
 /// How often a wait looks whether the child has ended.
 const POLL: Duration = Duration::from_millis(5);
 
-// === impl Process ===
+// === impl TestProcess ===
 
-impl Process {
+impl TestProcess {
     /// Starts the command. Each line of its standard output goes to `on_line`, standard error to a log file in
     /// `folder`, the lines too.
     ///

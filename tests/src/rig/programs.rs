@@ -11,7 +11,7 @@ use xtask::release::Release;
 
 /// Where the programs lie.
 #[derive(Clone, Debug)]
-pub struct Programs {
+pub struct TestedPrograms {
     /// The binary `elector`.
     pub elector: PathBuf,
     /// What is not ours and stands for election, unless it is to be left out.
@@ -37,9 +37,9 @@ const ELECTOR_BIN: &str = "ELECTOR_BIN";
 /// Names another release of Kubernetes than the usual one, such as 1.31.
 const ELECTOR_KUBERNETES: &str = "ELECTOR_KUBERNETES";
 
-// === impl Programs ===
+// === impl TestedPrograms ===
 
-impl Programs {
+impl TestedPrograms {
     /// Builds what is not there yet; takes minutes the first time. `profile` is that of `elector`, unless the
     /// environment variable `ELECTOR_BIN` names one that is ready. `ELECTOR_INTEROP=0` does without [`Interop`], and
     /// `ELECTOR_KUBERNETES` names another release of the clusters.

@@ -15,17 +15,17 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use xtask::cluster::{Options, TestCluster};
 use xtask::release::Release;
 
-use crate::rig::process::Process;
-use crate::rig::programs::Programs;
+use crate::rig::process::TestProcess;
+use crate::rig::programs::TestedPrograms;
 
 /// What serves the API.
-pub(super) enum Server {
+pub(super) enum SiteServer {
     /// A kube-apiserver with its etcd.
     Real(Arc<TestCluster>),
     /// The embedded API server as its users start it.
     Embedded {
         /// Killed when it is dropped.
-        _process: Process,
+        _process: TestProcess,
         kubeconfig: PathBuf,
     },
     /// The embedded API server as a part of this process, so that its port can be closed while its store stays.
@@ -49,9 +49,9 @@ struct Open {
 /// How long the embedded API server may take to listen.
 const LISTENS: Duration = Duration::from_secs(30);
 
-// === impl Server ===
+// === impl SiteServer ===
 
-impl Server {
+impl SiteServer {
     /// Starts a real one.
     ///
     /// # Errors
@@ -65,7 +65,11 @@ impl Server {
     ///
     /// # Errors
     /// When it does not start.
-    pub(super) async fn embedded(programs: &Programs, folder: &Path, gate: bool) -> Result<Self> {
+    pub(super) async fn embedded(
+        programs: &TestedPrograms,
+        folder: &Path,
+        gate: bool,
+    ) -> Result<Self> {
         let kubeconfig = folder.join("kubeconfig");
         let mut command = Command::new(&programs.elector);
         command
@@ -73,7 +77,7 @@ impl Server {
             .arg(if gate { "on" } else { "off" })
             .arg("--kubeconfig-out")
             .arg(&kubeconfig);
-        let mut process = Process::spawn("api-server", command, folder, |_| {})?;
+        let mut process = TestProcess::spawn("api-server", command, folder, |_| {})?;
         let deadline = Instant::now() + LISTENS;
         // The file is written when the port is open, and appears whole.
         while !kubeconfig.exists() {

@@ -15,14 +15,14 @@ use xtask::release::Release;
 
 use crate::rig::definition;
 use crate::rig::journal::Journal;
-use crate::rig::process::Process;
-use crate::rig::programs::Programs;
+use crate::rig::process::TestProcess;
+use crate::rig::programs::TestedPrograms;
 use crate::rig::recorder::Recorder;
-use crate::rig::server::Server;
+use crate::rig::server::SiteServer;
 
 /// What kind of LeaseCandidates a cluster has, and who else elects there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Mode {
+pub enum ClusterMode {
     /// The feature gate CoordinatedLeaderElection is on: Kubernetes' own controller elects, until it is replaced.
     GateOn,
     /// The gate is off, and LeaseCandidates are served all the same. The server drops `spec.strategy` and
@@ -37,20 +37,20 @@ pub enum Mode {
 }
 
 /// A running cluster.
-pub struct Site {
-    mode: Mode,
-    programs: Arc<Programs>,
+pub struct TestSite {
+    mode: ClusterMode,
+    programs: Arc<TestedPrograms>,
     folder: PathBuf,
     client: Client,
     api: CandidateApi,
     // Dropped in this order: the watches end before their server does.
     recorder: Recorder,
-    server: Server,
+    server: SiteServer,
 }
 
-// === impl Mode ===
+// === impl ClusterMode ===
 
-impl Mode {
+impl ClusterMode {
     /// What `elector run` needs to be told, to elect on such a cluster.
     pub fn elector_flags(self) -> &'static [&'static str] {
         match self {
@@ -89,7 +89,7 @@ impl Mode {
     }
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for ClusterMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::GateOn => "gate on",
@@ -101,32 +101,32 @@ impl fmt::Display for Mode {
     }
 }
 
-// === impl Site ===
+// === impl TestSite ===
 
-impl Site {
+impl TestSite {
     /// Starts a cluster and a recorder, and no elector. Logs go to `folder`.
     ///
     /// # Errors
     /// When the cluster does not start.
     pub async fn start(
-        mode: Mode,
-        programs: Arc<Programs>,
+        mode: ClusterMode,
+        programs: Arc<TestedPrograms>,
         folder: PathBuf,
         fsync: bool,
     ) -> Result<Self> {
         fs::create_dir_all(&folder)
             .with_context(|| format!("failed to create {}", folder.display()))?;
         let server = match mode {
-            Mode::Embedded | Mode::EmbeddedOff => {
-                Server::embedded(&programs, &folder, mode == Mode::Embedded).await?
+            ClusterMode::Embedded | ClusterMode::EmbeddedOff => {
+                SiteServer::embedded(&programs, &folder, mode == ClusterMode::Embedded).await?
             }
-            Mode::GateOn | Mode::GateOff | Mode::Custom => {
+            ClusterMode::GateOn | ClusterMode::GateOff | ClusterMode::Custom => {
                 let options = Options {
                     kubernetes: programs.release,
                     fsync,
                     ..mode.options()
                 };
-                Server::real(options).await?
+                SiteServer::real(options).await?
             }
         };
         Self::record_from(mode, programs, folder, server).await
@@ -136,24 +136,28 @@ impl Site {
     ///
     /// # Errors
     /// When the cluster does not start.
-    pub async fn start_own(mode: Mode, programs: Arc<Programs>, folder: PathBuf) -> Result<Self> {
+    pub async fn start_own(
+        mode: ClusterMode,
+        programs: Arc<TestedPrograms>,
+        folder: PathBuf,
+    ) -> Result<Self> {
         if !mode.is_embedded() {
             return Self::start(mode, programs, folder, false).await;
         }
         fs::create_dir_all(&folder)
             .with_context(|| format!("failed to create {}", folder.display()))?;
-        let server = Server::local(&folder, mode == Mode::Embedded).await?;
+        let server = SiteServer::local(&folder, mode == ClusterMode::Embedded).await?;
         Self::record_from(mode, programs, folder, server).await
     }
 
     async fn record_from(
-        mode: Mode,
-        programs: Arc<Programs>,
+        mode: ClusterMode,
+        programs: Arc<TestedPrograms>,
         folder: PathBuf,
-        server: Server,
+        server: SiteServer,
     ) -> Result<Self> {
         let client = client(&server.kubeconfig()).await?;
-        if mode == Mode::Custom {
+        if mode == ClusterMode::Custom {
             definition::install(&client).await?;
         }
         let api = mode.candidate_api(server.release())?;
@@ -170,7 +174,7 @@ impl Site {
     }
 
     /// What kind of cluster it is.
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> ClusterMode {
         self.mode
     }
 
@@ -188,7 +192,7 @@ impl Site {
     }
 
     /// The programs under test.
-    pub fn programs(&self) -> &Programs {
+    pub fn programs(&self) -> &TestedPrograms {
         &self.programs
     }
 
@@ -215,8 +219,8 @@ impl Site {
     /// Where the API server listens; empty for the embedded one, whose kubeconfig says it.
     pub fn url(&self) -> &str {
         match &self.server {
-            Server::Real(cluster) => cluster.url(),
-            Server::Embedded { .. } | Server::Local(_) => "",
+            SiteServer::Real(cluster) => cluster.url(),
+            SiteServer::Embedded { .. } | SiteServer::Local(_) => "",
         }
     }
 
@@ -267,14 +271,14 @@ impl Site {
         &self,
         name: &str,
         flags: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Process> {
+    ) -> Result<TestProcess> {
         let mut command = self.command(&self.programs.elector);
         command.arg("run").args(flags);
-        Process::spawn(name, command, &self.folder, |_| {})
+        TestProcess::spawn(name, command, &self.folder, |_| {})
     }
 }
 
-impl fmt::Debug for Site {
+impl fmt::Debug for TestSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Site")
             .field("mode", &self.mode)

@@ -16,14 +16,14 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ObjectMeta, PostParams};
 use tokio::task::spawn_blocking;
 
-use crate::rig::candidate::{LEASE, Plan};
+use crate::rig::candidate::{CandidateBuilder, LEASE};
 use crate::rig::journal::{Journal, now};
-use crate::rig::site::Site;
+use crate::rig::site::TestSite;
 
 /// A namespace of a site, for one scenario.
 #[derive(Debug)]
 pub struct Testbed {
-    site: Arc<Site>,
+    site: Arc<TestSite>,
     implementation: Implementation,
     namespace: String,
     lease: String,
@@ -53,7 +53,7 @@ impl Testbed {
     /// # Errors
     /// When the namespace cannot be created.
     pub async fn open(
-        site: Arc<Site>,
+        site: Arc<TestSite>,
         namespace: &str,
         implementation: Implementation,
     ) -> Result<Self> {
@@ -65,7 +65,7 @@ impl Testbed {
     /// # Errors
     /// When the namespace cannot be created.
     pub async fn open_for(
-        site: Arc<Site>,
+        site: Arc<TestSite>,
         namespace: &str,
         lease: &str,
         implementation: Implementation,
@@ -104,7 +104,7 @@ impl Testbed {
     }
 
     /// The cluster.
-    pub fn site(&self) -> &Arc<Site> {
+    pub fn site(&self) -> &Arc<TestSite> {
         &self.site
     }
 
@@ -134,13 +134,13 @@ impl Testbed {
     }
 
     /// A candidate of the scenario's implementation, to be started.
-    pub fn candidate(&self, name: &str) -> Plan<'_> {
-        Plan::new(self, self.implementation, name)
+    pub fn candidate(&self, name: &str) -> CandidateBuilder<'_> {
+        CandidateBuilder::new(self, self.implementation, name)
     }
 
     /// A candidate of this implementation, to be started.
-    pub fn candidate_of(&self, implementation: Implementation, name: &str) -> Plan<'_> {
-        Plan::new(self, implementation, name)
+    pub fn candidate_of(&self, implementation: Implementation, name: &str) -> CandidateBuilder<'_> {
+        CandidateBuilder::new(self, implementation, name)
     }
 
     /// Adds a candidate for this lease to the participants, so that its writes are judged.

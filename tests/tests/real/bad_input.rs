@@ -9,7 +9,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_api::{Lease, LeaseCandidate, parse_time};
 use elector_protocol::{Identity, LeaseKey};
-use elector_tests::rig::{Ground, LONGEST_LEASE, Mode, Process, Suite, Testbed, command, now};
+use elector_tests::rig::{
+    ClusterChoice, ClusterMode, LONGEST_LEASE, Suite, TestProcess, Testbed, command, now,
+};
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use kube::api::{Api, ObjectMeta, PostParams};
 use serde_json::{Value, json};
@@ -19,43 +21,55 @@ use xtask::lock_role;
 use crate::{MODES, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let off = &[Mode::GateOff];
-    let mut add = |name, ground, modes: &[Mode], seconds, play| {
+    let off = &[ClusterMode::GateOff];
+    let mut add = |name, cluster_choice, modes: &[ClusterMode], seconds, run| {
         suite.add(
             name,
-            ground,
+            cluster_choice,
             OURS,
             modes,
             Duration::from_secs(seconds),
-            play,
+            run,
         );
     };
     add(
         "server_is_unreachable",
-        Ground::Shared,
+        ClusterChoice::Shared,
         off,
         10,
         |testbed| Box::pin(unreachable(testbed)),
     );
-    add("token_is_refused", Ground::Shared, off, 10, |testbed| {
-        Box::pin(refused_token(testbed))
-    });
-    add("permission_is_missing", Ground::Own, off, 60, |testbed| {
-        Box::pin(missing_permission(testbed))
-    });
+    add(
+        "token_is_refused",
+        ClusterChoice::Shared,
+        off,
+        10,
+        |testbed| Box::pin(refused_token(testbed)),
+    );
+    add(
+        "permission_is_missing",
+        ClusterChoice::Own,
+        off,
+        60,
+        |testbed| Box::pin(missing_permission(testbed)),
+    );
     add(
         "objects_are_malformed",
-        Ground::Shared,
+        ClusterChoice::Shared,
         MODES,
         45,
         |testbed| Box::pin(malformed(testbed)),
     );
-    add("version_is_malformed", Ground::Shared, off, 5, |testbed| {
-        Box::pin(malformed_version(testbed))
-    });
+    add(
+        "version_is_malformed",
+        ClusterChoice::Shared,
+        off,
+        5,
+        |testbed| Box::pin(malformed_version(testbed)),
+    );
     add(
         "work_dies_with_a_killed_candidate",
-        Ground::Shared,
+        ClusterChoice::Shared,
         off,
         10,
         |testbed| Box::pin(work_dies(testbed)),
@@ -75,14 +89,19 @@ fn kubeconfig(
 }
 
 /// Starts the binary under test with these arguments and this kubeconfig.
-fn start(testbed: &Testbed, name: &str, kubeconfig: &Path, arguments: &[&str]) -> Result<Process> {
+fn start(
+    testbed: &Testbed,
+    name: &str,
+    kubeconfig: &Path,
+    arguments: &[&str],
+) -> Result<TestProcess> {
     let mut command = command(&testbed.site().programs().elector, kubeconfig);
     command.args(arguments);
-    Process::spawn(name, command, testbed.folder(), |_| {})
+    TestProcess::spawn(name, command, testbed.folder(), |_| {})
 }
 
 /// The line that complains; it may be repeated while the trouble lasts, but must not be a stream of them.
-async fn complaint(process: &mut Process, parts: &[&str]) -> Result<String> {
+async fn complaint(process: &mut TestProcess, parts: &[&str]) -> Result<String> {
     let what = format!("a line with {parts:?}");
     let find = |output: &str| {
         output
@@ -100,7 +119,7 @@ async fn complaint(process: &mut Process, parts: &[&str]) -> Result<String> {
 
 /// Lets a process that still tries do so for a while, in which a stream of lines would show, and then ends it within
 /// the 2 s that it has for that.
-async fn end(mut process: Process, most_lines: usize) -> Result<()> {
+async fn end(mut process: TestProcess, most_lines: usize) -> Result<()> {
     if process.ended()?.is_none() {
         sleep(TRYING).await;
     }
@@ -301,7 +320,7 @@ async fn malformed(testbed: Arc<Testbed>) -> Result<()> {
             .candidates()
             .create(&PostParams::default(), &candidate)
             .await;
-        if name == "no-such-name" && testbed.site().mode() == Mode::Custom {
+        if name == "no-such-name" && testbed.site().mode() == ClusterMode::Custom {
             ensure!(
                 created.is_err(),
                 "the definition takes a lease name that no Lease can have"
@@ -338,7 +357,7 @@ async fn malformed(testbed: Arc<Testbed>) -> Result<()> {
     };
     let lines = about("Not A Name!");
     // The server takes it into its own kind, and the elector refuses it once; the custom resource keeps it out.
-    let expected = usize::from(testbed.site().mode() != Mode::Custom);
+    let expected = usize::from(testbed.site().mode() != ClusterMode::Custom);
     ensure!(
         lines == expected,
         "{lines} lines about a lease that cannot exist, not {expected}"

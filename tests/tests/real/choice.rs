@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use elector_api::{LeaseCandidate, annotation};
 use elector_protocol::Identity;
 use elector_tests::rig::{
-    EntryContent, EventKind, Ground, HistoryEntry, Mode, Suite, Testbed, now,
+    ClusterChoice, ClusterMode, EntryContent, EventKind, HistoryEntry, Suite, Testbed, now,
 };
 use kube::api::PostParams;
 
@@ -17,14 +17,14 @@ use crate::{MODES, OURS, PROMPTLY};
 const FOREIGN: &str = "example.com/by-colour";
 
 pub(crate) fn add(suite: &mut Suite) {
-    let mut add = |name, seconds, play| {
+    let mut add = |name, seconds, run| {
         suite.add(
             name,
-            Ground::Shared,
+            ClusterChoice::Shared,
             OURS,
             MODES,
             Duration::from_secs(seconds),
-            play,
+            run,
         );
     };
     add("candidate_without_a_valid_version", 15, |testbed| {
@@ -105,8 +105,8 @@ async fn third_party(testbed: Arc<Testbed>) -> Result<()> {
         )
         .await?;
     let strategy = match testbed.site().mode() {
-        Mode::GateOn | Mode::Embedded => born.spec.strategy.clone(),
-        Mode::GateOff | Mode::Custom | Mode::EmbeddedOff => born
+        ClusterMode::GateOn | ClusterMode::Embedded => born.spec.strategy.clone(),
+        ClusterMode::GateOff | ClusterMode::Custom | ClusterMode::EmbeddedOff => born
             .metadata
             .annotations
             .as_ref()
@@ -149,8 +149,10 @@ async fn third_party(testbed: Arc<Testbed>) -> Result<()> {
         .record()?
         .granted(electee, Duration::from_secs(5), now());
     let carrier = match testbed.site().mode() {
-        Mode::GateOn | Mode::Embedded => elector_api::Carrier::Fields,
-        Mode::GateOff | Mode::Custom | Mode::EmbeddedOff => elector_api::Carrier::Annotations,
+        ClusterMode::GateOn | ClusterMode::Embedded => elector_api::Carrier::Fields,
+        ClusterMode::GateOff | ClusterMode::Custom | ClusterMode::EmbeddedOff => {
+            elector_api::Carrier::Annotations
+        }
     };
     testbed.write(&judged.with_record(&record, carrier)).await?;
     candidate.leads(PROMPTLY).await?;

@@ -6,17 +6,25 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_protocol::Occupancy;
 use elector_tests::rig::{
-    EntryContent, EventKind, Ground, HistoryEntry, Implementation, Mode, Suite, Testbed, between,
+    ClusterChoice, ClusterMode, EntryContent, EventKind, HistoryEntry, Implementation, Suite,
+    Testbed, between,
 };
 use kube::api::ListParams;
 
 use crate::{CLIENT_GO, COLD_START, MODES, OURS, PROMPTLY, STAGES, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let mut add = |name, seconds, play| {
+    let mut add = |name, seconds, run| {
         for (implementations, modes) in [(OURS, MODES), (CLIENT_GO, STAGES)] {
             let lasts = Duration::from_secs(seconds);
-            suite.add(name, Ground::Shared, implementations, modes, lasts, play);
+            suite.add(
+                name,
+                ClusterChoice::Shared,
+                implementations,
+                modes,
+                lasts,
+                run,
+            );
         }
     };
     add("cold_start_of_three_versions", 40, |testbed| {
@@ -67,7 +75,7 @@ async fn cold_start(testbed: Arc<Testbed>) -> Result<()> {
     testbed.figure("somebody leads", took);
     ensure!(took <= COLD_START, "nobody led for {took:?}");
     if testbed.implementation() == Implementation::ClientGo
-        && testbed.site().mode() == Mode::GateOff
+        && testbed.site().mode() == ClusterMode::GateOff
     {
         // It cannot be asked to make room: the best that had registered when the choice was made stays.
         let choice = chosen_among(&testbed)?;
@@ -127,7 +135,7 @@ async fn better_arrives(testbed: Arc<Testbed>) -> Result<()> {
     let arrival = testbed.note("a better candidate starts");
     let better = testbed.candidate("better").version("1.1.0").start()?;
     if testbed.implementation() == Implementation::ClientGo
-        && testbed.site().mode() == Mode::GateOff
+        && testbed.site().mode() == ClusterMode::GateOff
     {
         let explanation = testbed
             .explained("that it cannot yield", PROMPTLY, |each| {

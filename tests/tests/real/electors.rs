@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use elector_tests::rig::{
-    Candidate, EntryContent, EventKind, Ground, HistoryEntry, Implementation, Mode, Process, Suite,
-    Testbed, between, warm_up,
+    ClusterChoice, ClusterMode, EntryContent, EventKind, HistoryEntry, Implementation,
+    RunningCandidate, Suite, TestProcess, Testbed, between, warm_up,
 };
 use tokio::time::sleep;
 
 use crate::{COLD_START, EVERYWHERE, MODES, OURS, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let mut add = |name, modes, seconds, play| {
+    let mut add = |name, modes, seconds, run| {
         suite.add(
             name,
-            Ground::Own,
+            ClusterChoice::Own,
             OURS,
             modes,
             Duration::from_secs(seconds),
-            play,
+            run,
         );
     };
     add(
@@ -35,7 +35,7 @@ pub(crate) fn add(suite: &mut Suite) {
 }
 
 /// Starts an elector for the whole cluster of the scenario.
-fn elector(testbed: &Testbed, name: &str) -> Result<Process> {
+fn elector(testbed: &Testbed, name: &str) -> Result<TestProcess> {
     testbed.note(&format!("start {name}"));
     let site = testbed.site();
     site.elector(name, site.mode().elector_flags().iter().copied())
@@ -107,9 +107,9 @@ const LIVES: [Duration; 8] = [
 ];
 
 /// Two of client-go's candidates for a lease of their own, the first of which leads; none where there are none.
-async fn two_of_client_go(testbed: &Testbed) -> Result<Vec<Candidate>> {
+async fn two_of_client_go(testbed: &Testbed) -> Result<Vec<RunningCandidate>> {
     let mode = testbed.site().mode();
-    if mode == Mode::Custom || testbed.site().programs().interop.is_none() {
+    if mode == ClusterMode::Custom || testbed.site().programs().interop.is_none() {
         return Ok(Vec::new());
     }
     let start = |name, version| {

@@ -42,7 +42,7 @@ const THREADS: usize = 2;
 // === impl Host ===
 
 impl<'w> Host<'w> {
-    /// Connects to the cluster of the world.
+    /// Connects to the cluster of the testbed.
     ///
     /// # Errors
     /// When its kubeconfig is not usable, or it serves no candidates.

@@ -24,27 +24,43 @@ use std::env;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use elector_tests::rig::{EveryChange, Implementation, Mode, Suite};
+use elector_tests::rig::{ClusterMode, EveryChange, Implementation, Suite};
 
 const OURS: &[Implementation] = &[Implementation::Elector];
 const CLIENT_GO: &[Implementation] = &[Implementation::ClientGo];
 /// Every kind of cluster that our candidates can be elected on.
-const MODES: &[Mode] = &[Mode::GateOn, Mode::GateOff, Mode::Custom];
+const MODES: &[ClusterMode] = &[
+    ClusterMode::GateOn,
+    ClusterMode::GateOff,
+    ClusterMode::Custom,
+];
 /// The same, and the API server that is built into `elector dev`.
-const EVERYWHERE: &[Mode] = &[Mode::GateOn, Mode::GateOff, Mode::Custom, Mode::Embedded];
+const EVERYWHERE: &[ClusterMode] = &[
+    ClusterMode::GateOn,
+    ClusterMode::GateOff,
+    ClusterMode::Custom,
+    ClusterMode::Embedded,
+];
 /// Those with LeaseCandidates of Kubernetes' own, which client-go needs.
-const NATIVE: &[Mode] = &[Mode::GateOn, Mode::GateOff];
+const NATIVE: &[ClusterMode] = &[ClusterMode::GateOn, ClusterMode::GateOff];
 /// Where unmodified client-go stands as a candidate.
-const STAGES: &[Mode] = &[Mode::GateOn, Mode::GateOff, Mode::Embedded];
+const STAGES: &[ClusterMode] = &[
+    ClusterMode::GateOn,
+    ClusterMode::GateOff,
+    ClusterMode::Embedded,
+];
 
 /// Scenarios that start clusters of their own in several modes, and those that are played for every change: where the
 /// built-in lock matters, with the gate on. Two electors are kept apart by that lock there and elect at once elsewhere.
 const EVERY_CHANGE: &[EveryChange] = &[
-    every_change("elector_is_killed_and_restarted", &[Mode::GateOn]),
-    every_change("two_electors_at_once", &[Mode::GateOn, Mode::Custom]),
-    every_change("api_server_is_briefly_gone", &[Mode::GateOff]),
-    every_change("api_server_is_gone_for_long", &[Mode::GateOn]),
-    every_change("two_kube_schedulers", &[Mode::GateOn]),
+    every_change("elector_is_killed_and_restarted", &[ClusterMode::GateOn]),
+    every_change(
+        "two_electors_at_once",
+        &[ClusterMode::GateOn, ClusterMode::Custom],
+    ),
+    every_change("api_server_is_briefly_gone", &[ClusterMode::GateOff]),
+    every_change("api_server_is_gone_for_long", &[ClusterMode::GateOn]),
+    every_change("two_kube_schedulers", &[ClusterMode::GateOn]),
 ];
 
 /// W: the lease duration of all candidates here.
@@ -56,7 +72,7 @@ const COLD_START: Duration = Duration::from_secs(5);
 /// For what should come at once, on a machine that is busy with all the other scenarios.
 const PROMPTLY: Duration = Duration::from_secs(10);
 
-const fn every_change(name: &'static str, modes: &'static [Mode]) -> EveryChange {
+const fn every_change(name: &'static str, modes: &'static [ClusterMode]) -> EveryChange {
     EveryChange { name, modes }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    EntryContent, EventKind, Ground, HistoryEntry, Implementation, Mode, Suite, Testbed, between,
-    warm_up,
+    ClusterChoice, ClusterMode, EntryContent, EventKind, HistoryEntry, Implementation, Suite,
+    Testbed, between, warm_up,
 };
 
 use crate::hosted::{Host, Hosted};
@@ -17,9 +17,9 @@ use crate::{OURS, crash_limit};
 pub(crate) fn add(suite: &mut Suite) {
     suite.add(
         "two_hundred_leases_at_once",
-        Ground::Own,
+        ClusterChoice::Own,
         OURS,
-        &[Mode::GateOff, Mode::Embedded],
+        &[ClusterMode::GateOff, ClusterMode::Embedded],
         Duration::from_secs(80),
         |testbed| Box::pin(two_hundred(testbed)),
     );

@@ -6,16 +6,23 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use elector_api::CandidateApi;
 use elector_tests::rig::{
-    Candidate, EntryContent, Ground, HistoryEntry, Implementation, Mode, Process, Suite, Testbed,
-    between, definition, warm_up,
+    ClusterChoice, ClusterMode, EntryContent, HistoryEntry, Implementation, RunningCandidate,
+    Suite, TestProcess, Testbed, between, definition, warm_up,
 };
 
 use crate::{OURS, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let mut add = |name, seconds, play| {
+    let mut add = |name, seconds, run| {
         let lasts = Duration::from_secs(seconds);
-        suite.add(name, Ground::Own, OURS, &[Mode::Custom], lasts, play);
+        suite.add(
+            name,
+            ClusterChoice::Own,
+            OURS,
+            &[ClusterMode::Custom],
+            lasts,
+            run,
+        );
     };
     add(
         "definition_is_removed_and_installed_while_led",
@@ -34,7 +41,10 @@ const LONG: Duration = Duration::from_secs(30);
 const NOTICED: Duration = Duration::from_secs(75 + 10);
 
 /// An elector that elects, and two candidates one of which leads. `flags` are for the candidates.
-async fn led(testbed: &Testbed, flags: &[&str]) -> Result<(Process, Candidate, Candidate)> {
+async fn led(
+    testbed: &Testbed,
+    flags: &[&str],
+) -> Result<(TestProcess, RunningCandidate, RunningCandidate)> {
     let site = testbed.site();
     let elector = site.elector("elector", site.mode().elector_flags().iter().copied())?;
     warm_up(site).await?;

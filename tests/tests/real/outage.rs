@@ -7,22 +7,27 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    Candidate, EntryContent, EventKind, Ground, HistoryEntry, Implementation, Mode, Process, Suite,
-    Testbed, WorkInterval, between, now, warm_up, work_intervals,
+    ClusterChoice, ClusterMode, EntryContent, EventKind, HistoryEntry, Implementation,
+    RunningCandidate, Suite, TestProcess, Testbed, WorkInterval, between, now, warm_up,
+    work_intervals,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{LEASE_DURATION, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let mut add = |name, seconds, play| {
+    let mut add = |name, seconds, run| {
         suite.add(
             name,
-            Ground::Own,
+            ClusterChoice::Own,
             OURS,
-            &[Mode::GateOn, Mode::GateOff, Mode::Embedded],
+            &[
+                ClusterMode::GateOn,
+                ClusterMode::GateOff,
+                ClusterMode::Embedded,
+            ],
             Duration::from_secs(seconds),
-            play,
+            run,
         );
     };
     add("api_server_is_briefly_gone", 70, |testbed| {
@@ -67,9 +72,9 @@ struct Outage {
 /// Who takes part: an elector, two candidates the first of which leads, and perhaps two of client-go's for another
 /// lease.
 struct Cast {
-    elector: Process,
-    ours: Vec<Candidate>,
-    theirs: Vec<Candidate>,
+    elector: TestProcess,
+    ours: Vec<RunningCandidate>,
+    theirs: Vec<RunningCandidate>,
 }
 
 /// Restarted, and gone for 8 s: no change of leader, and no end of a term.
@@ -139,7 +144,7 @@ async fn for_long(testbed: Arc<Testbed>) -> Result<()> {
 }
 
 /// Starts an elector for the whole cluster.
-fn elect(testbed: &Testbed, name: &str) -> Result<Process> {
+fn elect(testbed: &Testbed, name: &str) -> Result<TestProcess> {
     let site = testbed.site();
     site.elector(name, site.mode().elector_flags().iter().copied())
 }
@@ -295,7 +300,7 @@ impl Outage {
             if candidates.is_empty() {
                 continue;
             }
-            let names: Vec<&str> = candidates.iter().map(Candidate::name).collect();
+            let names: Vec<&str> = candidates.iter().map(RunningCandidate::name).collect();
             let leading = |entry: &HistoryEntry| match &entry.content {
                 EntryContent::Event(event) => {
                     event.kind == EventKind::Leading && names.contains(&event.name.as_str())

@@ -11,7 +11,8 @@ use anyhow::{Context as _, Result, ensure};
 use elector_api::Lease;
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    EntryContent, EventKind, Ground, HistoryEntry, Implementation, Suite, Testbed, between, now,
+    ClusterChoice, EntryContent, EventKind, HistoryEntry, Implementation, Suite, Testbed, between,
+    now,
 };
 use futures::future::try_join_all;
 
@@ -20,10 +21,17 @@ use crate::hosted::Host;
 use crate::{CLIENT_GO, EVERYWHERE, OURS, PROMPTLY, STAGES};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let mut add = |name, play| {
+    let mut add = |name, run| {
         for (implementations, modes) in [(OURS, EVERYWHERE), (CLIENT_GO, STAGES)] {
             let lasts = Duration::from_secs(60);
-            suite.add(name, Ground::Shared, implementations, modes, lasts, play);
+            suite.add(
+                name,
+                ClusterChoice::Shared,
+                implementations,
+                modes,
+                lasts,
+                run,
+            );
         }
     };
     add("lease_is_overwritten_by_a_stranger", |testbed| {

@@ -6,24 +6,25 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    Candidate, EventKind, Ground, Implementation, Mode, Process, Suite, Testbed, between, warm_up,
+    ClusterChoice, ClusterMode, EventKind, Implementation, RunningCandidate, Suite, TestProcess,
+    Testbed, between, warm_up,
 };
 
 use crate::{CLIENT_GO, LEASE_DURATION, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let mut add = |name, modes, play| {
+    let mut add = |name, modes, run| {
         let lasts = Duration::from_secs(110);
-        suite.add(name, Ground::Own, CLIENT_GO, modes, lasts, play);
+        suite.add(name, ClusterChoice::Own, CLIENT_GO, modes, lasts, run);
     };
     add(
         "lease_is_reserved_from_client_go",
-        &[Mode::GateOff, Mode::EmbeddedOff],
+        &[ClusterMode::GateOff, ClusterMode::EmbeddedOff],
         |testbed| Box::pin(for_client_go(testbed)),
     );
     add(
         "lease_is_reserved_for_one_of_ours",
-        &[Mode::GateOff],
+        &[ClusterMode::GateOff],
         |testbed| Box::pin(for_ours(testbed)),
     );
 }
@@ -76,7 +77,7 @@ async fn for_ours(testbed: Arc<Testbed>) -> Result<()> {
     reserved(&testbed, &holder, &better, start, Duration::from_secs(2)).await
 }
 
-fn elector(testbed: &Testbed, name: &str, more: &[&'static str]) -> Result<Process> {
+fn elector(testbed: &Testbed, name: &str, more: &[&'static str]) -> Result<TestProcess> {
     let flags = testbed.site().mode().elector_flags();
     testbed
         .site()
@@ -86,8 +87,8 @@ fn elector(testbed: &Testbed, name: &str, more: &[&'static str]) -> Result<Proce
 /// The lease is reserved from one and granted to the other, who accepts within `accepts`. Nobody's works overlap.
 async fn reserved(
     testbed: &Testbed,
-    holder: &Candidate,
-    better: &Candidate,
+    holder: &RunningCandidate,
+    better: &RunningCandidate,
     start: Timestamp,
     accepts: Duration,
 ) -> Result<()> {

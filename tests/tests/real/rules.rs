@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use elector_api::{CandidateApi, LeaseCandidate, validate_candidate};
-use elector_tests::rig::{Ground, Mode, Suite, Testbed, definition};
+use elector_tests::rig::{ClusterChoice, ClusterMode, Suite, Testbed, definition};
 use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
@@ -17,9 +17,9 @@ use crate::OURS;
 pub(crate) fn add(suite: &mut Suite) {
     suite.add(
         "custom_resource_has_the_built_in_rules",
-        Ground::Shared,
+        ClusterChoice::Shared,
         OURS,
-        &[Mode::GateOff],
+        &[ClusterMode::GateOff],
         Duration::from_secs(15),
         |testbed| Box::pin(same_rules(testbed)),
     );

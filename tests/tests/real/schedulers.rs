@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_tests::rig::{
-    EntryContent, Ground, HistoryEntry, Implementation, Mode, Process, Site, Suite, Testbed,
-    between, now, warm_up,
+    ClusterChoice, ClusterMode, EntryContent, HistoryEntry, Implementation, Suite, TestProcess,
+    TestSite, Testbed, between, now, warm_up,
 };
 
 use crate::{CLIENT_GO, NATIVE, PROMPTLY, crash_limit};
@@ -19,7 +19,7 @@ pub(crate) fn add(suite: &mut Suite) {
     let lasts = Duration::from_secs(150);
     suite.add(
         "two_kube_schedulers",
-        Ground::Own,
+        ClusterChoice::Own,
         CLIENT_GO,
         NATIVE,
         lasts,
@@ -30,10 +30,11 @@ pub(crate) fn add(suite: &mut Suite) {
 async fn two(outer: Arc<Testbed>) -> Result<()> {
     let site = outer.site();
     let flags: &[&str] = match site.mode() {
-        Mode::GateOn => &["--replace-builtin"],
-        Mode::GateOff | Mode::Custom | Mode::Embedded | Mode::EmbeddedOff => {
-            &["--system-namespaces"]
-        }
+        ClusterMode::GateOn => &["--replace-builtin"],
+        ClusterMode::GateOff
+        | ClusterMode::Custom
+        | ClusterMode::Embedded
+        | ClusterMode::EmbeddedOff => &["--system-namespaces"],
     };
     let _elector = site.elector("elector", flags.iter().copied())?;
     warm_up(site).await?;
@@ -51,7 +52,7 @@ async fn two(outer: Arc<Testbed>) -> Result<()> {
     for (name, figure) in testbed.figures() {
         outer.figure(&name, figure);
     }
-    result.with_context(|| testbed.journal().story())
+    result.with_context(|| testbed.journal().text())
 }
 
 async fn elect(testbed: &Testbed) -> Result<()> {
@@ -62,7 +63,7 @@ async fn elect(testbed: &Testbed) -> Result<()> {
         // They choose their names; whoever registers next is the one that was started last.
         let known: Vec<String> = processes
             .iter()
-            .map(|(name, _): &(String, Process)| name.clone())
+            .map(|(name, _): &(String, TestProcess)| name.clone())
             .collect();
         let name = testbed
             .journal()
@@ -136,7 +137,7 @@ fn new_candidate(entries: &[HistoryEntry], known: &[String]) -> Option<String> {
     })
 }
 
-fn scheduler(site: &Site, name: &str) -> Result<Process> {
+fn scheduler(site: &TestSite, name: &str) -> Result<TestProcess> {
     let kubeconfig = site.kubeconfig();
     let kubeconfig = kubeconfig
         .to_str()
@@ -160,5 +161,5 @@ fn scheduler(site: &Site, name: &str) -> Result<Process> {
     }
     let certificates = site.folder().join(format!("{name}-certificates"));
     command.arg(format!("--cert-dir={}", certificates.display()));
-    Process::spawn(name, command, site.folder(), |_| {})
+    TestProcess::spawn(name, command, site.folder(), |_| {})
 }

@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use elector_tests::rig::{
-    EntryContent, EventKind, Ground, Implementation, LONGEST_LEASE, Suite, Testbed, between,
+    ClusterChoice, EntryContent, EventKind, Implementation, LONGEST_LEASE, Suite, Testbed, between,
 };
 use kube::api::DeleteParams;
 
 use crate::{CLIENT_GO, EVERYWHERE, OURS, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let mut add = |name, implementations, seconds, play| {
+    let mut add = |name, implementations, seconds, run| {
         suite.add(
             name,
-            Ground::Shared,
+            ClusterChoice::Shared,
             implementations,
             EVERYWHERE,
             Duration::from_secs(seconds),
-            play,
+            run,
         );
     };
     add("lease_is_deleted_while_led", OURS, 35, |testbed| {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    Candidate, EntryContent, Ground, HistoryEntry, Implementation, Mode, Suite, Testbed,
-    WorkInterval, between, now, work_intervals,
+    ClusterChoice, ClusterMode, EntryContent, HistoryEntry, Implementation, RunningCandidate,
+    Suite, Testbed, WorkInterval, between, now, work_intervals,
 };
 
 use crate::{CLIENT_GO, EVERYWHERE, OURS, PROMPTLY, STAGES, crash_limit};
@@ -17,7 +17,7 @@ pub(crate) fn add(suite: &mut Suite) {
     for (implementations, modes, seconds) in [(OURS, EVERYWHERE, 60), (CLIENT_GO, STAGES, 120)] {
         suite.add(
             "nodes_are_upgraded_and_rolled_back",
-            Ground::Shared,
+            ClusterChoice::Shared,
             implementations,
             modes,
             Duration::from_secs(seconds),
@@ -25,7 +25,7 @@ pub(crate) fn add(suite: &mut Suite) {
         );
         suite.add(
             "nodes_are_upgraded_under_a_pinned_version",
-            Ground::Shared,
+            ClusterChoice::Shared,
             implementations,
             modes,
             Duration::from_secs(seconds),
@@ -82,7 +82,7 @@ struct Plane<'w> {
 struct Node {
     name: &'static str,
     versions: Versions,
-    candidate: Candidate,
+    candidate: RunningCandidate,
 }
 
 /// From when to when a candidate of these versions could have led.
@@ -141,7 +141,8 @@ async fn pinned(testbed: Arc<Testbed>) -> Result<()> {
 /// Whether an older candidate that arrives has to wait until the leader goes: client-go is not told to make room where
 /// the server drops `spec.preferredHolder`.
 fn cannot_yield(testbed: &Testbed) -> bool {
-    testbed.implementation() == Implementation::ClientGo && testbed.site().mode() == Mode::GateOff
+    testbed.implementation() == Implementation::ClientGo
+        && testbed.site().mode() == ClusterMode::GateOff
 }
 
 /// How long a newer leader may take to make room for an older candidate that has arrived.

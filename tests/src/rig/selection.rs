@@ -2,15 +2,15 @@
 
 use anyhow::{Context as _, Result, bail};
 
-/// What was asked for on the command line: the part of libtest's that people use.
+/// The scenarios that the command line asks for: the part of libtest's that people use.
 #[derive(Debug, Default)]
-pub(super) struct Request {
+pub(super) struct ScenarioSelection {
     words: Vec<String>,
     skip: Vec<String>,
     exact: bool,
-    /// Play them: without libtest's `--ignored` or `--include-ignored`, there is no cluster to be used.
+    /// Run them: without libtest's `--ignored` or `--include-ignored`, there is no cluster to be used.
     pub(super) real: bool,
-    /// Play each in every mode that it has.
+    /// Run each in every mode that it has.
     pub(super) all_modes: bool,
     /// Only name them.
     pub(super) list: bool,
@@ -18,15 +18,15 @@ pub(super) struct Request {
     pub(super) jobs: Option<usize>,
 }
 
-// === impl Request ===
+// === impl ScenarioSelection ===
 
-impl Request {
+impl ScenarioSelection {
     /// Reads the command line.
     ///
     /// # Errors
     /// When it cannot be understood.
     pub(super) fn parse(arguments: impl Iterator<Item = String>) -> Result<Self> {
-        let mut request = Self::default();
+        let mut selection = Self::default();
         let mut arguments = arguments.peekable();
         while let Some(argument) = arguments.next() {
             let (flag, value) = match argument.split_once('=') {
@@ -40,22 +40,22 @@ impl Request {
                     .context("a flag without its value")
             };
             match flag.as_str() {
-                "--list" => request.list = true,
-                "--exact" => request.exact = true,
-                "--include-ignored" | "--ignored" => request.real = true,
-                "--all-modes" => request.all_modes = true,
-                "--skip" => request.skip.push(value()?),
+                "--list" => selection.list = true,
+                "--exact" => selection.exact = true,
+                "--include-ignored" | "--ignored" => selection.real = true,
+                "--all-modes" => selection.all_modes = true,
+                "--skip" => selection.skip.push(value()?),
                 "--test-threads" => {
-                    request.jobs = Some(value()?.parse().context("--test-threads is no number")?);
+                    selection.jobs = Some(value()?.parse().context("--test-threads is no number")?);
                 }
                 // What libtest takes and has no meaning here.
                 "--format" | "--color" | "-Z" => drop(value()?),
                 "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--show-output" => {}
                 unknown if unknown.starts_with('-') => bail!("unknown flag {unknown}"),
-                _ => request.words.push(flag),
+                _ => selection.words.push(flag),
             }
         }
-        Ok(request)
+        Ok(selection)
     }
 
     /// Whether some are asked for by name.
@@ -80,13 +80,13 @@ impl Request {
 mod tests {
     use super::*;
 
-    fn request(words: &[&str]) -> Result<Request> {
-        Request::parse(words.iter().map(|word| (*word).to_owned()))
+    fn selection(words: &[&str]) -> Result<ScenarioSelection> {
+        ScenarioSelection::parse(words.iter().map(|word| (*word).to_owned()))
     }
 
     #[test]
     fn words_choose_and_skips_exclude() {
-        let chosen = request(&[
+        let chosen = selection(&[
             "crash",
             "--skip",
             "gate_on",
@@ -100,26 +100,26 @@ mod tests {
                 && !chosen.wants("start")
         );
         assert_eq!(chosen.jobs, Some(3));
-        let exact = request(&["--exact", "crash"]).unwrap();
+        let exact = selection(&["--exact", "crash"]).unwrap();
         assert!(exact.wants("crash") && !exact.wants("crash::gate_off"));
-        assert!(request(&[]).unwrap().wants("anything"));
-        assert!(request(&["--list"]).unwrap().list);
+        assert!(selection(&[]).unwrap().wants("anything"));
+        assert!(selection(&["--list"]).unwrap().list);
     }
 
     #[test]
     fn a_cluster_is_used_only_when_it_is_asked_for() {
-        assert!(!request(&["crash"]).unwrap().real);
+        assert!(!selection(&["crash"]).unwrap().real);
         for flag in ["--ignored", "--include-ignored"] {
-            assert!(request(&["crash", flag]).unwrap().real);
+            assert!(selection(&["crash", flag]).unwrap().real);
         }
     }
 
     #[test]
     fn nonsense_is_refused() {
         assert_eq!(
-            request(&["--wat"]).unwrap_err().to_string(),
+            selection(&["--wat"]).unwrap_err().to_string(),
             "unknown flag --wat"
         );
-        assert!(request(&["--skip"]).is_err() && request(&["--test-threads=x"]).is_err());
+        assert!(selection(&["--skip"]).is_err() && selection(&["--test-threads=x"]).is_err());
     }
 }
