@@ -15,27 +15,32 @@ mod candidate;
 pub mod definition;
 mod every_change;
 mod explain;
-mod harness;
 mod journal;
 mod process;
 mod programs;
 mod recorder;
+mod results;
+mod scenario;
 mod selection;
 mod server;
+mod shared_clusters;
 mod site;
+mod suite;
 mod testbed;
 
-pub use candidate::{CandidateBuilder, LEASE, RunningCandidate};
+pub use candidate::{CandidateBuilder, RunningCandidate};
 pub use elector_verify::{
     EntryContent, Event, EventKind, HistoryEntry, Implementation, WorkInterval, between,
     work_intervals,
 };
 pub use every_change::EveryChange;
 pub use explain::{ExplainOutput, ExplainedCandidate};
-pub use harness::{ClusterChoice, Scenario, ScenarioBody, Suite, warm_up};
 pub use journal::{Journal, now};
 pub use process::TestProcess;
 pub use programs::{Interop, TestedPrograms};
 pub use recorder::{Journals, Recorder};
+pub use scenario::{ClusterChoice, Scenario, ScenarioBody};
+pub use shared_clusters::warm_up;
 pub use site::{ClusterMode, TestSite, command};
-pub use testbed::{LONGEST_LEASE, Testbed};
+pub use suite::Suite;
+pub use testbed::{LEASE, LONGEST_LEASE, Testbed};

@@ -36,8 +36,19 @@ pub struct RunningCandidate {
     pub process: TestProcess,
 }
 
-/// The name of the lease in nearly all scenarios.
-pub const LEASE: &str = "work";
+// === impl Testbed ===
+
+impl Testbed {
+    /// A candidate of the scenario's implementation, to be started.
+    pub fn candidate(&self, name: &str) -> CandidateBuilder<'_> {
+        CandidateBuilder::new(self, self.implementation(), name)
+    }
+
+    /// A candidate of this implementation, to be started.
+    pub fn candidate_of(&self, implementation: Implementation, name: &str) -> CandidateBuilder<'_> {
+        CandidateBuilder::new(self, implementation, name)
+    }
+}
 
 // === impl CandidateBuilder ===
 

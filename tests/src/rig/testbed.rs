@@ -16,7 +16,6 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ObjectMeta, PostParams};
 use tokio::task::spawn_blocking;
 
-use crate::rig::candidate::{CandidateBuilder, LEASE};
 use crate::rig::journal::{Journal, now};
 use crate::rig::site::TestSite;
 
@@ -32,6 +31,9 @@ pub struct Testbed {
     participants: Mutex<Participants>,
     figures: Mutex<Vec<(String, Duration)>>,
 }
+
+/// The name of the lease in nearly all scenarios.
+pub const LEASE: &str = "work";
 
 /// `W_max`, the default of `--max-lease-duration`.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(15);
@@ -131,16 +133,6 @@ impl Testbed {
     /// Where the logs of its processes go.
     pub fn folder(&self) -> &Path {
         &self.folder
-    }
-
-    /// A candidate of the scenario's implementation, to be started.
-    pub fn candidate(&self, name: &str) -> CandidateBuilder<'_> {
-        CandidateBuilder::new(self, self.implementation, name)
-    }
-
-    /// A candidate of this implementation, to be started.
-    pub fn candidate_of(&self, implementation: Implementation, name: &str) -> CandidateBuilder<'_> {
-        CandidateBuilder::new(self, implementation, name)
     }
 
     /// Adds a candidate for this lease to the participants, so that its writes are judged.

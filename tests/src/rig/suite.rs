@@ -1,11 +1,8 @@
 //! Runs scenarios side by side on shared clusters, and reports as `cargo test` does.
 
-use std::collections::BTreeMap;
 use std::env;
-use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::pin::Pin;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,34 +13,13 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::rig::every_change::EveryChange;
-use crate::rig::process::TestProcess;
 use crate::rig::programs::TestedPrograms;
+use crate::rig::results::{ScenarioResult, summary};
+use crate::rig::scenario::{ClusterChoice, Scenario, ScenarioBody};
 use crate::rig::selection::ScenarioSelection;
-use crate::rig::site::{ClusterMode, TestSite};
+use crate::rig::shared_clusters::{OWN_CLUSTERS, SharedClusters};
+use crate::rig::site::ClusterMode;
 use crate::rig::testbed::Testbed;
-
-/// What a scenario does. The record of the testbed is judged after it has ended.
-pub type ScenarioBody = fn(Arc<Testbed>) -> Pin<Box<dyn Future<Output = Result<()>> + Send>>;
-
-/// A scenario on one kind of cluster with one kind of candidates.
-#[derive(Clone, Debug)]
-pub struct Scenario {
-    name: &'static str,
-    mode: ClusterMode,
-    implementation: Implementation,
-    cluster_choice: ClusterChoice,
-    lasts: Duration,
-    run: ScenarioBody,
-}
-
-/// Where a scenario runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClusterChoice {
-    /// A cluster that others use too, with an elector that has been up for long enough.
-    Shared,
-    /// A cluster of its own, without an elector.
-    Own,
-}
 
 /// The scenarios, and which of them to run.
 #[derive(Debug)]
@@ -52,63 +28,14 @@ pub struct Suite {
     every_change: &'static [EveryChange],
 }
 
-/// The shared clusters, each started by the first scenario that needs it.
-#[derive(Debug)]
-struct SharedClusters {
-    programs: Arc<TestedPrograms>,
-    folder: PathBuf,
-    shared: BTreeMap<ClusterMode, OnceCell<SharedCluster>>,
-    /// Starting a cluster takes both cores for seconds, and each that runs takes memory.
-    permits: Semaphore,
-}
-
-/// A shared cluster and its elector.
-#[derive(Debug)]
-struct SharedCluster {
-    site: Arc<TestSite>,
-    _elector: TestProcess,
-}
-
-/// The end of a scenario.
-struct ScenarioResult {
-    scenario: Scenario,
-    took: Duration,
-    figures: Vec<(String, Duration)>,
-    error: Option<String>,
-}
-
 /// How many scenarios run at once: their processes wait for most of the time.
 const JOBS: usize = 20;
-
-/// How many clusters there may be beside the shared ones.
-const OWN_CLUSTERS: usize = 5;
 
 /// Set to `1`, it keeps the logs of a run in which nothing failed too.
 const KEEP_LOGS: &str = "ELECTOR_KEEP_LOGS";
 
-/// How long an elector may take until it elects: `W_max`, twice where it replaces the built-in controller, and the
-/// start of everything on a busy machine.
-const WARM_UP: Duration = Duration::from_secs(90);
-
 /// How much longer than it should a scenario may take, before it counts as hung.
 const HANG: Duration = Duration::from_secs(180);
-
-// === impl Scenario ===
-
-impl Scenario {
-    fn full_name(&self) -> String {
-        let mode = self.mode.to_string().replace(' ', "_");
-        match self.implementation {
-            Implementation::Elector => format!("{}::{mode}", self.name),
-            Implementation::ClientGo => format!("{}::{mode}::client_go", self.name),
-        }
-    }
-
-    /// Its namespace, and the folder of its logs.
-    fn namespace(&self) -> String {
-        self.full_name().replace("::", "-").replace('_', "-")
-    }
-}
 
 // === impl Suite ===
 
@@ -223,69 +150,6 @@ impl Suite {
     }
 }
 
-// === impl SharedClusters ===
-
-impl SharedClusters {
-    /// The shared cluster; waits until its elector elects a new deployment at once.
-    async fn shared(&self, mode: ClusterMode) -> Result<Arc<TestSite>> {
-        let cell = self.shared.get(&mode).context("no such ground")?;
-        let cluster_choice = cell.get_or_try_init(|| async {
-            let site = self
-                .start(mode, &mode.to_string().replace(' ', "-"))
-                .await?;
-            let elector = site.elector("elector", mode.elector_flags().iter().copied())?;
-            warm_up(&site)
-                .await
-                .context("the elector of a shared cluster elects nobody")?;
-            Ok::<_, anyhow::Error>(SharedCluster {
-                site,
-                _elector: elector,
-            })
-        });
-        Ok(Arc::clone(&cluster_choice.await?.site))
-    }
-
-    async fn start(&self, mode: ClusterMode, folder: &str) -> Result<Arc<TestSite>> {
-        let folder = self.folder.join(folder);
-        let site = TestSite::start(mode, Arc::clone(&self.programs), folder, false);
-        Ok(Arc::new(site.await?))
-    }
-
-    /// A cluster for one scenario.
-    async fn own(&self, mode: ClusterMode, folder: &str) -> Result<Arc<TestSite>> {
-        let folder = self.folder.join(folder);
-        let site = TestSite::start_own(mode, Arc::clone(&self.programs), folder);
-        Ok(Arc::new(site.await?))
-    }
-}
-
-/// Waits until the elector of a cluster grants a lease to a candidate: a new one does so only after `W_max` (R6), and
-/// one that replaces the built-in controller not before that one has stopped. Until then the built-in controller may
-/// elect; it does not count terms.
-///
-/// # Errors
-/// When it does not.
-pub async fn warm_up(site: &Arc<TestSite>) -> Result<()> {
-    let deadline = Instant::now() + WARM_UP;
-    for attempt in 1.. {
-        let name = format!("canary-{attempt}");
-        let testbed =
-            Testbed::open_for(Arc::clone(site), "warm-up", &name, Implementation::Elector).await?;
-        let canary = testbed.candidate(&name).start()?;
-        let patience = deadline.saturating_duration_since(Instant::now());
-        let leads = canary.leads(patience).await;
-        leads.with_context(|| testbed.journal().text())?;
-        let term = testbed.lease_until("the canary's lease is seen", patience, |lease| {
-            let record = lease.record().ok()?;
-            record.has_token().then_some(record.term)
-        });
-        if term.await?.0 > 0 {
-            break;
-        }
-    }
-    Ok(())
-}
-
 async fn run_all(
     scenarios: Vec<Scenario>,
     programs: Arc<TestedPrograms>,
@@ -379,45 +243,4 @@ async fn run_one(
     fs::write(testbed.folder().join("history.json"), recording)?;
     result.map_err(|error| anyhow!("{error:#}\n\n{text}"))?;
     Ok((testbed.figures(), start.elapsed()))
-}
-
-// === impl ScenarioResult ===
-
-impl ScenarioResult {
-    fn line(&self) -> String {
-        let state = if self.error.is_none() { "ok" } else { "FAILED" };
-        let mut line = format!(
-            "test {} ... {state} ({:.1} s",
-            self.scenario.full_name(),
-            self.took.as_secs_f64()
-        );
-        for (name, value) in &self.figures {
-            // Writing to a String does not fail.
-            let _ = write!(line, "; {name} {:.3} s", value.as_secs_f64());
-        }
-        line.push(')');
-        line
-    }
-}
-
-fn summary(results: &[ScenarioResult], filtered_out: usize, ignored: usize, took: Duration) {
-    let failures: Vec<&ScenarioResult> = results
-        .iter()
-        .filter(|result| result.error.is_some())
-        .collect();
-    if !failures.is_empty() {
-        println!("\nfailures:");
-    }
-    for result in &failures {
-        let error = result.error.as_deref().unwrap_or_default();
-        println!("\n---- {} ----\n{error}", result.scenario.full_name());
-    }
-    let verdict = if failures.is_empty() { "ok" } else { "FAILED" };
-    println!(
-        "\ntest result: {verdict}. {} passed; {} failed; {ignored} ignored; 0 measured; {filtered_out} filtered out; \
-         finished in {:.2}s\n",
-        results.len() - failures.len(),
-        failures.len(),
-        took.as_secs_f64()
-    );
 }

@@ -1,0 +1,51 @@
+//! A scenario, and what it needs.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use elector_verify::Implementation;
+
+use crate::rig::site::ClusterMode;
+use crate::rig::testbed::Testbed;
+
+/// What a scenario does. The record of the testbed is judged after it has ended.
+pub type ScenarioBody = fn(Arc<Testbed>) -> Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+
+/// A scenario on one kind of cluster with one kind of candidates.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    pub(super) name: &'static str,
+    pub(super) mode: ClusterMode,
+    pub(super) implementation: Implementation,
+    pub(super) cluster_choice: ClusterChoice,
+    pub(super) lasts: Duration,
+    pub(super) run: ScenarioBody,
+}
+
+/// Where a scenario runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterChoice {
+    /// A cluster that others use too, with an elector that has been up for long enough.
+    Shared,
+    /// A cluster of its own, without an elector.
+    Own,
+}
+
+// === impl Scenario ===
+
+impl Scenario {
+    pub(super) fn full_name(&self) -> String {
+        let mode = self.mode.to_string().replace(' ', "_");
+        match self.implementation {
+            Implementation::Elector => format!("{}::{mode}", self.name),
+            Implementation::ClientGo => format!("{}::{mode}::client_go", self.name),
+        }
+    }
+
+    /// Its namespace, and the folder of its logs.
+    pub(super) fn namespace(&self) -> String {
+        self.full_name().replace("::", "-").replace('_', "-")
+    }
+}
