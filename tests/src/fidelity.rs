@@ -11,11 +11,11 @@ mod kubectl;
 mod recording;
 mod server;
 
-pub use answer::Answer;
-pub use case::{Case, Step};
+pub use answer::ComparableAnswer;
+pub use case::{CaseStep, FidelityCase};
 pub use kubectl::Kubectl;
 pub use recording::Recording;
-pub use server::Server;
+pub use server::FidelityServer;
 
 use futures::StreamExt as _;
 use futures::stream;
@@ -26,7 +26,7 @@ use futures::stream;
 ///
 /// When the texts of the cases are malformed, which is a mistake in this repository.
 #[must_use]
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<FidelityCase> {
     const TEXTS: [&str; 5] = [
         include_str!("fidelity/cases/write.txt"),
         include_str!("fidelity/cases/validate.txt"),
@@ -34,8 +34,11 @@ pub fn cases() -> Vec<Case> {
         include_str!("fidelity/cases/read.txt"),
         include_str!("fidelity/cases/other.txt"),
     ];
-    let cases: Vec<_> = TEXTS.into_iter().flat_map(Case::parse_all).collect();
-    let mut namespaces: Vec<_> = cases.iter().map(Case::namespace).collect();
+    let cases: Vec<_> = TEXTS
+        .into_iter()
+        .flat_map(FidelityCase::parse_all)
+        .collect();
+    let mut namespaces: Vec<_> = cases.iter().map(FidelityCase::namespace).collect();
     namespaces.sort_unstable();
     namespaces.dedup();
     assert_eq!(namespaces.len(), cases.len(), "two cases share a namespace");
@@ -47,7 +50,11 @@ pub fn cases() -> Vec<Case> {
 /// # Errors
 ///
 /// When a server does not answer at all.
-pub async fn run(cases: &[Case], plain: &Server, gated: &Server) -> anyhow::Result<Recording> {
+pub async fn run(
+    cases: &[FidelityCase],
+    plain: &FidelityServer,
+    gated: &FidelityServer,
+) -> anyhow::Result<Recording> {
     let runs = stream::iter(cases).map(|case| async move {
         let server = if case.gate { gated } else { plain };
         let answers = server.run(case).await?;

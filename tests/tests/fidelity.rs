@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_apiserver::ApiServer;
-use elector_tests::fidelity::{self, Kubectl, Recording, Server};
+use elector_tests::fidelity::{self, FidelityServer, Kubectl, Recording};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::net::TcpListener;
@@ -121,16 +121,19 @@ fn kubeconfig_of(url: &str) -> String {
 }
 
 async fn embedded() -> Result<Recording> {
-    let (plain, gated) = (Server::embedded(false), Server::embedded(true));
+    let (plain, gated) = (
+        FidelityServer::embedded(false),
+        FidelityServer::embedded(true),
+    );
     fidelity::run(&fidelity::cases(), &plain, &gated).await
 }
 
-async fn server(cluster: &TestCluster) -> Result<Server> {
+async fn server(cluster: &TestCluster) -> Result<FidelityServer> {
     let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig())?;
     let mut config =
         Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     config.default_retry = false;
-    Ok(Server::behind(Client::try_from(config)?))
+    Ok(FidelityServer::behind(Client::try_from(config)?))
 }
 
 fn assert_equal(real: &Recording, embedded: &Recording) -> Result<()> {

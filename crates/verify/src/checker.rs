@@ -19,7 +19,7 @@ use self::rules::{BrokenRule, Rules};
 use crate::entry::between;
 use crate::history::{Beginning, History};
 use crate::participants::{Implementation, Participants};
-use crate::term_record::{SeenRevision, TermEnd, TermRecord, TermRecords, longest_gap};
+use crate::term_record::{RecordedEnd, SeenRevision, TermRecord, TermRecords, longest_gap};
 use crate::verdict::{Breach, ChangeKind, Extent, Invariant, Unjudged};
 
 /// Checks one Lease.
@@ -171,7 +171,7 @@ impl<'r> LeaseChecker<'r> {
         self.count(ChangeKind::Delete);
         let written = None;
         self.term_records.end(
-            TermEnd::Deleted,
+            RecordedEnd::Deleted,
             SeenRevision {
                 version,
                 at,
@@ -326,13 +326,13 @@ impl<'r> LeaseChecker<'r> {
         if !goes_on {
             self.term_records.end(
                 match kind {
-                    ChangeKind::HandOff => TermEnd::HandedOver,
-                    ChangeKind::Release => TermEnd::Released,
+                    ChangeKind::HandOff => RecordedEnd::HandedOver,
+                    ChangeKind::Release => RecordedEnd::Released,
                     ChangeKind::GrantExpired | ChangeKind::Reserve | ChangeKind::Take => {
-                        TermEnd::Replaced
+                        RecordedEnd::Replaced
                     }
-                    ChangeKind::Found => TermEnd::Unseen,
-                    _ => TermEnd::Overwritten,
+                    ChangeKind::Found => RecordedEnd::Unseen,
+                    _ => RecordedEnd::Overwritten,
                 },
                 moment,
             );

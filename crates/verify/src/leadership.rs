@@ -10,7 +10,7 @@ use crate::checker::CheckedRevisions;
 use crate::entry::between;
 use crate::history::TraceCoverage;
 use crate::participants::{Implementation, Limits, Participants};
-use crate::term_record::{TermEnd, TermRecord};
+use crate::term_record::{RecordedEnd, TermRecord};
 use crate::verdict::{Breach, ExemptBreach, GuaranteeLevel, Invariant, LeaseVerdict, Unjudged};
 use crate::work_trace::{WorkInterval, WorkTrace};
 
@@ -249,13 +249,13 @@ impl<'a> LeadershipCheck<'a> {
                 continue;
             };
             let own = match term_record.end {
-                TermEnd::Released => "released",
-                TermEnd::HandedOver => "handed over",
-                TermEnd::Lasts
-                | TermEnd::Replaced
-                | TermEnd::Overwritten
-                | TermEnd::Deleted
-                | TermEnd::Unseen => {
+                RecordedEnd::Released => "released",
+                RecordedEnd::HandedOver => "handed over",
+                RecordedEnd::Lasts
+                | RecordedEnd::Replaced
+                | RecordedEnd::Overwritten
+                | RecordedEnd::Deleted
+                | RecordedEnd::Unseen => {
                     continue;
                 }
             };
@@ -389,7 +389,7 @@ fn limit(term_record: &TermRecord, limits: &Limits) -> Timestamp {
         .unwrap_or(Timestamp::MAX);
     match (&term_record.end, term_record.ended) {
         // The holder stopped before it wrote that (R12), or may have.
-        (TermEnd::HandedOver | TermEnd::Released | TermEnd::Unseen, Some(ended)) => {
+        (RecordedEnd::HandedOver | RecordedEnd::Released | RecordedEnd::Unseen, Some(ended)) => {
             limit.min(ended.at)
         }
         _ => limit,

@@ -26,7 +26,7 @@ pub use entry::{EntryContent, Event, EventKind, HistoryEntry, between};
 pub use history::{Beginning, History, Times, TraceCoverage};
 pub use participants::{Implementation, Limits, Participants};
 pub use read::{Position, ReadError, RecordingReader};
-pub use term_record::{SeenRevision, TermEnd, TermRecord};
+pub use term_record::{RecordedEnd, SeenRevision, TermRecord};
 pub use verdict::{
     Breach, ChangeKind, ExemptBreach, Extent, GuaranteeLevel, Invariant, LeaseVerdict, Unjudged,
     Verdict,

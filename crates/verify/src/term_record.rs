@@ -31,7 +31,7 @@ pub struct TermRecord {
     /// The longest duration that stood in the record, in seconds; 0 where none did.
     pub duration: Duration,
     /// How it ended.
-    pub end: TermEnd,
+    pub end: RecordedEnd,
     /// The revision that ended it; `None` while it lasts.
     pub ended: Option<SeenRevision>,
 }
@@ -49,7 +49,7 @@ pub struct SeenRevision {
 
 /// How a term ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TermEnd {
+pub enum RecordedEnd {
     /// It lasts.
     Lasts,
     /// The holder wrote its successor (R3 c).
@@ -80,12 +80,12 @@ impl TermRecord {
     /// The last sign of its holder: its last renewal, or its own deed that ended the term.
     pub fn last_sign(&self) -> Option<SeenRevision> {
         match self.end {
-            TermEnd::HandedOver | TermEnd::Released => self.ended,
-            TermEnd::Lasts
-            | TermEnd::Replaced
-            | TermEnd::Overwritten
-            | TermEnd::Deleted
-            | TermEnd::Unseen => self.renewed,
+            RecordedEnd::HandedOver | RecordedEnd::Released => self.ended,
+            RecordedEnd::Lasts
+            | RecordedEnd::Replaced
+            | RecordedEnd::Overwritten
+            | RecordedEnd::Deleted
+            | RecordedEnd::Unseen => self.renewed,
         }
     }
 }
@@ -138,14 +138,14 @@ impl TermRecords {
             renewed: met,
             renewals: 0,
             duration,
-            end: TermEnd::Lasts,
+            end: RecordedEnd::Lasts,
             ended: None,
         });
         self.open = true;
     }
 
     /// The newest term is over.
-    pub(crate) fn end(&mut self, end: TermEnd, moment: SeenRevision) {
+    pub(crate) fn end(&mut self, end: RecordedEnd, moment: SeenRevision) {
         if let Some(term_record) = self.current() {
             term_record.end = end;
             term_record.ended = Some(moment);

@@ -37,7 +37,7 @@ struct Arguments {
     jobs: usize,
     /// Which cases, all if none is given
     #[arg(long = "case", value_enum)]
-    cases: Vec<Case>,
+    cases: Vec<MeasuredCase>,
     /// On which kind of cluster, all if none is given
     #[arg(long = "mode", value_enum)]
     modes: Vec<ModeName>,
@@ -59,7 +59,7 @@ struct Arguments {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Case {
+enum MeasuredCase {
     /// Three candidates of different versions start where there was nothing
     ColdStart,
     /// A better candidate arrives while another leads
@@ -91,12 +91,12 @@ enum ImplementationName {
 type Figures = Vec<(&'static str, f64)>;
 
 /// The values of one figure of one case.
-type Table = BTreeMap<(String, &'static str), Vec<f64>>;
+type FigureTable = BTreeMap<(String, &'static str), Vec<f64>>;
 
 /// A kind of run.
 #[derive(Clone, Copy, Debug)]
-struct Kind {
-    case: Case,
+struct RunKind {
+    case: MeasuredCase,
     mode: ClusterMode,
     implementation: Implementation,
     builtin: bool,
@@ -134,7 +134,7 @@ fn measure(arguments: &Arguments) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let mut table = Table::new();
+    let mut table = FigureTable::new();
     let mut sites: Vec<(ClusterMode, bool)> = Vec::new();
     for kind in &kinds {
         if !sites.contains(&kind.site()) {
@@ -142,7 +142,7 @@ fn measure(arguments: &Arguments) -> Result<()> {
         }
     }
     for site in sites {
-        let kinds: Vec<Kind> = kinds
+        let kinds: Vec<RunKind> = kinds
             .iter()
             .filter(|kind| kind.site() == site)
             .copied()
@@ -161,10 +161,10 @@ fn measure(arguments: &Arguments) -> Result<()> {
 
 async fn on_one_site(
     arguments: &Arguments,
-    kinds: &[Kind],
+    kinds: &[RunKind],
     programs: Arc<TestedPrograms>,
     out: &mut dyn Write,
-    table: &mut Table,
+    table: &mut FigureTable,
 ) -> Result<()> {
     let (mode, builtin) = kinds[0].site();
     let folder = tempfile::Builder::new()
@@ -218,16 +218,16 @@ async fn on_one_site(
     Ok(())
 }
 
-async fn one(site: Arc<TestSite>, run: u32, kind: Kind) -> Result<Figures> {
+async fn one(site: Arc<TestSite>, run: u32, kind: RunKind) -> Result<Figures> {
     let namespace = format!(
         "{}-{run}",
         kind.label().replace([' ', ','], "-").replace("--", "-")
     );
     let testbed = Testbed::open(site, &namespace, kind.implementation).await?;
     let figures = match kind.case {
-        Case::ColdStart => cold_start(&testbed).await,
-        Case::HandOver => hand_over(&testbed).await,
-        Case::Crash => crash(&testbed, run).await,
+        MeasuredCase::ColdStart => cold_start(&testbed).await,
+        MeasuredCase::HandOver => hand_over(&testbed).await,
+        MeasuredCase::Crash => crash(&testbed, run).await,
     };
     let figures = figures.with_context(|| testbed.journal().text())?;
     if !kind.builtin {
@@ -317,7 +317,7 @@ fn seconds(earlier: Timestamp, later: Timestamp) -> f64 {
     between(earlier, later).as_secs_f64() - between(later, earlier).as_secs_f64()
 }
 
-fn summarize(table: &Table) {
+fn summarize(table: &FigureTable) {
     eprintln!(
         "\n{:<44} {:<28} {:>4} {:>8} {:>8} {:>8}",
         "case", "seconds from", "n", "min", "median", "max"
@@ -344,9 +344,9 @@ fn summarize(table: &Table) {
 // === impl Arguments ===
 
 impl Arguments {
-    fn kinds(&self) -> Vec<Kind> {
-        let cases: &[Case] = if self.cases.is_empty() {
-            Case::value_variants()
+    fn kinds(&self) -> Vec<RunKind> {
+        let cases: &[MeasuredCase] = if self.cases.is_empty() {
+            MeasuredCase::value_variants()
         } else {
             &self.cases
         };
@@ -365,7 +365,7 @@ impl Arguments {
             for &mode in modes {
                 for &implementation in implementations {
                     for &case in cases {
-                        kinds.push(Kind {
+                        kinds.push(RunKind {
                             case,
                             mode: match mode {
                                 ModeName::GateOn => ClusterMode::GateOn,
@@ -387,13 +387,14 @@ impl Arguments {
     }
 }
 
-// === impl Kind ===
+// === impl RunKind ===
 
-impl Kind {
+impl RunKind {
     fn is_possible(self) -> bool {
         let client_go = self.implementation == Implementation::ClientGo;
         // Without the gate a client-go leader cannot be asked to make room.
-        let yields = !client_go || self.mode == ClusterMode::GateOn || self.case != Case::HandOver;
+        let yields =
+            !client_go || self.mode == ClusterMode::GateOn || self.case != MeasuredCase::HandOver;
         let builtin_elects = !self.builtin || (client_go && self.mode == ClusterMode::GateOn);
         // client-go knows no custom resources.
         let registers = !client_go || self.mode != ClusterMode::Custom;
@@ -407,9 +408,9 @@ impl Kind {
 
     fn label(self) -> String {
         let case = match self.case {
-            Case::ColdStart => "cold start",
-            Case::HandOver => "hand-over",
-            Case::Crash => "crash",
+            MeasuredCase::ColdStart => "cold start",
+            MeasuredCase::HandOver => "hand-over",
+            MeasuredCase::Crash => "crash",
         };
         let implementation = if self.implementation == Implementation::Elector {
             "ours"

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// An answer as it came.
 #[derive(Clone, Debug)]
-pub(super) struct Raw {
+pub(super) struct RawAnswer {
     pub(super) status: u16,
     /// The headers that matter.
     pub(super) headers: Vec<(String, String)>,
@@ -15,7 +15,7 @@ pub(super) struct Raw {
 
 /// An answer that can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ComparableAnswer {
     /// The request, as the case has it.
     pub request: String,
     /// Status and headers, then each line of the body.
@@ -24,7 +24,7 @@ pub struct Answer {
 
 /// What stands for what, in one case.
 #[derive(Debug, Default)]
-struct Names {
+struct Placeholders {
     uids: BTreeMap<String, usize>,
     revisions: BTreeMap<u64, usize>,
 }
@@ -33,9 +33,9 @@ struct Names {
 const GENERATED: [&str; 2] = ["A-", "gen-"];
 
 /// Brings the answers of one case into a form that is equal wherever the servers agree.
-pub(super) fn comparable(answers: &[(String, Raw)]) -> Vec<Answer> {
+pub(super) fn comparable(answers: &[(String, RawAnswer)]) -> Vec<ComparableAnswer> {
     let bodies: Vec<_> = answers.iter().map(|(_, raw)| parts(&raw.body)).collect();
-    let names = Names::of(bodies.iter().flatten());
+    let names = Placeholders::of(bodies.iter().flatten());
     answers
         .iter()
         .zip(bodies)
@@ -55,7 +55,7 @@ pub(super) fn comparable(answers: &[(String, Raw)]) -> Vec<Answer> {
                     lines.push(part.to_string());
                 }
             }
-            Answer {
+            ComparableAnswer {
                 request: request.clone(),
                 lines,
             }
@@ -74,9 +74,9 @@ fn is_passing_bookmark(part: &Value) -> bool {
     part["type"] == "BOOKMARK" && part["object"]["metadata"]["annotations"].is_null()
 }
 
-// === impl Names ===
+// === impl Placeholders ===
 
-impl Names {
+impl Placeholders {
     /// Numbers uids as they appear, and revisions in their order.
     fn of<'a>(parts: impl Iterator<Item = &'a Value>) -> Self {
         let (mut names, mut revisions) = (Self::default(), BTreeSet::new());
@@ -245,7 +245,7 @@ mod tests {
         let answers: Vec<_> = bodies
             .iter()
             .map(|body| {
-                let raw = Raw {
+                let raw = RawAnswer {
                     status: 200,
                     headers: Vec::new(),
                     body: (*body).to_owned(),
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn what_a_server_makes_up_is_taken_out_of_texts() {
-        let names = Names::default();
+        let names = Placeholders::default();
         assert_eq!(names.in_text("name A-bc2d4 is"), "name A-<ending> is");
         assert_eq!(
             names.in_text("patch: Invalid value: \"{\\\"a\\\":{}}\": no"),

@@ -14,18 +14,18 @@ use serde_json::Value;
 
 /// A sequence of requests with a title.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Case {
+pub struct FidelityCase {
     /// What it is about; unique.
     pub title: String,
     /// Whether it wants a server with the feature gate on.
     pub gate: bool,
     /// Its requests.
-    pub steps: Vec<Step>,
+    pub steps: Vec<CaseStep>,
 }
 
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct CaseStep {
     /// The line, without what its answer is called.
     pub line: String,
     /// What its answer is called in later lines.
@@ -34,7 +34,7 @@ pub struct Step {
 
 /// A request that can be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct CaseRequest {
     pub(super) method: String,
     pub(super) path: String,
     pub(super) headers: Vec<(String, String)>,
@@ -48,9 +48,9 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;v=v1;
 /// The longest name of a namespace, and what its beginning takes.
 const LONGEST_NAMESPACE: usize = 63;
 
-// === impl Case ===
+// === impl FidelityCase ===
 
-impl Case {
+impl FidelityCase {
     /// Reads all cases of a text.
     ///
     /// # Panics
@@ -73,7 +73,7 @@ impl Case {
                     let case = cases
                         .last_mut()
                         .expect("a title comes before the first request");
-                    case.steps.push(Step::parse(line));
+                    case.steps.push(CaseStep::parse(line));
                 }
             }
         }
@@ -96,9 +96,9 @@ impl Case {
     }
 }
 
-// === impl Step ===
+// === impl CaseStep ===
 
-impl Step {
+impl CaseStep {
     fn parse(line: &str) -> Self {
         match line.rsplit_once(" -> ") {
             Some((line, name)) if name.bytes().all(|byte| byte.is_ascii_lowercase()) => Self {
@@ -117,7 +117,7 @@ impl Step {
         &self,
         namespace: &str,
         look_up: impl Fn(&str) -> Option<&'a Value>,
-    ) -> Result<Request> {
+    ) -> Result<CaseRequest> {
         let line = self.line.replace("{ns}", namespace);
         let line = substitute(&line, look_up)
             .with_context(|| format!("failed to fill in {:?}", self.line))?;
@@ -157,7 +157,7 @@ impl Step {
         if body.is_some() && !given("Content-Type") {
             headers.push(header("Content-Type", "application/json"));
         }
-        Ok(Request {
+        Ok(CaseRequest {
             method: method.to_owned(),
             path: whole_path(path, namespace),
             headers,
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_case_becomes_requests() {
-        let cases = Case::parse_all(
+        let cases = FidelityCase::parse_all(
             "# a section\n\n== one: two [gate]\nMERGE leases/a?x=1 {\"a\":{\"b\":\"{first.metadata.uid}\"}} -> next\n\
              GET /x/{ns} +Accept:a/b",
         );
@@ -230,14 +230,14 @@ mod tests {
         );
         assert_eq!(case.steps[0].name.as_deref(), Some("next"));
         let first = json!({"metadata": {"uid": "u"}});
-        let request = |step: &Step| {
+        let request = |step: &CaseStep| {
             step.request("ns", |name| (name == "first").then_some(&first))
                 .unwrap()
         };
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(
             request(&case.steps[0]),
-            Request {
+            CaseRequest {
                 method: "PATCH".to_owned(),
                 path: "/apis/coordination.k8s.io/v1/namespaces/ns/leases/a?x=1".to_owned(),
                 headers: vec![header("Content-Type", "application/merge-patch+json")],
@@ -246,7 +246,7 @@ mod tests {
         );
         assert_eq!(
             request(&case.steps[1]),
-            Request {
+            CaseRequest {
                 method: "GET".to_owned(),
                 path: "/x/ns".to_owned(),
                 headers: vec![header("Accept", "a/b")],

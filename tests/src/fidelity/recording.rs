@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-use crate::fidelity::answer::Answer;
+use crate::fidelity::answer::ComparableAnswer;
 
 /// The answers of all cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
-    cases: Vec<(String, Vec<Answer>)>,
+    cases: Vec<(String, Vec<ComparableAnswer>)>,
 }
 
 // === impl Recording ===
 
 impl Recording {
-    pub(super) fn new(cases: Vec<(String, Vec<Answer>)>) -> Self {
+    pub(super) fn new(cases: Vec<(String, Vec<ComparableAnswer>)>) -> Self {
         Self { cases }
     }
 
@@ -24,7 +24,7 @@ impl Recording {
     /// When lines stand where they cannot.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let mut cases: Vec<(String, Vec<Answer>)> = Vec::new();
+        let mut cases: Vec<(String, Vec<ComparableAnswer>)> = Vec::new();
         for line in text.lines() {
             if let Some(title) = line.strip_prefix("== ") {
                 cases.push((title.to_owned(), Vec::new()));
@@ -32,7 +32,7 @@ impl Recording {
                 let (_, answers) = cases
                     .last_mut()
                     .expect("a title comes before the first request");
-                answers.push(Answer {
+                answers.push(ComparableAnswer {
                     request: request.to_owned(),
                     lines: Vec::new(),
                 });
@@ -80,7 +80,7 @@ impl Recording {
                 .zip(others)
                 .filter(|(here, there)| here != there)
             {
-                let lines = |answer: &Answer| answer.lines.join("\n     ");
+                let lines = |answer: &ComparableAnswer| answer.lines.join("\n     ");
                 let request = &here.request;
                 differences.push(format!(
                     "== {title}\n > {request}\n   - {}\n   + {}",

@@ -10,19 +10,19 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use crate::fidelity::answer::{Answer, Raw, comparable};
-use crate::fidelity::case::{Case, Request};
+use crate::fidelity::answer::{ComparableAnswer, RawAnswer, comparable};
+use crate::fidelity::case::{CaseRequest, FidelityCase};
 
 /// A server, embedded or real, behind a client.
 #[derive(Clone)]
-pub struct Server(Client);
+pub struct FidelityServer(Client);
 
 /// The headers that are compared.
 const HEADERS: [&str; 3] = ["content-type", "warning", "retry-after"];
 
-// === impl Server ===
+// === impl FidelityServer ===
 
-impl Server {
+impl FidelityServer {
     /// The embedded server, in process.
     #[must_use]
     pub fn embedded(gate: bool) -> Self {
@@ -48,7 +48,7 @@ impl Server {
     /// # Errors
     ///
     /// When the server does not answer at all, or the case refers to what no answer had.
-    pub async fn run(&self, case: &Case) -> Result<Vec<Answer>> {
+    pub async fn run(&self, case: &FidelityCase) -> Result<Vec<ComparableAnswer>> {
         let namespace = case.namespace();
         let made = self.send(&new_namespace(&namespace)).await?;
         ensure!(
@@ -73,7 +73,7 @@ impl Server {
         Ok(comparable(&answers))
     }
 
-    async fn send(&self, request: &Request) -> Result<Raw> {
+    async fn send(&self, request: &CaseRequest) -> Result<RawAnswer> {
         let mut message = http::Request::builder()
             .method(request.method.as_str())
             .uri(&request.path);
@@ -98,7 +98,7 @@ impl Server {
                 body.extend_from_slice(&data);
             }
         }
-        Ok(Raw {
+        Ok(RawAnswer {
             status,
             headers,
             body: String::from_utf8(body)?,
@@ -106,8 +106,8 @@ impl Server {
     }
 }
 
-fn new_namespace(name: &str) -> Request {
-    Request {
+fn new_namespace(name: &str) -> CaseRequest {
+    CaseRequest {
         method: "POST".to_owned(),
         path: "/api/v1/namespaces".to_owned(),
         headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],

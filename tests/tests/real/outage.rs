@@ -71,7 +71,7 @@ struct Outage {
 
 /// Who takes part: an elector, two candidates the first of which leads, and perhaps two of client-go's for another
 /// lease.
-struct Cast {
+struct OutageProcesses {
     elector: TestProcess,
     ours: Vec<RunningCandidate>,
     theirs: Vec<RunningCandidate>,
@@ -79,7 +79,7 @@ struct Cast {
 
 /// Restarted, and gone for 8 s: no change of leader, and no end of a term.
 async fn briefly(testbed: Arc<Testbed>) -> Result<()> {
-    let _cast = Cast::enter(&testbed).await?;
+    let _processes = OutageProcesses::enter(&testbed).await?;
     // How long it takes to start at least, which the restart tells.
     let mut starting = Duration::MAX;
     for (name, length) in [
@@ -115,16 +115,16 @@ async fn briefly(testbed: Arc<Testbed>) -> Result<()> {
 
 /// Gone for 30 s, and for 60 s in which the elector is replaced by one that knows nothing.
 async fn for_long(testbed: Arc<Testbed>) -> Result<()> {
-    let mut cast = Cast::enter(&testbed).await?;
-    cast.joined_by_client_go(&testbed).await?;
+    let mut processes = OutageProcesses::enter(&testbed).await?;
+    processes.joined_by_client_go(&testbed).await?;
     testbed.stays(BEST, 1).await?;
     let long = outage(&testbed, Duration::from_secs(30), async { Ok(()) }).await?;
     long.ended_the_term_of(BEST, &testbed)?;
-    long.is_over(&testbed, &cast).await?;
+    long.is_over(&testbed, &processes).await?;
 
     best_leads(&testbed).await?;
     testbed.stays(BEST, 1).await?;
-    let elector = &mut cast.elector;
+    let elector = &mut processes.elector;
     let replace = async {
         elector.kill()?;
         *elector = elect(&testbed, "second-elector")?;
@@ -132,7 +132,7 @@ async fn for_long(testbed: Arc<Testbed>) -> Result<()> {
     };
     let longer = outage(&testbed, Duration::from_secs(60), replace).await?;
     longer.ended_the_term_of(BEST, &testbed)?;
-    let led = longer.is_over(&testbed, &cast).await?;
+    let led = longer.is_over(&testbed, &processes).await?;
     // It has seen the record for as long as that lasts before it grants (R4).
     let waited = between(longer.started, led);
     ensure!(
@@ -199,9 +199,9 @@ async fn best_leads(testbed: &Testbed) -> Result<()> {
     testbed.journal().until(&what, PROMPTLY, leads).await
 }
 
-// === impl Cast ===
+// === impl OutageProcesses ===
 
-impl Cast {
+impl OutageProcesses {
     /// Waits until the first one leads.
     async fn enter(testbed: &Testbed) -> Result<Self> {
         let elector = elect(testbed, "elector")?;
@@ -290,12 +290,12 @@ impl Outage {
     }
 
     /// Waits until there is a leader again, of ours and of client-go's; since when one of ours leads.
-    async fn is_over(&self, testbed: &Testbed, cast: &Cast) -> Result<Timestamp> {
+    async fn is_over(&self, testbed: &Testbed, processes: &OutageProcesses) -> Result<Timestamp> {
         let mut first = None;
         for (whose, candidates, limit) in [
-            ("led again", &cast.ours, LEASE_DURATION + PROMPTLY),
+            ("led again", &processes.ours, LEASE_DURATION + PROMPTLY),
             // It is granted the lease as soon, and polls for it; if it sleeps through the grant, it gets another.
-            ("client-go led again", &cast.theirs, LEASE_DURATION * 3),
+            ("client-go led again", &processes.theirs, LEASE_DURATION * 3),
         ] {
             if candidates.is_empty() {
                 continue;

@@ -1,7 +1,7 @@
 //! A stranger writes on a lease that is led: names somebody, changes times and terms, blanks it, or strips it. Whatever
 //! it was, one candidate leads again, as soon as the record that the stranger left allows.
 
-mod deeds;
+mod stranger_writes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use elector_tests::rig::{
 };
 use futures::future::try_join_all;
 
-use self::deeds::{BLANKED, Deed, LEADER, MARGIN, OVERWRITTEN, STANDBY};
+use self::stranger_writes::{BLANKED, LEADER, MARGIN, OVERWRITTEN, STANDBY, StrangerWrite};
 use crate::hosted::Host;
 use crate::{CLIENT_GO, EVERYWHERE, OURS, PROMPTLY, STAGES};
 
@@ -46,27 +46,37 @@ pub(crate) fn add(suite: &mut Suite) {
 const TO_CLIENT_GO: [&str; 4] = ["held", "renewed", "blank", "as-if-released"];
 
 /// Does all of it at once, each to a lease of its own.
-async fn done_to(testbed: Arc<Testbed>, deeds: &[Deed]) -> Result<()> {
+async fn done_to(testbed: Arc<Testbed>, stranger_writes: &[StrangerWrite]) -> Result<()> {
     let done = match testbed.implementation() {
         Implementation::Elector => {
             let host = Host::connect(&testbed).await?;
-            let start =
-                |deed: &Deed, name: &str, version: &str| host.start(deed.name, name, version);
-            try_join_all(deeds.iter().map(|deed| done_to_one(&testbed, deed, start))).await?
+            let start = |stranger_write: &StrangerWrite, name: &str, version: &str| {
+                host.start(stranger_write.name, name, version)
+            };
+            try_join_all(
+                stranger_writes
+                    .iter()
+                    .map(|stranger_write| done_to_one(&testbed, stranger_write, start)),
+            )
+            .await?
         }
         Implementation::ClientGo => {
-            let start = |deed: &Deed, name: &str, version: &str| {
-                let plan = testbed.candidate(name).lease(deed.name).version(version);
+            let start = |stranger_write: &StrangerWrite, name: &str, version: &str| {
+                let plan = testbed
+                    .candidate(name)
+                    .lease(stranger_write.name)
+                    .version(version);
                 plan.flag("--rejoin").start()
             };
-            let chosen = deeds
+            let chosen = stranger_writes
                 .iter()
-                .filter(|deed| TO_CLIENT_GO.contains(&deed.name));
-            try_join_all(chosen.map(|deed| done_to_one(&testbed, deed, start))).await?
+                .filter(|stranger_write| TO_CLIENT_GO.contains(&stranger_write.name));
+            try_join_all(chosen.map(|stranger_write| done_to_one(&testbed, stranger_write, start)))
+                .await?
         }
     };
-    for (deed, took) in done {
-        testbed.figure(deed, took);
+    for (stranger_write, took) in done {
+        testbed.figure(stranger_write, took);
     }
     Ok(())
 }
@@ -74,19 +84,19 @@ async fn done_to(testbed: Arc<Testbed>, deeds: &[Deed]) -> Result<()> {
 /// Does it to a lease that is led, and waits until one of the two leads, has renewed its lease, and is the only one.
 async fn done_to_one<'d, C>(
     testbed: &Testbed,
-    deed: &'d Deed,
-    start: impl Fn(&Deed, &str, &str) -> Result<C>,
+    stranger_write: &'d StrangerWrite,
+    start: impl Fn(&StrangerWrite, &str, &str) -> Result<C>,
 ) -> Result<(&'d str, Duration)> {
-    let names = [LEADER, STANDBY].map(|role| format!("{}{role}", deed.name));
+    let names = [LEADER, STANDBY].map(|role| format!("{}{role}", stranger_write.name));
     let outcome = async {
-        let _leader = start(deed, &names[0], "1.1.0")?;
+        let _leader = start(stranger_write, &names[0], "1.1.0")?;
         says(testbed, &names[0], EventKind::Leading).await?;
-        let _standby = start(deed, &names[1], "1.2.0")?;
+        let _standby = start(stranger_write, &names[1], "1.2.0")?;
         says(testbed, &names[1], EventKind::Start).await?;
 
-        let (done, version) = write(testbed, deed).await?;
-        let mut recovery = Recovery::new(deed.name, &names, version);
-        let limit = deed.until + margin(testbed.implementation());
+        let (done, version) = write(testbed, stranger_write).await?;
+        let mut recovery = Recovery::new(stranger_write.name, &names, version);
+        let limit = stranger_write.until + margin(testbed.implementation());
         let patience = limit + PROMPTLY * 2;
         let led = testbed
             .journal()
@@ -97,13 +107,16 @@ async fn done_to_one<'d, C>(
         let took = between(done, led);
         ensure!(took <= limit, "nobody led for {took:?}");
         ensure!(
-            !deed.until.is_zero() || took.is_zero(),
+            !stranger_write.until.is_zero() || took.is_zero(),
             "the leader did not lead on"
         );
         Ok(took)
     };
     let took: Result<Duration> = outcome.await;
-    Ok((deed.name, took.with_context(|| deed.name.to_owned())?))
+    Ok((
+        stranger_write.name,
+        took.with_context(|| stranger_write.name.to_owned())?,
+    ))
 }
 
 /// For the news to spread and the work to be done.
@@ -129,16 +142,16 @@ async fn says(testbed: &Testbed, name: &str, kind: EventKind) -> Result<()> {
 }
 
 /// Writes on the newest revision of the lease, as often as its holder is quicker; when, and which revision it became.
-async fn write(testbed: &Testbed, deed: &Deed) -> Result<(Timestamp, u64)> {
+async fn write(testbed: &Testbed, stranger_write: &StrangerWrite) -> Result<(Timestamp, u64)> {
     loop {
-        let mut lease = testbed.leases().get(deed.name).await?;
-        (deed.change)(&mut lease);
+        let mut lease = testbed.leases().get(stranger_write.name).await?;
+        (stranger_write.change)(&mut lease);
         let start = now();
         match testbed.write(&lease).await {
             Ok(written) => {
                 let version = number(&written)?;
                 // Not when the recorder gets to it: this is what the time of a stranger's record is judged by.
-                let what = EntryContent::Lease(deed.name.to_owned(), Arc::new(written));
+                let what = EntryContent::Lease(stranger_write.name.to_owned(), Arc::new(written));
                 testbed.journal().record(now(), what);
                 return Ok((start, version));
             }

@@ -26,7 +26,7 @@ pub(crate) fn add(suite: &mut Suite) {
 }
 
 /// What is said of an object: the fields that are wrong, none if it is accepted.
-type Verdict = BTreeSet<String>;
+type WrongFields = BTreeSet<String>;
 
 /// Versions, good and bad ones; each is tried as binary version with each as emulation version.
 const VERSIONS: &[&str] = &[
@@ -223,13 +223,13 @@ impl Judges {
             return Ok(());
         }
         let object = self.object(CandidateApi::Elector, spec);
-        let ours: Verdict = validate_candidate(&LeaseCandidate::from_value(object))
+        let ours: WrongFields = validate_candidate(&LeaseCandidate::from_value(object))
             .into_iter()
             .map(|error| plain(&error.field))
             .collect();
         ensure!(
             ours.is_empty() == custom.is_accepted()
-                && custom.may_mean(&Answer::Fields(ours.clone())),
+                && custom.may_mean(&Validation::Fields(ours.clone())),
             "{spec}: our validation says {ours:?}, the custom resource {custom:?}"
         );
         Ok(())
@@ -307,7 +307,7 @@ impl Judges {
                     "lease name {name:?} in {api}: {answer:?}, {ours:?}"
                 );
                 if !accepted {
-                    let named = Answer::Fields(BTreeSet::from(["spec.leaseName".to_owned()]));
+                    let named = Validation::Fields(BTreeSet::from(["spec.leaseName".to_owned()]));
                     ensure!(answer.may_mean(&named), "{name:?} in {api}: {answer:?}");
                 }
                 object["metadata"]["uid"] = "u".into();
@@ -347,7 +347,7 @@ impl Judges {
                     "{field} in {api}: {answer:?}"
                 );
                 if !accepted {
-                    let named = Answer::Fields(BTreeSet::from([format!("spec.{field}")]));
+                    let named = Validation::Fields(BTreeSet::from([format!("spec.{field}")]));
                     ensure!(answer.may_mean(&named), "{field} in {api}: {answer:?}");
                     stored["spec"][field] = before;
                 }
@@ -356,30 +356,30 @@ impl Judges {
         Ok(())
     }
 
-    async fn create(&self, api: CandidateApi, spec: &Value) -> Result<Answer> {
+    async fn create(&self, api: CandidateApi, spec: &Value) -> Result<Validation> {
         let request = Request::post(self.path(api, "?dryRun=All"));
         self.send(request, &self.object(api, spec)).await
     }
 
-    async fn send(&self, request: http::request::Builder, object: &Value) -> Result<Answer> {
+    async fn send(&self, request: http::request::Builder, object: &Value) -> Result<Validation> {
         let request = request.body(serde_json::to_vec(object)?)?;
         match self.client.request::<Value>(request).await {
-            Ok(_) => Ok(Answer::Accepted),
+            Ok(_) => Ok(Validation::Accepted),
             // What cannot be decoded names no field.
-            Err(kube::Error::Api(status)) if status.code == 400 => Ok(Answer::Unreadable),
+            Err(kube::Error::Api(status)) if status.code == 400 => Ok(Validation::Unreadable),
             Err(kube::Error::Api(status)) if status.code == 422 => {
                 let causes = status
                     .details
                     .map(|details| details.causes)
                     .unwrap_or_default();
-                let fields: Verdict = causes.iter().map(|cause| plain(&cause.field)).collect();
+                let fields: WrongFields = causes.iter().map(|cause| plain(&cause.field)).collect();
                 // Where a field has the wrong type or is missing, the rules are not even looked at.
-                let (rest, fields): (Verdict, Verdict) =
+                let (rest, fields): (WrongFields, WrongFields) =
                     fields.into_iter().partition(|field| field == "<nil>");
                 Ok(if rest.is_empty() {
-                    Answer::Fields(fields)
+                    Validation::Fields(fields)
                 } else {
-                    Answer::SomeFields(fields)
+                    Validation::SomeFields(fields)
                 })
             }
             Err(error) => bail!(error),
@@ -401,19 +401,19 @@ impl Judges {
 
 /// What a server says to an object.
 #[derive(Debug)]
-enum Answer {
+enum Validation {
     Accepted,
     /// It cannot be decoded.
     Unreadable,
     /// These fields are wrong.
-    Fields(Verdict),
+    Fields(WrongFields),
     /// These are, and others may be.
-    SomeFields(Verdict),
+    SomeFields(WrongFields),
 }
 
-// === impl Answer ===
+// === impl Validation ===
 
-impl Answer {
+impl Validation {
     fn is_accepted(&self) -> bool {
         match self {
             Self::Accepted => true,
@@ -424,7 +424,7 @@ impl Answer {
 
     /// Whether this can be said of an object of which somebody else says the other.
     fn may_mean(&self, other: &Self) -> bool {
-        let nothing = Verdict::new();
+        let nothing = WrongFields::new();
         match (self, other) {
             (_, Self::Unreadable) => !self.is_accepted(),
             (Self::SomeFields(some), Self::Fields(all)) => !some.is_empty() && some.is_subset(all),

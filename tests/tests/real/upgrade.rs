@@ -69,24 +69,24 @@ const ENDS: Duration = Duration::from_secs(10);
 const REST: usize = 3;
 
 /// Three nodes, each with one candidate at a time.
-struct Plane<'w> {
+struct ControlPlane<'w> {
     testbed: &'w Testbed,
-    nodes: Vec<Node>,
+    nodes: Vec<UpgradedNode>,
     /// Everybody there ever was.
-    lives: Vec<Life>,
+    runs: Vec<CandidateRun>,
     /// How many terms have been accounted for.
     terms: usize,
 }
 
 /// A node and what runs on it.
-struct Node {
+struct UpgradedNode {
     name: &'static str,
     versions: Versions,
     candidate: RunningCandidate,
 }
 
 /// From when to when a candidate of these versions could have led.
-struct Life {
+struct CandidateRun {
     candidate: String,
     versions: Versions,
     from: Timestamp,
@@ -104,7 +104,7 @@ enum Turn {
 
 /// From the old version to the new one, back, and forward again.
 async fn upgraded_and_rolled_back(testbed: Arc<Testbed>) -> Result<()> {
-    let mut plane = Plane::start(&testbed, OLD).await?;
+    let mut plane = ControlPlane::start(&testbed, OLD).await?;
     // Two times to another old one, then to one of the new ones.
     plane.replace_all(NEW, Turn::Leader).await?;
     plane.changed(3).await?;
@@ -122,7 +122,7 @@ async fn upgraded_and_rolled_back(testbed: Arc<Testbed>) -> Result<()> {
 
 /// The binaries first, behaving as the old version did; then the version that they behave as; then all of it back.
 async fn pinned(testbed: Arc<Testbed>) -> Result<()> {
-    let mut plane = Plane::start(&testbed, OLD).await?;
+    let mut plane = ControlPlane::start(&testbed, OLD).await?;
     // Each time to one that is of the old version through and through, then to one of those that only behave so.
     plane.replace_all(PINNED, Turn::Leader).await?;
     plane.changed(3).await?;
@@ -177,15 +177,15 @@ impl Versions {
     }
 }
 
-// === impl Plane ===
+// === impl ControlPlane ===
 
-impl<'w> Plane<'w> {
+impl<'w> ControlPlane<'w> {
     /// A node after the other, and waits until one of them leads.
     async fn start(testbed: &'w Testbed, versions: Versions) -> Result<Self> {
         let mut plane = Self {
             testbed,
             nodes: Vec::new(),
-            lives: Vec::new(),
+            runs: Vec::new(),
             terms: 1,
         };
         for name in NODES {
@@ -198,7 +198,7 @@ impl<'w> Plane<'w> {
     /// Starts a candidate on a node, and waits until it is registered.
     async fn add(&mut self, name: &'static str, versions: Versions) -> Result<()> {
         // One identity, one life of a process (R1).
-        let candidate = format!("{name}-{}", self.lives.len());
+        let candidate = format!("{name}-{}", self.runs.len());
         let plan = self.testbed.candidate(&candidate);
         let plan = plan.versions(versions.binary, versions.emulation);
         let running = plan
@@ -213,13 +213,13 @@ impl<'w> Plane<'w> {
                 entries.iter().any(there).then_some(())
             })
             .await?;
-        self.lives.push(Life {
+        self.runs.push(CandidateRun {
             candidate,
             versions,
             from: now(),
             to: None,
         });
-        self.nodes.push(Node {
+        self.nodes.push(UpgradedNode {
             name,
             versions,
             candidate: running,
@@ -234,7 +234,7 @@ impl<'w> Plane<'w> {
             .note(&format!("to {}, {turn:?} first", versions.text()));
         for _ in NODES {
             let leader = self.leader()?;
-            let old = |node: &Node| node.versions != versions;
+            let old = |node: &UpgradedNode| node.versions != versions;
             let due = |wanted: bool| {
                 self.nodes
                     .iter()
@@ -257,8 +257,8 @@ impl<'w> Plane<'w> {
         let mut node = self.nodes.remove(position);
         let gone = node.candidate.name().to_owned();
         let asked = node.candidate.terminate()?;
-        if let Some(life) = self.lives.iter_mut().find(|life| life.candidate == gone) {
-            life.to = Some(asked);
+        if let Some(run) = self.runs.iter_mut().find(|run| run.candidate == gone) {
+            run.to = Some(asked);
         }
         node.candidate.ends_well(ENDS).await?;
         self.best_leads(elects_within(self.testbed)).await?;
@@ -331,12 +331,12 @@ impl<'w> Plane<'w> {
 
     /// For how long this one led while an older one was there.
     fn wrong(&self, interval: &WorkInterval, limit: Duration) -> Result<Duration> {
-        let known = |life: &&Life| life.candidate == interval.name;
-        let own = self.lives.iter().find(known);
+        let known = |run: &&CandidateRun| run.candidate == interval.name;
+        let own = self.runs.iter().find(known);
         let own = own.with_context(|| format!("{} is a stranger", interval.name))?;
         let until = interval.to.unwrap_or_else(now);
         let mut longest = Duration::ZERO;
-        for older in &self.lives {
+        for older in &self.runs {
             let ended = older.to.unwrap_or(until);
             if older.versions >= own.versions || older.from >= until || ended <= interval.from {
                 continue;

@@ -2,6 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod cluster;
 mod moves;
-mod stage;
-mod weather;
+mod slow_server;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use elector_api::CandidateApi;
 
-use crate::stage::{CUSTOM, NAMES, Stage, V1BETA1, pass};
+use crate::cluster::{CUSTOM, NAMES, V1BETA1, VirtualCluster, pass};
 
 const V1ALPHA2: CandidateApi = CandidateApi::V1Alpha2;
 
@@ -15,11 +15,11 @@ const NOTICED: u64 = 90;
 
 #[tokio::test(start_paused = true)]
 async fn whoever_leads_leads_on_through_every_change() {
-    let stage = Stage::new(&[CUSTOM]);
-    let _elector = stage.elector();
+    let cluster = VirtualCluster::new(&[CUSTOM]);
+    let _elector = cluster.elector();
     pass(20).await;
-    let _candidates = NAMES.map(|name| stage.candidate(name, CUSTOM));
-    let leader = stage.successor_of("", Duration::from_secs(5)).await;
+    let _candidates = NAMES.map(|name| cluster.candidate(name, CUSTOM));
+    let leader = cluster.successor_of("", Duration::from_secs(5)).await;
     let all: BTreeSet<_> = NAMES.map(str::to_owned).into();
     let changes: [(&[CandidateApi], Option<CandidateApi>); 7] = [
         (&[V1ALPHA2, CUSTOM], Some(V1ALPHA2)),
@@ -31,22 +31,22 @@ async fn whoever_leads_leads_on_through_every_change() {
         (&[V1BETA1, CUSTOM], Some(V1BETA1)),
     ];
     for (served, used) in changes {
-        stage.serve(served).await;
+        cluster.serve(served).await;
         pass(NOTICED).await;
-        assert_eq!(stage.leader().await, (leader.clone(), 1), "{served:?}");
+        assert_eq!(cluster.leader().await, (leader.clone(), 1), "{served:?}");
         if let Some(used) = used {
-            assert_eq!(stage.registered(used).await, all, "{served:?}");
+            assert_eq!(cluster.registered(used).await, all, "{served:?}");
         }
         if used != Some(CUSTOM) && served.contains(&CUSTOM) {
             assert_eq!(
-                stage.registered(CUSTOM).await,
+                cluster.registered(CUSTOM).await,
                 BTreeSet::new(),
                 "{served:?}"
             );
         }
     }
-    assert_eq!(stage.at_work.most.load(Ordering::SeqCst), 1);
-    stage.judge();
+    assert_eq!(cluster.work_count.most.load(Ordering::SeqCst), 1);
+    cluster.judge();
 }
 
 /// The leader crashes at every phase of a change; there is a next one as soon as elector and candidates have met
@@ -59,29 +59,29 @@ async fn a_crash_in_the_middle_of_a_change_is_survived() {
         (&[V1BETA1], &[V1ALPHA2], V1ALPHA2),
     ] {
         for phase in [0, 1, 5, 20, 45, 65] {
-            let stage = Stage::new(from);
-            let _elector = stage.elector();
+            let cluster = VirtualCluster::new(from);
+            let _elector = cluster.elector();
             pass(20).await;
-            let start = *stage.served.lock().unwrap().first().unwrap();
+            let start = *cluster.served.lock().unwrap().first().unwrap();
             let mut candidates: Vec<_> = NAMES
-                .map(|name| (name, stage.candidate(name, start)))
+                .map(|name| (name, cluster.candidate(name, start)))
                 .into();
-            let leader = stage.successor_of("", Duration::from_secs(5)).await;
-            stage.serve(to).await;
+            let leader = cluster.successor_of("", Duration::from_secs(5)).await;
+            cluster.serve(to).await;
             pass(phase).await;
             candidates.retain(|(name, _)| *name != leader);
             let patience = Duration::from_secs(NOTICED + 20);
-            let next = stage.successor_of(&leader, patience).await;
+            let next = cluster.successor_of(&leader, patience).await;
             assert_ne!(next, leader);
             pass(NOTICED).await;
-            assert_eq!(stage.leader().await.0, next, "{to:?} {phase}");
-            assert!(stage.registered(best).await.len() >= 2, "{to:?} {phase}");
+            assert_eq!(cluster.leader().await.0, next, "{to:?} {phase}");
+            assert!(cluster.registered(best).await.len() >= 2, "{to:?} {phase}");
             assert_eq!(
-                stage.at_work.most.load(Ordering::SeqCst),
+                cluster.work_count.most.load(Ordering::SeqCst),
                 1,
                 "{to:?} {phase}"
             );
-            stage.judge();
+            cluster.judge();
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::child_guard::ChildGuard;
 
 /// What a candidate did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CandidateEventKind {
+pub(super) enum DemoEventKind {
     Leading,
     WorkStopped,
     Other,
@@ -23,9 +23,9 @@ pub(super) enum CandidateEventKind {
 
 /// One event of a candidate.
 #[derive(Clone, Debug)]
-pub(super) struct CandidateEvent {
+pub(super) struct DemoEvent {
     pub(super) name: String,
-    pub(super) kind: CandidateEventKind,
+    pub(super) kind: DemoEventKind,
     pub(super) term: i64,
     /// The candidate's own wall time; all of them share one machine's clock.
     pub(super) time_micros: i64,
@@ -159,8 +159,8 @@ impl DemoParticipants {
     pub(super) fn wait_for(
         &mut self,
         patience: Duration,
-        wanted: impl Fn(&CandidateEvent) -> bool,
-    ) -> Result<CandidateEvent> {
+        wanted: impl Fn(&DemoEvent) -> bool,
+    ) -> Result<DemoEvent> {
         let deadline = Instant::now() + patience;
         loop {
             let remaining = deadline.saturating_duration_since(Instant::now());
@@ -209,7 +209,7 @@ impl DemoParticipants {
         Ok(())
     }
 
-    fn note(&mut self, line: ParticipantLine) -> Option<CandidateEvent> {
+    fn note(&mut self, line: ParticipantLine) -> Option<DemoEvent> {
         match line {
             ParticipantLine::Log(value) => {
                 self.listed |= value.get("msg")?.as_str()? == LISTED;
@@ -219,12 +219,12 @@ impl DemoParticipants {
                 self.reasons.insert((holder, term), reason);
                 None
             }
-            ParticipantLine::Event(value) => Some(CandidateEvent {
+            ParticipantLine::Event(value) => Some(DemoEvent {
                 name: value.get("name")?.as_str()?.to_owned(),
                 kind: match value.get("event")?.as_str()? {
-                    "leading" => CandidateEventKind::Leading,
-                    "work-stopped" => CandidateEventKind::WorkStopped,
-                    _ => CandidateEventKind::Other,
+                    "leading" => DemoEventKind::Leading,
+                    "work-stopped" => DemoEventKind::WorkStopped,
+                    _ => DemoEventKind::Other,
                 },
                 term: value
                     .get("term")

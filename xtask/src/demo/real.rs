@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::cluster::{Options, TestCluster};
 
 use super::narration::DemoNarration;
-use super::participants::{CandidateEvent, CandidateEventKind, DemoParticipants};
+use super::participants::{DemoEvent, DemoEventKind, DemoParticipants};
 
 /// Names, and the emulation versions that decide between them: the oldest leads.
 const CANDIDATES: [(&str, &str); 3] = [("green", "1.33.0"), ("blue", "1.32.0"), ("red", "1.34.0")];
@@ -81,7 +81,7 @@ fn run_demo(elector: &Path, cluster: &TestCluster) -> Result<()> {
     ));
     let stopped = participants
         .wait_for(EVENT_DEADLINE, |event| {
-            event.name == next.name && event.kind == CandidateEventKind::WorkStopped
+            event.name == next.name && event.kind == DemoEventKind::WorkStopped
         })
         .with_context(|| format!("{} did not make room", next.name))?;
     narration.say(format_args!("{} stops its work and hands over", next.name));
@@ -113,10 +113,10 @@ fn await_leader(
     participants: &mut DemoParticipants,
     narration: &mut DemoNarration,
     expected: impl Fn(&str) -> bool,
-) -> Result<CandidateEvent> {
+) -> Result<DemoEvent> {
     let leading = participants
         .wait_for(EVENT_DEADLINE, |event| {
-            event.kind == CandidateEventKind::Leading && expected(&event.name)
+            event.kind == DemoEventKind::Leading && expected(&event.name)
         })
         .context("no candidate came to lead")?;
     narration.say(format_args!(

@@ -3,8 +3,8 @@
 use elector_api::Rfc3339;
 use elector_protocol::{LeaseKey, Timestamp};
 use elector_verify::{
-    Breach, ChangeKind, GuaranteeLevel, Implementation, Invariant, LeaseVerdict, SeenRevision,
-    TermEnd, TermRecord,
+    Breach, ChangeKind, GuaranteeLevel, Implementation, Invariant, LeaseVerdict, RecordedEnd,
+    SeenRevision, TermRecord,
 };
 use serde::Serialize;
 
@@ -282,14 +282,14 @@ impl TermRow {
                     Implementation::ClientGo => "client-go",
                 });
         let end = match (&term_record.end, term_record.accepted) {
-            (TermEnd::Lasts, _) => "leads on",
+            (RecordedEnd::Lasts, _) => "leads on",
             (_, None) => "never accepted",
-            (TermEnd::HandedOver, _) => "handed over",
-            (TermEnd::Released, _) => "released",
-            (TermEnd::Replaced, _) => "expired",
-            (TermEnd::Overwritten, _) => "overwritten",
-            (TermEnd::Deleted, _) => "lease deleted",
-            (TermEnd::Unseen, _) => "not recorded",
+            (RecordedEnd::HandedOver, _) => "handed over",
+            (RecordedEnd::Released, _) => "released",
+            (RecordedEnd::Replaced, _) => "expired",
+            (RecordedEnd::Overwritten, _) => "overwritten",
+            (RecordedEnd::Deleted, _) => "lease deleted",
+            (RecordedEnd::Unseen, _) => "not recorded",
         };
         Self {
             term: term_record.term.0,

@@ -22,7 +22,7 @@ use crate::process::PATIENCE;
 
 /// One command and what it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct TranscriptStep {
     /// The remarks above it.
     remarks: Vec<String>,
     command: String,
@@ -52,14 +52,14 @@ struct Background {
 const RECORDING: Duration = Duration::from_secs(5);
 
 /// Reads a transcript.
-pub(crate) fn parse(text: &str) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
+pub(crate) fn parse(text: &str) -> Vec<TranscriptStep> {
+    let mut steps: Vec<TranscriptStep> = Vec::new();
     let mut remarks = Vec::new();
     let mut before = "";
     for line in text.lines() {
         let may_remark = before.is_empty() || before.starts_with("# ") || before.starts_with("$ ");
         if let Some(command) = line.strip_prefix("$ ") {
-            steps.push(Step {
+            steps.push(TranscriptStep {
                 remarks: std::mem::take(&mut remarks),
                 command: command.to_owned(),
                 said: String::new(),
@@ -80,7 +80,7 @@ pub(crate) fn parse(text: &str) -> Vec<Step> {
 }
 
 /// Writes a transcript.
-pub(crate) fn print(steps: &[Step]) -> String {
+pub(crate) fn print(steps: &[TranscriptStep]) -> String {
     let mut text = String::new();
     for step in steps {
         for remark in &step.remarks {
@@ -101,7 +101,7 @@ pub(crate) fn print(steps: &[Step]) -> String {
 
 impl Shell {
     /// Runs the commands of a transcript, and returns it with what they say now.
-    pub(crate) fn run(&self, steps: &[Step]) -> Vec<Step> {
+    pub(crate) fn run(&self, steps: &[TranscriptStep]) -> Vec<TranscriptStep> {
         let mut background: Option<Background> = None;
         let mut done = Vec::new();
         for step in steps {
@@ -121,7 +121,7 @@ impl Shell {
             } else {
                 self.start(&step.command, "foreground").end()
             };
-            done.push(Step {
+            done.push(TranscriptStep {
                 said: normal(&said),
                 ..step.clone()
             });

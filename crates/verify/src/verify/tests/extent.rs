@@ -11,7 +11,7 @@ use super::histories::{
 };
 use crate::{
     Beginning, ChangeKind, EventKind, History, HistoryEntry, Invariant, LeaseVerdict, Participants,
-    TermEnd, verify,
+    RecordedEnd, verify,
 };
 
 fn lease_verdict_of(history: &History, participants: &Participants) -> LeaseVerdict {
@@ -70,7 +70,10 @@ fn terms_and_moves_are_counted() {
         .collect();
     assert_eq!(
         ends,
-        [("a", 1, &TermEnd::Replaced), ("b", 0, &TermEnd::Lasts)]
+        [
+            ("a", 1, &RecordedEnd::Replaced),
+            ("b", 0, &RecordedEnd::Lasts)
+        ]
     );
 }
 
@@ -108,7 +111,7 @@ fn a_placeholder_holds_no_term() {
     assert_eq!(lease_verdict.extent.changes[&ChangeKind::Reserve], 1);
     assert_eq!(
         (lease_verdict.terms.len(), &lease_verdict.terms[0].end),
-        (1, &TermEnd::Replaced)
+        (1, &RecordedEnd::Replaced)
     );
 }
 
@@ -193,7 +196,10 @@ fn what_happened_in_a_gap_is_not_judged() {
         .iter()
         .map(|term_record| (term_record.holder.as_str(), &term_record.end))
         .collect();
-    assert_eq!(ends, [("a", &TermEnd::Unseen), ("b", &TermEnd::Lasts)]);
+    assert_eq!(
+        ends,
+        [("a", &RecordedEnd::Unseen), ("b", &RecordedEnd::Lasts)]
+    );
     // What a gap cannot explain is found all the same.
     let mut later = crash();
     later.push(lease(20.0, 16, &held("b", 2, 3, 18.4, 20.0), Some((14, 2))));

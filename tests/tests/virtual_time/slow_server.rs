@@ -7,17 +7,17 @@ use elector_apiserver::Fault;
 use http::StatusCode;
 use tokio::time::Instant;
 
-use crate::stage::{NAMES, Stage, V1BETA1, pass};
+use crate::cluster::{NAMES, V1BETA1, VirtualCluster, pass};
 
 /// How requests fare: each takes its time, and some fail.
 #[derive(Debug)]
-pub(crate) struct Weather {
+pub(crate) struct RequestDelays {
     random: u64,
 }
 
 /// What becomes of one request.
 #[derive(Debug, Default)]
-pub(crate) struct Fate {
+pub(crate) struct RequestFate {
     pub(crate) there: Duration,
     pub(crate) back: Duration,
     pub(crate) fault: Option<Fault>,
@@ -26,9 +26,9 @@ pub(crate) struct Fate {
 /// R of the default timing: a third of its renew deadline.
 const RENEW_INTERVAL: Duration = Duration::from_millis(3_334);
 
-// === impl Weather ===
+// === impl RequestDelays ===
 
-impl Weather {
+impl RequestDelays {
     /// What one request in a hundred takes or more, there and back: a quarter of the default renew deadline.
     const SLOWEST: Duration = Duration::from_millis(2_500);
 
@@ -41,7 +41,7 @@ impl Weather {
         }
     }
 
-    pub(crate) fn draw(&mut self) -> Fate {
+    pub(crate) fn draw(&mut self) -> RequestFate {
         // Exponential, as waiting in a queue is: a hundredth is above SLOWEST.
         let share = (self.random() % 1_000_000 + 1) as f64 / 1_000_000.0;
         let takes = Self::SLOWEST.mul_f64(-share.ln() / 100f64.ln());
@@ -55,7 +55,7 @@ impl Weather {
             Fault::Refuse(StatusCode::TOO_MANY_REQUESTS),
         ];
         let which = usize::try_from(self.random() % 5).unwrap();
-        Fate {
+        RequestFate {
             there,
             back: takes - there,
             fault: fails.then_some(faults[which]),
@@ -74,17 +74,17 @@ impl Weather {
 #[tokio::test(start_paused = true)]
 async fn an_hour_of_slow_answers_and_errors_costs_no_leadership() {
     for seed in 1..=2 {
-        let stage = Stage::new(&[V1BETA1]);
-        let _elector = stage.elector();
+        let cluster = VirtualCluster::new(&[V1BETA1]);
+        let _elector = cluster.elector();
         pass(20).await;
-        let _candidates = NAMES.map(|name| stage.candidate(name, V1BETA1));
-        let leader = stage.successor_of("", Duration::from_secs(5)).await;
-        stage.weather(Weather::rough(seed));
+        let _candidates = NAMES.map(|name| cluster.candidate(name, V1BETA1));
+        let leader = cluster.successor_of("", Duration::from_secs(5)).await;
+        cluster.delays(RequestDelays::rough(seed));
         for minute in 1..=60 {
             pass(60).await;
             let found = (
-                stage.leader().await,
-                stage.at_work.now.load(Ordering::SeqCst),
+                cluster.leader().await,
+                cluster.work_count.now.load(Ordering::SeqCst),
             );
             assert_eq!(
                 found,
@@ -92,34 +92,34 @@ async fn an_hour_of_slow_answers_and_errors_costs_no_leadership() {
                 "seed {seed}, minute {minute}"
             );
         }
-        assert_eq!(stage.at_work.most.load(Ordering::SeqCst), 1);
-        stage.judge();
+        assert_eq!(cluster.work_count.most.load(Ordering::SeqCst), 1);
+        cluster.judge();
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_leads_within_two_renewals_after_ten_minutes_without_an_api_server() {
     for phase in 0..4 {
-        let stage = Stage::new(&[V1BETA1]);
-        let _elector = stage.elector();
+        let cluster = VirtualCluster::new(&[V1BETA1]);
+        let _elector = cluster.elector();
         pass(20).await;
-        let _candidates = NAMES.map(|name| stage.candidate(name, V1BETA1));
-        stage.successor_of("", Duration::from_secs(5)).await;
+        let _candidates = NAMES.map(|name| cluster.candidate(name, V1BETA1));
+        cluster.successor_of("", Duration::from_secs(5)).await;
         pass(phase).await;
-        stage.part(true);
+        cluster.part(true);
         pass(12).await;
-        assert_eq!(stage.at_work.now.load(Ordering::SeqCst), 0);
+        assert_eq!(cluster.work_count.now.load(Ordering::SeqCst), 0);
         pass(588).await;
-        stage.part(false);
+        cluster.part(false);
         let back = Instant::now();
-        while stage.at_work.now.load(Ordering::SeqCst) == 0 {
+        while cluster.work_count.now.load(Ordering::SeqCst) == 0 {
             let away = back.elapsed();
             assert!(away <= 2 * RENEW_INTERVAL, "nobody leads after {away:?}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         pass(60).await;
-        assert_eq!(stage.leader().await.1, 2, "phase {phase}");
-        assert_eq!(stage.at_work.most.load(Ordering::SeqCst), 1);
-        stage.judge();
+        assert_eq!(cluster.leader().await.1, 2, "phase {phase}");
+        assert_eq!(cluster.work_count.most.load(Ordering::SeqCst), 1);
+        cluster.judge();
     }
 }

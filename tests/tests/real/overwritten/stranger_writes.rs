@@ -9,7 +9,7 @@ use elector_tests::rig::{LONGEST_LEASE, now};
 use crate::LEASE_DURATION;
 
 /// Something that a stranger does to a lease.
-pub(super) struct Deed {
+pub(super) struct StrangerWrite {
     /// The name of the lease that it is done to.
     pub(super) name: &'static str,
     pub(super) change: fn(&mut Lease),
@@ -33,28 +33,28 @@ const LEADS_ON: Duration = Duration::ZERO;
 /// The record that the stranger left counts for as long as a lease may last.
 const UNPROVEN: Duration = LONGEST_LEASE;
 
-pub(super) const OVERWRITTEN: &[Deed] = &[
-    Deed {
+pub(super) const OVERWRITTEN: &[StrangerWrite] = &[
+    StrangerWrite {
         name: "held",
         change: |lease| held(lease, Some(15)),
         until: LEASE_DURATION,
     },
-    Deed {
+    StrangerWrite {
         name: "held-briefly",
         change: |lease| held(lease, Some(1)),
         until: Duration::from_secs(1),
     },
-    Deed {
+    StrangerWrite {
         name: "held-for-longer",
         change: |lease| held(lease, Some(22)),
         until: Duration::from_secs(22),
     },
-    Deed {
+    StrangerWrite {
         name: "held-without-duration",
         change: |lease| held(lease, None),
         until: UNPROVEN,
     },
-    Deed {
+    StrangerWrite {
         name: "held-until-far-future",
         change: |lease| {
             held(lease, Some(15));
@@ -62,7 +62,7 @@ pub(super) const OVERWRITTEN: &[Deed] = &[
         },
         until: LEASE_DURATION,
     },
-    Deed {
+    StrangerWrite {
         name: "held-since-long-ago",
         change: |lease| {
             held(lease, Some(15));
@@ -70,7 +70,7 @@ pub(super) const OVERWRITTEN: &[Deed] = &[
         },
         until: LEASE_DURATION,
     },
-    Deed {
+    StrangerWrite {
         name: "held-by-garbage",
         change: |lease| {
             held(lease, Some(15));
@@ -82,32 +82,32 @@ pub(super) const OVERWRITTEN: &[Deed] = &[
         },
         until: LEASE_DURATION,
     },
-    Deed {
+    StrangerWrite {
         name: "last-term",
         change: |lease| lease.spec.lease_transitions = Some(i32::MAX),
         until: LEASE_DURATION,
     },
-    Deed {
+    StrangerWrite {
         name: "first-term",
         change: |lease| lease.spec.lease_transitions = None,
         until: LEASE_DURATION,
     },
-    Deed {
+    StrangerWrite {
         name: "renewed",
         change: |lease| lease.spec.renew_time = Some(now()),
         until: LEASE_DURATION,
     },
-    Deed {
+    StrangerWrite {
         name: "shortened",
         change: |lease| lease.spec.lease_duration_seconds = Some(1),
         until: Duration::from_secs(1),
     },
-    Deed {
+    StrangerWrite {
         name: "prolonged",
         change: |lease| lease.spec.lease_duration_seconds = Some(22),
         until: Duration::from_secs(22),
     },
-    Deed {
+    StrangerWrite {
         name: "given-to-standby",
         change: |lease| {
             lease.spec.holder_identity = Some(format!("{}{STANDBY}", name(lease)));
@@ -115,40 +115,40 @@ pub(super) const OVERWRITTEN: &[Deed] = &[
         },
         until: MARGIN,
     },
-    Deed {
+    StrangerWrite {
         name: "ascribed-to-standby",
         change: |lease| lease.spec.holder_identity = Some(format!("{}{STANDBY}", name(lease))),
         until: LEASE_DURATION,
     },
-    Deed {
+    StrangerWrite {
         name: "preferred",
         change: |lease| note(lease, annotation::PREFERRED_HOLDER, "nobody-knows-him"),
         until: MARGIN,
     },
-    Deed {
+    StrangerWrite {
         name: "labelled",
         change: |lease| note(lease, "example.com/colour", "blue"),
         until: LEADS_ON,
     },
 ];
 
-pub(super) const BLANKED: &[Deed] = &[
-    Deed {
+pub(super) const BLANKED: &[StrangerWrite] = &[
+    StrangerWrite {
         name: "blank",
         change: |lease| blank(lease, Some(""), Some(15)),
         until: UNPROVEN,
     },
-    Deed {
+    StrangerWrite {
         name: "blank-for-a-second",
         change: |lease| blank(lease, Some(""), Some(1)),
         until: UNPROVEN,
     },
-    Deed {
+    StrangerWrite {
         name: "blank-without-duration",
         change: |lease| blank(lease, Some(""), None),
         until: UNPROVEN,
     },
-    Deed {
+    StrangerWrite {
         name: "blank-and-stripped",
         change: |lease| {
             blank(lease, Some(""), Some(15));
@@ -156,7 +156,7 @@ pub(super) const BLANKED: &[Deed] = &[
         },
         until: UNPROVEN,
     },
-    Deed {
+    StrangerWrite {
         // This is what a release looks like.
         name: "as-if-released",
         change: |lease| {
@@ -165,12 +165,12 @@ pub(super) const BLANKED: &[Deed] = &[
         },
         until: MARGIN,
     },
-    Deed {
+    StrangerWrite {
         name: "absent",
         change: |lease| blank(lease, None, Some(15)),
         until: UNPROVEN,
     },
-    Deed {
+    StrangerWrite {
         name: "absent-and-stripped",
         change: |lease| {
             blank(lease, None, Some(15));
@@ -178,7 +178,7 @@ pub(super) const BLANKED: &[Deed] = &[
         },
         until: UNPROVEN,
     },
-    Deed {
+    StrangerWrite {
         name: "emptied",
         change: |lease| {
             lease.spec = elector_api::LeaseSpec::default();
@@ -186,7 +186,7 @@ pub(super) const BLANKED: &[Deed] = &[
         },
         until: UNPROVEN,
     },
-    Deed {
+    StrangerWrite {
         name: "blank-until-far-future",
         change: |lease| {
             blank(lease, Some(""), Some(15));
@@ -194,7 +194,7 @@ pub(super) const BLANKED: &[Deed] = &[
         },
         until: UNPROVEN,
     },
-    Deed {
+    StrangerWrite {
         name: "stripped",
         change: strip,
         until: LEASE_DURATION,

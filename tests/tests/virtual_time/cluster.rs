@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 use tower::ServiceExt as _;
 
-use crate::weather::{Fate, Weather};
+use crate::slow_server::{RequestDelays, RequestFate};
 
 pub(crate) const V1BETA1: CandidateApi = CandidateApi::V1Beta1;
 pub(crate) const CUSTOM: CandidateApi = CandidateApi::Elector;
@@ -42,42 +42,42 @@ pub(crate) const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// A cluster whose candidates are served where it says.
 #[derive(Clone)]
-pub(crate) struct Stage {
+pub(crate) struct VirtualCluster {
     server: ApiServer,
-    weather: Arc<Mutex<Option<Weather>>>,
+    delays: Arc<Mutex<Option<RequestDelays>>>,
     pub(crate) served: Arc<Mutex<BTreeSet<CandidateApi>>>,
-    pub(crate) at_work: Arc<AtWork>,
-    book: Book,
-    _recorders: Arc<[Running; 3]>,
+    pub(crate) work_count: Arc<WorkCount>,
+    journal: SharedJournal,
+    _recorders: Arc<[RunningTask; 3]>,
 }
 
 /// What happened, by the one clock that everybody shares here; each process has set its own to another time.
 #[derive(Clone)]
-struct Book {
+struct SharedJournal {
     entries: Arc<Mutex<Vec<HistoryEntry>>>,
     clock: Clock,
 }
 
 /// How many do the work that one may do at a time.
 #[derive(Default)]
-pub(crate) struct AtWork {
+pub(crate) struct WorkCount {
     pub(crate) now: AtomicUsize,
     pub(crate) most: AtomicUsize,
 }
 
 /// The time that somebody works; ends however the work ends.
-struct Shift {
-    at_work: Arc<AtWork>,
-    book: Book,
+struct WorkSpan {
+    work_count: Arc<WorkCount>,
+    journal: SharedJournal,
     event: Event,
 }
 
 /// A process; dropping it is a crash.
-pub(crate) struct Running(JoinHandle<()>);
+pub(crate) struct RunningTask(JoinHandle<()>);
 
-// === impl Stage ===
+// === impl VirtualCluster ===
 
-impl Stage {
+impl VirtualCluster {
     pub(crate) fn new(served: &[CandidateApi]) -> Self {
         let epoch = k8s_openapi::jiff::Timestamp::from_microsecond(EPOCH).unwrap();
         let clock = Clock::following_timers(epoch);
@@ -93,9 +93,9 @@ impl Stage {
             ..Latency::default()
         });
         let entries = Arc::default();
-        let book = Book { entries, clock };
+        let journal = SharedJournal { entries, clock };
         let client = Client::new(server.service("recorder"), "default");
-        let leases = book.follow(
+        let leases = journal.follow(
             Api::default_namespaced_with(client.clone(), &()),
             |lease: Lease, gone| {
                 let (name, lease) = (lease.name_any(), Arc::new(lease));
@@ -108,7 +108,7 @@ impl Stage {
         );
         let candidates = |api| {
             let objects = Api::default_namespaced_with(client.clone(), &api);
-            book.follow(objects, |candidate: LeaseCandidate, gone| {
+            journal.follow(objects, |candidate: LeaseCandidate, gone| {
                 let (name, candidate) = (candidate.name_any(), Arc::new(candidate));
                 if gone {
                     EntryContent::CandidateGone(name, candidate)
@@ -120,11 +120,11 @@ impl Stage {
         let recorders = [leases, candidates(V1BETA1), candidates(CUSTOM)];
         Self {
             server,
-            weather: Arc::default(),
-            book,
+            delays: Arc::default(),
+            journal,
             _recorders: Arc::new(recorders),
             served: Arc::new(Mutex::new(served.iter().copied().collect())),
-            at_work: Arc::default(),
+            work_count: Arc::default(),
         }
     }
 
@@ -135,7 +135,7 @@ impl Stage {
 
     fn client(&self) -> Client {
         let (inner, served) = (self.server.service(CLIENT), Arc::clone(&self.served));
-        let (switches, weather) = (self.server.switches(CLIENT), Arc::clone(&self.weather));
+        let (switches, delays) = (self.server.switches(CLIENT), Arc::clone(&self.delays));
         let service = tower::service_fn(move |mut request: Request<Body>| {
             let path = request.uri().path().to_owned();
             let hidden = CandidateApi::ALL.into_iter().any(|api| {
@@ -146,10 +146,10 @@ impl Stage {
             if hidden {
                 *request.uri_mut() = "/apis/nobody.example/v1".parse().unwrap();
             }
-            let fate = weather.lock().unwrap().as_mut().map(Weather::draw);
+            let fate = delays.lock().unwrap().as_mut().map(RequestDelays::draw);
             let (inner, switches) = (inner.clone(), switches.clone());
             async move {
-                let Fate { there, back, fault } = fate.unwrap_or_default();
+                let RequestFate { there, back, fault } = fate.unwrap_or_default();
                 tokio::time::sleep(there).await;
                 if let Some(fault) = fault {
                     switches.inject(Rule::new(fault).times(1));
@@ -163,8 +163,8 @@ impl Stage {
     }
 
     /// From now on requests fare as this weather lets them.
-    pub(crate) fn weather(&self, weather: Weather) {
-        *self.weather.lock().unwrap() = Some(weather);
+    pub(crate) fn delays(&self, delays: RequestDelays) {
+        *self.delays.lock().unwrap() = Some(delays);
     }
 
     /// Parts everybody from the API server, or joins them again.
@@ -221,7 +221,8 @@ impl Stage {
         let deadline = tokio::time::Instant::now() + patience;
         loop {
             let (holder, _) = self.leader().await;
-            if !holder.is_empty() && holder != who && self.at_work.now.load(Ordering::SeqCst) > 0 {
+            if !holder.is_empty() && holder != who && self.work_count.now.load(Ordering::SeqCst) > 0
+            {
                 return holder;
             }
             assert!(
@@ -245,22 +246,22 @@ impl Stage {
                 Implementation::Elector,
             );
         }
-        let entries = self.book.entries.lock().unwrap().clone();
+        let entries = self.journal.entries.lock().unwrap().clone();
         let verdict = verify(&History::from(entries), &participants);
         assert!(verdict.holds(), "{verdict}");
         let extent = &verdict.leases.values().next().unwrap().extent;
         assert!(extent.terms > 0 && extent.traced, "{extent:?}");
     }
 
-    pub(crate) fn elector(&self) -> Running {
+    pub(crate) fn elector(&self) -> RunningTask {
         let clock = Arc::new(TokioClock::start(Timestamp::from_micros(EPOCH).unwrap()));
         let elector = Elector::new(ElectorConfig::default(), self.cluster())
             .unwrap()
             .with_clock(clock);
-        Running(tokio::spawn(elector.run(std::future::pending::<()>())))
+        RunningTask(tokio::spawn(elector.run(std::future::pending::<()>())))
     }
 
-    pub(crate) fn candidate(&self, name: &str, _api: CandidateApi) -> Running {
+    pub(crate) fn candidate(&self, name: &str, _api: CandidateApi) -> RunningTask {
         let config = CandidateConfig::new(
             LeaseKey::new("default", "work"),
             Identity::new(name).unwrap(),
@@ -270,35 +271,35 @@ impl Stage {
         let candidate = Candidate::new(config, self.cluster())
             .unwrap()
             .with_clock(clock);
-        let (at_work, book, name) = (
-            Arc::clone(&self.at_work),
-            self.book.clone(),
+        let (work_count, journal, name) = (
+            Arc::clone(&self.work_count),
+            self.journal.clone(),
             name.to_owned(),
         );
         let work = move |leadership: Leadership| {
-            let (at_work, book) = (Arc::clone(&at_work), book.clone());
+            let (work_count, journal) = (Arc::clone(&work_count), journal.clone());
             let event = Event {
                 term: Some(leadership.term().0.into()),
                 token: Some(leadership.token()),
                 ..Event::new(name.as_str(), EventKind::Leading)
             };
             async move {
-                let _shift = Shift::begin(at_work, book, event);
+                let _shift = WorkSpan::begin(work_count, journal, event);
                 leadership.stopped().await;
                 // A little late, as work is.
                 tokio::time::sleep(Duration::from_millis(300)).await;
                 Ok::<(), ()>(())
             }
         };
-        Running(tokio::spawn(async move {
+        RunningTask(tokio::spawn(async move {
             let _ = candidate.run(work, std::future::pending::<()>()).await;
         }))
     }
 }
 
-// === impl Book ===
+// === impl SharedJournal ===
 
-impl Book {
+impl SharedJournal {
     fn write(&self, content: EntryContent) {
         let at = Timestamp::from_micros(self.clock.now().as_microsecond()).unwrap();
         self.entries
@@ -312,12 +313,12 @@ impl Book {
         &self,
         api: Api<K>,
         what: impl Fn(K, bool) -> EntryContent + Send + 'static,
-    ) -> Running
+    ) -> RunningTask
     where
         K: Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
     {
-        let book = self.clone();
-        Running(tokio::spawn(async move {
+        let journal = self.clone();
+        RunningTask(tokio::spawn(async move {
             let mut version = "0".to_owned();
             loop {
                 let mut events = api
@@ -338,7 +339,7 @@ impl Book {
                         }
                     };
                     version = object.resource_version().unwrap();
-                    book.write(what(object, gone));
+                    journal.write(what(object, gone));
                 }
             }
         }))
@@ -347,30 +348,30 @@ impl Book {
 
 // === impl Shift ===
 
-impl Shift {
-    fn begin(at_work: Arc<AtWork>, book: Book, event: Event) -> Self {
-        let now = at_work.now.fetch_add(1, Ordering::SeqCst) + 1;
-        at_work.most.fetch_max(now, Ordering::SeqCst);
-        book.write(EntryContent::Event(event.clone()));
+impl WorkSpan {
+    fn begin(work_count: Arc<WorkCount>, journal: SharedJournal, event: Event) -> Self {
+        let now = work_count.now.fetch_add(1, Ordering::SeqCst) + 1;
+        work_count.most.fetch_max(now, Ordering::SeqCst);
+        journal.write(EntryContent::Event(event.clone()));
         Self {
-            at_work,
-            book,
+            work_count,
+            journal,
             event,
         }
     }
 }
 
-impl Drop for Shift {
+impl Drop for WorkSpan {
     fn drop(&mut self) {
-        self.at_work.now.fetch_sub(1, Ordering::SeqCst);
+        self.work_count.now.fetch_sub(1, Ordering::SeqCst);
         self.event.kind = EventKind::WorkStopped;
-        self.book.write(EntryContent::Event(self.event.clone()));
+        self.journal.write(EntryContent::Event(self.event.clone()));
     }
 }
 
 // === impl Running ===
 
-impl Drop for Running {
+impl Drop for RunningTask {
     fn drop(&mut self) {
         self.0.abort();
     }
