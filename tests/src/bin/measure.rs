@@ -41,10 +41,10 @@ struct Arguments {
     /// On which kind of cluster, all if none is given
     #[arg(long = "mode", value_enum)]
     modes: Vec<ModeName>,
-    /// Whose candidates, both if none is given
+    /// The implementation of the candidates, both if none is given
     #[arg(long = "candidates", value_enum)]
     implementations: Vec<ImplementationName>,
-    /// Who elects; Kubernetes' built-in controller with client-go candidates only
+    /// The elector; Kubernetes' built-in controller with client-go candidates only
     #[arg(long = "elector", value_enum, default_value = "elector")]
     electors: Vec<ElectorName>,
     /// Release of Kubernetes

@@ -37,7 +37,7 @@ impl FidelityServer {
         ))
     }
 
-    /// Whatever this client speaks to.
+    /// The server that this client speaks to.
     #[must_use]
     pub fn behind(client: Client) -> Self {
         Self(client)

@@ -19,13 +19,13 @@ pub struct ExplainOutput {
     pub lease: String,
     /// What the elector would do.
     pub action: String,
-    /// Who holds it after that.
+    /// The holder after that.
     pub holder: String,
-    /// Who is preferred after that.
+    /// The preferred candidate after that.
     pub preferred_holder: String,
     /// The strategy, `None` on a conflict.
     pub strategy: Option<String>,
-    /// Who is asked.
+    /// The candidates that are pinged.
     pub ping: Vec<String>,
     /// Why.
     pub reason: String,

@@ -142,7 +142,7 @@ where
         let Err(error) = follow_once(&api, &mut version, &mut seen).await else {
             continue;
         };
-        // A gap would be noticed as a revision that nobody explains; the end of the cluster ends in this line too.
+        // A gap would be noticed as an unexplained revision; the end of the cluster ends in this line too.
         tracing::debug!(%error, "a watch ended");
         match error.downcast_ref() {
             Some(kube::Error::Api(status)) if status.code == 404 => return,

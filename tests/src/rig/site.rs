@@ -20,7 +20,7 @@ use crate::rig::programs::TestedPrograms;
 use crate::rig::recorder::Recorder;
 use crate::rig::server::SiteServer;
 
-/// What kind of LeaseCandidates a cluster has, and who else elects there.
+/// The kind of LeaseCandidates of a cluster, and the other electors there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClusterMode {
     /// The feature gate CoordinatedLeaderElection is on: Kubernetes' own controller elects, until it is replaced.
@@ -28,9 +28,9 @@ pub enum ClusterMode {
     /// The gate is off, and LeaseCandidates are served all the same. The server drops `spec.strategy` and
     /// `spec.preferredHolder`.
     GateOff,
-    /// The gate is off and no LeaseCandidates are served but custom resources: every cluster that nobody prepared.
+    /// The gate is off and no LeaseCandidates are served but custom resources: every cluster that was not prepared.
     Custom,
-    /// The embedded API server (`elector dev --serve-only`): it keeps both fields, and nobody else elects there.
+    /// The embedded API server (`elector dev --serve-only`): it keeps both fields, and no other elector is there.
     Embedded,
     /// The same server without its gate: it drops both fields.
     EmbeddedOff,

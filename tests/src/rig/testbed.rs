@@ -1,4 +1,4 @@
-//! One scenario's share of a site: a namespace, its journal, and who stands for election in it.
+//! One scenario's share of a cluster: a namespace, its journal, and its candidates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,7 @@ impl Testbed {
         &self.site
     }
 
-    /// Whose candidates the scenario is about.
+    /// The implementation of the candidates that the scenario is about.
     pub fn implementation(&self) -> Implementation {
         self.implementation
     }
@@ -203,10 +203,10 @@ impl Testbed {
         Ok(written)
     }
 
-    /// Waits until anybody leads; who, and since when.
+    /// Waits until any candidate leads; which one, and since when.
     ///
     /// # Errors
-    /// When nobody does within `patience`.
+    /// When none does within `patience`.
     pub async fn first_leader(&self, patience: Duration) -> Result<(String, Timestamp)> {
         let leading = |entries: &[HistoryEntry]| entries.iter().find_map(leading);
         self.journal

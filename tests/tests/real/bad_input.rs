@@ -1,4 +1,4 @@
-//! What goes wrong outside: servers, tokens, permissions, objects. One clear line each, and nobody else is affected.
+//! What goes wrong outside: servers, tokens, permissions, objects. One clear line each, and no other lease is affected.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -189,7 +189,7 @@ async fn refused_token(testbed: Arc<Testbed>) -> Result<()> {
 /// How long a process with trouble is watched.
 const TRYING: Duration = Duration::from_secs(5);
 
-/// A candidate for nobody in particular.
+/// A candidate without a name of its own.
 const CANDIDATE: &[&str] = &[
     "candidate",
     "--lease=work",
@@ -252,7 +252,7 @@ async fn missing_permission(testbed: Arc<Testbed>) -> Result<()> {
     let mut binding: RoleBinding = serde_json::from_value(lock_role::binding())?;
     binding.subjects = Some(vec![subject(user)]);
     let path = kubeconfig(&testbed, "limited", |text| {
-        // The administrator may speak for anybody.
+        // The administrator may speak for any user.
         let impersonate =
             format!("    as: \"{user}\"\n    as-groups: [\"system:authenticated\"]\n    token:");
         text.replacen("    token:", &impersonate, 1)

@@ -94,7 +94,7 @@ async fn without_version(testbed: Arc<Testbed>) -> Result<()> {
     })
 }
 
-/// The Lease of a foreign strategy exists, says so and names nobody, until somebody else's elector decides.
+/// The Lease of a foreign strategy exists, says so and names no holder, until another elector decides.
 async fn third_party(testbed: Arc<Testbed>) -> Result<()> {
     let candidate = testbed.candidate("candidate").strategy(FOREIGN).start()?;
     let born = testbed
@@ -159,7 +159,7 @@ async fn third_party(testbed: Arc<Testbed>) -> Result<()> {
     testbed.stays("candidate", 1).await
 }
 
-/// Candidates of one binary version that disagree on the strategy: nobody is elected, and the reason names them.
+/// Candidates of one binary version that disagree on the strategy: none is elected, and the reason names them.
 async fn mixed(testbed: Arc<Testbed>) -> Result<()> {
     object(&testbed, "stubborn", "1.2.0", "1.2.0", FOREIGN).await?;
     let willing = testbed.candidate("willing").version("1.2.0").start()?;

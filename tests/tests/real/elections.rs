@@ -1,4 +1,4 @@
-//! Who is elected, how leadership is handed over, and what happens when somebody dies.
+//! The election, the hand-over, and what happens when a candidate dies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,7 +121,7 @@ fn chosen_among(testbed: &Testbed) -> Result<Vec<String>> {
     })
 }
 
-/// Work that takes 0.3 s to stop, which whoever comes next has to wait for.
+/// Work that takes 0.3 s to stop, which the next leader has to wait for.
 const SLOW_TO_STOP: &str = "trap 'sleep 0.3; exit 0' TERM; while :; do sleep 0.05; done";
 
 async fn better_arrives(testbed: Arc<Testbed>) -> Result<()> {
@@ -235,7 +235,7 @@ fn was_released(testbed: &Testbed) -> bool {
         .read(|entries| entries.iter().any(released))
 }
 
-/// The better of two standbys dies unnoticed: nothing changes, and later nobody waits for it.
+/// The better of two standbys dies unnoticed: nothing changes, and later no lease waits for it.
 async fn standby_killed(testbed: Arc<Testbed>) -> Result<()> {
     let mut leader = testbed.candidate("leader").version("1.1.0").start()?;
     leader.leads(PROMPTLY).await?;
@@ -259,7 +259,7 @@ async fn standby_killed(testbed: Arc<Testbed>) -> Result<()> {
     testbed.stays("worse", 1).await
 }
 
-/// Equal candidates do not take turns: one term in a minute, and nobody is even asked to make room.
+/// Equal candidates do not take turns: one term in a minute, and no leader is even asked to make room.
 async fn three_equals(testbed: Arc<Testbed>) -> Result<()> {
     let _candidates = [
         testbed.candidate("one").start()?,

@@ -54,7 +54,7 @@ async fn restarted(testbed: Arc<Testbed>) -> Result<()> {
     testbed.note("kill the elector");
     first.kill()?;
     testbed.stays("leader", 2).await?;
-    // Whatever the next ones are about to do when they are killed: nobody has to notice.
+    // Whatever the next ones are about to do when they are killed: no candidate has to notice.
     for life in LIVES {
         let mut elector = elector(&testbed, "short-lived-elector")?;
         sleep(life).await;
@@ -125,7 +125,7 @@ async fn two_of_client_go(testbed: &Testbed) -> Result<Vec<RunningCandidate>> {
     Ok(vec![leader, standby])
 }
 
-/// Two electors decide everything twice; whoever is late ends in a conflict. No overlap, and no fight: the number of
+/// Two electors decide everything twice; the later write ends in a conflict. No overlap, and no fight: the number of
 /// writes is that of one elector, but for a handful.
 async fn two_at_once(testbed: Arc<Testbed>) -> Result<()> {
     let mut one = elector(&testbed, "one-elector")?;

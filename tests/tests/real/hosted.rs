@@ -141,7 +141,7 @@ impl Hosted {
         &self.name
     }
 
-    /// Ends it without a word to anybody.
+    /// Ends it without a word.
     pub(crate) async fn crash(mut self) {
         self.task.abort();
         // It has been cancelled, which is what the error says.

@@ -75,7 +75,7 @@ async fn two_hundred(testbed: Arc<Testbed>) -> Result<()> {
             killed.keys().all(|lease| led.contains_key(lease))
         })
         .await?;
-    // Where nobody gets to renew for 10 s, the machine is to blame.
+    // Where no candidate gets to renew for 10 s, the machine is to blame.
     let others = leaders.of_lease.len() - CRASHES;
     leaders
         .of_lease
@@ -104,7 +104,7 @@ async fn all_registered(testbed: &Testbed) -> Result<()> {
         .await
 }
 
-/// Who leads what, and since when.
+/// The leader of each lease, and since when.
 #[derive(Default)]
 struct Leaders {
     of_lease: BTreeMap<String, (String, Timestamp)>,

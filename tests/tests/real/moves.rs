@@ -81,7 +81,7 @@ async fn registered(
         .await
 }
 
-/// Without LeaseCandidates nobody can be elected, but whoever leads leads on; with them all is as before.
+/// Without LeaseCandidates there is no election, but a leader leads on; with them all is as before.
 async fn removed_and_installed(testbed: Arc<Testbed>) -> Result<()> {
     let (_elector, mut leader, standby) = led(&testbed, &[]).await?;
     let client = testbed.site().client().clone();
@@ -115,7 +115,7 @@ async fn removed_and_installed(testbed: Arc<Testbed>) -> Result<()> {
 }
 
 /// The API server is restarted with LeaseCandidates of its own, and again without. The lease is a long one, so that
-/// its holder outlives the restarts, in which nobody can renew.
+/// its holder outlives the restarts, in which no holder can renew.
 async fn come_and_go(testbed: Arc<Testbed>) -> Result<()> {
     let long = ["--lease-duration=30s", "--renew-deadline=24s"];
     let (_elector, mut leader, standby) = led(&testbed, &long).await?;

@@ -1,5 +1,5 @@
-//! The API server is restarted, and it is gone for 8, 30 and 60 s: nobody takes over what can still be kept, nobody
-//! believes for longer than its last renewal allows, and afterwards somebody leads again.
+//! The API server is restarted, and it is gone for 8, 30 and 60 s: no lease that can still be kept is taken over, no process
+//! believes for longer than its last renewal allows, and afterwards there is a leader again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,14 +44,14 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// How far the end of a belief may lie from where it belongs: the work is a process that has to be ended.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
-/// What is short enough to be outlived by everybody, if it begins right after a renewal: candidates try again every
+/// What is short enough for every leader to outlive, if it begins right after a renewal: candidates try again every
 /// 2 s at most.
 const OUTLIVED: Duration = Duration::from_millis(8_500);
 
-/// By how much an outage may be shorter than it was meant to be, since nobody knows how long a start takes.
+/// By how much an outage may be shorter than it was meant to be, since it is not known how long a start takes.
 const NEARLY: Duration = Duration::from_secs(1);
 
-/// The one of ours who leads whenever he can.
+/// The candidate of ours that leads whenever it can.
 const BEST: &str = "leader";
 
 /// A machine that is busy with all the other scenarios may take longer to start an API server.
@@ -69,7 +69,7 @@ struct Outage {
     seen: usize,
 }
 
-/// Who takes part: an elector, two candidates the first of which leads, and perhaps two of client-go's for another
+/// The processes: an elector, two candidates the first of which leads, and perhaps two of client-go's for another
 /// lease.
 struct OutageProcesses {
     elector: TestProcess,
@@ -99,7 +99,7 @@ async fn briefly(testbed: Arc<Testbed>) -> Result<()> {
             if outage.length() <= OUTLIVED {
                 kept?;
             } else if kept.is_err() {
-                // Too long to be held against anybody.
+                // Too long to be held against any candidate.
                 somebody_leads(&testbed, LEASE_DURATION + PROMPTLY).await?;
                 continue;
             }
@@ -175,7 +175,7 @@ async fn outage(
     })
 }
 
-/// Waits until somebody believes.
+/// Waits until a process believes that it leads.
 async fn somebody_leads(testbed: &Testbed, patience: Duration) -> Result<()> {
     let leads = |entries: &[HistoryEntry]| {
         let lasting = work_intervals(entries)
@@ -189,7 +189,7 @@ async fn somebody_leads(testbed: &Testbed, patience: Duration) -> Result<()> {
         .await
 }
 
-/// Waits until the better one of ours leads, who may have to be made room for.
+/// Waits until the better one of ours leads, which may have to be made room for.
 async fn best_leads(testbed: &Testbed) -> Result<()> {
     let leads = |entries: &[HistoryEntry]| {
         let lasting = |interval: &WorkInterval| interval.to.is_none() && interval.name == BEST;
@@ -243,7 +243,7 @@ impl Outage {
         between(self.gone, self.back)
     }
 
-    /// Checks that nobody began or ended to lead since.
+    /// Checks that no process began or ended to lead since.
     fn changed_nothing(&self, testbed: &Testbed) -> Result<()> {
         testbed.journal().read(|entries| {
             let change = entries[self.seen..]
@@ -257,7 +257,7 @@ impl Outage {
         })
     }
 
-    /// Checks that whoever led when it began stopped when its last renewal had been sent for as long as that allows,
+    /// Checks that each leader of the time when it began stopped when its last renewal had been sent for as long as that allows,
     /// neither sooner nor later.
     fn ended_the_term_of(&self, name: &str, testbed: &Testbed) -> Result<()> {
         let (renewed, stopped) = testbed.journal().read(|entries| {

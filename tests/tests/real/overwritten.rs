@@ -1,4 +1,4 @@
-//! A stranger writes on a lease that is led: names somebody, changes times and terms, blanks it, or strips it. Whatever
+//! A stranger writes on a lease that is led: names a holder, changes times and terms, blanks it, or strips it. Whatever
 //! it was, one candidate leads again, as soon as the record that the stranger left allows.
 
 mod stranger_writes;
@@ -178,9 +178,9 @@ struct Recovery<'a> {
     version: u64,
     /// How much of the journal has been looked at.
     looked: usize,
-    /// Who believes that it leads, and since when.
+    /// The process that believes that it leads, and since when.
     believers: BTreeMap<String, Timestamp>,
-    /// Who holds the lease in which term, and when it renewed.
+    /// The holder of the lease, its term, and when it renewed.
     holder: Option<(String, i32)>,
     renewals: BTreeSet<Timestamp>,
 }
@@ -203,7 +203,7 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Since when the only believer leads, once there is one who renews.
+    /// Since when the only believer leads, once there is one that renews.
     fn look(&mut self, entries: &[HistoryEntry]) -> Option<Timestamp> {
         for entry in &entries[self.looked..] {
             match &entry.content {

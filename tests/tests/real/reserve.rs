@@ -84,7 +84,7 @@ fn elector(testbed: &Testbed, name: &str, more: &[&'static str]) -> Result<TestP
         .elector(name, flags.iter().chain(more).copied())
 }
 
-/// The lease is reserved from one and granted to the other, who accepts within `accepts`. Nobody's works overlap.
+/// The lease is reserved from one and granted to the other, which accepts within `accepts`. No work overlaps.
 async fn reserved(
     testbed: &Testbed,
     holder: &RunningCandidate,

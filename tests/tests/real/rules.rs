@@ -422,7 +422,7 @@ impl Validation {
         }
     }
 
-    /// Whether this can be said of an object of which somebody else says the other.
+    /// Whether this can be said of an object of which the other server says `other`.
     fn may_mean(&self, other: &Self) -> bool {
         let nothing = WrongFields::new();
         match (self, other) {

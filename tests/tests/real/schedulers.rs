@@ -60,7 +60,7 @@ async fn elect(testbed: &Testbed) -> Result<()> {
     for process in ["scheduler-one", "scheduler-two"] {
         let start = now();
         let running = scheduler(testbed.site(), process)?;
-        // They choose their names; whoever registers next is the one that was started last.
+        // They choose their names; the next to register is the one that was started last.
         let known: Vec<String> = processes
             .iter()
             .map(|(name, _): &(String, TestProcess)| name.clone())
@@ -142,7 +142,7 @@ fn scheduler(site: &TestSite, name: &str) -> Result<TestProcess> {
     let kubeconfig = kubeconfig
         .to_str()
         .context("the path of the kubeconfig is no text")?;
-    // Free for now; should somebody else take it in between, the scheduler says so in its log.
+    // Free for now; should another process take it in between, the scheduler says so in its log.
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()?
         .port();

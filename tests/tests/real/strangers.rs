@@ -30,7 +30,7 @@ pub(crate) fn add(suite: &mut Suite) {
     });
 }
 
-/// Nobody may lead before the deleted record can have been forgotten by whoever held it (R6).
+/// No process may lead before the deleted record can have been forgotten by its holder (R6).
 async fn deleted(testbed: Arc<Testbed>) -> Result<()> {
     let first = testbed.candidate("first").version("1.1.0").start()?;
     first.leads(PROMPTLY).await?;
@@ -85,7 +85,7 @@ async fn plain_holder(testbed: Arc<Testbed>) -> Result<()> {
     let seen = testbed.journal().len();
     testbed.stays("plain", 6).await?;
     testbed.journal().read(|entries| {
-        // Each revision is a renewal: nobody else wrote.
+        // Each revision is a renewal: there is no other writer.
         let mut renewals: Vec<_> = entries[seen..]
             .iter()
             .filter_map(|entry| match &entry.content {

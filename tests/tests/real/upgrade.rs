@@ -72,7 +72,7 @@ const REST: usize = 3;
 struct ControlPlane<'w> {
     testbed: &'w Testbed,
     nodes: Vec<UpgradedNode>,
-    /// Everybody there ever was.
+    /// All candidates there ever were.
     runs: Vec<CandidateRun>,
     /// How many terms have been accounted for.
     terms: usize,
@@ -93,7 +93,7 @@ struct CandidateRun {
     to: Option<Timestamp>,
 }
 
-/// Whose turn it is when all nodes are to be replaced.
+/// The next node when all are to be replaced.
 #[derive(Clone, Copy, Debug)]
 enum Turn {
     /// Each time the node that leads: leadership moves with every step.
@@ -288,14 +288,14 @@ impl<'w> ControlPlane<'w> {
         self.testbed.journal().until(&what, patience, leads).await
     }
 
-    /// Who leads.
+    /// The leader.
     fn leader(&self) -> Result<String> {
         let last = |entries: &[HistoryEntry]| work_intervals(entries).into_iter().rev().find(lasts);
         let interval = self.testbed.journal().read(last);
         Ok(interval.context("nobody leads")?.name)
     }
 
-    /// Checks how often leadership has changed since the last time, and lets it rest for long enough that nobody's last
+    /// Checks how often leadership has changed since the last time, and lets it rest for long enough that no process's last
     /// answer counts any more: the next election has to ask.
     async fn changed(&mut self, times: usize) -> Result<()> {
         self.testbed.stays(&self.leader()?, REST).await?;
@@ -309,7 +309,7 @@ impl<'w> ControlPlane<'w> {
         Ok(())
     }
 
-    /// Checks all of the past: no two led at once, nobody began to lead while an older one was there, and whoever led
+    /// Checks all of the past: no two led at once, none began to lead while an older one was there, and a leader
     /// when an older one came made room within `limit`.
     fn end(self, limit: Duration) -> Result<()> {
         let work_intervals = self.testbed.journal().read(work_intervals);

@@ -1,6 +1,6 @@
 //! A cluster in virtual time, on which the real elector and the real candidates play.
 //!
-//! Everything that happens is recorded and judged in the end, whatever the test is about.
+//! Everything that happens is recorded and judged in the end, in every test.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,7 +37,7 @@ const EPOCH: i64 = 1_767_225_600_000_000;
 /// The only client that the server tells apart, but for those that look on.
 const CLIENT: &str = "everybody";
 
-/// Who is a candidate for the lease.
+/// The candidates for the lease.
 pub(crate) const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// A cluster whose candidates are served where it says.
@@ -51,7 +51,7 @@ pub(crate) struct VirtualCluster {
     _recorders: Arc<[RunningTask; 3]>,
 }
 
-/// What happened, by the one clock that everybody shares here; each process has set its own to another time.
+/// What happened, by the one clock that all processes share here; each process has set its own to another time.
 #[derive(Clone)]
 struct SharedJournal {
     entries: Arc<Mutex<Vec<HistoryEntry>>>,
@@ -65,7 +65,7 @@ pub(crate) struct WorkCount {
     pub(crate) most: AtomicUsize,
 }
 
-/// The time that somebody works; ends however the work ends.
+/// The time that a candidate works; it ends with the work, also with a crash.
 struct WorkSpan {
     work_count: Arc<WorkCount>,
     journal: SharedJournal,
@@ -167,12 +167,12 @@ impl VirtualCluster {
         *self.delays.lock().unwrap() = Some(delays);
     }
 
-    /// Parts everybody from the API server, or joins them again.
+    /// Parts all clients from the API server, or joins them again.
     pub(crate) fn part(&self, parted: bool) {
         self.server.switches(CLIENT).partition(parted);
     }
 
-    /// Whom no weather troubles.
+    /// A client that the delays do not reach.
     fn onlooker(&self) -> Client {
         Client::new(self.server.service("onlooker"), "default")
     }
@@ -182,7 +182,7 @@ impl VirtualCluster {
     pub(crate) async fn serve(&self, apis: &[CandidateApi]) {
         *self.served.lock().unwrap() = apis.iter().copied().collect();
         if !apis.contains(&CUSTOM) {
-            // Nobody can create any while they go.
+            // None can be created while they go.
             let objects: Api<LeaseCandidate> =
                 Api::default_namespaced_with(self.onlooker(), &CUSTOM);
             let all = ListParams::default();
@@ -194,7 +194,7 @@ impl VirtualCluster {
         self.server.switches(CLIENT).break_watches();
     }
 
-    /// Who is registered in this API.
+    /// The candidates that are registered in this API.
     pub(crate) async fn registered(&self, api: CandidateApi) -> BTreeSet<String> {
         let objects: Api<LeaseCandidate> = Api::default_namespaced_with(self.onlooker(), &api);
         let list = objects.list(&ListParams::default()).await;
@@ -207,7 +207,7 @@ impl VirtualCluster {
         leases.get_opt("work").await.unwrap()
     }
 
-    /// Who leads, and in which term.
+    /// The leader, and its term.
     pub(crate) async fn leader(&self) -> (String, i32) {
         let spec = self.lease().await.unwrap_or_default().spec;
         (
@@ -216,7 +216,7 @@ impl VirtualCluster {
         )
     }
 
-    /// Waits until somebody else than `who` leads.
+    /// Waits until another candidate than `who` leads.
     pub(crate) async fn successor_of(&self, who: &str, patience: Duration) -> String {
         let deadline = tokio::time::Instant::now() + patience;
         loop {

@@ -1,4 +1,4 @@
-//! What a stranger does to leases, and until when somebody must lead again.
+//! What a stranger does to leases, and until when there must be a leader again.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ pub(super) struct StrangerWrite {
     /// The name of the lease that it is done to.
     pub(super) name: &'static str,
     pub(super) change: fn(&mut Lease),
-    /// Until somebody leads again, at the latest; zero where the leader is to lead on.
+    /// Until there is a leader again, at the latest; zero where the leader is to lead on.
     pub(super) until: Duration,
 }
 
-/// Who holds nothing and writes all the same.
+/// A writer that holds nothing.
 const STRANGER: &str = "stranger";
 
 /// The better one of the two candidates of each lease has this added to the name of the lease, the other one the other.
@@ -27,7 +27,7 @@ pub(super) const STANDBY: &str = "-standby";
 /// For the news to spread and the work to be done.
 pub(super) const MARGIN: Duration = Duration::from_secs(5);
 
-/// The leader keeps its lease, whatever else.
+/// The leader keeps its lease all the same.
 const LEADS_ON: Duration = Duration::ZERO;
 
 /// The record that the stranger left counts for as long as a lease may last.
@@ -209,7 +209,7 @@ fn held(lease: &mut Lease, seconds: Option<i32>) {
     lease.spec.renew_time = Some(now());
 }
 
-/// The stranger names nobody.
+/// The stranger names no holder.
 fn blank(lease: &mut Lease, nobody: Option<&str>, seconds: Option<i32>) {
     lease.spec.holder_identity = nobody.map(str::to_owned);
     lease.spec.lease_duration_seconds = seconds;
