@@ -100,7 +100,7 @@ async fn briefly(testbed: Arc<Testbed>) -> Result<()> {
                 kept?;
             } else if kept.is_err() {
                 // Too long to be held against any candidate.
-                somebody_leads(&testbed, LEASE_DURATION + PROMPTLY).await?;
+                any_candidate_leads(&testbed, LEASE_DURATION + PROMPTLY).await?;
                 continue;
             }
             outlived = outage.length() + NEARLY >= length;
@@ -176,7 +176,7 @@ async fn outage(
 }
 
 /// Waits until a process believes that it leads.
-async fn somebody_leads(testbed: &Testbed, patience: Duration) -> Result<()> {
+async fn any_candidate_leads(testbed: &Testbed, patience: Duration) -> Result<()> {
     let leads = |entries: &[HistoryEntry]| {
         let lasting = work_intervals(entries)
             .iter()
