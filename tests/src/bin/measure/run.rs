@@ -1,0 +1,116 @@
+//! One run: what happens in it, and what is measured.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use elector_protocol::Timestamp;
+use elector_tests::rig::{EntryContent, EventKind, TestSite, Testbed, between};
+
+use crate::arguments::{MeasuredCase, RunKind};
+
+/// What one run came to, in seconds by name.
+pub(crate) type Figures = Vec<(&'static str, f64)>;
+
+/// For what takes longest: a client-go leader that makes room, and expires.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Runs one in a namespace of its own.
+pub(crate) async fn one(site: Arc<TestSite>, run: u32, kind: RunKind) -> Result<Figures> {
+    let namespace = format!(
+        "{}-{run}",
+        kind.label().replace([' ', ','], "-").replace("--", "-")
+    );
+    let testbed = Testbed::open(site, &namespace, kind.implementation).await?;
+    let figures = match kind.case {
+        MeasuredCase::ColdStart => cold_start(&testbed).await,
+        MeasuredCase::HandOver => hand_over(&testbed).await,
+        MeasuredCase::Crash => crash(&testbed, run).await,
+    };
+    let figures = figures.with_context(|| testbed.journal().text())?;
+    if !kind.builtin {
+        testbed.verdict().await?;
+    }
+    Ok(figures)
+}
+
+async fn cold_start(testbed: &Testbed) -> Result<Figures> {
+    let start = testbed.note("start");
+    let _candidates = [
+        testbed.candidate("newest").version("1.3.0").start()?,
+        testbed.candidate("middle").version("1.2.0").start()?,
+        testbed.candidate("oldest").version("1.1.0").start()?,
+    ];
+    let (_, led) = testbed.first_leader(PATIENCE).await?;
+    Ok(vec![("start to first leader", seconds(start, led))])
+}
+
+async fn hand_over(testbed: &Testbed) -> Result<Figures> {
+    let holder = testbed.candidate("holder").version("1.2.0").start()?;
+    holder.leads(PATIENCE).await?;
+    testbed.stays("holder", 1).await?;
+    let arrival = testbed.note("a better one arrives");
+    let better = testbed.candidate("better").version("1.1.0").start()?;
+    let led = better.leads(PATIENCE).await?;
+    let stopped = holder.says(EventKind::WorkStopped, 0, PATIENCE).await?;
+    let mut figures = vec![
+        ("arrival to new leader", seconds(arrival, led)),
+        ("work stopped to new leader", seconds(stopped, led)),
+    ];
+    let preferred = testbed.journal().read(|entries| {
+        entries.iter().find_map(|entry| match &entry.content {
+            EntryContent::Lease(_, lease) => lease
+                .record()
+                .ok()?
+                .preferred_holder
+                .is_some_and(|name| name.as_str() == "better")
+                .then_some(entry.at),
+            _ => None,
+        })
+    });
+    if let Some(preferred) = preferred {
+        figures.push(("preference to new leader", seconds(preferred, led)));
+    }
+    Ok(figures)
+}
+
+async fn crash(testbed: &Testbed, run: u32) -> Result<Figures> {
+    let mut leader = testbed.candidate("leader").version("1.1.0").start()?;
+    leader.leads(PATIENCE).await?;
+    let _standbys = [
+        testbed.candidate("second").version("1.2.0").start()?,
+        testbed.candidate("third").version("1.3.0").start()?,
+    ];
+    testbed.stays("leader", 2).await?;
+    // The phases of the renew interval in equal measure: the age of the last renewal decides the result.
+    tokio::time::sleep(Duration::from_millis(u64::from(run) * 1237 % 3300)).await;
+    let renewed = testbed
+        .lease()?
+        .spec
+        .renew_time
+        .context("the leader has not renewed")?;
+    let killed = leader.kill()?;
+    let seen = testbed.journal().len();
+    let led = testbed
+        .journal()
+        .until("somebody else leads", PATIENCE, |entries| {
+            entries[seen..]
+                .iter()
+                .find_map(|entry| match &entry.content {
+                    EntryContent::Event(event) if event.kind == EventKind::Leading => {
+                        Some(entry.at)
+                    }
+                    _ => None,
+                })
+        })
+        .await?;
+    Ok(vec![
+        ("kill to new leader", seconds(killed, led)),
+        ("last renewal to new leader", seconds(renewed, led)),
+    ])
+}
+
+fn seconds(earlier: Timestamp, later: Timestamp) -> f64 {
+    // The other way round it is an overlap, which must not look like a zero.
+    between(earlier, later).as_secs_f64() - between(later, earlier).as_secs_f64()
+}
