@@ -1,0 +1,126 @@
+//! The objects that are tried.
+
+use serde_json::{Value, json};
+
+/// Versions, good and bad ones; each is tried as binary version with each as emulation version.
+pub(super) const VERSIONS: &[&str] = &[
+    "",
+    "0.0.0",
+    "0.0.0+x",
+    "0.0.0-x",
+    "0.0.1",
+    "1.2.0",
+    "1.2.0+build.01",
+    "1.2.0-0",
+    "1.2.0-9",
+    "1.2.0-10",
+    "1.2.0-alpha",
+    "1.2.0-alpha.1",
+    "1.2.0-alpha.a",
+    "1.2.0-alpha-x.0",
+    "1.2.0-alpha.1.0",
+    "1.2.0-Beta",
+    "1.2.0--",
+    "1.2.0-0a",
+    "1.10.0",
+    "1.9.0",
+    "18446744073709551615.0.0",
+    "1.0.0-18446744073709551615",
+    "18446744073709551616.0.0",
+    "1.0.0-18446744073709551616",
+    "1.2",
+    "v1.2.0",
+    "01.2.0",
+    "1.2.0-01",
+    "1.2.0-",
+    "1.2.0-a..b",
+    "1.2.0+",
+    "1.2.0-a_b",
+    " 1.2.0",
+    "1.2.0\n",
+];
+
+/// Stands for a field that is not there.
+pub(super) const ABSENT: &str = "(absent)";
+
+/// What is tried besides versions.
+pub(super) fn changes() -> Vec<Value> {
+    let (long, longer) = ("a".repeat(253), "a".repeat(254));
+    let (name, longer_name) = ("x".repeat(63), "x".repeat(64));
+    let mut changes = vec![
+        json!({}),
+        json!({"other": 1}),
+        json!({"leaseName": ""}),
+        json!({"leaseName": ABSENT}),
+        json!({"leaseName": null}),
+        json!({"leaseName": 3}),
+        json!({"leaseName": long}),
+        json!({"leaseName": "0.a-b.c"}),
+        json!({"binaryVersion": ABSENT}),
+        json!({"binaryVersion": null}),
+        json!({"binaryVersion": 1}),
+        json!({"emulationVersion": ABSENT}),
+        json!({"emulationVersion": ABSENT, "strategy": "a/b"}),
+        json!({"emulationVersion": null, "strategy": "a/b"}),
+        json!({"emulationVersion": []}),
+        json!({"strategy": ABSENT}),
+        json!({"strategy": null}),
+        json!({"strategy": {}}),
+        json!({"binaryVersion": ABSENT, "leaseName": "", "strategy": ABSENT}),
+    ];
+    let prefixes = [
+        "a", "0.a-b.c", &long, "", "A", "-a", "a-", "a..b", "a_b", "ä", "a ", &longer,
+    ];
+    let names = [
+        "b",
+        "C_d.e-f",
+        "0",
+        &name,
+        "",
+        "-b",
+        "b.",
+        "b c",
+        "b\n",
+        &longer_name,
+    ];
+    changes.extend(
+        prefixes
+            .iter()
+            .map(|prefix| json!({"strategy": format!("{prefix}/b")})),
+    );
+    changes.extend(
+        names
+            .iter()
+            .map(|name| json!({"strategy": format!("a/{name}")})),
+    );
+    let others = [
+        "",
+        "a",
+        "oldestEmulationVersion",
+        "a/b/c",
+        "/",
+        "OldestEmulationVersion ",
+    ];
+    changes.extend(others.iter().map(|text| json!({"strategy": text})));
+    for time in [
+        json!("2026-01-02T03:04:05.000006Z"),
+        json!("0001-01-01T00:00:00.000000Z"),
+        json!("9999-12-31T23:59:59.999999Z"),
+        json!("2024-02-29T00:00:00.000000+01:30"),
+        json!("2026-01-02T03:04:05.000006-24:00"),
+        json!(null),
+        json!("2026-02-29T00:00:00.000000Z"),
+        json!("2026-01-02T24:00:00.000000Z"),
+        json!("2026-01-02T03:04:60.000000Z"),
+        json!("2026-01-02T03:04:05.000006+25:00"),
+        json!("10000-01-01T00:00:00.000000Z"),
+        json!("2026-01-02T03:04:05.000006"),
+        json!(""),
+        json!("soon"),
+        json!(7),
+    ] {
+        changes.push(json!({"pingTime": time}));
+        changes.push(json!({"renewTime": time}));
+    }
+    changes
+}
