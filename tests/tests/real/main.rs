@@ -2,7 +2,7 @@
 //! the feature gate on (and the built-in controller replaced), with it off, and with candidates as custom resources.
 //!
 //! Run by `cargo xtask test`, or alone with `cargo test --package elector-tests --test real -- --ignored`, followed by a
-//! word of the scenarios' names if not all are wanted. Scenarios that start a cluster of their own are played on one
+//! word of the scenarios' names if not all are wanted. Scenarios that start a cluster of their own run on one
 //! kind of cluster, unless they are named or `--all-modes` is given.
 
 mod bad_input;
@@ -10,6 +10,7 @@ mod choice;
 mod elections;
 mod electors;
 mod hosted;
+mod killed_work;
 mod many;
 mod moves;
 mod outage;
@@ -50,7 +51,7 @@ const STAGES: &[ClusterMode] = &[
     ClusterMode::Embedded,
 ];
 
-/// Scenarios that start clusters of their own in several modes, and those that are played for every change: where the
+/// Scenarios that start clusters of their own in several modes, and those that run for every change: where the
 /// built-in lock matters, with the gate on. Two electors are kept apart by that lock there and elect at once elsewhere.
 const EVERY_CHANGE: &[EveryChange] = &[
     every_change("elector_is_killed_and_restarted", &[ClusterMode::GateOn]),
@@ -91,6 +92,7 @@ fn main() -> ExitCode {
     choice::add(&mut suite);
     elections::add(&mut suite);
     electors::add(&mut suite);
+    killed_work::add(&mut suite);
     many::add(&mut suite);
     moves::add(&mut suite);
     reserve::add(&mut suite);
