@@ -9,7 +9,7 @@ use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
 
-/// What is said of an object: the fields that are wrong, none if it is accepted.
+/// The fields of an object that are wrong, none if it is accepted.
 type WrongFields = BTreeSet<String>;
 
 /// The three that are compared.
