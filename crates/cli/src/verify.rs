@@ -127,9 +127,9 @@ impl VerifyArgs {
         let limits = Limits {
             longest_lease: self.max_lease_duration,
             // The time of receipt is that of one clock; what was written is compared only where there is nothing else.
-            clocks: (history.times() == Times::Written).then_some(self.clock_tolerance),
-            sight: self.clock_tolerance,
-            work: self.clock_tolerance,
+            clock_difference: (history.times() == Times::Written).then_some(self.clock_tolerance),
+            recording_delay: self.clock_tolerance,
+            trace_clock_difference: self.clock_tolerance,
             renew_deadline: self.renew_deadline,
             ..Limits::default()
         };

@@ -225,7 +225,9 @@ impl<'r> LeaseChecker<'r> {
     fn created_after(&self, lease: &Lease, start: Timestamp) -> bool {
         let created = lease.metadata.creation_timestamp.as_ref();
         let created = created.and_then(|time| Timestamp::from_micros(time.0.as_microsecond()));
-        created.is_some_and(|created| between(start, created) > self.participants.limits.sight)
+        created.is_some_and(|created| {
+            between(start, created) > self.participants.limits.recording_delay
+        })
     }
 
     fn implementation(&self, holder: &Identity) -> Option<Implementation> {

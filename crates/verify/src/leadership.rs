@@ -9,7 +9,8 @@ use elector_protocol::{LeaseKey, Timestamp};
 use crate::checker::CheckedRevisions;
 use crate::entry::between;
 use crate::history::TraceCoverage;
-use crate::participants::{Implementation, Limits, Participants};
+use crate::limits::Limits;
+use crate::participants::{Implementation, Participants};
 use crate::term_record::{RecordedEnd, TermRecord};
 use crate::verdict::{Breach, ExemptBreach, GuaranteeLevel, Invariant, LeaseVerdict, Unjudged};
 use crate::work_trace::{WorkInterval, WorkTrace};
@@ -69,7 +70,7 @@ pub(crate) fn check(
         // What was written after the overlap began exempts nothing.
         let covers = |at: Timestamp| {
             let mut exemptions = checked.exemptions.iter().rev();
-            let seen = participants.limits.sight;
+            let seen = participants.limits.recording_delay;
             exemptions
                 .find(|exemption| between(at, exemption.from) <= seen && at <= exemption.until)
         };
@@ -180,7 +181,7 @@ impl<'a> LeadershipCheck<'a> {
 
     /// The term that work is of: the newest that this holder had accepted by then.
     fn term_record_of(&self, interval: &WorkInterval) -> Option<&'a TermRecord> {
-        let clocks = self.limits.clocks;
+        let clocks = self.limits.clock_difference;
         let mut accepted = self.terms.iter().rev().filter(|term_record| {
             let by_then =
                 term_record
@@ -188,7 +189,7 @@ impl<'a> LeadershipCheck<'a> {
                     .is_some_and(|moment| match (clocks, moment.written) {
                         // Both are times of the candidate's own clock.
                         (Some(_), Some(written)) => written <= interval.from,
-                        _ => between(interval.from, moment.at) <= self.limits.sight,
+                        _ => between(interval.from, moment.at) <= self.limits.recording_delay,
                     });
             by_then && term_record.holder == interval.name
         });
@@ -221,13 +222,13 @@ impl<'a> LeadershipCheck<'a> {
             let (Some(to), Some(renewed)) = (interval.to, term_record.renewed) else {
                 continue;
             };
-            let sent = match (self.limits.clocks, renewed.written) {
+            let sent = match (self.limits.clock_difference, renewed.written) {
                 (Some(_), Some(written)) => written,
                 _ => renewed.at,
             };
             let limit = self.limits.work_limit(term_record.duration);
             let worked = between(sent, to);
-            if worked > limit + self.limits.sight {
+            if worked > limit + self.limits.recording_delay {
                 let message = format!(
                     "{} worked until {:.3} s after it sent its last renewal @{}, {:.0} s are allowed",
                     interval.name,
@@ -297,9 +298,9 @@ impl<'a> LeadershipCheck<'a> {
                     continue; // a process that begins a term has left its last one
                 }
                 let tolerance = if traced {
-                    self.limits.work
+                    self.limits.trace_clock_difference
                 } else {
-                    self.limits.sight
+                    self.limits.recording_delay
                 };
                 let longer = early.to.map(|end| between(late.from, end));
                 if longer.is_some_and(|longer| longer <= tolerance) {

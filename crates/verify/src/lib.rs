@@ -15,6 +15,7 @@ mod checker;
 mod entry;
 mod history;
 mod leadership;
+mod limits;
 mod participants;
 mod read;
 mod term_record;
@@ -24,7 +25,8 @@ mod work_trace;
 
 pub use entry::{EntryContent, Event, EventKind, HistoryEntry, between};
 pub use history::{Beginning, History, Times, TraceCoverage};
-pub use participants::{Implementation, Limits, Participants};
+pub use limits::Limits;
+pub use participants::{Implementation, Participants};
 pub use read::{Position, ReadError, RecordingReader};
 pub use term_record::{RecordedEnd, SeenRevision, TermRecord};
 pub use verdict::{

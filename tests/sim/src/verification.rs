@@ -17,14 +17,14 @@ use crate::names::{EPOCH, NAMESPACE, lease_name};
 use crate::plan::{self, LeaseTampering, PlannedFault, RunPlan};
 
 /// How much later than a commit an elector may have seen it, for all that can be told: it may have slept.
-const SIGHT: Duration = Duration::from_secs(3600);
+const RECORDING_DELAY: Duration = Duration::from_secs(3600);
 
 /// The violations that the history checker finds.
 pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViolation> {
     let mut participants = Participants::new(Limits {
         longest_lease: Duration::from_secs(plan.setup.longest()),
-        clocks: None,
-        sight: SIGHT,
+        clock_difference: None,
+        recording_delay: RECORDING_DELAY,
         drift: 2.0,
         ..Limits::default()
     });

@@ -39,7 +39,7 @@ pub const LEASE: &str = "work";
 pub const LONGEST_LEASE: Duration = Duration::from_secs(15);
 
 /// How late the recorder may be on a machine that is busy with many scenarios.
-const SIGHT: Duration = Duration::from_secs(2);
+const RECORDING_DELAY: Duration = Duration::from_secs(2);
 
 /// A Lease that no candidate names, written at the end.
 const SETTLED: &str = "rig-has-seen-everything";
@@ -98,7 +98,7 @@ impl Testbed {
             folder,
             participants: Mutex::new(Participants::new(Limits {
                 longest_lease: LONGEST_LEASE,
-                sight: SIGHT,
+                recording_delay: RECORDING_DELAY,
                 ..Limits::default()
             })),
             figures: Mutex::default(),

@@ -236,7 +236,7 @@ impl VirtualCluster {
     /// Judges everything that happened.
     pub(crate) fn judge(&self) {
         let mut participants = Participants::new(Limits {
-            clocks: None,
+            clock_difference: None,
             ..Limits::default()
         });
         for name in NAMES {

@@ -227,12 +227,19 @@ impl Rules<'_> {
         };
         let duration = record.duration().unwrap_or(limits.longest_lease);
         let counts = self.implementation(holder).is_some();
-        let (age, tolerance) = match (record.renew_time, after.acquire_time, limits.clocks) {
+        let (age, tolerance) = match (
+            record.renew_time,
+            after.acquire_time,
+            limits.clock_difference,
+        ) {
             (Some(renewed), Some(granted), Some(apart)) if counts => {
                 (between(renewed, granted), apart)
             }
             _ => match since {
-                Some(since) => (micros_between(since.as_micros(), at), limits.sight),
+                Some(since) => (
+                    micros_between(since.as_micros(), at),
+                    limits.recording_delay,
+                ),
                 None => return Ok(()), // older than the recording
             },
         };
@@ -258,14 +265,14 @@ impl Rules<'_> {
             return Ok(());
         }
         let limits = &self.participants.limits;
-        let granted = match (limits.clocks, after.acquire_time) {
+        let granted = match (limits.clock_difference, after.acquire_time) {
             (Some(_), Some(granted)) => granted.as_micros().min(at),
             _ => at,
         };
         let since = last.since.map_or(i64::MIN, Timestamp::as_micros);
         let oldest = since
-            .min(granted.saturating_sub(micros(limits.fresh.mul_f64(limits.drift))))
-            .saturating_sub(micros(limits.sight));
+            .min(granted.saturating_sub(micros(limits.ack_validity.mul_f64(limits.drift))))
+            .saturating_sub(micros(limits.recording_delay));
         let Some(electee) = &after.holder else {
             return Ok(());
         };

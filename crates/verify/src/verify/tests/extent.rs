@@ -145,7 +145,7 @@ fn a_recording_that_begins_in_the_midst_judges_what_follows() {
     assert_eq!(lease_verdict.extent.changes[&ChangeKind::Found], 1);
     // A grant of a record of unknown age.
     let mut clocks = participants();
-    clocks.limits.clocks = None;
+    clocks.limits.clock_difference = None;
     assert_eq!(lease_verdict_of(&midst, &clocks).breaches, []);
     // A record that says nothing might as well have been created then.
     let born = crash().split_off(2);
@@ -276,10 +276,10 @@ fn times_of_two_clocks_are_not_compared() {
             .len()
     };
     assert!(breaches(skewed(15.4), &participants) > 0);
-    participants.limits.clocks = None;
+    participants.limits.clock_difference = None;
     assert_eq!(breaches(skewed(15.4), &participants), 0);
     // Granted too early by the one clock of the recording, were it for the first digit after the point.
-    participants.limits.sight = Duration::from_millis(100);
+    participants.limits.recording_delay = Duration::from_millis(100);
     assert_eq!(breaches(skewed(15.3), &participants), 0);
     assert_eq!(breaches(skewed(14.0), &participants), 1);
     // An elector whose clock runs a tenth faster waits no longer.
@@ -290,7 +290,7 @@ fn times_of_two_clocks_are_not_compared() {
 #[test]
 fn absence_counts_from_the_record_that_was_deleted() {
     let mut participants = participants();
-    participants.limits.clocks = None;
+    participants.limits.clock_difference = None;
     let again = |at: f64| {
         let last = lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), Some((11, 1)));
         and_then(

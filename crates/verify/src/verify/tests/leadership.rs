@@ -296,7 +296,7 @@ fn clocks_of_work_traces_may_be_apart() {
             .any(|broken_rule| broken_rule.contains("S1"))
     };
     assert!(overlap(&participants));
-    participants.limits.work = Duration::from_millis(300);
+    participants.limits.trace_clock_difference = Duration::from_millis(300);
     assert!(!overlap(&participants));
 }
 
