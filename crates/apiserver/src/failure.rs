@@ -36,7 +36,10 @@ impl Failure {
     /// The fault that a switch asked for.
     pub(crate) fn injected(code: StatusCode) -> Self {
         let (reason, message) = match code {
-            StatusCode::FORBIDDEN => ("Forbidden", "forbidden: injected fault"),
+            StatusCode::FORBIDDEN => (
+                "Forbidden",
+                "forbidden: User cannot do this: injected fault",
+            ),
             StatusCode::CONFLICT => (
                 "Conflict",
                 "Operation cannot be fulfilled: the object has been modified; please apply your changes to the \

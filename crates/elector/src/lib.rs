@@ -37,6 +37,4 @@ pub use elector::Elector;
 pub use event::Event;
 pub use leadership_change::LeadershipChange;
 #[cfg(test)]
-mod scenarios;
-#[cfg(test)]
-mod testkit;
+mod panics;

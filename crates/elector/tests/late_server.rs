@@ -5,15 +5,14 @@
     reason = "a test that panics fails, its helpers included"
 )]
 
-use std::cell::RefCell;
-use std::io;
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use elector::{Config, Elector, Event};
 use elector_apiserver::{ApiServer, Config as ServerConfig};
 use elector_protocol::Timestamp;
 use elector_runtime::{Cluster, TokioClock};
+use elector_testkit::CapturedLog;
 use kube::Client;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
@@ -28,58 +27,14 @@ fn server() -> (ApiServer, Cluster) {
 }
 
 fn elector(cluster: Cluster) -> Elector {
-    ThreadLog::start();
     let clock = TokioClock::start(Timestamp::from_micros(1_800_000_000_000_000).unwrap());
     let elector = Elector::new(Config::default(), cluster).unwrap();
     elector.with_clock(Arc::new(clock)).with_seed(0)
 }
 
-thread_local! {
-    /// What is logged on this thread, and so in its test.
-    static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Writes to the log of the thread that it is on.
-struct ThreadLog;
-
-// === impl ThreadLog ===
-
-impl ThreadLog {
-    /// One logger serves the whole process: whether a line is wanted at all is remembered process-wide.
-    fn start() {
-        static STARTED: Once = Once::new();
-        STARTED.call_once(|| {
-            tracing_subscriber::fmt()
-                .with_writer(|| Self)
-                .without_time()
-                .with_ansi(false)
-                .init();
-        });
-    }
-
-    /// The warnings so far.
-    fn warnings() -> Vec<String> {
-        LOG.with_borrow(|log| {
-            let text = String::from_utf8_lossy(log);
-            let lines = text.lines().filter(|line| line.contains("WARN"));
-            lines.map(str::to_owned).collect()
-        })
-    }
-}
-
-impl io::Write for ThreadLog {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        LOG.with_borrow_mut(|log| log.extend_from_slice(bytes));
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_away_is_waited_for_and_its_absence_is_one_line() {
+    let log = CapturedLog::capture();
     let (server, cluster) = server();
     let listed = Arc::new(Mutex::new(None));
     let told = Arc::clone(&listed);
@@ -90,7 +45,7 @@ async fn a_server_that_is_away_is_waited_for_and_its_absence_is_one_line() {
     });
     let run = tokio::spawn(elector.run(std::future::pending::<()>()));
     sleep(Duration::from_secs(45)).await;
-    let warnings = ThreadLog::warnings();
+    let warnings = log.lines("WARN");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(!run.is_finished());
     server.switches("elector").partition(false);

@@ -240,14 +240,20 @@ impl TestCluster {
         self.state().requests.clone()
     }
 
-    /// The requests since then whose method, path and query contain each of these.
+    /// The requests whose method, path and query contain each of these.
+    #[must_use]
+    pub fn requests_with(&self, parts: &[&str]) -> Vec<SentRequest> {
+        let state = self.state();
+        let like = |request: &&SentRequest| parts.iter().all(|part| request.what.contains(part));
+        state.requests.iter().filter(like).cloned().collect()
+    }
+
+    /// Those that were sent since then.
     #[must_use]
     pub fn requests_since(&self, then: Instant, parts: &[&str]) -> Vec<SentRequest> {
-        let state = self.state();
-        let like = |request: &&SentRequest| {
-            request.at >= then && parts.iter().all(|part| request.what.contains(part))
-        };
-        state.requests.iter().filter(like).cloned().collect()
+        let mut requests = self.requests_with(parts);
+        requests.retain(|request| request.at >= then);
+        requests
     }
 
     /// How many requests of this method have a path with that end.

@@ -1,41 +1,47 @@
 //! The lock of the built-in controller, as the shell takes it, keeps it and loses it (decision 9).
 
 use elector::{Config, Event};
+use elector_apiserver::{Fault, Rule, Verb};
 use elector_protocol::ElectorTiming;
+use elector_testkit::{LEASES, TestCluster, millis, pass, seconds};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::stage::{Bend, Stage};
-use crate::{Running, millis, pass, replacing, seconds};
+use crate::{RunningElector, refuse, replacing};
 
 const BUILTIN: &str = "node-1_4f0c7f1e";
 const LOCK: &str = "leader-election-controller";
 /// What requests for the lock have in their path.
 const LOCK_PATH: &str = "leases/leader-election-controller";
 
-async fn lock_holder(stage: &Stage) -> String {
-    let holder = stage.holder("kube-system", LOCK).await;
+async fn lock_holder(cluster: &TestCluster) -> String {
+    let holder = cluster.holder("kube-system", LOCK);
     holder.unwrap_or_default()
 }
 
+/// The rule for requests for the lock alone.
+fn of_lock(rule: Rule) -> Rule {
+    rule.resource(LEASES).namespace("kube-system")
+}
+
 /// Whether the elector has the lock.
-async fn is_taken(stage: &Stage) -> bool {
-    lock_holder(stage).await.starts_with("elector_pod_")
+async fn is_taken(cluster: &TestCluster) -> bool {
+    lock_holder(cluster).await.starts_with("elector_pod_")
 }
 
 /// While the lock cannot be read, nobody knows who decides: nothing is written but what is nobody's affair.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_decided_before_the_lock_was_read() {
-    let stage = Stage::new();
-    stage.bend(LOCK, Bend::Refused(403));
-    let elector = Running::start(&stage, Config::default());
+    let cluster = TestCluster::without_gate();
+    cluster.inject(of_lock(refuse(403)));
+    let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
-    let _candidate = stage.candidate("default", "a", "l", "1.0.0").await;
+    let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
     pass(seconds(60)).await;
     assert_eq!(elector.lives(), 1);
-    assert!(stage.lease("default", "l").await.is_none());
-    stage.straighten();
-    assert!(stage.held_by("default", "l", "a").await < seconds(3));
+    assert!(cluster.lease("default", "l").is_none());
+    cluster.heal();
+    assert!(cluster.held_by("default", "l", "a").await < seconds(3));
 }
 
 /// A record without a duration counts for the longest one that is in use (R4).
@@ -49,13 +55,13 @@ async fn a_lock_without_a_duration_is_respected_for_the_longest_duration_in_use(
             json!({"holderIdentity": BUILTIN, "leaseDurationSeconds": 0}),
         ),
     ] {
-        let stage = Stage::new();
+        let cluster = TestCluster::without_gate();
         let timing = ElectorTiming {
             max_lease_duration: seconds(longest),
             ..ElectorTiming::default()
         };
-        let _elector = Running::start(
-            &stage,
+        let _elector = RunningElector::start(
+            &cluster,
             Config {
                 timing,
                 ..Config::default()
@@ -63,14 +69,14 @@ async fn a_lock_without_a_duration_is_respected_for_the_longest_duration_in_use(
         );
         pass(seconds(40)).await;
         // A server would not take it without a duration, but may have kept it.
-        stage.renew("kube-system", LOCK, BUILTIN).await;
-        stage.corrupt("leases", ("kube-system", LOCK), |fields| {
+        cluster.renew("kube-system", LOCK, BUILTIN);
+        cluster.put(LEASES, "kube-system", LOCK, |fields| {
             fields["spec"] = spec.clone();
         });
         let seen = Instant::now();
         pass(millis(10)).await;
-        let _candidate = stage.candidate("default", "a", "l", "1.0.0").await;
-        stage.held_by("default", "l", "a").await;
+        let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
+        cluster.held_by("default", "l", "a").await;
         let waited = seen.elapsed();
         assert!(
             waited >= seconds(longest) && waited < seconds(longest + 1),
@@ -82,64 +88,63 @@ async fn a_lock_without_a_duration_is_respected_for_the_longest_duration_in_use(
 /// Losing the lock stops us at once, also by its deletion; it is made and taken again.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_deleted_stops_decisions_until_it_is_taken_again() {
-    let stage = Stage::new();
-    let _elector = Running::start(&stage, replacing(1));
+    let cluster = TestCluster::without_gate();
+    let _elector = RunningElector::start(&cluster, replacing(1));
     pass(seconds(20)).await;
-    assert!(is_taken(&stage).await);
+    assert!(is_taken(&cluster).await);
     // From now on its own writes of the lock are refused.
-    stage.bend(
-        "POST /apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
-        Bend::Refused(403),
-    );
-    stage.delete_lease("kube-system", LOCK).await;
+    cluster.inject(of_lock(refuse(403)).verb(Verb::Create));
+    cluster.delete_lease("kube-system", LOCK);
     pass(millis(10)).await;
-    let _candidate = stage.candidate("default", "a", "l", "1.0.0").await;
+    let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
     pass(seconds(9)).await;
-    assert!(stage.lease("default", "l").await.is_none());
-    stage.straighten();
-    assert!(stage.held_by("default", "l", "a").await < seconds(3));
-    assert!(is_taken(&stage).await);
+    assert!(cluster.lease("default", "l").is_none());
+    cluster.heal();
+    assert!(cluster.held_by("default", "l", "a").await < seconds(3));
+    assert!(is_taken(&cluster).await);
 }
 
 /// What was under way when the lock was lost is given up, and its lease is judged again once we are in charge.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_was_written_when_the_lock_was_lost_is_judged_again_afterwards() {
-    let stage = Stage::new();
-    let _elector = Running::start(&stage, replacing(1));
+    let cluster = TestCluster::without_gate();
+    let _elector = RunningElector::start(&cluster, replacing(1));
     pass(seconds(20)).await;
-    stage.bend("POST", Bend::Late(seconds(4)));
-    let _candidate = stage.candidate("default", "a", "l", "1.0.0").await;
-    let start = Instant::now();
+    cluster.inject(Rule::new(Fault::HangBefore).verb(Verb::Create));
+    let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
+    let start = cluster.now();
     pass(millis(100)).await;
-    assert_eq!(stage.asked_since(start, &["POST"]).len(), 1);
-    stage.renew("kube-system", LOCK, BUILTIN).await;
+    assert_eq!(cluster.requests_since(start, &["POST"]).len(), 1);
+    cluster.renew("kube-system", LOCK, BUILTIN);
     pass(seconds(14)).await;
-    stage.straighten();
-    assert!(stage.lease("default", "l").await.is_none(), "given up");
-    assert!(stage.held_by("default", "l", "a").await < seconds(3));
+    assert_eq!(
+        cluster.requests_since(start, &["POST"]).len(),
+        1,
+        "given up"
+    );
+    cluster.heal();
+    assert!(cluster.lease("default", "l").is_none());
+    assert!(cluster.held_by("default", "l", "a").await < seconds(3));
 }
 
 /// A server that refuses the lock is not asked for it without a pause, and nothing is decided meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_may_not_be_written_is_asked_for_ever_less_often() {
     for code in [403, 409, 500] {
-        let stage = Stage::new();
-        stage.renew("kube-system", LOCK, BUILTIN).await;
-        stage.bend(
-            "PUT /apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
-            Bend::Refused(code),
-        );
-        let _elector = Running::start(&stage, replacing(1));
-        let _candidate = stage.candidate("default", "a", "l", "1.0.0").await;
-        let start = Instant::now();
+        let cluster = TestCluster::without_gate();
+        cluster.renew("kube-system", LOCK, BUILTIN);
+        cluster.inject(of_lock(refuse(code)).verb(Verb::Update));
+        let _elector = RunningElector::start(&cluster, replacing(1));
+        let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
+        let start = cluster.now();
         pass(seconds(20)).await;
-        let writes = stage.asked_since(start, &["PUT", LOCK_PATH]).len();
+        let writes = cluster.requests_since(start, &["PUT", LOCK_PATH]).len();
         // 250 ms, doubling to 2 s.
         assert!((8..=16).contains(&writes), "{code}: {writes}");
-        assert!(stage.lease("default", "l").await.is_none());
-        stage.straighten();
+        assert!(cluster.lease("default", "l").is_none());
+        cluster.heal();
         pass(seconds(3)).await;
-        assert!(is_taken(&stage).await, "{code}");
+        assert!(is_taken(&cluster).await, "{code}");
     }
 }
 
@@ -147,43 +152,43 @@ async fn a_lock_that_may_not_be_written_is_asked_for_ever_less_often() {
 /// leases that were decided by the one are decided by the other at once.
 #[tokio::test(start_paused = true)]
 async fn the_lock_of_an_elector_that_died_is_taken_over_after_five_seconds() {
-    let stage = Stage::new();
-    let first = Running::start(&stage, replacing(1));
+    let cluster = TestCluster::without_gate();
+    let first = RunningElector::start(&cluster, replacing(1));
     pass(seconds(5)).await;
-    let held = lock_holder(&stage).await;
-    let second = Running::start(&stage, replacing(2));
+    let held = lock_holder(&cluster).await;
+    let second = RunningElector::start(&cluster, replacing(2));
     pass(seconds(30)).await;
-    assert_eq!(lock_holder(&stage).await, held, "they do not fight");
+    assert_eq!(lock_holder(&cluster).await, held, "they do not fight");
     drop(first);
     let died = Instant::now();
-    while lock_holder(&stage).await == held {
+    while lock_holder(&cluster).await == held {
         assert!(died.elapsed() < millis(5_100), "{:?}", died.elapsed());
         pass(millis(1)).await;
     }
     assert!(died.elapsed() > millis(1_600), "a renewal may be late");
-    let _candidate = stage.candidate("default", "a", "l", "1.0.0").await;
-    assert!(stage.held_by("default", "l", "a").await < millis(200));
+    let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
+    assert!(cluster.held_by("default", "l", "a").await < millis(200));
     second.stop().await;
-    assert_eq!(lock_holder(&stage).await, "");
+    assert_eq!(lock_holder(&cluster).await, "");
 }
 
 /// The record of the built-in controller is overwritten by compare-and-swap, with a term of its own, and our renewals
 /// change its renewTime alone.
 #[tokio::test(start_paused = true)]
 async fn the_lock_is_taken_as_a_term_and_renewed_as_one() {
-    let stage = Stage::new();
-    stage.renew("kube-system", LOCK, BUILTIN).await;
-    let before = stage.lease("kube-system", LOCK).await.unwrap();
-    let elector = Running::start(&stage, replacing(1));
+    let cluster = TestCluster::without_gate();
+    cluster.renew("kube-system", LOCK, BUILTIN);
+    let before = cluster.lease("kube-system", LOCK).unwrap();
+    let elector = RunningElector::start(&cluster, replacing(1));
     pass(millis(100)).await;
-    let taken = stage.lease("kube-system", LOCK).await.unwrap();
-    assert!(is_taken(&stage).await);
+    let taken = cluster.lease("kube-system", LOCK).unwrap();
+    assert!(is_taken(&cluster).await);
     assert_eq!(taken.metadata.uid, before.metadata.uid);
     assert_eq!(taken.spec.lease_transitions, Some(4));
     assert_eq!(taken.spec.lease_duration_seconds, Some(15));
     assert_eq!(taken.spec.acquire_time, taken.spec.renew_time);
     pass(seconds(60)).await;
-    let renewed = stage.lease("kube-system", LOCK).await.unwrap();
+    let renewed = cluster.lease("kube-system", LOCK).unwrap();
     assert_ne!(renewed.spec.renew_time, taken.spec.renew_time);
     let mut expected = taken.spec.clone();
     expected.renew_time = renewed.spec.renew_time;

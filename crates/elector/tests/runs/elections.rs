@@ -1,30 +1,33 @@
 //! Elections as users see them.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
 
+use elector::{Config, Event, LeadershipChange, Scope};
 use elector_protocol::{Identity, LeaseKey, Term};
+use elector_testkit::{
+    CANDIDATES, CapturedLog, LEASES, ScriptedCandidate, TestCluster, millis, pass, seconds,
+};
 use serde_json::json;
 
-use crate::testkit::{
-    CANDIDATES, FakeApi, LEASES, Log, Robot, Running, made, millis, pass, register, seconds,
-};
-use crate::{Config, Event, LeadershipChange, Scope};
+use crate::RunningElector;
 
 #[tokio::test(start_paused = true)]
 async fn a_cold_start_is_granted_at_once_by_an_elector_that_has_been_up() {
-    let (log, api) = (Log::capture(), FakeApi::new());
-    let elector = Running::start(&api, Config::default());
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
+    let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
-    let _robots = ["a", "b"].map(|name| Robot::start(&api, "ns", name, "l", "1.1.0"));
-    let _better = Robot::start(&api, "ns", "c", "l", "1.0.0");
-    api.wait_for("a leader", millis(100), |api| {
-        api.holder("ns", "l")
-            .is_some_and(|holder| !holder.is_empty())
-    })
-    .await;
+    let _candidates =
+        ["a", "b"].map(|name| ScriptedCandidate::start(&cluster, "ns", name, "l", "1.1.0"));
+    let _better = ScriptedCandidate::start(&cluster, "ns", "c", "l", "1.0.0");
+    cluster
+        .wait_for("a leader", millis(100), |cluster| {
+            cluster
+                .holder("ns", "l")
+                .is_some_and(|holder| !holder.is_empty())
+        })
+        .await;
     pass(seconds(60)).await;
-    let lease = api.lease("ns", "l").unwrap();
+    let lease = cluster.lease("ns", "l").unwrap();
     assert_eq!(lease.spec.holder_identity.as_deref(), Some("c"));
     let changes = log.lines("leadership changed");
     assert_eq!(
@@ -39,35 +42,38 @@ async fn a_cold_start_is_granted_at_once_by_an_elector_that_has_been_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fresh_elector_waits_for_whom_it_cannot_know_of() {
-    let api = FakeApi::new();
-    let _robot = Robot::start(&api, "ns", "a", "l", "1.0.0");
-    let _elector = Running::start(&api, Config::default());
+    let cluster = TestCluster::new();
+    let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
+    let _elector = RunningElector::start(&cluster, Config::default());
     pass(millis(15_000)).await;
-    assert_eq!(api.holder("ns", "l").as_deref(), Some(""));
-    api.wait_for("a leader", millis(200), |api| {
-        api.holder("ns", "l").as_deref() == Some("a")
-    })
-    .await;
+    assert_eq!(cluster.holder("ns", "l").as_deref(), Some(""));
+    cluster
+        .wait_for("a leader", millis(200), |cluster| {
+            cluster.holder("ns", "l").as_deref() == Some("a")
+        })
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_better_candidate_is_handed_the_lease_and_a_crash_costs_no_more_than_the_duration() {
-    let (log, api) = (Log::capture(), FakeApi::new());
-    let _elector = Running::start(&api, Config::default());
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
+    let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
-    let _old = Robot::start(&api, "ns", "old", "l", "1.1.0");
+    let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
     pass(seconds(10)).await;
-    let best = Robot::start(&api, "ns", "best", "l", "1.0.0");
-    api.wait_for("the hand-over", millis(100), |api| {
-        api.holder("ns", "l").as_deref() == Some("best")
-    })
-    .await;
+    let best = ScriptedCandidate::start(&cluster, "ns", "best", "l", "1.0.0");
+    cluster
+        .wait_for("the hand-over", millis(100), |cluster| {
+            cluster.holder("ns", "l").as_deref() == Some("best")
+        })
+        .await;
     pass(seconds(10)).await;
     drop(best);
-    api.wait_for("the take-over", millis(15_100), |api| {
-        api.holder("ns", "l").as_deref() == Some("old")
-    })
-    .await;
+    cluster
+        .wait_for("the take-over", millis(15_100), |cluster| {
+            cluster.holder("ns", "l").as_deref() == Some("old")
+        })
+        .await;
     let told: Vec<_> = log
         .lines("leadership changed")
         .iter()
@@ -88,16 +94,12 @@ async fn a_better_candidate_is_handed_the_lease_and_a_crash_costs_no_more_than_t
 
 #[tokio::test(start_paused = true)]
 async fn an_observer_is_told_who_leads_and_why() {
-    let api = FakeApi::new();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let heard = told.clone();
-    let elector = made(&api, Config::default())
-        .observed_by(move |event| heard.lock().unwrap().push(event.clone()));
-    let _elector = Running::spawn(elector);
+    let cluster = TestCluster::new();
+    let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
-    let _old = Robot::start(&api, "ns", "old", "l", "1.1.0");
+    let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
     pass(seconds(10)).await;
-    let _best = Robot::start(&api, "ns", "best", "l", "1.0.0");
+    let _best = ScriptedCandidate::start(&cluster, "ns", "best", "l", "1.0.0");
     pass(seconds(10)).await;
     let (lease, id) = (LeaseKey::new("ns", "l"), |name: &str| {
         Identity::new(name).unwrap()
@@ -129,23 +131,28 @@ async fn an_observer_is_told_who_leads_and_why() {
         },
         change("best", 2, Some("old"), "old handed over"),
     ];
-    assert_eq!(*told.lock().unwrap(), expected);
+    assert_eq!(elector.events(), expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_electors_at_once_do_not_fight() {
-    let api = FakeApi::new();
-    let _electors =
-        [1, 2].map(|seed| Running::spawn(made(&api, Config::default()).with_seed(seed)));
+    let cluster = TestCluster::new();
+    let _electors = [1, 2].map(|seed| {
+        let config = Config {
+            seed,
+            ..Config::default()
+        };
+        RunningElector::start(&cluster, config)
+    });
     pass(seconds(20)).await;
-    let _robots = ["a", "b", "c"].map(|name| Robot::start(&api, "ns", name, "l", "1.0.0"));
+    let _candidates =
+        ["a", "b", "c"].map(|name| ScriptedCandidate::start(&cluster, "ns", name, "l", "1.0.0"));
     pass(seconds(120)).await;
-    let lease = api.lease("ns", "l").unwrap();
+    let lease = cluster.lease("ns", "l").unwrap();
     assert_eq!(lease.spec.lease_transitions, Some(1));
     // The POST and the grant, and nothing else.
-    let writes: Vec<_> = api
-        .state()
-        .writes
+    let writes: Vec<_> = cluster
+        .writes()
         .iter()
         .filter(|write| write.contains("leases/"))
         .cloned()
@@ -155,10 +162,10 @@ async fn two_electors_at_once_do_not_fight() {
 
 #[tokio::test(start_paused = true)]
 async fn a_plain_holder_without_a_candidate_is_left_alone_and_followed_when_it_is_gone() {
-    let api = FakeApi::new();
-    let _elector = Running::start(&api, Config::default());
+    let cluster = TestCluster::new();
+    let _elector = RunningElector::start(&cluster, Config::default());
     let renew = |second: u32| {
-        api.put(LEASES, "ns", "l", |object| {
+        cluster.put(LEASES, "ns", "l", |object| {
             object["metadata"]["labels"] = json!({"kept": "yes"});
             object["spec"] = json!({
                 "holderIdentity": "plain", "leaseDurationSeconds": 15, "leaseTransitions": 4,
@@ -168,34 +175,36 @@ async fn a_plain_holder_without_a_candidate_is_left_alone_and_followed_when_it_i
     };
     renew(0);
     pass(seconds(1)).await;
-    let _robot = Robot::start(&api, "ns", "a", "l", "1.0.0");
+    let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     for second in 1..20 {
         renew(second);
         pass(seconds(5)).await;
     }
-    assert_eq!(api.holder("ns", "l").as_deref(), Some("plain"));
+    assert_eq!(cluster.holder("ns", "l").as_deref(), Some("plain"));
     pass(millis(10_200)).await;
-    let lease = api.lease("ns", "l").unwrap();
+    let lease = cluster.lease("ns", "l").unwrap();
     assert_eq!(lease.spec.holder_identity.as_deref(), Some("a"));
     assert_eq!(lease.spec.lease_transitions, Some(5));
     assert_eq!(lease.metadata.labels.unwrap()["kept"], "yes");
-    assert_eq!(lease.spec.other["unknownField"], 1);
+    // This server drops what it does not know; the request carried it.
+    let grant = cluster.requests_with(&["PUT", "leases/l"]).pop().unwrap();
+    assert_eq!(grant.body["spec"]["unknownField"], 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn where_the_server_drops_the_fields_annotations_carry_the_signals_and_this_is_said_once() {
-    let (log, api) = (Log::capture(), FakeApi::new());
-    api.state().gate = false;
-    let _elector = Running::start(&api, Config::default());
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::without_gate());
+    let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
-    let _old = Robot::start(&api, "ns", "old", "l", "1.1.0");
+    let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
     pass(seconds(10)).await;
-    let _best = Robot::start(&api, "ns", "best", "l", "1.0.0");
-    api.wait_for("the hand-over", millis(100), |api| {
-        api.holder("ns", "l").as_deref() == Some("best")
-    })
-    .await;
-    let lease = api.read(LEASES, "ns", "l").unwrap();
+    let _best = ScriptedCandidate::start(&cluster, "ns", "best", "l", "1.0.0");
+    cluster
+        .wait_for("the hand-over", millis(100), |cluster| {
+            cluster.holder("ns", "l").as_deref() == Some("best")
+        })
+        .await;
+    let lease = cluster.read(LEASES, "ns", "l").unwrap();
     assert_eq!(
         lease["metadata"]["annotations"]["elector.dev/strategy"],
         "OldestEmulationVersion"
@@ -205,9 +214,9 @@ async fn where_the_server_drops_the_fields_annotations_carry_the_signals_and_thi
 
 #[tokio::test(start_paused = true)]
 async fn only_what_is_in_scope_is_touched() {
-    let api = FakeApi::new();
+    let cluster = TestCluster::new();
     for namespace in ["kube-node-lease", "kube-system", "a", "b"] {
-        register(&api, namespace, "x", "l", "1.0.0");
+        cluster.register(namespace, "x", "l", "1.0.0");
     }
     let leases = |names: &[&str]| {
         names
@@ -216,15 +225,16 @@ async fn only_what_is_in_scope_is_touched() {
             .collect::<BTreeSet<_>>()
     };
     let led = |config: Config| {
-        let api = api.clone();
+        let cluster = cluster.clone();
         async move {
-            let elector = Running::start(&api, config);
+            let elector = RunningElector::start(&cluster, config);
             pass(seconds(20)).await;
             elector.stop().await;
-            let created = std::mem::take(&mut api.state().writes);
+            let created = cluster.writes();
+            cluster.forget_requests();
             for namespace in ["kube-system", "a", "b"] {
-                if api.lease(namespace, "l").is_some() {
-                    api.delete(LEASES, namespace, "l");
+                if cluster.lease(namespace, "l").is_some() {
+                    cluster.delete(LEASES, namespace, "l");
                 }
             }
             let posts = created
@@ -248,16 +258,15 @@ async fn only_what_is_in_scope_is_touched() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_candidate_is_asked_once_more_and_collected() {
-    let api = FakeApi::new();
-    let _elector = Running::start(&api, Config::default());
-    let _alive = Robot::start(&api, "ns", "alive", "l", "1.0.0");
-    register(&api, "ns", "dead", "l", "1.0.0");
+    let cluster = TestCluster::new();
+    let _elector = RunningElector::start(&cluster, Config::default());
+    let _alive = ScriptedCandidate::start(&cluster, "ns", "alive", "l", "1.0.0");
+    cluster.register("ns", "dead", "l", "1.0.0");
     pass(seconds(31 * 60)).await;
-    assert!(api.read(CANDIDATES, "ns", "dead").is_none());
-    assert!(api.read(CANDIDATES, "ns", "alive").is_some());
-    let deletes: Vec<_> = api
-        .state()
-        .writes
+    assert!(cluster.read(CANDIDATES, "ns", "dead").is_none());
+    assert!(cluster.read(CANDIDATES, "ns", "alive").is_some());
+    let deletes: Vec<_> = cluster
+        .writes()
         .iter()
         .filter(|write| write.starts_with("DELETE"))
         .cloned()
@@ -268,16 +277,16 @@ async fn a_dead_candidate_is_asked_once_more_and_collected() {
 /// It got a DELETE and an info line at every renewal of its lease.
 #[tokio::test(start_paused = true)]
 async fn a_dead_candidate_with_a_finalizer_is_deleted_once() {
-    let (log, api) = (Log::capture(), FakeApi::new());
-    let _elector = Running::start(&api, Config::default());
-    let _alive = Robot::start(&api, "ns", "alive", "l", "1.0.0");
-    register(&api, "ns", "dead", "l", "1.0.0");
-    api.put(CANDIDATES, "ns", "dead", |object| {
+    let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
+    let _elector = RunningElector::start(&cluster, Config::default());
+    let _alive = ScriptedCandidate::start(&cluster, "ns", "alive", "l", "1.0.0");
+    cluster.register("ns", "dead", "l", "1.0.0");
+    cluster.put(CANDIDATES, "ns", "dead", |object| {
         object["metadata"]["finalizers"] = json!(["example.com/keep"]);
     });
     pass(seconds(60 * 60)).await;
-    let object = api.read(CANDIDATES, "ns", "dead").unwrap();
+    let object = cluster.read(CANDIDATES, "ns", "dead").unwrap();
     assert!(object["metadata"]["deletionTimestamp"].is_string());
-    assert_eq!(api.asked("DELETE", "leasecandidates/dead"), 1);
+    assert_eq!(cluster.count_requests("DELETE", "leasecandidates/dead"), 1);
     assert_eq!(log.lines("collected a dead candidate").len(), 1);
 }

@@ -1,42 +1,50 @@
-//! The rules that the shell of an elector has to keep, on the API server in memory and in virtual time.
+//! Runs of an elector on the API server in memory and in virtual time, each named by what happens.
 
 #![expect(
     clippy::unwrap_used,
     reason = "a test that panics fails, its helpers included"
 )]
 
+mod builtin;
 mod collecting;
+mod elections;
+mod failures;
+mod lifetime;
 mod lock;
+mod migration;
 mod namespaces;
+mod reserve;
 mod restored;
 mod retries;
-mod stage;
 mod unreadable;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use elector::{BuiltinController, Config, Elector, Event};
-use stage::Stage;
+use elector_apiserver::{Fault, Rule};
+use elector_testkit::{CapturedLog, TestCluster};
+use http::StatusCode;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// An elector that runs until it is stopped; dropping it is a crash.
-struct Running {
+struct RunningElector {
     events: Arc<Mutex<Vec<Event>>>,
     shutdown: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
 
-// === impl Running ===
+// === impl RunningElector ===
 
-impl Running {
-    fn start(stage: &Stage, config: Config) -> Self {
+impl RunningElector {
+    fn start(cluster: &TestCluster, config: Config) -> Self {
+        CapturedLog::prepare();
         let events = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&events);
-        let elector = Elector::new(config, stage.cluster())
+        let elector = Elector::new(config, cluster.cluster())
             .unwrap()
-            .with_clock(stage.clock())
+            .with_clock(cluster.clock())
             .with_seed(0)
             .observed_by(move |event| told.lock().unwrap().push(event.clone()));
         let (shutdown, stopped) = oneshot::channel::<()>();
@@ -50,10 +58,17 @@ impl Running {
         }
     }
 
-    /// Stops it as a signal does.
-    async fn stop(mut self) {
+    /// Stops it as a signal does, and says how long that took.
+    async fn stop(mut self) -> Duration {
+        let start = tokio::time::Instant::now();
         drop(self.shutdown.take());
         (&mut self.task).await.unwrap();
+        start.elapsed()
+    }
+
+    /// What it has told so far.
+    fn events(&self) -> Vec<Event> {
+        self.events.lock().unwrap().clone()
     }
 
     /// How often it has begun, or begun anew: once for each time that all was listed.
@@ -62,12 +77,11 @@ impl Running {
     }
 
     fn count(&self, like: impl Fn(&Event) -> bool) -> usize {
-        let events = self.events.lock().unwrap();
-        events.iter().filter(|event| like(event)).count()
+        self.events().iter().filter(|event| like(event)).count()
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningElector {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -76,21 +90,13 @@ impl Drop for Running {
 /// One that takes the lock of the built-in controller.
 fn replacing(seed: u64) -> Config {
     Config {
-        builtin: BuiltinController::Replace {
-            host: format!("pod_{seed}"),
-        },
+        builtin: BuiltinController::Replace { host: "pod".into() },
+        seed,
         ..Config::default()
     }
 }
 
-async fn pass(time: Duration) {
-    tokio::time::sleep(time).await;
-}
-
-const fn seconds(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
-}
-
-const fn millis(millis: u64) -> Duration {
-    Duration::from_millis(millis)
+/// A rule by which requests are refused with this status.
+fn refuse(code: u16) -> Rule {
+    Rule::new(Fault::Refuse(StatusCode::from_u16(code).unwrap()))
 }

@@ -1,11 +1,10 @@
 //! Candidates that somebody spoils after they were valid: what they said before does not count any more.
 
 use elector::Config;
+use elector_testkit::{CANDIDATES, TestCluster, millis, pass, seconds};
 use serde_json::json;
-use tokio::time::Instant;
 
-use crate::stage::Stage;
-use crate::{Running, millis, pass, seconds};
+use crate::RunningElector;
 
 /// What cannot be read belongs to no election; what names an invalid version stays in it with its rejection. Neither is
 /// elected, nor asked, by what it said before.
@@ -22,22 +21,22 @@ async fn a_candidate_that_was_spoilt_is_not_elected_by_what_it_said_before() {
             true,
         ),
     ] {
-        let stage = Stage::new();
-        let _elector = Running::start(&stage, Config::default());
+        let cluster = TestCluster::without_gate();
+        let _elector = RunningElector::start(&cluster, Config::default());
         pass(seconds(20)).await;
-        let kept = stage.keep("default", "l", "plain");
-        let _best = stage.candidate("default", "best", "l", "1.0.0").await;
-        let _other = stage.candidate("default", "other", "l", "1.1.0").await;
+        let kept = cluster.keep("default", "l", "plain");
+        let _best = cluster.candidate("default", "best", "l", "1.0.0");
+        let _other = cluster.candidate("default", "other", "l", "1.1.0");
         pass(seconds(20)).await;
-        let spoilt = Instant::now();
-        stage.corrupt("leasecandidates", ("default", "best"), |fields| {
+        let spoilt = cluster.now();
+        cluster.put(CANDIDATES, "default", "best", |fields| {
             fields["spec"] = spoil.clone();
         });
         pass(seconds(1)).await;
         drop(kept);
-        let waited = stage.held_by("default", "l", "other").await;
+        let waited = cluster.held_by("default", "l", "other").await;
         assert!(waited < millis(15_100), "{spoil}: {waited:?}");
-        let best = stage.asked_since(spoilt, &["PUT", "leasecandidates/best"]);
+        let best = cluster.requests_since(spoilt, &["PUT", "leasecandidates/best"]);
         assert!(asked_about || best.is_empty(), "{spoil}: {best:?}");
     }
 }
@@ -45,58 +44,58 @@ async fn a_candidate_that_was_spoilt_is_not_elected_by_what_it_said_before() {
 /// A holder whose candidate cannot be read counts as one without a candidate, and is never touched (decision 8).
 #[tokio::test(start_paused = true)]
 async fn a_holder_whose_candidate_was_spoilt_is_not_asked_to_make_room() {
-    let stage = Stage::new();
-    let _elector = Running::start(&stage, Config::default());
+    let cluster = TestCluster::without_gate();
+    let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
-    let _kept = stage.keep("default", "l", "old");
-    let _old = stage.candidate("default", "old", "l", "1.1.0").await;
+    let _kept = cluster.keep("default", "l", "old");
+    let _old = cluster.candidate("default", "old", "l", "1.1.0");
     pass(seconds(5)).await;
-    stage.corrupt("leasecandidates", ("default", "old"), |fields| {
+    cluster.put(CANDIDATES, "default", "old", |fields| {
         fields["spec"] = json!("nonsense");
     });
     pass(seconds(1)).await;
-    let _best = stage.candidate("default", "best", "l", "1.0.0").await;
-    let start = Instant::now();
+    let _best = cluster.candidate("default", "best", "l", "1.0.0");
+    let start = cluster.now();
     pass(seconds(30)).await;
-    let writes = stage.asked_since(start, &["PUT", "leases/l"]);
+    let writes = cluster.requests_since(start, &["PUT", "leases/l"]);
     assert!(writes.is_empty(), "{writes:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_spoilt_candidate_that_was_mended_takes_part_again() {
-    let stage = Stage::new();
-    let _elector = Running::start(&stage, Config::default());
+    let cluster = TestCluster::without_gate();
+    let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
-    let kept = stage.keep("default", "l", "plain");
-    let _best = stage.candidate("default", "best", "l", "1.0.0").await;
-    let _other = stage.candidate("default", "other", "l", "1.1.0").await;
+    let kept = cluster.keep("default", "l", "plain");
+    let _best = cluster.candidate("default", "best", "l", "1.0.0");
+    let _other = cluster.candidate("default", "other", "l", "1.1.0");
     pass(seconds(5)).await;
     let mut spec = json!("nonsense");
     for _ in ["spoilt", "mended"] {
-        stage.corrupt("leasecandidates", ("default", "best"), |fields| {
+        cluster.put(CANDIDATES, "default", "best", |fields| {
             std::mem::swap(&mut spec, &mut fields["spec"]);
         });
         pass(seconds(5)).await;
     }
     drop(kept);
-    stage.held_by("default", "l", "best").await;
+    cluster.held_by("default", "l", "best").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_candidate_is_not_elected() {
-    let stage = Stage::new();
-    let _elector = Running::start(&stage, Config::default());
+    let cluster = TestCluster::without_gate();
+    let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
-    let kept = stage.keep("default", "l", "plain");
-    let _other = stage.candidate("default", "other", "l", "1.1.0").await;
-    let best = stage.candidate("default", "best", "l", "1.0.0").await;
+    let kept = cluster.keep("default", "l", "plain");
+    let _other = cluster.candidate("default", "other", "l", "1.1.0");
+    let best = cluster.candidate("default", "best", "l", "1.0.0");
     pass(seconds(20)).await;
     drop(best);
-    stage.delete_candidate("default", "best").await;
-    let deleted = Instant::now();
+    cluster.delete(CANDIDATES, "default", "best");
+    let deleted = cluster.now();
     drop(kept);
-    let waited = stage.held_by("default", "l", "other").await;
+    let waited = cluster.held_by("default", "l", "other").await;
     assert!(waited < millis(15_100), "{waited:?}");
-    let asked = stage.asked_since(deleted, &["leasecandidates/best"]);
+    let asked = cluster.requests_since(deleted, &["leasecandidates/best"]);
     assert!(asked.is_empty(), "{asked:?}");
 }

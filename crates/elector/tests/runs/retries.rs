@@ -1,0 +1,74 @@
+//! Writes that fail stay queued with a pause until the desired state is reached (decision 2), and no other lease waits.
+
+use elector::Config;
+use elector_apiserver::Verb;
+use elector_testkit::{CANDIDATES, LEASES, TestCluster, millis, pass, seconds};
+use serde_json::json;
+
+use crate::{RunningElector, refuse};
+
+/// How often an elector tries in a minute what is refused.
+async fn tries(cluster: &TestCluster, verb: &'static str, part: &'static str) -> usize {
+    let start = cluster.now();
+    pass(seconds(60)).await;
+    cluster.heal();
+    cluster.requests_since(start, &[verb, part]).len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_whose_creation_is_refused_is_created_as_soon_as_it_can_be() {
+    for code in [403, 429, 500] {
+        let cluster = TestCluster::without_gate();
+        let _elector = RunningElector::start(&cluster, Config::default());
+        pass(seconds(20)).await;
+        cluster.inject(refuse(code).verb(Verb::Create));
+        let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
+        let tries = tries(&cluster, "POST", "leases").await;
+        // 5 ms, doubling to 5 s.
+        assert!((15..=30).contains(&tries), "{code}: {tries}");
+        assert!(
+            cluster.held_by("default", "l", "a").await < millis(5_500),
+            "{code}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_refused_is_asked_as_soon_as_it_can_be() {
+    for code in [403, 409, 500] {
+        let cluster = TestCluster::without_gate();
+        let _elector = RunningElector::start(&cluster, Config::default());
+        pass(seconds(20)).await;
+        let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
+        pass(seconds(10)).await;
+        // It is not fresh any more, so it has to be asked before it is granted the lease again.
+        cluster.inject(refuse(code).resource(CANDIDATES).named("a"));
+        let released = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
+        cluster.put_lease("default", "l", released);
+        let tries = tries(&cluster, "PUT", "leasecandidates/a").await;
+        assert!((5..=30).contains(&tries), "{code}: {tries}");
+        assert!(
+            cluster.held_by("default", "l", "a").await < millis(5_500),
+            "{code}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_that_is_refused_is_written_as_soon_as_it_can_be() {
+    for code in [403, 404, 409, 422, 429, 500] {
+        let cluster = TestCluster::without_gate();
+        let _elector = RunningElector::start(&cluster, Config::default());
+        pass(seconds(20)).await;
+        let released = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
+        cluster.put_lease("default", "l", released);
+        cluster.inject(refuse(code).verb(Verb::Update).resource(LEASES).named("l"));
+        let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
+        let tries = tries(&cluster, "PUT", "leases/l").await;
+        assert!((10..=30).contains(&tries), "{code}: {tries}");
+        assert!(
+            cluster.held_by("default", "l", "a").await < millis(5_500),
+            "{code}"
+        );
+    }
+}
