@@ -2,7 +2,7 @@
 
 use elector::{Config, Event, LeadershipChange, Scope};
 use elector_apiserver::{Fault, Rule, Verb};
-use elector_testkit::{CANDIDATES, LEASES, TestCluster, millis, pass, seconds};
+use elector_testkit::{CANDIDATES, LEASES, TestCluster, eventually, millis, pass, seconds};
 use http::StatusCode;
 use serde_json::json;
 
@@ -37,9 +37,7 @@ async fn relist(cluster: &TestCluster, namespace: &str, resource: &str) {
     cluster.inject(gone.resource(resource).namespace(namespace).times(1));
     let watch = format!("namespaces/{namespace}/{resource}?");
     let refused = [watch.as_str(), "watch=true"];
-    while cluster.requests_since(start, &refused).is_empty() {
-        pass(millis(1)).await;
-    }
+    eventually(|| !cluster.requests_since(start, &refused).is_empty()).await;
 }
 
 /// No effect before all first lists are complete, those of every namespace.
