@@ -11,7 +11,7 @@ use crate::media_type::media_type;
 use crate::options::FieldValidation;
 use crate::protobuf;
 use crate::reply::Warnings;
-use crate::store::Fields;
+use crate::store::ObjectFields;
 
 /// The most that a body may hold, in bytes.
 pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
@@ -26,7 +26,7 @@ pub(crate) fn object(
     body: &[u8],
     validation: FieldValidation,
     warnings: &mut Warnings,
-) -> Result<Fields, Failure> {
+) -> Result<ObjectFields, Failure> {
     let node = match media_type(headers) {
         "" | "application/json" => parse(kind, body)?,
         protobuf::MEDIA_TYPE if !kind.custom => {
@@ -47,7 +47,7 @@ pub(crate) fn patched(
     object: &Value,
     validation: FieldValidation,
     warnings: &mut Warnings,
-) -> Result<Fields, String> {
+) -> Result<ObjectFields, String> {
     let node = Node::from(object);
     let (version, name) = (node.text("apiVersion"), node.text("kind"));
     if name != kind.kind || version != kind.api_version() {
@@ -61,7 +61,7 @@ fn fields(
     node: &Node,
     validation: FieldValidation,
     warnings: &mut Warnings,
-) -> Result<Fields, String> {
+) -> Result<ObjectFields, String> {
     let mut decoded = kind.schema.decode(node)?;
     if !decoded.objections.is_empty() {
         match validation {

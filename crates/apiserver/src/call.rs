@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, Method};
 
-use crate::faults::Line;
+use crate::faults::LinkObserver;
 use crate::query::Query;
 
 /// A request, taken apart.
@@ -11,5 +11,5 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     pub(crate) query: Query,
     pub(crate) body: axum::body::Bytes,
-    pub(crate) link: Line,
+    pub(crate) link: LinkObserver,
 }

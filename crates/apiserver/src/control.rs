@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::config::{Config, NativeCandidates};
 use crate::kind::{Bucket, Kind};
 use crate::server::ApiServer;
-use crate::store::{Backup, ChangeKind, Key, State};
+use crate::store::{Backup, ChangeKind, ObjectKey, StoreState};
 
 /// A change of an object, as the history of the store has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +33,7 @@ impl ApiServer {
 
     /// Forgets all history: older revisions answer 410 from now on, as after a compaction of etcd.
     pub fn compact(&self) {
-        self.inner.store.with(State::compact);
+        self.inner.store.with(StoreState::compact);
     }
 
     /// What the store holds now, to be [restored](Self::restore) later.
@@ -142,7 +142,7 @@ impl ApiServer {
             .expect("a resource that exists");
         let now = self.inner.config.clock.stamp();
         self.inner.store.with(|state| {
-            let key = Key::new(namespace, name);
+            let key = ObjectKey::new(namespace, name);
             let known = state.table(bucket).object(&key).map(|object| object.fields().clone());
             let mut fields = known.unwrap_or_else(|| {
                 let metadata = serde_json::json!({
@@ -213,8 +213,12 @@ impl ApiServer {
 }
 
 /// Where an object is, or would be.
-fn find(state: &State, resource: &str, (namespace, name): (&str, &str)) -> Option<(Bucket, Key)> {
-    let key = Key::new(namespace, name);
+fn find(
+    state: &StoreState,
+    resource: &str,
+    (namespace, name): (&str, &str),
+) -> Option<(Bucket, ObjectKey)> {
+    let key = ObjectKey::new(namespace, name);
     let buckets = Kind::buckets(resource);
     let bucket = buckets
         .into_iter()

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::kind::{Bucket, Kind};
 use crate::openapi;
 use crate::path::Document;
-use crate::reply::{self, Form, Reply, headed};
+use crate::reply::{self, HttpReply, ReplyForm, headed};
 
 const VERBS: [&str; 8] = [
     "create",
@@ -28,11 +28,11 @@ pub(crate) fn document(
     kinds: &[&'static Kind],
     document: &Document,
     call: &Call,
-) -> Result<Reply, Failure> {
+) -> Result<HttpReply, Failure> {
     if call.method != Method::GET {
         return Err(Failure::method_not_allowed());
     }
-    let aggregated = || Ok(Form::wanted(&call.headers, false)? == Form::Discovery);
+    let aggregated = || Ok(ReplyForm::wanted(&call.headers, false)? == ReplyForm::Discovery);
     let value = match document {
         Document::Healthy => return Ok(reply::text(StatusCode::OK, "ok")),
         Document::Version => version(config.minor),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::kind::{Bucket, Kind};
 use crate::schema::Type;
-use crate::store::Fields;
+use crate::store::ObjectFields;
 
 /// The fields whose names differ, old and new.
 const NAMES: [(&str, &str); 7] = [
@@ -20,11 +20,11 @@ const NAMES: [(&str, &str); 7] = [
 ];
 
 /// An object as its kind shows it.
-pub(crate) fn shown<'a>(kind: &Kind, stored: &'a Fields) -> Cow<'a, Fields> {
+pub(crate) fn shown<'a>(kind: &Kind, stored: &'a ObjectFields) -> Cow<'a, ObjectFields> {
     if !is_new(kind) {
         return Cow::Borrowed(stored);
     }
-    let mut event = Fields::new();
+    let mut event = ObjectFields::new();
     for (name, value) in stored {
         let name = NAMES
             .iter()
@@ -40,11 +40,11 @@ pub(crate) fn shown<'a>(kind: &Kind, stored: &'a Fields) -> Cow<'a, Fields> {
 }
 
 /// An object as it is stored, made of what a client sent.
-pub(crate) fn stored(kind: &Kind, sent: Fields) -> Fields {
+pub(crate) fn stored(kind: &Kind, sent: ObjectFields) -> ObjectFields {
     if !is_new(kind) {
         return sent;
     }
-    let mut event = Fields::new();
+    let mut event = ObjectFields::new();
     for (name, value) in sent {
         let name = NAMES
             .iter()

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub use self::link::Latency;
 use self::link::Switchboard;
-pub(crate) use self::link::{Line, Link};
+pub(crate) use self::link::{Link, LinkObserver};
 use crate::kind::Kind;
 use http::StatusCode;
 
@@ -82,7 +82,7 @@ pub struct Rule {
 /// The switches of one client. They act on what it asks from now on, and on its open watches where that is said.
 #[derive(Clone, Debug)]
 pub struct Switches {
-    shared: Arc<Shared>,
+    shared: Arc<ClientSwitches>,
 }
 
 /// A connection that ends in the middle, as a client sees it.
@@ -92,7 +92,7 @@ pub struct Broken;
 
 /// A request as rules see it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestSummary<'a> {
     pub(crate) verb: Verb,
     pub(crate) kind: Option<&'static Kind>,
     pub(crate) namespace: Option<&'a str>,
@@ -101,10 +101,10 @@ pub(crate) struct Asked<'a> {
 
 /// The switches of every client that has any.
 #[derive(Debug, Default)]
-pub(crate) struct Book(Mutex<BTreeMap<String, Switches>>);
+pub(crate) struct SwitchRegistry(Mutex<BTreeMap<String, Switches>>);
 
 #[derive(Debug)]
-struct Shared {
+struct ClientSwitches {
     rules: Mutex<Vec<Rule>>,
     board: Switchboard,
 }
@@ -160,7 +160,7 @@ impl Rule {
         self
     }
 
-    fn meets(&self, asked: &Asked<'_>) -> bool {
+    fn meets(&self, asked: &RequestSummary<'_>) -> bool {
         let resource = asked.kind.map(|kind| kind.plural);
         self.times != Some(0)
             && (self.verbs.is_empty() || self.verbs.contains(&asked.verb))
@@ -184,7 +184,7 @@ impl Rule {
 impl Switches {
     fn new() -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ClientSwitches {
                 rules: Mutex::new(Vec::new()),
                 board: Switchboard::default(),
             }),
@@ -251,7 +251,7 @@ impl Switches {
     }
 
     /// The fault that befalls this request.
-    pub(crate) fn strike(&self, asked: &Asked<'_>) -> Option<Fault> {
+    pub(crate) fn strike(&self, asked: &RequestSummary<'_>) -> Option<Fault> {
         let mut rules = self.rules();
         let rule = rules.iter_mut().find(|rule| rule.meets(asked))?;
         if let Some(times) = &mut rule.times {
@@ -262,7 +262,7 @@ impl Switches {
         Some(fault)
     }
 
-    pub(crate) fn line(&self) -> Line {
+    pub(crate) fn line(&self) -> LinkObserver {
         self.shared.board.line()
     }
 
@@ -286,9 +286,9 @@ impl Switches {
     }
 }
 
-// === impl Book ===
+// === impl SwitchRegistry ===
 
-impl Book {
+impl SwitchRegistry {
     /// The switches of a client, made the first time they are asked for.
     pub(crate) fn of(&self, client: &str) -> Switches {
         let mut book = self.lock();
@@ -335,11 +335,11 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    fn asked(verb: Verb, name: Option<&str>) -> Asked<'_> {
+    fn asked(verb: Verb, name: Option<&str>) -> RequestSummary<'_> {
         let kind = Kind::served(&Config::default())
             .into_iter()
             .find(|kind| kind.kind == "Lease");
-        Asked {
+        RequestSummary {
             verb,
             kind,
             namespace: Some("default"),
@@ -364,11 +364,11 @@ mod tests {
             asked(Verb::Create, Some("a")),
             asked(Verb::Update, Some("b")),
             asked(Verb::Update, None),
-            Asked {
+            RequestSummary {
                 namespace: Some("other"),
                 ..asked(Verb::Update, Some("a"))
             },
-            Asked {
+            RequestSummary {
                 kind: Some(Kind::namespace()),
                 ..asked(Verb::Update, Some("a"))
             },
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn each_client_has_its_own() {
-        let book = Book::default();
+        let book = SwitchRegistry::default();
         book.of("a").partition(true);
         assert!(book.of("a").line().now().partitioned);
         assert!(!book.of("b").line().now().partitioned);

@@ -2,13 +2,13 @@
 
 mod event;
 
-use crate::gotime::Layout;
+use crate::gotime::TimeLayout;
 use crate::schema::{Field, Struct, Type};
 
 pub(crate) use event::{EVENT, NEW_EVENT};
 
-const MICRO: Type = Type::Time(Layout::Micro);
-const SECONDS: Type = Type::Time(Layout::Seconds);
+const MICRO: Type = Type::Time(TimeLayout::Micro);
+const SECONDS: Type = Type::Time(TimeLayout::Seconds);
 
 const fn field(name: &'static str, tag: u32, kind: Type, about: &'static str) -> Field {
     Field {

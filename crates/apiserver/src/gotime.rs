@@ -6,7 +6,7 @@ use elector_api::calendar::{DAY, civil, days_in_month, days_since_epoch};
 
 /// A layout of Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum TimeLayout {
     /// Exactly six digits of fraction: `renewTime` and its like.
     Micro,
     /// Whole seconds, a fraction is read and dropped: times of the metadata.
@@ -22,15 +22,15 @@ pub(crate) struct GoTime {
 }
 
 /// What is left of a text, and what it was.
-struct Parser<'a> {
+struct TimeParser<'a> {
     whole: &'a str,
     rest: &'a str,
-    layout: Layout,
+    layout: TimeLayout,
 }
 
-// === impl Layout ===
+// === impl TimeLayout ===
 
-impl Layout {
+impl TimeLayout {
     /// As Go writes it.
     const fn text(self) -> &'static str {
         match self {
@@ -44,8 +44,8 @@ impl Layout {
 
 impl GoTime {
     /// Reads a time. `None` is the zero time, which counts as absent.
-    pub(crate) fn parse(text: &str, layout: Layout) -> Result<Option<Self>, String> {
-        let mut parser = Parser {
+    pub(crate) fn parse(text: &str, layout: TimeLayout) -> Result<Option<Self>, String> {
+        let mut parser = TimeParser {
             whole: text,
             rest: text,
             layout,
@@ -66,8 +66,8 @@ impl GoTime {
         let second = parser.digits(2, "05")?;
         parser.within(second, 0..=59, "second")?;
         let micros = match layout {
-            Layout::Micro => parser.micros()?,
-            Layout::Seconds => {
+            TimeLayout::Micro => parser.micros()?,
+            TimeLayout::Seconds => {
                 parser.skip_fraction();
                 0
             }
@@ -87,18 +87,18 @@ impl GoTime {
     }
 
     /// As the API server writes it.
-    pub(crate) fn format(self, layout: Layout) -> String {
+    pub(crate) fn format(self, layout: TimeLayout) -> String {
         let (year, month, day) = civil(self.seconds.div_euclid(DAY));
         let second = self.seconds.rem_euclid(DAY);
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
         let micros = self.micros;
         match layout {
-            Layout::Micro => {
+            TimeLayout::Micro => {
                 format!(
                     "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z"
                 )
             }
-            Layout::Seconds => {
+            TimeLayout::Seconds => {
                 format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
             }
         }
@@ -111,9 +111,9 @@ impl GoTime {
     };
 }
 
-// === impl Parser ===
+// === impl TimeParser ===
 
-impl Parser<'_> {
+impl TimeParser<'_> {
     /// Exactly so many digits.
     fn digits(&mut self, count: usize, element: &str) -> Result<i64, String> {
         let head = self
@@ -236,23 +236,23 @@ mod tests {
                 "10000-01-01T00:59:59.999999Z",
             ),
         ] {
-            let time = GoTime::parse(text, Layout::Micro).unwrap().unwrap();
-            assert_eq!(time.format(Layout::Micro), expected);
+            let time = GoTime::parse(text, TimeLayout::Micro).unwrap().unwrap();
+            assert_eq!(time.format(TimeLayout::Micro), expected);
         }
-        let time = GoTime::parse("2026-01-02T03:04:05.9Z", Layout::Seconds)
+        let time = GoTime::parse("2026-01-02T03:04:05.9Z", TimeLayout::Seconds)
             .unwrap()
             .unwrap();
-        assert_eq!(time.format(Layout::Seconds), "2026-01-02T03:04:05Z");
+        assert_eq!(time.format(TimeLayout::Seconds), "2026-01-02T03:04:05Z");
     }
 
     #[test]
     fn the_zero_time_is_none() {
         assert_eq!(
-            GoTime::parse("0001-01-01T00:00:00.000000Z", Layout::Micro),
+            GoTime::parse("0001-01-01T00:00:00.000000Z", TimeLayout::Micro),
             Ok(None)
         );
         assert_eq!(
-            GoTime::parse("0001-01-01T00:00:00Z", Layout::Seconds),
+            GoTime::parse("0001-01-01T00:00:00Z", TimeLayout::Seconds),
             Ok(None)
         );
     }
@@ -284,7 +284,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                GoTime::parse(text, Layout::Micro),
+                GoTime::parse(text, TimeLayout::Micro),
                 Err(format!("parsing time {text:?} {end}"))
             );
         }
@@ -297,7 +297,7 @@ mod tests {
             ("2026-02-20T00:00:00.000000ZZ", "extra text: \"Z\""),
         ] {
             assert_eq!(
-                GoTime::parse(text, Layout::Micro),
+                GoTime::parse(text, TimeLayout::Micro),
                 Err(format!("parsing time {text:?}: {end}"))
             );
         }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::gotime::Layout;
+use crate::gotime::TimeLayout;
 use crate::kind::Kind;
 use crate::schema::{Field, Struct, Type};
 
@@ -84,7 +84,7 @@ fn property(field: &Field, group: &str, schemas: &mut Map<String, Value>) -> Val
         Type::Int32 | Type::OptionalInt32 => json!({"type": "integer", "format": "int32"}),
         Type::Int64 | Type::OptionalInt64 => json!({"type": "integer", "format": "int64"}),
         Type::Bool => json!({"type": "boolean"}),
-        Type::Time(Layout::Micro | Layout::Seconds) => {
+        Type::Time(TimeLayout::Micro | TimeLayout::Seconds) => {
             json!({"type": "string", "format": "date-time"})
         }
         Type::Texts => json!({"type": "object", "additionalProperties": {"type": "string"}}),

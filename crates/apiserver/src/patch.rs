@@ -15,19 +15,19 @@ use crate::kind::Kind;
 use crate::media_type::media_type;
 use crate::options::FieldValidation;
 use crate::reply::Warnings;
-use crate::store::Fields;
+use crate::store::ObjectFields;
 
-use operations::Operation;
+use operations::PatchOperation;
 
 /// A patch, decoded as far as that goes without the object.
 #[derive(Debug)]
 pub(crate) struct Patch<'a> {
-    form: Form,
+    form: PatchFormat,
     body: &'a [u8],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum PatchFormat {
     Merge,
     Operations,
     Strategic,
@@ -39,9 +39,9 @@ impl<'a> Patch<'a> {
     /// Takes a patch by its media type. Custom resources know no strategic merge.
     pub(crate) fn of(kind: &Kind, headers: &HeaderMap, body: &'a [u8]) -> Result<Self, Failure> {
         let form = match media_type(headers) {
-            "application/merge-patch+json" => Form::Merge,
-            "application/json-patch+json" => Form::Operations,
-            "application/strategic-merge-patch+json" if !kind.custom => Form::Strategic,
+            "application/merge-patch+json" => PatchFormat::Merge,
+            "application/json-patch+json" => PatchFormat::Operations,
+            "application/strategic-merge-patch+json" if !kind.custom => PatchFormat::Strategic,
             _ => return Err(Failure::unsupported_patch()),
         };
         Ok(Self { form, body })
@@ -51,17 +51,17 @@ impl<'a> Patch<'a> {
     pub(crate) fn apply(
         &self,
         kind: &Kind,
-        object: &Fields,
+        object: &ObjectFields,
         validation: FieldValidation,
         warnings: &mut Warnings,
-    ) -> Result<Fields, Failure> {
+    ) -> Result<ObjectFields, Failure> {
         let mut shown = events::shown(kind, object).into_owned();
         shown.insert("kind".to_owned(), kind.kind.into());
         shown.insert("apiVersion".to_owned(), kind.api_version().into());
         let mut value = Value::Object(shown);
         let undecodable = |why: &str| match self.form {
-            Form::Strategic => Failure::bad_request(why),
-            Form::Merge | Form::Operations => {
+            PatchFormat::Strategic => Failure::bad_request(why),
+            PatchFormat::Merge | PatchFormat::Operations => {
                 Failure::bad_request(format!("error decoding patch: {why}"))
             }
         };
@@ -73,21 +73,23 @@ impl<'a> Patch<'a> {
             )))
         };
         match (self.form, &node) {
-            (Form::Operations, Node::List(items)) => {
+            (PatchFormat::Operations, Node::List(items)) => {
                 for item in items {
                     let operation =
-                        Operation::of(&item.to_value()).ok_or_else(Failure::unprocessable)?;
+                        PatchOperation::of(&item.to_value()).ok_or_else(Failure::unprocessable)?;
                     operation
                         .apply(&mut value)
                         .ok_or_else(Failure::unprocessable)?;
                 }
             }
-            (Form::Operations, _) => return wrong("[]handlers.jsonPatchOp"),
-            (Form::Merge, Node::Map(_)) => merge::apply(&mut value, &node.to_value()),
-            (Form::Strategic, Node::Map(_)) => {
+            (PatchFormat::Operations, _) => return wrong("[]handlers.jsonPatchOp"),
+            (PatchFormat::Merge, Node::Map(_)) => merge::apply(&mut value, &node.to_value()),
+            (PatchFormat::Strategic, Node::Map(_)) => {
                 strategic::apply(kind.schema, &mut value, &node.to_value());
             }
-            (Form::Merge | Form::Strategic, _) => return wrong("map[string]interface {}"),
+            (PatchFormat::Merge | PatchFormat::Strategic, _) => {
+                return wrong("map[string]interface {}");
+            }
         }
         body::patched(kind, &value, validation, warnings)
             .map_err(|why| Failure::invalid_patch(kind, &value, &why))

@@ -7,7 +7,7 @@ use crate::query::percent_decode;
 #[derive(Debug)]
 pub(crate) enum Route {
     /// Objects of a kind.
-    Resource(Target),
+    Resource(ResourcePath),
     /// A document about the server itself.
     Document(Document),
     /// Nothing, in a group that is served: a `Status`.
@@ -18,7 +18,7 @@ pub(crate) enum Route {
 
 /// A collection or one object.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct ResourcePath {
     pub(crate) kind: &'static Kind,
     /// The namespace in the path.
     pub(crate) namespace: Option<String>,
@@ -104,7 +104,7 @@ impl Route {
             _ => return Self::NoResource,
         };
         match kind(plural) {
-            Some(kind) if kind.namespaced || namespace.is_none() => Self::Resource(Target {
+            Some(kind) if kind.namespaced || namespace.is_none() => Self::Resource(ResourcePath {
                 kind,
                 namespace: namespace.map(str::to_owned),
                 name: name.map(str::to_owned),

@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 
-use crate::gotime::Layout;
+use crate::gotime::TimeLayout;
 use crate::json::Node;
 use crate::schema::{Struct, Type};
 
 /// Why a body cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
+pub(crate) struct UnreadableProtobuf;
 
 /// The media type.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -25,11 +25,11 @@ enum Wire<'a> {
 }
 
 /// What is left of a message.
-struct Reader<'a>(&'a [u8]);
+struct ProtobufReader<'a>(&'a [u8]);
 
 /// Reads an object in its envelope: kind and version, then the fields by the schema.
-pub(crate) fn object(schema: &Struct, body: &[u8]) -> Result<Node, Malformed> {
-    let mut envelope = Reader(body.strip_prefix(MAGIC).ok_or(Malformed)?);
+pub(crate) fn object(schema: &Struct, body: &[u8]) -> Result<Node, UnreadableProtobuf> {
+    let mut envelope = ProtobufReader(body.strip_prefix(MAGIC).ok_or(UnreadableProtobuf)?);
     let (mut kind, mut raw): (&[u8], &[u8]) = (&[], &[]);
     while let Some((tag, value)) = envelope.next()? {
         match (tag, value) {
@@ -39,7 +39,7 @@ pub(crate) fn object(schema: &Struct, body: &[u8]) -> Result<Node, Malformed> {
         }
     }
     let mut fields = Vec::new();
-    let mut kind = Reader(kind);
+    let mut kind = ProtobufReader(kind);
     while let Some((tag, value)) = kind.next()? {
         let name = if tag == 1 { "apiVersion" } else { "kind" };
         if let Wire::Bytes(bytes) = value {
@@ -55,8 +55,8 @@ fn message(
     schema: &Struct,
     bytes: &[u8],
     fields: &mut Vec<(String, Node)>,
-) -> Result<(), Malformed> {
-    let mut reader = Reader(bytes);
+) -> Result<(), UnreadableProtobuf> {
+    let mut reader = ProtobufReader(bytes);
     while let Some((tag, wire)) = reader.next()? {
         let Some(field) = schema
             .fields
@@ -99,7 +99,7 @@ fn message(
                 continue;
             }
             (Type::Dropped, _) => continue,
-            _ => return Err(Malformed),
+            _ => return Err(UnreadableProtobuf),
         };
         // The last of several counts.
         fields.retain(|(name, _)| name != field.name);
@@ -108,22 +108,22 @@ fn message(
     Ok(())
 }
 
-fn nested(schema: &Struct, bytes: &[u8]) -> Result<Node, Malformed> {
+fn nested(schema: &Struct, bytes: &[u8]) -> Result<Node, UnreadableProtobuf> {
     let mut fields = Vec::new();
     message(schema, bytes, &mut fields)?;
     Ok(Node::Map(fields))
 }
 
 /// Key and value of a map.
-fn entry(bytes: &[u8]) -> Result<(String, Node), Malformed> {
+fn entry(bytes: &[u8]) -> Result<(String, Node), UnreadableProtobuf> {
     let (mut key, mut value) = (String::new(), String::new());
-    let mut reader = Reader(bytes);
+    let mut reader = ProtobufReader(bytes);
     while let Some((tag, wire)) = reader.next()? {
         let Wire::Bytes(bytes) = wire else {
-            return Err(Malformed);
+            return Err(UnreadableProtobuf);
         };
         let text = std::str::from_utf8(bytes)
-            .map_err(|_| Malformed)?
+            .map_err(|_| UnreadableProtobuf)?
             .to_owned();
         match tag {
             1 => key = text,
@@ -134,9 +134,9 @@ fn entry(bytes: &[u8]) -> Result<(String, Node), Malformed> {
 }
 
 /// Seconds and nanoseconds since 1970; both zero is no time.
-fn time(bytes: &[u8], layout: Layout) -> Result<Node, Malformed> {
+fn time(bytes: &[u8], layout: TimeLayout) -> Result<Node, UnreadableProtobuf> {
     let (mut seconds, mut nanos) = (0, 0);
-    let mut reader = Reader(bytes);
+    let mut reader = ProtobufReader(bytes);
     while let Some((tag, wire)) = reader.next()? {
         match (tag, wire) {
             (1, Wire::Varint(number)) => seconds = number.cast_signed(),
@@ -147,59 +147,59 @@ fn time(bytes: &[u8], layout: Layout) -> Result<Node, Malformed> {
     if (seconds, nanos) == (0, 0) {
         return Ok(Node::Null);
     }
-    let nanos = i32::try_from(nanos).map_err(|_| Malformed)?;
-    let time = Timestamp::new(seconds, nanos).map_err(|_| Malformed)?;
+    let nanos = i32::try_from(nanos).map_err(|_| UnreadableProtobuf)?;
+    let time = Timestamp::new(seconds, nanos).map_err(|_| UnreadableProtobuf)?;
     let format = match layout {
-        Layout::Micro => "%Y-%m-%dT%H:%M:%S.%6fZ",
-        Layout::Seconds => "%Y-%m-%dT%H:%M:%SZ",
+        TimeLayout::Micro => "%Y-%m-%dT%H:%M:%S.%6fZ",
+        TimeLayout::Seconds => "%Y-%m-%dT%H:%M:%SZ",
     };
     Ok(Node::Text(time.strftime(format).to_string()))
 }
 
-fn text(bytes: &[u8]) -> Result<Node, Malformed> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Malformed)?;
+fn text(bytes: &[u8]) -> Result<Node, UnreadableProtobuf> {
+    let text = std::str::from_utf8(bytes).map_err(|_| UnreadableProtobuf)?;
     Ok(Node::Text(text.to_owned()))
 }
 
-// === impl Reader ===
+// === impl ProtobufReader ===
 
-impl<'a> Reader<'a> {
+impl<'a> ProtobufReader<'a> {
     /// The next field: its number and its value.
-    fn next(&mut self) -> Result<Option<(u32, Wire<'a>)>, Malformed> {
+    fn next(&mut self) -> Result<Option<(u32, Wire<'a>)>, UnreadableProtobuf> {
         if self.0.is_empty() {
             return Ok(None);
         }
         let key = self.varint()?;
-        let tag = u32::try_from(key >> 3).map_err(|_| Malformed)?;
+        let tag = u32::try_from(key >> 3).map_err(|_| UnreadableProtobuf)?;
         let value = match key & 7 {
             0 => Wire::Varint(self.varint()?),
             1 => self.take(8).map(|_| Wire::Fixed)?,
             2 => {
-                let length = usize::try_from(self.varint()?).map_err(|_| Malformed)?;
+                let length = usize::try_from(self.varint()?).map_err(|_| UnreadableProtobuf)?;
                 Wire::Bytes(self.take(length)?)
             }
             5 => self.take(4).map(|_| Wire::Fixed)?,
-            _ => return Err(Malformed),
+            _ => return Err(UnreadableProtobuf),
         };
         Ok(Some((tag, value)))
     }
 
-    fn varint(&mut self) -> Result<u64, Malformed> {
+    fn varint(&mut self) -> Result<u64, UnreadableProtobuf> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let [byte] = *self.take(1)? else {
-                return Err(Malformed);
+                return Err(UnreadableProtobuf);
             };
             number |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 return Ok(number);
             }
         }
-        Err(Malformed)
+        Err(UnreadableProtobuf)
     }
 
-    fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
-        let (head, tail) = self.0.split_at_checked(length).ok_or(Malformed)?;
+    fn take(&mut self, length: usize) -> Result<&'a [u8], UnreadableProtobuf> {
+        let (head, tail) = self.0.split_at_checked(length).ok_or(UnreadableProtobuf)?;
         self.0 = tail;
         Ok(head)
     }
@@ -261,14 +261,14 @@ mod tests {
     #[test]
     fn nonsense_is_refused_and_never_panics() {
         let whole = lease();
-        assert_eq!(object(&LEASE, b"{}"), Err(Malformed));
+        assert_eq!(object(&LEASE, b"{}"), Err(UnreadableProtobuf));
         for end in 0..whole.len() {
             // Cut anywhere it is either read or refused.
             let _ = object(&LEASE, &whole[..end]);
         }
         assert_eq!(
             object(&LEASE, &[MAGIC, &[0x0a, 0xff]].concat()),
-            Err(Malformed)
+            Err(UnreadableProtobuf)
         );
     }
 }

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::json::Node;
 use crate::kind::Kind;
 use crate::options::{self, At, ListOptions};
-use crate::store::{Key, Store, Stored};
+use crate::store::{ObjectKey, ObjectStore, Stored};
 
 /// A list on its way out.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ struct Resume {
     /// The revision of the list, none to go on at the present one.
     revision: Option<u64>,
     /// The key after which it goes on.
-    after: Key,
+    after: ObjectKey,
 }
 
 /// How long a read waits for a revision of the future.
@@ -36,9 +36,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Reads one object. `cache` is the revision of the client's cache, if that lags behind.
 pub(crate) async fn get(
-    store: &Store,
+    store: &ObjectStore,
     kind: &Kind,
-    key: &Key,
+    key: &ObjectKey,
     resource_version: Option<&str>,
     cache: Option<u64>,
 ) -> Result<Arc<Stored>, Failure> {
@@ -59,7 +59,7 @@ pub(crate) async fn get(
 
 /// Reads a list.
 pub(crate) async fn list(
-    store: &Store,
+    store: &ObjectStore,
     kind: &Kind,
     namespace: Option<&str>,
     options: &ListOptions,
@@ -125,7 +125,7 @@ pub(crate) async fn list(
 }
 
 /// Waits for a revision, for as long as the API server does.
-async fn wait(store: &Store, revision: u64, cache: Option<u64>) -> Result<(), Failure> {
+async fn wait(store: &ObjectStore, revision: u64, cache: Option<u64>) -> Result<(), Failure> {
     let current = || cache.unwrap_or(u64::MAX).min(store.revision());
     if revision <= current() {
         return Ok(());
@@ -222,10 +222,10 @@ impl Resume {
         }
         let start = start.trim_end_matches('\0').trim_start_matches('/');
         let after = match namespace {
-            Some(namespace) => Key::new(namespace, start),
+            Some(namespace) => ObjectKey::new(namespace, start),
             None => {
                 let (namespace, name) = start.split_once('/').unwrap_or(("", start));
-                Key::new(namespace, name)
+                ObjectKey::new(namespace, name)
             }
         };
         Ok(Self {

@@ -7,7 +7,7 @@ use crate::kind::Bucket;
 use crate::options::DeleteOptions;
 use crate::rules;
 use crate::selector::Selector;
-use crate::store::{Fields, Key, Stored};
+use crate::store::{ObjectFields, ObjectKey, Stored};
 use crate::write::{Transaction, meta};
 
 /// What a delete answers.
@@ -16,7 +16,7 @@ pub(crate) enum Removed {
     /// It is gone: a `Status`.
     Gone(Value),
     /// It stays until its finalizers are gone.
-    Waiting(Fields),
+    Waiting(ObjectFields),
 }
 
 /// The namespaces that cannot be deleted.
@@ -73,7 +73,7 @@ impl Transaction<'_> {
         &mut self,
         namespace: Option<&str>,
         selector: &Selector,
-    ) -> Vec<Fields> {
+    ) -> Vec<ObjectFields> {
         let objects: Vec<_> = self
             .state
             .table(self.kind.bucket)
@@ -82,7 +82,7 @@ impl Transaction<'_> {
             .cloned()
             .collect();
         for object in &objects {
-            let Key { namespace, name } = object.key();
+            let ObjectKey { namespace, name } = object.key();
             // What is there cannot be missing, and there are no preconditions.
             let _ = self.delete(namespace, name, &DeleteOptions::default());
         }
@@ -122,7 +122,7 @@ impl Transaction<'_> {
     }
 
     /// Notes that the deletion was asked for; the first time counts.
-    fn mark(&mut self, key: &Key, object: &Stored) -> Fields {
+    fn mark(&mut self, key: &ObjectKey, object: &Stored) -> ObjectFields {
         let mut fields = object.fields().clone();
         if object.is_deleting() {
             return fields;

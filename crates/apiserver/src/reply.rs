@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// In which form a client wants objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ReplyForm {
     /// As they are.
     Whole,
     /// As rows for people.
@@ -26,11 +26,11 @@ pub(crate) enum Form {
 pub(crate) struct Warnings(pub(crate) Vec<String>);
 
 /// An answer on its way out.
-pub(crate) type Reply = Response<Body>;
+pub(crate) type HttpReply = Response<Body>;
 
-// === impl Form ===
+// === impl ReplyForm ===
 
-impl Form {
+impl ReplyForm {
     /// The first form in `Accept` that this server has. JSON is the only encoding.
     pub(crate) fn wanted(headers: &HeaderMap, streams: bool) -> Result<Self, Failure> {
         let mut clauses = Vec::new();
@@ -89,7 +89,7 @@ impl Form {
 
 impl Warnings {
     /// Puts them on an answer.
-    pub(crate) fn put_on(&self, reply: &mut Reply) {
+    pub(crate) fn put_on(&self, reply: &mut HttpReply) {
         for warning in &self.0 {
             let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
             if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
@@ -100,12 +100,12 @@ impl Warnings {
 }
 
 /// An answer in JSON.
-pub(crate) fn json(code: StatusCode, body: &impl Serialize) -> Reply {
+pub(crate) fn json(code: StatusCode, body: &impl Serialize) -> HttpReply {
     raw(code, "application/json", encode(body))
 }
 
 /// An answer in plain text.
-pub(crate) fn text(code: StatusCode, body: &'static str) -> Reply {
+pub(crate) fn text(code: StatusCode, body: &'static str) -> HttpReply {
     raw(
         code,
         "text/plain; charset=utf-8",
@@ -114,7 +114,7 @@ pub(crate) fn text(code: StatusCode, body: &'static str) -> Reply {
 }
 
 /// A refusal.
-pub(crate) fn refusal(failure: &Failure) -> Reply {
+pub(crate) fn refusal(failure: &Failure) -> HttpReply {
     let mut reply = json(failure.code, &failure.to_value());
     if let Some(seconds) = failure.retry_after() {
         reply.headers_mut().insert(RETRY_AFTER, seconds.into());
@@ -123,7 +123,7 @@ pub(crate) fn refusal(failure: &Failure) -> Reply {
 }
 
 /// An answer of several parts, one after the other.
-pub(crate) fn stream(body: Body) -> Reply {
+pub(crate) fn stream(body: Body) -> HttpReply {
     with_type(StatusCode::OK, "application/json", body)
 }
 
@@ -148,11 +148,11 @@ pub(crate) fn headed(
     )
 }
 
-fn raw(code: StatusCode, media: &'static str, body: Bytes) -> Reply {
+fn raw(code: StatusCode, media: &'static str, body: Bytes) -> HttpReply {
     with_type(code, media, Body::from(body))
 }
 
-fn with_type(code: StatusCode, media: &'static str, body: Body) -> Reply {
+fn with_type(code: StatusCode, media: &'static str, body: Body) -> HttpReply {
     let mut reply = Response::new(body);
     *reply.status_mut() = code;
     reply
@@ -169,29 +169,33 @@ mod tests {
     fn the_best_acceptable_form_is_taken() {
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
         for (accept, expected) in [
-            ("", Some(Form::Whole)),
-            ("*/*", Some(Form::Whole)),
+            ("", Some(ReplyForm::Whole)),
+            ("*/*", Some(ReplyForm::Whole)),
             (
                 "application/vnd.kubernetes.protobuf,application/json",
-                Some(Form::Whole),
+                Some(ReplyForm::Whole),
             ),
-            ("text/plain, application/json;q=0.5", Some(Form::Whole)),
+            ("text/plain, application/json;q=0.5", Some(ReplyForm::Whole)),
             ("text/plain", None),
             ("application/json;q=0", None),
-            (table, Some(Form::Table)),
-            (&format!("{table},application/json"), Some(Form::Table)),
+            (table, Some(ReplyForm::Table)),
+            (&format!("{table},application/json"), Some(ReplyForm::Table)),
             (
                 &format!("{table};q=0.1,application/json"),
-                Some(Form::Whole),
+                Some(ReplyForm::Whole),
             ),
             (
                 "application/json;as=Table;v=v1;g=other,application/json",
-                Some(Form::Whole),
+                Some(ReplyForm::Whole),
             ),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, accept.parse().unwrap());
-            assert_eq!(Form::wanted(&headers, false).ok(), expected, "{accept}");
+            assert_eq!(
+                ReplyForm::wanted(&headers, false).ok(),
+                expected,
+                "{accept}"
+            );
         }
     }
 

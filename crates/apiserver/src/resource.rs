@@ -9,26 +9,26 @@ use crate::call::Call;
 use crate::failure::Failure;
 use crate::options::{DeleteOptions, ListOptions, WriteOptions};
 use crate::patch;
-use crate::path::Target;
+use crate::path::ResourcePath;
 use crate::read;
 use crate::remove::Removed;
-use crate::reply::{self, Form, Reply, Warnings};
+use crate::reply::{self, HttpReply, ReplyForm, Warnings};
 use crate::selector::Selector;
-use crate::server::Inner;
-use crate::show::View;
-use crate::store::Key;
-use crate::stream::Watch;
-use crate::write::{Transaction, Update, Written};
+use crate::server::ServerParts;
+use crate::show::ObjectRenderer;
+use crate::store::ObjectKey;
+use crate::stream::WatchStream;
+use crate::write::{Transaction, Update, WrittenObject};
 
-// === impl Inner ===
+// === impl ServerParts ===
 
-impl Inner {
+impl ServerParts {
     /// Serves a request for one object or a collection.
     pub(crate) async fn serve_resource(
         self: &Arc<Self>,
-        target: &Target,
+        target: &ResourcePath,
         call: &Call,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<HttpReply, Failure> {
         let namespace = target.namespace.as_deref();
         let whole = !target.kind.namespaced || namespace.is_some();
         let place = namespace.unwrap_or_default();
@@ -50,13 +50,13 @@ impl Inner {
 
     async fn get(
         &self,
-        target: &Target,
+        target: &ResourcePath,
         namespace: &str,
         name: &str,
         call: &Call,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<HttpReply, Failure> {
         let view = self.view(target, call)?;
-        let key = Key::new(namespace, name);
+        let key = ObjectKey::new(namespace, name);
         let version = call.query.text("resourceVersion");
         let cache = call.link.now().cache;
         let object = read::get(&self.store, target.kind, &key, version, cache).await?;
@@ -65,18 +65,18 @@ impl Inner {
 
     async fn list_or_watch(
         self: &Arc<Self>,
-        target: &Target,
+        target: &ResourcePath,
         call: &Call,
-    ) -> Result<Reply, Failure> {
-        let form = Form::wanted(&call.headers, true)?;
+    ) -> Result<HttpReply, Failure> {
+        let form = ReplyForm::wanted(&call.headers, true)?;
         let namespace = target.namespace.as_deref();
         let mut options = ListOptions::read(&call.query, target.kind, target.watch)?;
         if let Some(name) = &target.name {
             options.selector.fields = options.selector.fields.and("metadata.name", name);
         }
-        let view = View::new(target.kind, form, &call.query, &self.config.clock)?;
+        let view = ObjectRenderer::new(target.kind, form, &call.query, &self.config.clock)?;
         if options.watch {
-            let body = Watch::begin(self, view, namespace, &options, call.link.clone())?;
+            let body = WatchStream::begin(self, view, namespace, &options, call.link.clone())?;
             return Ok(reply::stream(body));
         }
         let cache = call.link.now().cache;
@@ -85,7 +85,12 @@ impl Inner {
         Ok(reply::json(StatusCode::OK, &view.list(page.meta(), items)))
     }
 
-    fn create(&self, target: &Target, namespace: &str, call: &Call) -> Result<Reply, Failure> {
+    fn create(
+        &self,
+        target: &ResourcePath,
+        namespace: &str,
+        call: &Call,
+    ) -> Result<HttpReply, Failure> {
         let view = self.view(target, call)?;
         let options = WriteOptions::read(&call.query, "CreateOptions")?;
         let mut warnings = Warnings::default();
@@ -104,11 +109,11 @@ impl Inner {
 
     fn update(
         &self,
-        target: &Target,
+        target: &ResourcePath,
         namespace: &str,
         name: &str,
         call: &Call,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<HttpReply, Failure> {
         let view = self.view(target, call)?;
         let options = WriteOptions::read(&call.query, "UpdateOptions")?;
         let mut warnings = Warnings::default();
@@ -127,11 +132,11 @@ impl Inner {
 
     fn patch(
         &self,
-        target: &Target,
+        target: &ResourcePath,
         namespace: &str,
         name: &str,
         call: &Call,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<HttpReply, Failure> {
         let patch = patch::Patch::of(target.kind, &call.headers, &call.body)?;
         let view = self.view(target, call)?;
         let options = WriteOptions::read(&call.query, "PatchOptions")?;
@@ -154,11 +159,11 @@ impl Inner {
 
     fn delete(
         &self,
-        target: &Target,
+        target: &ResourcePath,
         namespace: &str,
         name: &str,
         call: &Call,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<HttpReply, Failure> {
         let view = self.view(target, call)?;
         let options = DeleteOptions::read(&call.query, &call.headers, &call.body)?;
         let removed = self.transaction(target, options.dry_run, |transaction| {
@@ -170,7 +175,11 @@ impl Inner {
         })
     }
 
-    async fn delete_collection(&self, target: &Target, call: &Call) -> Result<Reply, Failure> {
+    async fn delete_collection(
+        &self,
+        target: &ResourcePath,
+        call: &Call,
+    ) -> Result<HttpReply, Failure> {
         let view = self.view(target, call)?;
         let delete = DeleteOptions::read(&call.query, &call.headers, &call.body)?;
         let options = ListOptions::read(&call.query, target.kind, false)?;
@@ -186,15 +195,15 @@ impl Inner {
         ))
     }
 
-    fn view(&self, target: &Target, call: &Call) -> Result<View, Failure> {
-        let form = Form::wanted(&call.headers, false)?;
-        View::new(target.kind, form, &call.query, &self.config.clock)
+    fn view(&self, target: &ResourcePath, call: &Call) -> Result<ObjectRenderer, Failure> {
+        let form = ReplyForm::wanted(&call.headers, false)?;
+        ObjectRenderer::new(target.kind, form, &call.query, &self.config.clock)
     }
 
     /// Runs one transaction of a write.
     fn transaction<T>(
         &self,
-        target: &Target,
+        target: &ResourcePath,
         dry_run: bool,
         run: impl FnOnce(&mut Transaction<'_>) -> T,
     ) -> T {
@@ -211,7 +220,7 @@ impl Inner {
     }
 }
 
-fn written_reply(view: &View, written: &Written, warnings: &Warnings) -> Reply {
+fn written_reply(view: &ObjectRenderer, written: &WrittenObject, warnings: &Warnings) -> HttpReply {
     let mut reply = reply::json(written.code, &view.object(&written.fields));
     warnings.put_on(&mut reply);
     reply

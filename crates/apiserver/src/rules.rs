@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use crate::config::Config;
 use crate::fields::OWNER_REFERENCE;
 use crate::kind::{Bucket, Kind};
-use crate::store::Fields;
+use crate::store::ObjectFields;
 
 /// Brings a new object into the form in which it is stored, before it is checked.
-pub(crate) fn prepare_create(kind: &Kind, config: &Config, new: &mut Fields) {
+pub(crate) fn prepare_create(kind: &Kind, config: &Config, new: &mut ObjectFields) {
     match kind.bucket {
         Bucket::Leases if !config.gate => {
             for name in GATED {
@@ -34,7 +34,12 @@ pub(crate) fn prepare_create(kind: &Kind, config: &Config, new: &mut Fields) {
 }
 
 /// Brings an update into the form in which it is stored, before it is checked.
-pub(crate) fn prepare_update(kind: &Kind, config: &Config, new: &mut Fields, old: &Fields) {
+pub(crate) fn prepare_update(
+    kind: &Kind,
+    config: &Config,
+    new: &mut ObjectFields,
+    old: &ObjectFields,
+) {
     // Only the server sets these.
     for name in ["creationTimestamp", "generation"] {
         keep(new, old, name);
@@ -71,7 +76,7 @@ pub(crate) fn prepare_update(kind: &Kind, config: &Config, new: &mut Fields, old
 }
 
 /// What is wrong with a new object.
-pub(crate) fn create_errors(kind: &Kind, new: &Fields) -> Vec<FieldError> {
+pub(crate) fn create_errors(kind: &Kind, new: &ObjectFields) -> Vec<FieldError> {
     let errors = match kind.bucket {
         Bucket::Leases => {
             let lease = Lease::from_value(whole(new));
@@ -109,7 +114,11 @@ pub(crate) fn create_errors(kind: &Kind, new: &Fields) -> Vec<FieldError> {
 }
 
 /// What is wrong with an update. The API server checks the metadata twice, and says so twice.
-pub(crate) fn update_errors(kind: &Kind, new: &Fields, old: &Fields) -> Vec<FieldError> {
+pub(crate) fn update_errors(
+    kind: &Kind,
+    new: &ObjectFields,
+    old: &ObjectFields,
+) -> Vec<FieldError> {
     let errors = match kind.bucket {
         Bucket::Leases => {
             let (lease, old) = (Lease::from_value(whole(new)), Lease::from_value(whole(old)));
@@ -153,7 +162,7 @@ pub(crate) fn update_errors(kind: &Kind, new: &Fields, old: &Fields) -> Vec<Fiel
 }
 
 /// What is wrong with the names of finalizers.
-fn finalizer_errors(new: &Fields) -> Vec<FieldError> {
+fn finalizer_errors(new: &ObjectFields) -> Vec<FieldError> {
     let finalizers = new["metadata"]["finalizers"].as_array();
     let names = finalizers.into_iter().flatten().filter_map(Value::as_str);
     names
@@ -165,7 +174,7 @@ fn finalizer_errors(new: &Fields) -> Vec<FieldError> {
 }
 
 /// Owners that an error repeats have their fields in Go's order.
-fn in_the_order_of_go(new: &Fields, mut errors: Vec<FieldError>) -> Vec<FieldError> {
+fn in_the_order_of_go(new: &ObjectFields, mut errors: Vec<FieldError>) -> Vec<FieldError> {
     for error in &mut errors {
         if let Problem::Invalid { value, .. } = &mut error.problem
             && error.field == "metadata.ownerReferences"
@@ -178,7 +187,7 @@ fn in_the_order_of_go(new: &Fields, mut errors: Vec<FieldError>) -> Vec<FieldErr
 }
 
 /// A namespace carries its name as a label, so that selectors can tell it.
-fn label_with_name(namespace: &mut Fields) {
+fn label_with_name(namespace: &mut ObjectFields) {
     let name = namespace["metadata"]["name"].clone();
     let labels = meta(namespace).entry("labels").or_insert_with(|| json!({}));
     labels["kubernetes.io/metadata.name"] = name;
@@ -199,13 +208,13 @@ fn candidate(kind: &Kind, object: Value) -> LeaseCandidate {
 }
 
 /// The errors of the metadata alone, by the rules that all kinds share.
-fn metadata_errors(new: &Fields) -> Vec<FieldError> {
+fn metadata_errors(new: &ObjectFields) -> Vec<FieldError> {
     let lease = Lease::from_value(bare(new));
     beyond(lease.faults(), validate_lease(&lease))
 }
 
 /// The object as a Lease without a spec; what has no namespace is lent one.
-fn bare(object: &Fields) -> Value {
+fn bare(object: &ObjectFields) -> Value {
     let mut metadata = object["metadata"].clone();
     if metadata.get("namespace").is_none() {
         metadata["namespace"] = "none".into();
@@ -213,11 +222,11 @@ fn bare(object: &Fields) -> Value {
     json!({"metadata": metadata})
 }
 
-fn whole(object: &Fields) -> Value {
+fn whole(object: &ObjectFields) -> Value {
     Value::Object(object.clone())
 }
 
-fn keep(new: &mut Fields, old: &Fields, name: &str) {
+fn keep(new: &mut ObjectFields, old: &ObjectFields, name: &str) {
     let value = old["metadata"].get(name).cloned();
     match value {
         Some(value) => meta(new).insert(name.to_owned(), value),
@@ -226,20 +235,20 @@ fn keep(new: &mut Fields, old: &Fields, name: &str) {
 }
 
 /// A text of the metadata.
-pub(crate) fn text<'a>(object: &'a Fields, name: &str) -> &'a str {
+pub(crate) fn text<'a>(object: &'a ObjectFields, name: &str) -> &'a str {
     object["metadata"][name].as_str().unwrap_or_default()
 }
 
 /// The metadata, which every decoded object has.
-pub(crate) fn meta(object: &mut Fields) -> &mut Fields {
+pub(crate) fn meta(object: &mut ObjectFields) -> &mut ObjectFields {
     part(object, "metadata")
 }
 
-fn spec(object: &mut Fields) -> &mut Fields {
+fn spec(object: &mut ObjectFields) -> &mut ObjectFields {
     part(object, "spec")
 }
 
-fn part<'a>(object: &'a mut Fields, name: &str) -> &'a mut Fields {
+fn part<'a>(object: &'a mut ObjectFields, name: &str) -> &'a mut ObjectFields {
     let part = object.entry(name).or_insert_with(|| json!({}));
     if !part.is_object() {
         *part = json!({});

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::gotime::{GoTime, Layout};
+use crate::gotime::{GoTime, TimeLayout};
 use crate::json::Node;
 
 /// A struct of the API.
@@ -46,7 +46,7 @@ pub(crate) enum Type {
     OptionalInt32,
     OptionalInt64,
     Bool,
-    Time(Layout),
+    Time(TimeLayout),
     /// A map of texts.
     Texts,
     /// A list of texts, merged as a set.

@@ -18,10 +18,10 @@ pub(crate) struct Selector {
 
 /// A conjunction of comparisons of fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FieldSelector(Vec<Term>);
+pub(crate) struct FieldSelector(Vec<FieldComparison>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Term {
+struct FieldComparison {
     field: String,
     value: String,
     equal: bool,
@@ -78,7 +78,7 @@ impl FieldSelector {
                     _ => format!("field label not supported: {field}"),
                 });
             }
-            Ok(Term {
+            Ok(FieldComparison {
                 field: field.to_owned(),
                 value: value.to_owned(),
                 equal,
@@ -89,7 +89,7 @@ impl FieldSelector {
 
     /// That one field must have this value.
     pub(crate) fn and(mut self, field: &str, value: &str) -> Self {
-        self.0.push(Term {
+        self.0.push(FieldComparison {
             field: field.to_owned(),
             value: value.to_owned(),
             equal: true,

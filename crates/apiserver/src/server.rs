@@ -15,12 +15,12 @@ use crate::call::Call;
 use crate::config::Config;
 use crate::discovery;
 use crate::failure::Failure;
-use crate::faults::{Asked, Book, Broken, Fault, Switches, Verb};
-use crate::path::{Route, Target};
+use crate::faults::{Broken, Fault, RequestSummary, SwitchRegistry, Switches, Verb};
+use crate::path::{ResourcePath, Route};
 use crate::query::Query;
-use crate::reply::{self, Reply};
+use crate::reply::{self, HttpReply};
 use crate::served::Served;
-use crate::store::Store;
+use crate::store::ObjectStore;
 use crate::write::add_namespace;
 
 /// An in-memory coordination API server. Clones are the same server.
@@ -38,15 +38,15 @@ use crate::write::add_namespace;
 /// ```
 #[derive(Clone)]
 pub struct ApiServer {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<ServerParts>,
 }
 
 /// What all clones share.
-pub(crate) struct Inner {
+pub(crate) struct ServerParts {
     pub(crate) config: Config,
     pub(crate) served: Served,
-    pub(crate) store: Store,
-    pub(crate) book: Book,
+    pub(crate) store: ObjectStore,
+    pub(crate) book: SwitchRegistry,
 }
 
 /// Why a client gets no reply.
@@ -73,17 +73,17 @@ impl ApiServer {
     /// A server with an empty store but for the usual namespaces.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        let store = Store::new(config.history, config.watch_queue, config.seed);
+        let store = ObjectStore::new(config.history, config.watch_queue, config.seed);
         store.with(|state| {
             for name in NAMESPACES {
                 add_namespace(state, &config, name);
             }
         });
-        let inner = Inner {
+        let inner = ServerParts {
             served: Served::new(&config),
             config,
             store,
-            book: Book::default(),
+            book: SwitchRegistry::default(),
         };
         Self {
             inner: Arc::new(inner),
@@ -104,7 +104,7 @@ impl ApiServer {
     }
 
     /// Serves one request. It runs in a task of its own: a client that gives up does not undo what it asked for.
-    pub(crate) async fn handle(&self, request: Request) -> Result<Reply, Broken> {
+    pub(crate) async fn handle(&self, request: Request) -> Result<HttpReply, Broken> {
         let inner = self.inner.clone();
         // The task ends by itself; a panic in it is a broken connection.
         let handled = tokio::spawn(inner.handle(request)).await;
@@ -125,17 +125,17 @@ impl fmt::Debug for ApiServer {
     }
 }
 
-async fn route(State(server): State<ApiServer>, request: Request) -> Reply {
+async fn route(State(server): State<ApiServer>, request: Request) -> HttpReply {
     match server.handle(request).await {
         Ok(reply) => reply,
         Err(Broken) => reply::refusal(&Failure::injected(StatusCode::INTERNAL_SERVER_ERROR)),
     }
 }
 
-// === impl Inner ===
+// === impl ServerParts ===
 
-impl Inner {
-    async fn handle(self: Arc<Self>, request: Request) -> Result<Reply, NoReply> {
+impl ServerParts {
+    async fn handle(self: Arc<Self>, request: Request) -> Result<HttpReply, NoReply> {
         let (mut parts, body) = request.into_parts();
         let prefix = take_prefix(&mut parts);
         let client = match self.client(&parts, prefix) {
@@ -202,7 +202,7 @@ impl Inner {
         Ok(reply)
     }
 
-    async fn serve(self: &Arc<Self>, route: &Route, call: &Call) -> Reply {
+    async fn serve(self: &Arc<Self>, route: &Route, call: &Call) -> HttpReply {
         let served = match route {
             Route::Resource(target) => self.serve_resource(target, call).await,
             Route::Document(document) => {
@@ -215,7 +215,7 @@ impl Inner {
         if call.method == Method::HEAD {
             *reply.body_mut() = axum::body::Body::empty();
         }
-        if let Route::Resource(Target { kind, .. }) = route
+        if let Route::Resource(ResourcePath { kind, .. }) = route
             && reply.status() != StatusCode::METHOD_NOT_ALLOWED
             && let Some(warning) = kind.deprecation(self.config.minor)
         {
@@ -275,9 +275,9 @@ fn take_prefix(parts: &mut Parts) -> Option<String> {
 }
 
 /// What a request asks for, as the rules of faults see it.
-fn asked<'a>(parts: &Parts, route: &'a Route, query: &Query) -> Asked<'a> {
+fn asked<'a>(parts: &Parts, route: &'a Route, query: &Query) -> RequestSummary<'a> {
     let Route::Resource(target) = route else {
-        return Asked {
+        return RequestSummary {
             verb: Verb::Other,
             kind: None,
             namespace: None,
@@ -295,7 +295,7 @@ fn asked<'a>(parts: &Parts, route: &'a Route, query: &Query) -> Asked<'a> {
         Method::DELETE => Verb::Delete,
         _ => Verb::Other,
     };
-    Asked {
+    RequestSummary {
         verb,
         kind: Some(target.kind),
         namespace: target.namespace.as_deref(),

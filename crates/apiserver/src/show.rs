@@ -8,31 +8,31 @@ use crate::events;
 use crate::failure::Failure;
 use crate::kind::{Bucket, Kind};
 use crate::query::Query;
-use crate::reply::{Form, encode, headed};
-use crate::store::{Fields, Stored};
+use crate::reply::{ReplyForm, encode, headed};
+use crate::store::{ObjectFields, Stored};
 use crate::table;
 
 /// What a client gets to see.
 #[derive(Clone, Debug)]
-pub(crate) struct View {
+pub(crate) struct ObjectRenderer {
     pub(crate) kind: &'static Kind,
-    pub(crate) form: Form,
+    pub(crate) form: ReplyForm,
     /// What a table's rows carry: `Metadata`, `Object` or `None`.
     include: String,
     clock: Clock,
 }
 
-// === impl View ===
+// === impl ObjectRenderer ===
 
-impl View {
+impl ObjectRenderer {
     pub(crate) fn new(
         kind: &'static Kind,
-        form: Form,
+        form: ReplyForm,
         query: &Query,
         clock: &Clock,
     ) -> Result<Self, Failure> {
         let include = query.text("includeObject").unwrap_or("Metadata").to_owned();
-        if form == Form::Table && !matches!(include.as_str(), "Metadata" | "Object" | "None") {
+        if form == ReplyForm::Table && !matches!(include.as_str(), "Metadata" | "Object" | "None") {
             return Err(Failure::bad_request(format!(
                 "Unable to convert to Table as requested: includeObject: Invalid value: {include:?}: must be \
                  'Metadata', 'Object', 'None', or empty"
@@ -47,14 +47,14 @@ impl View {
     }
 
     /// One object.
-    pub(crate) fn object(&self, fields: &Fields) -> Value {
+    pub(crate) fn object(&self, fields: &ObjectFields) -> Value {
         match self.form {
-            Form::Table => {
+            ReplyForm::Table => {
                 let meta = json!({"resourceVersion": fields["metadata"]["resourceVersion"]});
                 self.table(meta, [fields], true)
             }
-            Form::Metadata => metadata_only(fields),
-            Form::Whole | Form::Discovery => self.whole(fields),
+            ReplyForm::Metadata => metadata_only(fields),
+            ReplyForm::Whole | ReplyForm::Discovery => self.whole(fields),
         }
     }
 
@@ -62,16 +62,16 @@ impl View {
     pub(crate) fn list<'a>(
         &self,
         meta: Value,
-        items: impl IntoIterator<Item = &'a Fields>,
+        items: impl IntoIterator<Item = &'a ObjectFields>,
     ) -> Value {
         match self.form {
-            Form::Table => self.table(meta, items, true),
-            Form::Metadata => {
+            ReplyForm::Table => self.table(meta, items, true),
+            ReplyForm::Metadata => {
                 let items: Vec<_> = items.into_iter().map(metadata_only).collect();
                 let fields = [("metadata", meta), ("items", items.into())];
                 headed("meta.k8s.io/v1", "PartialObjectMetadataList", fields)
             }
-            Form::Whole | Form::Discovery => {
+            ReplyForm::Whole | ReplyForm::Discovery => {
                 let items: Vec<_> = items.into_iter().map(|fields| self.item(fields)).collect();
                 let kind = format!("{}List", self.kind.kind);
                 headed(
@@ -87,10 +87,10 @@ impl View {
     pub(crate) fn frame(&self, happened: &str, object: &Stored, first: bool) -> Bytes {
         let object = match self.form {
             // What most watchers see, encoded once for all of them.
-            Form::Whole if self.is_common() => {
+            ReplyForm::Whole if self.is_common() => {
                 object.encoded(|object| encode(&self.whole(object.fields())))
             }
-            Form::Table => {
+            ReplyForm::Table => {
                 let fields = object.fields();
                 let meta = json!({"resourceVersion": fields["metadata"]["resourceVersion"]});
                 encode(&self.table(meta, [fields], first))
@@ -106,13 +106,13 @@ impl View {
         if ends_initial_events {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        let mut fields = Fields::new();
+        let mut fields = ObjectFields::new();
         fields.insert("metadata".to_owned(), metadata.clone());
         if !self.kind.custom {
             fields.insert("spec".to_owned(), json!({}));
         }
         let object = match self.form {
-            Form::Table => self.table(
+            ReplyForm::Table => self.table(
                 json!({"resourceVersion": revision.to_string()}),
                 [&fields],
                 false,
@@ -127,7 +127,7 @@ impl View {
         line("ERROR", &encode(&failure.to_value()))
     }
 
-    fn whole(&self, fields: &Fields) -> Value {
+    fn whole(&self, fields: &ObjectFields) -> Value {
         let mut shown = events::shown(self.kind, fields).into_owned();
         shown.insert("kind".to_owned(), self.kind.kind.into());
         shown.insert("apiVersion".to_owned(), self.kind.api_version().into());
@@ -135,7 +135,7 @@ impl View {
     }
 
     /// An item of a list, which names its kind only if it is a custom resource.
-    fn item(&self, fields: &Fields) -> Value {
+    fn item(&self, fields: &ObjectFields) -> Value {
         if self.kind.custom {
             return self.whole(fields);
         }
@@ -145,7 +145,7 @@ impl View {
     fn table<'a>(
         &self,
         meta: Value,
-        items: impl IntoIterator<Item = &'a Fields>,
+        items: impl IntoIterator<Item = &'a ObjectFields>,
         columns: bool,
     ) -> Value {
         let now = self.clock.now();
@@ -182,7 +182,7 @@ impl View {
     }
 }
 
-fn metadata_only(fields: &Fields) -> Value {
+fn metadata_only(fields: &ObjectFields) -> Value {
     headed(
         "meta.k8s.io/v1",
         "PartialObjectMetadata",

@@ -16,25 +16,25 @@ use crate::kind::Bucket;
 
 pub use event::ChangeKind;
 pub(crate) use event::Event;
-pub(crate) use object::{Fields, Key, Stored};
+pub(crate) use object::{ObjectFields, ObjectKey, Stored};
 use table::Contents;
-pub(crate) use table::{Table, TooOld};
+pub(crate) use table::{ObjectTable, TooOld};
 pub(crate) use watcher::Scope;
 
 /// The store of a server.
 #[derive(Debug)]
-pub(crate) struct Store {
-    state: Mutex<State>,
+pub(crate) struct ObjectStore {
+    state: Mutex<StoreState>,
     /// The present revision, for whoever waits for one.
     revision: watch::Sender<u64>,
 }
 
 /// What the lock guards.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct StoreState {
     revision: u64,
-    tables: [Table; Bucket::ALL.len()],
-    names: Names,
+    tables: [ObjectTable; Bucket::ALL.len()],
+    names: NameGenerator,
     /// How often an older version was put in its place.
     restores: u64,
 }
@@ -48,17 +48,17 @@ pub struct Backup {
 
 /// A seeded source of uids and name endings: splitmix64.
 #[derive(Debug)]
-struct Names(u64);
+struct NameGenerator(u64);
 
-// === impl Store ===
+// === impl ObjectStore ===
 
-impl Store {
+impl ObjectStore {
     pub(crate) fn new(history: usize, queue: usize, seed: u64) -> Self {
-        let state = State {
+        let state = StoreState {
             // An empty etcd is at revision 1.
             revision: 1,
-            tables: Bucket::ALL.map(|_| Table::new(history, queue)),
-            names: Names(seed),
+            tables: Bucket::ALL.map(|_| ObjectTable::new(history, queue)),
+            names: NameGenerator(seed),
             restores: 0,
         };
         Self {
@@ -68,7 +68,7 @@ impl Store {
     }
 
     /// Runs one transaction. Nothing in it waits.
-    pub(crate) fn with<T>(&self, transaction: impl FnOnce(&mut State) -> T) -> T {
+    pub(crate) fn with<T>(&self, transaction: impl FnOnce(&mut StoreState) -> T) -> T {
         let mut state = self.lock();
         let outcome = transaction(&mut state);
         // Under the lock, so that revisions are told in their order.
@@ -99,24 +99,24 @@ impl Store {
         let _ = self.revision.subscribe().wait_for(|now| *now != seen).await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StoreState> {
         // A transaction that panicked has committed nothing or everything of its one write.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl State ===
+// === impl StoreState ===
 
-impl State {
+impl StoreState {
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
 
-    pub(crate) fn table(&self, bucket: Bucket) -> &Table {
+    pub(crate) fn table(&self, bucket: Bucket) -> &ObjectTable {
         &self.tables[bucket as usize]
     }
 
-    pub(crate) fn table_mut(&mut self, bucket: Bucket) -> &mut Table {
+    pub(crate) fn table_mut(&mut self, bucket: Bucket) -> &mut ObjectTable {
         &mut self.tables[bucket as usize]
     }
 
@@ -124,8 +124,8 @@ impl State {
     pub(crate) fn put(
         &mut self,
         bucket: Bucket,
-        key: Key,
-        fields: Fields,
+        key: ObjectKey,
+        fields: ObjectFields,
     ) -> std::sync::Arc<Stored> {
         self.revision += 1;
         let revision = self.revision;
@@ -134,7 +134,11 @@ impl State {
     }
 
     /// Removes an object. What watchers are told is its last state, at the revision of the removal.
-    pub(crate) fn remove(&mut self, bucket: Bucket, key: &Key) -> Option<std::sync::Arc<Stored>> {
+    pub(crate) fn remove(
+        &mut self,
+        bucket: Bucket,
+        key: &ObjectKey,
+    ) -> Option<std::sync::Arc<Stored>> {
         let last = self.table(bucket).object(key)?.clone();
         self.revision += 1;
         let revision = self.revision;
@@ -210,9 +214,9 @@ impl Backup {
     }
 }
 
-// === impl Names ===
+// === impl NameGenerator ===
 
-impl Names {
+impl NameGenerator {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -233,7 +237,7 @@ mod tests {
     #[test]
     fn uids_are_uuids_and_follow_the_seed() {
         let draw = |seed| {
-            let store = Store::new(1, 1, seed);
+            let store = ObjectStore::new(1, 1, seed);
             store.with(|state| (0..100).map(|_| state.uid()).collect::<BTreeSet<_>>())
         };
         assert_eq!(draw(7), draw(7));
@@ -247,7 +251,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_revision_can_be_waited_for() {
-        let store = std::sync::Arc::new(Store::new(9, 9, 0));
+        let store = std::sync::Arc::new(ObjectStore::new(9, 9, 0));
         let waiting = tokio::spawn({
             let store = store.clone();
             async move { store.reached(3).await }
@@ -255,7 +259,7 @@ mod tests {
         let put = |name: &str| {
             store.with(|state| {
                 state
-                    .put(Bucket::Leases, Key::new("ns", name), Map::new())
+                    .put(Bucket::Leases, ObjectKey::new("ns", name), Map::new())
                     .revision()
             })
         };

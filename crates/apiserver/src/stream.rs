@@ -10,20 +10,20 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use crate::failure::Failure;
-use crate::faults::{Broken, Line, Link};
+use crate::faults::{Broken, Link, LinkObserver};
 use crate::kind::Bucket;
 use crate::options::{self, ListOptions};
 use crate::selector::Selector;
-use crate::server::Inner;
-use crate::show::View;
-use crate::store::{ChangeKind, Event, Scope, State, Stored};
+use crate::server::ServerParts;
+use crate::show::ObjectRenderer;
+use crate::store::{ChangeKind, Event, Scope, StoreState, Stored};
 
 /// A watch that is being served.
-pub(crate) struct Watch {
+pub(crate) struct WatchStream {
     following: Following,
     events: mpsc::Receiver<Arc<Event>>,
     pending: VecDeque<Pending>,
-    view: View,
+    view: ObjectRenderer,
     selector: Selector,
     /// Nothing up to this revision is told.
     since: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Watch {
     bookmark: Option<Instant>,
     /// Whether the stream's first table has been sent.
     explained: bool,
-    link: Line,
+    link: LinkObserver,
     /// How often watches had been closed when this one began.
     closed: u64,
     ended: bool,
@@ -47,7 +47,7 @@ enum Pending {
 
 /// A subscription that ends with its owner.
 struct Following {
-    server: Arc<Inner>,
+    server: Arc<ServerParts>,
     bucket: Bucket,
     scope: Scope,
     id: u64,
@@ -62,16 +62,16 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(45 * 60);
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
-// === impl Watch ===
+// === impl WatchStream ===
 
-impl Watch {
+impl WatchStream {
     /// Begins a watch. What is there and what follows are taken in one transaction, so that nothing falls between.
     pub(crate) fn begin(
-        server: &Arc<Inner>,
-        view: View,
+        server: &Arc<ServerParts>,
+        view: ObjectRenderer,
         namespace: Option<&str>,
         options: &ListOptions,
-        link: Line,
+        link: LinkObserver,
     ) -> Result<Body, Failure> {
         let asked = options.resource_version.as_deref().map(options::revision);
         let asked = asked.transpose().map_err(Failure::internal)?;
@@ -85,7 +85,7 @@ impl Watch {
         });
         let (pending, subscription, restores) = match begun {
             Ok(begun) => begun,
-            Err(failure) => return Ok(Body::from(View::error(&failure))),
+            Err(failure) => return Ok(Body::from(ObjectRenderer::error(&failure))),
         };
         let now = Instant::now();
         let timeout = options.timeout_seconds.filter(|seconds| *seconds > 0);
@@ -254,7 +254,7 @@ impl Watch {
     /// The end of a watch whose client did not read fast enough.
     fn cut_off(&mut self) -> Bytes {
         self.ended = true;
-        View::error(&Failure::expired_watch(
+        ObjectRenderer::error(&Failure::expired_watch(
             self.since,
             self.following.server.store.revision(),
         ))
@@ -281,7 +281,7 @@ impl Drop for Following {
 
 /// What a watch begins with.
 fn backlog(
-    state: &State,
+    state: &StoreState,
     bucket: Bucket,
     namespace: Option<&str>,
     options: &ListOptions,

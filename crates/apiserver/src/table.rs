@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::kind::{Bucket, Kind};
-use crate::store::Fields;
+use crate::store::ObjectFields;
 
 /// A column: its name, the field that it shows, what it says of itself.
 struct Column {
@@ -175,7 +175,7 @@ pub(crate) fn columns(kind: &Kind) -> Value {
 }
 
 /// The cells of an object's row.
-pub(crate) fn cells(kind: &Kind, fields: &Fields, now: Timestamp) -> Value {
+pub(crate) fn cells(kind: &Kind, fields: &ObjectFields, now: Timestamp) -> Value {
     let first = |paths: &[&[&str]]| {
         let mut texts = paths.iter().map(|path| text(fields, path));
         texts.find(|text| !text.is_empty()).unwrap_or_default()
@@ -233,7 +233,7 @@ fn of(kind: &Kind) -> &'static [Column] {
     }
 }
 
-fn text<'a>(fields: &'a Fields, path: &[&str]) -> &'a str {
+fn text<'a>(fields: &'a ObjectFields, path: &[&str]) -> &'a str {
     let mut parts = path.iter();
     let first = parts.next().and_then(|part| fields.get(*part));
     let value = parts.fold(first, |value, part| value.and_then(|value| value.get(part)));

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tower::Service;
 
 use crate::faults::Broken;
-use crate::reply::Reply;
+use crate::reply::HttpReply;
 use crate::server::{ApiServer, CLIENT};
 
 /// The server as a tower service for one client, to make a `kube::Client` of; no sockets, no IO driver.
@@ -105,9 +105,9 @@ where
     B: hyper::body::Body<Data = axum::body::Bytes> + Send + 'static,
     B::Error: Into<tower::BoxError>,
 {
-    type Response = Reply;
+    type Response = HttpReply;
     type Error = tower::BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Reply, tower::BoxError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<HttpReply, tower::BoxError>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), tower::BoxError>> {
         Poll::Ready(Ok(()))
@@ -130,9 +130,9 @@ struct Remote(ApiServer);
 // === impl Remote ===
 
 impl Service<http::Request<hyper::body::Incoming>> for Remote {
-    type Response = Reply;
+    type Response = HttpReply;
     type Error = Broken;
-    type Future = Pin<Box<dyn Future<Output = Result<Reply, Broken>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<HttpReply, Broken>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Broken>> {
         Poll::Ready(Ok(()))

@@ -8,21 +8,21 @@ use crate::failure::Failure;
 use crate::kind::{Bucket, Kind};
 use crate::options;
 use crate::rules;
-use crate::store::{Fields, Key, State, Stored};
+use crate::store::{ObjectFields, ObjectKey, StoreState, Stored};
 
 use elector_api::FieldError;
 
 /// What a write answers.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenObject {
     pub(crate) code: StatusCode,
-    pub(crate) fields: Fields,
+    pub(crate) fields: ObjectFields,
 }
 
 /// One transaction that writes, dry or not.
 #[derive(Debug)]
 pub(crate) struct Transaction<'a> {
-    pub(crate) state: &'a mut State,
+    pub(crate) state: &'a mut StoreState,
     pub(crate) config: &'a Config,
     pub(crate) kind: &'static Kind,
     pub(crate) dry_run: bool,
@@ -42,7 +42,11 @@ const LONGEST_GENERATED: usize = 58;
 
 impl Transaction<'_> {
     /// Makes a new object.
-    pub(crate) fn create(&mut self, namespace: &str, mut new: Fields) -> Result<Written, Failure> {
+    pub(crate) fn create(
+        &mut self,
+        namespace: &str,
+        mut new: ObjectFields,
+    ) -> Result<WrittenObject, Failure> {
         self.place(namespace, &mut new)?;
         self.admit(namespace)?;
         let beginning = rules::text(&new, "generateName").to_owned();
@@ -92,7 +96,7 @@ impl Transaction<'_> {
         if !self.dry_run {
             new = self.state.put(self.kind.bucket, key, new).fields().clone();
         }
-        Ok(Written {
+        Ok(WrittenObject {
             code: StatusCode::CREATED,
             fields: new,
         })
@@ -103,9 +107,9 @@ impl Transaction<'_> {
         &mut self,
         namespace: &str,
         name: &str,
-        mut new: Fields,
+        mut new: ObjectFields,
         how: Update,
-    ) -> Result<Written, Failure> {
+    ) -> Result<WrittenObject, Failure> {
         self.place(namespace, &mut new)?;
         match rules::text(&new, "name") {
             "" => {
@@ -151,22 +155,22 @@ impl Transaction<'_> {
         } else if new != *old.fields() && !self.dry_run {
             new = self.state.put(self.kind.bucket, key, new).fields().clone();
         }
-        Ok(Written {
+        Ok(WrittenObject {
             code: StatusCode::OK,
             fields: new,
         })
     }
 
-    pub(crate) fn current(&self, key: &Key) -> Option<std::sync::Arc<Stored>> {
+    pub(crate) fn current(&self, key: &ObjectKey) -> Option<std::sync::Arc<Stored>> {
         self.state.table(self.kind.bucket).object(key).cloned()
     }
 
-    pub(crate) fn key(&self, namespace: &str, name: &str) -> Key {
-        Key::new(if self.kind.namespaced { namespace } else { "" }, name)
+    pub(crate) fn key(&self, namespace: &str, name: &str) -> ObjectKey {
+        ObjectKey::new(if self.kind.namespaced { namespace } else { "" }, name)
     }
 
     /// Puts an object into the namespace of its path.
-    fn place(&self, namespace: &str, new: &mut Fields) -> Result<(), Failure> {
+    fn place(&self, namespace: &str, new: &mut ObjectFields) -> Result<(), Failure> {
         let given = rules::text(new, "namespace");
         if !given.is_empty() && given != namespace {
             return Err(Failure::bad_request(
@@ -184,7 +188,7 @@ impl Transaction<'_> {
         if !self.kind.namespaced {
             return Ok(());
         }
-        let key = Key::new("", namespace);
+        let key = ObjectKey::new("", namespace);
         let namespaces = self.state.table(Bucket::Namespaces);
         match namespaces.object(&key) {
             Some(_) => Ok(()),
@@ -197,7 +201,7 @@ impl Transaction<'_> {
     }
 
     /// Compares the revision of an update with the stored one.
-    fn check_revision(&self, old: &Stored, new: &mut Fields) -> Result<(), Failure> {
+    fn check_revision(&self, old: &Stored, new: &mut ObjectFields) -> Result<(), Failure> {
         let name = &old.key().name;
         let given = rules::text(new, "resourceVersion");
         let revision = if given.is_empty() {
@@ -232,7 +236,7 @@ impl Transaction<'_> {
         }
     }
 
-    fn other_uid(&self, key: &Key, given: &str, stored: &str) -> Failure {
+    fn other_uid(&self, key: &ObjectKey, given: &str, stored: &str) -> Failure {
         let path = format!(
             "/registry/{}/{}/{}",
             self.kind.bucket.path(),
@@ -248,18 +252,18 @@ impl Transaction<'_> {
 }
 
 /// Makes a namespace.
-pub(crate) fn add_namespace(state: &mut State, config: &Config, name: &str) {
+pub(crate) fn add_namespace(state: &mut StoreState, config: &Config, name: &str) {
     let kind = Kind::namespace();
-    let mut fields = Fields::new();
+    let mut fields = ObjectFields::new();
     let uid = state.uid();
     let metadata =
         serde_json::json!({"name": name, "uid": uid, "creationTimestamp": config.clock.stamp()});
     fields.insert("metadata".to_owned(), metadata);
     rules::prepare_create(kind, config, &mut fields);
-    state.put(Bucket::Namespaces, Key::new("", name), fields);
+    state.put(Bucket::Namespaces, ObjectKey::new("", name), fields);
 }
 
 /// The metadata value of that name, `Null` where it is absent.
-pub(crate) fn meta<'a>(fields: &'a Fields, name: &str) -> &'a Value {
+pub(crate) fn meta<'a>(fields: &'a ObjectFields, name: &str) -> &'a Value {
     &fields["metadata"][name]
 }

@@ -37,18 +37,18 @@ pub(crate) struct Link {
 ///
 /// Not a watch channel: that wakes those who wait in an order drawn at random, and one seed is to give one history.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Switchboard(Arc<Shared>);
+pub(crate) struct Switchboard(Arc<SharedLink>);
 
 /// Where a link is looked at.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct LinkObserver {
     board: Switchboard,
     /// The change that was looked at last.
     seen: u64,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedLink {
     link: Mutex<(u64, Link)>,
     changed: Notify,
 }
@@ -81,8 +81,8 @@ impl Switchboard {
     }
 
     /// A place to look at it from.
-    pub(crate) fn line(&self) -> Line {
-        Line {
+    pub(crate) fn line(&self) -> LinkObserver {
+        LinkObserver {
             board: self.clone(),
             seen: self.link().0,
         }
@@ -94,9 +94,9 @@ impl Switchboard {
     }
 }
 
-// === impl Line ===
+// === impl LinkObserver ===
 
-impl Line {
+impl LinkObserver {
     /// The link as it is.
     pub(crate) fn now(&self) -> Link {
         self.board.link().1

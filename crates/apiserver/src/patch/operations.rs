@@ -4,7 +4,7 @@ use serde_json::{Value, map};
 
 /// One operation.
 #[derive(Debug)]
-pub(super) enum Operation {
+pub(super) enum PatchOperation {
     Add { path: String, value: Value },
     Remove { path: String },
     Replace { path: String, value: Value },
@@ -13,9 +13,9 @@ pub(super) enum Operation {
     Test { path: String, value: Value },
 }
 
-// === impl Operation ===
+// === impl PatchOperation ===
 
-impl Operation {
+impl PatchOperation {
     /// Reads an operation; `None` where it is none.
     pub(super) fn of(value: &Value) -> Option<Self> {
         let text = |name: &str| value.get(name)?.as_str().map(str::to_owned);
@@ -130,7 +130,7 @@ mod tests {
     fn run(operations: &Value) -> Option<Value> {
         let mut document = json!({"a": {"b": 1}, "l": [1, 2]});
         for operation in operations.as_array().unwrap() {
-            Operation::of(operation)?.apply(&mut document)?;
+            PatchOperation::of(operation)?.apply(&mut document)?;
         }
         Some(document)
     }

@@ -4,14 +4,14 @@ use elector_api::{FieldError, names};
 use serde_json::Value;
 
 use crate::kind::Kind;
-use crate::store::Fields;
+use crate::store::ObjectFields;
 
 /// The longest texts, in bytes.
 const LONGEST_WORD: usize = 128;
 const LONGEST_NOTE: usize = 1024;
 
 /// What is wrong with a new event.
-pub(super) fn create_errors(kind: &Kind, new: &Fields) -> Vec<FieldError> {
+pub(super) fn create_errors(kind: &Kind, new: &ObjectFields) -> Vec<FieldError> {
     let mut errors = lenient_errors(kind, new);
     if kind.group.is_empty() {
         return errors;
@@ -43,7 +43,11 @@ pub(super) fn create_errors(kind: &Kind, new: &Fields) -> Vec<FieldError> {
 }
 
 /// What is wrong with an update: in the new form only a series may change.
-pub(super) fn update_errors(kind: &Kind, new: &Fields, old: &Fields) -> Vec<FieldError> {
+pub(super) fn update_errors(
+    kind: &Kind,
+    new: &ObjectFields,
+    old: &ObjectFields,
+) -> Vec<FieldError> {
     const FIXED: [&str; 13] = [
         "involvedObject",
         "reason",
@@ -82,7 +86,7 @@ pub(super) fn update_errors(kind: &Kind, new: &Fields, old: &Fields) -> Vec<Fiel
 }
 
 /// The rules of both forms. An event with an eventTime is held to more.
-fn lenient_errors(kind: &Kind, new: &Fields) -> Vec<FieldError> {
+fn lenient_errors(kind: &Kind, new: &ObjectFields) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let namespace = super::text(new, "namespace");
     let about = new["involvedObject"]["namespace"]
@@ -138,7 +142,7 @@ fn lenient_errors(kind: &Kind, new: &Fields) -> Vec<FieldError> {
     errors
 }
 
-fn series_errors(new: &Fields) -> Vec<FieldError> {
+fn series_errors(new: &ObjectFields) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(series) = new.get("series") {
         if series["count"].as_i64().unwrap_or_default() < 2 {
@@ -155,10 +159,10 @@ fn series_errors(new: &Fields) -> Vec<FieldError> {
     errors
 }
 
-fn is_none(event: &Fields, field: &str) -> bool {
+fn is_none(event: &ObjectFields, field: &str) -> bool {
     event.get(field).is_none_or(Value::is_null)
 }
 
-fn text<'a>(event: &'a Fields, field: &str) -> &'a str {
+fn text<'a>(event: &'a ObjectFields, field: &str) -> &'a str {
     event.get(field).and_then(Value::as_str).unwrap_or_default()
 }

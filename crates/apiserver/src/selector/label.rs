@@ -25,15 +25,15 @@ enum Operator {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
+enum LabelToken {
     Word(String),
     /// One of `! = == != < > ( ) ,`.
     Sign(&'static str),
     End,
 }
 
-struct Parser {
-    tokens: Vec<Token>,
+struct LabelParser {
+    tokens: Vec<LabelToken>,
     next: usize,
 }
 
@@ -44,22 +44,22 @@ const SIGNS: [&str; 9] = ["==", "!=", "=", "!", "<", ">", "(", ")", ","];
 impl LabelSelector {
     /// Reads a selector such as `a=b,c in (d,e),!f`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let mut parser = Parser {
+        let mut parser = LabelParser {
             tokens: tokens(text),
             next: 0,
         };
         let mut requirements = Vec::new();
         loop {
             match parser.peek() {
-                Token::Word(_) | Token::Sign("!") => {
+                LabelToken::Word(_) | LabelToken::Sign("!") => {
                     let requirement = parser.requirement();
                     requirements.push(
                         requirement.map_err(|why| format!("unable to parse requirement: {why}"))?,
                     );
                     match parser.take() {
-                        Token::End => return Ok(Self(requirements)),
-                        Token::Sign(",") => match parser.peek() {
-                            Token::Word(_) | Token::Sign("!") => {}
+                        LabelToken::End => return Ok(Self(requirements)),
+                        LabelToken::Sign(",") => match parser.peek() {
+                            LabelToken::Word(_) | LabelToken::Sign("!") => {}
                             other => {
                                 return Err(format!(
                                     "found '{}', expected: identifier after ','",
@@ -75,7 +75,7 @@ impl LabelSelector {
                         }
                     }
                 }
-                Token::End => return Ok(Self(requirements)),
+                LabelToken::End => return Ok(Self(requirements)),
                 other => {
                     return Err(format!(
                         "found '{}', expected: !, identifier, or 'end of string'",
@@ -140,32 +140,35 @@ impl Requirement {
     }
 }
 
-// === impl Parser ===
+// === impl LabelParser ===
 
-impl Parser {
-    fn peek(&self) -> Token {
-        self.tokens.get(self.next).cloned().unwrap_or(Token::End)
+impl LabelParser {
+    fn peek(&self) -> LabelToken {
+        self.tokens
+            .get(self.next)
+            .cloned()
+            .unwrap_or(LabelToken::End)
     }
 
-    fn take(&mut self) -> Token {
+    fn take(&mut self) -> LabelToken {
         let token = self.peek();
         self.next += 1;
         token
     }
 
     fn requirement(&mut self) -> Result<Requirement, String> {
-        let missing = self.peek() == Token::Sign("!");
+        let missing = self.peek() == LabelToken::Sign("!");
         if missing {
             self.take();
         }
         let key = match self.take() {
-            Token::Word(key) => key,
+            LabelToken::Word(key) => key,
             other => return Err(format!("found '{}', expected: identifier", other.text())),
         };
         if let Some(rule) = names::qualified_name(&key).first() {
             return Err(format!("<nil>: Invalid value: {key:?}: {rule}"));
         }
-        let exists = matches!(self.peek(), Token::End | Token::Sign(","));
+        let exists = matches!(self.peek(), LabelToken::End | LabelToken::Sign(","));
         let (operator, values) = if missing {
             (Operator::Missing, Vec::new())
         } else if exists {
@@ -183,12 +186,14 @@ impl Parser {
 
     fn comparison(&mut self) -> Result<(Operator, Vec<String>), String> {
         let operator = match self.take() {
-            Token::Sign("=" | "==") => Operator::In,
-            Token::Sign("!=") => Operator::NotIn,
-            Token::Sign(">") => Operator::Above,
-            Token::Sign("<") => Operator::Below,
-            Token::Word(word) if word == "in" => return Ok((Operator::In, self.values()?)),
-            Token::Word(word) if word == "notin" => return Ok((Operator::NotIn, self.values()?)),
+            LabelToken::Sign("=" | "==") => Operator::In,
+            LabelToken::Sign("!=") => Operator::NotIn,
+            LabelToken::Sign(">") => Operator::Above,
+            LabelToken::Sign("<") => Operator::Below,
+            LabelToken::Word(word) if word == "in" => return Ok((Operator::In, self.values()?)),
+            LabelToken::Word(word) if word == "notin" => {
+                return Ok((Operator::NotIn, self.values()?));
+            }
             other => {
                 return Err(format!(
                     "found '{}', expected: in, notin, =, ==, !=, gt, lt",
@@ -197,8 +202,8 @@ impl Parser {
             }
         };
         let value = match self.peek() {
-            Token::End | Token::Sign(",") => String::new(),
-            Token::Word(word) => {
+            LabelToken::End | LabelToken::Sign(",") => String::new(),
+            LabelToken::Word(word) => {
                 self.take();
                 word
             }
@@ -209,24 +214,24 @@ impl Parser {
 
     fn values(&mut self) -> Result<Vec<String>, String> {
         match self.take() {
-            Token::Sign("(") => {}
+            LabelToken::Sign("(") => {}
             other => return Err(format!("found '{}' expected: '('", other.text())),
         }
         let mut values = Vec::new();
         let mut expected = true;
         loop {
             match self.take() {
-                Token::Word(word) if expected => {
+                LabelToken::Word(word) if expected => {
                     values.push(word);
                     expected = false;
                 }
-                Token::Sign(",") => {
+                LabelToken::Sign(",") => {
                     if expected {
                         values.push(String::new());
                     }
                     expected = true;
                 }
-                Token::Sign(")") => {
+                LabelToken::Sign(")") => {
                     if expected {
                         values.push(String::new());
                     }
@@ -243,9 +248,9 @@ impl Parser {
     }
 }
 
-// === impl Token ===
+// === impl LabelToken ===
 
-impl Token {
+impl LabelToken {
     fn text(&self) -> &str {
         match self {
             Self::Word(word) => word,
@@ -255,18 +260,18 @@ impl Token {
     }
 }
 
-fn tokens(text: &str) -> Vec<Token> {
+fn tokens(text: &str) -> Vec<LabelToken> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         if let Some(sign) = SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
-            tokens.push(Token::Sign(sign));
+            tokens.push(LabelToken::Sign(sign));
             rest = &rest[sign.len()..];
         } else {
             let end = rest
                 .find(|one: char| one.is_whitespace() || "!=<>(),".contains(one))
                 .unwrap_or(rest.len());
-            tokens.push(Token::Word(rest[..end].to_owned()));
+            tokens.push(LabelToken::Word(rest[..end].to_owned()));
             rest = &rest[end..];
         }
         rest = rest.trim_start();

@@ -7,27 +7,27 @@ use serde_json::{Map, Value};
 
 /// Namespace and name; the namespace is empty for what has none. They sort as the API server lists them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key {
+pub(crate) struct ObjectKey {
     pub(crate) namespace: String,
     pub(crate) name: String,
 }
 
 /// The fields of an object as they are stored.
-pub(crate) type Fields = Map<String, Value>;
+pub(crate) type ObjectFields = Map<String, Value>;
 
 /// One revision of an object, without apiVersion and kind, which are the affair of who shows it.
 #[derive(Debug)]
 pub(crate) struct Stored {
-    key: Key,
+    key: ObjectKey,
     revision: u64,
-    fields: Fields,
+    fields: ObjectFields,
     /// What most watchers are sent, encoded once for all of them.
     encoded: OnceLock<Bytes>,
 }
 
-// === impl Key ===
+// === impl ObjectKey ===
 
-impl Key {
+impl ObjectKey {
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -39,7 +39,7 @@ impl Key {
 // === impl Stored ===
 
 impl Stored {
-    pub(crate) fn new(key: Key, mut fields: Fields, revision: u64) -> Self {
+    pub(crate) fn new(key: ObjectKey, mut fields: ObjectFields, revision: u64) -> Self {
         let metadata = fields
             .entry("metadata")
             .or_insert_with(|| Value::Object(Map::new()));
@@ -52,7 +52,7 @@ impl Stored {
         }
     }
 
-    pub(crate) fn key(&self) -> &Key {
+    pub(crate) fn key(&self) -> &ObjectKey {
         &self.key
     }
 
@@ -60,7 +60,7 @@ impl Stored {
         self.revision
     }
 
-    pub(crate) fn fields(&self) -> &Fields {
+    pub(crate) fn fields(&self) -> &ObjectFields {
         &self.fields
     }
 

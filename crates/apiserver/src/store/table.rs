@@ -5,12 +5,12 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::event::{ChangeKind, Event};
-use super::object::{Key, Stored};
+use super::object::{ObjectKey, Stored};
 use super::watcher::{Scope, Subscription, Watchers};
 
 /// The objects of one bucket, and those who follow them.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct ObjectTable {
     contents: Contents,
     /// How many events are kept.
     history: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Table {
 /// The objects of one bucket and their latest history: what a backup keeps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents {
-    objects: BTreeMap<Key, Arc<Stored>>,
+    objects: BTreeMap<ObjectKey, Arc<Stored>>,
     events: VecDeque<Arc<Event>>,
     /// Nothing is known of what happened up to this revision.
     forgotten: u64,
@@ -30,9 +30,9 @@ pub(crate) struct Contents {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooOld(pub(crate) u64);
 
-// === impl Table ===
+// === impl ObjectTable ===
 
-impl Table {
+impl ObjectTable {
     pub(super) fn new(history: usize, queue: usize) -> Self {
         Self {
             contents: Contents::default(),
@@ -41,7 +41,7 @@ impl Table {
         }
     }
 
-    pub(crate) fn object(&self, key: &Key) -> Option<&Arc<Stored>> {
+    pub(crate) fn object(&self, key: &ObjectKey) -> Option<&Arc<Stored>> {
         self.contents.objects.get(key)
     }
 
@@ -51,7 +51,7 @@ impl Table {
         namespace: Option<&'a str>,
     ) -> impl Iterator<Item = &'a Arc<Stored>> {
         let first = namespace.map_or(Bound::Unbounded, |namespace| {
-            Bound::Included(Key::new(namespace, ""))
+            Bound::Included(ObjectKey::new(namespace, ""))
         });
         self.contents
             .objects
@@ -63,7 +63,7 @@ impl Table {
     }
 
     /// All objects as they were at a revision.
-    pub(crate) fn at(&self, revision: u64) -> Result<BTreeMap<Key, Arc<Stored>>, TooOld> {
+    pub(crate) fn at(&self, revision: u64) -> Result<BTreeMap<ObjectKey, Arc<Stored>>, TooOld> {
         self.check(revision)?;
         let mut objects = self.contents.objects.clone();
         for event in self
@@ -177,9 +177,10 @@ mod tests {
 
     use super::*;
 
-    fn table(history: usize) -> Table {
-        let mut table = Table::new(history, 9);
-        let object = |name: &str, revision| Stored::new(Key::new("ns", name), Map::new(), revision);
+    fn table(history: usize) -> ObjectTable {
+        let mut table = ObjectTable::new(history, 9);
+        let object =
+            |name: &str, revision| Stored::new(ObjectKey::new("ns", name), Map::new(), revision);
         table.put(object("a", 2));
         table.put(object("b", 3));
         table.put(object("a", 4));
@@ -187,7 +188,7 @@ mod tests {
         table
     }
 
-    fn names_at(table: &Table, revision: u64) -> Vec<(String, u64)> {
+    fn names_at(table: &ObjectTable, revision: u64) -> Vec<(String, u64)> {
         let objects = table.at(revision).unwrap();
         objects
             .into_values()
@@ -226,13 +227,13 @@ mod tests {
 
     #[test]
     fn one_namespace_does_not_run_into_the_next() {
-        let mut table = Table::new(9, 9);
+        let mut table = ObjectTable::new(9, 9);
         for (revision, (namespace, name)) in [("a", "x"), ("a-b", "x"), ("b", "x")]
             .into_iter()
             .enumerate()
         {
             table.put(Stored::new(
-                Key::new(namespace, name),
+                ObjectKey::new(namespace, name),
                 Map::new(),
                 revision as u64,
             ));

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::event::Event;
-use super::object::Key;
+use super::object::ObjectKey;
 
 /// Which objects are followed. Whoever follows one object is not woken by others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ pub(super) struct Watchers {
 
 impl Scope {
     /// The scopes that an object is in.
-    fn of(key: &Key) -> [Self; 4] {
+    fn of(key: &ObjectKey) -> [Self; 4] {
         let (namespace, name) = (Some(key.namespace.clone()), Some(key.name.clone()));
         [
             Self::default(),
@@ -116,7 +116,11 @@ mod tests {
     use super::*;
 
     fn event(namespace: &str, name: &str, revision: u64) -> Arc<Event> {
-        let object = Arc::new(Stored::new(Key::new(namespace, name), Map::new(), revision));
+        let object = Arc::new(Stored::new(
+            ObjectKey::new(namespace, name),
+            Map::new(),
+            revision,
+        ));
         Arc::new(Event::now(ChangeKind::Added, object, None))
     }
 
