@@ -40,7 +40,7 @@ pub enum Fault {
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub enum RequestVerb {
     /// Reads one object.
     Get,
     /// Reads a list.
@@ -62,16 +62,16 @@ pub enum Verb {
 /// A fault, which requests it befalls, and how often.
 ///
 /// ```
-/// use elector_apiserver::{Fault, Rule, Verb};
+/// use elector_apiserver::{Fault, Rule, RequestVerb};
 ///
 /// // The next two renewals are committed, and their answers are lost.
-/// let rule = Rule::new(Fault::DropAfter).verb(Verb::Update).resource("leases").times(2);
+/// let rule = Rule::new(Fault::DropAfter).verb(RequestVerb::Update).resource("leases").times(2);
 /// # let _ = rule;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     fault: Fault,
-    verbs: Vec<Verb>,
+    verbs: Vec<RequestVerb>,
     resource: Option<String>,
     namespace: Option<String>,
     name: Option<String>,
@@ -93,7 +93,7 @@ pub struct Broken;
 /// A request as rules see it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestSummary<'a> {
-    pub(crate) verb: Verb,
+    pub(crate) verb: RequestVerb,
     pub(crate) kind: Option<&'static Kind>,
     pub(crate) namespace: Option<&'a str>,
     pub(crate) name: Option<&'a str>,
@@ -127,7 +127,7 @@ impl Rule {
 
     /// Only requests of this verb; several calls add up.
     #[must_use]
-    pub fn verb(mut self, verb: Verb) -> Self {
+    pub fn verb(mut self, verb: RequestVerb) -> Self {
         self.verbs.push(verb);
         self
     }
@@ -313,9 +313,9 @@ impl SwitchRegistry {
     }
 }
 
-// === impl Verb ===
+// === impl RequestVerb ===
 
-impl fmt::Display for Verb {
+impl fmt::Display for RequestVerb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Get => "get",
@@ -335,7 +335,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    fn asked(verb: Verb, name: Option<&str>) -> RequestSummary<'_> {
+    fn asked(verb: RequestVerb, name: Option<&str>) -> RequestSummary<'_> {
         let kind = Kind::served(&Config::default())
             .into_iter()
             .find(|kind| kind.kind == "Lease");
@@ -352,44 +352,47 @@ mod tests {
         let switches = Switches::new();
         switches.inject(
             Rule::new(Fault::DropAfter)
-                .verb(Verb::Update)
-                .verb(Verb::Patch)
+                .verb(RequestVerb::Update)
+                .verb(RequestVerb::Patch)
                 .resource("leases")
                 .namespace("default")
                 .named("a")
                 .times(2),
         );
-        switches.inject(Rule::new(Fault::DropBefore).verb(Verb::Get));
+        switches.inject(Rule::new(Fault::DropBefore).verb(RequestVerb::Get));
         for other in [
-            asked(Verb::Create, Some("a")),
-            asked(Verb::Update, Some("b")),
-            asked(Verb::Update, None),
+            asked(RequestVerb::Create, Some("a")),
+            asked(RequestVerb::Update, Some("b")),
+            asked(RequestVerb::Update, None),
             RequestSummary {
                 namespace: Some("other"),
-                ..asked(Verb::Update, Some("a"))
+                ..asked(RequestVerb::Update, Some("a"))
             },
             RequestSummary {
                 kind: Some(Kind::namespace()),
-                ..asked(Verb::Update, Some("a"))
+                ..asked(RequestVerb::Update, Some("a"))
             },
         ] {
             assert_eq!(switches.strike(&other), None, "{other:?}");
         }
         assert_eq!(
-            switches.strike(&asked(Verb::Patch, Some("a"))),
+            switches.strike(&asked(RequestVerb::Patch, Some("a"))),
             Some(Fault::DropAfter)
         );
         assert_eq!(
-            switches.strike(&asked(Verb::Update, Some("a"))),
+            switches.strike(&asked(RequestVerb::Update, Some("a"))),
             Some(Fault::DropAfter)
         );
-        assert_eq!(switches.strike(&asked(Verb::Update, Some("a"))), None);
         assert_eq!(
-            switches.strike(&asked(Verb::Get, None)),
+            switches.strike(&asked(RequestVerb::Update, Some("a"))),
+            None
+        );
+        assert_eq!(
+            switches.strike(&asked(RequestVerb::Get, None)),
             Some(Fault::DropBefore)
         );
         switches.clear();
-        assert_eq!(switches.strike(&asked(Verb::Get, None)), None);
+        assert_eq!(switches.strike(&asked(RequestVerb::Get, None)), None);
     }
 
     #[test]

@@ -123,7 +123,7 @@ mod write;
 pub use clock::Clock;
 pub use config::{Config, NativeCandidates};
 pub use control::ObjectChange;
-pub use faults::{Broken, Fault, Latency, Rule, Switches, Verb};
+pub use faults::{Broken, Fault, Latency, RequestVerb, Rule, Switches};
 pub use server::ApiServer;
 pub use store::{Backup, ChangeKind};
 pub use transport::InProcess;

@@ -15,7 +15,7 @@ use crate::call::Call;
 use crate::config::Config;
 use crate::discovery;
 use crate::failure::Failure;
-use crate::faults::{Broken, Fault, RequestSummary, SwitchRegistry, Switches, Verb};
+use crate::faults::{Broken, Fault, RequestSummary, RequestVerb, SwitchRegistry, Switches};
 use crate::path::{ResourcePath, Route};
 use crate::query::Query;
 use crate::reply::{self, HttpReply};
@@ -278,7 +278,7 @@ fn take_prefix(parts: &mut Parts) -> Option<String> {
 fn asked<'a>(parts: &Parts, route: &'a Route, query: &Query) -> RequestSummary<'a> {
     let Route::Resource(target) = route else {
         return RequestSummary {
-            verb: Verb::Other,
+            verb: RequestVerb::Other,
             kind: None,
             namespace: None,
             name: None,
@@ -286,14 +286,16 @@ fn asked<'a>(parts: &Parts, route: &'a Route, query: &Query) -> RequestSummary<'
     };
     let name = target.name.as_deref();
     let verb = match parts.method {
-        Method::GET if target.watch || name.is_none() && query.switch("watch") => Verb::Watch,
-        Method::GET if name.is_some() => Verb::Get,
-        Method::GET => Verb::List,
-        Method::POST => Verb::Create,
-        Method::PUT => Verb::Update,
-        Method::PATCH => Verb::Patch,
-        Method::DELETE => Verb::Delete,
-        _ => Verb::Other,
+        Method::GET if target.watch || name.is_none() && query.switch("watch") => {
+            RequestVerb::Watch
+        }
+        Method::GET if name.is_some() => RequestVerb::Get,
+        Method::GET => RequestVerb::List,
+        Method::POST => RequestVerb::Create,
+        Method::PUT => RequestVerb::Update,
+        Method::PATCH => RequestVerb::Patch,
+        Method::DELETE => RequestVerb::Delete,
+        _ => RequestVerb::Other,
     };
     RequestSummary {
         verb,

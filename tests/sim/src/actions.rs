@@ -1,6 +1,6 @@
 //! The actions of a schedule, carried out on the simulation.
 
-use elector_apiserver::{ApiServer, Fault, Rule, Verb};
+use elector_apiserver::{ApiServer, Fault, RequestVerb, Rule};
 use http::StatusCode;
 
 use crate::foreign::ForeignClient;
@@ -145,12 +145,16 @@ async fn begin(process: &mut SimulatedProcess, server: &ApiServer, kind: FaultKi
 }
 
 fn rule(fault: Fault, requests: Requests) -> Rule {
-    let verbs: &[Verb] = match requests {
+    let verbs: &[RequestVerb] = match requests {
         Requests::All => &[],
-        Requests::Reads => &[Verb::Get, Verb::List, Verb::Watch],
-        Requests::Writes => &[Verb::Update, Verb::Create, Verb::Delete],
-        Requests::Updates => &[Verb::Update],
-        Requests::Creates => &[Verb::Create],
+        Requests::Reads => &[RequestVerb::Get, RequestVerb::List, RequestVerb::Watch],
+        Requests::Writes => &[
+            RequestVerb::Update,
+            RequestVerb::Create,
+            RequestVerb::Delete,
+        ],
+        Requests::Updates => &[RequestVerb::Update],
+        Requests::Creates => &[RequestVerb::Create],
     };
     verbs
         .iter()

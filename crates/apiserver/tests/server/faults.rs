@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_apiserver::{ApiServer, Config, Fault, Latency, Rule, Verb};
+use elector_apiserver::{ApiServer, Config, Fault, Latency, RequestVerb, Rule};
 use http::{Method, StatusCode};
 use kube::Client;
 use serde_json::json;
@@ -44,7 +44,7 @@ async fn answers_are_lost_before_and_after_the_commit() {
     ] {
         server
             .switches("me")
-            .inject(Rule::new(fault).verb(Verb::Create).times(1));
+            .inject(Rule::new(fault).verb(RequestVerb::Create).times(1));
         assert_eq!(
             post(&other, &format!("other-{name}")).await,
             Some(StatusCode::CREATED),
@@ -108,9 +108,11 @@ async fn a_late_post_arrives_when_nobody_waits_for_it() {
     let server = ApiServer::new(Config::default());
     let me = client(&server, "me");
     let late = Duration::from_secs(30);
-    server
-        .switches("me")
-        .inject(Rule::new(Fault::Late(late)).verb(Verb::Create).times(1));
+    server.switches("me").inject(
+        Rule::new(Fault::Late(late))
+            .verb(RequestVerb::Create)
+            .times(1),
+    );
     let start = Instant::now();
     assert_eq!(post(&me, "a").await, None);
     assert_eq!(start.elapsed(), Duration::ZERO);
@@ -129,9 +131,11 @@ async fn a_repeated_request_arrives_twice_and_is_answered_once() {
     let server = ApiServer::new(Config::default());
     let me = client(&server, "me");
     let later = Duration::from_secs(30);
-    server
-        .switches("me")
-        .inject(Rule::new(Fault::Repeat(later)).verb(Verb::Create).times(1));
+    server.switches("me").inject(
+        Rule::new(Fault::Repeat(later))
+            .verb(RequestVerb::Create)
+            .times(1),
+    );
     assert_eq!(post(&me, "a").await, Some(StatusCode::CREATED));
     ask(&me, Method::DELETE, &format!("{LEASES}/a"), None)
         .await

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::pending;
 use std::time::Duration;
 
-use elector_apiserver::{ApiServer, Config, Fault, Rule, Verb};
+use elector_apiserver::{ApiServer, Config, Fault, RequestVerb, Rule};
 use http::{Method, StatusCode};
 use kube::Client;
 use secrecy::SecretString;
@@ -48,9 +48,11 @@ async fn it_serves_and_breaks_connections_and_ends() {
     let a = create(&client, "a").await;
     assert_eq!(timeout(DEADLINE, frames.event()).await.unwrap().2, a);
 
-    server
-        .switches("system:anonymous")
-        .inject(Rule::new(Fault::DropAfter).verb(Verb::Create).times(1));
+    server.switches("system:anonymous").inject(
+        Rule::new(Fault::DropAfter)
+            .verb(RequestVerb::Create)
+            .times(1),
+    );
     let lost = ask(
         &client,
         Method::POST,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_apiserver::{Fault, Rule, Verb};
+use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{RunOutcome, TermEnd};
 use elector_protocol::Occupancy;
 use elector_testkit::{OneLease, eventually, seconds};
@@ -60,7 +60,7 @@ async fn a_candidate_that_cannot_be_deleted_does_not_hold_up_the_release() {
     for refused in [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::FORBIDDEN] {
         let cluster = OneLease::new(&[V1BETA1]);
         let mut running = leader(&cluster, config(), obedient).await;
-        let rule = Rule::new(Fault::Refuse(refused)).verb(Verb::Delete);
+        let rule = Rule::new(Fault::Refuse(refused)).verb(RequestVerb::Delete);
         cluster.inject(rule);
         running.shut_down();
         pass(50).await;

@@ -1,7 +1,7 @@
 //! The farewell in an API that is left: what this process registered there is deleted, and nothing else.
 
 use elector_api::LeaseCandidate;
-use elector_apiserver::{Fault, Rule, Verb};
+use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_runtime::Clock as _;
 use elector_testkit::OneLease;
 use http::StatusCode;
@@ -69,7 +69,7 @@ async fn what_this_process_never_wrote_is_not_its_to_delete() {
     let cluster = OneLease::new(&[CUSTOM]);
     register(&cluster);
     let other = cluster.candidate(CUSTOM);
-    let forbidden = Rule::new(Fault::Refuse(StatusCode::FORBIDDEN)).verb(Verb::Update);
+    let forbidden = Rule::new(Fault::Refuse(StatusCode::FORBIDDEN)).verb(RequestVerb::Update);
     cluster.inject(forbidden);
     let running = start(&cluster, config(), obedient);
     pass(5_000).await;
@@ -85,7 +85,7 @@ async fn what_this_process_never_wrote_is_not_its_to_delete() {
 async fn a_farewell_that_is_refused_disturbs_nothing() {
     let cluster = OneLease::new(&[CUSTOM]);
     let running = custom_leader(&cluster).await;
-    let forbidden = Rule::new(Fault::Refuse(StatusCode::FORBIDDEN)).verb(Verb::Delete);
+    let forbidden = Rule::new(Fault::Refuse(StatusCode::FORBIDDEN)).verb(RequestVerb::Delete);
     cluster.inject(forbidden);
     cluster.serve(&[V1BETA1, CUSTOM]);
     pass(NOTICED).await;

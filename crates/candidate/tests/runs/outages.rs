@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use elector_apiserver::{Fault, Rule, Verb};
+use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{Event, Leadership, TermEnd};
 use elector_protocol::holder::{Loss, StopReason};
 use elector_testkit::{CapturedLog, OneLease, eventually};
@@ -51,7 +51,7 @@ async fn a_lost_answer_to_the_accept_is_found() {
     let cluster = OneLease::new(&[V1BETA1]);
     let running = start(&cluster, config(), obedient);
     running.registered().await;
-    cluster.inject(Rule::new(Fault::HangAfter).verb(Verb::Update));
+    cluster.inject(Rule::new(Fault::HangAfter).verb(RequestVerb::Update));
     cluster.grant("me");
     eventually(|| cluster.history().contains(&"accept".to_owned())).await;
     cluster.heal();

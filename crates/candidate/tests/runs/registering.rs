@@ -1,6 +1,6 @@
 //! Being known: what a server may say to a registration, and what becomes of it.
 
-use elector_apiserver::{Fault, Rule, Verb};
+use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::RunError;
 use elector_testkit::{OneLease, eventually, seconds};
 use http::StatusCode;
@@ -9,7 +9,7 @@ use crate::{V1BETA1, config, obedient, pass, start};
 
 fn refuse(code: StatusCode) -> Rule {
     Rule::new(Fault::Refuse(code))
-        .verb(Verb::Create)
+        .verb(RequestVerb::Create)
         .resource("leasecandidates")
 }
 

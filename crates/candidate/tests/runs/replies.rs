@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_apiserver::{Fault, Rule, Verb};
+use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{Config, TermEnd};
 use elector_protocol::CandidateTiming;
 use elector_protocol::holder::Loss;
@@ -23,7 +23,7 @@ fn lease_requests(asked: &[SentRequest]) -> Vec<&str> {
 /// A write that was applied although its answer says otherwise.
 fn lie() -> Rule {
     Rule::new(Fault::RefuseAfter(StatusCode::GATEWAY_TIMEOUT))
-        .verb(Verb::Update)
+        .verb(RequestVerb::Update)
         .resource("leases")
         .times(1)
 }
@@ -114,7 +114,7 @@ async fn a_renewal_that_is_answered_with_not_found_ends_the_term_without_a_read(
     let running = leader(&cluster, config(), obedient).await;
     cluster.faults().freeze_watches(true);
     let start = cluster.now();
-    let rule = Rule::new(Fault::Refuse(StatusCode::NOT_FOUND)).verb(Verb::Update);
+    let rule = Rule::new(Fault::Refuse(StatusCode::NOT_FOUND)).verb(RequestVerb::Update);
     cluster.inject(rule.times(1));
     let (end, at) = running.end().await;
     assert_eq!(end, TermEnd::Lost(Loss::Deleted));
@@ -133,7 +133,7 @@ async fn a_renewal_that_is_refused_is_no_loss_and_needs_no_read() {
         let cluster = OneLease::new(&[V1BETA1]);
         let running = leader(&cluster, config(), obedient).await;
         let start = cluster.now();
-        let rule = Rule::new(Fault::Refuse(refused)).verb(Verb::Update);
+        let rule = Rule::new(Fault::Refuse(refused)).verb(RequestVerb::Update);
         cluster.inject(rule);
         pass(9_000).await;
         assert!(

@@ -2,7 +2,7 @@
 
 use elector::{Config, Scope};
 use elector_api::CandidateApi;
-use elector_apiserver::{Fault, Rule, Verb};
+use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testkit::{
     CANDIDATES, CapturedLog, LEASES, ScriptedCandidate, TestCluster, millis, pass, seconds,
 };
@@ -135,7 +135,7 @@ async fn losing_the_lock_gives_up_what_is_under_way() {
     }
     cluster.inject(
         Rule::new(Fault::Delay(seconds(1)))
-            .verb(Verb::Update)
+            .verb(RequestVerb::Update)
             .resource(CANDIDATES),
     );
     let _elector = RunningElector::start(&cluster, replacing(7));
@@ -172,7 +172,11 @@ async fn nobody_is_elected_for_the_lock_itself() {
 
 fn forbid_reading_the_lock(cluster: &TestCluster) {
     let rule = refuse(403).resource(LEASES).namespace("kube-system");
-    cluster.inject(rule.verb(Verb::Get).verb(Verb::List).verb(Verb::Watch));
+    cluster.inject(
+        rule.verb(RequestVerb::Get)
+            .verb(RequestVerb::List)
+            .verb(RequestVerb::Watch),
+    );
 }
 
 fn one_namespace() -> Config {

@@ -1,7 +1,7 @@
 //! Dead candidates: who collects them, and when (decision 9).
 
 use elector::Config;
-use elector_apiserver::{Fault, Rule, Verb};
+use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testkit::{CANDIDATES, TestCluster, millis, pass, seconds};
 use http::StatusCode;
 use serde_json::json;
@@ -82,7 +82,9 @@ async fn a_collection_that_was_refused_is_tried_again() {
     let cluster = TestCluster::without_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     cluster.register_for("default", "foreign", "m", "1.0.0", FOREIGN);
-    cluster.inject(Rule::new(Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR)).verb(Verb::Delete));
+    cluster.inject(
+        Rule::new(Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR)).verb(RequestVerb::Delete),
+    );
     let start = cluster.now();
     pass(seconds(31 * 60)).await;
     let tries = cluster.requests_since(start, &["DELETE"]).len();

@@ -2,7 +2,7 @@
 
 use elector::{Config, Scope};
 use elector_api::CandidateApi;
-use elector_apiserver::{Fault, Rule, Verb};
+use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testkit::{
     CANDIDATES, CapturedLog, LEASES, ScriptedCandidate, TestCluster, millis, pass, seconds,
 };
@@ -24,7 +24,7 @@ async fn nothing_is_written_before_both_first_lists_are_complete() {
         let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
         let _other = ScriptedCandidate::start(&cluster, "ns", "b", "missing", "1.0.0");
         let delay = Rule::new(Fault::Delay(seconds(10)));
-        cluster.inject(delay.verb(Verb::List).resource(slow));
+        cluster.inject(delay.verb(RequestVerb::List).resource(slow));
         let _elector = RunningElector::start(&cluster, Config::default());
         pass(millis(9990)).await;
         assert_eq!(cluster.writes(), [""; 0], "{slow}");
@@ -73,7 +73,12 @@ async fn a_conflict_is_read_and_judged_again() {
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_may_not_be_written_does_not_stop_the_others() {
     let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
-    cluster.inject(refuse(403).verb(Verb::Update).resource(LEASES).named("bad"));
+    cluster.inject(
+        refuse(403)
+            .verb(RequestVerb::Update)
+            .resource(LEASES)
+            .named("bad"),
+    );
     let config = Config {
         concurrent_elections: 1.try_into().unwrap(),
         ..Config::default()
@@ -119,7 +124,7 @@ async fn a_watch_that_is_forbidden_or_unauthorized_is_one_line_and_heals() {
     ] {
         let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
         let rule = refuse(code).resource(CANDIDATES);
-        cluster.inject(rule.verb(Verb::List).verb(Verb::Watch));
+        cluster.inject(rule.verb(RequestVerb::List).verb(RequestVerb::Watch));
         let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
         let _elector = RunningElector::start(&cluster, Config::default());
         pass(seconds(40)).await;
@@ -138,7 +143,7 @@ async fn a_watch_that_is_forbidden_or_unauthorized_is_one_line_and_heals() {
 async fn one_namespace_that_is_not_listed_yet_holds_back_all() {
     let cluster = TestCluster::new();
     let _candidate = ScriptedCandidate::start(&cluster, "a", "x", "l", "1.0.0");
-    let delay = Rule::new(Fault::Delay(seconds(10))).verb(Verb::List);
+    let delay = Rule::new(Fault::Delay(seconds(10))).verb(RequestVerb::List);
     cluster.inject(delay.resource(CANDIDATES).namespace("b"));
     let config = Config {
         scope: Scope::Namespaces(["a".into(), "b".into()].into()),
@@ -203,7 +208,7 @@ async fn while_the_watch_lags_neither_a_post_nor_a_lost_answer_is_repeated() {
     held_by("");
     cluster.inject(
         Rule::new(Fault::HangAfter)
-            .verb(Verb::Update)
+            .verb(RequestVerb::Update)
             .resource(LEASES)
             .named("mute"),
     );
@@ -292,7 +297,7 @@ async fn a_write_without_an_answer_is_looked_up_and_holds_up_nobody_else() {
     pass(seconds(20)).await;
     cluster.inject(
         Rule::new(Fault::HangAfter)
-            .verb(Verb::Update)
+            .verb(RequestVerb::Update)
             .resource(LEASES)
             .named("silent"),
     );

@@ -1,7 +1,7 @@
 //! Starting, stopping, and a store that goes back in time.
 
 use elector::{BuiltinController, Config};
-use elector_apiserver::{Fault, Rule, Verb};
+use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testkit::{
     CapturedLog, LEASES, ScriptedCandidate, SentRequest, TestCluster, millis, pass, seconds,
 };
@@ -16,7 +16,7 @@ async fn a_stop_takes_no_time_whatever_is_under_way() {
     pass(seconds(20)).await;
     cluster.inject(
         Rule::new(Fault::HangAfter)
-            .verb(Verb::Update)
+            .verb(RequestVerb::Update)
             .resource(LEASES)
             .named("l"),
     );
@@ -35,7 +35,7 @@ async fn a_stop_takes_less_than_two_seconds_even_if_the_lock_cannot_be_released(
     };
     let elector = RunningElector::start(&cluster, config);
     pass(seconds(20)).await;
-    let delay = Rule::new(Fault::Delay(seconds(100))).verb(Verb::Update);
+    let delay = Rule::new(Fault::Delay(seconds(100))).verb(RequestVerb::Update);
     cluster.inject(delay.resource(LEASES).namespace("kube-system"));
     pass(seconds(1)).await;
     let stopped = elector.stop().await;

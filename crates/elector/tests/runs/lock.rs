@@ -1,7 +1,7 @@
 //! The lock of the built-in controller, as the shell takes it, keeps it and loses it (decision 9).
 
 use elector::{Config, Event};
-use elector_apiserver::{Fault, Rule, Verb};
+use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_protocol::ElectorTiming;
 use elector_testkit::{LEASES, TestCluster, millis, pass, seconds};
 use serde_json::json;
@@ -93,7 +93,7 @@ async fn a_lock_that_is_deleted_stops_decisions_until_it_is_taken_again() {
     pass(seconds(20)).await;
     assert!(is_taken(&cluster).await);
     // From now on its own writes of the lock are refused.
-    cluster.inject(of_lock(refuse(403)).verb(Verb::Create));
+    cluster.inject(of_lock(refuse(403)).verb(RequestVerb::Create));
     cluster.delete_lease("kube-system", LOCK);
     pass(millis(10)).await;
     let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
@@ -110,7 +110,7 @@ async fn a_lease_that_was_written_when_the_lock_was_lost_is_judged_again_afterwa
     let cluster = TestCluster::without_gate();
     let _elector = RunningElector::start(&cluster, replacing(1));
     pass(seconds(20)).await;
-    cluster.inject(Rule::new(Fault::HangBefore).verb(Verb::Create));
+    cluster.inject(Rule::new(Fault::HangBefore).verb(RequestVerb::Create));
     let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
     let start = cluster.now();
     pass(millis(100)).await;
@@ -133,7 +133,7 @@ async fn a_lock_that_may_not_be_written_is_asked_for_ever_less_often() {
     for code in [403, 409, 500] {
         let cluster = TestCluster::without_gate();
         cluster.renew("kube-system", LOCK, BUILTIN);
-        cluster.inject(of_lock(refuse(code)).verb(Verb::Update));
+        cluster.inject(of_lock(refuse(code)).verb(RequestVerb::Update));
         let _elector = RunningElector::start(&cluster, replacing(1));
         let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
         let start = cluster.now();

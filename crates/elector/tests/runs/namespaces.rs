@@ -1,7 +1,7 @@
 //! An elector of several namespaces: each is listed by itself, and what one list says is said of that one alone.
 
 use elector::{Config, Event, LeadershipChange, Scope};
-use elector_apiserver::{Fault, Rule, Verb};
+use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testkit::{CANDIDATES, LEASES, TestCluster, eventually, millis, pass, seconds};
 use http::StatusCode;
 use serde_json::json;
@@ -33,7 +33,7 @@ async fn released(cluster: &TestCluster, namespace: &str) {
 async fn relist(cluster: &TestCluster, namespace: &str, resource: &str) {
     let start = cluster.now();
     // A watch is opened anew every 30 s, and this one is told that its history is forgotten.
-    let gone = Rule::new(Fault::Refuse(StatusCode::GONE)).verb(Verb::Watch);
+    let gone = Rule::new(Fault::Refuse(StatusCode::GONE)).verb(RequestVerb::Watch);
     cluster.inject(gone.resource(resource).namespace(namespace).times(1));
     let watch = format!("namespaces/{namespace}/{resource}?");
     let refused = [watch.as_str(), "watch=true"];
@@ -51,7 +51,7 @@ async fn nothing_is_written_before_both_kinds_are_listed_in_every_namespace() {
             candidates.push(cluster.candidate(namespace, "x", "l", "1.0.0"));
         }
         let start = cluster.now();
-        let delay = Rule::new(Fault::Delay(seconds(4))).verb(Verb::List);
+        let delay = Rule::new(Fault::Delay(seconds(4))).verb(RequestVerb::List);
         cluster.inject(delay.resource(slow.1).namespace(slow.0));
         let elector = RunningElector::start(&cluster, both());
         pass(millis(3_990)).await;

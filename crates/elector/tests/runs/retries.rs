@@ -1,7 +1,7 @@
 //! Writes that fail stay queued with a pause until the desired state is reached (decision 2), and no other lease waits.
 
 use elector::Config;
-use elector_apiserver::Verb;
+use elector_apiserver::RequestVerb;
 use elector_testkit::{CANDIDATES, LEASES, TestCluster, millis, pass, seconds};
 use serde_json::json;
 
@@ -21,7 +21,7 @@ async fn a_lease_whose_creation_is_refused_is_created_as_soon_as_it_can_be() {
         let cluster = TestCluster::without_gate();
         let _elector = RunningElector::start(&cluster, Config::default());
         pass(seconds(20)).await;
-        cluster.inject(refuse(code).verb(Verb::Create));
+        cluster.inject(refuse(code).verb(RequestVerb::Create));
         let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
         let tries = tries(&cluster, "POST", "leases").await;
         // 5 ms, doubling to 5 s.
@@ -62,7 +62,12 @@ async fn a_grant_that_is_refused_is_written_as_soon_as_it_can_be() {
         pass(seconds(20)).await;
         let released = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
         cluster.put_lease("default", "l", released);
-        cluster.inject(refuse(code).verb(Verb::Update).resource(LEASES).named("l"));
+        cluster.inject(
+            refuse(code)
+                .verb(RequestVerb::Update)
+                .resource(LEASES)
+                .named("l"),
+        );
         let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
         let tries = tries(&cluster, "PUT", "leases/l").await;
         assert!((10..=30).contains(&tries), "{code}: {tries}");
