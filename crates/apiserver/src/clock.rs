@@ -8,17 +8,17 @@ use jiff::Timestamp;
 /// Tells the server what time it is. Timers are tokio's; this is only for what objects say.
 ///
 /// ```
-/// use elector_apiserver::Clock;
+/// use elector_apiserver::WallClock;
 ///
-/// let clock = Clock::new(|| "2026-01-02T03:04:05Z".parse().expect("a constant"));
+/// let clock = WallClock::new(|| "2026-01-02T03:04:05Z".parse().expect("a constant"));
 /// assert_eq!(clock.now().to_string(), "2026-01-02T03:04:05Z");
 /// ```
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
+pub struct WallClock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
-// === impl Clock ===
+// === impl WallClock ===
 
-impl Clock {
+impl WallClock {
     /// Whatever the function says.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
@@ -53,15 +53,15 @@ impl Clock {
     }
 }
 
-impl Default for Clock {
+impl Default for WallClock {
     fn default() -> Self {
         Self::system()
     }
 }
 
-impl fmt::Debug for Clock {
+impl fmt::Debug for WallClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Clock({})", self.now())
+        write!(f, "WallClock({})", self.now())
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_stands_still_with_the_timers() {
         let epoch: Timestamp = "2026-01-02T03:04:05.9Z".parse().unwrap();
-        let clock = Clock::following_timers(epoch);
+        let clock = WallClock::following_timers(epoch);
         assert_eq!(clock.stamp(), "2026-01-02T03:04:05Z");
         tokio::time::sleep(Duration::from_secs(3600)).await;
         assert_eq!(clock.stamp(), "2026-01-02T04:04:05Z");

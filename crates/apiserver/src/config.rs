@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::clock::Clock;
+use crate::clock::WallClock;
 
 /// The kind of API server. The default is a Kubernetes 1.36 with LeaseCandidates v1beta1 served and the gate off.
 ///
@@ -38,7 +38,7 @@ pub struct Config {
     /// What uids and generated names are drawn from; one seed, one sequence. Default: 0.
     pub seed: u64,
     /// What creation and deletion times, and the ages in tables, are read from. Default: the machine's clock.
-    pub clock: Clock,
+    pub clock: WallClock,
 }
 
 /// Which LeaseCandidates of `coordination.k8s.io` are served.
@@ -72,7 +72,7 @@ impl Default for Config {
             history: 10_000,
             watch_queue: 1_000,
             seed: 0,
-            clock: Clock::system(),
+            clock: WallClock::system(),
         }
     }
 }

@@ -54,7 +54,7 @@
 //! # Time
 //!
 //! Objects get their times from [`Config::clock`]; timers are tokio's. On a paused runtime
-//! ([`Clock::following_timers`]) hours of watching take milliseconds, and one seed gives one history: nothing here
+//! ([`WallClock::following_timers`]) hours of watching take milliseconds, and one seed gives one history: nothing here
 //! depends on the machine's clock, on hash order or on randomness of its own. Without [`latency`](Switches::latency)
 //! an answer takes no time at all, so a client that asks again at once would never let a paused clock advance.
 //!
@@ -120,7 +120,7 @@ mod table;
 mod transport;
 mod write;
 
-pub use clock::Clock;
+pub use clock::WallClock;
 pub use config::{Config, NativeCandidates};
 pub use control::ObjectChange;
 pub use faults::{Broken, Fault, Latency, RequestVerb, Rule, Switches};

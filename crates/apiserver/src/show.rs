@@ -3,7 +3,7 @@
 use axum::body::Bytes;
 use serde_json::{Value, json};
 
-use crate::clock::Clock;
+use crate::clock::WallClock;
 use crate::events;
 use crate::failure::Failure;
 use crate::kind::{Bucket, Kind};
@@ -19,7 +19,7 @@ pub(crate) struct ObjectRenderer {
     pub(crate) form: ReplyForm,
     /// What a table's rows carry: `Metadata`, `Object` or `None`.
     include: String,
-    clock: Clock,
+    clock: WallClock,
 }
 
 // === impl ObjectRenderer ===
@@ -29,7 +29,7 @@ impl ObjectRenderer {
         kind: &'static Kind,
         form: ReplyForm,
         query: &Query,
-        clock: &Clock,
+        clock: &WallClock,
     ) -> Result<Self, Failure> {
         let include = query.text("includeObject").unwrap_or("Metadata").to_owned();
         if form == ReplyForm::Table && !matches!(include.as_str(), "Metadata" | "Object" | "None") {

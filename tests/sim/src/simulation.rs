@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_apiserver::{ApiServer, Clock, Config, NativeCandidates};
+use elector_apiserver::{ApiServer, Config, NativeCandidates, WallClock};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -80,7 +80,7 @@ impl Simulation {
             },
             custom_candidates: plan.setup.custom,
             seed: plan.seed,
-            clock: Clock::following_timers(epoch),
+            clock: WallClock::following_timers(epoch),
             ..Config::default()
         });
         let setup = &plan.setup;

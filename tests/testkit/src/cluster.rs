@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use elector_api::CandidateApi;
 use elector_apiserver::{
-    ApiServer, Backup, Clock as ServerClock, Config, Latency, NativeCandidates, Rule, Switches,
+    ApiServer, Backup, Config, Latency, NativeCandidates, Rule, Switches, WallClock,
 };
 use elector_protocol::{Instant, Timestamp};
 use elector_runtime::{Clock as _, Cluster, TokioClock};
@@ -19,27 +19,27 @@ use crate::requests::SentRequest;
 
 /// A cluster in memory. Clones are the same one.
 #[derive(Clone)]
-pub struct TestCluster(Arc<Shared>);
+pub struct TestCluster(Arc<ClusterParts>);
 
-struct Shared {
+struct ClusterParts {
     server: ApiServer,
     clock: Arc<TokioClock>,
-    state: Mutex<State>,
+    state: Mutex<RequestLog>,
 }
 
-struct State {
+struct RequestLog {
     /// The group versions in which candidates are served, the best one first.
     served: Vec<CandidateApi>,
     /// Which requests go to which other server.
     rerouted: Option<(&'static str, ApiServer)>,
     /// What another actor does just before the next PUT of this resource arrives.
-    before_put: Option<(&'static str, Act)>,
+    before_put: Option<(&'static str, ActorCallback)>,
     requests: Vec<SentRequest>,
     writes: Vec<String>,
 }
 
 /// What another actor does.
-type Act = Box<dyn FnOnce(&TestCluster) + Send>;
+type ActorCallback = Box<dyn FnOnce(&TestCluster) + Send>;
 
 /// The resource of Leases.
 pub const LEASES: &str = "leases";
@@ -70,10 +70,10 @@ impl TestCluster {
     }
 
     fn start(gate: bool) -> Self {
-        let cluster = Self(Arc::new(Shared {
+        let cluster = Self(Arc::new(ClusterParts {
             server: server(gate),
             clock: Arc::new(TokioClock::start(wall())),
-            state: Mutex::new(State {
+            state: Mutex::new(RequestLog {
                 served: vec![CandidateApi::V1Beta1],
                 rerouted: None,
                 before_put: None,
@@ -321,7 +321,7 @@ impl TestCluster {
         server
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RequestLog> {
         self.0.state.lock().unwrap()
     }
 }
@@ -349,7 +349,7 @@ fn server(gate: bool) -> ApiServer {
     ApiServer::new(Config {
         gate,
         auto_namespaces: true,
-        clock: ServerClock::following_timers(epoch.unwrap()),
+        clock: WallClock::following_timers(epoch.unwrap()),
         ..Config::default()
     })
 }

@@ -16,7 +16,7 @@ pub struct ScriptedCandidate {
     _task: BackgroundTask,
 }
 
-struct Script {
+struct CandidateScript {
     cluster: TestCluster,
     namespace: String,
     name: String,
@@ -74,7 +74,7 @@ impl ScriptedCandidate {
         version: &str,
         marked: bool,
     ) -> Self {
-        let mut script = Script {
+        let mut script = CandidateScript {
             cluster: cluster.clone(),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
@@ -97,9 +97,9 @@ impl ScriptedCandidate {
     }
 }
 
-// === impl Script ===
+// === impl CandidateScript ===
 
-impl Script {
+impl CandidateScript {
     fn act(&mut self) {
         self.register_where_served();
         self.cluster

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use elector::{Config as ElectorConfig, Elector};
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
-use elector_apiserver::{ApiServer, Clock, Config, Latency, NativeCandidates, Rule};
+use elector_apiserver::{ApiServer, Config, Latency, NativeCandidates, Rule, WallClock};
 use elector_candidate::{Candidate, Config as CandidateConfig, Leadership};
 use elector_protocol::{Identity, LeaseKey, Timestamp};
 use elector_runtime::{Cluster, TokioClock};
@@ -55,7 +55,7 @@ pub(crate) struct VirtualCluster {
 #[derive(Clone)]
 struct SharedJournal {
     entries: Arc<Mutex<Vec<HistoryEntry>>>,
-    clock: Clock,
+    clock: WallClock,
 }
 
 /// How many do the work that one may do at a time.
@@ -80,7 +80,7 @@ pub(crate) struct RunningTask(JoinHandle<()>);
 impl VirtualCluster {
     pub(crate) fn new(served: &[CandidateApi]) -> Self {
         let epoch = k8s_openapi::jiff::Timestamp::from_microsecond(EPOCH).unwrap();
-        let clock = Clock::following_timers(epoch);
+        let clock = WallClock::following_timers(epoch);
         let server = ApiServer::new(Config {
             native: NativeCandidates::V1Beta1AndV1Alpha2,
             custom_candidates: true,

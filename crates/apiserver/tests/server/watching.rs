@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_apiserver::{ApiServer, Clock, Config};
+use elector_apiserver::{ApiServer, Config, WallClock};
 use http::{Method, StatusCode};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -11,7 +11,7 @@ use crate::common::{LEASES, ask, client, create, hold, revision, watch};
 
 fn server(change: impl FnOnce(&mut Config)) -> ApiServer {
     let mut config = Config {
-        clock: Clock::following_timers("2026-01-02T03:04:05Z".parse().unwrap()),
+        clock: WallClock::following_timers("2026-01-02T03:04:05Z".parse().unwrap()),
         ..Config::default()
     };
     change(&mut config);

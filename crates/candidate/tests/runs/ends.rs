@@ -183,8 +183,8 @@ async fn a_panic_while_the_work_is_made_is_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn work_that_does_not_stop_is_dropped_after_its_grace_and_before_the_release() {
-    struct Dropped(OneLease, Arc<AtomicBool>);
-    impl Drop for Dropped {
+    struct DropProbe(OneLease, Arc<AtomicBool>);
+    impl Drop for DropProbe {
         fn drop(&mut self) {
             let held = self.0.record().holder.is_some();
             self.1.store(held, Ordering::SeqCst);
@@ -194,7 +194,7 @@ async fn work_that_does_not_stop_is_dropped_after_its_grace_and_before_the_relea
     let dropped_while_held = Arc::new(AtomicBool::new(false));
     let (seen, flag) = (cluster.clone(), Arc::clone(&dropped_while_held));
     let mut running = start(&cluster, config(), move |_| {
-        let dropped = Dropped(seen.clone(), Arc::clone(&flag));
+        let dropped = DropProbe(seen.clone(), Arc::clone(&flag));
         async move {
             let _dropped = dropped;
             std::future::pending().await

@@ -12,10 +12,10 @@ use elector_testkit::{OneLease, eventually, seconds};
 use crate::{Result, RunningCandidate, V1BETA1, config, leader, obedient, pass};
 
 /// When work that does not stop was dropped.
-type Dropped = Arc<Mutex<Option<Instant>>>;
+type DropInstant = Arc<Mutex<Option<Instant>>>;
 
 /// Tells when it is dropped.
-struct DropTime(OneLease, Dropped);
+struct DropTime(OneLease, DropInstant);
 
 impl Drop for DropTime {
     fn drop(&mut self) {
@@ -24,8 +24,8 @@ impl Drop for DropTime {
 }
 
 /// A leader whose work never stops by itself.
-async fn stubborn(cluster: &OneLease, config: Config) -> (RunningCandidate, Dropped) {
-    let dropped = Dropped::default();
+async fn stubborn(cluster: &OneLease, config: Config) -> (RunningCandidate, DropInstant) {
+    let dropped = DropInstant::default();
     let (seen, at) = (cluster.clone(), Arc::clone(&dropped));
     let work = move |_: Leadership| {
         let on_drop = DropTime(seen.clone(), Arc::clone(&at));
@@ -37,7 +37,7 @@ async fn stubborn(cluster: &OneLease, config: Config) -> (RunningCandidate, Drop
     (leader(cluster, config, work).await, dropped)
 }
 
-async fn when(dropped: &Dropped) -> Instant {
+async fn when(dropped: &DropInstant) -> Instant {
     eventually(|| dropped.lock().unwrap().is_some()).await;
     dropped.lock().unwrap().unwrap()
 }
