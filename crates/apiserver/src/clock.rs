@@ -19,7 +19,7 @@ pub struct WallClock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 // === impl WallClock ===
 
 impl WallClock {
-    /// Whatever the function says.
+    /// A clock that shows what the function returns.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }

@@ -16,7 +16,7 @@ use crate::clock::WallClock;
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The feature gate CoordinatedLeaderElection: whether `spec.strategy` and `spec.preferredHolder` of a Lease are
-    /// kept. Nobody elects in this server, whatever the gate says. Default: false.
+    /// kept. This server elects no leaders, with or without the gate. Default: false.
     pub gate: bool,
     /// Which LeaseCandidates of `coordination.k8s.io` are served. Default: v1beta1.
     pub native: NativeCandidates,
@@ -44,7 +44,7 @@ pub struct Config {
 /// Which LeaseCandidates of `coordination.k8s.io` are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NativeCandidates {
-    /// None: what every cluster does that nobody told otherwise.
+    /// None, as in every cluster without a `--runtime-config` for them.
     Absent,
     /// v1alpha1, with a list of preferred strategies: Kubernetes 1.31.
     V1Alpha1,

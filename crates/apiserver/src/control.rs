@@ -124,7 +124,7 @@ impl ApiServer {
         })
     }
 
-    /// Creates an object or changes the one that is there, past every rule, as somebody does who writes to etcd, or an
+    /// Creates an object or changes the one that is there, past every rule, as a program does that writes to etcd, or an
     /// API server of another release. What is created has `namespace`, `name`, `uid` and `creationTimestamp`, and an
     /// empty `spec`. Revision and watches follow as after any write.
     ///

@@ -60,8 +60,8 @@
 //!
 //! # Faults and control
 //!
-//! Each client has [`Switches`]: latency, lost requests and lost answers, refusals, requests that arrive when nobody
-//! waits for them any more, frozen and broken watches, an old cache, a partition. A request runs in a task of its own:
+//! Each client has [`Switches`]: latency, lost requests and lost answers, refusals, requests that arrive when the client
+//! has given up, frozen and broken watches, an old cache, a partition. A request runs in a task of its own:
 //! a client that gives up does not undo what it asked for.
 //!
 //! The server itself can be put back to a [`backup`](ApiServer::backup), [compacted](ApiServer::compact), and told to
@@ -71,7 +71,7 @@
 //! # Differences from a real API server
 //!
 //! * `managedFields` are not kept, so server-side apply is refused with 415. Nothing of an election needs them.
-//! * Nobody is authorised or refused: there is no RBAC, and users are told apart for the sake of faults alone.
+//! * There is no RBAC: every request is authorised, and users are told apart for the sake of faults alone.
 //! * Answers are JSON. Protocol buffers are read, as client-go sends them, and never written; YAML is neither.
 //! * A deleted Namespace is gone at once with all that it holds, as where a controller manager runs; owner references
 //!   are not followed, and `propagationPolicy` is checked but changes nothing.

@@ -44,7 +44,7 @@ pub(crate) struct DeleteOptions {
 pub(crate) enum At {
     /// The present one.
     Latest,
-    /// Whatever the cache has, at least this.
+    /// The one that the cache has, at least this.
     NotOlderThan(u64),
     Exact(u64),
 }

@@ -232,7 +232,7 @@ mod tests {
             vec![7 << 3, 0],
             bytes(8, b""),
         ];
-        // 1 s and 5 000 ns; a duration of 15; a number of another size that nobody knows.
+        // 1 s and 5 000 ns; a duration of 15; an unknown number of another size.
         let time = [vec![8, 1], vec![16, 0x88, 0x27]].concat();
         let unknown = vec![0xf5, 0x01, 0, 0, 0, 0];
         let spec = [bytes(1, b""), vec![2 << 3, 15], bytes(4, &time), unknown].concat();

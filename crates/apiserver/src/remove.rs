@@ -68,7 +68,7 @@ impl Transaction<'_> {
         })))
     }
 
-    /// Deletes whatever is selected, and says what that was.
+    /// Deletes the selected objects and returns them.
     pub(crate) fn delete_all(
         &mut self,
         namespace: Option<&str>,

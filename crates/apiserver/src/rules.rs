@@ -196,7 +196,7 @@ fn label_with_name(namespace: &mut ObjectFields) {
 /// The fields of a Lease that the gate guards.
 const GATED: [&str; 2] = ["strategy", "preferredHolder"];
 
-/// The errors after the faults: what could not be read was refused by decoding, whose limits are wider.
+/// The errors after the faults: decoding, with its wider limits, has refused what could not be read.
 fn beyond(faults: &[FieldError], errors: Vec<FieldError>) -> Vec<FieldError> {
     errors.into_iter().skip(faults.len()).collect()
 }

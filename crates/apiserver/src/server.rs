@@ -61,7 +61,7 @@ enum NoReply {
 /// The header that tells clients apart.
 pub(crate) const CLIENT: &str = "x-elector-client";
 
-/// Who nobody is.
+/// The user of a request without a token.
 const ANONYMOUS: &str = "system:anonymous";
 
 /// The namespaces of every cluster.
@@ -90,7 +90,7 @@ impl ApiServer {
         }
     }
 
-    /// As an axum router, to be served by whoever likes to, and to be put beside other routes. Here a fault that
+    /// The server as an axum router, to be served by other means or put beside other routes. Here a fault that
     /// breaks a connection shows as status 500: only [`service`](Self::service) and [`serve`](Self::serve) can really
     /// break one.
     pub fn router(&self) -> Router {
@@ -149,7 +149,7 @@ impl ServerParts {
         let switches = self.book.of(&client);
         let mut link = switches.line();
         if link.now().partitioned {
-            // Whatever was sent is lost; the connection breaks when it is noticed that it was cut.
+            // The request is lost; the connection breaks when it is noticed that it was cut.
             link.healed().await;
             return Err(NoReply::Broken);
         }
@@ -224,7 +224,7 @@ impl ServerParts {
         reply
     }
 
-    /// Who asks, for faults: by header, by path, or by token.
+    /// The client that faults go by: from the header, the path or the token.
     fn client(&self, parts: &Parts, prefix: Option<String>) -> Result<String, Failure> {
         let text = |name: &str| {
             parts

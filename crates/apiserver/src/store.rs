@@ -25,7 +25,7 @@ pub(crate) use watcher::Scope;
 #[derive(Debug)]
 pub(crate) struct ObjectStore {
     state: Mutex<StoreState>,
-    /// The present revision, for whoever waits for one.
+    /// The present revision, for tasks that wait for one.
     revision: watch::Sender<u64>,
 }
 

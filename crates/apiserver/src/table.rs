@@ -26,7 +26,7 @@ enum Shows {
     LastSeen,
     /// How often it was seen.
     Count,
-    /// Who reports it.
+    /// The component that reports it.
     Reporter,
     /// `kind/name` of what an event is about.
     Regarding,

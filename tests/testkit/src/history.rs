@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use elector_apiserver::{ChangeKind, ObjectChange};
 use serde_json::Value;
 
-/// A name for each change. A Lease that is created, or changed before anybody held it, has none.
+/// A name for each change. A Lease that is created, or changed while it has no holder, has none.
 pub(crate) fn named(changes: Vec<ObjectChange>) -> Vec<String> {
     let mut before: BTreeMap<(String, String), Value> = BTreeMap::new();
     let mut names = Vec::new();

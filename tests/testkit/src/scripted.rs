@@ -24,7 +24,7 @@ struct CandidateScript {
     version: String,
     /// Where it registered.
     resource: &'static str,
-    /// Whether it speaks our protocol; a client-go candidate makes room for nobody here.
+    /// Whether it speaks our protocol; a client-go candidate never hands over here.
     marked: bool,
     renewed: Option<Instant>,
 }

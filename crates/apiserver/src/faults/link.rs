@@ -1,4 +1,4 @@
-//! The state of the way to one client, and those who wait for it to change.
+//! The state of the way to one client, and the tasks that wait for it to change.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(crate) struct Link {
 
 /// Where a link is changed. Clones are the same link.
 ///
-/// Not a watch channel: that wakes those who wait in an order drawn at random, and one seed is to give one history.
+/// Not a watch channel: that wakes waiting tasks in an order drawn at random, and one seed is to give one history.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Switchboard(Arc<SharedLink>);
 
@@ -70,7 +70,7 @@ impl Link {
 // === impl Switchboard ===
 
 impl Switchboard {
-    /// Changes the link and wakes all who wait for that, first come, first served.
+    /// Changes the link and wakes the tasks that wait for that, in the order in which they came.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Link)) {
         {
             let mut link = self.link();

@@ -15,7 +15,7 @@ pub(crate) struct ObjectKey {
 /// The fields of an object as they are stored.
 pub(crate) type ObjectFields = Map<String, Value>;
 
-/// One revision of an object, without apiVersion and kind, which are the affair of who shows it.
+/// One revision of an object, without apiVersion and kind, which depend on the version in which it is shown.
 #[derive(Debug)]
 pub(crate) struct Stored {
     key: ObjectKey,

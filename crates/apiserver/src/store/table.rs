@@ -8,7 +8,7 @@ use super::event::{ChangeKind, Event};
 use super::object::{ObjectKey, Stored};
 use super::watcher::{Scope, Subscription, Watchers};
 
-/// The objects of one bucket, and those who follow them.
+/// The objects of one bucket, and the watchers that follow them.
 #[derive(Debug)]
 pub(crate) struct ObjectTable {
     contents: Contents,
@@ -116,7 +116,7 @@ impl ObjectTable {
         self.contents.events.iter()
     }
 
-    /// Puts other contents in the place of these. Who follows hears nothing of it, nor of what comes.
+    /// Puts other contents in the place of these. The watchers hear nothing of it, nor of what comes.
     pub(super) fn restore(&mut self, contents: Contents) {
         self.contents = contents;
         self.watchers.silence();

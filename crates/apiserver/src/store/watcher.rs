@@ -1,4 +1,4 @@
-//! Who follows a table, each with a queue of its own that cannot grow without end.
+//! The watchers of a table, each with a bounded queue of its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use super::event::Event;
 use super::object::ObjectKey;
 
-/// Which objects are followed. Whoever follows one object is not woken by others.
+/// Which objects are followed. A watcher of one object is not woken by others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Scope {
     pub(crate) namespace: Option<String>,
@@ -23,11 +23,11 @@ pub(crate) struct Subscription {
     pub(crate) events: mpsc::Receiver<Arc<Event>>,
 }
 
-/// Everybody who follows a table.
+/// The watchers of a table.
 #[derive(Debug)]
 pub(super) struct Watchers {
     scopes: BTreeMap<Scope, BTreeMap<u64, mpsc::Sender<Arc<Event>>>>,
-    /// Those who follow a store that is gone: their channels stay open, and nothing comes.
+    /// The watchers of a store that is gone: their channels stay open, and nothing comes.
     silent: BTreeMap<u64, mpsc::Sender<Arc<Event>>>,
     next: u64,
     queue: usize,
@@ -88,13 +88,14 @@ impl Watchers {
         self.silent.len() + self.scopes.values().map(BTreeMap::len).sum::<usize>()
     }
 
-    /// Tells those who follow now nothing any more, and leaves their channels open.
+    /// Tells the present watchers nothing any more, and leaves their channels open.
     pub(super) fn silence(&mut self) {
         let scopes = std::mem::take(&mut self.scopes);
         self.silent.extend(scopes.into_values().flatten());
     }
 
-    /// Tells all whom it concerns. Whoever's queue is full is cut off: its channel closes once it has read the rest.
+    /// Tells the watchers of the object. A watcher with a full queue is cut off: its channel closes once it has read the
+    /// rest.
     pub(super) fn tell(&mut self, event: &Arc<Event>) {
         for scope in Scope::of(event.object.key()) {
             if let Some(watchers) = self.scopes.get_mut(&scope) {

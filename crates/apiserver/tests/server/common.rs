@@ -78,7 +78,7 @@ pub(crate) async fn hold(client: &Client, name: &str, holder: &str) -> u64 {
     revision(&lease)
 }
 
-/// Who holds a lease; `None` if there is no such lease.
+/// The holder of a lease; `None` if there is no such lease.
 pub(crate) async fn holder(client: &Client, name: &str) -> Option<String> {
     let (status, lease) = ask(client, Method::GET, &format!("{LEASES}/{name}"), None)
         .await
@@ -138,7 +138,7 @@ impl Frames {
         }
     }
 
-    /// What happened, to whom, at which revision.
+    /// The type of the event, the name of the object and its revision.
     pub(crate) async fn event(&mut self) -> (String, String, u64) {
         let frame = self.next().await.unwrap().unwrap();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -93,7 +93,7 @@ async fn work_that_obeys_the_clock_before_it_is_told_has_not_ended_by_itself() {
     running.registered().await;
     cluster.grant("me");
     running.leads(1).await;
-    // As if the process had been stopped: the work, whose timer is due first, wakes first.
+    // As if the process had been stopped: the timer of the work is due first, so the work wakes first.
     tokio::time::advance(Duration::from_secs(20)).await;
     cluster.grant("other");
     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -74,8 +74,8 @@ async fn a_candidate_that_cannot_be_deleted_does_not_hold_up_the_release() {
     }
 }
 
-/// An elector's question in the last moment makes the known revision an old one. Nobody else would delete the object
-/// soon: electors ask for half an hour before they collect.
+/// A ping in the last moment makes the known revision an old one. No elector would delete the object soon: electors
+/// ping for half an hour before they collect.
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_was_asked_in_the_moment_of_its_farewell_is_deleted_all_the_same() {
     let cluster = OneLease::new(&[V1BETA1]);

@@ -35,7 +35,7 @@ async fn custom_leader(cluster: &OneLease) -> RunningCandidate {
     running
 }
 
-/// An elector may have asked it since it was seen last: that is the same object, and nobody else would collect it.
+/// An elector may have pinged it since it was seen last: that is the same object, and no elector would collect it.
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_was_asked_unseen_is_deleted_in_the_api_that_is_left() {
     let cluster = OneLease::new(&[CUSTOM]);
@@ -80,7 +80,7 @@ async fn what_this_process_never_wrote_is_not_its_to_delete() {
     assert_eq!(cluster.candidate(CUSTOM), other);
 }
 
-/// A server that refuses the farewell keeps nobody from leading, and from being a candidate in the new place.
+/// A server that refuses the deletion does not stop the leader, nor the candidate in the new API.
 #[tokio::test(start_paused = true)]
 async fn a_farewell_that_is_refused_disturbs_nothing() {
     let cluster = OneLease::new(&[CUSTOM]);

@@ -10,8 +10,8 @@ use crate::{V1BETA1, config, leader, obedient, pass, start};
 
 const GET: &str = "GET leases/web";
 
-/// An event that is older than what is known proves nothing; where it names somebody else, the Lease is read, and belief
-/// goes on.
+/// An event that is older than what is known proves nothing; where it names another holder, the Lease is read, and
+/// belief goes on.
 #[tokio::test(start_paused = true)]
 async fn old_news_of_another_holder_calls_for_a_read_and_ends_nothing() {
     let cluster = OneLease::new(&[V1BETA1]);
@@ -80,7 +80,7 @@ async fn a_lease_that_a_list_does_not_show_is_lost_at_once() {
     );
 }
 
-/// No death by rumour (R13): whoever deletes a leader's candidate has not taken its lease.
+/// A deleted candidate is no lost lease (R13): a stranger that deletes it has not taken the lease.
 #[tokio::test(start_paused = true)]
 async fn a_leader_whose_candidate_is_deleted_registers_at_once_and_leads_on() {
     for list in [false, true] {

@@ -155,7 +155,7 @@ async fn an_object_that_somebody_spoilt_is_written_anew() {
     assert_eq!(cluster.history().len(), story, "and then left alone");
 }
 
-/// Each revision that cannot be read, and each that somebody else wrote, was a line: millions a day.
+/// Each revision that could not be read, and each that a stranger wrote, was a line: millions a day.
 #[tokio::test(start_paused = true)]
 async fn objects_that_a_stranger_spoils_all_the_time_have_few_lines_and_a_count() {
     let (log, cluster) = (CapturedLog::capture(), OneLease::new(&[V1BETA1]));

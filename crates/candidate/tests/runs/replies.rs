@@ -122,7 +122,7 @@ async fn a_renewal_that_is_answered_with_not_found_ends_the_term_without_a_read(
     assert_eq!(lease_requests(&cluster.object_requests_since(start)), [PUT]);
 }
 
-/// A refusal says that nothing was applied, and nothing of who holds the lease.
+/// A refusal says that nothing was applied, and nothing about the holder.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_is_refused_is_no_loss_and_needs_no_read() {
     for refused in [

@@ -1,4 +1,4 @@
-//! Dead candidates: who collects them, and when (decision 9).
+//! The collection of dead candidates: by which controller, and when (decision 9).
 
 use elector::Config;
 use elector_apiserver::{Fault, RequestVerb, Rule};
@@ -17,8 +17,8 @@ async fn exists(cluster: &TestCluster, name: &str) -> bool {
     cluster.read(CANDIDATES, "default", name).is_some()
 }
 
-/// The built-in controller collects as long as it elects, those of other strategies too. While nobody is in charge,
-/// nobody does.
+/// The built-in controller collects as long as it elects, candidates of other strategies too. While no controller is
+/// in charge, none collects.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_collected_while_the_built_in_controller_is_in_charge_or_may_be() {
     let cluster = TestCluster::without_gate();
@@ -95,7 +95,7 @@ async fn a_collection_that_was_refused_is_tried_again() {
     assert!(!exists(&cluster, "foreign").await);
 }
 
-/// Beside the built-in controller, candidates that disagree are its affair as well: whom it asks, it asks alone.
+/// Beside the built-in controller, candidates that disagree are left to it as well: it alone pings them.
 #[tokio::test(start_paused = true)]
 async fn candidates_that_disagree_are_left_to_the_built_in_controller() {
     let cluster = TestCluster::without_gate();

@@ -53,7 +53,7 @@ async fn a_hundred_starts_and_stops_leave_nothing_behind() {
         pass(millis(turn * 5)).await;
         elector.stop().await;
     }
-    // What the server still does for requests that nobody waits for.
+    // The server finishes requests that were given up.
     pass(seconds(1)).await;
     assert_eq!(Handle::current().metrics().num_alive_tasks(), before);
     let requests = cluster.requests().len();

@@ -29,7 +29,7 @@ async fn is_taken(cluster: &TestCluster) -> bool {
     lock_holder(cluster).await.starts_with("elector_pod_")
 }
 
-/// While the lock cannot be read, nobody knows who decides: nothing is written but what is nobody's affair.
+/// While the lock cannot be read, the elector does not know whether it may decide, and writes nothing.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_decided_before_the_lock_was_read() {
     let cluster = TestCluster::without_gate();
@@ -148,7 +148,7 @@ async fn a_lock_that_may_not_be_written_is_asked_for_ever_less_often() {
     }
 }
 
-/// From another elector that misses a renewal the lock is taken over after 5 s; nobody else can have taken it since, so
+/// From another elector that misses a renewal the lock is taken over after 5 s; no other process can have taken it since, so
 /// leases that were decided by the one are decided by the other at once.
 #[tokio::test(start_paused = true)]
 async fn the_lock_of_an_elector_that_died_is_taken_over_after_five_seconds() {

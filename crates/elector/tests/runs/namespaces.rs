@@ -23,7 +23,7 @@ fn both() -> Config {
     }
 }
 
-/// A lease that anybody may be granted at once, since its holder let it go.
+/// A released lease, which may be granted at once.
 async fn released(cluster: &TestCluster, namespace: &str) {
     let spec = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
     cluster.put_lease(namespace, "l", spec);

@@ -1,4 +1,4 @@
-//! Candidates that somebody spoils after they were valid: what they said before does not count any more.
+//! Candidates that a stranger makes unreadable after they were valid: what they said before does not count any more.
 
 use elector::Config;
 use elector_testkit::{CANDIDATES, TestCluster, millis, pass, seconds};
