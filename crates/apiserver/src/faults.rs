@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_strikes_whom_it_means_and_as_often_as_it_says() {
+    fn a_rule_strikes_the_requests_that_it_names_and_as_often_as_it_says() {
         let switches = Switches::new();
         switches.inject(
             Rule::new(Fault::DropAfter)

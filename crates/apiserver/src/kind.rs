@@ -261,7 +261,7 @@ mod tests {
     use crate::config::NativeCandidates;
 
     #[test]
-    fn what_is_served_is_what_was_asked_for() {
+    fn the_versions_of_the_configuration_are_served() {
         let versions = |native, custom_candidates| {
             let config = Config {
                 native,

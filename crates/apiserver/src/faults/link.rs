@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn they_are_woken_in_the_order_in_which_they_came() {
+    async fn waiting_tasks_are_woken_in_the_order_in_which_they_came() {
         let board = Switchboard::default();
         board.change(|link| link.partitioned = true);
         let woken = Arc::new(Mutex::new(Vec::new()));

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn each_hears_what_it_follows() {
+    fn a_watcher_gets_the_events_of_its_scope() {
         let mut watchers = Watchers::new(9);
         let scope = |namespace: Option<&str>, name: Option<&str>| Scope {
             namespace: namespace.map(str::to_owned),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slow_are_cut_off_after_what_they_had() {
+    fn a_slow_watcher_is_cut_off_after_the_events_in_its_queue() {
         let mut watchers = Watchers::new(2);
         let mut subscription = watchers.subscribe(Scope::default());
         for revision in 0..4 {

@@ -80,7 +80,7 @@ async fn ways_take_time_and_a_request_outlives_its_client() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_hear_of_things_later_and_in_order() {
+async fn watches_get_events_later_and_in_order() {
     let server = ApiServer::new(Config::default());
     let (me, other) = (client(&server, "me"), client(&server, "other"));
     let watch_latency = Duration::from_millis(500);
@@ -104,7 +104,7 @@ async fn watches_hear_of_things_later_and_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_post_arrives_when_nobody_waits_for_it() {
+async fn a_late_post_arrives_after_its_client_gave_up() {
     let server = ApiServer::new(Config::default());
     let me = client(&server, "me");
     let late = Duration::from_secs(30);

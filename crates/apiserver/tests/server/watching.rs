@@ -76,7 +76,7 @@ async fn bookmarks_come_every_minute_and_before_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_slow_are_cut_off_with_an_error_and_memory_stays_bounded() {
+async fn a_slow_watch_is_cut_off_with_an_error_and_memory_stays_bounded() {
     let server = server(|config| config.watch_queue = 3);
     let client = client(&server, "me");
     let slow = watch(&client, "").await;
@@ -102,7 +102,7 @@ async fn the_slow_are_cut_off_with_an_error_and_memory_stays_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_nobody_reads_any_more_is_gone() {
+async fn a_watch_that_its_client_dropped_is_gone() {
     let server = server(|_| {});
     let client = client(&server, "me");
     for query in ["", "fieldSelector=metadata.name=b", "timeoutSeconds=5"] {

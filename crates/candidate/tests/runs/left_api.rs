@@ -1,4 +1,4 @@
-//! The farewell in an API that is left: what this process registered there is deleted, and nothing else.
+//! The clean-up in an API that is left: what this process registered there is deleted, and nothing else.
 
 use elector_api::LeaseCandidate;
 use elector_apiserver::{Fault, RequestVerb, Rule};
@@ -37,7 +37,7 @@ async fn custom_leader(cluster: &OneLease) -> RunningCandidate {
 
 /// An elector may have pinged it since it was seen last: that is the same object, and no elector would collect it.
 #[tokio::test(start_paused = true)]
-async fn a_candidate_that_was_asked_unseen_is_deleted_in_the_api_that_is_left() {
+async fn a_candidate_with_an_unseen_ping_is_deleted_in_the_api_that_is_left() {
     let cluster = OneLease::new(&[CUSTOM]);
     let running = custom_leader(&cluster).await;
     cluster.faults().freeze_watches(true);
@@ -82,7 +82,7 @@ async fn what_this_process_never_wrote_is_not_its_to_delete() {
 
 /// A server that refuses the deletion does not stop the leader, nor the candidate in the new API.
 #[tokio::test(start_paused = true)]
-async fn a_farewell_that_is_refused_disturbs_nothing() {
+async fn a_refused_deletion_in_the_api_that_is_left_disturbs_nothing() {
     let cluster = OneLease::new(&[CUSTOM]);
     let running = custom_leader(&cluster).await;
     let forbidden = Rule::new(Fault::Refuse(StatusCode::FORBIDDEN)).verb(RequestVerb::Delete);

@@ -6,7 +6,6 @@
 )]
 
 mod ends;
-mod farewell;
 mod left_api;
 mod migration;
 mod news;
@@ -14,6 +13,7 @@ mod outages;
 mod registering;
 mod replies;
 mod restored;
+mod shutdown;
 mod stopping;
 mod terms;
 

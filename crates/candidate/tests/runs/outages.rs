@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::{V1BETA1, config, obedient, start};
 
 #[tokio::test(start_paused = true)]
-async fn without_an_answer_the_work_is_told_at_the_deadline_and_nothing_is_written_after() {
+async fn without_a_reply_the_work_is_told_at_the_deadline_and_nothing_is_written_after() {
     let cluster = OneLease::new(&[V1BETA1]);
     let stopped = Arc::new(Mutex::new(None));
     let seen = Arc::clone(&stopped);
@@ -47,7 +47,7 @@ async fn without_an_answer_the_work_is_told_at_the_deadline_and_nothing_is_writt
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_to_the_accept_is_found() {
+async fn a_lost_reply_to_the_accept_is_found() {
     let cluster = OneLease::new(&[V1BETA1]);
     let running = start(&cluster, config(), obedient);
     running.registered().await;
@@ -77,7 +77,7 @@ async fn a_grant_that_a_dead_watch_does_not_show_is_found_by_a_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_a_dead_watch_does_not_show_is_found_by_a_read() {
+async fn a_ping_that_a_dead_watch_does_not_show_is_found_by_a_read() {
     let cluster = OneLease::new(&[V1BETA1]);
     let running = start(&cluster, config(), obedient);
     running.registered().await;
@@ -128,7 +128,7 @@ async fn a_server_that_is_down_at_the_start_is_waited_for() {
 
 /// Found by the simulation: such a candidate stayed out of every election for good.
 #[tokio::test(start_paused = true)]
-async fn an_object_that_somebody_spoilt_is_written_anew() {
+async fn an_object_that_a_stranger_overwrote_is_written_anew() {
     let cluster = OneLease::new(&[V1BETA1]);
     let running = start(&cluster, config(), obedient);
     running.registered().await;
@@ -157,7 +157,7 @@ async fn an_object_that_somebody_spoilt_is_written_anew() {
 
 /// Each revision that could not be read, and each that a stranger wrote, was a line: millions a day.
 #[tokio::test(start_paused = true)]
-async fn objects_that_a_stranger_spoils_all_the_time_have_few_lines_and_a_count() {
+async fn objects_that_a_stranger_overwrites_all_the_time_have_few_lines_and_a_count() {
     let (log, cluster) = (CapturedLog::capture(), OneLease::new(&[V1BETA1]));
     let running = start(&cluster, config(), obedient);
     running.registered().await;

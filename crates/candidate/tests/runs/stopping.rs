@@ -52,7 +52,7 @@ fn graceful(grace: u64) -> Config {
 /// Between the end of a belief and the first moment at which another candidate may lead lies the effect grace, W − H, and
 /// no more: the work may not outlast it, however long it may take to stop otherwise.
 #[tokio::test(start_paused = true)]
-async fn after_a_loss_the_work_is_dropped_before_anybody_else_can_lead() {
+async fn after_a_loss_the_work_is_dropped_before_another_candidate_can_lead() {
     for (lease_duration, renew_deadline) in [(15, 10), (20, 12)] {
         let cluster = OneLease::new(&[V1BETA1]);
         let config = Config {

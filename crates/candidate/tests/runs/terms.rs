@@ -92,7 +92,7 @@ async fn the_next_term_waits_for_the_work_of_the_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_answered_at_once() {
+async fn a_ping_is_acknowledged_at_once() {
     let cluster = OneLease::new(&[V1BETA1]);
     let running = start(&cluster, config(), obedient);
     running.registered().await;

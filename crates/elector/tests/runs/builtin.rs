@@ -155,7 +155,7 @@ async fn losing_the_lock_gives_up_what_is_under_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_elected_for_the_lock_itself() {
+async fn no_leader_is_elected_for_the_lock_itself() {
     let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
     let _elector = RunningElector::start(&cluster, replacing(7));
     let _candidate = ScriptedCandidate::start(
@@ -214,7 +214,7 @@ async fn the_role_that_the_lock_needs_is_named_once_and_its_coming_heals() {
 
 /// The built-in controller does not see custom resources: whether its lock can be read is all the same.
 #[tokio::test(start_paused = true)]
-async fn with_custom_candidates_the_lock_is_not_asked_for() {
+async fn with_custom_candidates_the_lock_is_not_requested() {
     for config in [
         one_namespace(),
         Config {

@@ -43,7 +43,8 @@ async fn nothing_is_collected_while_the_built_in_controller_is_in_charge_or_may_
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_the_place_of_the_built_in_controller_the_dead_are_collected_and_the_living_are_not() {
+async fn in_the_place_of_the_built_in_controller_dead_candidates_are_collected_and_living_ones_are_not()
+ {
     let cluster = TestCluster::without_gate();
     let elector = RunningElector::start(&cluster, replacing(1));
     let _alive = cluster.candidate("default", "alive", "l", "1.0.0");
@@ -59,7 +60,7 @@ async fn in_the_place_of_the_built_in_controller_the_dead_are_collected_and_the_
 
 /// The lock is lost while a candidate becomes collectable; it is collected once the lock is had for long enough.
 #[tokio::test(start_paused = true)]
-async fn whoever_has_lost_the_lock_collects_nothing_until_it_is_in_charge_again() {
+async fn an_elector_that_lost_the_lock_collects_nothing_until_it_is_in_charge_again() {
     let cluster = TestCluster::without_gate();
     let _elector = RunningElector::start(&cluster, replacing(1));
     pass(seconds(20)).await;

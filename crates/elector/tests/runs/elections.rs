@@ -41,7 +41,7 @@ async fn a_cold_start_is_granted_at_once_by_an_elector_that_has_been_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fresh_elector_waits_for_whom_it_cannot_know_of() {
+async fn a_fresh_elector_waits_for_a_holder_that_it_may_not_have_seen() {
     let cluster = TestCluster::new();
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     let _elector = RunningElector::start(&cluster, Config::default());
@@ -93,7 +93,7 @@ async fn a_better_candidate_is_handed_the_lease_and_a_crash_costs_no_more_than_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_observer_is_told_who_leads_and_why() {
+async fn an_observer_is_told_of_each_leader_and_the_reason() {
     let cluster = TestCluster::new();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
@@ -257,7 +257,7 @@ async fn only_what_is_in_scope_is_touched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_candidate_is_asked_once_more_and_collected() {
+async fn a_dead_candidate_is_pinged_once_more_and_collected() {
     let cluster = TestCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     let _alive = ScriptedCandidate::start(&cluster, "ns", "alive", "l", "1.0.0");

@@ -185,7 +185,7 @@ async fn a_slow_watch_costs_one_conflict_because_the_lease_is_read_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_watch_lags_neither_a_post_nor_a_lost_answer_is_repeated() {
+async fn while_the_watch_lags_neither_a_post_nor_a_grant_without_reply_is_repeated() {
     let cluster = TestCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
@@ -221,7 +221,7 @@ async fn while_the_watch_lags_neither_a_post_nor_a_lost_answer_is_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_that_cannot_be_read_are_named_and_stop_nobody() {
+async fn objects_that_cannot_be_read_are_named_and_stop_no_other_lease() {
     let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
@@ -291,7 +291,7 @@ async fn a_lease_name_that_no_lease_can_have_is_refused_once_and_never_posted() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_without_an_answer_is_looked_up_and_holds_up_nobody_else() {
+async fn a_write_without_a_reply_is_read_back_and_holds_up_no_other_lease() {
     let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
@@ -319,7 +319,7 @@ async fn a_write_without_an_answer_is_looked_up_and_holds_up_nobody_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_without_candidates_is_asked_again_until_it_serves_them() {
+async fn discovery_is_repeated_until_a_cluster_serves_candidates() {
     let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
     cluster.serve(&[]);
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use crate::RunningElector;
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_takes_no_time_whatever_is_under_way() {
+async fn a_stop_takes_no_time_with_requests_under_way() {
     let cluster = TestCluster::new();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
@@ -62,7 +62,7 @@ async fn a_hundred_starts_and_stops_leave_nothing_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_while_somebody_leads_changes_nothing() {
+async fn a_restart_of_the_elector_does_not_change_the_leader() {
     let cluster = TestCluster::new();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
@@ -110,7 +110,7 @@ async fn a_restored_store_makes_it_start_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_elector_asks_for_nothing_but_its_watches() {
+async fn an_idle_elector_sends_no_requests_but_its_watches() {
     let cluster = TestCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;

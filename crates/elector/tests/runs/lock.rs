@@ -129,7 +129,7 @@ async fn a_lease_that_was_written_when_the_lock_was_lost_is_judged_again_afterwa
 
 /// A server that refuses the lock is not asked for it without a pause, and nothing is decided meanwhile.
 #[tokio::test(start_paused = true)]
-async fn a_lock_that_may_not_be_written_is_asked_for_ever_less_often() {
+async fn writes_of_a_lock_that_are_refused_are_repeated_ever_less_often() {
     for code in [403, 409, 500] {
         let cluster = TestCluster::without_gate();
         cluster.renew("kube-system", LOCK, BUILTIN);

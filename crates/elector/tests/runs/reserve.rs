@@ -34,7 +34,7 @@ async fn led(cluster: &TestCluster) -> ScriptedCandidate {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_cannot_be_asked_is_reserved_from_for_its_lease_duration() {
+async fn the_lease_of_a_leader_that_cannot_yield_is_reserved_for_its_duration() {
     let (log, cluster) = (CapturedLog::capture(), TestCluster::without_gate());
     let _elector = RunningElector::start(&cluster, reserving());
     let _old = led(&cluster).await;

@@ -40,7 +40,7 @@ async fn whichever_watch_meets_an_older_store_the_elector_starts_anew() {
 
 /// What it saw of a record before counts for nothing: it may have been renewed since, in the store that is gone.
 #[tokio::test(start_paused = true)]
-async fn a_stop_watch_of_before_expires_nobody_in_a_restored_store() {
+async fn a_stop_watch_of_before_a_restore_expires_no_holder() {
     let cluster = TestCluster::without_gate();
     let empty = cluster.backup();
     let (elector, _candidate) = old_elector(&cluster).await;
@@ -96,7 +96,7 @@ async fn a_read_that_is_below_what_was_seen_starts_the_elector_anew() {
 
 /// A store that has not changed is no older one, however often it is listed.
 #[tokio::test(start_paused = true)]
-async fn a_list_at_the_same_revision_starts_nobody_anew() {
+async fn a_list_at_the_same_revision_starts_no_elector_anew() {
     let cluster = TestCluster::without_gate();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;

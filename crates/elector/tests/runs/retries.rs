@@ -34,7 +34,7 @@ async fn a_lease_whose_creation_is_refused_is_created_as_soon_as_it_can_be() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_is_refused_is_asked_as_soon_as_it_can_be() {
+async fn a_ping_that_is_refused_is_written_as_soon_as_it_can_be() {
     for code in [403, 409, 500] {
         let cluster = TestCluster::without_gate();
         let _elector = RunningElector::start(&cluster, Config::default());

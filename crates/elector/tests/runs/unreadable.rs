@@ -9,7 +9,7 @@ use crate::RunningElector;
 /// What cannot be read belongs to no election; what names an invalid version stays in it with its rejection. Neither is
 /// elected, nor asked, by what it said before.
 #[tokio::test(start_paused = true)]
-async fn a_candidate_that_was_spoilt_is_not_elected_by_what_it_said_before() {
+async fn a_candidate_that_became_unreadable_is_not_elected_by_its_earlier_spec() {
     for (spoil, asked_about) in [
         (json!("nonsense"), false),
         (json!({"leaseName": 7}), false),
@@ -43,7 +43,7 @@ async fn a_candidate_that_was_spoilt_is_not_elected_by_what_it_said_before() {
 
 /// A holder whose candidate cannot be read counts as one without a candidate, and is never touched (decision 8).
 #[tokio::test(start_paused = true)]
-async fn a_holder_whose_candidate_was_spoilt_is_not_asked_to_make_room() {
+async fn a_holder_whose_candidate_became_unreadable_is_not_asked_to_yield() {
     let cluster = TestCluster::without_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
@@ -62,7 +62,7 @@ async fn a_holder_whose_candidate_was_spoilt_is_not_asked_to_make_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_spoilt_candidate_that_was_mended_takes_part_again() {
+async fn a_candidate_that_is_readable_again_takes_part_again() {
     let cluster = TestCluster::without_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;

@@ -28,7 +28,7 @@ async fn a_shutdown_waits_for_a_silent_server_for_two_request_timeouts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_answers_that_take_nearly_their_timeouts_are_waited_for() {
+async fn two_replies_that_take_nearly_their_timeouts_are_waited_for() {
     let cluster = OneLease::new(&[V1BETA1]);
     let mut running = leader(&cluster, config(), obedient).await;
     cluster.slow(Duration::from_millis(950), Duration::from_millis(950));
@@ -41,7 +41,7 @@ async fn two_answers_that_take_nearly_their_timeouts_are_waited_for() {
 
 /// The time for the server begins when the work has stopped, however long that took.
 #[tokio::test(start_paused = true)]
-async fn a_long_drain_takes_nothing_from_the_farewell() {
+async fn a_long_drain_takes_no_time_from_the_release() {
     let cluster = OneLease::new(&[V1BETA1]);
     let mut running = leader(&cluster, config(), |leadership| async move {
         leadership.stopped().await;
@@ -77,7 +77,7 @@ async fn a_candidate_that_cannot_be_deleted_does_not_hold_up_the_release() {
 /// A ping in the last moment makes the known revision an old one. No elector would delete the object soon: electors
 /// ping for half an hour before they collect.
 #[tokio::test(start_paused = true)]
-async fn a_candidate_that_was_asked_in_the_moment_of_its_farewell_is_deleted_all_the_same() {
+async fn a_candidate_that_is_pinged_while_it_leaves_is_deleted_all_the_same() {
     let cluster = OneLease::new(&[V1BETA1]);
     let mut running = start(&cluster, config(), obedient);
     running.registered().await;
@@ -103,7 +103,7 @@ async fn a_candidate_that_was_asked_in_the_moment_of_its_farewell_is_deleted_all
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_that_meets_a_change_by_somebody_else_is_judged_and_written_again() {
+async fn a_release_that_meets_a_change_by_a_stranger_is_judged_and_written_again() {
     let cluster = OneLease::new(&[V1BETA1]);
     let mut running = leader(&cluster, config(), obedient).await;
     cluster.faults().freeze_watches(true);
