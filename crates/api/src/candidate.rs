@@ -114,7 +114,7 @@ impl LeaseCandidate {
 
     /// This revision with another wish, in the field that its API has for it.
     #[must_use]
-    pub fn wishing_for(mut self, strategy: &str) -> Self {
+    pub fn with_strategy(mut self, strategy: &str) -> Self {
         if self.api.lists_strategies() {
             self.spec.preferred_strategies = vec![strategy.to_owned()];
         } else {
@@ -274,8 +274,8 @@ mod tests {
         let name = Identity::new("a").unwrap();
         for api in CandidateApi::ALL {
             let candidate = LeaseCandidate::named(api, &LeaseKey::new("ns", "l"), &name)
-                .wishing_for("a/b")
-                .wishing_for("c/d");
+                .with_strategy("a/b")
+                .with_strategy("c/d");
             let wire = serde_json::to_value(&candidate).unwrap();
             let expected = if api == CandidateApi::V1Alpha1 {
                 json!({"leaseName": "l", "preferredStrategies": ["c/d"]})

@@ -142,7 +142,7 @@ impl Config {
             .emulation_version
             .clone_from(&self.emulation_version);
         candidate
-            .wishing_for(&self.strategy)
+            .with_strategy(&self.strategy)
             .marked(self.timing.lease_duration)
     }
 }

@@ -172,7 +172,7 @@ impl Simulation {
             object.spec.binary_version = "0.0.1".to_owned();
             object.spec.emulation_version = "0.0.1".to_owned();
             object.spec.renew_time = renewed.and_then(Timestamp::from_micros);
-            let object = object.wishing_for("OldestEmulationVersion");
+            let object = object.with_strategy("OldestEmulationVersion");
             if let Err(error) = candidates.create(&PostParams::default(), &object).await {
                 let log = self.context.log();
                 log.note("kubectl", format_args!("{name} was refused: {error}"));
@@ -182,7 +182,7 @@ impl Simulation {
         if let Some(identity) = Identity::new("litter-system") {
             let key = LeaseKey::new("kube-system", SYSTEM);
             let object = LeaseCandidate::named(api, &key, &identity);
-            let mut object = object.wishing_for("OldestEmulationVersion");
+            let mut object = object.with_strategy("OldestEmulationVersion");
             object.spec.binary_version = "0.0.1".to_owned();
             object.spec.emulation_version = "0.0.1".to_owned();
             object.spec.renew_time = Timestamp::from_micros(EPOCH);

@@ -154,7 +154,7 @@ impl TestCluster {
         object.spec.binary_version = version.to_owned();
         object.spec.emulation_version = version.to_owned();
         let object = object
-            .wishing_for(strategy)
+            .with_strategy(strategy)
             .marked(seconds(15))
             .with_renewal(self.clock().wall());
         self.put_candidate(self.candidates(), &object);

@@ -60,7 +60,7 @@ impl ScriptedCandidate {
         object.spec.binary_version = version.to_owned();
         object.spec.emulation_version = version.to_owned();
         let object = object
-            .wishing_for(OLDEST)
+            .with_strategy(OLDEST)
             .with_renewal(cluster.clock().wall());
         cluster.put_candidate(cluster.candidates(), &object);
         Self::run(cluster, namespace, name, lease, version, false)

@@ -138,7 +138,7 @@ async fn malformed(testbed: Arc<Testbed>) -> Result<()> {
         candidate.spec.binary_version = "0.0.1".to_owned();
         candidate.spec.emulation_version = "0.0.1".to_owned();
         candidate.spec.renew_time = Some(renewed);
-        let candidate = candidate.wishing_for("OldestEmulationVersion");
+        let candidate = candidate.with_strategy("OldestEmulationVersion");
         let created = testbed
             .candidates()
             .create(&PostParams::default(), &candidate)

@@ -50,7 +50,7 @@ async fn object(
     binary.clone_into(&mut candidate.spec.binary_version);
     emulation.clone_into(&mut candidate.spec.emulation_version);
     candidate.spec.renew_time = Some(now());
-    let candidate = candidate.wishing_for(strategy);
+    let candidate = candidate.with_strategy(strategy);
     testbed
         .candidates()
         .create(&PostParams::default(), &candidate)

@@ -24,7 +24,7 @@ fn register(cluster: &OneLease) {
         .emulation_version
         .clone_from(&config.emulation_version);
     let object = object
-        .wishing_for(&config.strategy)
+        .with_strategy(&config.strategy)
         .with_renewal(cluster.clock().wall());
     cluster.register_object(CUSTOM, &object);
 }
