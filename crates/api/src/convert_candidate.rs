@@ -8,7 +8,7 @@ use elector_protocol::{
 
 use crate::annotation;
 use crate::candidate::LeaseCandidate;
-use crate::convert_lease::{nonsense, revision};
+use crate::convert_lease::{revision, unreadable_annotation};
 use crate::duration::parse_duration_or_seconds;
 use crate::field::{FieldError, Malformed};
 use crate::validate::{LEASE_NAME_RULE, names};
@@ -79,7 +79,7 @@ impl LeaseCandidate {
             let text = self
                 .annotation(annotation::LEASE_DURATION)
                 .filter(|_| too_long)?;
-            Some(nonsense(
+            Some(unreadable_annotation(
                 annotation::LEASE_DURATION,
                 text,
                 "is above one hour and counts as one hour",
@@ -125,9 +125,9 @@ impl LeaseCandidate {
         };
         let name = annotation::LEASE_DURATION;
         match parse_duration_or_seconds(text) {
-            Ok(Duration::ZERO) => Err(nonsense(name, text, "must be greater than 0")),
+            Ok(Duration::ZERO) => Err(unreadable_annotation(name, text, "must be greater than 0")),
             Ok(duration) => Ok(Some(duration)),
-            Err(why) => Err(nonsense(name, text, why)),
+            Err(why) => Err(unreadable_annotation(name, text, why)),
         }
     }
 

@@ -140,7 +140,7 @@ struct Annotations {
 // === impl Annotations ===
 
 impl Annotations {
-    /// What the annotations say, and which of them say nonsense.
+    /// What the annotations say, and which of them cannot be read.
     fn read(metadata: &ObjectMeta) -> (Self, Vec<FieldError>) {
         let mut notes = Vec::new();
         let value = |name: &str| {
@@ -150,13 +150,17 @@ impl Annotations {
                 .filter(|text| !text.is_empty())
         };
         let strategy = value(annotation::STRATEGY).and_then(|text| {
-            let note = |why| notes.push(nonsense(annotation::STRATEGY, text, why));
+            let note = |why| notes.push(unreadable_annotation(annotation::STRATEGY, text, why));
             StrategyName::parse(text).map_err(note).ok()
         });
         let token = value(annotation::TOKEN).map(|text| {
             text.parse().map_or_else(
                 |_| {
-                    notes.push(nonsense(annotation::TOKEN, text, "must be an integer"));
+                    notes.push(unreadable_annotation(
+                        annotation::TOKEN,
+                        text,
+                        "must be an integer",
+                    ));
                     UNREADABLE_TOKEN
                 },
                 |number| Token(ResourceVersion(number)),
@@ -164,7 +168,7 @@ impl Annotations {
         });
         let token_term = value(annotation::TOKEN_TERM).and_then(|text| {
             let rule = "must be a 32-bit integer";
-            let note = |_| notes.push(nonsense(annotation::TOKEN_TERM, text, rule));
+            let note = |_| notes.push(unreadable_annotation(annotation::TOKEN_TERM, text, rule));
             text.parse().map(Term).map_err(note).ok()
         });
         let annotations = Self {
@@ -178,7 +182,7 @@ impl Annotations {
 }
 
 /// An annotation that says nothing usable.
-pub(crate) fn nonsense(name: &str, text: &str, rule: impl Display) -> FieldError {
+pub(crate) fn unreadable_annotation(name: &str, text: &str, rule: impl Display) -> FieldError {
     FieldError::unreadable(
         format!("metadata.annotations[{name}]"),
         text,
@@ -334,12 +338,12 @@ mod tests {
 
     #[test]
     fn nonsense_in_annotations_is_noted_and_errs_to_the_safe_side() {
-        let nonsense = json!({
+        let unreadable = json!({
             "elector.dev/strategy": "x", "elector.dev/token": "-1", "elector.dev/token-term": "99999999999",
         });
         let lease = lease(
             json!({"holderIdentity": "", "leaseDurationSeconds": 1}),
-            nonsense,
+            unreadable,
         );
         let notes: Vec<_> = lease.notes().into_iter().map(|note| note.field).collect();
         assert_eq!(

@@ -13,7 +13,7 @@ use crate::time::{Instant, Timestamp};
 ///
 /// It is created with the versions and the strategy of this process, or taken over from an earlier life of the same
 /// name; every ping (`pingTime` later than `renewTime`) is acked by a write of renewTime; an object that disappears is
-/// created again, one that another client spoilt is written anew. It is not refreshed without a ping: electors ping
+/// created again, one that another client overwrote is written anew. It is not refreshed without a ping: electors ping
 /// before they collect.
 ///
 /// Nothing here bears on safety. A stale view costs a conflict.
@@ -28,7 +28,7 @@ pub struct Registration {
     acks: bool,
     goal: Goal,
     /// The revision that another client made say what this process does not offer.
-    spoilt: Option<ResourceVersion>,
+    overwritten: Option<ResourceVersion>,
     repaired: Option<Instant>,
 }
 
@@ -162,7 +162,7 @@ impl Registration {
             backoff: RetryBackoff::default(),
             acks: true,
             goal: Goal::Registered,
-            spoilt: None,
+            overwritten: None,
             repaired: None,
         }
     }
@@ -202,8 +202,8 @@ impl Registration {
 
     /// This revision, which another client wrote, does not say what this process offers, or cannot be read: unless
     /// there is a newer one by then, it is written anew.
-    pub fn handle_spoilt(&mut self, version: ResourceVersion) {
-        self.spoilt = Some(version);
+    pub fn handle_overwritten(&mut self, version: ResourceVersion) {
+        self.overwritten = Some(version);
     }
 
     /// Deletes the object, once and for all.
@@ -280,7 +280,7 @@ impl Registration {
                 if let Some(snapshot) = snapshot {
                     self.see(snapshot);
                 }
-                self.spoilt = None;
+                self.overwritten = None;
                 self.ownership = Ownership::Registered;
             }
             RegistrationOutcome::Gone => self.seen = None,
@@ -355,7 +355,7 @@ impl Registration {
         let last = |time: Option<Timestamp>| time.is_some_and(|time| time.next().is_none());
         let ping = seen.ping.filter(|_| !last(seen.ping));
         let pinged = seen.ping.is_some() && seen.ping > seen.renew;
-        let broken = self.spoilt == Some(seen.version) || last(seen.renew) || last(seen.ping);
+        let broken = self.overwritten == Some(seen.version) || last(seen.renew) || last(seen.ping);
         let repair = broken && self.repair_due().is_none_or(|due| due <= now);
         let due = self.ownership != Ownership::Registered
             || ((pinged && ping.is_some() || repair) && self.acks);
@@ -420,7 +420,7 @@ renumber!(Registration {
     newest,
     seen,
     backoff,
-    spoilt,
+    overwritten,
     repaired
 });
 

@@ -202,7 +202,7 @@ impl RegistrationShell {
                 config.identity
             );
             failures.log_change(now, "changes of the own LeaseCandidate", &text);
-            self.machine.handle_spoilt(snapshot.version);
+            self.machine.handle_overwritten(snapshot.version);
         }
     }
 }

@@ -211,7 +211,7 @@ impl Holder {
     /// What a watch of the Lease tells. Revisions older than the newest one known are ignored; where one contradicts
     /// the own term, the next step reads the Lease.
     pub fn handle_event(&mut self, now: Instant, event: LeaseEvent) {
-        self.lapse(now);
+        self.end_expired_belief(now);
         match event {
             LeaseEvent::Seen(snapshot) if self.is_news(snapshot.version) => {
                 self.adopt(now, snapshot);
@@ -236,7 +236,7 @@ impl Holder {
 
     /// The reply to [`super::Effect::Read`]; `Ok(None)` says that there is no such Lease.
     pub fn handle_read(&mut self, now: Instant, reply: Result<Option<LeaseSnapshot>, ReadFailed>) {
-        self.lapse(now);
+        self.end_expired_belief(now);
         let newest_there_is = self.reading == ReadState::Sent;
         self.reading = ReadState::No;
         match reply {
@@ -259,7 +259,7 @@ impl Holder {
 
     /// How the write under way ended.
     pub fn handle_outcome(&mut self, now: Instant, outcome: LeaseOutcome) {
-        self.lapse(now);
+        self.end_expired_belief(now);
         let Some(InFlight { kind, attempt }) = self.in_flight.clone() else {
             return;
         };
@@ -310,7 +310,7 @@ impl Holder {
 
     /// Nothing of the work runs any more, whether it was told to stop or ended by itself.
     pub fn handle_work_stopped(&mut self, now: Instant) {
-        self.lapse(now);
+        self.end_expired_belief(now);
         match &mut self.phase {
             TermPhase::Holding(Holding { work, .. })
                 if matches!(work, WorkState::Running | WorkState::Draining) =>
@@ -330,7 +330,7 @@ impl Holder {
     ///
     /// The release waits for [`Self::handle_withdrawn`], so that it does not come back as a grant.
     pub fn shut_down(&mut self, now: Instant) {
-        self.lapse(now);
+        self.end_expired_belief(now);
         if self.closing == Closing::No {
             self.closing = Closing::Candidate;
         }

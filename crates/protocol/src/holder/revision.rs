@@ -11,7 +11,7 @@ use crate::time::Instant;
 impl Holder {
     /// Ends a belief whose deadline has passed. Every input and every step begins with this, so that a late success
     /// cannot revive a term, however late the caller is.
-    pub(super) fn lapse(&mut self, now: Instant) {
+    pub(super) fn end_expired_belief(&mut self, now: Instant) {
         if let TermPhase::Holding(holding) = &self.phase
             && self.deadline(holding) <= now
         {
@@ -22,7 +22,7 @@ impl Holder {
     /// Takes in a revision that is newer than any seen before.
     pub(super) fn adopt(&mut self, now: Instant, snapshot: LeaseSnapshot) {
         match &self.phase {
-            TermPhase::Holding(holding) => match self.verdict(holding, &snapshot) {
+            TermPhase::Holding(holding) => match self.check_own_term(holding, &snapshot) {
                 Ok(proven) => self.prove(proven),
                 Err(ending) => self.end(ending),
             },
@@ -82,7 +82,7 @@ impl Holder {
     }
 
     /// Whether a newer revision still is the own term, and when the write of ours that it shows was sent.
-    fn verdict(
+    fn check_own_term(
         &self,
         holding: &Holding,
         snapshot: &LeaseSnapshot,

@@ -13,30 +13,30 @@ use crate::time::{Instant, Timestamp};
 impl Holder {
     /// What to do now, and when to step again.
     pub fn step(&mut self, now: Instant, wall: Timestamp) -> Decision {
-        self.lapse(now);
-        self.forget(now);
+        self.end_expired_belief(now);
+        self.drop_old_attempts(now);
         let mut effects = Vec::new();
-        effects.extend(self.steer());
+        effects.extend(self.direct_work());
         let request = self.request(now, wall, &mut effects);
-        let lapse = match &self.phase {
+        let belief_ends = match &self.phase {
             TermPhase::Holding(holding) => Some(self.deadline(holding)),
             TermPhase::Waiting { .. } | TermPhase::Lost { .. } => None,
         };
         Decision {
             effects,
-            wake_at: [request, lapse].into_iter().flatten().min(),
+            wake_at: [request, belief_ends].into_iter().flatten().min(),
         }
     }
 
     /// Forgets attempts that could no longer carry a belief if they were proven.
-    fn forget(&mut self, now: Instant) {
+    fn drop_old_attempts(&mut self, now: Instant) {
         let carries = self.config.timing.renew_deadline;
         self.unresolved
             .retain(|attempt| now < attempt.sent_at.after(carries));
     }
 
     /// Starts or stops the work, or tells how the term ended.
-    fn steer(&mut self) -> Option<Effect> {
+    fn direct_work(&mut self) -> Option<Effect> {
         let stop = self.reason_to_stop();
         match (&mut self.phase, stop) {
             (TermPhase::Waiting { ended }, _) => ended.take().map(Effect::Ended),

@@ -79,7 +79,7 @@ fn an_object_that_comes_while_a_read_finds_none_is_read_again() {
     );
 }
 
-/// Found by the simulation: a candidate whose object a stranger had spoilt stayed out of every election.
+/// Found by the simulation: a candidate whose object a stranger had overwritten stayed out of every election.
 #[test]
 fn an_object_that_a_stranger_spoilt_is_written_anew_and_not_again_at_once() {
     let mut registration = registered();
@@ -90,11 +90,11 @@ fn an_object_that_a_stranger_spoilt_is_written_anew_and_not_again_at_once() {
         renew: at(20),
     };
     registration.handle_event(CandidateEvent::Seen(object(2, None, Some(10))));
-    registration.handle_spoilt(ResourceVersion(2));
+    registration.handle_overwritten(ResourceVersion(2));
     assert_eq!(registration.step(NOW, at(20)).effect, Some(repair(2)));
     // The watch shows the own write before the reply does.
     registration.handle_event(CandidateEvent::Seen(object(3, None, Some(20))));
-    registration.handle_spoilt(ResourceVersion(3));
+    registration.handle_overwritten(ResourceVersion(3));
     registration.handle_outcome(
         NOW,
         RegistrationOutcome::Done(Some(object(3, None, Some(20)))),
@@ -102,7 +102,7 @@ fn an_object_that_a_stranger_spoilt_is_written_anew_and_not_again_at_once() {
     assert_eq!(registration.step(NOW, at(20)).effect, None);
 
     registration.handle_event(CandidateEvent::Seen(object(4, None, Some(10))));
-    registration.handle_spoilt(ResourceVersion(4));
+    registration.handle_overwritten(ResourceVersion(4));
     let later = NOW.after(Registration::REPAIR_PAUSE);
     let decision = registration.step(NOW, at(20));
     assert_eq!((decision.effect, decision.wake_at), (None, Some(later)));
@@ -112,7 +112,7 @@ fn an_object_that_a_stranger_spoilt_is_written_anew_and_not_again_at_once() {
 #[test]
 fn a_revision_that_is_not_the_newest_is_not_repaired() {
     let mut registration = registered();
-    registration.handle_spoilt(ResourceVersion(2));
+    registration.handle_overwritten(ResourceVersion(2));
     assert_eq!(registration.step(NOW, at(20)).effect, None);
 }
 
