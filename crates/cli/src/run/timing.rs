@@ -19,7 +19,7 @@ pub(crate) struct TimingArgs {
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     accept_window_max: Duration,
 
-    /// How long a candidate that speaks Elector's protocol may take to answer before others are asked. From 100ms to 1h
+    /// How long a candidate that speaks Elector's protocol may take to ack before others are pinged. From 100ms to 1h
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
     ack_window: Duration,
 
@@ -27,7 +27,7 @@ pub(crate) struct TimingArgs {
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
     ack_window_unmarked: Duration,
 
-    /// How long a sign of life counts without a question. From 100ms to 1h
+    /// How long a sign of life counts without a ping. From 100ms to 1h
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
     fresh: Duration,
 
@@ -40,7 +40,7 @@ pub(crate) struct TimingArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     absent_lease_grace: Option<Duration>,
 
-    /// How long a candidate that answered but did not accept its grant is passed over; doubled each time. From 1s to
+    /// How long a candidate that acked but did not accept its grant is passed over; doubled each time. From 1s to
     /// --passed-over-max
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = parse_duration)]
     passed_over: Duration,
@@ -49,11 +49,11 @@ pub(crate) struct TimingArgs {
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = parse_duration)]
     passed_over_max: Duration,
 
-    /// How long nobody may answer before the questions are repeated. From the longer ack window to 1h
+    /// How long all candidates may stay silent before the pings are repeated. From the longer ack window to 1h
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     re_ping_after: Duration,
 
-    /// How often a silent candidate is asked whether it lives. From --re-ping-after to 24h
+    /// How often a quiet candidate is pinged. From --re-ping-after to 24h
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = parse_duration)]
     ping_interval: Duration,
 
