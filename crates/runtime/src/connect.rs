@@ -14,8 +14,8 @@ use kube::Config;
 use kube::config::{self, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use crate::cluster::Cluster;
+use crate::line::one_line;
 use crate::proxy::ProxyVariables;
-use crate::request::one_line;
 use crate::secrets::{setup_failure, shown};
 
 /// Which cluster to talk to, and as whom. Flags of kubectl's names.
@@ -124,7 +124,7 @@ async fn open(args: &ClientArgs, environment: &Environment) -> Result<Cluster, C
     let config = configuration(args, environment).await?;
     let url = shown(&config.cluster_url);
     let client =
-        stack::client(config, rotation::LOOK_EVERY).map_err(|error| ConnectError::Client {
+        rotation::client(config, rotation::LOOK_EVERY).map_err(|error| ConnectError::Client {
             url: url.clone(),
             why: setup_failure(&error),
         })?;

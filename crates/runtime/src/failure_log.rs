@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use elector_protocol::Instant;
 
-use crate::request::cut;
+use crate::line::cut;
 
 /// What has failed, by subject: a lease, a watch, a way to the server.
 ///

@@ -34,6 +34,7 @@ mod clock;
 mod cluster;
 mod connect;
 mod failure_log;
+mod line;
 mod logging;
 mod panic_text;
 mod proxy;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kube::core::Status;
 
+use crate::line::{cut, one_line};
 use crate::secrets::{auth_failure_within, setup_failure};
 
 /// The verbs of the API, as RBAC names them.
@@ -80,8 +81,6 @@ pub enum Cause {
     NotSent(String),
 }
 
-/// How much of a server's message is repeated, in characters.
-const LONGEST_MESSAGE: usize = 400;
 /// How much of a name is, which no server serves longer.
 const LONGEST_NAME: usize = 253;
 
@@ -220,22 +219,6 @@ fn innermost(error: &(dyn Error + 'static)) -> String {
         error = source;
     }
     one_line(&error.to_string())
-}
-
-/// The first line of a text, cut to what a log line bears.
-pub(crate) fn one_line(text: &str) -> String {
-    cut(
-        text.trim().lines().next().unwrap_or_default(),
-        LONGEST_MESSAGE,
-    )
-}
-
-/// The beginning of a text, of so many characters at most.
-pub(crate) fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::error::Error;
 use http::Uri;
 use kube::client::AuthError;
 
-use crate::request::one_line;
+use crate::line::one_line;
 
 /// A URL for messages: without its user and password.
 pub(crate) fn shown(url: &Uri) -> String {

@@ -21,7 +21,7 @@ use super::stack;
 use crate::secrets::setup_failure;
 
 /// Sends requests by a client that is made anew when the files behind it change.
-pub(super) struct Rotating {
+struct Rotating {
     config: Config,
     files: Files,
     look_every: Duration,
@@ -30,7 +30,7 @@ pub(super) struct Rotating {
 }
 
 /// Files, and what they held when they were last looked at. One that cannot be read holds nothing.
-pub(super) struct Files {
+struct Files {
     paths: Vec<PathBuf>,
     held: Vec<Option<Vec<u8>>>,
 }
@@ -38,11 +38,24 @@ pub(super) struct Files {
 /// How often the files are looked at, at most: a request that finds them changed is the first with new certificates.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);
 
+/// A client whose certificates are those on disk, looked at so often at most.
+pub(super) fn client(config: Config, look_every: Duration) -> kube::Result<Client> {
+    // Before they are used, so that no change is missed.
+    let files = Files::of(&config);
+    let client = stack::client(&config)?;
+    if files.are_none() {
+        return Ok(client);
+    }
+    let namespace = config.default_namespace.clone();
+    let rotating = Rotating::new(config, files, look_every, client);
+    Ok(Client::new(rotating, namespace))
+}
+
 // === impl Rotating ===
 
 impl Rotating {
     /// `files` are what `client` was made of, or older.
-    pub(super) fn new(config: Config, files: Files, look_every: Duration, client: Client) -> Self {
+    fn new(config: Config, files: Files, look_every: Duration, client: Client) -> Self {
         Self {
             config,
             files,
@@ -61,7 +74,7 @@ impl Rotating {
             return;
         }
         let files = &self.files.paths;
-        match stack::fixed(&self.config) {
+        match stack::client(&self.config) {
             Ok(client) => {
                 self.client = client;
                 tracing::info!(?files, "certificates have changed, connecting anew");
@@ -99,7 +112,7 @@ impl Files {
     /// The files that a configuration names, as they are now. Data in the configuration itself wins over a file, and
     /// the client does not change by itself. With a credential plugin, which may take its time and ask its user, there
     /// are none: the plugin is asked anew when its credentials expire.
-    pub(super) fn of(config: &Config) -> Self {
+    fn of(config: &Config) -> Self {
         let user = &config.auth_info;
         let certificate = (user.client_certificate.as_ref())
             .filter(|_| user.client_certificate_data.is_none())
@@ -118,7 +131,7 @@ impl Files {
         files
     }
 
-    pub(super) fn are_none(&self) -> bool {
+    fn are_none(&self) -> bool {
         self.paths.is_empty()
     }
 

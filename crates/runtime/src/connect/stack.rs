@@ -3,8 +3,6 @@
 //! kube's own stack leaves it on. The first request on a new TLS connection then waits for the acknowledgement of the
 //! handshake's last message, which a server may delay by 40 ms: more than a whole hand-over takes.
 
-use std::time::Duration;
-
 use http::Request;
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -13,26 +11,12 @@ use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::{Client, Config};
 use tower::{BoxError, ServiceBuilder};
 
-use super::rotation::{Files, Rotating};
 use crate::secrets::shown;
 
-/// A client whose certificates are those on disk, looked at so often at most, and without a bound for the answer of a
-/// request, not even for its head. Each call has a bound of its own (`Cluster::call`), and a list may take longer than a
-/// write, also before its first byte: API servers queue requests, and read all of a large list before they answer.
-pub(super) fn client(config: Config, look_every: Duration) -> kube::Result<Client> {
-    // Before they are used, so that no change is missed.
-    let files = Files::of(&config);
-    let client = fixed(&config)?;
-    if files.are_none() {
-        return Ok(client);
-    }
-    let namespace = config.default_namespace.clone();
-    let rotating = Rotating::new(config, files, look_every, client);
-    Ok(Client::new(rotating, namespace))
-}
-
-/// The same with the certificates of this moment.
-pub(super) fn fixed(config: &Config) -> kube::Result<Client> {
+/// A client with the certificates of this moment, and without a bound for the answer of a request, not even for its
+/// head. Each call has a bound of its own (`Cluster::call`), and a list may take longer than a write, also before its
+/// first byte: API servers queue requests, and read all of a large list before they answer.
+pub(super) fn client(config: &Config) -> kube::Result<Client> {
     let exec = config.auth_info.exec.is_some();
     if exec || config.proxy_url.is_some() {
         // What kube does about proxies and about certificates of a credential plugin is not open to others.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::WatchOptions;
+use super::options::WatchOptions;
 
 /// A watch that lasted this long was healthy, so a failure after it is a first one.
 const HEALTHY: Duration = Duration::from_secs(10);

@@ -14,8 +14,9 @@ use kube::core::DynamicResourceScope;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
+use super::event::WatchEvent;
+use super::options::{Scope, WatchOptions};
 use super::pace::Pace;
-use super::{Scope, WatchEvent, WatchOptions};
 use crate::cluster::Cluster;
 use crate::request::{Cause, RequestError, Target, Verb};
 use crate::writer::resource;

@@ -1,6 +1,10 @@
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use std::time::Duration;
+
+use elector_protocol::LeaseKey;
+
 use super::*;
 use crate::testing::{End, Reply, Script, failure};
 

@@ -163,7 +163,7 @@ impl Folder {
             ..ClientArgs::default()
         };
         let config = configuration(&args, &Environment::default()).await.unwrap();
-        stack::client(config, look_every).unwrap()
+        client(config, look_every).unwrap()
     }
 }
 

@@ -1,0 +1,20 @@
+//! Texts of others, cut to what a log line bears.
+
+/// How much of a server's message is repeated, in characters.
+const LONGEST_MESSAGE: usize = 400;
+
+/// The first line of a text, cut to what a log line bears.
+pub(crate) fn one_line(text: &str) -> String {
+    cut(
+        text.trim().lines().next().unwrap_or_default(),
+        LONGEST_MESSAGE,
+    )
+}
+
+/// The beginning of a text, of so many characters at most.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

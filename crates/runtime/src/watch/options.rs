@@ -1,0 +1,74 @@
+//! What to watch, and how.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use elector_protocol::LeaseKey;
+
+/// Which objects to watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of every namespace but `kube-node-lease`, where each node renews a Lease that nobody elects.
+    Cluster,
+    /// Those of these namespaces, each with a watch of its own.
+    Namespaces(BTreeSet<Arc<str>>),
+    /// The one object of that name.
+    Object(LeaseKey),
+}
+
+/// How to watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchOptions {
+    /// How long one watch request lasts before it is opened anew; also, with five seconds on top, how long a
+    /// connection that fell silent goes unnoticed. 30 s for the elector, 290 s for a candidate.
+    pub timeout: Duration,
+    /// How long a complete list may take, answer included. 30 s.
+    pub list_timeout: Duration,
+    /// The least time between two openings of the same watch. 1 s.
+    pub floor: Duration,
+    /// The pause after a first failure, doubled with each further one. 200 ms.
+    pub backoff_min: Duration,
+    /// The longest pause. 2 s for the elector, whose blindness delays everybody; 5 s for a candidate.
+    pub backoff_max: Duration,
+    /// Seeds the jitter of the pauses, so that many clients of one server spread and a simulation repeats.
+    pub seed: u64,
+}
+
+// === impl Scope ===
+
+impl Scope {
+    /// These namespaces, or the whole cluster where none is named.
+    pub fn of_namespaces(namespaces: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
+        let namespaces: BTreeSet<_> = namespaces.into_iter().map(Into::into).collect();
+        if namespaces.is_empty() {
+            return Self::Cluster;
+        }
+        Self::Namespaces(namespaces)
+    }
+}
+
+// === impl WatchOptions ===
+
+impl WatchOptions {
+    /// Those of the elector: a dead connection is noticed within 35 s.
+    pub fn elector(seed: u64) -> Self {
+        Self {
+            timeout: Duration::from_secs(30),
+            list_timeout: Duration::from_secs(30),
+            floor: Duration::from_secs(1),
+            backoff_min: Duration::from_millis(200),
+            backoff_max: Duration::from_secs(2),
+            seed,
+        }
+    }
+
+    /// Those of a candidate, of which there are many; its own renewals tell it about a dead server.
+    pub fn candidate(seed: u64) -> Self {
+        Self {
+            timeout: Duration::from_secs(290),
+            backoff_max: Duration::from_secs(5),
+            ..Self::elector(seed)
+        }
+    }
+}
