@@ -8,10 +8,10 @@ use std::time::Duration;
 use elector_runtime::{ApiDiscovery, Clock, Cluster, SystemClock, Writer, random_seed};
 
 use crate::config::{Config, ConfigError};
-use crate::event::{Event, Observer};
+use crate::event::{CandidateObserver, Event};
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome};
-use crate::session::Session;
+use crate::session::CandidateSession;
 
 /// A process that wants to lead, ready to run.
 pub struct Candidate {
@@ -19,7 +19,7 @@ pub struct Candidate {
     cluster: Cluster,
     clock: Arc<dyn Clock>,
     seed: u64,
-    observer: Observer,
+    observer: CandidateObserver,
 }
 
 /// How often a better API of LeaseCandidates is asked for, where there may be one. There may be thousands of candidates.
@@ -109,7 +109,7 @@ impl Candidate {
             api = api_discovery.next() => api,
         };
         self.config.validate_in(api)?;
-        let session = Session::new(
+        let session = CandidateSession::new(
             self.config,
             Writer::new(self.cluster, api),
             api_discovery,

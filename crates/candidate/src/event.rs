@@ -39,7 +39,7 @@ pub enum Event {
 }
 
 /// The function that is told what happens.
-pub(crate) type Observer = Box<dyn FnMut(&Event) + Send>;
+pub(crate) type CandidateObserver = Box<dyn FnMut(&Event) + Send>;
 
 // === impl Event ===
 

@@ -21,30 +21,30 @@ use elector_runtime::{ApiDiscovery, Clock, WatchEvent, Writer};
 
 use self::failures::SessionFailures;
 use self::holder::HolderShell;
-use self::inputs::{Input, watch_candidate, watch_lease};
+use self::inputs::{CandidateInput, watch_candidate, watch_lease};
 use self::migration::Migration;
 use self::registration::RegistrationShell;
 use self::requests::CandidateResponse;
 use crate::config::{AfterTerm, Config};
-use crate::event::{Event, Observer};
+use crate::event::{CandidateObserver, Event};
 use crate::leadership::{Leadership, LeadershipState};
 use crate::outcome::{RunError, RunOutcome, TermEnd};
-use crate::work::{Work, WorkEnd};
+use crate::work::{TermWork, WorkEnd};
 
 /// Everything that one run owns. Dropping it drops the work, the watches and the requests.
-pub(crate) struct Session<T, E> {
+pub(crate) struct CandidateSession<T, E> {
     config: Config,
     clock: Arc<dyn Clock>,
     /// Any number that differs from process to process.
     seed: u64,
-    observer: Observer,
+    observer: CandidateObserver,
     writer: Writer,
     api_discovery: ApiDiscovery,
     holder: HolderShell,
     registration: RegistrationShell,
     migration: Migration,
     failures: SessionFailures,
-    work: Option<Work<T, E>>,
+    work: Option<TermWork<T, E>>,
     /// The term that began last and whose end has not been told.
     term: Option<Term>,
     last_end: Option<TermEnd>,
@@ -65,15 +65,15 @@ enum Finish<T, E> {
 /// How many requests a shutdown waits for at most.
 const SHUTDOWN_REQUESTS: u32 = 2;
 
-// === impl Session ===
+// === impl CandidateSession ===
 
-impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
+impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
     pub(crate) fn new(
         config: Config,
         writer: Writer,
         api_discovery: ApiDiscovery,
         (clock, seed): (Arc<dyn Clock>, u64),
-        observer: Observer,
+        observer: CandidateObserver,
     ) -> Self {
         Self {
             holder: HolderShell::new(&config, clock.holder()),
@@ -117,15 +117,15 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
             let clock = Arc::clone(&self.clock);
             let input = tokio::select! {
                 biased;
-                response = self.holder.response() => Input::LeaseResponse(response),
-                end = work_end(&mut self.work) => Input::WorkEnd(end),
-                _ = &mut shutdown, if self.finish.is_none() => Input::ShutDown,
-                response = self.registration.response() => Input::CandidateResponse(response),
-                event = leases.next() => Input::LeaseEvent(event),
-                event = candidate.next() => Input::CandidateEvent(event),
-                api = self.api_discovery.next(), if self.finish.is_none() => Input::ApiMoved(api),
-                () = self.migration.removed() => Input::Removed,
-                () = sleep_until(&*clock, wake_at) => Input::Time,
+                response = self.holder.response() => CandidateInput::LeaseResponse(response),
+                end = work_end(&mut self.work) => CandidateInput::WorkEnd(end),
+                _ = &mut shutdown, if self.finish.is_none() => CandidateInput::ShutDown,
+                response = self.registration.response() => CandidateInput::CandidateResponse(response),
+                event = leases.next() => CandidateInput::LeaseEvent(event),
+                event = candidate.next() => CandidateInput::CandidateEvent(event),
+                api = self.api_discovery.next(), if self.finish.is_none() => CandidateInput::ApiMoved(api),
+                () = self.migration.removed() => CandidateInput::Removed,
+                () = sleep_until(&*clock, wake_at) => CandidateInput::Time,
             };
             if self.handle_input(input)? {
                 candidate = candidates(&self);
@@ -134,14 +134,18 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
     }
 
     /// Tells the machines what came in. Says whether the LeaseCandidate is to be watched in another API from now on.
-    fn handle_input(&mut self, input: Input<T, E>) -> Result<bool, RunError> {
+    fn handle_input(&mut self, input: CandidateInput<T, E>) -> Result<bool, RunError> {
         let (now, failures) = (self.clock.holder(), &mut self.failures);
         let mut moved = false;
         match input {
-            Input::LeaseResponse(response) => self.holder.handle_response(now, response, failures),
-            Input::LeaseEvent(event) => self.holder.handle_event(now, event, failures),
-            Input::CandidateResponse(response) => self.handle_candidate_response(now, response)?,
-            Input::CandidateEvent(event) => {
+            CandidateInput::LeaseResponse(response) => {
+                self.holder.handle_response(now, response, failures)
+            }
+            CandidateInput::LeaseEvent(event) => self.holder.handle_event(now, event, failures),
+            CandidateInput::CandidateResponse(response) => {
+                self.handle_candidate_response(now, response)?
+            }
+            CandidateInput::CandidateEvent(event) => {
                 match &event {
                     WatchEvent::Failed(error) => self.api_discovery.suspect(error),
                     WatchEvent::Synced => self.api_discovery.trust(),
@@ -150,14 +154,14 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
                 let config = &self.config;
                 self.registration.handle_event(now, event, config, failures);
             }
-            Input::ApiMoved(api) => {
+            CandidateInput::ApiMoved(api) => {
                 let (registration, writer) = (&mut self.registration, &mut self.writer);
                 let migration = &mut self.migration;
                 moved = migration.start(api, &self.config, registration, writer, failures);
             }
-            Input::WorkEnd(end) => self.handle_work_end(now, end),
-            Input::ShutDown => self.begin_finish(Finish::ShutDown),
-            Input::Removed | Input::Time => {}
+            CandidateInput::WorkEnd(end) => self.handle_work_end(now, end),
+            CandidateInput::ShutDown => self.begin_finish(Finish::ShutDown),
+            CandidateInput::Removed | CandidateInput::Time => {}
         }
         if self.registration.machine.is_withdrawn() {
             self.holder.machine.handle_withdrawn();
@@ -304,7 +308,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
         };
         let (lease, identity) = (self.config.lease.clone(), self.config.identity.clone());
         let clock = Arc::clone(&self.clock);
-        self.work = Some(Work::start(term, state, |receiver| {
+        self.work = Some(TermWork::start(term, state, |receiver| {
             let of = (term, token);
             work(Leadership::new(lease, identity, of, clock, receiver))
         }));
@@ -328,7 +332,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
     }
 
     fn is_over(&mut self) -> bool {
-        if self.work.as_ref().is_some_and(Work::is_stuck) {
+        if self.work.as_ref().is_some_and(TermWork::is_stuck) {
             self.end_term(TermEnd::WorkStillRuns);
             if self.finish.is_none() {
                 self.finish = Some(Finish::TermEnded);
@@ -368,7 +372,7 @@ impl<T: Send + 'static, E: Send + 'static> Session<T, E> {
 }
 
 async fn work_end<T: Send + 'static, E: Send + 'static>(
-    work: &mut Option<Work<T, E>>,
+    work: &mut Option<TermWork<T, E>>,
 ) -> WorkEnd<T, E> {
     match work {
         Some(work) => work.end().await,

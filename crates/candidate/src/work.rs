@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use crate::leadership::{LeadershipReceiver, LeadershipState};
 
 /// The work of one term. Dropping it drops the work.
-pub(crate) struct Work<T, E> {
+pub(crate) struct TermWork<T, E> {
     pub(crate) term: Term,
     tasks: JoinSet<Result<T, E>>,
     state: watch::Sender<LeadershipState>,
@@ -49,9 +49,9 @@ enum WorkStage {
 /// How long a dropped work may take to reach a point where it awaits something.
 const DROP_GRACE: Duration = Duration::from_secs(1);
 
-// === impl Work ===
+// === impl TermWork ===
 
-impl<T: Send + 'static, E: Send + 'static> Work<T, E> {
+impl<T: Send + 'static, E: Send + 'static> TermWork<T, E> {
     /// Makes the work of a term and starts it as a task of its own. A panic while it is made counts as its own.
     pub(crate) fn start<F>(
         term: Term,

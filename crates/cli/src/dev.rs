@@ -1,10 +1,10 @@
 //! `elector dev`: an API server, the elector and a small cast of candidates in one process.
 
-mod cast;
 mod kubeconfig;
-mod report;
-mod story;
-mod tell;
+mod narration;
+mod participants;
+mod reporter;
+mod scenario;
 
 use std::env;
 use std::io::{self, IsTerminal as _, Stdout};
@@ -24,8 +24,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use self::kubeconfig::KubeconfigFile;
-use self::story::Story;
-use self::tell::Teller;
+use self::narration::Narration;
+use self::scenario::Scenario;
 
 /// Shows elections on this machine alone: an API server, the elector and a few candidates in one process
 ///
@@ -81,7 +81,7 @@ enum Switch {
 }
 
 /// The API server, and the file that says where it is.
-struct Site {
+struct DevServer {
     url: String,
     kubeconfig: KubeconfigFile,
     /// Ends with this value.
@@ -100,7 +100,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    let done = runtime.block_on(show(args));
+    let done = runtime.block_on(run_demo(args));
     // Connections are all that is left.
     runtime.shutdown_timeout(Duration::from_millis(100));
     done.or_else(|error| match error.downcast_ref::<io::Error>() {
@@ -110,39 +110,41 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-async fn show(args: DevArgs) -> anyhow::Result<ExitCode> {
+async fn run_demo(args: DevArgs) -> anyhow::Result<ExitCode> {
     let mut signal = pin!(shutdown_signal().context("catch signals")?);
-    let mut tell = Teller::new(io::stdout(), args.colour());
-    let site = Site::open(&args).await?;
-    let path = site.kubeconfig.path().to_owned();
-    tell.say(
+    let mut narration = Narration::new(io::stdout(), args.colour());
+    let server = DevServer::open(&args).await?;
+    let path = server.kubeconfig.path().to_owned();
+    narration.say(
         Instant::now(),
-        format_args!("an API server with an empty store is up at {}", site.url),
+        format_args!("an API server with an empty store is up at {}", server.url),
     )?;
     if args.serve_only {
-        tell.aside(format_args!(
+        narration.explain(format_args!(
             "kubectl --kubeconfig {} get leases",
             path.display()
         ))?;
         let signal = signal.await;
-        tell.say(Instant::now(), format_args!("{signal}: that is all"))?;
-        site.close().await?;
+        narration.say(Instant::now(), format_args!("{signal}: that is all"))?;
+        server.close().await?;
         return Ok(ExitCode::SUCCESS);
     }
-    tell.aside(format_args!(
+    narration.explain(format_args!(
         "look on with: kubectl --kubeconfig {} get leases -w",
         path.display()
     ))?;
-    let mut story = Story::new(tell, path);
-    let told = tokio::select! {
+    let mut scenario = Scenario::new(narration, path);
+    let outcome = tokio::select! {
         biased;
         signal = &mut signal => Ok(Some(signal)),
-        told = tell_all(&mut story, args.once) => told.map(|()| None),
+        outcome = run_scenario(&mut scenario, args.once) => outcome.map(|()| None),
     };
-    let left = story.leave(told.as_ref().ok().copied().flatten()).await;
-    site.close().await?;
-    let interrupted = told?;
-    left?;
+    let ended = scenario
+        .leave(outcome.as_ref().ok().copied().flatten())
+        .await;
+    server.close().await?;
+    let interrupted = outcome?;
+    ended?;
     Ok(match interrupted {
         // The story that was asked for was not told.
         Some(signal) if args.once => exit_code(signal),
@@ -151,13 +153,13 @@ async fn show(args: DevArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The story, and unless it is to be told once, whatever happens afterwards.
-async fn tell_all(story: &mut Story<Stdout>, once: bool) -> anyhow::Result<()> {
-    story.play().await?;
+async fn run_scenario(scenario: &mut Scenario<Stdout>, once: bool) -> anyhow::Result<()> {
+    scenario.run().await?;
     if once {
         return Ok(());
     }
     let program = env::args_os().next().unwrap_or_else(|| "elector".into());
-    story.go_on(&program.to_string_lossy()).await
+    scenario.run_on(&program.to_string_lossy()).await
 }
 
 fn exit_code(signal: Signal) -> ExitCode {
@@ -173,9 +175,9 @@ impl DevArgs {
     }
 }
 
-// === impl Site ===
+// === impl DevServer ===
 
-impl Site {
+impl DevServer {
     /// Opens the port before the kubeconfig appears: whoever waits for the file can use it at once.
     async fn open(args: &DevArgs) -> anyhow::Result<Self> {
         let port = args.port.unwrap_or_default();

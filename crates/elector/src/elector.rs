@@ -10,8 +10,8 @@ use elector_runtime::{ApiDiscovery, Clock, Cluster, SystemClock, random_seed};
 use tracing::{info, warn};
 
 use crate::config::{Config, ConfigError};
-use crate::event::{Event, Observer};
-use crate::session::{Session, SessionEnd, StepFn};
+use crate::event::{ElectorObserver, Event};
+use crate::session::{ElectorSession, SessionEnd, StepFn};
 
 /// Elects leaders for the leases that candidates name.
 ///
@@ -35,7 +35,7 @@ pub struct Elector {
     clock: Arc<dyn Clock>,
     seed: u64,
     step: StepFn,
-    observer: Observer,
+    observer: ElectorObserver,
 }
 
 /// How often a better API of LeaseCandidates is asked for, where there may be one.
@@ -109,7 +109,7 @@ impl Elector {
                 candidates = %candidates,
                 "electing"
             );
-            let session = Session::new(
+            let session = ElectorSession::new(
                 &self.config,
                 &self.cluster,
                 candidates,

@@ -33,7 +33,7 @@ pub enum Event {
 }
 
 /// The function that is told what happens.
-pub(crate) type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
+pub(crate) type ElectorObserver = Arc<dyn Fn(&Event) + Send + Sync>;
 
 // === impl Event ===
 

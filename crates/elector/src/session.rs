@@ -6,7 +6,7 @@
 //!                                                  ^ deadlines of the step
 //! ```
 //!
-//! Everything but the requests happens in [`Session::run`], one thing after the other: no lock, no channel, no task. A
+//! Everything but the requests happens in [`ElectorSession::run`], one thing after the other: no lock, no channel, no task. A
 //! key has one set of requests at a time (the queue sees to that), and those are nothing but a stream of responses, so
 //! a slow answer holds up its own lease only.
 
@@ -31,21 +31,21 @@ use futures::future::BoxFuture;
 use tracing::field::display;
 use tracing::{debug, error};
 
-use self::inputs::{Input, InputHandler};
+use self::inputs::{ElectorInput, InputHandler};
 use self::judge::{Judge, Judgement};
 use self::lock::{LockInput, LockShell};
 use self::requests::{ElectionRequest, RequestProgress, Requests, requests_of};
 use crate::builtin::Authority;
 use crate::config::{Config, Scope};
-use crate::event::{Event, Observer};
+use crate::event::{ElectorObserver, Event};
 use crate::view::{Area, Restored};
 
 pub(crate) use self::judge::StepFn;
 
 /// The working memory, watches and requests of an elector.
-pub(crate) struct Session<'a> {
+pub(crate) struct ElectorSession<'a> {
     clock: Arc<dyn Clock>,
-    observer: Observer,
+    observer: ElectorObserver,
     writer: Writer,
     api_discovery: &'a mut ApiDiscovery,
     leases: Watch<Lease>,
@@ -74,9 +74,9 @@ pub(crate) enum SessionEnd {
 /// How often old memories are dropped.
 const FORGET_EVERY: Duration = Duration::from_secs(600);
 
-// === impl Session ===
+// === impl ElectorSession ===
 
-impl<'a> Session<'a> {
+impl<'a> ElectorSession<'a> {
     /// A session that knows nothing yet. Watches are opened by [`Self::run`].
     pub(crate) fn new(
         config: &Config,
@@ -85,7 +85,7 @@ impl<'a> Session<'a> {
         api_discovery: &'a mut ApiDiscovery,
         (clock, seed): (Arc<dyn Clock>, u64),
         step: StepFn,
-        observer: Observer,
+        observer: ElectorObserver,
     ) -> Self {
         let options = WatchOptions::elector(seed);
         let (scope, areas) = match &config.scope {
@@ -121,21 +121,21 @@ impl<'a> Session<'a> {
             let timer = wake.map(|at| self.clock.sleep_until(at));
             let input = tokio::select! {
                 biased;
-                _ = &mut shutdown => Input::ShutDown,
-                (key, progress) = self.requests.next() => Input::Response(key, progress),
-                input = self.lock.next() => Input::Lock(input),
-                event = self.leases.next() => Input::LeaseEvent(event),
-                event = self.candidates.next() => Input::CandidateEvent(event),
-                api = self.api_discovery.next() => Input::ApiMoved(api),
-                () = sleep(timer) => Input::Time,
+                _ = &mut shutdown => ElectorInput::ShutDown,
+                (key, progress) = self.requests.next() => ElectorInput::Response(key, progress),
+                input = self.lock.next() => ElectorInput::Lock(input),
+                event = self.leases.next() => ElectorInput::LeaseEvent(event),
+                event = self.candidates.next() => ElectorInput::CandidateEvent(event),
+                api = self.api_discovery.next() => ElectorInput::ApiMoved(api),
+                () = sleep(timer) => ElectorInput::Time,
             };
             match input {
-                Input::ShutDown => {
+                ElectorInput::ShutDown => {
                     self.end().await;
                     return SessionEnd::ShutDown;
                 }
                 // What is known of other candidates is of no use; that of Leases is soon seen again.
-                Input::ApiMoved(api) => return SessionEnd::ApiMoved(api),
+                ElectorInput::ApiMoved(api) => return SessionEnd::ApiMoved(api),
                 input => {
                     if self.handle_input(input).is_err() {
                         return SessionEnd::Restored;
@@ -146,16 +146,16 @@ impl<'a> Session<'a> {
     }
 
     /// Takes in what came.
-    fn handle_input(&mut self, input: Input) -> Result<(), Restored> {
+    fn handle_input(&mut self, input: ElectorInput) -> Result<(), Restored> {
         let now = self.clock.monotonic();
         let inputs = &mut self.inputs;
         match input {
-            Input::Response(key, RequestProgress::Response(response)) => {
+            ElectorInput::Response(key, RequestProgress::Response(response)) => {
                 if inputs.handle_response(now, &key, *response)? {
                     self.requests.note_failure(&key);
                 }
             }
-            Input::Response(key, RequestProgress::Finished) => {
+            ElectorInput::Response(key, RequestProgress::Finished) => {
                 if self.requests.finish(&key) {
                     // What failed stays queued until the desired state is reached.
                     self.queue.add_rate_limited(key.clone(), now.since_epoch());
@@ -164,15 +164,15 @@ impl<'a> Session<'a> {
                 }
                 self.queue.done(&key, now.since_epoch());
             }
-            Input::Lock(LockInput::Response(outcome)) => {
+            ElectorInput::Lock(LockInput::Response(outcome)) => {
                 let failures = &mut inputs.failures;
                 self.lock.handle_response(now, outcome, failures);
             }
-            Input::Lock(LockInput::Event(event)) => {
+            ElectorInput::Lock(LockInput::Event(event)) => {
                 self.lock.handle_event(now, event, &mut inputs.failures)?;
             }
-            Input::LeaseEvent(event) => inputs.handle_lease_event(now, event)?,
-            Input::CandidateEvent(event) => {
+            ElectorInput::LeaseEvent(event) => inputs.handle_lease_event(now, event)?,
+            ElectorInput::CandidateEvent(event) => {
                 match &event {
                     WatchEvent::Failed(error) => self.api_discovery.suspect(error),
                     WatchEvent::Synced => self.api_discovery.trust(),
@@ -180,7 +180,7 @@ impl<'a> Session<'a> {
                 }
                 inputs.handle_candidate_event(now, event)?;
             }
-            Input::ApiMoved(_) | Input::ShutDown | Input::Time => {}
+            ElectorInput::ApiMoved(_) | ElectorInput::ShutDown | ElectorInput::Time => {}
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion};
 use elector_runtime::panic_text;
 
 use crate::leadership_change::LeadershipChange;
-use crate::view::entry::Entry;
+use crate::view::entry::LeaseEntry;
 
 mod candidates;
 mod entry;
@@ -49,16 +49,16 @@ pub(crate) struct View {
     /// The same for candidates.
     candidate_floor: BTreeMap<Area, ResourceVersion>,
     newest_candidate: ResourceVersion,
-    elections: BTreeMap<LeaseKey, Entry>,
-    places: BTreeMap<(Arc<str>, Identity), Place>,
+    elections: BTreeMap<LeaseKey, LeaseEntry>,
+    known_candidates: BTreeMap<(Arc<str>, Identity), KnownCandidate>,
     dirty: VecDeque<LeaseKey>,
     changes: VecDeque<LeadershipChange>,
     panics: Vec<(LeaseKey, String)>,
 }
 
-/// Where a candidate stands.
+/// A candidate, and the lease that it names.
 #[derive(Debug)]
-struct Place {
+struct KnownCandidate {
     lease: LeaseKey,
     version: ResourceVersion,
     object: Arc<LeaseCandidate>,
@@ -78,7 +78,7 @@ impl View {
             candidate_floor: BTreeMap::new(),
             newest_candidate: ResourceVersion(0),
             elections: BTreeMap::new(),
-            places: BTreeMap::new(),
+            known_candidates: BTreeMap::new(),
             dirty: VecDeque::new(),
             changes: VecDeque::new(),
             panics: Vec::new(),
@@ -118,7 +118,7 @@ impl View {
 
     /// Every lease that a candidate names.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &LeaseKey> {
-        let named = |(key, entry): (_, &Entry)| entry.has_candidates().then_some(key);
+        let named = |(key, entry): (_, &LeaseEntry)| entry.has_candidates().then_some(key);
         self.elections.iter().filter_map(named)
     }
 
@@ -140,8 +140,10 @@ impl View {
         name: &Identity,
         version: ResourceVersion,
     ) -> Option<&Arc<LeaseCandidate>> {
-        let place = self.places.get(&(namespace.clone(), name.clone()))?;
-        (place.version == version).then_some(&place.object)
+        let known = self
+            .known_candidates
+            .get(&(namespace.clone(), name.clone()))?;
+        (known.version == version).then_some(&known.object)
     }
 
     /// The newest revision of a Lease that is known.
@@ -162,8 +164,8 @@ impl View {
             return;
         };
         self.panics.push((key.clone(), panic_text(&*panic)));
-        self.elections.insert(key.clone(), Entry::new(None));
-        self.places.retain(|_, place| place.lease != *key);
+        self.elections.insert(key.clone(), LeaseEntry::new(None));
+        self.known_candidates.retain(|_, known| known.lease != *key);
     }
 
     /// When the leases of a namespace were last listed completely.

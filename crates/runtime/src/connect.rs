@@ -99,7 +99,7 @@ struct Environment {
 
 /// Where a configuration comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Source {
+enum ConfigSource {
     /// One file that must exist.
     File(PathBuf),
     /// The files of $KUBECONFIG, of which one must exist.
@@ -149,9 +149,9 @@ impl Default for ClientArgs {
 
 impl ClientArgs {
     /// A file wins over the environment, and whoever names any part of a kubeconfig never means the pod.
-    fn source(&self, environment: &Environment) -> Result<Source, ConnectError> {
+    fn source(&self, environment: &Environment) -> Result<ConfigSource, ConnectError> {
         if let Some(file) = &self.kubeconfig {
-            return Ok(Source::File(file.clone()));
+            return Ok(ConfigSource::File(file.clone()));
         }
         let list = environment
             .kubeconfig
@@ -161,18 +161,18 @@ impl ClientArgs {
             .flatten();
         let list: Vec<_> = list.filter(|path| !path.as_os_str().is_empty()).collect();
         if !list.is_empty() {
-            return Ok(Source::List(list));
+            return Ok(ConfigSource::List(list));
         }
         let usual = environment
             .home
             .as_ref()
             .map(|home| home.join(".kube/config"));
         if let Some(file) = usual.filter(|file| file.exists()) {
-            return Ok(Source::File(file));
+            return Ok(ConfigSource::File(file));
         }
         let asked = self.context.is_some() || self.cluster.is_some() || self.user.is_some();
         if environment.in_pod && !asked {
-            return Ok(Source::InCluster);
+            return Ok(ConfigSource::InCluster);
         }
         Err(ConnectError::NoCluster)
     }
@@ -196,9 +196,9 @@ async fn configuration(
     environment: &Environment,
 ) -> Result<Config, ConnectError> {
     let (mut config, own_proxy) = match args.source(environment)? {
-        Source::File(file) => from_files(args, &[file], false).await?,
-        Source::List(files) => from_files(args, &files, true).await?,
-        Source::InCluster => {
+        ConfigSource::File(file) => from_files(args, &[file], false).await?,
+        ConfigSource::List(files) => from_files(args, &files, true).await?,
+        ConfigSource::InCluster => {
             let config = Config::incluster()
                 .map_err(|error| ConnectError::InCluster(one_line(&error.to_string())))?;
             (config, false)

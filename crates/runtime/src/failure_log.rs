@@ -33,13 +33,13 @@ use crate::line::cut;
 /// ```
 #[derive(Debug, Default)]
 pub struct FailureLog {
-    subjects: BTreeMap<String, Subject>,
+    subjects: BTreeMap<String, FailureSubject>,
     /// When the minute of each subject ends.
     minutes: BTreeSet<(Instant, String)>,
 }
 
 #[derive(Debug)]
-struct Subject {
+struct FailureSubject {
     /// When its minute ends.
     until: Instant,
     /// How many lines it has had in this minute.
@@ -56,7 +56,7 @@ struct Subject {
 
 /// A line to log.
 #[derive(Debug, PartialEq, Eq)]
-enum Line {
+enum FailureLine {
     Failed { text: String, left_out: u64 },
     Again { text: String },
     Ended { text: String, left_out: u64 },
@@ -108,13 +108,13 @@ impl FailureLog {
         self.minutes.first().map(|(until, _)| *until)
     }
 
-    fn take(&mut self, now: Instant, subject: &str, text: &str) -> Line {
+    fn take(&mut self, now: Instant, subject: &str, text: &str) -> FailureLine {
         let known = match self.subjects.get_mut(subject) {
             Some(known) => known,
             None => {
                 let until = now.after(MINUTE);
                 self.minutes.insert((until, subject.to_owned()));
-                let new = Subject::new(until);
+                let new = FailureSubject::new(until);
                 self.subjects.entry(subject.to_owned()).or_insert(new)
             }
         };
@@ -123,14 +123,14 @@ impl FailureLog {
         known.newest = Some(text.clone());
         if known.lines >= LINES || known.causes.contains(&text) {
             known.left_out += 1;
-            return Line::Again { text };
+            return FailureLine::Again { text };
         }
         known.lines += 1;
         known.causes.insert(text.clone());
-        Line::Failed { text, left_out: 0 }
+        FailureLine::Failed { text, left_out: 0 }
     }
 
-    fn take_end(&mut self, subject: &str, text: Option<&str>) -> Option<Line> {
+    fn take_end(&mut self, subject: &str, text: Option<&str>) -> Option<FailureLine> {
         let known = self.subjects.get_mut(subject)?;
         known.newest.take()?;
         // The next failure is a new one, but the lines of this minute stay counted: many a subject comes and goes.
@@ -139,13 +139,13 @@ impl FailureLog {
             return None;
         }
         known.lines += 1;
-        Some(Line::Ended {
+        Some(FailureLine::Ended {
             text: text.map_or_else(|| ended(subject), |text| cut(text, LONGEST_LINE)),
             left_out: std::mem::take(&mut known.left_out),
         })
     }
 
-    fn take_minutes(&mut self, now: Instant) -> Vec<Line> {
+    fn take_minutes(&mut self, now: Instant) -> Vec<FailureLine> {
         let mut lines = Vec::new();
         while let Some((until, _)) = self.minutes.first()
             && *until <= now
@@ -169,9 +169,9 @@ impl FailureLog {
     }
 }
 
-// === impl Subject ===
+// === impl FailureSubject ===
 
-impl Subject {
+impl FailureSubject {
     fn new(until: Instant) -> Self {
         Self {
             until,
@@ -184,7 +184,7 @@ impl Subject {
     }
 
     /// Begins a minute with what the last one left out: the first line of the new one.
-    fn start_minute(&mut self, now: Instant, subject: &str) -> Option<Line> {
+    fn start_minute(&mut self, now: Instant, subject: &str) -> Option<FailureLine> {
         self.until = now.after(MINUTE);
         self.lines = 0;
         self.causes.clear();
@@ -197,9 +197,9 @@ impl Subject {
             Some(text) => {
                 self.causes.insert(text.clone());
                 let text = text.clone();
-                Line::Failed { text, left_out }
+                FailureLine::Failed { text, left_out }
             }
-            None => Line::Ended {
+            None => FailureLine::Ended {
                 text: ended(subject),
                 left_out,
             },
@@ -207,9 +207,9 @@ impl Subject {
     }
 }
 
-// === impl Line ===
+// === impl FailureLine ===
 
-impl Line {
+impl FailureLine {
     fn log(&self) {
         match self {
             Self::Failed { text, left_out: 0 } => tracing::warn!("{text}"),
@@ -234,29 +234,29 @@ mod tests {
         Instant::from_epoch(Duration::from_millis(millis))
     }
 
-    fn failed(text: &str, left_out: u64) -> Line {
+    fn failed(text: &str, left_out: u64) -> FailureLine {
         let text = text.to_owned();
-        Line::Failed { text, left_out }
+        FailureLine::Failed { text, left_out }
     }
 
-    fn ended(text: &str, left_out: u64) -> Line {
+    fn ended(text: &str, left_out: u64) -> FailureLine {
         let text = text.to_owned();
-        Line::Ended { text, left_out }
+        FailureLine::Ended { text, left_out }
     }
 
     /// All that is logged at a normal level.
     #[derive(Default)]
-    struct Book {
+    struct RecordedLog {
         failures: FailureLog,
-        lines: Vec<Line>,
+        lines: Vec<FailureLine>,
     }
 
-    impl Book {
+    impl RecordedLog {
         fn note(&mut self, millis: u64, subject: &str, text: &str) {
             self.tick(millis);
             let line = self.failures.take(at(millis), subject, text);
             self.lines
-                .extend(Some(line).filter(|line| !matches!(line, Line::Again { .. })));
+                .extend(Some(line).filter(|line| !matches!(line, FailureLine::Again { .. })));
         }
 
         fn end(&mut self, millis: u64, subject: &str, text: Option<&str>) {
@@ -268,61 +268,61 @@ mod tests {
             self.lines.extend(self.failures.take_minutes(at(millis)));
         }
 
-        fn new_lines(&mut self) -> Vec<Line> {
+        fn new_lines(&mut self) -> Vec<FailureLine> {
             std::mem::take(&mut self.lines)
         }
     }
 
     #[test]
     fn a_failure_that_lasts_is_one_line_and_then_one_a_minute() {
-        let mut book = Book::default();
+        let mut log = RecordedLog::default();
         for second in (0..=115).step_by(5) {
-            book.note(second * 1000, "a", "down");
+            log.note(second * 1000, "a", "down");
         }
-        assert_eq!(book.new_lines(), [failed("down", 0), failed("down", 11)]);
-        book.end(117_000, "a", Some("up"));
-        assert_eq!(book.new_lines(), [ended("up", 12)]);
-        book.end(118_000, "a", Some("up"));
-        assert_eq!(book.new_lines(), []);
-        book.tick(600_000);
-        assert_eq!(book.new_lines(), []);
-        assert_eq!(book.failures.wake_at(), None, "nothing is remembered");
+        assert_eq!(log.new_lines(), [failed("down", 0), failed("down", 11)]);
+        log.end(117_000, "a", Some("up"));
+        assert_eq!(log.new_lines(), [ended("up", 12)]);
+        log.end(118_000, "a", Some("up"));
+        assert_eq!(log.new_lines(), []);
+        log.tick(600_000);
+        assert_eq!(log.new_lines(), []);
+        assert_eq!(log.failures.wake_at(), None, "nothing is remembered");
     }
 
     #[test]
     fn each_cause_and_each_subject_has_its_line() {
-        let mut book = Book::default();
-        book.note(0, "a", "down");
-        book.note(1, "b", "down");
-        book.note(2, "a", "forbidden");
+        let mut log = RecordedLog::default();
+        log.note(0, "a", "down");
+        log.note(1, "b", "down");
+        log.note(2, "a", "forbidden");
         let expected = [failed("down", 0), failed("down", 0), failed("forbidden", 0)];
-        assert_eq!(book.new_lines(), expected);
+        assert_eq!(log.new_lines(), expected);
         // What ended and begins again is a new failure.
-        book.end(3, "a", None);
-        book.note(4, "a", "forbidden");
-        assert_eq!(book.new_lines(), [failed("forbidden", 0)]);
+        log.end(3, "a", None);
+        log.note(4, "a", "forbidden");
+        assert_eq!(log.new_lines(), [failed("forbidden", 0)]);
         // One that is rarer than the minute is logged each time.
-        book.note(90_000, "b", "down");
-        assert_eq!(book.new_lines(), [failed("down", 0)]);
+        log.note(90_000, "b", "down");
+        assert_eq!(log.new_lines(), [failed("down", 0)]);
     }
 
     /// An object that went to and fro between two faults wrote millions of lines a day.
     #[test]
     fn a_subject_has_few_lines_a_minute_however_often_its_cause_changes() {
         for causes in [2, 7, 3000] {
-            let mut book = Book::default();
+            let mut log = RecordedLog::default();
             let mut noted = 0;
             for millis in (0..600_000).step_by(20) {
                 let cause = format!("fault {}", noted % causes);
-                book.note(millis, "a", &cause);
+                log.note(millis, "a", &cause);
                 noted += 1;
             }
-            book.tick(660_000);
-            let lines = book.new_lines();
+            log.tick(660_000);
+            let lines = log.new_lines();
             assert!(lines.len() <= 11 * LINES, "{} lines", lines.len());
-            let counted = |line: &Line| match line {
-                Line::Failed { left_out: 0, .. } => 1,
-                Line::Failed { left_out, .. } => *left_out,
+            let counted = |line: &FailureLine| match line {
+                FailureLine::Failed { left_out: 0, .. } => 1,
+                FailureLine::Failed { left_out, .. } => *left_out,
                 _ => 0,
             };
             let all: u64 = lines.iter().map(counted).sum();
@@ -332,62 +332,63 @@ mod tests {
 
     #[test]
     fn a_subject_that_comes_and_goes_has_few_lines_too() {
-        let mut book = Book::default();
+        let mut log = RecordedLog::default();
         for turn in 0..3000 {
-            book.note(turn * 20, "a", "down");
-            book.end(turn * 20 + 10, "a", Some("up"));
+            log.note(turn * 20, "a", "down");
+            log.end(turn * 20 + 10, "a", Some("up"));
         }
-        assert_eq!(book.new_lines().len(), LINES);
-        book.tick(60_000);
-        assert_eq!(book.new_lines(), [ended("no more failures: a", 2997)]);
-        book.tick(120_000);
-        assert_eq!(book.failures.wake_at(), None);
+        assert_eq!(log.new_lines().len(), LINES);
+        log.tick(60_000);
+        assert_eq!(log.new_lines(), [ended("no more failures: a", 2997)]);
+        log.tick(120_000);
+        assert_eq!(log.failures.wake_at(), None);
     }
 
     #[test]
     fn the_count_comes_when_the_minute_is_over_though_nothing_fails_any_more() {
-        let mut book = Book::default();
-        book.note(0, "a", "down");
-        book.note(1000, "a", "down");
-        assert_eq!(book.failures.wake_at(), Some(at(60_000)));
-        book.tick(59_999);
-        assert_eq!(book.new_lines(), [failed("down", 0)]);
-        book.tick(60_000);
-        assert_eq!(book.new_lines(), [failed("down", 1)]);
+        let mut log = RecordedLog::default();
+        log.note(0, "a", "down");
+        log.note(1000, "a", "down");
+        assert_eq!(log.failures.wake_at(), Some(at(60_000)));
+        log.tick(59_999);
+        assert_eq!(log.new_lines(), [failed("down", 0)]);
+        log.tick(60_000);
+        assert_eq!(log.new_lines(), [failed("down", 1)]);
         // It has not ended, so its end is still worth a line, until it is long forgotten.
-        book.tick(300_000);
-        book.end(300_000, "a", Some("up"));
-        assert_eq!(book.new_lines(), [ended("up", 0)]);
-        book.note(400_000, "a", "down");
+        log.tick(300_000);
+        log.end(300_000, "a", Some("up"));
+        assert_eq!(log.new_lines(), [ended("up", 0)]);
+        log.note(400_000, "a", "down");
         for minute in 7..20 {
-            book.tick(minute * 60_000);
+            log.tick(minute * 60_000);
         }
-        book.end(1_200_000, "a", Some("up"));
-        assert_eq!(book.new_lines(), [failed("down", 0)]);
+        log.end(1_200_000, "a", Some("up"));
+        assert_eq!(log.new_lines(), [failed("down", 0)]);
     }
 
     #[test]
     fn a_line_has_a_bound() {
-        let mut book = Book::default();
+        let mut log = RecordedLog::default();
         let megabyte = "ä".repeat(1 << 20);
-        book.note(0, "a", &megabyte);
-        book.end(1, "a", Some(&megabyte));
-        for line in book.new_lines() {
-            let (Line::Failed { text, .. } | Line::Ended { text, .. } | Line::Again { text }) =
-                line;
+        log.note(0, "a", &megabyte);
+        log.end(1, "a", Some(&megabyte));
+        for line in log.new_lines() {
+            let (FailureLine::Failed { text, .. }
+            | FailureLine::Ended { text, .. }
+            | FailureLine::Again { text }) = line;
             assert_eq!(text.chars().count(), LONGEST_LINE + 1);
         }
     }
 
     #[test]
     fn a_subject_that_is_none_any_more_is_not_spoken_of() {
-        let mut book = Book::default();
-        book.note(0, "a", "down");
-        book.note(1, "a", "down");
-        book.failures.forget("a");
-        book.end(2, "a", Some("up"));
-        book.tick(60_000);
-        assert_eq!(book.new_lines(), [failed("down", 0)]);
-        assert_eq!(book.failures.wake_at(), None);
+        let mut log = RecordedLog::default();
+        log.note(0, "a", "down");
+        log.note(1, "a", "down");
+        log.failures.forget("a");
+        log.end(2, "a", Some("up"));
+        log.tick(60_000);
+        assert_eq!(log.new_lines(), [failed("down", 0)]);
+        assert_eq!(log.failures.wake_at(), None);
     }
 }

@@ -71,7 +71,7 @@ struct JsonLine;
 
 /// Collects the fields of an event.
 #[derive(Default)]
-struct Fields {
+struct LogFields {
     message: String,
     others: BTreeMap<String, Value>,
 }
@@ -173,7 +173,7 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut fields = Fields::default();
+        let mut fields = LogFields::default();
         for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
             let extensions = span.extensions();
             let formatted = extensions.get::<FormattedFields<N>>();
@@ -211,9 +211,9 @@ where
     }
 }
 
-// === impl Fields ===
+// === impl LogFields ===
 
-impl Fields {
+impl LogFields {
     fn put(&mut self, field: &Field, value: Value) {
         match (field.name(), value) {
             ("message", Value::String(text)) => self.message = text,
@@ -224,7 +224,7 @@ impl Fields {
     }
 }
 
-impl Visit for Fields {
+impl Visit for LogFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.put(field, format!("{value:?}").into());
     }
@@ -258,9 +258,9 @@ mod tests {
 
     /// What was logged, line by line.
     #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
+    struct LogLines(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Lines {
+    impl io::Write for LogLines {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -271,7 +271,7 @@ mod tests {
     }
 
     fn logged(args: &LogArgs, variable: Option<&str>, log: impl FnOnce()) -> Vec<String> {
-        let lines = Lines::default();
+        let lines = LogLines::default();
         let writer = lines.clone();
         let filter = args.filter(variable).unwrap();
         let subscriber = args.subscriber(filter, false, move || writer.clone());

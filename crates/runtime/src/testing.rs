@@ -23,7 +23,7 @@ pub(crate) enum Reply {
     /// A status and a body that is not JSON.
     Text(u16, &'static str),
     /// Lines of a watch, each after a pause; then the end.
-    Lines(Vec<(Duration, Value)>, End),
+    Lines(Vec<(Duration, Value)>, WatchEnd),
     /// The connection breaks before an answer.
     Break,
     /// No answer, ever.
@@ -32,7 +32,7 @@ pub(crate) enum Reply {
 
 /// How a watch ends.
 #[derive(Clone, Copy)]
-pub(crate) enum End {
+pub(crate) enum WatchEnd {
     /// The server closes it.
     Close,
     /// The connection breaks.
@@ -43,7 +43,7 @@ pub(crate) enum End {
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenRequest {
     pub(crate) line: String,
     pub(crate) body: Value,
     pub(crate) at: Duration,
@@ -53,7 +53,7 @@ pub(crate) struct Seen {
 #[derive(Clone)]
 pub(crate) struct Script {
     replies: Arc<Mutex<VecDeque<Reply>>>,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<SeenRequest>>>,
     start: Instant,
 }
 
@@ -83,14 +83,14 @@ impl Script {
     }
 
     /// Each request so far.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<SeenRequest> {
         self.seen.lock().unwrap().clone()
     }
 
-    async fn answer(self, request: Request<Body>) -> Result<Response<Answer>, tower::BoxError> {
+    async fn answer(self, request: Request<Body>) -> Result<Response<ScriptBody>, tower::BoxError> {
         let line = format!("{} {}", request.method(), request.uri());
         let body = request.into_body().collect().await?.to_bytes();
-        self.seen.lock().unwrap().push(Seen {
+        self.seen.lock().unwrap().push(SeenRequest {
             line,
             body: serde_json::from_slice(&body).unwrap_or_default(),
             at: self.start.elapsed(),
@@ -107,13 +107,13 @@ impl Script {
     }
 }
 
-type Answer = UnsyncBoxBody<Bytes, tower::BoxError>;
+type ScriptBody = UnsyncBoxBody<Bytes, tower::BoxError>;
 
-fn whole(text: String) -> Answer {
+fn whole(text: String) -> ScriptBody {
     Full::from(text).map_err(Into::into).boxed_unsync()
 }
 
-fn watch_body(lines: Vec<(Duration, Value)>, end: End) -> Answer {
+fn watch_body(lines: Vec<(Duration, Value)>, end: WatchEnd) -> ScriptBody {
     let frames = stream::iter(lines).then(|(pause, value)| async move {
         tokio::time::sleep(pause).await;
         // The type first, as API servers have it.
@@ -123,9 +123,9 @@ fn watch_body(lines: Vec<(Duration, Value)>, end: End) -> Answer {
     });
     let end = stream::once(async move {
         match end {
-            End::Close => Ok(Frame::data(Bytes::new())),
-            End::Break => Err("broken pipe".into()),
-            End::Silence => std::future::pending().await,
+            WatchEnd::Close => Ok(Frame::data(Bytes::new())),
+            WatchEnd::Break => Err("broken pipe".into()),
+            WatchEnd::Silence => std::future::pending().await,
         }
     });
     StreamBody::new(frames.chain(end)).boxed_unsync()

@@ -16,7 +16,7 @@ use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use futures::stream::{self, BoxStream, SelectAll, StreamExt};
 
 use crate::cluster::Cluster;
-use part::{Part, Watched};
+use part::{Part, WatchedObject};
 
 pub use event::WatchEvent;
 pub use options::{Scope, WatchOptions};
@@ -50,7 +50,7 @@ pub fn watch_candidates(
     private_bounds,
     reason = "sealed: only Leases and LeaseCandidates are watched"
 )]
-impl<T: Watched> Watch<T> {
+impl<T: WatchedObject> Watch<T> {
     fn new(
         cluster: &Cluster,
         kind: &T::DynamicType,

@@ -14,7 +14,7 @@ use crate::session::requests::{CandidateResponse, LeaseResponse};
 use crate::work::WorkEnd;
 
 /// One thing that the loop of a session waits for.
-pub(crate) enum Input<T, E> {
+pub(crate) enum CandidateInput<T, E> {
     LeaseResponse(LeaseResponse),
     CandidateResponse(CandidateResponse),
     LeaseEvent(WatchEvent<Lease>),

@@ -15,7 +15,7 @@ use crate::session::requests::{ElectionResponse, LeaseRead, RequestProgress};
 use crate::view::{Area, CandidateSeen, LeaseSeen, Restored, View};
 
 /// One thing that the loop of a session waits for.
-pub(crate) enum Input {
+pub(crate) enum ElectorInput {
     Response(LeaseKey, RequestProgress),
     LeaseEvent(WatchEvent<Lease>),
     CandidateEvent(WatchEvent<LeaseCandidate>),

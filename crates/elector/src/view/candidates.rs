@@ -6,8 +6,8 @@ use std::sync::Arc;
 use elector_protocol::elector::NewsSource;
 use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion};
 
-use crate::view::entry::Entry;
-use crate::view::{Area, CandidateSeen, Place, View};
+use crate::view::entry::LeaseEntry;
+use crate::view::{Area, CandidateSeen, KnownCandidate, View};
 
 // === impl View ===
 
@@ -30,18 +30,21 @@ impl View {
             .remove(area)
             .unwrap_or(ResourceVersion(0));
         self.candidates_listed.insert(area.clone());
-        let listed: BTreeSet<_> = candidates.iter().map(CandidateSeen::place).collect();
+        let listed: BTreeSet<_> = candidates.iter().map(CandidateSeen::name).collect();
         for seen in candidates {
             // A reply may have brought a later revision while the list was under way.
-            let known = self.places.get(&seen.place()).map(|place| place.version);
+            let known = self
+                .known_candidates
+                .get(&seen.name())
+                .map(|known| known.version);
             if !known.is_some_and(|known| seen.candidate.version < known && known > floor) {
                 self.take_candidate(now, seen, NewsSource::List);
             }
         }
         let missing: Vec<_> = self
-            .places
+            .known_candidates
             .keys()
-            .filter(|place| area.covers(&place.0) && !listed.contains(place))
+            .filter(|name| area.covers(&name.0) && !listed.contains(name))
             .cloned()
             .collect();
         for (namespace, name) in missing {
@@ -56,7 +59,7 @@ impl View {
 
     /// The answer to a write of ours. Where the candidate is not known to exist, the watch knows better.
     pub(crate) fn handle_candidate_reply(&mut self, now: Instant, seen: CandidateSeen) {
-        if self.places.contains_key(&seen.place()) {
+        if self.known_candidates.contains_key(&seen.name()) {
             self.take_candidate(now, seen, NewsSource::OwnWrite);
         }
     }
@@ -68,16 +71,16 @@ impl View {
         name: &Identity,
         version: Option<ResourceVersion>,
     ) {
-        let place = (namespace.clone(), name.clone());
-        let Some(known) = self.places.get(&place) else {
+        let key = (namespace.clone(), name.clone());
+        let Some(known) = self.known_candidates.get(&key) else {
             return;
         };
         if version.is_some_and(|version| version < known.version) {
             return;
         }
-        let key = known.lease.clone();
-        self.places.remove(&place);
-        self.leave(&key, name);
+        let lease = known.lease.clone();
+        self.known_candidates.remove(&key);
+        self.leave(&lease, name);
     }
 
     fn take_candidate(&mut self, now: Instant, seen: CandidateSeen, source: NewsSource) {
@@ -86,14 +89,14 @@ impl View {
     }
 
     fn absorb_candidate(&mut self, now: Instant, seen: CandidateSeen, source: NewsSource) {
-        let place = seen.place();
+        let name = seen.name();
         self.newest_candidate = self.newest_candidate.max(seen.candidate.version);
         let CandidateSeen {
             lease,
             candidate,
             object,
         } = seen;
-        if let Some(known) = self.places.get(&place) {
+        if let Some(known) = self.known_candidates.get(&name) {
             if candidate.version <= known.version && source != NewsSource::List {
                 return;
             }
@@ -102,17 +105,17 @@ impl View {
                 self.leave(&left, &candidate.name);
             }
         }
-        let standing = Place {
+        let known = KnownCandidate {
             lease: lease.clone(),
             version: candidate.version,
             object,
         };
-        self.places.insert(place, standing);
+        self.known_candidates.insert(name, known);
         let absent_since = self.listed_at(&lease.namespace);
         let entry = self
             .elections
             .entry(lease.clone())
-            .or_insert_with(|| Entry::new(absent_since));
+            .or_insert_with(|| LeaseEntry::new(absent_since));
         entry.election.handle_candidate(now, candidate, source);
         self.dirty.push_back(lease);
     }

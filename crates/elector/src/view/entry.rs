@@ -10,7 +10,7 @@ use crate::leadership_change::{ExpectedGrant, LeadershipChange};
 
 /// One lease.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct LeaseEntry {
     pub(super) election: Election,
     /// Whether the election knows if its Lease exists.
     pub(super) known: bool,
@@ -23,9 +23,9 @@ pub(super) struct Entry {
     former: Option<Identity>,
 }
 
-// === impl Entry ===
+// === impl LeaseEntry ===
 
-impl Entry {
+impl LeaseEntry {
     pub(super) fn new(absent_since: Option<Instant>) -> Self {
         Self {
             election: absent_since.map_or_else(Election::unknown, Election::absent),

@@ -6,7 +6,7 @@ use elector_protocol::elector::NewsSource;
 use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion, Term};
 
 use crate::leadership_change::ExpectedGrant;
-use crate::view::entry::Entry;
+use crate::view::entry::LeaseEntry;
 use crate::view::{Area, LeaseSeen, Restored, View};
 
 // === impl View ===
@@ -148,7 +148,7 @@ impl View {
         let entry = self
             .elections
             .entry(seen.key.clone())
-            .or_insert_with(|| Entry::new(absent_since));
+            .or_insert_with(|| LeaseEntry::new(absent_since));
         let snapshot = match seen.snapshot {
             Ok(snapshot) => snapshot,
             Err(_)

@@ -81,7 +81,7 @@ impl CandidateSeen {
         })
     }
 
-    pub(super) fn place(&self) -> (Arc<str>, Identity) {
+    pub(super) fn name(&self) -> (Arc<str>, Identity) {
         (self.lease.namespace.clone(), self.candidate.name.clone())
     }
 }

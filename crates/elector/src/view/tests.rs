@@ -14,7 +14,7 @@ mod areas;
 mod leases;
 mod reads;
 
-struct World {
+struct ViewScene {
     view: View,
     now: u64,
 }
@@ -86,7 +86,7 @@ fn candidate(name: &str, lease: &str, version: u64) -> CandidateSeen {
     }
 }
 
-impl World {
+impl ViewScene {
     /// Both first lists are complete and empty, at 1 s; now it is 101 s.
     fn synced() -> Self {
         let mut world = Self::new();
@@ -173,7 +173,7 @@ fn it_is_synced_when_every_area_has_listed_both_kinds() {
 
 #[test]
 fn before_the_leases_are_listed_a_candidate_decides_nothing() {
-    let mut world = World::new();
+    let mut world = ViewScene::new();
     world.list_candidates(vec![candidate("a", "l", 1)]);
     assert_eq!(world.action("l"), Some(Action::Wait));
     world.list_leases(vec![]);
@@ -183,7 +183,7 @@ fn before_the_leases_are_listed_a_candidate_decides_nothing() {
 
 #[test]
 fn a_new_deployment_is_granted_at_once_by_an_elector_that_has_been_up_for_long() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     assert_eq!(world.action("l"), Some(Action::Create));
     world.view.handle_created(world.at(), &key("l"));
@@ -194,7 +194,7 @@ fn a_new_deployment_is_granted_at_once_by_an_elector_that_has_been_up_for_long()
 
 #[test]
 fn a_relist_restarts_the_proof_of_absence() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     world.list_leases(vec![]);
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 11, LeaseRecord::born(None)));
@@ -205,7 +205,7 @@ fn a_relist_restarts_the_proof_of_absence() {
 
 #[test]
 fn a_candidate_that_names_another_lease_leaves_the_first() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     world.candidate(candidate("a", "one", 10));
     world.candidate(candidate("a", "two", 11));
     assert_eq!(
@@ -226,7 +226,7 @@ fn a_candidate_that_names_another_lease_leaves_the_first() {
 
 #[test]
 fn a_candidate_missing_in_a_list_is_gone() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.candidate(candidate("b", "l", 11));
     world.dirty();
@@ -244,7 +244,7 @@ fn a_candidate_missing_in_a_list_is_gone() {
 
 #[test]
 fn a_list_does_not_undo_what_a_reply_brought_meanwhile() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 11, held("a", 1)));
     world.view.handle_lease_gap(&Area::Everywhere);
@@ -275,7 +275,7 @@ fn a_list_does_not_undo_what_a_reply_brought_meanwhile() {
 
 #[test]
 fn what_is_long_gone_is_forgotten() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 11, held("a", 1)));
     world

@@ -10,14 +10,14 @@ use crate::watch::{Scope, WatchEvent, WatchOptions, watch_leases};
 use crate::writer::Writer;
 
 #[derive(Parser)]
-struct Command {
+struct TestCommand {
     #[command(flatten)]
     client: ClientArgs,
 }
 
 fn parsed(arguments: &[&str]) -> Result<ClientArgs, String> {
     let arguments = std::iter::once(&"command").chain(arguments);
-    Command::try_parse_from(arguments)
+    TestCommand::try_parse_from(arguments)
         .map(|command| command.client)
         .map_err(|error| error.to_string())
 }
@@ -101,12 +101,12 @@ fn an_explicit_wish_never_falls_back() {
         context: Some("x".into()),
         ..ClientArgs::default()
     };
-    let listed = Source::List(vec!["/a".into(), "/b".into()]);
+    let listed = ConfigSource::List(vec!["/a".into(), "/b".into()]);
     for (args, environment, expected) in [
         (
             &flag(Path::new("/f")),
             environment("/a", Some(home.path()), true),
-            Ok(Source::File("/f".into())),
+            Ok(ConfigSource::File("/f".into())),
         ),
         (
             &plain,
@@ -116,12 +116,12 @@ fn an_explicit_wish_never_falls_back() {
         (
             &plain,
             environment("", Some(home.path()), true),
-            Ok(Source::File(usual)),
+            Ok(ConfigSource::File(usual)),
         ),
         (
             &plain,
             environment("", Some(Path::new("/nowhere")), true),
-            Ok(Source::InCluster),
+            Ok(ConfigSource::InCluster),
         ),
         (
             &context,

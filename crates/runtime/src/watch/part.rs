@@ -22,7 +22,7 @@ use crate::request::{Cause, RequestError, Target, Verb};
 use crate::writer::resource;
 
 /// What the elector and the candidates watch.
-pub(super) trait Watched:
+pub(super) trait WatchedObject:
     Resource<Scope = DynamicResourceScope, DynamicType: Clone + Debug + Unpin>
     + Clone
     + Debug
@@ -35,7 +35,7 @@ pub(super) trait Watched:
 }
 
 /// One list and the watches that follow it.
-pub(super) struct Part<K: Watched> {
+pub(super) struct Part<K: WatchedObject> {
     cluster: Cluster,
     api: Api<K>,
     kind: K::DynamicType,
@@ -44,15 +44,15 @@ pub(super) struct Part<K: Watched> {
     target: Target,
     options: WatchOptions,
     pace: Pace,
-    state: State<K>,
+    state: PartState<K>,
     /// The highest version that a list, an event or a bookmark showed.
     seen: Option<ResourceVersion>,
 }
 
-type Events<K> = BoxStream<'static, kube::Result<Wire<K>>>;
+type WireEvents<K> = BoxStream<'static, kube::Result<Wire<K>>>;
 
 /// What comes next.
-enum State<K> {
+enum PartState<K> {
     /// Announcing the gap before a list.
     Announce,
     /// Listing.
@@ -67,7 +67,7 @@ enum State<K> {
     /// Reading a watch.
     Read {
         at: String,
-        events: Events<K>,
+        events: WireEvents<K>,
         until: Instant,
     },
 }
@@ -75,13 +75,13 @@ enum State<K> {
 /// How much later than it should a watch may end before it counts as dead.
 const SILENCE: Duration = Duration::from_secs(5);
 
-// === impl Watched ===
+// === impl WatchedObject ===
 
-impl Watched for Lease {
+impl WatchedObject for Lease {
     fn complete(&mut self, (): &()) {}
 }
 
-impl Watched for LeaseCandidate {
+impl WatchedObject for LeaseCandidate {
     fn complete(&mut self, kind: &CandidateApi) {
         self.api = *kind;
     }
@@ -89,7 +89,7 @@ impl Watched for LeaseCandidate {
 
 // === impl Part ===
 
-impl<K: Watched> Part<K> {
+impl<K: WatchedObject> Part<K> {
     pub(super) fn new(
         cluster: &Cluster,
         kind: K::DynamicType,
@@ -128,7 +128,7 @@ impl<K: Watched> Part<K> {
             target,
             pace: Pace::new(options.clone()),
             options,
-            state: State::Announce,
+            state: PartState::Announce,
             seen: None,
         }
     }
@@ -136,19 +136,19 @@ impl<K: Watched> Part<K> {
     /// The next event. The caller keeps this future until it is done, or drops the whole part.
     pub(super) async fn next(&mut self) -> WatchEvent<K> {
         loop {
-            let state = std::mem::replace(&mut self.state, State::Announce);
+            let state = std::mem::replace(&mut self.state, PartState::Announce);
             let event = match state {
-                State::Announce => {
-                    self.state = State::List;
+                PartState::Announce => {
+                    self.state = PartState::List;
                     Some(WatchEvent::Gap {
                         namespace: self.namespace.clone(),
                     })
                 }
-                State::List => Some(self.list().await),
-                State::Deliver(version, items) => Some(self.deliver(version, items)),
-                State::Probe { at } => self.probe(at).await,
-                State::Open { at } => self.open(at).await,
-                State::Read { at, events, until } => self.read(at, events, until).await,
+                PartState::List => Some(self.list().await),
+                PartState::Deliver(version, items) => Some(self.deliver(version, items)),
+                PartState::Probe { at } => self.probe(at).await,
+                PartState::Open { at } => self.open(at).await,
+                PartState::Read { at, events, until } => self.read(at, events, until).await,
             };
             if let Some(event) = event {
                 return event;
@@ -171,13 +171,13 @@ impl<K: Watched> Part<K> {
             Ok(listed) => listed,
             Err(error) => {
                 self.pace.failed();
-                self.state = State::List;
+                self.state = PartState::List;
                 return WatchEvent::Failed(error);
             }
         };
         match self.seen.replace(version) {
             Some(seen) if seen > version => {
-                self.state = State::Deliver(version, items);
+                self.state = PartState::Deliver(version, items);
                 WatchEvent::Rewound {
                     namespace: self.namespace.clone(),
                     seen,
@@ -192,7 +192,7 @@ impl<K: Watched> Part<K> {
         for item in &mut items {
             item.complete(&self.kind);
         }
-        self.state = State::Open {
+        self.state = PartState::Open {
             at: version.to_string(),
         };
         WatchEvent::Listed {
@@ -218,12 +218,12 @@ impl<K: Watched> Part<K> {
             // A list finds the same again, and says so.
             Ok(now) if self.seen.is_some_and(|seen| now < seen) => None,
             Ok(_) => {
-                self.state = State::Open { at };
+                self.state = PartState::Open { at };
                 None
             }
             Err(error) => {
                 self.pace.failed();
-                self.state = State::Probe { at };
+                self.state = PartState::Probe { at };
                 Some(WatchEvent::Failed(error))
             }
         }
@@ -245,7 +245,7 @@ impl<K: Watched> Part<K> {
             Ok(events) => {
                 let until = Instant::now() + self.options.timeout + SILENCE;
                 let events = events.boxed();
-                self.state = State::Read { at, events, until };
+                self.state = PartState::Read { at, events, until };
                 None
             }
             Err(error) => self.fail(at, error),
@@ -255,16 +255,16 @@ impl<K: Watched> Part<K> {
     async fn read(
         &mut self,
         at: String,
-        mut events: Events<K>,
+        mut events: WireEvents<K>,
         until: Instant,
     ) -> Option<WatchEvent<K>> {
         let next = tokio::time::timeout_at(until, events.next()).await;
-        let stay = |part: &mut Self, at| part.state = State::Read { at, events, until };
+        let stay = |part: &mut Self, at| part.state = PartState::Read { at, events, until };
         let event = match next {
             Ok(Some(Ok(event))) => event,
             Ok(None) => {
                 self.pace.closed();
-                self.state = State::Open { at };
+                self.state = PartState::Open { at };
                 return None;
             }
             Ok(Some(Err(error))) => {
@@ -311,9 +311,9 @@ impl<K: Watched> Part<K> {
             _ => false,
         };
         self.state = if from_scratch {
-            State::Announce
+            PartState::Announce
         } else {
-            State::Probe { at }
+            PartState::Probe { at }
         };
         // History that was compacted away is no fault of anybody.
         (error.code() != Some(410)).then_some(WatchEvent::Failed(error))

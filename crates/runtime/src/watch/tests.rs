@@ -6,7 +6,7 @@ use std::time::Duration;
 use elector_protocol::LeaseKey;
 
 use super::*;
-use crate::testing::{End, Reply, Script, failure};
+use crate::testing::{Reply, Script, WatchEnd, failure};
 
 mod versions;
 
@@ -101,7 +101,7 @@ async fn a_list_is_followed_by_its_changes() {
                 ),
                 line("BOOKMARK", mark("20")),
             ],
-            End::Close,
+            WatchEnd::Close,
         ),
     ]);
     let mut watch = whole(&script);
@@ -140,7 +140,7 @@ async fn forgotten_history_means_a_gap_and_a_list() {
         list("10", &[lease("a", 3), lease("b", 4)]),
         failure(410, "Expired", "too old resource version"),
         list("20", &[lease("a", 3)]),
-        Reply::Lines(vec![line("ERROR", gone)], End::Close),
+        Reply::Lines(vec![line("ERROR", gone)], WatchEnd::Close),
         list("30", &[]),
     ]);
     assert_eq!(
@@ -163,10 +163,10 @@ async fn forgotten_history_means_a_gap_and_a_list() {
 async fn a_broken_watch_continues_without_a_gap() {
     let script = Script::new([
         list("10", &[]),
-        Reply::Lines(vec![line("ADDED", lease("a", 12))], End::Break),
+        Reply::Lines(vec![line("ADDED", lease("a", 12))], WatchEnd::Break),
         Reply::Break,
         list("14", &[]),
-        Reply::Lines(vec![line("MODIFIED", lease("a", 13))], End::Silence),
+        Reply::Lines(vec![line("MODIFIED", lease("a", 13))], WatchEnd::Silence),
     ]);
     let failed = "leases.coordination.k8s.io in all namespaces: https://script is unreachable:";
     assert_eq!(
@@ -194,10 +194,10 @@ async fn a_broken_watch_continues_without_a_gap() {
 async fn a_restored_store_is_told_before_its_list() {
     let script = Script::new([
         list("100", &[lease("a", 90)]),
-        Reply::Lines(vec![line("MODIFIED", lease("a", 120))], End::Break),
+        Reply::Lines(vec![line("MODIFIED", lease("a", 120))], WatchEnd::Break),
         list("80", &[]),
         list("81", &[lease("a", 70)]),
-        Reply::Lines(vec![], End::Silence),
+        Reply::Lines(vec![], WatchEnd::Silence),
     ]);
     let words = words(&mut whole(&script), 9).await;
     assert_eq!(
@@ -209,7 +209,7 @@ async fn a_restored_store_is_told_before_its_list() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_connection_is_given_up_in_time() {
-    let script = Script::new([list("1", &[]), Reply::Lines(vec![], End::Silence)]);
+    let script = Script::new([list("1", &[]), Reply::Lines(vec![], WatchEnd::Silence)]);
     let mut watch = whole(&script);
     words(&mut watch, 3).await;
     let start = Instant::now();
@@ -261,7 +261,7 @@ async fn a_refusing_server_is_asked_ever_less_often() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_closes_at_once_is_not_asked_in_a_loop() {
-    let closed = (0..1000).map(|_| Reply::Lines(vec![], End::Close));
+    let closed = (0..1000).map(|_| Reply::Lines(vec![], WatchEnd::Close));
     let script = Script::new(std::iter::once(list("1", &[])).chain(closed));
     let mut watch = whole(&script);
     words(&mut watch, 3).await;
@@ -297,7 +297,7 @@ async fn several_namespaces_are_complete_when_each_is() {
     let script = Script::new([
         list("10", &[lease("a", 1)]),
         list("11", &[lease("b", 2)]),
-        Reply::Lines(vec![line("ADDED", lease("c", 12))], End::Silence),
+        Reply::Lines(vec![line("ADDED", lease("c", 12))], WatchEnd::Silence),
         failure(410, "Expired", "too old"),
         list("13", &[lease("d", 3)]),
     ]);
@@ -331,7 +331,7 @@ async fn one_candidate_is_watched_by_name_in_its_own_api() {
         json!({"metadata": {"namespace": "ns", "name": "c", "uid": "u", "resourceVersion": "1"}});
     let script = Script::new([
         list("10", std::slice::from_ref(&candidate)),
-        Reply::Lines(vec![line("MODIFIED", candidate)], End::Silence),
+        Reply::Lines(vec![line("MODIFIED", candidate)], WatchEnd::Silence),
     ]);
     let scope = Scope::Object(LeaseKey::new("ns", "c"));
     let options = WatchOptions::candidate(1);
@@ -357,7 +357,7 @@ async fn one_candidate_is_watched_by_name_in_its_own_api() {
 async fn an_event_that_nobody_understands_means_a_list() {
     let script = Script::new([
         list("10", &[]),
-        Reply::Lines(vec![line("NONSENSE", json!({}))], End::Silence),
+        Reply::Lines(vec![line("NONSENSE", json!({}))], WatchEnd::Silence),
         list("11", &[]),
     ]);
     let words = words(&mut whole(&script), 7).await;
@@ -398,7 +398,7 @@ async fn an_object_nested_deeper_than_json_readers_go_hides_no_other() {
                 line("MODIFIED", lease("a", 11)),
                 line("DELETED", deep),
             ],
-            End::Silence,
+            WatchEnd::Silence,
         ),
     ]);
     assert_eq!(

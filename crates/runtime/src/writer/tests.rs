@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
-use crate::testing::{Reply, Script, Seen, failure};
+use crate::testing::{Reply, Script, SeenRequest, failure};
 use crate::write_outcome::WriteOutcomeKind;
 
 mod each_request;
@@ -60,7 +60,7 @@ async fn a_put_carries_what_was_judged_and_returns_what_was_stored() {
         panic!("not done");
     };
     assert_eq!(lease.metadata.resource_version.as_deref(), Some("8"));
-    let [Seen { line, body, .. }] = &script.seen()[..] else {
+    let [SeenRequest { line, body, .. }] = &script.seen()[..] else {
         panic!("one request");
     };
     assert_eq!(

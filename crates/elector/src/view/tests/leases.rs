@@ -3,12 +3,12 @@
 use elector_protocol::elector::{Action, Effect, Settings};
 use elector_protocol::{LeaseRecord, Timestamp};
 
-use super::{World, candidate, held, id, key, lease, malformed, time};
+use super::{ViewScene, candidate, held, id, key, lease, malformed, time};
 use crate::view::{Area, ResourceVersion, Restored};
 
 #[test]
 fn a_lease_found_by_a_relist_proves_nothing() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.list_leases(vec![lease("l", 11, LeaseRecord::born(None))]);
     assert_eq!(world.action("l"), Some(Action::Wait));
@@ -16,7 +16,7 @@ fn a_lease_found_by_a_relist_proves_nothing() {
 
 #[test]
 fn a_lease_without_candidates_is_not_stepped_but_its_stop_watch_runs() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     world.lease(lease("l", 11, held("plain", 1)));
     assert_eq!((world.dirty(), world.action("l")), (vec![], None));
     assert_eq!(world.view.keys().count(), 0);
@@ -29,7 +29,7 @@ fn a_lease_without_candidates_is_not_stepped_but_its_stop_watch_runs() {
 
 #[test]
 fn the_object_is_kept_for_leases_with_candidates_only_and_a_read_brings_it() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     let record = held("plain", 1);
     world.lease(lease("l", 11, record.clone()));
     world.candidate(candidate("a", "l", 12));
@@ -67,7 +67,7 @@ fn the_object_is_kept_for_leases_with_candidates_only_and_a_read_brings_it() {
 
 #[test]
 fn a_list_or_a_read_from_before_what_was_known_is_a_restored_store() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 20, held("a", 2)));
     let (now, known) = (time(world.now), Some(ResourceVersion(20)));
@@ -94,7 +94,7 @@ fn a_list_or_a_read_from_before_what_was_known_is_a_restored_store() {
 
 #[test]
 fn what_a_read_shows_may_have_been_held_in_between() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 11, LeaseRecord::born(None)));
     assert_eq!(world.action("l"), Some(Action::Grant));
@@ -108,7 +108,7 @@ fn what_a_read_shows_may_have_been_held_in_between() {
 
 #[test]
 fn a_reply_does_not_bring_back_what_was_deleted() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 11, held("a", 1)));
     world
@@ -129,7 +129,7 @@ fn a_reply_does_not_bring_back_what_was_deleted() {
 
 #[test]
 fn a_malformed_lease_is_judged_by_nobody_and_the_next_revision_proves_nothing() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 11, LeaseRecord::born(None)));
     assert_eq!(world.action("l"), Some(Action::Grant));
@@ -156,7 +156,7 @@ fn a_malformed_lease_is_judged_by_nobody_and_the_next_revision_proves_nothing() 
 
 #[test]
 fn a_malformed_lease_in_a_list_does_not_hide_the_others() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     world.candidate(candidate("a", "bad", 10));
     world.candidate(candidate("b", "good", 10));
     world.list_leases(vec![malformed("bad", 11), lease("good", 12, held("b", 1))]);
@@ -169,7 +169,7 @@ fn a_malformed_lease_in_a_list_does_not_hide_the_others() {
 
 #[test]
 fn each_change_of_leadership_is_told_once() {
-    let mut world = World::new();
+    let mut world = ViewScene::new();
     world.list_candidates(vec![candidate("a", "l", 1), candidate("b", "l", 2)]);
     world.list_leases(vec![lease("l", 3, held("a", 1))]);
     assert_eq!(
@@ -197,7 +197,7 @@ fn each_change_of_leadership_is_told_once() {
 
 #[test]
 fn whoever_follows_after_a_pause_still_follows_somebody() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 11, held("a", 1)));
     let released = held("a", 1).released(Timestamp::from_micros(2).unwrap());
@@ -212,7 +212,7 @@ fn whoever_follows_after_a_pause_still_follows_somebody() {
 #[test]
 fn a_grant_of_ours_is_told_with_its_reason_whether_event_or_reply_comes_first() {
     for event_first in [true, false] {
-        let mut world = World::synced();
+        let mut world = ViewScene::synced();
         world.candidate(candidate("a", "l", 10));
         world.lease(lease("l", 11, LeaseRecord::born(None)));
         let election = world.view.election(&key("l")).unwrap().unwrap();
@@ -240,11 +240,11 @@ fn a_grant_of_ours_is_told_with_its_reason_whether_event_or_reply_comes_first() 
 
 #[test]
 fn a_lease_that_made_the_code_fail_is_not_taken_for_absent() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 11, held("a", 1)));
     world.view.guarded(&key("l"), |view| {
-        view.places.clear();
+        view.known_candidates.clear();
         panic!("half way");
     });
     assert_eq!(

@@ -1,13 +1,13 @@
 //! Reads of a Lease, and whether there is something new to judge after them.
 
-use super::{World, candidate, held, lease, time};
+use super::{ViewScene, candidate, held, lease, time};
 use crate::view::ResourceVersion;
 
 /// A write that fails is followed by a read, and repeated after a pause. Where the read showed what was known already,
 /// it woke the lease at once: a server that refused writes and answered reads was asked without end.
 #[test]
 fn a_read_that_shows_what_is_known_wakes_nobody() {
-    let mut world = World::synced();
+    let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 11, held("plain", 1)));
     world.dirty();

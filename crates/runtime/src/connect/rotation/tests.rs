@@ -19,7 +19,7 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 use super::super::{ClientArgs, Environment, configuration};
 use super::*;
 
-type Authority = CertifiedIssuer<'static, KeyPair>;
+type CertificateAuthority = CertifiedIssuer<'static, KeyPair>;
 
 /// A certificate and its key.
 struct Pair {
@@ -29,7 +29,7 @@ struct Pair {
 
 /// A server, and the certificate that each of its connections showed.
 #[derive(Clone)]
-struct Server {
+struct TlsServer {
     port: u16,
     shown: Arc<Mutex<Vec<CertificateDer<'static>>>>,
     tls: Arc<Mutex<Arc<ServerConfig>>>,
@@ -38,7 +38,7 @@ struct Server {
 /// A kubeconfig whose certificates are files beside it.
 struct Folder(TempDir);
 
-fn authority() -> Authority {
+fn authority() -> CertificateAuthority {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
@@ -48,7 +48,7 @@ fn authority() -> Authority {
 // === impl Pair ===
 
 impl Pair {
-    fn new(authority: &Authority, usage: ExtendedKeyUsagePurpose) -> Self {
+    fn new(authority: &CertificateAuthority, usage: ExtendedKeyUsagePurpose) -> Self {
         let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
         params.extended_key_usages = vec![usage];
         let key = KeyPair::generate().unwrap();
@@ -56,15 +56,15 @@ impl Pair {
         Self { certificate, key }
     }
 
-    fn client(authority: &Authority) -> Self {
+    fn client(authority: &CertificateAuthority) -> Self {
         Self::new(authority, ExtendedKeyUsagePurpose::ClientAuth)
     }
 }
 
-// === impl Server ===
+// === impl TlsServer ===
 
-impl Server {
-    async fn start(authority: &Authority) -> Self {
+impl TlsServer {
+    async fn start(authority: &CertificateAuthority) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = Self {
             port: listener.local_addr().unwrap().port(),
@@ -81,7 +81,7 @@ impl Server {
     }
 
     /// One authority for the server's certificate, one for those of clients.
-    fn tls(own: &Authority, clients: &Authority) -> Arc<ServerConfig> {
+    fn tls(own: &CertificateAuthority, clients: &CertificateAuthority) -> Arc<ServerConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(clients.der().clone()).unwrap();
         let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
@@ -131,7 +131,7 @@ impl Server {
 // === impl Folder ===
 
 impl Folder {
-    fn new(server: &Server, authority: &Authority, pair: &Pair) -> Self {
+    fn new(server: &TlsServer, authority: &CertificateAuthority, pair: &Pair) -> Self {
         let folder = Self(TempDir::new().unwrap());
         let port = server.port;
         folder.write(
@@ -179,7 +179,7 @@ async fn get(client: &Client, path: &str) -> Result<(), String> {
 async fn a_rotated_client_certificate_is_shown_without_a_restart() {
     let authority = authority();
     let (old, new) = (Pair::client(&authority), Pair::client(&authority));
-    let server = Server::start(&authority).await;
+    let server = TlsServer::start(&authority).await;
     let folder = Folder::new(&server, &authority, &old);
     let client = folder.client(Duration::ZERO).await;
     let (old, new_der) = (old.certificate.der(), new.certificate.der());
@@ -231,7 +231,7 @@ fn a_change_is_found_once() {
 async fn files_are_looked_at_once_in_a_while() {
     let authority = authority();
     let (old, new) = (Pair::client(&authority), Pair::client(&authority));
-    let server = Server::start(&authority).await;
+    let server = TlsServer::start(&authority).await;
     let folder = Folder::new(&server, &authority, &old);
     let client = folder.client(Duration::from_secs(3600)).await;
     folder.write("client.crt", &new.certificate.pem());
@@ -243,11 +243,11 @@ async fn files_are_looked_at_once_in_a_while() {
 #[tokio::test]
 async fn a_rotated_authority_of_the_server_is_trusted_without_a_restart() {
     let (before, after) = (authority(), authority());
-    let server = Server::start(&before).await;
+    let server = TlsServer::start(&before).await;
     let folder = Folder::new(&server, &before, &Pair::client(&before));
     let client = folder.client(Duration::ZERO).await;
     get(&client, "/last").await.unwrap();
-    *server.tls.lock().unwrap() = Server::tls(&after, &before);
+    *server.tls.lock().unwrap() = TlsServer::tls(&after, &before);
     folder.write("ca.crt", "half of it");
     let error = get(&client, "/a").await.unwrap_err();
     assert!(error.contains("InvalidCertificate"), "{error}");

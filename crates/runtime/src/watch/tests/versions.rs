@@ -30,9 +30,9 @@ async fn a_list_at_the_version_of_before_is_no_store_that_went_back() {
         list("10", &[lease("a", 3)]),
         failure(410, "Expired", "too old"),
         list("10", &[lease("a", 3)]),
-        Reply::Lines(vec![], End::Break),
+        Reply::Lines(vec![], WatchEnd::Break),
         list("10", &[]),
-        Reply::Lines(vec![line("MODIFIED", lease("a", 11))], End::Silence),
+        Reply::Lines(vec![line("MODIFIED", lease("a", 11))], WatchEnd::Silence),
     ]);
     assert_eq!(
         news(&mut whole(&script), 7).await,
@@ -59,10 +59,10 @@ async fn whatever_showed_the_highest_version_a_store_below_it_went_back() {
         let older = line("MODIFIED", lease("b", 110));
         let script = Script::new([
             list("100", &[lease("a", 90)]),
-            Reply::Lines(vec![shown, older], End::Break),
+            Reply::Lines(vec![shown, older], WatchEnd::Break),
             list("119", &[]),
             list("119", &[]),
-            Reply::Lines(vec![], End::Silence),
+            Reply::Lines(vec![], WatchEnd::Silence),
         ]);
         let mut watch = whole(&script);
         let mut words = news(&mut watch, 7).await;
@@ -79,7 +79,10 @@ async fn a_watch_goes_on_from_the_last_deletion_or_bookmark() {
     ] {
         let script = Script::new([
             list("10", &[lease("a", 3)]),
-            Reply::Lines(vec![line("MODIFIED", lease("a", 11)), last], End::Close),
+            Reply::Lines(
+                vec![line("MODIFIED", lease("a", 11)), last],
+                WatchEnd::Close,
+            ),
         ]);
         let mut watch = whole(&script);
         let deadline = tokio::time::sleep(Duration::from_secs(5));
@@ -105,7 +108,7 @@ async fn only_what_the_server_forgot_or_refuses_costs_a_list() {
             list("10", &[]),
             refused(code),
             list("10", &[]),
-            Reply::Lines(vec![line("ADDED", lease("a", 11))], End::Silence),
+            Reply::Lines(vec![line("ADDED", lease("a", 11))], WatchEnd::Silence),
         ]);
         let words = news(&mut whole(&script), 4).await;
         assert_eq!(
@@ -131,8 +134,8 @@ async fn only_what_the_server_forgot_or_refuses_costs_a_list() {
 async fn a_watch_that_was_closed_is_opened_again_without_asking_for_the_version() {
     let script = Script::new([
         list("10", &[]),
-        Reply::Lines(vec![], End::Close),
-        Reply::Lines(vec![], End::Silence),
+        Reply::Lines(vec![], WatchEnd::Close),
+        Reply::Lines(vec![], WatchEnd::Silence),
     ]);
     let mut watch = whole(&script);
     news(&mut watch, 3).await;
@@ -145,7 +148,7 @@ async fn a_watch_that_was_closed_is_opened_again_without_asking_for_the_version(
 /// Zero would mean the server's own choice, of half an hour and more.
 #[tokio::test(start_paused = true)]
 async fn the_shortest_watch_lasts_a_second() {
-    let script = Script::new([list("10", &[]), Reply::Lines(vec![], End::Silence)]);
+    let script = Script::new([list("10", &[]), Reply::Lines(vec![], WatchEnd::Silence)]);
     let options = WatchOptions {
         timeout: Duration::from_millis(500),
         ..WatchOptions::elector(1)

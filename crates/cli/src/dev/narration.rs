@@ -8,7 +8,7 @@ use elector_runtime::printable;
 
 /// Writes the story.
 #[derive(Debug)]
-pub(super) struct Teller<W> {
+pub(super) struct Narration<W> {
     out: W,
     began: Instant,
     colour: bool,
@@ -22,9 +22,9 @@ const COLOURS: [(&str, &str); 4] = [
     ("violet", "35"),
 ];
 
-// === impl Teller ===
+// === impl Narration ===
 
-impl<W: Write> Teller<W> {
+impl<W: Write> Narration<W> {
     /// A narrator whose clock starts now.
     pub(super) fn new(out: W, colour: bool) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl<W: Write> Teller<W> {
     /// # Errors
     ///
     /// When nobody can hear it.
-    pub(super) fn aside(&mut self, line: fmt::Arguments<'_>) -> io::Result<()> {
+    pub(super) fn explain(&mut self, line: fmt::Arguments<'_>) -> io::Result<()> {
         let line = self.painted(line);
         writeln!(self.out, "         {line}")?;
         self.out.flush()
@@ -95,19 +95,22 @@ mod tests {
 
     use super::*;
 
-    fn told(colour: bool) -> String {
-        let mut tell = Teller::new(Vec::new(), colour);
-        let at = tell.began + Duration::from_millis(12_345);
-        tell.say(at, format_args!("green leads; blue and bluebells do not."))
+    fn outcome(colour: bool) -> String {
+        let mut narration = Narration::new(Vec::new(), colour);
+        let at = narration.began + Duration::from_millis(12_345);
+        narration
+            .say(at, format_args!("green leads; blue and bluebells do not."))
             .unwrap();
-        tell.aside(format_args!("why: red, it seems")).unwrap();
-        String::from_utf8(tell.into_inner()).unwrap()
+        narration
+            .explain(format_args!("why: red, it seems"))
+            .unwrap();
+        String::from_utf8(narration.into_inner()).unwrap()
     }
 
     #[test]
     fn plain_text_has_nothing_but_letters() {
         assert_eq!(
-            told(false),
+            outcome(false),
             "  12.3s  green leads; blue and bluebells do not.\n         why: red, it seems\n"
         );
     }
@@ -115,13 +118,14 @@ mod tests {
     #[test]
     fn what_a_stranger_wrote_stays_in_its_line_and_moves_no_cursor() {
         for colour in [false, true] {
-            let mut tell = Teller::new(Vec::new(), colour);
-            tell.aside(format_args!(
-                "why: \u{1b}[2J\u{9b}A\n  0.0s  x leads\u{202e}"
-            ))
-            .unwrap();
+            let mut narration = Narration::new(Vec::new(), colour);
+            narration
+                .explain(format_args!(
+                    "why: \u{1b}[2J\u{9b}A\n  0.0s  x leads\u{202e}"
+                ))
+                .unwrap();
             assert_eq!(
-                String::from_utf8(tell.into_inner()).unwrap(),
+                String::from_utf8(narration.into_inner()).unwrap(),
                 "         why: \\u{1b}[2J\\u{9b}A\\n  0.0s  x leads\\u{202e}\n"
             );
         }
@@ -130,7 +134,7 @@ mod tests {
     #[test]
     fn names_are_painted_and_nothing_else() {
         assert_eq!(
-            told(true),
+            outcome(true),
             "\u{1b}[2m  12.3s\u{1b}[0m  \u{1b}[1;32mgreen\u{1b}[0m leads; \u{1b}[1;34mblue\u{1b}[0m and bluebells do \
              not.\n         why: \u{1b}[1;31mred\u{1b}[0m, it seems\n"
         );

@@ -10,14 +10,14 @@ use elector_runtime::Signal;
 use tokio::sync::mpsc;
 use tokio::time::{Instant as Timer, timeout_at};
 
-use super::cast::{Cast, LEASE_DURATION, News};
-use super::report::{Leader, Reporter};
-use super::tell::Teller;
+use super::narration::Narration;
+use super::participants::{LEASE_DURATION, Participants, TimedReport};
+use super::reporter::{Leader, Reporter};
 
 /// The stage, and the one who tells what happens on it.
-pub(super) struct Story<W> {
-    cast: Cast,
-    news: mpsc::Receiver<News>,
+pub(super) struct Scenario<W> {
+    participants: Participants,
+    reports: mpsc::Receiver<TimedReport>,
     reporter: Reporter<W>,
     kubeconfig: PathBuf,
 }
@@ -35,19 +35,19 @@ const LEASE: (&str, &str) = ("default", "demo");
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// How long a scene may take before something is wrong.
-const SCENE: Duration = Duration::from_secs(60);
+const SCENE_TIMEOUT: Duration = Duration::from_secs(60);
 
-// === impl Story ===
+// === impl Scenario ===
 
-impl<W: Write> Story<W> {
+impl<W: Write> Scenario<W> {
     /// A story on the server of that kubeconfig, whose store is empty.
-    pub(super) fn new(tell: Teller<W>, kubeconfig: PathBuf) -> Self {
+    pub(super) fn new(narration: Narration<W>, kubeconfig: PathBuf) -> Self {
         let lease = LeaseKey::new(LEASE.0, LEASE.1);
-        let (cast, news) = Cast::new(kubeconfig.clone(), lease.clone());
+        let (participants, reports) = Participants::new(kubeconfig.clone(), lease.clone());
         Self {
-            cast,
-            news,
-            reporter: Reporter::new(tell, lease),
+            participants,
+            reports,
+            reporter: Reporter::new(narration, lease),
             kubeconfig,
         }
     }
@@ -57,20 +57,20 @@ impl<W: Write> Story<W> {
     /// # Errors
     ///
     /// When it does not go as it should.
-    pub(super) async fn play(&mut self) -> anyhow::Result<()> {
+    pub(super) async fn run(&mut self) -> anyhow::Result<()> {
         for (name, version) in CANDIDATES {
-            self.enter(name, version).await?;
+            self.start_candidate(name, version).await?;
         }
-        self.cast.start_elector().await?;
+        self.participants.start_elector().await?;
         let first = self.await_leader("one of them leads", |_| true).await?;
-        self.reporter.tell.aside(format_args!(
+        self.reporter.narration.explain(format_args!(
             "of those that answer, the oldest version leads: what it writes, the others understand"
         ))?;
         self.pause().await?;
 
-        self.cast.crash(&first.name).await?;
+        self.participants.crash(&first.name).await?;
         self.reporter.crashed(&first.name, Instant::now())?;
-        self.reporter.tell.aside(format_args!(
+        self.reporter.narration.explain(format_args!(
             "nobody else may lead until its lease of {} s has run out",
             LEASE_DURATION.as_secs()
         ))?;
@@ -79,16 +79,16 @@ impl<W: Write> Story<W> {
         self.pause().await?;
 
         let (latecomer, version) = LATECOMER;
-        self.enter(latecomer, version).await?;
+        self.start_candidate(latecomer, version).await?;
         self.await_leader("the latecomer leads", |leader| {
             leader.name.as_str() == latecomer
         })
         .await?;
-        match self.cast.most_at_work() {
+        match self.participants.most_at_work() {
             1 => self
                 .reporter
-                .tell
-                .aside(format_args!("at no time have two been at work"))?,
+                .narration
+                .explain(format_args!("at no time have two been at work"))?,
             most => bail!("keep one leader at a time: {most} have been at work at once"),
         }
         Ok(())
@@ -99,9 +99,9 @@ impl<W: Write> Story<W> {
     /// # Errors
     ///
     /// When nobody can hear it any more.
-    pub(super) async fn go_on(&mut self, program: &str) -> anyhow::Result<()> {
-        let tell = &mut self.reporter.tell;
-        tell.say(
+    pub(super) async fn run_on(&mut self, program: &str) -> anyhow::Result<()> {
+        let narration = &mut self.reporter.narration;
+        narration.say(
             Instant::now(),
             format_args!("the stage is yours until Ctrl-C; in another terminal:"),
         )?;
@@ -117,10 +117,10 @@ impl<W: Write> Story<W> {
                 LEASE.1
             ),
         ] {
-            tell.aside(format_args!("  {line}"))?;
+            narration.explain(format_args!("  {line}"))?;
         }
         loop {
-            self.hear_next().await?;
+            self.handle_next().await?;
         }
     }
 
@@ -131,24 +131,24 @@ impl<W: Write> Story<W> {
     /// When nobody can hear it.
     pub(super) async fn leave(&mut self, signal: Option<Signal>) -> anyhow::Result<()> {
         let now = Instant::now();
-        let told = match signal {
+        let outcome = match signal {
             Some(signal) => self
                 .reporter
-                .tell
+                .narration
                 .say(now, format_args!("{signal}: everybody leaves")),
             None => self
                 .reporter
-                .tell
+                .narration
                 .say(now, format_args!("that is all; everybody leaves")),
         };
-        self.cast.leave().await;
-        Ok(told?)
+        self.participants.leave().await;
+        Ok(outcome?)
     }
 
-    async fn enter(&mut self, name: &str, version: &str) -> anyhow::Result<()> {
+    async fn start_candidate(&mut self, name: &str, version: &str) -> anyhow::Result<()> {
         let name = Identity::new(name).context("start a candidate: it has no name")?;
         self.reporter.introduce(&name, version)?;
-        self.cast.start_candidate(&name, version).await?;
+        self.participants.start_candidate(&name, version).await?;
         let registered = |reporter: &Reporter<W>| reporter.is_registered(&name).then_some(());
         self.until("a candidate registers", registered).await
     }
@@ -173,15 +173,18 @@ impl<W: Write> Story<W> {
         what: &str,
         outcome: impl Fn(&Reporter<W>) -> Option<T>,
     ) -> anyhow::Result<T> {
-        let deadline = Timer::now() + SCENE;
+        let deadline = Timer::now() + SCENE_TIMEOUT;
         loop {
             if let Some(outcome) = outcome(&self.reporter) {
                 return Ok(outcome);
             }
-            timeout_at(deadline, self.hear_next())
+            timeout_at(deadline, self.handle_next())
                 .await
                 .with_context(|| {
-                    format!("play the story: not within {} s: {what}", SCENE.as_secs())
+                    format!(
+                        "play the story: not within {} s: {what}",
+                        SCENE_TIMEOUT.as_secs()
+                    )
                 })??;
         }
     }
@@ -189,16 +192,16 @@ impl<W: Write> Story<W> {
     /// Lets the audience read.
     async fn pause(&mut self) -> anyhow::Result<()> {
         let end = Timer::now() + PAUSE;
-        while let Ok(heard) = timeout_at(end, self.hear_next()).await {
+        while let Ok(heard) = timeout_at(end, self.handle_next()).await {
             heard?;
         }
         Ok(())
     }
 
-    async fn hear_next(&mut self) -> anyhow::Result<()> {
-        let news = self.news.recv().await;
+    async fn handle_next(&mut self) -> anyhow::Result<()> {
+        let reports = self.reports.recv().await;
         // The cast holds on to its end of it.
-        let news = news.context("hear from the stage: it is empty")?;
-        Ok(self.reporter.hear(news)?)
+        let reports = reports.context("hear from the stage: it is empty")?;
+        Ok(self.reporter.handle(reports)?)
     }
 }

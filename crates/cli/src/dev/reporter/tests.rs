@@ -6,17 +6,17 @@ use elector_protocol::{ResourceVersion, Token};
 use super::*;
 
 /// A reporter who knows `a` and `b`, and the moment at which everything begins.
-struct Desk {
+struct ReporterTest {
     reporter: Reporter<Vec<u8>>,
     began: Instant,
 }
 
-impl Desk {
+impl ReporterTest {
     fn new() -> Self {
         let began = Instant::now();
-        let tell = Teller::new(Vec::new(), false);
-        let mut reporter = Reporter::new(tell, LeaseKey::new("ns", "l"));
-        reporter.cast = BTreeSet::from([id("a"), id("b")]);
+        let narration = Narration::new(Vec::new(), false);
+        let mut reporter = Reporter::new(narration, LeaseKey::new("ns", "l"));
+        reporter.participants = BTreeSet::from([id("a"), id("b")]);
         Self { reporter, began }
     }
 
@@ -25,15 +25,15 @@ impl Desk {
     }
 
     fn candidate(&mut self, millis: u64, name: &str, event: Event) {
-        let what = Report::Candidate(id(name), event);
+        let what = ParticipantReport::Candidate(id(name), event);
         let at = self.at(millis);
-        self.reporter.hear(News { at, what }).unwrap();
+        self.reporter.handle(TimedReport { at, what }).unwrap();
     }
 
     fn elector(&mut self, millis: u64, event: elector::Event) {
-        let what = Report::Elector(event);
+        let what = ParticipantReport::Elector(event);
         let at = self.at(millis);
-        self.reporter.hear(News { at, what }).unwrap();
+        self.reporter.handle(TimedReport { at, what }).unwrap();
     }
 
     fn leading(&mut self, millis: u64, name: &str, term: i32) {
@@ -62,7 +62,7 @@ impl Desk {
 
     /// The lines so far, without their times.
     fn lines(self) -> Vec<String> {
-        let text = String::from_utf8(self.reporter.tell.into_inner()).unwrap();
+        let text = String::from_utf8(self.reporter.narration.into_inner()).unwrap();
         text.lines().map(|line| line[9..].to_owned()).collect()
     }
 }
@@ -73,16 +73,16 @@ fn id(name: &str) -> Identity {
 
 #[test]
 fn a_crash_and_a_hand_over_are_measured() {
-    let mut desk = Desk::new();
-    desk.changed(0, Some("a"), 1, "a is the only one");
-    desk.leading(0, "a", 1);
-    desk.reporter.crashed(&id("a"), desk.at(1000)).unwrap();
-    assert_eq!(desk.reporter.leader(), None);
-    desk.changed(6200, Some("b"), 2, "a has not renewed");
-    desk.leading(6300, "b", 2);
-    desk.yields(7000, "b", "a");
-    desk.changed(7001, Some("a"), 3, "b handed over");
-    desk.leading(7002, "a", 3);
+    let mut test = ReporterTest::new();
+    test.changed(0, Some("a"), 1, "a is the only one");
+    test.leading(0, "a", 1);
+    test.reporter.crashed(&id("a"), test.at(1000)).unwrap();
+    assert_eq!(test.reporter.leader(), None);
+    test.changed(6200, Some("b"), 2, "a has not renewed");
+    test.leading(6300, "b", 2);
+    test.yields(7000, "b", "a");
+    test.changed(7001, Some("a"), 3, "b handed over");
+    test.leading(7002, "a", 3);
     let expected = [
         "a leads, term 1",
         "why: a is the only one",
@@ -95,34 +95,34 @@ fn a_crash_and_a_hand_over_are_measured() {
         "why: b handed over",
         "hand-over in 2.0 ms",
     ];
-    assert_eq!(desk.lines(), expected);
+    assert_eq!(test.lines(), expected);
 }
 
 #[test]
 fn a_reason_that_comes_late_is_told_late() {
-    let mut desk = Desk::new();
-    desk.leading(0, "a", 1);
-    let explained = |desk: &Desk| desk.reporter.leader().unwrap().explained;
-    assert!(!explained(&desk));
+    let mut test = ReporterTest::new();
+    test.leading(0, "a", 1);
+    let explained = |test: &ReporterTest| test.reporter.leader().unwrap().explained;
+    assert!(!explained(&test));
     // Of another term; it explains nothing.
-    desk.changed(1, Some("a"), 2, "again");
-    assert!(!explained(&desk));
-    desk.changed(2, Some("a"), 1, "the best");
-    assert!(explained(&desk));
-    assert_eq!(desk.lines(), ["a leads, term 1", "why: the best"]);
+    test.changed(1, Some("a"), 2, "again");
+    assert!(!explained(&test));
+    test.changed(2, Some("a"), 1, "the best");
+    assert!(explained(&test));
+    assert_eq!(test.lines(), ["a leads, term 1", "why: the best"]);
 }
 
 #[test]
 fn what_strangers_did_in_between_is_not_a_hand_over_of_ours() {
-    let mut desk = Desk::new();
-    desk.leading(0, "a", 1);
-    desk.yields(1, "a", "me");
-    desk.changed(2, Some("me"), 2, "a handed over");
-    assert_eq!(desk.reporter.leader(), None);
-    desk.changed(3000, None, 2, "me released it");
-    desk.changed(3001, Some("a"), 3, "the lease is released");
-    desk.leading(3001, "a", 3);
-    let lines = desk.lines();
+    let mut test = ReporterTest::new();
+    test.leading(0, "a", 1);
+    test.yields(1, "a", "me");
+    test.changed(2, Some("me"), 2, "a handed over");
+    assert_eq!(test.reporter.leader(), None);
+    test.changed(3000, None, 2, "me released it");
+    test.changed(3001, Some("a"), 3, "the lease is released");
+    test.leading(3001, "a", 3);
+    let lines = test.lines();
     assert_eq!(
         lines[2..],
         [
@@ -137,7 +137,7 @@ fn what_strangers_did_in_between_is_not_a_hand_over_of_ours() {
 
 #[test]
 fn a_question_that_is_repeated_is_told_once() {
-    let mut desk = Desk::new();
+    let mut test = ReporterTest::new();
     let preferred = |because: &str| elector::Event::Preferred {
         lease: LeaseKey::new("ns", "l"),
         holder: id("a"),
@@ -145,13 +145,13 @@ fn a_question_that_is_repeated_is_told_once() {
         reason: format!("b {because}"),
     };
     for because in ["is older", "is older", "is better"] {
-        desk.elector(0, preferred(because));
+        test.elector(0, preferred(because));
     }
     let term = Term(1);
     let reason = StopReason::Lost(Loss::Deleted);
-    desk.candidate(0, "a", Event::Stopping { term, reason });
+    test.candidate(0, "a", Event::Stopping { term, reason });
     assert_eq!(
-        desk.lines(),
+        test.lines(),
         [
             "b is older",
             "b is better",

@@ -10,16 +10,16 @@ use elector_candidate::Event;
 use elector_protocol::holder::StopReason;
 use elector_protocol::{Identity, LeaseKey, Term};
 
-use super::cast::{News, Report};
-use super::tell::Teller;
+use super::narration::Narration;
+use super::participants::{ParticipantReport, TimedReport};
 
 /// Who leads, who would like to, and why, as far as it was reported.
 #[derive(Debug)]
 pub(super) struct Reporter<W> {
-    pub(super) tell: Teller<W>,
+    pub(super) narration: Narration<W>,
     lease: LeaseKey,
     /// The candidates of the cast.
-    cast: BTreeSet<Identity>,
+    participants: BTreeSet<Identity>,
     registered: BTreeSet<Identity>,
     /// Why the elector says that somebody leads a term.
     reasons: BTreeMap<(Identity, Term), String>,
@@ -27,7 +27,7 @@ pub(super) struct Reporter<W> {
     preference: Option<String>,
     /// Who makes room.
     yielding: Option<Identity>,
-    vacant: Option<Vacancy>,
+    vacant: Option<LeaderGap>,
     leader: Option<Leader>,
 }
 
@@ -42,23 +42,23 @@ pub(super) struct Leader {
 
 /// Since when nobody does the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Vacancy {
+enum LeaderGap {
     Crash(Identity, Instant),
     HandOver(Instant),
 }
 
 /// A duration as one would say it.
-struct Spoken(Duration);
+struct SpokenDuration(Duration);
 
 // === impl Reporter ===
 
 impl<W: Write> Reporter<W> {
     /// A reporter on that lease who has heard nothing yet.
-    pub(super) fn new(tell: Teller<W>, lease: LeaseKey) -> Self {
+    pub(super) fn new(narration: Narration<W>, lease: LeaseKey) -> Self {
         Self {
-            tell,
+            narration,
             lease,
-            cast: BTreeSet::new(),
+            participants: BTreeSet::new(),
             registered: BTreeSet::new(),
             reasons: BTreeMap::new(),
             preference: None,
@@ -74,9 +74,9 @@ impl<W: Write> Reporter<W> {
     ///
     /// When nobody can hear it.
     pub(super) fn introduce(&mut self, name: &Identity, version: &str) -> io::Result<()> {
-        self.cast.insert(name.clone());
+        self.participants.insert(name.clone());
         let lease = &self.lease;
-        self.tell.say(
+        self.narration.say(
             Instant::now(),
             format_args!("{name} wants to lead {lease}, version {version}"),
         )
@@ -99,9 +99,9 @@ impl<W: Write> Reporter<W> {
     /// When nobody can hear it.
     pub(super) fn crashed(&mut self, name: &Identity, at: Instant) -> io::Result<()> {
         if self.leader.take_if(|leader| leader.name == *name).is_some() {
-            self.vacant = Some(Vacancy::Crash(name.clone(), at));
+            self.vacant = Some(LeaderGap::Crash(name.clone(), at));
         }
-        self.tell.say(
+        self.narration.say(
             at,
             format_args!(
                 "{name} crashes: dropped in the middle of its work, with nothing released"
@@ -114,32 +114,36 @@ impl<W: Write> Reporter<W> {
     /// # Errors
     ///
     /// When nobody can hear it.
-    pub(super) fn hear(&mut self, news: News) -> io::Result<()> {
-        let at = news.at;
-        match news.what {
-            Report::Elector(elector::Event::Listed { .. }) => self.tell.say(
+    pub(super) fn handle(&mut self, reports: TimedReport) -> io::Result<()> {
+        let at = reports.at;
+        match reports.what {
+            ParticipantReport::Elector(elector::Event::Listed { .. }) => self.narration.say(
                 at,
                 format_args!("the elector is up and has listed all candidates"),
             ),
-            Report::Elector(elector::Event::LeadershipChanged(change)) => {
-                self.hear_change(at, change)
+            ParticipantReport::Elector(elector::Event::LeadershipChanged(change)) => {
+                self.handle_change(at, change)
             }
-            Report::Elector(elector::Event::Preferred { reason, .. }) => {
+            ParticipantReport::Elector(elector::Event::Preferred { reason, .. }) => {
                 if self.preference.as_ref() == Some(&reason) {
                     return Ok(());
                 }
-                self.tell.say(at, format_args!("{reason}"))?;
+                self.narration.say(at, format_args!("{reason}"))?;
                 self.preference = Some(reason);
                 Ok(())
             }
             // Whatever the elector will have to say one day.
-            Report::Elector(_) => Ok(()),
-            Report::Candidate(name, event) => self.hear_candidate(at, name, event),
-            Report::Left(name, how) => self.tell.say(at, format_args!("{name} has left: {how}")),
+            ParticipantReport::Elector(_) => Ok(()),
+            ParticipantReport::Candidate(name, event) => {
+                self.handle_candidate_event(at, name, event)
+            }
+            ParticipantReport::Left(name, how) => self
+                .narration
+                .say(at, format_args!("{name} has left: {how}")),
         }
     }
 
-    fn hear_change(&mut self, at: Instant, change: LeadershipChange) -> io::Result<()> {
+    fn handle_change(&mut self, at: Instant, change: LeadershipChange) -> io::Result<()> {
         self.preference = None;
         let LeadershipChange {
             lease,
@@ -154,38 +158,43 @@ impl<W: Write> Reporter<W> {
                 (self.leader, self.vacant) = (None, None);
             }
             return self
-                .tell
+                .narration
                 .say(at, format_args!("nobody leads {lease}: {reason}"));
         };
-        if !ours || !self.cast.contains(&holder) {
+        if !ours || !self.participants.contains(&holder) {
             if ours {
                 (self.leader, self.vacant) = (None, None);
             }
-            self.tell
+            self.narration
                 .say(at, format_args!("{holder} leads {lease}, term {term}"))?;
-            return self.tell.aside(format_args!("why: {reason}"));
+            return self.narration.explain(format_args!("why: {reason}"));
         }
         // One of the cast will say so itself, once it has accepted, and may have done so before this came.
         if let Some(leader) = &mut self.leader
             && (&leader.name, leader.term) == (&holder, term)
         {
             leader.explained = true;
-            return self.tell.aside(format_args!("why: {reason}"));
+            return self.narration.explain(format_args!("why: {reason}"));
         }
         self.reasons.insert((holder, term), reason);
         Ok(())
     }
 
-    fn hear_candidate(&mut self, at: Instant, name: Identity, event: Event) -> io::Result<()> {
+    fn handle_candidate_event(
+        &mut self,
+        at: Instant,
+        name: Identity,
+        event: Event,
+    ) -> io::Result<()> {
         match event {
             Event::Registered => {
                 self.registered.insert(name);
                 Ok(())
             }
-            Event::Leading { term, .. } => self.hear_leading(at, name, term),
+            Event::Leading { term, .. } => self.handle_leading(at, name, term),
             Event::Stopping { reason, .. } => match reason {
                 StopReason::HandOver { to } => {
-                    self.tell.say(
+                    self.narration.say(
                         at,
                         format_args!("{name} stops its work and makes room for {to}"),
                     )?;
@@ -193,7 +202,7 @@ impl<W: Write> Reporter<W> {
                     Ok(())
                 }
                 StopReason::Lost(loss) => self
-                    .tell
+                    .narration
                     .say(at, format_args!("{name} stops its work: {loss}")),
                 StopReason::ShutDown => Ok(()),
             },
@@ -203,7 +212,7 @@ impl<W: Write> Reporter<W> {
                     .take_if(|yielding| *yielding == name)
                     .is_some()
                 {
-                    self.vacant = Some(Vacancy::HandOver(at));
+                    self.vacant = Some(LeaderGap::HandOver(at));
                 }
                 Ok(())
             }
@@ -214,12 +223,12 @@ impl<W: Write> Reporter<W> {
         }
     }
 
-    fn hear_leading(&mut self, at: Instant, name: Identity, term: Term) -> io::Result<()> {
-        self.tell
+    fn handle_leading(&mut self, at: Instant, name: Identity, term: Term) -> io::Result<()> {
+        self.narration
             .say(at, format_args!("{name} leads, term {term}"))?;
         let reason = self.reasons.remove(&(name.clone(), term));
         if let Some(reason) = &reason {
-            self.tell.aside(format_args!("why: {reason}"))?;
+            self.narration.explain(format_args!("why: {reason}"))?;
         }
         self.leader = Some(Leader {
             name,
@@ -227,23 +236,23 @@ impl<W: Write> Reporter<W> {
             explained: reason.is_some(),
         });
         match self.vacant.take() {
-            Some(Vacancy::Crash(former, since)) => {
-                let gap = Spoken(at.saturating_duration_since(since));
-                self.tell
-                    .aside(format_args!("{gap} after {former} crashed"))
+            Some(LeaderGap::Crash(former, since)) => {
+                let gap = SpokenDuration(at.saturating_duration_since(since));
+                self.narration
+                    .explain(format_args!("{gap} after {former} crashed"))
             }
-            Some(Vacancy::HandOver(since)) => {
-                let gap = Spoken(at.saturating_duration_since(since));
-                self.tell.aside(format_args!("hand-over in {gap}"))
+            Some(LeaderGap::HandOver(since)) => {
+                let gap = SpokenDuration(at.saturating_duration_since(since));
+                self.narration.explain(format_args!("hand-over in {gap}"))
             }
             None => Ok(()),
         }
     }
 }
 
-// === impl Spoken ===
+// === impl SpokenDuration ===
 
-impl fmt::Display for Spoken {
+impl fmt::Display for SpokenDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.0.as_secs_f64();
         if seconds < 1.0 {

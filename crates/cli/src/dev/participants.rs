@@ -17,14 +17,14 @@ use tokio::task::JoinSet;
 
 /// Something that a player reported.
 #[derive(Clone, Debug)]
-pub(super) struct News {
+pub(super) struct TimedReport {
     pub(super) at: Instant,
-    pub(super) what: Report,
+    pub(super) what: ParticipantReport,
 }
 
 /// What was reported.
 #[derive(Clone, Debug)]
-pub(super) enum Report {
+pub(super) enum ParticipantReport {
     Elector(elector::Event),
     Candidate(Identity, elector_candidate::Event),
     /// The run of a candidate that nobody told to leave has ended.
@@ -32,37 +32,37 @@ pub(super) enum Report {
 }
 
 /// Everybody on stage. Dropping it drops them.
-pub(super) struct Cast {
+pub(super) struct Participants {
     client: ClientArgs,
     lease: LeaseKey,
-    candidates: BTreeMap<Identity, Player>,
-    elector: Option<Player>,
-    paper: Paper,
-    at_work: Arc<AtWork>,
+    candidates: BTreeMap<Identity, Participant>,
+    elector: Option<Participant>,
+    reports: ReportSender,
+    at_work: Arc<WorkCount>,
 }
 
 /// Where news is written; never waits.
 #[derive(Clone)]
-struct Paper(mpsc::Sender<News>);
+struct ReportSender(mpsc::Sender<TimedReport>);
 
 /// One player.
-struct Player {
+struct Participant {
     tasks: JoinSet<()>,
     leave: oneshot::Sender<()>,
 }
 
 /// How many do the work that one may do at a time.
 #[derive(Debug, Default)]
-struct AtWork {
+struct WorkCount {
     now: AtomicUsize,
     most: AtomicUsize,
 }
 
 /// The time that somebody works.
-struct Shift(Arc<AtWork>);
+struct WorkGuard(Arc<WorkCount>);
 
 /// How much may be reported while nobody reads.
-const NEWS: usize = 4096;
+const MOST_REPORTS: usize = 4096;
 
 /// The lease of the story is short, so that the crash does not bore: 6 s in place of 15 s.
 pub(super) const LEASE_DURATION: Duration = Duration::from_secs(6);
@@ -71,15 +71,15 @@ pub(super) const LEASE_DURATION: Duration = Duration::from_secs(6);
 const RENEW_DEADLINE: Duration = Duration::from_secs(4);
 
 /// How long a player may take to leave the stage: a candidate waits for the server for two requests at most.
-const FAREWELL: Duration = Duration::from_secs(5);
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-// === impl Cast ===
+// === impl Participants ===
 
-impl Cast {
+impl Participants {
     /// An empty stage before the server of that kubeconfig, and what will be reported from it.
-    pub(super) fn new(kubeconfig: PathBuf, lease: LeaseKey) -> (Self, mpsc::Receiver<News>) {
-        let (paper, news) = mpsc::channel(NEWS);
-        let cast = Self {
+    pub(super) fn new(kubeconfig: PathBuf, lease: LeaseKey) -> (Self, mpsc::Receiver<TimedReport>) {
+        let (reports, news) = mpsc::channel(MOST_REPORTS);
+        let participants = Self {
             client: ClientArgs {
                 kubeconfig: Some(kubeconfig),
                 ..ClientArgs::default()
@@ -87,10 +87,10 @@ impl Cast {
             lease,
             candidates: BTreeMap::new(),
             elector: None,
-            paper: Paper(paper),
+            reports: ReportSender(reports),
             at_work: Arc::default(),
         };
-        (cast, news)
+        (participants, news)
     }
 
     /// Starts the elector.
@@ -105,14 +105,14 @@ impl Cast {
             timing,
             ..ElectorConfig::default()
         };
-        let paper = self.paper.clone();
+        let reports = self.reports.clone();
         let elector = Elector::new(config, cluster)
             .context("start the elector")?
-            .observed_by(move |event| paper.write(Report::Elector(event.clone())));
+            .observed_by(move |event| reports.write(ParticipantReport::Elector(event.clone())));
         let (leave, left) = oneshot::channel();
         let mut tasks = JoinSet::new();
         tasks.spawn(elector.run(gone(left)));
-        self.elector = Some(Player { tasks, leave });
+        self.elector = Some(Participant { tasks, leave });
         Ok(())
     }
 
@@ -125,14 +125,17 @@ impl Cast {
         let cluster = connect(&self.client).await?;
         let mut config = Config::new(self.lease.clone(), name.clone(), version);
         config.timing = CandidateTiming::of(LEASE_DURATION, RENEW_DEADLINE);
-        let (paper, reporter) = (self.paper.clone(), name.clone());
+        let (reports, reporter) = (self.reports.clone(), name.clone());
         let candidate = Candidate::new(config, cluster)
             .with_context(|| format!("start {name}"))?
             .observed_by(move |event| {
-                paper.write(Report::Candidate(reporter.clone(), event.clone()));
+                reports.write(ParticipantReport::Candidate(
+                    reporter.clone(),
+                    event.clone(),
+                ));
             });
         let (leave, left) = oneshot::channel();
-        let (paper, name, at_work) = (self.paper.clone(), name.clone(), self.at_work.clone());
+        let (reports, name, at_work) = (self.reports.clone(), name.clone(), self.at_work.clone());
         let mut tasks = JoinSet::new();
         let reporter = name.clone();
         tasks.spawn(async move {
@@ -142,9 +145,9 @@ impl Cast {
                 Ok(outcome) => format!("{outcome:?}"),
                 Err(error) => format!("failed to {error}"),
             };
-            paper.write(Report::Left(reporter, how));
+            reports.write(ParticipantReport::Left(reporter, how));
         });
-        self.candidates.insert(name, Player { tasks, leave });
+        self.candidates.insert(name, Participant { tasks, leave });
         Ok(())
     }
 
@@ -170,7 +173,7 @@ impl Cast {
             elector.leave().await;
         }
         let candidates = std::mem::take(&mut self.candidates).into_values();
-        let mut leaving: JoinSet<()> = candidates.map(Player::leave).collect();
+        let mut leaving: JoinSet<()> = candidates.map(Participant::leave).collect();
         while leaving.join_next().await.is_some() {}
     }
 }
@@ -178,9 +181,9 @@ impl Cast {
 /// The work of a term: to be the one at work.
 async fn lead(
     leadership: Leadership,
-    at_work: Arc<AtWork>,
+    at_work: Arc<WorkCount>,
 ) -> Result<(), std::convert::Infallible> {
-    let _shift = Shift::begin(at_work);
+    let _guard = WorkGuard::begin(at_work);
     leadership.stopped().await;
     Ok(())
 }
@@ -190,39 +193,39 @@ async fn gone(left: oneshot::Receiver<()>) {
     left.await.unwrap_or_default();
 }
 
-// === impl Paper ===
+// === impl ReportSender ===
 
-impl Paper {
-    fn write(&self, what: Report) {
+impl ReportSender {
+    fn write(&self, what: ParticipantReport) {
         let at = Instant::now();
         // A terminal that stands still for thousands of reports loses some; whoever leads must not wait for it.
-        let _ = self.0.try_send(News { at, what });
+        let _ = self.0.try_send(TimedReport { at, what });
     }
 }
 
-// === impl Player ===
+// === impl Participant ===
 
-impl Player {
+impl Participant {
     async fn leave(mut self) {
         // Its run may have ended.
         let _ = self.leave.send(());
         let all = async { while self.tasks.join_next().await.is_some() {} };
         // Whoever takes longer is dropped.
-        let _ = tokio::time::timeout(FAREWELL, all).await;
+        let _ = tokio::time::timeout(LEAVE_TIMEOUT, all).await;
     }
 }
 
-// === impl Shift ===
+// === impl WorkGuard ===
 
-impl Shift {
-    fn begin(at_work: Arc<AtWork>) -> Self {
+impl WorkGuard {
+    fn begin(at_work: Arc<WorkCount>) -> Self {
         let now = at_work.now.fetch_add(1, Ordering::SeqCst) + 1;
         at_work.most.fetch_max(now, Ordering::SeqCst);
         Self(at_work)
     }
 }
 
-impl Drop for Shift {
+impl Drop for WorkGuard {
     fn drop(&mut self) {
         self.0.now.fetch_sub(1, Ordering::SeqCst);
     }
@@ -234,11 +237,11 @@ mod tests {
 
     #[test]
     fn the_most_at_work_are_counted() {
-        let at_work = Arc::new(AtWork::default());
-        drop(Shift::begin(at_work.clone()));
-        let first = Shift::begin(at_work.clone());
+        let at_work = Arc::new(WorkCount::default());
+        drop(WorkGuard::begin(at_work.clone()));
+        let first = WorkGuard::begin(at_work.clone());
         assert_eq!(at_work.most.load(Ordering::SeqCst), 1);
-        drop(Shift::begin(at_work.clone()));
+        drop(WorkGuard::begin(at_work.clone()));
         drop(first);
         assert_eq!(
             (
