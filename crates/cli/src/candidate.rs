@@ -55,7 +55,7 @@ pub(crate) struct CandidateArgs {
     #[arg(long, value_name = "VERSION")]
     emulation_version: Option<String>,
 
-    /// Strategy that the lease is to be elected under: the built-in one, or a name domain/name of somebody else's
+    /// Strategy that the lease is to be elected under: the built-in one, or a name domain/name of another elector's
     #[arg(
         long,
         value_name = "STRATEGY",
@@ -78,7 +78,7 @@ pub(crate) struct CandidateArgs {
     retry_period: Option<Duration>,
 
     /// How long the command may take to stop after SIGTERM. After a loss no longer than three quarters of the time
-    /// from renew deadline to lease duration, in which nobody else leads
+    /// from renew deadline to lease duration, in which no other candidate leads
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     grace_period: Duration,
 
@@ -99,7 +99,7 @@ pub(crate) struct CandidateArgs {
 }
 
 /// How the work of a term ended by itself: the exit code to pass on, or none where there was no command.
-type WorkEnd = Option<u8>;
+type CommandExit = Option<u8>;
 
 /// How much longer than the command's grace the work may take, for SIGKILL to do its work.
 const KILL_MARGIN: Duration = Duration::from_secs(2);
@@ -119,29 +119,29 @@ pub(crate) fn run(args: CandidateArgs) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    let code = runtime.block_on(campaign(args));
+    let code = runtime.block_on(run_candidate(args));
     // Nothing of a candidate is left, save perhaps a look-up of the server's address that blocks a thread.
     runtime.shutdown_background();
     code
 }
 
-async fn campaign(args: CandidateArgs) -> anyhow::Result<ExitCode> {
+async fn run_candidate(args: CandidateArgs) -> anyhow::Result<ExitCode> {
     let signal = shutdown_signal().context("catch signals")?;
     let cluster = connect(&args.client).await?;
     let namespace = args.namespace.clone();
     let namespace = namespace.unwrap_or_else(|| cluster.namespace().to_owned());
     let lease = LeaseKey::new(namespace, args.lease.as_str());
     let config = args.config(lease, args.identity()?);
-    let patience = Patience::of(&config.timing, args.grace_period);
+    let timeouts = StopTimeouts::of(&config.timing, args.grace_period);
     let out = args.events.then(std::io::stdout);
     let mut lines = EventLines::new(out, config.identity.clone(), config.lease.clone());
     let program = args.program();
     let spawner = Spawner::start().context("start a thread for the command")?;
     let work =
-        |leadership: Leadership| hold(leadership, program.clone(), spawner.clone(), patience);
+        |leadership: Leadership| hold(leadership, program.clone(), spawner.clone(), timeouts);
     let shutdown = async {
         let signal = signal.await;
-        // On a thread of its own: the command is told to stop before anybody reads this line.
+        // On a thread of its own: the command is told to stop even where this line cannot be written.
         drop(tokio::task::spawn_blocking(move || {
             tracing::info!(%signal, "ending");
         }));
@@ -164,8 +164,8 @@ async fn hold(
     leadership: Leadership,
     program: Option<Program>,
     spawner: Spawner,
-    patience: Patience,
-) -> anyhow::Result<WorkEnd> {
+    timeouts: StopTimeouts,
+) -> anyhow::Result<CommandExit> {
     let Some(program) = program else {
         leadership.stopped().await;
         return Ok(None);
@@ -176,7 +176,7 @@ async fn hold(
         .context("run the command")?;
     let status = tokio::select! {
         biased;
-        why = leadership.stopped() => running.stop(patience.after(&why)).await,
+        why = leadership.stopped() => running.stop(timeouts.after(&why)).await,
         status = running.exit() => status,
     };
     let status = status.context("wait for the command")?;
@@ -193,7 +193,7 @@ fn environment(leadership: &Leadership) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn exit_code(outcome: RunOutcome<WorkEnd, anyhow::Error>) -> anyhow::Result<ExitCode> {
+fn exit_code(outcome: RunOutcome<CommandExit, anyhow::Error>) -> anyhow::Result<ExitCode> {
     match outcome {
         RunOutcome::ShutDown(Some(TermEnd::WorkStillRuns)) | RunOutcome::TermEnded(_) => {
             bail!("stop the command: it still runs")
@@ -254,18 +254,18 @@ impl CandidateArgs {
 
 /// How long the command may take to stop.
 #[derive(Clone, Copy, Debug)]
-struct Patience {
+struct StopTimeouts {
     /// While the lease is still held.
     holding: Duration,
     /// After it was lost.
     lost: Duration,
 }
 
-// === impl Patience ===
+// === impl StopTimeouts ===
 
-impl Patience {
+impl StopTimeouts {
     fn of(timing: &CandidateTiming, grace: Duration) -> Self {
-        // Nobody else leads before the lease duration is over, and the kill takes its time too.
+        // No other candidate leads before the lease duration is over, and the kill takes its time too.
         let alone = timing.lease_duration.saturating_sub(timing.renew_deadline);
         Self {
             holding: grace,

@@ -1,4 +1,4 @@
-//! `elector dev`: an API server, the elector and a small cast of candidates in one process.
+//! `elector dev`: an API server, the elector and a few candidates in one process.
 
 mod kubeconfig;
 mod narration;
@@ -31,12 +31,12 @@ use self::scenario::Scenario;
 ///
 /// The API server keeps Leases, LeaseCandidates, Namespaces and Events in memory and listens on 127.0.0.1 without TLS
 /// or credentials: for trying out, never for use. Candidates of different versions come, crash and go, and the
-/// terminal tells who leads and why. Afterwards everybody stays, to be looked at and interfered with by kubectl,
+/// terminal tells who leads and why. Afterwards all of them stay, to be looked at and interfered with by kubectl,
 /// until Ctrl-C. A crash here means that a candidate's tasks and connections are dropped in the middle of what they
 /// do, without a release; a kill of a whole process is `cargo xtask demo --real`'s to show.
 #[derive(Args, Debug)]
 pub(crate) struct DevArgs {
-    /// End when the story is over, with exit code 0 if it went as it should
+    /// End when the scenario is over, with exit code 0 if it went as it should
     #[arg(long)]
     once: bool,
 
@@ -89,7 +89,7 @@ struct DevServer {
     close: oneshot::Sender<()>,
 }
 
-/// Runs the sub-command until its story is over, or until it is told to stop.
+/// Runs the sub-command until its scenario is over, or until it is told to stop.
 pub(crate) fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     init_logging(&LogArgs {
         logging_format: LogFormat::Text,
@@ -104,7 +104,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<ExitCode> {
     // Connections are all that is left.
     runtime.shutdown_timeout(Duration::from_millis(100));
     done.or_else(|error| match error.downcast_ref::<io::Error>() {
-        // Whoever listened has gone; there is nobody to tell a story to.
+        // The reader of standard output has gone.
         Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
         _ => Err(error),
     })
@@ -146,13 +146,13 @@ async fn run_demo(args: DevArgs) -> anyhow::Result<ExitCode> {
     let interrupted = outcome?;
     ended?;
     Ok(match interrupted {
-        // The story that was asked for was not told.
+        // The scenario was cut short.
         Some(signal) if args.once => exit_code(signal),
         _ => ExitCode::SUCCESS,
     })
 }
 
-/// The story, and unless it is to be told once, whatever happens afterwards.
+/// The scenario, and unless it is to run once, all that happens afterwards.
 async fn run_scenario(scenario: &mut Scenario<Stdout>, once: bool) -> anyhow::Result<()> {
     scenario.run().await?;
     if once {
@@ -178,7 +178,7 @@ impl DevArgs {
 // === impl DevServer ===
 
 impl DevServer {
-    /// Opens the port before the kubeconfig appears: whoever waits for the file can use it at once.
+    /// Opens the port before the kubeconfig appears: a program that waits for the file can use it at once.
     async fn open(args: &DevArgs) -> anyhow::Result<Self> {
         let port = args.port.unwrap_or_default();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))

@@ -56,7 +56,7 @@ struct ScopeArgs {
     /// Replace a leader that cannot be asked to make room: an unmodified client-go candidate where kube-apiserver drops
     /// spec.preferredHolder. Without this, a better candidate waits for as long as such a leader renews. Its lease is
     /// reserved for its own duration or --max-lease-duration, whichever is longer, so that it must have stopped by then;
-    /// it stops after 10s to 12s, and nobody leads for the rest
+    /// it stops after 10s to 12s, and there is no leader for the rest
     #[arg(long)]
     reserve: bool,
 
@@ -165,14 +165,14 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Program {
+    struct RunCli {
         #[command(flatten)]
         args: RunArgs,
     }
 
     fn config(flags: &[&str]) -> Result<Config, String> {
         let line = ["elector"].iter().chain(flags);
-        let program = Program::try_parse_from(line).map_err(|error| error.to_string())?;
+        let program = RunCli::try_parse_from(line).map_err(|error| error.to_string())?;
         Config::try_from(program.args).map_err(|error| error.to_string())
     }
 

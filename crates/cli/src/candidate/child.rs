@@ -29,24 +29,24 @@ pub(super) struct Program {
 /// may end at any time, must not start it.
 #[derive(Clone, Debug)]
 pub(super) struct Spawner {
-    jobs: SyncSender<Job>,
+    jobs: SyncSender<SpawnJob>,
 }
 
 /// A running command. Dropping it kills the process group.
 #[derive(Debug)]
-pub(super) struct Running {
-    group: Group,
+pub(super) struct RunningCommand {
+    group: ProcessGroup,
     exit: oneshot::Receiver<std::io::Result<ExitStatus>>,
 }
 
-/// The process group of a command, as long as it can be signalled without meeting somebody else's.
+/// The process group of a command, as long as it can be signalled without meeting another one.
 #[derive(Clone, Debug, Default)]
-struct Group(Arc<Mutex<Option<Pid>>>);
+struct ProcessGroup(Arc<Mutex<Option<Pid>>>);
 
-struct Job {
+struct SpawnJob {
     program: Program,
     environment: Vec<(&'static str, String)>,
-    started: oneshot::Sender<std::io::Result<Running>>,
+    started: oneshot::Sender<std::io::Result<RunningCommand>>,
 }
 
 // === impl Spawner ===
@@ -71,9 +71,9 @@ impl Spawner {
         &self,
         program: Program,
         environment: Vec<(&'static str, String)>,
-    ) -> std::io::Result<Running> {
+    ) -> std::io::Result<RunningCommand> {
         let (started, answer) = oneshot::channel();
-        let job = Job {
+        let job = SpawnJob {
             program,
             environment,
             started,
@@ -84,9 +84,9 @@ impl Spawner {
     }
 }
 
-// === impl Running ===
+// === impl RunningCommand ===
 
-impl Running {
+impl RunningCommand {
     /// Waits until the command has exited and its group is gone.
     pub(super) async fn exit(&mut self) -> std::io::Result<ExitStatus> {
         let gone = |_| std::io::Error::other("the thread that waits for commands has ended");
@@ -106,15 +106,15 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         self.group.signal(Signal::KILL);
     }
 }
 
-// === impl Group ===
+// === impl ProcessGroup ===
 
-impl Group {
+impl ProcessGroup {
     fn signal(&self, signal: Signal) {
         let pid = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pid) = *pid {
@@ -123,7 +123,7 @@ impl Group {
         }
     }
 
-    /// After this, the process id may belong to somebody else.
+    /// After this, the process id may belong to another process.
     fn forget(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -136,7 +136,7 @@ pub(super) fn exit_code(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-fn serve(queue: &Receiver<Job>, launcher: Option<&Path>) {
+fn serve(queue: &Receiver<SpawnJob>, launcher: Option<&Path>) {
     while let Ok(job) = queue.recv() {
         let mut command = job.program.command(launcher, job.environment);
         let child = match command.spawn() {
@@ -146,20 +146,20 @@ fn serve(queue: &Receiver<Job>, launcher: Option<&Path>) {
                 continue;
             }
         };
-        let group = Group(Arc::new(Mutex::new(pid(&child))));
+        let group = ProcessGroup(Arc::new(Mutex::new(pid(&child))));
         let (exited, exit) = oneshot::channel();
-        let running = Running {
+        let running = RunningCommand {
             group: group.clone(),
             exit,
         };
-        // Where nobody waits any more, the group is killed by the drop of what comes back.
+        // Where the receiver is gone, the group is killed by the drop of what comes back.
         let _ = job.started.send(Ok(running));
         let _ = exited.send(reap(child, &group));
     }
 }
 
 /// Waits for the command, kills what it leaves behind in its group, and only then lets go of its process id.
-fn reap(mut child: Child, group: &Group) -> std::io::Result<ExitStatus> {
+fn reap(mut child: Child, group: &ProcessGroup) -> std::io::Result<ExitStatus> {
     if let Some(pid) = pid(&child) {
         let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), exited) {}
@@ -217,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    async fn run(script: &str) -> Running {
+    async fn run(script: &str) -> RunningCommand {
         let program = Program {
             command: ["sh", "-c", script].map(OsString::from).to_vec(),
             output_to_stderr: true,
@@ -227,11 +227,11 @@ mod tests {
         spawner.run(program, environment).await.unwrap()
     }
 
-    fn group(running: &Running) -> Pid {
+    fn group(running: &RunningCommand) -> Pid {
         running.group.0.lock().unwrap().unwrap()
     }
 
-    /// How much of a group runs. A zombie that nobody reaps does not run.
+    /// How much of a group runs. A zombie does not run.
     fn members(group: Pid) -> usize {
         let group = group.as_raw_nonzero().to_string();
         let is_member = |process: &std::fs::DirEntry| {

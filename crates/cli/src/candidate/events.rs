@@ -25,7 +25,7 @@ pub(super) struct EventLines<W> {
 
 /// One line.
 #[derive(Debug, Serialize)]
-struct Line<'a> {
+struct EventLine<'a> {
     event: &'static str,
     name: &'a str,
     time: String,
@@ -88,7 +88,7 @@ impl<W: Write> EventLines<W> {
         let Some(out) = &mut self.out else {
             return;
         };
-        let line = Line {
+        let line = EventLine {
             event,
             name: self.name.as_str(),
             time: Rfc3339(now()).to_string(),
@@ -97,7 +97,7 @@ impl<W: Write> EventLines<W> {
             token: term.map(|(_, token)| token.0.0),
             reason,
         };
-        // Whoever reads may have gone; that is no reason to stop leading.
+        // A reader that has gone is no reason to stop leading.
         if let Ok(text) = serde_json::to_string(&line) {
             let text = printable_json(&text).into_owned() + "\n";
             let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -25,7 +25,7 @@ pub(crate) struct ShimArgs {
     command: Vec<OsString>,
 }
 
-/// Its name: nothing that anybody would type.
+/// Its name, which is not meant to be typed.
 pub(crate) const NAME: &str = "exec-with-parent";
 
 /// The exit code of shells for a command that cannot be run.

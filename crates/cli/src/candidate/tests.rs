@@ -5,7 +5,7 @@ use clap::Parser;
 use super::*;
 
 #[derive(Debug, Parser)]
-struct Only {
+struct CandidateCli {
     #[command(flatten)]
     args: CandidateArgs,
 }
@@ -13,7 +13,7 @@ struct Only {
 fn parse(flags: &[&str]) -> CandidateArgs {
     let usual = ["elector", "--lease", "web", "--binary-version", "1.2.3"];
     let flags = usual.iter().chain(flags);
-    Only::try_parse_from(flags).unwrap().args
+    CandidateCli::try_parse_from(flags).unwrap().args
 }
 
 fn config(flags: &[&str]) -> Config {
@@ -53,11 +53,11 @@ fn a_command_keeps_its_flags() {
 
 #[test]
 fn after_a_loss_the_command_is_gone_before_anybody_else_can_lead() {
-    let patience = Patience::of(&CandidateTiming::default(), Duration::from_secs(10));
-    assert_eq!(patience.holding, Duration::from_secs(10));
-    assert_eq!(patience.lost, Duration::from_millis(3_750));
-    let impatient = Patience::of(&CandidateTiming::default(), Duration::from_secs(1));
-    assert_eq!(impatient.lost, Duration::from_secs(1));
+    let timeouts = StopTimeouts::of(&CandidateTiming::default(), Duration::from_secs(10));
+    assert_eq!(timeouts.holding, Duration::from_secs(10));
+    assert_eq!(timeouts.lost, Duration::from_millis(3_750));
+    let shorter = StopTimeouts::of(&CandidateTiming::default(), Duration::from_secs(1));
+    assert_eq!(shorter.lost, Duration::from_secs(1));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn an_absurd_flag_is_refused_in_one_clear_line_without_a_cluster() {
             .filter(|pair| asked(&pair[0]))
             .flatten();
         let all = usual[..1].iter().chain(kept).chain(&flags);
-        let Err(error) = Only::try_parse_from(all).unwrap().args.check() else {
+        let Err(error) = CandidateCli::try_parse_from(all).unwrap().args.check() else {
             panic!("{flags:?} is taken");
         };
         let text = format!("{error:#}");

@@ -12,11 +12,11 @@ use tempfile::{NamedTempFile, TempDir};
 pub(super) struct KubeconfigFile {
     path: PathBuf,
     text: String,
-    /// Where nobody named a file.
+    /// The temporary folder, where no file was named.
     folder: Option<TempDir>,
 }
 
-/// The first line of each kubeconfig of ours; one without it belongs to somebody.
+/// The first line of each kubeconfig of ours; one without it was written by others.
 const MARK: &str = "# Written by `elector dev`, which removes it when it ends.\n";
 
 // === impl KubeconfigFile ===
@@ -65,7 +65,7 @@ impl KubeconfigFile {
         &self.path
     }
 
-    /// Removes it, unless somebody else has written there meanwhile.
+    /// Removes it, unless another program has written there meanwhile.
     ///
     /// # Errors
     ///

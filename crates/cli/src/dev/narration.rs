@@ -1,4 +1,4 @@
-//! The narrator: one line for each thing that happens, with the time since the curtain rose.
+//! The narration: one line for each thing that happens, with the time since the start.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use elector_runtime::printable;
 
-/// Writes the story.
+/// Writes what happens, line by line.
 #[derive(Debug)]
 pub(super) struct Narration<W> {
     out: W,
@@ -14,7 +14,7 @@ pub(super) struct Narration<W> {
     colour: bool,
 }
 
-/// Who is written in which colour.
+/// Which name is written in which colour.
 const COLOURS: [(&str, &str); 4] = [
     ("blue", "34"),
     ("green", "32"),
@@ -25,7 +25,7 @@ const COLOURS: [(&str, &str); 4] = [
 // === impl Narration ===
 
 impl<W: Write> Narration<W> {
-    /// A narrator whose clock starts now.
+    /// A narration whose clock starts now.
     pub(super) fn new(out: W, colour: bool) -> Self {
         Self {
             out,
@@ -38,7 +38,7 @@ impl<W: Write> Narration<W> {
     ///
     /// # Errors
     ///
-    /// When nobody can hear it.
+    /// When standard output is closed.
     pub(super) fn say(&mut self, at: Instant, line: fmt::Arguments<'_>) -> io::Result<()> {
         let seconds = at.saturating_duration_since(self.began).as_secs_f64();
         let line = self.painted(line);
@@ -54,7 +54,7 @@ impl<W: Write> Narration<W> {
     ///
     /// # Errors
     ///
-    /// When nobody can hear it.
+    /// When standard output is closed.
     pub(super) fn explain(&mut self, line: fmt::Arguments<'_>) -> io::Result<()> {
         let line = self.painted(line);
         writeln!(self.out, "         {line}")?;

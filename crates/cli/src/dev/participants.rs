@@ -1,4 +1,4 @@
-//! The players: the elector and its candidates as tasks of this process, each with a connection of its own, and what
+//! The participants: the elector and its candidates as tasks of this process, each with a connection of its own, and what
 //! they report.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use elector_runtime::{ClientArgs, connect};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-/// Something that a player reported.
+/// What a participant reported, and when.
 #[derive(Clone, Debug)]
 pub(super) struct TimedReport {
     pub(super) at: Instant,
@@ -27,11 +27,11 @@ pub(super) struct TimedReport {
 pub(super) enum ParticipantReport {
     Elector(elector::Event),
     Candidate(Identity, elector_candidate::Event),
-    /// The run of a candidate that nobody told to leave has ended.
+    /// The run of a candidate that was not told to leave has ended.
     Left(Identity, String),
 }
 
-/// Everybody on stage. Dropping it drops them.
+/// The elector and the candidates that run. Dropping it drops them.
 pub(super) struct Participants {
     client: ClientArgs,
     lease: LeaseKey,
@@ -41,42 +41,42 @@ pub(super) struct Participants {
     at_work: Arc<WorkCount>,
 }
 
-/// Where news is written; never waits.
+/// Where reports go; sending one never waits.
 #[derive(Clone)]
 struct ReportSender(mpsc::Sender<TimedReport>);
 
-/// One player.
+/// The elector or one candidate.
 struct Participant {
     tasks: JoinSet<()>,
     leave: oneshot::Sender<()>,
 }
 
-/// How many do the work that one may do at a time.
+/// How many candidates do the work that one may do at a time.
 #[derive(Debug, Default)]
 struct WorkCount {
     now: AtomicUsize,
     most: AtomicUsize,
 }
 
-/// The time that somebody works.
+/// The time that a candidate works.
 struct WorkGuard(Arc<WorkCount>);
 
-/// How much may be reported while nobody reads.
+/// How many reports may wait to be read.
 const MOST_REPORTS: usize = 4096;
 
-/// The lease of the story is short, so that the crash does not bore: 6 s in place of 15 s.
+/// The lease of the scenario is short, so that the crash does not bore: 6 s in place of 15 s.
 pub(super) const LEASE_DURATION: Duration = Duration::from_secs(6);
 
-/// How long a candidate of the story leads without a renewal.
+/// How long a candidate of the scenario leads without a renewal.
 const RENEW_DEADLINE: Duration = Duration::from_secs(4);
 
-/// How long a player may take to leave the stage: a candidate waits for the server for two requests at most.
+/// How long a participant may take to leave: a candidate waits for the server for two requests at most.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 // === impl Participants ===
 
 impl Participants {
-    /// An empty stage before the server of that kubeconfig, and what will be reported from it.
+    /// No participants yet, on the server of that kubeconfig, and what they will report.
     pub(super) fn new(kubeconfig: PathBuf, lease: LeaseKey) -> (Self, mpsc::Receiver<TimedReport>) {
         let (reports, news) = mpsc::channel(MOST_REPORTS);
         let participants = Self {
@@ -97,7 +97,7 @@ impl Participants {
     pub(super) async fn start_elector(&mut self) -> anyhow::Result<()> {
         let cluster = connect(&self.client).await?;
         let timing = ElectorTiming {
-            // The store was empty a moment ago and is ours alone: that a Lease is missing proves that nobody leads.
+            // The store was empty a moment ago and is ours alone: that a Lease is missing proves that it has no leader.
             absent_lease_grace: Some(Duration::ZERO),
             ..ElectorTiming::default()
         };
@@ -151,13 +151,13 @@ impl Participants {
         Ok(())
     }
 
-    /// Drops a candidate in the middle of whatever it does: its tasks, its timers, its connections. It releases
-    /// nothing and deletes nothing; to everybody else it is as if its process had been killed.
+    /// Drops a candidate in the middle of what it does: its tasks, its timers, its connections. It releases
+    /// nothing and deletes nothing; to all others it is as if its process had been killed.
     pub(super) async fn crash(&mut self, name: &Identity) -> anyhow::Result<()> {
         let mut player = self
             .candidates
             .remove(name)
-            .with_context(|| format!("crash {name}: it is not on stage"))?;
+            .with_context(|| format!("crash {name}: it does not run"))?;
         player.tasks.shutdown().await;
         Ok(())
     }
@@ -167,7 +167,7 @@ impl Participants {
         self.at_work.most.load(Ordering::SeqCst)
     }
 
-    /// Everybody leaves in good order: first the elector, so that it does not elect those who go.
+    /// Ends all of them in good order: first the elector, so that it does not elect candidates that are about to leave.
     pub(super) async fn leave(&mut self) {
         if let Some(elector) = self.elector.take() {
             elector.leave().await;
@@ -188,7 +188,7 @@ async fn lead(
     Ok(())
 }
 
-/// Waits until a player is told to leave. A player that was dropped without a word never hears of it.
+/// Waits until a participant is told to leave. One that is dropped is not told.
 async fn gone(left: oneshot::Receiver<()>) {
     left.await.unwrap_or_default();
 }
@@ -198,7 +198,7 @@ async fn gone(left: oneshot::Receiver<()>) {
 impl ReportSender {
     fn write(&self, what: ParticipantReport) {
         let at = Instant::now();
-        // A terminal that stands still for thousands of reports loses some; whoever leads must not wait for it.
+        // A terminal that stands still for thousands of reports loses some; a leader must not wait for it.
         let _ = self.0.try_send(TimedReport { at, what });
     }
 }
@@ -210,7 +210,7 @@ impl Participant {
         // Its run may have ended.
         let _ = self.leave.send(());
         let all = async { while self.tasks.join_next().await.is_some() {} };
-        // Whoever takes longer is dropped.
+        // A participant that takes longer is dropped.
         let _ = tokio::time::timeout(LEAVE_TIMEOUT, all).await;
     }
 }

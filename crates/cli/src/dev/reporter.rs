@@ -1,4 +1,4 @@
-//! What the players report, told in lines as it comes.
+//! What the participants report, told in lines as it comes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,25 +13,25 @@ use elector_protocol::{Identity, LeaseKey, Term};
 use super::narration::Narration;
 use super::participants::{ParticipantReport, TimedReport};
 
-/// Who leads, who would like to, and why, as far as it was reported.
+/// The leader, the candidates and the reasons, as far as they were reported.
 #[derive(Debug)]
 pub(super) struct Reporter<W> {
     pub(super) narration: Narration<W>,
     lease: LeaseKey,
-    /// The candidates of the cast.
+    /// The candidates that this process runs.
     participants: BTreeSet<Identity>,
     registered: BTreeSet<Identity>,
-    /// Why the elector says that somebody leads a term.
+    /// The elector's reasons for the leader of each term.
     reasons: BTreeMap<(Identity, Term), String>,
     /// What the elector last asked for, so that a repetition is not told twice.
     preference: Option<String>,
-    /// Who makes room.
+    /// The leader that makes room.
     yielding: Option<Identity>,
     vacant: Option<LeaderGap>,
     leader: Option<Leader>,
 }
 
-/// One of the cast that leads.
+/// A candidate of this process that leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Leader {
     pub(super) name: Identity,
@@ -40,7 +40,7 @@ pub(super) struct Leader {
     pub(super) explained: bool,
 }
 
-/// Since when nobody does the work.
+/// Since when the work is not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum LeaderGap {
     Crash(Identity, Instant),
@@ -53,7 +53,7 @@ struct SpokenDuration(Duration);
 // === impl Reporter ===
 
 impl<W: Write> Reporter<W> {
-    /// A reporter on that lease who has heard nothing yet.
+    /// A reporter on that lease that has received nothing yet.
     pub(super) fn new(narration: Narration<W>, lease: LeaseKey) -> Self {
         Self {
             narration,
@@ -68,11 +68,11 @@ impl<W: Write> Reporter<W> {
         }
     }
 
-    /// A candidate of the cast enters.
+    /// A candidate of this process is about to start.
     ///
     /// # Errors
     ///
-    /// When nobody can hear it.
+    /// When standard output is closed.
     pub(super) fn introduce(&mut self, name: &Identity, version: &str) -> io::Result<()> {
         self.participants.insert(name.clone());
         let lease = &self.lease;
@@ -87,16 +87,16 @@ impl<W: Write> Reporter<W> {
         self.registered.contains(name)
     }
 
-    /// Who of the cast leads.
+    /// The leader, if it is a candidate of this process.
     pub(super) const fn leader(&self) -> Option<&Leader> {
         self.leader.as_ref()
     }
 
-    /// Somebody has just crashed.
+    /// A candidate has just crashed.
     ///
     /// # Errors
     ///
-    /// When nobody can hear it.
+    /// When standard output is closed.
     pub(super) fn crashed(&mut self, name: &Identity, at: Instant) -> io::Result<()> {
         if self.leader.take_if(|leader| leader.name == *name).is_some() {
             self.vacant = Some(LeaderGap::Crash(name.clone(), at));
@@ -113,7 +113,7 @@ impl<W: Write> Reporter<W> {
     ///
     /// # Errors
     ///
-    /// When nobody can hear it.
+    /// When standard output is closed.
     pub(super) fn handle(&mut self, reports: TimedReport) -> io::Result<()> {
         let at = reports.at;
         match reports.what {
@@ -132,7 +132,7 @@ impl<W: Write> Reporter<W> {
                 self.preference = Some(reason);
                 Ok(())
             }
-            // Whatever the elector will have to say one day.
+            // Events that the elector may have one day.
             ParticipantReport::Elector(_) => Ok(()),
             ParticipantReport::Candidate(name, event) => {
                 self.handle_candidate_event(at, name, event)
@@ -169,7 +169,7 @@ impl<W: Write> Reporter<W> {
                 .say(at, format_args!("{holder} leads {lease}, term {term}"))?;
             return self.narration.explain(format_args!("why: {reason}"));
         }
-        // One of the cast will say so itself, once it has accepted, and may have done so before this came.
+        // A candidate of this process will say so itself, once it has accepted, and may have done so before this came.
         if let Some(leader) = &mut self.leader
             && (&leader.name, leader.term) == (&holder, term)
         {

@@ -1,4 +1,5 @@
-//! The story: who enters when, and what has to come of it. What is told comes from the players.
+//! The scenario: which candidates start, crash and come late, and what has to follow. What is told comes from the
+//! participants.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use super::narration::Narration;
 use super::participants::{LEASE_DURATION, Participants, TimedReport};
 use super::reporter::{Leader, Reporter};
 
-/// The stage, and the one who tells what happens on it.
+/// The participants, and the reporter of what they do.
 pub(super) struct Scenario<W> {
     participants: Participants,
     reports: mpsc::Receiver<TimedReport>,
@@ -28,19 +29,19 @@ const CANDIDATES: [(&str, &str); 3] = [("green", "1.33.0"), ("blue", "1.32.0"), 
 /// Arrives late and is better than all of them.
 const LATECOMER: (&str, &str) = ("violet", "1.31.0");
 
-/// The lease of the story.
+/// The lease of the scenario.
 const LEASE: (&str, &str) = ("default", "demo");
 
-/// How long the audience gets to read between two scenes.
+/// How long one gets to read between two steps.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// How long a scene may take before something is wrong.
-const SCENE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a step may take before something is wrong.
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
 // === impl Scenario ===
 
 impl<W: Write> Scenario<W> {
-    /// A story on the server of that kubeconfig, whose store is empty.
+    /// A scenario on the server of that kubeconfig, whose store is empty.
     pub(super) fn new(narration: Narration<W>, kubeconfig: PathBuf) -> Self {
         let lease = LeaseKey::new(LEASE.0, LEASE.1);
         let (participants, reports) = Participants::new(kubeconfig.clone(), lease.clone());
@@ -52,7 +53,7 @@ impl<W: Write> Scenario<W> {
         }
     }
 
-    /// Plays it.
+    /// Runs it.
     ///
     /// # Errors
     ///
@@ -94,16 +95,16 @@ impl<W: Write> Scenario<W> {
         Ok(())
     }
 
-    /// Leaves the stage to the audience, and goes on telling. Returns with an error only.
+    /// Leaves the cluster to its users, and goes on telling. Returns with an error only.
     ///
     /// # Errors
     ///
-    /// When nobody can hear it any more.
+    /// When standard output is closed.
     pub(super) async fn run_on(&mut self, program: &str) -> anyhow::Result<()> {
         let narration = &mut self.reporter.narration;
         narration.say(
             Instant::now(),
-            format_args!("the stage is yours until Ctrl-C; in another terminal:"),
+            format_args!("the cluster is yours until Ctrl-C; in another terminal:"),
         )?;
         for line in [
             format!("export KUBECONFIG={}", self.kubeconfig.display()),
@@ -124,22 +125,22 @@ impl<W: Write> Scenario<W> {
         }
     }
 
-    /// Everybody leaves in good order.
+    /// Ends all participants in good order.
     ///
     /// # Errors
     ///
-    /// When nobody can hear it.
+    /// When standard output is closed.
     pub(super) async fn leave(&mut self, signal: Option<Signal>) -> anyhow::Result<()> {
         let now = Instant::now();
         let outcome = match signal {
             Some(signal) => self
                 .reporter
                 .narration
-                .say(now, format_args!("{signal}: everybody leaves")),
+                .say(now, format_args!("{signal}: the participants leave")),
             None => self
                 .reporter
                 .narration
-                .say(now, format_args!("that is all; everybody leaves")),
+                .say(now, format_args!("that is all; the participants leave")),
         };
         self.participants.leave().await;
         Ok(outcome?)
@@ -153,7 +154,7 @@ impl<W: Write> Scenario<W> {
         self.until("a candidate registers", registered).await
     }
 
-    /// Waits until one of the cast leads, as expected and explained.
+    /// Waits until one of the participants leads, as expected and explained.
     async fn await_leader(
         &mut self,
         what: &str,
@@ -173,7 +174,7 @@ impl<W: Write> Scenario<W> {
         what: &str,
         outcome: impl Fn(&Reporter<W>) -> Option<T>,
     ) -> anyhow::Result<T> {
-        let deadline = Timer::now() + SCENE_TIMEOUT;
+        let deadline = Timer::now() + STEP_TIMEOUT;
         loop {
             if let Some(outcome) = outcome(&self.reporter) {
                 return Ok(outcome);
@@ -182,14 +183,14 @@ impl<W: Write> Scenario<W> {
                 .await
                 .with_context(|| {
                     format!(
-                        "play the story: not within {} s: {what}",
-                        SCENE_TIMEOUT.as_secs()
+                        "run the scenario: not within {} s: {what}",
+                        STEP_TIMEOUT.as_secs()
                     )
                 })??;
         }
     }
 
-    /// Lets the audience read.
+    /// Gives time to read.
     async fn pause(&mut self) -> anyhow::Result<()> {
         let end = Timer::now() + PAUSE;
         while let Ok(heard) = timeout_at(end, self.handle_next()).await {
@@ -200,8 +201,8 @@ impl<W: Write> Scenario<W> {
 
     async fn handle_next(&mut self) -> anyhow::Result<()> {
         let reports = self.reports.recv().await;
-        // The cast holds on to its end of it.
-        let reports = reports.context("hear from the stage: it is empty")?;
+        // The participants hold the other end.
+        let reports = reports.context("receive a report: there are no participants")?;
         Ok(self.reporter.handle(reports)?)
     }
 }

@@ -27,7 +27,7 @@ fn kubectl_is_answered_as_the_transcript_says() {
 
     let mut dev = Dev::start(&[]);
     let kubeconfig = dev.kubeconfig();
-    dev.wait_for("the stage is yours");
+    dev.wait_for("the cluster is yours");
     let scratch = tempfile::tempdir().unwrap();
     let shell = Shell {
         programs: transcript::linked(&kubectl, "kubectl", scratch.path()),

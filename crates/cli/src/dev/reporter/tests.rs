@@ -5,7 +5,7 @@ use elector_protocol::{ResourceVersion, Token};
 
 use super::*;
 
-/// A reporter who knows `a` and `b`, and the moment at which everything begins.
+/// A reporter that knows `a` and `b`, and the time at which everything begins.
 struct ReporterTest {
     reporter: Reporter<Vec<u8>>,
     began: Instant,
