@@ -1,4 +1,4 @@
-//! What a candidate is told: which lease, who it is, what it offers, and how long it waits for what.
+//! The configuration of a candidate: its lease, its identity, what it offers, and how long it waits for what.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use elector_api::{
 };
 use elector_protocol::{CandidateTiming, Identity, LeaseKey, TimingError};
 
-/// What a candidate is told.
+/// The configuration of a [`Candidate`](crate::Candidate).
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The lease that it wants.
     pub lease: LeaseKey,
-    /// Who it is: the name of its LeaseCandidate and the holder of the Lease. One identity, one living process;
+    /// Its identity: the name of its LeaseCandidate and the holder of the Lease. One identity, one living process;
     /// [`crate::random_identity`] makes one.
     pub identity: Identity,
     /// The version of its binary, a strict semantic version `MAJOR.MINOR.PATCH`.
@@ -26,7 +26,7 @@ pub struct Config {
     /// How long the work may take to stop after it was told to. 10 s; after a loss no longer than the effect grace,
     /// lease duration minus renew deadline.
     pub grace: Duration,
-    /// What happens when a term has ended although nobody asked for that.
+    /// What happens when a term has ended although the process was not told to end.
     pub after_term: AfterTerm,
 }
 
@@ -120,7 +120,7 @@ impl Config {
         }
     }
 
-    /// How long the work may take to stop after the lease was lost: no longer than nobody else can lead.
+    /// How long the work may take to stop after the lease was lost: no longer than no other candidate can lead.
     pub(crate) fn grace_after_loss(&self) -> Duration {
         let effects = self.timing.lease_duration - self.timing.renew_deadline;
         self.grace.min(effects)

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 ///
 /// Leadership is a belief with a deadline. [`Self::is_leader`] compares that deadline with the clock on every call, so
 /// neither a blocked executor nor a dead candidate can prolong a term. Between the deadline and the first instant at
-/// which somebody else may lead lies the *effect grace*, lease duration minus renew deadline (5 s by default): give
+/// which another candidate may lead lies the *effect grace*, lease duration minus renew deadline (5 s by default): give
 /// requests that must not outlive the term a timeout of no more than that, or send the token along and let the
 /// resource check it.
 #[derive(Clone)]
@@ -70,7 +70,7 @@ impl Leadership {
         &self.lease
     }
 
-    /// Who leads: this process.
+    /// The identity of the leader, this process.
     pub const fn identity(&self) -> &Identity {
         &self.identity
     }

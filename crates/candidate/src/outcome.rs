@@ -65,7 +65,7 @@ pub enum RunError {
     /// The configuration breaks a rule.
     Config(ConfigError),
     /// The LeaseCandidate of this name belongs to another lease, which cannot be changed: choose another name, or
-    /// delete that object if nobody uses it.
+    /// delete that object if no process uses it.
     BoundElsewhere {
         /// The name.
         name: Identity,

@@ -10,8 +10,8 @@
 //!
 //! Freshness is measured by our own stop-watch (R4). Overwriting the lock does not stop the built-in one at once: it
 //! goes on electing up to its own deadline, which lies within the duration of the record that was overwritten. That is
-//! how long we wait. Where the gate is off the lock does not exist, and nobody has to be waited for. Candidates that are
-//! custom resources are none of that controller's business, so with those nobody asks for its lock.
+//! how long we wait. Where the gate is off the lock does not exist, and there is nothing to wait for. That controller
+//! sees no candidates that are custom resources, so with those its lock is not read.
 
 mod lock_holder;
 
@@ -31,16 +31,16 @@ pub(crate) const LOCK_NAMESPACE: &str = "kube-system";
 /// Name of the lock.
 pub(crate) const LOCK_NAME: &str = "leader-election-controller";
 
-/// Who decides about leases of the built-in strategy.
+/// The controller that decides about leases of the built-in strategy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Authority {
-    /// The lock has not been seen yet, so nobody knows.
+    /// The lock has not been seen yet, so that is not known.
     Unknown,
-    /// We do.
+    /// This elector decides.
     Ours,
     /// The built-in controller, under this identity.
     Builtin(Identity),
-    /// Nobody for now: the lock is being taken, or the former holder may not have noticed yet.
+    /// Neither for now: the lock is being taken, or the former holder may not have noticed yet.
     Standby,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct BuiltinLock {
     /// How long a record without a usable duration counts, and one whose history is unknown.
     longest: Duration,
     lock: LockState,
-    /// From when on nobody who held the lock before can still decide.
+    /// From when on no earlier holder of the lock can still decide.
     quiet_at: Instant,
 }
 
@@ -159,7 +159,7 @@ impl BuiltinLock {
             Some(holder) if is_stranger(holder) => {
                 self.quiet_at = self.quiet_at.max(since.after(duration));
             }
-            // Whom this one replaced, and when, is not known.
+            // The holder before this one, and when it was replaced, is not known.
             Some(_) if unknown_past => {
                 self.quiet_at = self.quiet_at.max(now.after(duration.max(self.longest)));
             }
@@ -216,7 +216,7 @@ impl BuiltinLock {
         }
     }
 
-    /// Who decides at `now`.
+    /// The controller that decides at `now`.
     pub(crate) fn authority(&self, now: Instant) -> Authority {
         let (holder, expires_at) = match &self.lock {
             LockState::Unknown => return Authority::Unknown,

@@ -1,4 +1,4 @@
-//! What an elector is told: constants, scope, how it lives with the built-in controller.
+//! The configuration of an elector: constants, scope, how it lives with the built-in controller.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -30,7 +30,7 @@ pub struct Config {
     pub builtin: BuiltinController,
     /// Whether a lease may be reserved from a holder that cannot be asked to yield: an unmodified client-go candidate
     /// where the server drops `spec.preferredHolder` (R3 d). From when that holder stops until its lease duration is over
-    /// nobody leads. Off.
+    /// there is no leader. Off.
     pub reserve: bool,
     /// How many leases may be written at the same time. 8.
     pub concurrent_elections: NonZeroUsize,
@@ -82,7 +82,7 @@ pub enum ConfigError {
         "--namespace is {0:?}: must be a DNS label: 1 to 63 of a-z 0-9 -, beginning and ending alphanumeric"
     )]
     NamespaceName(String),
-    /// Node heartbeats are nobody's election.
+    /// Node heartbeats are not elected.
     #[error(
         "--namespace is kube-node-lease: its leases are the heartbeats of nodes and are never elected"
     )]

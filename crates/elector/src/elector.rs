@@ -83,11 +83,11 @@ impl Elector {
         }
     }
 
-    /// Elects until `shutdown` is done, through whatever failures of the API server; each is one line in the log. A
+    /// Elects until `shutdown` is done, through failures of the API server; each is one line in the log. A
     /// server that is away at the start, or that serves no LeaseCandidates, is waited for.
     ///
     /// It follows the cluster to another API of LeaseCandidates: to a better one that comes to be served, and to
-    /// whichever is left when the one in use goes. Holders are not disturbed, since all rests on their Leases.
+    /// the one that is left when the one in use goes. Holders are not disturbed, since all rests on their Leases.
     ///
     /// Returns within two seconds of `shutdown`: what is under way is given up, and the lock of the built-in
     /// controller is released if this elector held it.

@@ -17,15 +17,15 @@ pub enum Event {
         /// How many leases exist or are named by a candidate.
         leases: usize,
     },
-    /// A lease changed hands, whoever wrote it.
+    /// A lease changed hands; this elector or any other process wrote it.
     LeadershipChanged(LeadershipChange),
     /// A holder is being asked to make room for a better candidate. Told again when the request has to be repeated.
     Preferred {
         /// The lease.
         lease: LeaseKey,
-        /// Who holds it.
+        /// Its holder.
         holder: Identity,
-        /// Who is to follow.
+        /// The candidate that is to follow.
         preferred: Identity,
         /// Why, in one line.
         reason: String,

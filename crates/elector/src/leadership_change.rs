@@ -1,19 +1,19 @@
-//! Changes of leadership, each told once: who leads which term, whom it follows, and why.
+//! Changes of leadership, each told once: the holder, its term, its predecessor, and the reason.
 
 use std::fmt;
 
 use elector_protocol::{Identity, LeaseKey, LeaseRecord, Occupancy, Term};
 
-/// A lease changed hands, whoever wrote it.
+/// A lease changed hands; this elector or any other process wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeadershipChange {
     /// The lease.
     pub lease: LeaseKey,
-    /// Who holds it now, `None` for nobody; also while the lease is reserved (R3 d).
+    /// The holder now, `None` where there is none, and while the lease is reserved (R3 d).
     pub holder: Option<Identity>,
     /// The term, `spec.leaseTransitions`.
     pub term: Term,
-    /// Who held it before.
+    /// The holder before.
     pub previous: Option<Identity>,
     /// Why, in one line.
     pub reason: String,
@@ -72,7 +72,7 @@ impl fmt::Display for LeadershipChange {
     }
 }
 
-/// Who leads by a record: nobody does under a placeholder.
+/// The leader by a record; a placeholder does not lead.
 fn leader(record: &LeaseRecord) -> Option<&Identity> {
     record
         .holder
@@ -102,7 +102,7 @@ fn told_by_records(before: Option<&LeaseRecord>, after: &LeaseRecord) -> String 
         Some(previous) if handed_over && after.is_unaccepted_grant() => {
             format!("{previous} handed over")
         }
-        // The built-in controller leaves no acquireTime in what it grants; whoever takes a lease itself writes one.
+        // The built-in controller leaves no acquireTime in what it grants; a candidate that takes a lease itself writes one.
         _ if after.is_unaccepted_grant() || after.acquire_time.is_none() => {
             "another elector granted it".to_owned()
         }
@@ -234,7 +234,7 @@ mod tests {
                 reason: ours.reason.clone(),
             }
         );
-        // The same words must not be put into the mouth of somebody else's grant.
+        // The same words must not explain another elector's grant.
         let other = LeadershipChange::between(
             &key,
             Some(&born),

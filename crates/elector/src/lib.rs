@@ -1,6 +1,6 @@
 //! The server-side elector of coordinated leader election, as a library.
 //!
-//! Components register as candidates for a lease; an elector asks the best of them whether it lives, grants it the
+//! Components register as candidates for a lease; an elector pings the best of them, grants it the
 //! lease, and asks a holder to make room for a better one. Every decision is
 //! [`elector_protocol::elector::Election::step`]; this crate brings it what happens in a cluster and carries out what
 //! it decides.
@@ -9,7 +9,7 @@
 //!  watch Lease ────────┐          ┌─ what is to be judged ─┐
 //!  watch LeaseCandidate┴─> view ──┤                        ├──> workqueue ──> step ──> requests ──> API server
 //!                           ^     └─ deadlines of a step ──┘                               │
-//!                           └───────────────── answers ────────────────────────────────────┘
+//!                           └──────────────── responses ───────────────────────────────────┘
 //! ```
 //!
 //! * Nothing is written before leases and candidates have both been listed completely.
@@ -17,7 +17,7 @@
 //! * Each write names the revision that was judged. A conflict means: read again, judge again.
 //! * A request that fails is repeated after 5 ms, doubling to 5 s; other leases do not wait for it. Neither a panic nor
 //!   an object that cannot be read stops the others.
-//! * Any number of electors may run at the same time; each change is written by whoever comes first (R17).
+//! * Any number of electors may run at the same time; each change is written by the first of them (R17).
 //!
 //! What it sees and decides can be had as values, [`Event`]s, by [`Elector::observed_by`].
 //!

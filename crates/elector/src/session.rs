@@ -309,7 +309,7 @@ impl<'a> ElectorSession<'a> {
         requests
     }
 
-    /// Says once why nobody can be elected although there are candidates.
+    /// Logs once why none can be elected although there are candidates.
     fn log_standstill(&mut self, now: Instant, key: &LeaseKey, decision: &Decision) {
         let (subject, failures) = (format!("standstill of {key}"), &mut self.inputs.failures);
         match &decision.reason {

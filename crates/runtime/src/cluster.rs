@@ -45,7 +45,7 @@ pub enum DiscoveryError {
 // === impl Cluster ===
 
 impl Cluster {
-    /// Wraps a client that somebody else made, an in-process one for instance. It must not retry by itself.
+    /// Wraps a client that was made elsewhere, an in-process one for instance. It must not retry by itself.
     ///
     /// `url` is for messages only. `request_timeout` bounds each request that names no other, answer included.
     pub fn new(client: Client, url: impl Into<Arc<str>>, request_timeout: Duration) -> Self {

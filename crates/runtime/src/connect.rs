@@ -18,7 +18,7 @@ use crate::line::one_line;
 use crate::proxy::ProxyVariables;
 use crate::secrets::{setup_failure, shown};
 
-/// Which cluster to talk to, and as whom. Flags of kubectl's names.
+/// Which cluster to talk to, and as which user. Flags of kubectl's names.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 #[command(next_help_heading = "Cluster")]
 pub struct ClientArgs {
@@ -54,7 +54,7 @@ pub struct ClientArgs {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// Nobody says where the cluster is.
+    /// No flag, file or variable names the cluster.
     #[error(
         "find a cluster: there is no --kubeconfig, no $KUBECONFIG, no ~/.kube/config and no service account of a pod"
     )]
@@ -148,7 +148,7 @@ impl Default for ClientArgs {
 }
 
 impl ClientArgs {
-    /// A file wins over the environment, and whoever names any part of a kubeconfig never means the pod.
+    /// A file wins over the environment, and flags that name any part of a kubeconfig never mean the pod.
     fn source(&self, environment: &Environment) -> Result<ConfigSource, ConnectError> {
         if let Some(file) = &self.kubeconfig {
             return Ok(ConfigSource::File(file.clone()));
@@ -221,7 +221,7 @@ async fn configuration(
         config.auth_info.impersonate = Some(user.clone());
         config.auth_info.impersonate_groups = Some(args.as_groups.clone());
     }
-    // Who writes by compare-and-swap must see every failure himself; a retried PUT that had been applied is a conflict.
+    // A writer by compare-and-swap must see every failure; a retried PUT that had been applied is a conflict.
     config.default_retry = false;
     config.connect_timeout = Some(args.request_timeout);
     config.write_timeout = Some(args.request_timeout);

@@ -11,7 +11,7 @@
 //!
 //! It is the only crate that sets up a `kube::Client`. Nothing in it retries a write, hides an outcome or waits
 //! without a bound: each request has one timeout, answer included; watches back off with a cap and a floor; deciding
-//! what to do next is left to whoever called.
+//! what to do next is left to the caller.
 //!
 //! ```no_run
 //! use elector_runtime::{ClientArgs, Scope, WatchEvent, WatchOptions, connect, watch_leases};

@@ -114,7 +114,7 @@ impl LogArgs {
             6 | 7 => ("trace", "info"),
             _ => ("trace", "debug"),
         };
-        // The client logs every failed request by itself; whoever sent it says so in one line that names the cause.
+        // The client logs every failed request by itself; its sender logs one line that names the cause.
         let client = if self.verbosity < 6 { "off" } else { others };
         let text = format!(
             "{others},kube_client::client::builder={client},elector={ours},kubectl_elector={ours}"

@@ -1,4 +1,4 @@
-//! What a request was about, and why it failed: one line that says who to ask.
+//! The target of a request, and why it failed: one line that says where to look.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -48,7 +48,7 @@ pub struct Target {
 pub struct RequestError {
     /// What was asked for.
     pub target: Box<Target>,
-    /// Whom.
+    /// The address of the server.
     pub url: Arc<str>,
     /// Why it failed.
     pub cause: Cause,

@@ -12,7 +12,7 @@ use tokio::signal::unix::{self, SignalKind};
 pub enum Signal {
     /// SIGINT: Ctrl-C.
     Interrupt,
-    /// SIGTERM: the kubelet, or whoever runs the process.
+    /// SIGTERM: the kubelet, or what else runs the process.
     Terminate,
 }
 
@@ -31,13 +31,13 @@ pub fn shutdown_signal() -> io::Result<impl Future<Output = Signal> + Send + 'st
     };
     Ok(async move {
         let first = signals.next().await;
-        // It must outlive whatever is being shut down, so nobody but the process owns it.
+        // It must outlive what is being shut down, so only the process owns it.
         tokio::spawn(async move {
             let second = signals.next().await;
             let said = tokio::task::spawn_blocking(move || {
                 tracing::warn!(signal = %second, "asked a second time, ending at once");
             });
-            // At once also where nobody reads the log.
+            // At once also where the log is not read.
             let _ = tokio::time::timeout(LAST_WORDS, said).await;
             process::exit(second.exit_code());
         });

@@ -1,6 +1,6 @@
 //! Text for a terminal.
 //!
-//! Names and messages come from everybody who may write an object. On a terminal, escape sequences in them would move
+//! Names and messages come from all who may write an object. On a terminal, escape sequences in them would move
 //! the cursor, set the title or hide what stands beside them, and a line break would pass for a line of ours. All that
 //! people read therefore goes through [`printable`], and JSON through [`printable_json`], which keeps exact values.
 

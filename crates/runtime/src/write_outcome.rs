@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::request::{RequestError, Verb};
 
-/// How a write ended. What to do next is the caller's affair; for all but `Done` that is to read and judge again.
+/// How a write ended. What to do next is left to the caller; for all but `Done` that is to read and judge again.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub enum WriteOutcome<T> {
     /// It was applied; this is the object as the server stored it.
     Done(T),
-    /// 409: somebody else wrote first, or the object is another one of the same name.
+    /// 409: another process wrote first, or the object is another one of the same name.
     Conflict,
     /// 404: the object is gone.
     Gone,

@@ -57,7 +57,7 @@ impl LockHolder {
 
     /// How long the record of another elector may stay as it is before the lock is taken over from it: longer than a
     /// renewal takes to come, and much shorter than its duration. The built-in controller has been waiting for that
-    /// since the renewal; whoever starts after a crash has seen the record later, and would always come second.
+    /// since the renewal; an elector that starts after a crash has seen the record later, and would always come second.
     pub(super) fn missed(&self, record: &LeaseRecord) -> Duration {
         let missed = self.timing.renew_deadline / 2;
         record

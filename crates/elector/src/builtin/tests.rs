@@ -1,4 +1,4 @@
-//! Who decides, while the built-in controller comes, stays, crashes, is overwritten.
+//! The authority while the built-in controller comes, stays, crashes, is overwritten.
 
 use elector_protocol::{Term, Uid};
 
@@ -67,7 +67,7 @@ impl WatchedLock {
         snapshot
     }
 
-    /// Somebody else writes the lock, and the watch shows it.
+    /// Another process writes the lock, and the watch shows it.
     fn held_by(&mut self, holder: &str) {
         let record = LeaseRecord {
             holder: Identity::new(holder),

@@ -17,7 +17,7 @@ use crate::builtin::{Authority, BuiltinLock, LOCK_NAME, LOCK_NAMESPACE, LockWrit
 use crate::config::{BuiltinController, Config};
 use crate::view::Restored;
 
-/// The lock of the built-in controller: who decides, and what is done about it.
+/// The lock of the built-in controller: the authority that it gives, and the requests for it.
 pub(crate) struct LockShell {
     machine: BuiltinLock,
     /// Its watch, where that controller sees the candidates.
@@ -25,7 +25,7 @@ pub(crate) struct LockShell {
     /// The newest revision of the lock, to be written over.
     object: Option<(ResourceVersion, Lease)>,
     request: Option<BoxFuture<'static, WriteOutcome<Lease>>>,
-    /// Who decides about leases of the built-in strategy, as last acted upon.
+    /// The authority over leases of the built-in strategy, as last acted upon.
     authority: Authority,
     /// Whether the built-in controller is to be replaced.
     replaces: bool,
@@ -82,7 +82,7 @@ impl LockShell {
         }
     }
 
-    /// Who decides about leases of the built-in strategy, as last acted upon.
+    /// The authority over leases of the built-in strategy, as last acted upon.
     pub(crate) const fn authority(&self) -> &Authority {
         &self.authority
     }
@@ -178,7 +178,7 @@ impl LockShell {
         self.request = Some(request);
     }
 
-    /// Takes note of a change of who decides, and says it once in the log. Returns who decided before.
+    /// Takes note of a change of authority, and logs it once. Returns the one before.
     pub(crate) fn follow_authority(&mut self, now: Instant) -> Option<Authority> {
         let authority = self.machine.authority(now);
         if authority == self.authority {

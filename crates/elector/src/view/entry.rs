@@ -19,7 +19,7 @@ pub(super) struct LeaseEntry {
     /// Why the newest revision cannot be judged.
     pub(super) fault: Option<Malformed>,
     pub(super) expected: Option<ExpectedGrant>,
-    /// Who held the lease before nobody did.
+    /// The last holder, while there is none.
     former: Option<Identity>,
 }
 

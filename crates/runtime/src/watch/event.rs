@@ -16,7 +16,7 @@ pub enum WatchEvent<T> {
         /// Where.
         namespace: Option<Arc<str>>,
     },
-    /// The store went back to a version below one that was seen: it was restored from a backup. Whoever decides
+    /// The store went back to a version below one that was seen: it was restored from a backup. A shell that decides
     /// starts as a new process (R4). A list follows.
     Rewound {
         /// Where.

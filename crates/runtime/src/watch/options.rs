@@ -9,7 +9,7 @@ use elector_protocol::LeaseKey;
 /// Which objects to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of every namespace but `kube-node-lease`, where each node renews a Lease that nobody elects.
+    /// Those of every namespace but `kube-node-lease`, where each node renews a Lease that is never elected.
     Cluster,
     /// Those of these namespaces, each with a watch of its own.
     Namespaces(BTreeSet<Arc<str>>),
@@ -29,7 +29,7 @@ pub struct WatchOptions {
     pub floor: Duration,
     /// The pause after a first failure, doubled with each further one. 200 ms.
     pub backoff_min: Duration,
-    /// The longest pause. 2 s for the elector, whose blindness delays everybody; 5 s for a candidate.
+    /// The longest pause. 2 s for the elector, whose blindness delays every election; 5 s for a candidate.
     pub backoff_max: Duration,
     /// Seeds the jitter of the pauses, so that many clients of one server spread and a simulation repeats.
     pub seed: u64,

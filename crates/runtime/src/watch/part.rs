@@ -239,7 +239,7 @@ impl<K: WatchedObject> Part<K> {
             .cluster
             .call(self.target(Verb::Watch), timeout, request)
             .await;
-        // Whatever came of it, this was an opening: one that fails at once is no reason to try at once.
+        // Even if it failed, this was an opening: one that fails at once is no reason to try at once.
         self.pace.opened();
         match answer {
             Ok(events) => {
@@ -315,7 +315,7 @@ impl<K: WatchedObject> Part<K> {
         } else {
             PartState::Probe { at }
         };
-        // History that was compacted away is no fault of anybody.
+        // History that was compacted away is no fault.
         (error.code() != Some(410)).then_some(WatchEvent::Failed(error))
     }
 

@@ -116,7 +116,7 @@ async fn a_list_is_followed_by_its_changes() {
             "applied bad"
         ]
     );
-    // The next one continues after the last event, and nobody hears of a gap.
+    // The next one continues after the last event, and no gap is told.
     tokio::select! {
         biased;
         event = watch.next() => panic!("{event:?}"),
@@ -383,7 +383,7 @@ async fn a_list_without_a_version_is_refused() {
     );
 }
 
-/// API servers store whatever nesting a writer puts into managedFields, and JSON readers stop at 128 levels: one such
+/// API servers store any nesting a writer puts into managedFields, and JSON readers stop at 128 levels: one such
 /// object in any namespace ended every list, and with it every election.
 #[tokio::test(start_paused = true)]
 async fn an_object_nested_deeper_than_json_readers_go_hides_no_other() {

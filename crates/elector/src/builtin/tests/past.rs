@@ -209,7 +209,7 @@ fn the_deadline_of_the_lock_wakes_us_while_a_renewal_is_under_way() {
     assert_eq!(lock.authority(), Authority::Standby);
 }
 
-/// Ours is what we wrote, told by its renewTime (R8), and not whatever names us.
+/// Ours is what we wrote, told by its renewTime (R8), and not every record that names us.
 #[test]
 fn a_lock_that_names_us_by_another_hand_is_not_ours() {
     let mut lock = WatchedLock::replacing("elector_b_2");
@@ -229,7 +229,7 @@ fn a_lock_that_names_us_by_another_hand_is_not_ours() {
     assert_eq!(lock.authority(), Authority::Ours);
 }
 
-/// After its deadline the lock may be anybody's: it is not ours to let go (R12).
+/// After its deadline the lock may be another's: it is not ours to let go (R12).
 #[test]
 fn a_lock_that_was_not_renewed_is_not_let_go() {
     let mut lock = WatchedLock::replacing("elector_b_2");

@@ -74,7 +74,7 @@ async fn each_answer_to_a_deletion_has_its_outcome() {
     }
 }
 
-/// Only a 404 says that there is no such object; whatever else fails says nothing of it (R10).
+/// Only a 404 says that there is no such object; any other failure says nothing of it (R10).
 #[tokio::test(start_paused = true)]
 async fn a_read_that_fails_otherwise_is_no_absence() {
     for code in [400, 401, 403, 410, 429, 500, 504] {
