@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 
 use self::kubeconfig::KubeconfigFile;
 use self::narration::Narration;
-use self::scenario::Scenario;
+use self::scenario::DemoScenario;
 
 /// Shows elections on this machine alone: an API server, the elector and a few candidates in one process
 ///
@@ -133,7 +133,7 @@ async fn run_demo(args: DevArgs) -> anyhow::Result<ExitCode> {
         "look on with: kubectl --kubeconfig {} get leases -w",
         path.display()
     ))?;
-    let mut scenario = Scenario::new(narration, path);
+    let mut scenario = DemoScenario::new(narration, path);
     let outcome = tokio::select! {
         biased;
         signal = &mut signal => Ok(Some(signal)),
@@ -153,7 +153,7 @@ async fn run_demo(args: DevArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The scenario, and unless it is to run once, all that happens afterwards.
-async fn run_scenario(scenario: &mut Scenario<Stdout>, once: bool) -> anyhow::Result<()> {
+async fn run_scenario(scenario: &mut DemoScenario<Stdout>, once: bool) -> anyhow::Result<()> {
     scenario.run().await?;
     if once {
         return Ok(());

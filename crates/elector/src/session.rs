@@ -32,9 +32,9 @@ use tracing::field::display;
 use tracing::{debug, error};
 
 use self::inputs::{ElectorInput, InputHandler};
-use self::judge::{Judge, Judgement};
+use self::judge::{ElectionJudge, Judgement};
 use self::lock::{LockInput, LockShell};
-use self::requests::{ElectionRequest, RequestProgress, Requests, requests_of};
+use self::requests::{ElectionRequest, ElectionRequests, RequestProgress, requests_of};
 use crate::builtin::Authority;
 use crate::config::{Config, Scope};
 use crate::event::{ElectorObserver, Event};
@@ -53,8 +53,8 @@ pub(crate) struct ElectorSession<'a> {
     lock: LockShell,
     inputs: InputHandler,
     queue: WorkQueue<LeaseKey>,
-    judge: Judge,
-    requests: Requests,
+    judge: ElectionJudge,
+    requests: ElectionRequests,
     synced: bool,
     /// When old memories are dropped next.
     forget_at: Instant,
@@ -104,8 +104,8 @@ impl<'a> ElectorSession<'a> {
             lock: LockShell::new(config, cluster, candidates, now, seed),
             inputs: InputHandler::new(config, areas),
             queue: WorkQueue::new(limiter),
-            judge: Judge::new(config, step),
-            requests: Requests::new(config.concurrent_elections),
+            judge: ElectionJudge::new(config, step),
+            requests: ElectionRequests::new(config.concurrent_elections),
             synced: false,
             forget_at: now.after(FORGET_EVERY),
             writer: Writer::new(cluster.clone(), candidates),

@@ -28,12 +28,12 @@ pub(super) struct Reporter<W> {
     /// The leader that makes room.
     yielding: Option<Identity>,
     vacant: Option<LeaderGap>,
-    leader: Option<Leader>,
+    leader: Option<CurrentLeader>,
 }
 
 /// A candidate of this process that leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Leader {
+pub(super) struct CurrentLeader {
     pub(super) name: Identity,
     pub(super) term: Term,
     /// Whether the elector has said why.
@@ -88,7 +88,7 @@ impl<W: Write> Reporter<W> {
     }
 
     /// The leader, if it is a candidate of this process.
-    pub(super) const fn leader(&self) -> Option<&Leader> {
+    pub(super) const fn leader(&self) -> Option<&CurrentLeader> {
         self.leader.as_ref()
     }
 
@@ -230,7 +230,7 @@ impl<W: Write> Reporter<W> {
         if let Some(reason) = &reason {
             self.narration.explain(format_args!("why: {reason}"))?;
         }
-        self.leader = Some(Leader {
+        self.leader = Some(CurrentLeader {
             name,
             term,
             explained: reason.is_some(),

@@ -13,10 +13,10 @@ use tokio::time::{Instant as Timer, timeout_at};
 
 use super::narration::Narration;
 use super::participants::{LEASE_DURATION, Participants, TimedReport};
-use super::reporter::{Leader, Reporter};
+use super::reporter::{CurrentLeader, Reporter};
 
 /// The participants, and the reporter of what they do.
-pub(super) struct Scenario<W> {
+pub(super) struct DemoScenario<W> {
     participants: Participants,
     reports: mpsc::Receiver<TimedReport>,
     reporter: Reporter<W>,
@@ -38,9 +38,9 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// How long a step may take before something is wrong.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
-// === impl Scenario ===
+// === impl DemoScenario ===
 
-impl<W: Write> Scenario<W> {
+impl<W: Write> DemoScenario<W> {
     /// A scenario on the server of that kubeconfig, whose store is empty.
     pub(super) fn new(narration: Narration<W>, kubeconfig: PathBuf) -> Self {
         let lease = LeaseKey::new(LEASE.0, LEASE.1);
@@ -158,8 +158,8 @@ impl<W: Write> Scenario<W> {
     async fn await_leader(
         &mut self,
         what: &str,
-        expected: impl Fn(&Leader) -> bool,
-    ) -> anyhow::Result<Leader> {
+        expected: impl Fn(&CurrentLeader) -> bool,
+    ) -> anyhow::Result<CurrentLeader> {
         let leading = |reporter: &Reporter<W>| {
             let leader = reporter.leader();
             leader

@@ -14,7 +14,7 @@ use crate::config::Config;
 pub(crate) type StepFn = fn(&Election, Instant, Timestamp, &Settings) -> Decision;
 
 /// What one elector judges by.
-pub(crate) struct Judge {
+pub(crate) struct ElectionJudge {
     step: StepFn,
     timing: ElectorTiming,
     reserve: bool,
@@ -30,9 +30,9 @@ pub(crate) enum Judgement {
     Panicked(String),
 }
 
-// === impl Judge ===
+// === impl ElectionJudge ===
 
-impl Judge {
+impl ElectionJudge {
     pub(crate) fn new(config: &Config, step: StepFn) -> Self {
         Self {
             step,

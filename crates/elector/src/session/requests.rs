@@ -68,7 +68,7 @@ pub(crate) enum RequestProgress {
 }
 
 /// The requests under way. Dropping them gives them up; the server may carry them out all the same.
-pub(crate) struct Requests {
+pub(crate) struct ElectionRequests {
     streams: SelectAll<BoxStream<'static, (LeaseKey, RequestProgress)>>,
     /// The leases with requests under way, and whether one of them has failed.
     leases: BTreeMap<LeaseKey, bool>,
@@ -79,9 +79,9 @@ pub(crate) struct Requests {
 /// How many requests of one lease are under way at the same time; a lease may have thousands of candidates.
 const SIDE_BY_SIDE: usize = 16;
 
-// === impl Requests ===
+// === impl ElectionRequests ===
 
-impl Requests {
+impl ElectionRequests {
     /// None, and room for those of so many leases.
     pub(crate) fn new(limit: NonZeroUsize) -> Self {
         Self {
