@@ -139,11 +139,11 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         let mut moved = false;
         match input {
             CandidateInput::LeaseResponse(response) => {
-                self.holder.handle_response(now, response, failures)
+                self.holder.handle_response(now, response, failures);
             }
             CandidateInput::LeaseEvent(event) => self.holder.handle_event(now, event, failures),
             CandidateInput::CandidateResponse(response) => {
-                self.handle_candidate_response(now, response)?
+                self.handle_candidate_response(now, response)?;
             }
             CandidateInput::CandidateEvent(event) => {
                 match &event {
