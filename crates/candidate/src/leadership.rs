@@ -31,7 +31,7 @@ pub struct Leadership {
 #[derive(Clone)]
 pub(crate) struct LeadershipReceiver {
     pub(crate) state: watch::Receiver<LeadershipState>,
-    /// Whether the work has been answered that its belief is over. After a pause it may hear that from the clock
+    /// Whether the work has been answered that its belief is over. After a pause it may learn that from the clock
     /// before the candidate has come round to tell it.
     pub(crate) over: Arc<AtomicBool>,
 }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_its_candidate_nobody_leads() {
+    async fn a_guard_without_its_candidate_does_not_lead() {
         let (sender, guard, _) = guard(Duration::from_secs(10));
         drop(sender);
         assert!(!guard.is_leader());

@@ -1,7 +1,7 @@
-//! The client that components link: register, answer, accept, renew, make room, hand over.
+//! The client that components link: register, ack, accept, renew, make room, hand over.
 //!
 //! ```text
-//!                    ┌── LeaseCandidate (own) ──> answers questions ──┐
+//!                    ┌── LeaseCandidate (own) ──> acks pings ─────────┐
 //!  Candidate::run ───┤                                                ├──> API server
 //!                    └── Lease ──> accepts, renews, gives up ─────────┘
 //!                           │

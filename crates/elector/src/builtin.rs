@@ -153,10 +153,10 @@ impl BuiltinLock {
             }
         };
         let overwrites = replaced
-            .filter(|known| known.record.holder.as_ref().is_some_and(is_stranger))
+            .filter(|known| known.record.holder.as_ref().is_some_and(is_builtin))
             .map(|known| self.duration_of(&known.record));
         match holder {
-            Some(holder) if is_stranger(holder) => {
+            Some(holder) if is_builtin(holder) => {
                 self.quiet_at = self.quiet_at.max(since.after(duration));
             }
             // The holder before this one, and when it was replaced, is not known.
@@ -227,7 +227,7 @@ impl BuiltinLock {
             ),
         };
         if let Some(holder) = holder
-            && is_stranger(holder)
+            && is_builtin(holder)
             && now < expires_at
         {
             return Authority::Builtin(holder.clone());
@@ -236,7 +236,7 @@ impl BuiltinLock {
             LockMode::Respect => true,
             LockMode::Replace(own) => match holder {
                 Some(holder) if holder == &own.me => own.holds(now),
-                Some(holder) => !is_stranger(holder) && now < expires_at,
+                Some(holder) => !is_builtin(holder) && now < expires_at,
                 None => false,
             },
         };
@@ -276,7 +276,7 @@ impl BuiltinLock {
                 }
             }
             // Another elector keeps the built-in one quiet just as well, while it lives.
-            Some(holder) if !is_stranger(holder) && now < since.after(own.missed(record)) => {
+            Some(holder) if !is_builtin(holder) && now < since.after(own.missed(record)) => {
                 return None;
             }
             _ => record.granted(own.me.clone(), own.timing.lease_duration, at),
@@ -361,7 +361,7 @@ pub(crate) fn lock_identity(host: &str, random: u64) -> Identity {
 }
 
 /// Whether a holder of the lock is a built-in controller rather than one of us.
-fn is_stranger(holder: &Identity) -> bool {
+fn is_builtin(holder: &Identity) -> bool {
     let ours = holder.as_str().strip_prefix(OUR_PREFIX);
     !ours.is_some_and(|rest| rest.contains('_'))
 }

@@ -145,7 +145,8 @@ impl ApiDiscovery {
             Ok(Some(api)) => {
                 self.current = Some(api);
                 self.suspected = false;
-                self.log.end(self.now(), SUBJECT, None);
+                let text = format!("found LeaseCandidates of {api}");
+                self.log.end(self.now(), SUBJECT, Some(&text));
                 self.next = now + self.period;
                 Some(api)
             }

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_ends_it_at_once_although_nobody_reads_the_log() {
+    fn the_second_ends_it_at_once_although_the_log_is_not_read() {
         let (_reader, writer) = io::pipe().unwrap();
         let mut filler = writer.try_clone().unwrap();
         // More than any pipe holds; ends with the reader.

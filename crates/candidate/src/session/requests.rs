@@ -116,7 +116,7 @@ pub(crate) fn removal_request(writer: Writer, object: LeaseCandidate) -> BoxFutu
         let Some(name) = metadata.name.as_deref().and_then(Identity::new) else {
             return;
         };
-        // An elector may have asked it in the meantime.
+        // An elector may have pinged it in the meantime.
         let found = match writer.read_candidate(&namespace, &name).await {
             Ok(found) => found,
             Err(error) => return tracing::debug!("failed to {error}"),

@@ -282,7 +282,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_command_leaves_behind_is_killed_when_it_exits() {
-        // A shell that is told right before it waits for the long sleep would hear of it only afterwards. A shell cannot
+        // A shell that is told right before it waits for the long sleep would notice it only afterwards. A shell cannot
         // trap what its parent ignores, as nohup does with SIGHUP.
         let mut running = run("trap 'exit 0' USR1; sleep 30 & while :; do sleep 0.05; done").await;
         let group = group(&running);

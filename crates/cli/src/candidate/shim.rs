@@ -5,7 +5,7 @@
 //! command runs and outlives the wrapper, and no unsafe code between fork and exec.
 //!
 //! The signal reaches the command itself and not what the command has started: after a SIGKILL of the wrapper, that is
-//! the command's affair. In every other case the whole process group is stopped.
+//! left to the command. In every other case the whole process group is stopped.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;

@@ -193,8 +193,8 @@ impl<W: Write> DemoScenario<W> {
     /// Gives time to read.
     async fn pause(&mut self) -> anyhow::Result<()> {
         let end = Timer::now() + PAUSE;
-        while let Ok(heard) = timeout_at(end, self.handle_next()).await {
-            heard?;
+        while let Ok(handled) = timeout_at(end, self.handle_next()).await {
+            handled?;
         }
         Ok(())
     }

@@ -129,7 +129,7 @@ fn builtin() -> Authority {
 }
 
 #[test]
-fn nobody_decides_before_the_lock_was_listed() {
+fn no_elector_decides_before_the_lock_was_listed() {
     assert_eq!(WatchedLock::respecting().authority(), Authority::Unknown);
     let mut lock = WatchedLock::replacing("elector_a_1");
     assert_eq!(lock.authority(), Authority::Unknown);
@@ -137,7 +137,7 @@ fn nobody_decides_before_the_lock_was_listed() {
 }
 
 #[test]
-fn without_the_gate_there_is_no_lock_and_nobody_to_wait_for() {
+fn without_the_gate_there_is_no_lock_and_nothing_to_wait_for() {
     let mut lock = WatchedLock::respecting();
     lock.listed_empty();
     assert_eq!(lock.authority(), Authority::Ours);
@@ -378,12 +378,12 @@ fn the_lock_is_let_go_only_while_it_is_ours() {
 
 #[test]
 fn api_servers_are_told_from_electors_by_name() {
-    let stranger = |text: &str| is_stranger(&Identity::new(text).unwrap());
+    let stranger = |text: &str| is_builtin(&Identity::new(text).unwrap());
     assert!(stranger(APISERVER));
     assert!(
         stranger("elector_4f0c7f1e-0000-0000-0000-000000000000"),
         "a host named elector"
     );
     assert!(stranger("elector"));
-    assert!(!is_stranger(&lock_identity("pod-1", 7)));
+    assert!(!is_builtin(&lock_identity("pod-1", 7)));
 }

@@ -59,7 +59,7 @@ impl ElectionJudge {
             reserve: self.reserve,
         };
         let judged = catch_unwind(AssertUnwindSafe(|| {
-            if *authority != Authority::Ours && is_builtin_affair(election, now, &settings) {
+            if *authority != Authority::Ours && is_for_builtin(election, now, &settings) {
                 return Judgement::Left;
             }
             Judgement::Decided((self.step)(election, now, wall, &settings))
@@ -69,7 +69,7 @@ impl ElectionJudge {
 }
 
 /// Whether the built-in controller would decide about this lease: all but those of a foreign strategy.
-fn is_builtin_affair(election: &Election, now: Instant, settings: &Settings) -> bool {
+fn is_for_builtin(election: &Election, now: Instant, settings: &Settings) -> bool {
     let strategy = election.strategy(now, settings);
     strategy.is_none_or(|strategy| strategy.as_str() == StrategyName::OLDEST_EMULATION_VERSION)
 }

@@ -1,4 +1,4 @@
-//! What is heard of candidates, and which lease each of them names.
+//! News of candidates, taken into the view, and which lease each of them names.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl View {
                 .get(&seen.name())
                 .map(|known| known.version);
             if !known.is_some_and(|known| seen.candidate.version < known && known > floor) {
-                self.take_candidate(now, seen, NewsSource::List);
+                self.update_candidate(now, seen, NewsSource::List);
             }
         }
         let missing: Vec<_> = self
@@ -54,13 +54,13 @@ impl View {
 
     /// An event of a candidate watch.
     pub(crate) fn handle_candidate(&mut self, now: Instant, seen: CandidateSeen) {
-        self.take_candidate(now, seen, NewsSource::Watch);
+        self.update_candidate(now, seen, NewsSource::Watch);
     }
 
     /// The answer to a write of ours. Where the candidate is not known to exist, the watch knows better.
     pub(crate) fn handle_candidate_reply(&mut self, now: Instant, seen: CandidateSeen) {
         if self.known_candidates.contains_key(&seen.name()) {
-            self.take_candidate(now, seen, NewsSource::OwnWrite);
+            self.update_candidate(now, seen, NewsSource::OwnWrite);
         }
     }
 
@@ -80,15 +80,15 @@ impl View {
         }
         let lease = known.lease.clone();
         self.known_candidates.remove(&key);
-        self.leave(&lease, name);
+        self.unlink_candidate(&lease, name);
     }
 
-    fn take_candidate(&mut self, now: Instant, seen: CandidateSeen, source: NewsSource) {
+    fn update_candidate(&mut self, now: Instant, seen: CandidateSeen, source: NewsSource) {
         let key = seen.lease.clone();
-        self.guarded(&key, |view| view.absorb_candidate(now, seen, source));
+        self.guarded(&key, |view| view.apply_candidate(now, seen, source));
     }
 
-    fn absorb_candidate(&mut self, now: Instant, seen: CandidateSeen, source: NewsSource) {
+    fn apply_candidate(&mut self, now: Instant, seen: CandidateSeen, source: NewsSource) {
         let name = seen.name();
         self.newest_candidate = self.newest_candidate.max(seen.candidate.version);
         let CandidateSeen {
@@ -102,7 +102,7 @@ impl View {
             }
             if known.lease != lease {
                 let left = known.lease.clone();
-                self.leave(&left, &candidate.name);
+                self.unlink_candidate(&left, &candidate.name);
             }
         }
         let known = KnownCandidate {
@@ -121,7 +121,7 @@ impl View {
     }
 
     /// A candidate does not name this lease any more.
-    fn leave(&mut self, key: &LeaseKey, name: &Identity) {
+    fn unlink_candidate(&mut self, key: &LeaseKey, name: &Identity) {
         let Some(entry) = self.elections.get_mut(key) else {
             return;
         };

@@ -58,7 +58,7 @@ impl LeaseEntry {
     }
 
     /// A revision came that cannot be judged: what was known of the Lease is void, the candidates stay.
-    pub(super) fn break_off(&mut self, now: Instant, fault: Malformed) {
+    pub(super) fn set_fault(&mut self, now: Instant, fault: Malformed) {
         let mut election = Election::unknown();
         for candidate in self.election.candidates() {
             election.handle_candidate(now, candidate.clone(), NewsSource::List);

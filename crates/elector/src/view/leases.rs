@@ -1,4 +1,4 @@
-//! What is heard of leases: lists, events, replies, reads.
+//! News of leases, taken into the view: lists, events, responses, reads.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ impl View {
             let newer_known = |known| seen.version.is_some_and(|version| version < known);
             // A reply may have brought a later revision while the list was under way.
             if !self.lease_version(&seen.key).is_some_and(newer_known) {
-                self.take_lease(now, seen, NewsSource::List);
+                self.update_lease(now, seen, NewsSource::List);
             }
         }
         let missing: Vec<LeaseKey> = self
@@ -59,7 +59,7 @@ impl View {
 
     /// An event of a lease watch.
     pub(crate) fn handle_lease(&mut self, now: Instant, seen: LeaseSeen) {
-        self.take_lease(now, seen, NewsSource::Watch);
+        self.update_lease(now, seen, NewsSource::Watch);
     }
 
     /// A deletion that a lease watch delivered.
@@ -75,7 +75,7 @@ impl View {
     /// The answer to a write of ours. Where the Lease is not known to exist, the watch knows better.
     pub(crate) fn handle_lease_reply(&mut self, now: Instant, seen: LeaseSeen) {
         if self.lease_version(&seen.key).is_some() {
-            self.take_lease(now, seen, NewsSource::OwnWrite);
+            self.update_lease(now, seen, NewsSource::OwnWrite);
         }
     }
 
@@ -97,7 +97,7 @@ impl View {
             return Err(Restored);
         }
         if version > known {
-            self.take_lease(now, seen, NewsSource::List);
+            self.update_lease(now, seen, NewsSource::List);
         } else if version == known
             && let Some(entry) = self.elections.get_mut(&seen.key)
             && entry.has_candidates()
@@ -130,18 +130,18 @@ impl View {
         }
     }
 
-    fn take_lease(&mut self, now: Instant, seen: LeaseSeen, source: NewsSource) {
+    fn update_lease(&mut self, now: Instant, seen: LeaseSeen, source: NewsSource) {
         let key = seen.key.clone();
-        self.guarded(&key, |view| view.absorb_lease(now, seen, source));
+        self.guarded(&key, |view| view.apply_lease(now, seen, source));
     }
 
-    fn absorb_lease(&mut self, now: Instant, seen: LeaseSeen, source: NewsSource) {
+    fn apply_lease(&mut self, now: Instant, seen: LeaseSeen, source: NewsSource) {
         if let Some(version) = seen.version {
             self.newest_lease = self.newest_lease.max(version);
         }
         let absent_since = self.listed_at(&seen.key.namespace);
         // What a list shows of a lease that was not known before is no change: it may be of long ago.
-        let first_sight = match self.elections.get(&seen.key) {
+        let first_seen = match self.elections.get(&seen.key) {
             Some(entry) => !entry.known,
             None => source == NewsSource::List,
         };
@@ -161,7 +161,7 @@ impl View {
                 return;
             }
             Err(fault) => {
-                entry.break_off(now, fault);
+                entry.set_fault(now, fault);
                 if entry.has_candidates() {
                     self.dirty.push_back(seen.key);
                 }
@@ -189,7 +189,7 @@ impl View {
         if !fresh {
             return;
         }
-        if !first_sight {
+        if !first_seen {
             let before = known.as_ref().map(|known| &known.record);
             let after = entry.election.lease().map(|lease| &lease.record);
             let after = after.cloned();

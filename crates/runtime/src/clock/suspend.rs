@@ -34,7 +34,7 @@ impl Clock for Ahead {
 }
 
 /// A belief that was to end in an hour has ended when the machine comes back after one (R9): a task that waits for its end
-/// hears of it within a second, though the timer has not run meanwhile.
+/// learns of it within a second, though the timer has not run meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_holder_wakes_within_a_second_after_a_suspend_that_was_longer_than_its_belief() {
     let clock = Ahead {

@@ -354,7 +354,7 @@ async fn one_candidate_is_watched_by_name_in_its_own_api() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_nobody_understands_means_a_list() {
+async fn an_event_that_cannot_be_read_means_a_list() {
     let script = Script::new([
         list("10", &[]),
         Reply::Lines(vec![line("NONSENSE", json!({}))], WatchEnd::Silence),

@@ -136,7 +136,7 @@ fn what_strangers_did_in_between_is_not_a_hand_over_of_ours() {
 }
 
 #[test]
-fn a_question_that_is_repeated_is_told_once() {
+fn a_request_to_make_room_that_is_repeated_is_told_once() {
     let mut test = ReporterTest::new();
     let preferred = |because: &str| elector::Event::Preferred {
         lease: LeaseKey::new("ns", "l"),

@@ -71,7 +71,7 @@ fn a_lock_without_a_usable_duration_is_waited_out_for_the_longest_in_use() {
 
 /// A watch that lags tells of the built-in controller after we have replaced it.
 #[test]
-fn an_event_from_before_our_write_brings_nobody_back() {
+fn an_event_from_before_our_write_brings_no_holder_back() {
     let mut lock = WatchedLock::replacing("elector_b_2");
     lock.seen(record(APISERVER, Some(15), 1));
     let before = lock.lock.clone().unwrap();
@@ -117,7 +117,7 @@ fn the_stop_watch_of_a_lock_is_that_of_its_record() {
 
 /// Another elector keeps the built-in controller quiet for as long as its record is fresh, and no longer.
 #[test]
-fn a_lock_of_another_elector_that_has_expired_quiets_nobody() {
+fn a_lock_of_another_elector_that_has_expired_quiets_no_controller() {
     let mut lock = WatchedLock::replacing("elector_b_2");
     lock.held_by("elector_a_1");
     lock.pass(3_000);

@@ -128,7 +128,7 @@ fn a_reply_does_not_bring_back_what_was_deleted() {
 }
 
 #[test]
-fn a_malformed_lease_is_judged_by_nobody_and_the_next_revision_proves_nothing() {
+fn a_malformed_lease_is_not_judged_and_the_next_revision_proves_nothing() {
     let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 11, LeaseRecord::born(None)));
@@ -196,7 +196,7 @@ fn each_change_of_leadership_is_told_once() {
 }
 
 #[test]
-fn whoever_follows_after_a_pause_still_follows_somebody() {
+fn a_holder_after_a_pause_still_has_a_predecessor() {
     let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 11, held("a", 1)));

@@ -6,7 +6,7 @@ use crate::view::ResourceVersion;
 /// A write that fails is followed by a read, and repeated after a pause. Where the read showed what was known already,
 /// it woke the lease at once: a server that refused writes and answered reads was asked without end.
 #[test]
-fn a_read_that_shows_what_is_known_wakes_nobody() {
+fn a_read_that_shows_what_is_known_wakes_no_lease() {
     let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 11, held("plain", 1)));
