@@ -134,7 +134,7 @@ impl Continuation<'_> {
                 | Reason::ForeignStrategy(_)
                 | Reason::NotSynced
                 | Reason::HolderCannotYield { .. }
-        ) && decision.action != Action::Leave;
+        ) && decision.action() != Action::Leave;
         let ranking = self.election.ranking(self.now, self.settings).candidates;
         let can_be_asked = |candidate: &CandidateRecord| {
             ranking

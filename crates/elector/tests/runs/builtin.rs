@@ -71,7 +71,7 @@ async fn while_it_is_alive_its_leases_are_left_to_it_and_others_are_not() {
 async fn its_lock_is_taken_kept_and_let_go() {
     let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
     renew_lock(&cluster, 0);
-    let elector = RunningElector::start(&cluster, replacing(7));
+    let elector = RunningElector::start_seeded(&cluster, replacing(), 7);
     let _candidate = ScriptedCandidate::start(&cluster, "kube-system", "a", "l", "1.0.0");
     cluster
         .wait_for("the lock", millis(100), |cluster| {
@@ -104,7 +104,7 @@ async fn its_lock_is_taken_kept_and_let_go() {
 #[tokio::test(start_paused = true)]
 async fn losing_the_lock_stops_decisions_at_once() {
     let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
-    let _elector = RunningElector::start(&cluster, replacing(7));
+    let _elector = RunningElector::start_seeded(&cluster, replacing(), 7);
     pass(seconds(20)).await;
     assert_eq!(
         log.lines("the built-in controller is replaced").len(),
@@ -138,7 +138,7 @@ async fn losing_the_lock_gives_up_what_is_under_way() {
             .verb(RequestVerb::Update)
             .resource(CANDIDATES),
     );
-    let _elector = RunningElector::start(&cluster, replacing(7));
+    let _elector = RunningElector::start_seeded(&cluster, replacing(), 7);
     let asked = |cluster: &TestCluster| cluster.requests_with(&["PUT", "/leasecandidates/"]).len();
     while asked(&cluster) < 10 {
         pass(millis(10)).await;
@@ -157,7 +157,7 @@ async fn losing_the_lock_gives_up_what_is_under_way() {
 #[tokio::test(start_paused = true)]
 async fn no_leader_is_elected_for_the_lock_itself() {
     let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
-    let _elector = RunningElector::start(&cluster, replacing(7));
+    let _elector = RunningElector::start_seeded(&cluster, replacing(), 7);
     let _candidate = ScriptedCandidate::start(
         &cluster,
         "kube-system",
@@ -219,7 +219,7 @@ async fn with_custom_candidates_the_lock_is_not_requested() {
         one_namespace(),
         Config {
             scope: Scope::Namespaces(["ns".into()].into()),
-            ..replacing(7)
+            ..replacing()
         },
     ] {
         let (log, cluster) = (CapturedLog::capture(), TestCluster::new());

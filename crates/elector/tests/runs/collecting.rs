@@ -46,7 +46,7 @@ async fn nothing_is_collected_while_the_built_in_controller_is_in_charge_or_may_
 async fn in_the_place_of_the_built_in_controller_dead_candidates_are_collected_and_living_ones_are_not()
  {
     let cluster = TestCluster::without_gate();
-    let elector = RunningElector::start(&cluster, replacing(1));
+    let elector = RunningElector::start_seeded(&cluster, replacing(), 1);
     let _alive = cluster.candidate("default", "alive", "l", "1.0.0");
     cluster.register_for("default", "dead", "l", "1.0.0", "OldestEmulationVersion");
     cluster.register_for("default", "foreign", "m", "1.0.0", FOREIGN);
@@ -62,7 +62,7 @@ async fn in_the_place_of_the_built_in_controller_dead_candidates_are_collected_a
 #[tokio::test(start_paused = true)]
 async fn an_elector_that_lost_the_lock_collects_nothing_until_it_is_in_charge_again() {
     let cluster = TestCluster::without_gate();
-    let _elector = RunningElector::start(&cluster, replacing(1));
+    let _elector = RunningElector::start_seeded(&cluster, replacing(), 1);
     pass(seconds(20)).await;
     cluster.register_for("default", "foreign", "m", "1.0.0", FOREIGN);
     let start = cluster.now();

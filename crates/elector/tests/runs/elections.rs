@@ -137,13 +137,8 @@ async fn an_observer_is_told_of_each_leader_and_the_reason() {
 #[tokio::test(start_paused = true)]
 async fn two_electors_at_once_do_not_fight() {
     let cluster = TestCluster::new();
-    let _electors = [1, 2].map(|seed| {
-        let config = Config {
-            seed,
-            ..Config::default()
-        };
-        RunningElector::start(&cluster, config)
-    });
+    let _electors =
+        [1, 2].map(|seed| RunningElector::start_seeded(&cluster, Config::default(), seed));
     pass(seconds(20)).await;
     let _candidates =
         ["a", "b", "c"].map(|name| ScriptedCandidate::start(&cluster, "ns", name, "l", "1.0.0"));

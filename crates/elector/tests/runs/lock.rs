@@ -89,7 +89,7 @@ async fn a_lock_without_a_duration_is_respected_for_the_longest_duration_in_use(
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_deleted_stops_decisions_until_it_is_taken_again() {
     let cluster = TestCluster::without_gate();
-    let _elector = RunningElector::start(&cluster, replacing(1));
+    let _elector = RunningElector::start_seeded(&cluster, replacing(), 1);
     pass(seconds(20)).await;
     assert!(is_taken(&cluster).await);
     // From now on its own writes of the lock are refused.
@@ -108,7 +108,7 @@ async fn a_lock_that_is_deleted_stops_decisions_until_it_is_taken_again() {
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_was_written_when_the_lock_was_lost_is_judged_again_afterwards() {
     let cluster = TestCluster::without_gate();
-    let _elector = RunningElector::start(&cluster, replacing(1));
+    let _elector = RunningElector::start_seeded(&cluster, replacing(), 1);
     pass(seconds(20)).await;
     cluster.inject(Rule::new(Fault::HangBefore).verb(RequestVerb::Create));
     let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
@@ -134,7 +134,7 @@ async fn writes_of_a_lock_that_are_refused_are_repeated_ever_less_often() {
         let cluster = TestCluster::without_gate();
         cluster.renew("kube-system", LOCK, BUILTIN);
         cluster.inject(of_lock(refuse(code)).verb(RequestVerb::Update));
-        let _elector = RunningElector::start(&cluster, replacing(1));
+        let _elector = RunningElector::start_seeded(&cluster, replacing(), 1);
         let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
         let start = cluster.now();
         pass(seconds(20)).await;
@@ -153,10 +153,10 @@ async fn writes_of_a_lock_that_are_refused_are_repeated_ever_less_often() {
 #[tokio::test(start_paused = true)]
 async fn the_lock_of_an_elector_that_died_is_taken_over_after_five_seconds() {
     let cluster = TestCluster::without_gate();
-    let first = RunningElector::start(&cluster, replacing(1));
+    let first = RunningElector::start_seeded(&cluster, replacing(), 1);
     pass(seconds(5)).await;
     let held = lock_holder(&cluster).await;
-    let second = RunningElector::start(&cluster, replacing(2));
+    let second = RunningElector::start_seeded(&cluster, replacing(), 2);
     pass(seconds(30)).await;
     assert_eq!(lock_holder(&cluster).await, held, "they do not fight");
     drop(first);
@@ -179,7 +179,7 @@ async fn the_lock_is_taken_as_a_term_and_renewed_as_one() {
     let cluster = TestCluster::without_gate();
     cluster.renew("kube-system", LOCK, BUILTIN);
     let before = cluster.lease("kube-system", LOCK).unwrap();
-    let elector = RunningElector::start(&cluster, replacing(1));
+    let elector = RunningElector::start_seeded(&cluster, replacing(), 1);
     pass(millis(100)).await;
     let taken = cluster.lease("kube-system", LOCK).unwrap();
     assert!(is_taken(&cluster).await);

@@ -39,13 +39,18 @@ struct RunningElector {
 
 impl RunningElector {
     fn start(cluster: &TestCluster, config: Config) -> Self {
+        Self::start_seeded(cluster, config, 0)
+    }
+
+    /// Starts one with a seed of its own, which sets it apart from others beside it.
+    fn start_seeded(cluster: &TestCluster, config: Config, seed: u64) -> Self {
         CapturedLog::prepare();
         let events = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&events);
         let elector = Elector::new(config, cluster.cluster())
             .unwrap()
             .with_clock(cluster.clock())
-            .with_seed(0)
+            .with_seed(seed)
             .observed_by(move |event| told.lock().unwrap().push(event.clone()));
         let (shutdown, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(elector.run(async {
@@ -88,10 +93,9 @@ impl Drop for RunningElector {
 }
 
 /// One that takes the lock of the built-in controller.
-fn replacing(seed: u64) -> Config {
+fn replacing() -> Config {
     Config {
         builtin: BuiltinController::Replace { host: "pod".into() },
-        seed,
         ..Config::default()
     }
 }
