@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slice_is_of_what_is_judged_and_short() {
+    fn the_slice_is_short_and_of_judged_subjects() {
         let slice = args(&["--slice"]).unwrap().unwrap().cases();
         for case in &slice {
             assert!(case.fault.window <= LONGEST_IN_SLICE, "{}", case.name());

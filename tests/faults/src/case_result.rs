@@ -52,14 +52,14 @@ pub(crate) async fn run_case(case: FaultCase, bed: Arc<TestBed>) -> Result<CaseR
     let leader = run.leader()?;
     let phase = run.phase();
     run.wait_for_phase(leader, phase).await?;
-    let (start, calm_from) = (run.log.now(), run.pulse());
+    let (start, pulse_from) = (run.log.now(), run.pulse());
     let end = Instant::now() + case.fault.window;
     timeout(case.fault.window, run.strike(leader))
         .await
         .context("the fault took longer than its window")??;
     sleep_until(end).await;
     let window = start..start + case.fault.window;
-    let stall = run.stall(calm_from);
+    let stall = run.stall(pulse_from);
     let judged = case.subject.is_judged();
     let recovers = if judged {
         run.log.next(RECOVERS).await.err()
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn one_late_operation_is_forgiven_where_a_process_was_stopped() {
+    fn one_late_operation_is_no_failure_where_a_process_was_stopped() {
         let late = Analysis {
             stale: 1,
             ..Analysis::default()
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overlap_and_a_fence_that_fails_are_never_forgiven() {
+    fn an_overlap_and_a_fence_that_fails_are_always_failures() {
         let overlap = Analysis {
             two_believers: 0.05,
             past_the_fence: 1,

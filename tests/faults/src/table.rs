@@ -97,12 +97,12 @@ fn runs(outcomes: &[CaseResult], wanted: impl Fn(&CaseResult) -> bool) -> Vec<&C
 fn worst(runs: &[&CaseResult]) -> Analysis {
     let least = runs.iter().map(|one| one.stall).fold(f64::MAX, f64::min);
     let limit = least.max(MAX_STALL);
-    let calm = runs.iter().filter(|one| one.stall <= limit);
-    let calm = Analysis::worst(calm.map(|one| &one.analysis));
+    let undisturbed = runs.iter().filter(|one| one.stall <= limit);
+    let undisturbed = Analysis::worst(undisturbed.map(|one| &one.analysis));
     Analysis {
-        idle: calm.idle,
-        worst_gap: calm.worst_gap,
-        work: calm.work,
+        idle: undisturbed.idle,
+        worst_gap: undisturbed.worst_gap,
+        work: undisturbed.work,
         ..Analysis::worst(runs.iter().map(|one| &one.analysis))
     }
 }
@@ -166,11 +166,11 @@ mod tests {
     }
 
     #[test]
-    fn work_is_that_of_the_calm_runs_and_overlap_that_of_all() {
-        let calm = outcome("killed", TestSubject::Plain, 1.0, 90.0);
+    fn work_is_that_of_the_undisturbed_runs_and_overlap_that_of_all() {
+        let undisturbed = outcome("killed", TestSubject::Plain, 1.0, 90.0);
         let mut stalled = outcome("killed", TestSubject::Plain, 2.0, 10.0);
         stalled.stall = 5.0;
-        let seen = worst(&[&calm, &stalled]);
+        let seen = worst(&[&undisturbed, &stalled]);
         assert_eq!((seen.two_believers, seen.work), (2.0, 90.0));
         let mut worse = outcome("killed", TestSubject::Plain, 3.0, 5.0);
         worse.stall = 9.0;

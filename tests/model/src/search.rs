@@ -336,7 +336,7 @@ mod tests {
     };
 
     #[test]
-    fn every_state_is_met_once_and_time_leads_home() {
+    fn every_state_is_met_once_and_time_leads_to_the_goal() {
         let found = Search::new(LINE).run(100, true);
         assert_eq!(found.states, 10);
         assert_eq!(found.witnesses, Witnesses::LEADS);

@@ -35,7 +35,7 @@ struct ClockState {
 }
 
 /// How long a timer sleeps at most before it looks at its clock again, as in the production clock.
-const NAP: Duration = Duration::from_secs(1);
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// The rate of real time.
 pub const TRUE_RATE: u64 = 1_000_000;
@@ -131,24 +131,27 @@ impl Clock for SimClock {
 
     fn sleep_until(&self, deadline: Instant) -> BoxFuture<'static, ()> {
         let clock = self.clone();
-        Box::pin(async move { clock.nap_until(deadline, Clock::monotonic).await })
+        Box::pin(async move { clock.sleep_in_steps(deadline, Clock::monotonic).await })
     }
 
     fn sleep_until_holder(&self, deadline: Instant) -> BoxFuture<'_, ()> {
-        Box::pin(self.nap_until(deadline, Clock::holder))
+        Box::pin(self.sleep_in_steps(deadline, Clock::holder))
     }
 }
 
 impl SimClock {
-    async fn nap_until(&self, deadline: Instant, read: fn(&Self) -> Instant) {
+    async fn sleep_in_steps(&self, deadline: Instant, read: fn(&Self) -> Instant) {
         loop {
             let wait = deadline.since(read(self));
             if wait.is_zero() {
                 return;
             }
             // Timers have a grain of a millisecond, and a shorter sleep would be none.
-            let nap = self.real(wait).min(NAP).max(Duration::from_millis(1));
-            tokio::time::sleep(nap).await;
+            let sleep_time = self
+                .real(wait)
+                .min(LONGEST_SLEEP)
+                .max(Duration::from_millis(1));
+            tokio::time::sleep(sleep_time).await;
         }
     }
 }

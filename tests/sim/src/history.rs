@@ -122,7 +122,7 @@ impl LeaseHistory {
                     && attempt
                         .record
                         .as_ref()
-                        .is_some_and(|sent| is_of(sent, record))
+                        .is_some_and(|sent| matches(sent, record))
             })
         });
         if let Some(attempt) = attempt.and_then(|index| self.attempts.get_mut(index)) {
@@ -219,7 +219,7 @@ fn exemption(
 }
 
 /// Whether what was sent is what the server has now, but for what it drops.
-fn is_of(sent: &LeaseRecord, kept: &LeaseRecord) -> bool {
+fn matches(sent: &LeaseRecord, kept: &LeaseRecord) -> bool {
     sent.same_record(kept)
         && (sent.acquire_time, sent.token, sent.token_term)
             == (kept.acquire_time, kept.token, kept.token_term)

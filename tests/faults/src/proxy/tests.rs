@@ -167,7 +167,7 @@ async fn a_lost_reply_is_of_a_request_that_was_served() {
 }
 
 #[tokio::test]
-async fn held_renewals_come_in_other_weather_and_nothing_else_waits() {
+async fn held_renewals_come_when_the_condition_ends_and_nothing_else_waits() {
     let fixture = ProxyFixture::start().await;
     fixture.port.set(NetworkCondition::HeldRenewals);
     fixture.get().await.unwrap();
@@ -230,7 +230,7 @@ async fn refused_connections_fail_at_once() {
 }
 
 #[tokio::test]
-async fn storms_are_answered_and_nothing_is_served() {
+async fn error_storms_are_sent_and_nothing_is_served() {
     let fixture = ProxyFixture::start().await;
     fixture.port.set(NetworkCondition::TooManyRequests(7));
     let answer = fixture.get().await.unwrap();

@@ -80,7 +80,7 @@ impl ReservationState {
             }
             HolderTransition::Reply => {
                 let led = holder.believes();
-                holder.hear(system.setup.counts);
+                holder.take_reply(system.setup.counts);
                 return Witnesses::LEADS.when(!led && holder.believes());
             }
             HolderTransition::GiveUp => holder.give_up(),

@@ -73,7 +73,7 @@ impl PlainHolder {
     }
 
     /// Whether the reply to a write that landed would still be waited for.
-    pub(in super::super) fn can_hear(&self, counts: Counts) -> bool {
+    pub(in super::super) fn can_take_reply(&self, counts: Counts) -> bool {
         match (&self.message, counts) {
             (Some(PlainMessage::Landed(sent)), Counts::FromReply(timeout)) => {
                 NOW <= sent.after(timeout)
@@ -84,7 +84,7 @@ impl PlainHolder {
     }
 
     /// The reply to a write that landed comes.
-    pub(in super::super) fn hear(&mut self, counts: Counts) {
+    pub(in super::super) fn take_reply(&mut self, counts: Counts) {
         if let Some(PlainMessage::Landed(sent)) = self.message.take() {
             self.since = Some(match counts {
                 Counts::FromSend => sent,

@@ -103,7 +103,7 @@ fn granted_after(seconds: u64, answered: bool) -> Vec<&'static str> {
 }
 
 #[test]
-fn a_grant_is_held_against_the_clock_of_its_author_and_the_answers_it_can_have_seen() {
+fn a_grant_is_checked_by_the_clock_of_its_author_and_the_acks_it_can_have_seen() {
     assert_eq!(granted_after(15, true), [""; 0]);
     assert_eq!(granted_after(14, true), ["R4"]);
     assert_eq!(granted_after(15, false), ["S7"]);

@@ -117,7 +117,7 @@ fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
     let electors = (0..electors)
         .map(|_| {
             let rate = draw_rate(random.bits());
-            draw_site(random, rate)
+            draw_host(random, rate)
         })
         .collect::<Vec<_>>();
     let fastest = electors.iter().map(|host| host.rate).max().unwrap_or(0);
@@ -132,7 +132,7 @@ fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
             };
             let emulation = random.between(1, 3);
             PlannedCandidate {
-                host: draw_site(random, rate),
+                host: draw_host(random, rate),
                 lease,
                 version: (emulation, emulation + random.between(0, 1)),
                 timing: (w, h),
@@ -163,7 +163,7 @@ fn draw_rate(bits: u64) -> u64 {
     }
 }
 
-fn draw_site(random: &mut Random, rate: u64) -> ProcessHost {
+fn draw_host(random: &mut Random, rate: u64) -> ProcessHost {
     let offset = random.between(0, 1_200_000);
     ProcessHost {
         rate,
