@@ -228,7 +228,7 @@ impl CaseRun {
                     .for_each(|member| member.port.set(NetworkCondition::Normal));
             }
             FaultScript::Stranger(edit, LeaderCondition::Undisturbed) => {
-                self.edit_lease(edit).await?
+                self.edit_lease(edit).await?;
             }
             FaultScript::Stranger(edit, LeaderCondition::Partitioned(lasts)) => {
                 self.candidates[leader]

@@ -45,7 +45,8 @@ const EVENTS: usize = 1024;
 // === impl Forwarder ===
 
 impl Forwarder {
-    /// Answers as the API server does, under the present condition. An error breaks the stream that the request came on.
+    /// Answers as the API server does, under the present condition. An error breaks the stream that the request came
+    /// on.
     ///
     /// The request is on its way when this returns: what becomes of the future does not matter to it.
     pub(crate) fn answer<B>(

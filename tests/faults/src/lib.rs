@@ -7,9 +7,9 @@
 //!               └── an operation every 50 ms ──> Register, which notes the time, the client and the token
 //! ```
 //!
-//! A [`FaultCase`] is one [`FaultScenario`] and one [`TestSubject`]: our candidates, unmodified client-go elected by Elector or by
-//! itself, or a single process without any election. Every result is read from the log of the [`Register`] by an
-//! [`Analysis`]; what the processes believe of themselves does not count. Beside that, every
+//! A [`FaultCase`] is one [`FaultScenario`] and one [`TestSubject`]: our candidates, unmodified client-go elected by
+//! Elector or by itself, or a single process without any election. Every result is read from the log of the
+//! [`Register`] by an [`Analysis`]; what the processes believe of themselves does not count. Beside that, every
 //! revision of the Lease is held against the rules, as `elector verify` does it.
 //!
 //! Operations go to the register directly, so that a process that is cut off from the API server can still do harm.

@@ -92,8 +92,8 @@ fn runs(outcomes: &[CaseResult], wanted: impl Fn(&CaseResult) -> bool) -> Vec<&C
     outcomes.iter().filter(|one| wanted(one)).collect()
 }
 
-/// The worst of all runs; gaps and work of those alone in which the machine had time for all processes, or of the one in
-/// which it had the most.
+/// The worst of all runs; gaps and work of those alone in which the machine had time for all processes, or of the one
+/// in which it had the most.
 fn worst(runs: &[&CaseResult]) -> Analysis {
     let least = runs.iter().map(|one| one.stall).fold(f64::MAX, f64::min);
     let limit = least.max(MAX_STALL);

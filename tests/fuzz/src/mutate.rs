@@ -46,8 +46,8 @@ pub fn mutate(script: &[u8], seed: u64) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Mutates the script in the first `size` bytes of a buffer in place, up to `most` bytes, and returns its new size. Most
-/// scripts stay JSON; one in eight, and one that would not fit, is changed `as_bytes`.
+/// Mutates the script in the first `size` bytes of a buffer in place, up to `most` bytes, and returns its new size.
+/// Most scripts stay JSON; one in eight, and one that would not fit, is changed `as_bytes`.
 pub fn mutate_in_place(
     script: &mut [u8],
     size: usize,
@@ -55,7 +55,7 @@ pub fn mutate_in_place(
     seed: u32,
     as_bytes: impl FnOnce(&mut [u8], usize, usize) -> usize,
 ) -> usize {
-    if seed % 8 == 0 {
+    if seed.is_multiple_of(8) {
         return as_bytes(script, size, most);
     }
     let next = mutate(&script[..size], u64::from(seed));

@@ -84,7 +84,7 @@ impl ElectorDriver {
                 }
             }
             ScriptDocument::Candidates(Notification::Listed(candidates)) => {
-                self.list_candidates(candidates)
+                self.list_candidates(candidates);
             }
             ScriptDocument::Order(name, about) => match name.as_str() {
                 "pass" => self.now = self.now.after(duration(&about)),

@@ -13,9 +13,11 @@ use super::store::LeaseStore;
 /// The electors' settings, and the requests of those electors that have been met.
 pub(super) struct ElectorSteps {
     settings: [Settings; 2],
-    /// By whether the elector reserves, and its address: it is interned, and kept for ever.
-    known: RefCell<QuickMap<(bool, usize), Rc<Vec<ElectorRequest>>>>,
+    known: RefCell<KnownRequests>,
 }
+
+/// The requests of an elector, by whether it reserves, and by its address: it is interned, and kept for ever.
+type KnownRequests = QuickMap<(bool, usize), Rc<Vec<ElectorRequest>>>;
 
 // === impl ElectorSteps ===
 

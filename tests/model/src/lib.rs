@@ -8,8 +8,8 @@
 //!
 //! Writes are messages: they land at any later time or never, and their replies come late or not at all. Every process
 //! sees the Lease as late as it likes, crashes when it likes, and reads a clock of its own that is up to half again as
-//! fast as the others. There is no bound on time or on depth: after each transition the numbers in a state are replaced by
-//! what they mean (`numbers`), so that the states that can be told apart are finitely many.
+//! fast as the others. There is no bound on time or on depth: after each transition the numbers in a state are replaced
+//! by what they mean (`numbers`), so that the states that can be told apart are finitely many.
 //!
 //! A [`Run`] is one world with its expected verdict. Safe runs must also reach their witnesses; a run with a
 //! `Mutant` must be caught, or the check has lost its teeth. Mutants live in this crate alone: they alter what a

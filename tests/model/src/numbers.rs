@@ -1,13 +1,13 @@
 //! Numbers grow for ever, what they mean does not: equal meaning must be an equal state.
 //!
 //! Every process's clock is shifted so that it reads [`NOW`]; ages beyond the longest wait are all alike. Versions,
-//! terms and the wire times of candidates matter by their order, the wire times of a Lease by their equality. What is in
-//! the store is numbered first. What one process remembers, has sent or is yet to be told is numbered within the gaps
-//! between those, for each process by itself: whether two processes remember the same old thing is of no consequence,
-//! since neither can ever tell. A number that is sent to the store is one that no other process uses.
+//! terms and the wire times of candidates matter by their order, the wire times of a Lease by their equality. What is
+//! in the store is numbered first. What one process remembers, has sent or is yet to be told is numbered within the
+//! gaps between those, for each process by itself: whether two processes remember the same old thing is of no
+//! consequence, since neither can ever tell. A number that is sent to the store is one that no other process uses.
 //!
-//! One term has a meaning of its own: zero, that of a record without leaseTransitions. Where a stranger may write such a
-//! record, zero stays zero and the terms after it count from there. Otherwise an old record of term zero would never
+//! One term has a meaning of its own: zero, that of a record without leaseTransitions. Where a stranger may write such
+//! a record, zero stays zero and the terms after it count from there. Otherwise an old record of term zero would never
 //! equal a new one.
 
 use std::time::Duration;

@@ -37,10 +37,10 @@ impl Simulation {
             FaultKind::Compact => self.server.compact(),
             FaultKind::TamperWithLease(lease, how) => self.tamper_with_lease(lease, how).await,
             FaultKind::Plain(lease, lasts) => {
-                self.start_foreign_client(ForeignClient::Plain, lease, lasts)
+                self.start_foreign_client(ForeignClient::Plain, lease, lasts);
             }
             FaultKind::Builtin(lease, lasts) => {
-                self.start_foreign_client(ForeignClient::Builtin, lease, lasts)
+                self.start_foreign_client(ForeignClient::Builtin, lease, lasts);
             }
             FaultKind::TamperWithCandidate(who, how) => self.tamper_with_candidate(who, how).await,
             FaultKind::Twin(who, _) => self.twin(who),

@@ -1,4 +1,5 @@
-//! The context that all parts of a run share: the log, the history of Lease revisions with their authors, and the guards.
+//! The context that all parts of a run share: the log, the history of Lease revisions with their authors, and the
+//! guards.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

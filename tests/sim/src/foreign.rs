@@ -36,8 +36,8 @@ struct PlainClient {
     seen: Option<(LeaseRecord, Instant)>,
 }
 
-/// An elector as it is built into Kubernetes, as far as it can do harm: it measures by the time of day, grants a missing
-/// lease at once, and counts no terms.
+/// An elector as it is built into Kubernetes, as far as it can do harm: it measures by the time of day, grants a
+/// missing lease at once, and counts no terms.
 struct BuiltinElector {
     leases: Api<Lease>,
     candidates: Api<LeaseCandidate>,

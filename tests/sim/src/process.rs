@@ -1,4 +1,5 @@
-//! A simulated process: a program that starts, crashes and starts again, with a clock and a way to the server of its own.
+//! A simulated process: a program that starts, crashes and starts again, with a clock and a way to the server of its
+//! own.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

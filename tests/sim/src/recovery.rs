@@ -1,5 +1,5 @@
-//! The recovery when all faults are over: a candidate leads soon, then the best one, then nothing happens; then a leader
-//! leaves, and another one dies.
+//! The recovery when all faults are over: a candidate leads soon, then the best one, then nothing happens; then a
+//! leader leaves, and another one dies.
 
 use std::time::Duration;
 
@@ -175,8 +175,8 @@ impl Simulation {
         let stop = process
             .clock
             .real(candidate.stop.min(grace) + Duration::from_secs(1));
-        // It stops, reads, releases; a successor is pinged, granted, and accepts. Each is a request and its news. What dead
-        // candidates left behind is asked first: the best, the next two, then all, for 2 s each (R15).
+        // It stops, reads, releases; a successor is pinged, granted, and accepts. Each is a request and its news. What
+        // dead candidates left behind is asked first: the best, the next two, then all, for 2 s each (R15).
         let limit = stop + self.hops(12) + self.slowest_elector(Duration::from_secs(7));
         match self.wait_for_leader(&name, Some(&leader), limit).await {
             Some(took) => self

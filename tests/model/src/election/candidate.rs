@@ -145,7 +145,7 @@ impl CandidateProcess {
         match self.message.take() {
             Some(CandidateMessage::Sent(_, write)) => self.orphans.push(write),
             Some(CandidateMessage::Landed(WriteKind::Renew, landed)) => {
-                self.variation.give_up(&landed.record)
+                self.variation.give_up(&landed.record);
             }
             _ => {}
         }
@@ -164,7 +164,8 @@ impl CandidateProcess {
     }
 
     /// Takes in what can neither begin nor end a belief, nor call for a write: whether that happens early or late is
-    /// all the same, so it happens at once. The same goes for news of its own object; acting on them is another transition.
+    /// all the same, so it happens at once. The same goes for news of its own object; acting on them is another
+    /// transition.
     pub(in super::super) fn catch_up(&mut self, store: &LeaseStore, run: &Run) {
         self.drop_dead_writes(store);
         self.registration.handle_event(self.seen(store));
@@ -263,7 +264,7 @@ impl CandidateProcess {
             match effect {
                 Effect::Read => self.reading = true,
                 Effect::Write { .. } if refused_candidate => {
-                    self.holder.handle_outcome(NOW, LeaseOutcome::Refused)
+                    self.holder.handle_outcome(NOW, LeaseOutcome::Refused);
                 }
                 Effect::Write { kind, mut write } => {
                     self.variation.send(&kind, &mut write, run);

@@ -55,7 +55,7 @@ fn transitions_of_candidate(
     match &candidate.message {
         Some(CandidateMessage::Sent(..)) => transitions.push(CandidateTransition::Land),
         Some(CandidateMessage::Landed(..) | CandidateMessage::Dead(_)) => {
-            transitions.push(CandidateTransition::Reply)
+            transitions.push(CandidateTransition::Reply);
         }
         None => {}
     }

@@ -43,7 +43,7 @@ impl RunPlan {
         let mut random = Random::stream(seed, 3);
         match reach {
             ClockBound::Within if random.percent(5) => {
-                faults.extend(hide_a_term(&mut random, &setup))
+                faults.extend(hide_a_term(&mut random, &setup));
             }
             ClockBound::Within => {}
             ClockBound::Beyond => faults = cut_off(&setup),
