@@ -1,4 +1,4 @@
-//! What is kept of a Lease's revisions, to judge the next one by.
+//! What is kept of a Lease's revisions, to check the next one against.
 
 use elector_protocol::elector::{Actor, Move, audit};
 use elector_protocol::{LeaseRecord, LeaseSnapshot, Occupancy, Timestamp};

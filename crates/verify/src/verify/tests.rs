@@ -1,4 +1,4 @@
-//! A judge that finds nothing is worse than none: each fault is committed once.
+//! A checker that finds nothing is worse than none: each rule is broken once.
 
 mod extent;
 mod histories;

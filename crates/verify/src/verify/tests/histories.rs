@@ -93,7 +93,7 @@ pub(super) fn verdict(entries: &[HistoryEntry]) -> Verdict {
     verify(&History::from(entries.to_vec()), &participants())
 }
 
-pub(super) fn judge(entries: &[HistoryEntry], participants: &Participants) -> Vec<String> {
+pub(super) fn messages(entries: &[HistoryEntry], participants: &Participants) -> Vec<String> {
     let verdict = verify(&History::from(entries.to_vec()), participants);
     verdict
         .promised_breaches()
@@ -101,18 +101,18 @@ pub(super) fn judge(entries: &[HistoryEntry], participants: &Participants) -> Ve
         .collect()
 }
 
-pub(super) fn faults(entries: &[HistoryEntry]) -> Vec<String> {
-    judge(entries, &participants())
+pub(super) fn breaches(entries: &[HistoryEntry]) -> Vec<String> {
+    messages(entries, &participants())
 }
 
 #[track_caller]
-pub(super) fn assert_fault(entries: &[HistoryEntry], expected: &str) {
-    let faults = faults(entries);
+pub(super) fn assert_breach(entries: &[HistoryEntry], expected: &str) {
+    let breaches = breaches(entries);
     assert!(
-        faults
+        breaches
             .iter()
             .any(|broken_rule| broken_rule.contains(expected)),
-        "{faults:?}"
+        "{breaches:?}"
     );
 }
 

@@ -6,7 +6,7 @@ use elector_protocol::{LeaseKey, ResourceVersion};
 use serde_json::json;
 
 use super::histories::{
-    a_leads, and_then, assert_fault, candidate, event, faults, gone, held, judge, key, lease,
+    a_leads, and_then, assert_breach, breaches, candidate, event, gone, held, key, lease, messages,
     of_term, participants, verdict, wire,
 };
 use crate::{
@@ -23,18 +23,18 @@ fn two_candidates_must_not_lead_at_once() {
             event(5.5, "a", EventKind::Lost),
         ],
     );
-    assert_fault(&history, "a led for 1.500 s longer when b began");
+    assert_breach(&history, "a led for 1.500 s longer when b began");
     let client_go = and_then(a_leads(), [event(4.0, "go", EventKind::Leading)]);
-    assert_eq!(faults(&client_go), [""; 0]);
+    assert_eq!(breaches(&client_go), [""; 0]);
     // Work that ends after the loss counts to its end.
     let late = [
         event(4.0, "a", EventKind::Lost),
         event(4.5, "a", EventKind::WorkStopped),
         event(4.2, "b", EventKind::Leading),
     ];
-    assert_fault(&and_then(a_leads(), late), "a led for 0.300 s longer");
+    assert_breach(&and_then(a_leads(), late), "a led for 0.300 s longer");
     // A process that leads to the end may not be followed.
-    assert_fault(
+    assert_breach(
         &and_then(a_leads(), [event(4.0, "b", EventKind::Leading)]),
         "two believed at once",
     );
@@ -45,7 +45,7 @@ fn a_leader_has_accepted() {
     let mut early = a_leads();
     // The event comes before the accept.
     early[5] = event(0.25, "a", EventKind::Leading);
-    assert_fault(&early, "S2: lease /work: a led without having accepted");
+    assert_breach(&early, "S2: lease /work: a led without having accepted");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn an_accept_without_a_token_makes_no_leader() {
             event(0.3, "a", EventKind::Leading),
         ],
     );
-    assert_fault(&history, "S2: lease /work: a led without having accepted");
+    assert_breach(&history, "S2: lease /work: a led without having accepted");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_process_that_was_only_said_to_be_killed_has_no_trace() {
     let killed = and_then(untraced(), [event(4.0, "a", EventKind::Killed)]);
     let mut participants = participants();
     participants.limits.renew_deadline = Some(Duration::from_secs(20));
-    assert_eq!(judge(&killed, &participants).len(), 1);
+    assert_eq!(messages(&killed, &participants).len(), 1);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn an_event_is_about_its_own_lease() {
             about(event(4.0, "b", EventKind::Leading), "work"),
         ],
     );
-    assert_fault(&history, "a led and leads on when b began");
+    assert_breach(&history, "a led and leads on when b began");
 }
 
 #[test]
@@ -122,12 +122,12 @@ fn an_event_is_about_its_own_term() {
         history[5] = of_term(event(0.3, "a", EventKind::Leading), term, token);
         history
     };
-    assert_eq!(faults(&leads(1, 11)), [""; 0]);
-    assert_fault(
+    assert_eq!(breaches(&leads(1, 11)), [""; 0]);
+    assert_breach(
         &leads(2, 11),
         "S2: lease /work: a led without having accepted",
     );
-    assert_fault(
+    assert_breach(
         &leads(1, 10),
         "S2: lease /work: a led without having accepted",
     );
@@ -136,14 +136,14 @@ fn an_event_is_about_its_own_term() {
 #[test]
 fn work_ends_with_the_lease() {
     let until = |end: f64| and_then(a_leads(), [event(end, "a", EventKind::WorkStopped)]);
-    assert_eq!(faults(&until(19.0)), [""; 0]);
-    assert_fault(
+    assert_eq!(breaches(&until(19.0)), [""; 0]);
+    assert_breach(
         &until(25.0),
         "S2: lease /work: a worked until 21.700 s after it sent its last renewal @13, 15 s are allowed",
     );
     let mut participants = participants();
     participants.limits.renew_deadline = Some(Duration::from_secs(10));
-    let strict = judge(&until(19.0), &participants);
+    let strict = messages(&until(19.0), &participants);
     assert!(
         strict[0].contains("15.700 s after it sent its last renewal @13, 10 s are allowed"),
         "{strict:?}"
@@ -166,13 +166,13 @@ fn a_lost_lease_is_not_the_losers_to_release() {
         released.clone(),
         event(4.1, "a", EventKind::Lost),
     ];
-    assert_eq!(faults(&and_then(a_leads(), own)), [""; 0]);
+    assert_eq!(breaches(&and_then(a_leads(), own)), [""; 0]);
     let anothers = [
         released,
         event(4.1, "a", EventKind::Lost),
         event(4.2, "a", EventKind::WorkStopped),
     ];
-    assert_fault(
+    assert_breach(
         &and_then(a_leads(), anothers),
         "S6: lease /work @14: term 1 of a was released by another writer",
     );
@@ -184,12 +184,12 @@ fn one_identity_is_one_life() {
     let mut twice = a_leads();
     twice[5] = again(0.3);
     let twice = and_then(twice, [event(4.0, "a", EventKind::Killed), again(5.0)]);
-    assert_fault(
+    assert_breach(
         &twice,
         "S9: lease /work: two lives of a led with the token 11",
     );
     let beside = and_then(a_leads(), [event(5.0, "a", EventKind::Leading)]);
-    assert_fault(
+    assert_breach(
         &beside,
         "S9: lease /work: two believed at once: a led and leads on when a began",
     );
@@ -211,20 +211,20 @@ fn untraced() -> Vec<HistoryEntry> {
 
 #[test]
 fn without_a_trace_belief_lasts_as_long_as_the_lease_allows() {
-    assert_eq!(faults(&untraced()), [""; 0]);
+    assert_eq!(breaches(&untraced()), [""; 0]);
     let mut participants = participants();
     participants.limits.renew_deadline = Some(Duration::from_secs(20));
     assert_eq!(
-        judge(&untraced(), &participants),
+        messages(&untraced(), &participants),
         [
             "S1: lease /work: two may have believed at once: a could lead for 4.800 s longer when b began"
         ]
     );
     // A holder that runs slower than the times of this history leads longer.
     participants.limits.renew_deadline = Some(Duration::from_secs(14));
-    assert_eq!(judge(&untraced(), &participants), [""; 0]);
+    assert_eq!(messages(&untraced(), &participants), [""; 0]);
     participants.limits.drift = 1.2;
-    assert_eq!(judge(&untraced(), &participants).len(), 1);
+    assert_eq!(messages(&untraced(), &participants).len(), 1);
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn without_a_trace_one_name_is_one_life() {
     );
     let mut participants = participants();
     participants.limits.renew_deadline = Some(Duration::from_secs(20));
-    assert_eq!(judge(&history, &participants), [""; 0]);
+    assert_eq!(messages(&history, &participants), [""; 0]);
 }
 
 #[test]
@@ -260,14 +260,14 @@ fn a_holder_that_gave_the_lease_away_had_stopped() {
             lease(4.2, 16, &held("b", 2, 15, 4.1, 4.2), Some((15, 2))),
         ],
     );
-    assert_eq!(faults(&history), [""; 0]);
+    assert_eq!(breaches(&history), [""; 0]);
 }
 
 #[test]
 fn a_killed_process_says_nothing() {
     let history = and_then(untraced(), [event(18.5, "b", EventKind::Leading)]);
     let killed = and_then(history, [event(0.3, "a", EventKind::Leading)]);
-    assert_fault(
+    assert_breach(
         &killed,
         "two believed at once: a led and leads on when b began",
     );
@@ -291,7 +291,7 @@ fn clocks_of_work_traces_may_be_apart() {
     let history = and_then(a_leads(), history);
     let mut participants = participants();
     let overlap = |participants: &Participants| {
-        judge(&history, participants)
+        messages(&history, participants)
             .iter()
             .any(|broken_rule| broken_rule.contains("S1"))
     };
@@ -363,12 +363,12 @@ fn a_strangers_blanking_exempts_nothing() {
     );
     let mut participants = participants();
     participants.add_foreign(ResourceVersion(14));
-    let faults = judge(&history, &participants);
+    let breaches = messages(&history, &participants);
     assert!(
-        faults
+        breaches
             .iter()
             .any(|broken_rule| broken_rule.starts_with("S1")),
-        "{faults:?}"
+        "{breaches:?}"
     );
 }
 

@@ -4,7 +4,7 @@ use elector_protocol::ResourceVersion;
 use serde_json::json;
 
 use super::histories::{
-    a_leads, and_then, assert_fault, candidate, event, faults, gone, held, judge, lease,
+    a_leads, and_then, assert_breach, breaches, candidate, event, gone, held, lease, messages,
 };
 use crate::EventKind;
 
@@ -20,7 +20,7 @@ fn a_crash_and_a_hand_over_are_legal() {
             event(18.5, "b", EventKind::Leading),
         ],
     );
-    assert_eq!(faults(&crash), [""; 0]);
+    assert_eq!(breaches(&crash), [""; 0]);
 
     let mut preferring = held("a", 1, 15, 0.2, 3.3);
     preferring["strategy"] = "OldestEmulationVersion".into();
@@ -37,7 +37,7 @@ fn a_crash_and_a_hand_over_are_legal() {
             event(4.2, "b", EventKind::Leading),
         ],
     );
-    assert_eq!(faults(&hand_over), [""; 0]);
+    assert_eq!(breaches(&hand_over), [""; 0]);
 }
 
 #[test]
@@ -51,11 +51,11 @@ fn a_live_record_must_not_be_granted() {
             ],
         )
     };
-    assert_fault(&grant(17.0), "granted 13.7");
-    assert_eq!(faults(&grant(18.3)), [""; 0]);
+    assert_breach(&grant(17.0), "granted 13.7");
+    assert_eq!(breaches(&grant(18.3)), [""; 0]);
     // Clocks of one machine agree to 20 ms.
-    assert_eq!(faults(&grant(18.285)), [""; 0]);
-    assert_fault(&grant(18.275), "granted 14.975");
+    assert_eq!(breaches(&grant(18.285)), [""; 0]);
+    assert_breach(&grant(18.275), "granted 14.975");
 }
 
 #[test]
@@ -64,18 +64,18 @@ fn a_grant_needs_an_answer() {
         a_leads(),
         [lease(18.4, 14, &held("c", 2, 5, 18.4, 18.4), None)],
     );
-    assert_fault(&silent, "granted to c, which is no candidate (R15)");
+    assert_breach(&silent, "granted to c, which is no candidate (R15)");
     let mut stale = a_leads();
     stale.remove(1);
     stale.insert(0, candidate(-10.0, 3, "b", -10.0));
     let stale = and_then(stale, [lease(18.4, 14, &held("b", 2, 5, 18.4, 18.4), None)]);
-    assert_fault(&stale, "which last answered 28.4 s before (R15)");
+    assert_breach(&stale, "which last answered 28.4 s before (R15)");
     // An answer counts as long as no holder has renewed since, whenever the question was.
     let early = [
         candidate(5.0, 14, "b", 5.0),
         lease(18.4, 15, &held("b", 2, 5, 18.4, 18.4), None),
     ];
-    assert_eq!(faults(&and_then(a_leads(), early)), [""; 0]);
+    assert_eq!(breaches(&and_then(a_leads(), early)), [""; 0]);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn each_kind_of_illegal_write_is_found() {
             "S6: lease /work @14: a release must",
         ),
     ] {
-        assert_fault(&and_then(a_leads(), [after]), expected);
+        assert_breach(&and_then(a_leads(), [after]), expected);
     }
 }
 
@@ -123,27 +123,27 @@ fn a_deleted_lease_is_owed_to_its_holder() {
             ],
         )
     };
-    assert_fault(&again(17.0), "granted 13.700 s after a renewed");
-    assert_eq!(faults(&again(18.3)), [""; 0]);
+    assert_breach(&again(17.0), "granted 13.700 s after a renewed");
+    assert_eq!(breaches(&again(18.3)), [""; 0]);
 }
 
 #[test]
 fn tokens_must_grow() {
     let again = lease(4.0, 14, &held("a", 1, 15, 0.2, 4.0), Some((10, 1)));
-    let faults = faults(&and_then(a_leads(), [again]));
+    let breaches = breaches(&and_then(a_leads(), [again]));
     assert!(
-        faults
+        breaches
             .iter()
             .any(|broken_rule| broken_rule.contains("token 10 after 11")),
-        "{faults:?}"
+        "{breaches:?}"
     );
 }
 
 #[test]
 fn a_new_lease_names_no_holder() {
-    assert_fault(&[lease(0.0, 1, &held("a", 0, 15, 0.0, 0.0), None)], "R2");
-    assert_fault(&[lease(0.0, 1, &json!({}), None)], "must be an empty text");
-    assert_fault(
+    assert_breach(&[lease(0.0, 1, &held("a", 0, 15, 0.0, 0.0), None)], "R2");
+    assert_breach(&[lease(0.0, 1, &json!({}), None)], "must be an empty text");
+    assert_breach(
         &[lease(
             0.0,
             1,
@@ -153,7 +153,7 @@ fn a_new_lease_names_no_holder() {
         "R2",
     );
     assert_eq!(
-        faults(&[lease(0.0, 1, &held("go", 0, 15, 0.0, 0.0), None)]),
+        breaches(&[lease(0.0, 1, &held("go", 0, 15, 0.0, 0.0), None)]),
         [""; 0]
     );
 }
@@ -162,7 +162,7 @@ fn a_new_lease_names_no_holder() {
 fn a_token_is_the_revision_that_the_accept_replaced() {
     let mut history = a_leads();
     history[4] = lease(0.3, 12, &held("a", 1, 15, 0.2, 0.3), Some((10, 1)));
-    assert_fault(&history, "S5: lease /work @12: the accept replaced @11");
+    assert_breach(&history, "S5: lease /work @12: the accept replaced @11");
 }
 
 #[test]
@@ -178,13 +178,13 @@ fn tokens_grow_over_a_deletion() {
             lease(18.4, 18, &held("b", 1, 15, 18.3, 18.4), Some((11, 1))),
         ],
     );
-    assert_fault(&history, "S5: lease /work @18: token 11 after 11");
+    assert_breach(&history, "S5: lease /work @18: token 11 after 11");
 }
 
 #[test]
 fn terms_never_fall() {
     let fallen = lease(4.0, 14, &held("a", 0, 15, 0.2, 4.0), Some((11, 0)));
-    assert_fault(
+    assert_breach(
         &and_then(a_leads(), [fallen]),
         "S5: lease /work @14: the term fell from 1 to 0",
     );
@@ -193,7 +193,7 @@ fn terms_never_fall() {
 #[test]
 fn a_holder_has_a_term_of_its_own() {
     let replaced = lease(18.4, 14, &held("b", 1, 5, 18.4, 18.4), None);
-    assert_fault(
+    assert_breach(
         &and_then(a_leads(), [candidate(18.3, 13, "b", 18.3), replaced]),
         "S3: lease /work @14: b was written over a without a new term",
     );
@@ -210,7 +210,7 @@ fn the_largest_term_is_followed_by_the_first() {
     ];
     let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(10));
-    assert_eq!(judge(&history, &participants), [""; 0]);
+    assert_eq!(messages(&history, &participants), [""; 0]);
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_hand_over_goes_to_a_candidate() {
             lease(4.1, 15, &held("c", 2, 5, 4.1, 4.1), None),
         ],
     );
-    assert_fault(
+    assert_breach(
         &history,
         "S7: lease /work @15: handed over to c, which is no candidate",
     );

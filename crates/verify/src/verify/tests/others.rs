@@ -4,7 +4,8 @@ use elector_protocol::ResourceVersion;
 use serde_json::json;
 
 use super::histories::{
-    a_leads, and_then, assert_fault, candidate, event, faults, held, judge, key, lease, verdict,
+    a_leads, and_then, assert_breach, breaches, candidate, event, held, key, lease, messages,
+    verdict,
 };
 use crate::{ChangeKind, EventKind, GuaranteeLevel, Implementation, Invariant, Participants};
 
@@ -20,7 +21,7 @@ fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
             ];
             let mut participants = super::histories::participants();
             participants.add_foreign(ResourceVersion(14));
-            judge(&and_then(a_leads(), history), &participants)
+            messages(&and_then(a_leads(), history), &participants)
         };
         let early = grant(15.0);
         assert!(
@@ -36,11 +37,11 @@ fn what_a_stranger_wrote_breaks_no_rule() {
     let history = [lease(0.0, 1, &held("a", 0, 15, 0.0, 0.0), None)];
     let mut participants = Participants::default();
     participants.add(key(), "a", Implementation::Elector);
-    assert_eq!(judge(&history, &participants).len(), 1);
+    assert_eq!(messages(&history, &participants).len(), 1);
     participants.add_foreign(ResourceVersion(1));
-    assert_eq!(judge(&history, &participants), [""; 0]);
+    assert_eq!(messages(&history, &participants), [""; 0]);
     // Nor is a lease without participants.
-    assert_eq!(judge(&history, &Participants::default()), [""; 0]);
+    assert_eq!(messages(&history, &Participants::default()), [""; 0]);
 }
 
 #[test]
@@ -76,13 +77,13 @@ fn a_holder_that_is_no_candidate_is_not_asked_to_make_room() {
     let mut preferring = held("go", 0, 15, 0.1, 2.1);
     preferring["preferredHolder"] = "a".into();
     let asked = lease(3.0, 12, &preferring, None);
-    assert_fault(
+    assert_breach(
         &and_then(go_leads(), [asked.clone()]),
         "S11: lease /work @12: go, which is no candidate",
     );
     let candidate = candidate(0.0, 3, "go", 0.0);
     assert_eq!(
-        faults(&and_then(vec![candidate], and_then(go_leads(), [asked]))),
+        breaches(&and_then(vec![candidate], and_then(go_leads(), [asked]))),
         [""; 0]
     );
 }
@@ -146,7 +147,7 @@ fn blanked(duration: i32, token: Option<(u64, i32)>, granted: f64) -> Vec<String
     );
     let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(14));
-    judge(&history, &participants)
+    messages(&history, &participants)
 }
 
 #[test]
@@ -172,7 +173,7 @@ fn a_holder_may_restore_its_term_after_a_stranger() {
     let restored = |foreign, after| {
         let mut participants = super::histories::participants();
         participants.add_foreign(ResourceVersion(14));
-        judge(&and_then(a_leads(), [foreign, after]), &participants)
+        messages(&and_then(a_leads(), [foreign, after]), &participants)
     };
     let prolonged = lease(4.0, 14, &held("a", 1, 22, 0.2, 3.3), token);
     let stripped = lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), None);
@@ -203,7 +204,7 @@ fn a_holder_may_restore_its_term_after_an_elector_has_seen_to_the_signals() {
             lease(6.6, 16, &renewed, Some((11, 1))),
         ],
     );
-    assert_eq!(judge(&history, &participants), [""; 0]);
+    assert_eq!(messages(&history, &participants), [""; 0]);
 }
 
 #[test]
@@ -221,7 +222,7 @@ fn a_holder_may_restore_its_term_after_strangers_made_it_unreadable_first() {
     let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(14));
     participants.add_foreign(ResourceVersion(15));
-    assert_eq!(judge(&history, &participants), [""; 0]);
+    assert_eq!(messages(&history, &participants), [""; 0]);
 }
 
 #[test]
@@ -239,10 +240,10 @@ fn a_holder_makes_room_for_whomever_a_stranger_prefers() {
             lease(4.1, 15, &granted, None),
         ],
     );
-    assert_fault(&history, "which is no candidate");
+    assert_breach(&history, "which is no candidate");
     let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(14));
-    assert_eq!(judge(&history, &participants), [""; 0]);
+    assert_eq!(messages(&history, &participants), [""; 0]);
 }
 
 #[test]
@@ -260,6 +261,6 @@ fn a_term_whose_number_a_stranger_set_back_has_a_token_of_its_own() {
     };
     let mut participants = super::histories::participants();
     participants.add_foreign(ResourceVersion(14));
-    assert_eq!(judge(&history(16), &participants), [""; 0]);
-    assert!(!judge(&history(11), &participants).is_empty());
+    assert_eq!(messages(&history(16), &participants), [""; 0]);
+    assert!(!messages(&history(11), &participants).is_empty());
 }
