@@ -1,8 +1,8 @@
 //! The recorded history before the checker of `elector verify`: legal moves, tokens and terms, one life for one name.
 //!
 //! The checker gets what any client could have recorded, and the names of the strangers. Times that two processes wrote
-//! are never
-//! compared, since each clock is off by minutes here; the [`oracle`](crate::oracle) knows better when what happened.
+//! are never compared, since each clock is off by minutes here; the [`oracle`](crate::oracle) knows better when what
+//! happened.
 
 use std::sync::Arc;
 use std::time::Duration;

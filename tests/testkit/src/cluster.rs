@@ -100,6 +100,11 @@ impl TestCluster {
     /// The cluster as the program under test sees it.
     #[must_use]
     pub fn cluster(&self) -> Cluster {
+        Cluster::new(self.client(), "test://", Duration::from_secs(5))
+    }
+
+    /// The client of the program under test.
+    fn client(&self) -> Client {
         let cluster = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let cluster = cluster.clone();
@@ -119,8 +124,7 @@ impl TestCluster {
                 Ok::<_, BoxError>(answer)
             }
         });
-        let client = Client::new(service, "default");
-        Cluster::new(client, "test://", Duration::from_secs(5))
+        Client::new(service, "default")
     }
 
     /// The server.
@@ -352,4 +356,61 @@ fn server(gate: bool) -> ApiServer {
         clock: WallClock::following_timers(epoch.unwrap()),
         ..Config::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use elector_api::Lease;
+    use elector_apiserver::{Fault, RequestVerb};
+    use elector_protocol::LeaseKey;
+    use kube::api::{Api, PostParams};
+
+    use super::*;
+    use crate::{millis, pass};
+
+    fn leases(cluster: &TestCluster) -> Api<Lease> {
+        Api::namespaced_with(cluster.client(), "ns", &())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_and_confirmed_writes_are_recorded() {
+        let cluster = TestCluster::new();
+        let (start, leases) = (cluster.now(), leases(&cluster));
+        let lease = |name: &str| Lease::named(&LeaseKey::new("ns", name));
+        let parameters = PostParams::default();
+        leases.create(&parameters, &lease("l")).await.unwrap();
+        assert!(cluster.now().since(start) >= WAY);
+        assert_eq!(cluster.writes(), ["POST leases/ns/l"]);
+        assert_eq!(cluster.requests_since(start, &["POST", "/leases"]).len(), 1);
+        cluster.inject(Rule::new(Fault::HangAfter).verb(RequestVerb::Create));
+        let other = lease("other");
+        let hangs = leases.create(&parameters, &other);
+        assert!(tokio::time::timeout(millis(100), hangs).await.is_err());
+        assert!(cluster.lease("ns", "other").is_some());
+        assert_eq!(cluster.writes(), ["POST leases/ns/l"], "not confirmed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_act_before_a_put_comes_first() {
+        let cluster = TestCluster::new();
+        cluster.renew("ns", "l", "plain");
+        let stored = cluster.lease("ns", "l").unwrap();
+        cluster.before_next_put(LEASES, |cluster| cluster.renew("ns", "l", "other"));
+        let parameters = PostParams::default();
+        let outcome = leases(&cluster).replace("l", &parameters, &stored).await;
+        let Err(kube::Error::Api(status)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(status.code, 409);
+        assert!(!cluster.awaits_put());
+        assert_eq!(cluster.holder("ns", "l").as_deref(), Some("other"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_passes_by_the_timers_alone() {
+        let cluster = TestCluster::new();
+        let start = cluster.now();
+        pass(Duration::from_secs(3600)).await;
+        assert_eq!(cluster.now().since(start), Duration::from_secs(3600));
+    }
 }

@@ -50,12 +50,12 @@ async fn a_shutdown_stops_the_work_withdraws_and_only_then_releases() {
         RunOutcome::ShutDown(Some(TermEnd::Released))
     );
     assert!(drained.load(Ordering::SeqCst));
-    let story = cluster.history();
-    assert_eq!(story[..3], ["register", "grant me", "accept"]);
-    assert_eq!(story.last().unwrap(), "release");
-    let renewals = story.iter().filter(|deed| *deed == "renew").count();
-    assert_eq!(renewals, 2, "{story:?}");
-    assert!(story.contains(&"withdraw".to_owned()));
+    let history = cluster.history();
+    assert_eq!(history[..3], ["register", "grant me", "accept"]);
+    assert_eq!(history.last().unwrap(), "release");
+    let renewals = history.iter().filter(|deed| *deed == "renew").count();
+    assert_eq!(renewals, 2, "{history:?}");
+    assert!(history.contains(&"withdraw".to_owned()));
     assert_eq!(cluster.record().occupancy(), Occupancy::Released);
 }
 
@@ -203,13 +203,13 @@ async fn work_that_does_not_stop_is_dropped_after_its_grace_and_before_the_relea
     running.registered().await;
     cluster.grant("me");
     running.leads(1).await;
-    let asked = tokio::time::Instant::now();
+    let begun = tokio::time::Instant::now();
     running.shut_down();
     assert_eq!(
         running.outcome().await,
         RunOutcome::ShutDown(Some(TermEnd::Released))
     );
-    assert_eq!(asked.elapsed().as_secs(), 10);
+    assert_eq!(begun.elapsed().as_secs(), 10);
     assert!(dropped_while_held.load(Ordering::SeqCst));
 }
 
@@ -247,16 +247,16 @@ async fn a_release_that_is_not_confirmed_does_not_hold_the_shutdown_up() {
     cluster.grant("me");
     running.leads(1).await;
     cluster.faults().partition(true);
-    let asked = tokio::time::Instant::now();
+    let begun = tokio::time::Instant::now();
     running.shut_down();
     assert_eq!(
         running.outcome().await,
         RunOutcome::ShutDown(Some(TermEnd::Unconfirmed))
     );
     assert!(
-        asked.elapsed() < Duration::from_secs(5),
+        begun.elapsed() < Duration::from_secs(5),
         "{:?}",
-        asked.elapsed()
+        begun.elapsed()
     );
 }
 

@@ -26,12 +26,12 @@ async fn old_news_of_another_holder_calls_for_a_read_and_ends_nothing() {
     let late = cluster.now();
     cluster.faults().freeze_watches(false);
     pass(100).await;
-    let asked: Vec<_> = cluster
+    let requests: Vec<_> = cluster
         .object_requests_since(late)
         .into_iter()
-        .map(|asked| asked.what)
+        .map(|request| request.what)
         .collect();
-    assert_eq!(asked, [GET]);
+    assert_eq!(requests, [GET]);
     pass(30_000).await;
     assert!(running.guard().is_leader() && !running.is_disturbed());
 }
@@ -44,8 +44,11 @@ async fn an_event_that_cannot_be_read_calls_for_a_read() {
     let spoilt = cluster.now();
     cluster.overwrite_lease("renewTime", "soon".into());
     pass(100).await;
-    let asked = cluster.object_requests_since(spoilt);
-    assert!(asked.iter().any(|asked| asked.what == GET), "{asked:?}");
+    let requests = cluster.object_requests_since(spoilt);
+    assert!(
+        requests.iter().any(|request| request.what == GET),
+        "{requests:?}"
+    );
     assert!(
         running.guard().is_leader(),
         "nobody says that another one leads"

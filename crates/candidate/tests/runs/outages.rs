@@ -65,14 +65,14 @@ async fn a_grant_that_a_dead_watch_does_not_show_is_found_by_a_read() {
     let running = start(&cluster, config(), obedient);
     running.registered().await;
     cluster.faults().freeze_watches(true);
-    let asked = Instant::now();
+    let begun = Instant::now();
     cluster.grant("me");
     running.leads(1).await;
     // Two renewals of silence.
     assert!(
-        asked.elapsed() <= Duration::from_millis(6_700),
+        begun.elapsed() <= Duration::from_millis(6_700),
         "{:?}",
-        asked.elapsed()
+        begun.elapsed()
     );
 }
 
@@ -82,13 +82,13 @@ async fn a_ping_that_a_dead_watch_does_not_show_is_found_by_a_read() {
     let running = start(&cluster, config(), obedient);
     running.registered().await;
     cluster.faults().freeze_watches(true);
-    let asked = Instant::now();
+    let begun = Instant::now();
     cluster.ping(V1BETA1, "me");
     eventually(|| cluster.history().last().unwrap() == "acknowledge").await;
     assert!(
-        asked.elapsed() <= Duration::from_millis(6_700),
+        begun.elapsed() <= Duration::from_millis(6_700),
         "{:?}",
-        asked.elapsed()
+        begun.elapsed()
     );
 }
 
@@ -141,18 +141,18 @@ async fn an_object_that_a_stranger_overwrote_is_written_anew() {
         ("strategy", "example.com/other"),
     ] {
         cluster.overwrite_candidate(field, value.into());
-        let spoilt = Instant::now();
+        let overwritten = Instant::now();
         eventually(|| {
             let spec = &cluster.candidate_fields(V1BETA1, "me").unwrap()["spec"];
             let same = |name: &str| spec[name] == own[name];
             same("binaryVersion") && same("strategy") && !spec.to_string().contains(value)
         })
         .await;
-        assert!(spoilt.elapsed() <= Duration::from_secs(31), "{field}");
+        assert!(overwritten.elapsed() <= Duration::from_secs(31), "{field}");
     }
-    let story = cluster.history().len();
+    let changes = cluster.history().len();
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(cluster.history().len(), story, "and then left alone");
+    assert_eq!(cluster.history().len(), changes, "and then left alone");
 }
 
 /// Each revision that could not be read, and each that a stranger wrote, was a line: millions a day.
@@ -161,13 +161,13 @@ async fn objects_that_a_stranger_overwrites_all_the_time_have_few_lines_and_a_co
     let (log, cluster) = (CapturedLog::capture(), OneLease::new(&[V1BETA1]));
     let running = start(&cluster, config(), obedient);
     running.registered().await;
-    let spoil = |turn: usize| {
+    let overwrite = |turn: usize| {
         let text = format!("nonsense {}", turn % 2);
         cluster.overwrite_candidate("binaryVersion", text.as_str().into());
         cluster.overwrite_lease("renewTime", text.into());
     };
     for turn in 0..50 * 100 {
-        spoil(turn);
+        overwrite(turn);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     tokio::time::sleep(Duration::from_secs(61)).await;

@@ -63,14 +63,14 @@ async fn a_candidate_that_is_deleted_during_its_acknowledgement_is_registered_ag
         std::time::Duration::from_millis(100),
         std::time::Duration::ZERO,
     );
-    let asked = cluster.now();
+    let begun = cluster.now();
     cluster.ping(V1BETA1, "me");
     let answer = "PUT leasecandidates/me";
     eventually(|| {
         cluster
-            .object_requests_since(asked)
+            .object_requests_since(begun)
             .iter()
-            .any(|asked| asked.what == answer)
+            .any(|request| request.what == answer)
     })
     .await;
     cluster.faults().freeze_watches(true);

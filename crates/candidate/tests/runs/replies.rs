@@ -15,8 +15,8 @@ const PUT: &str = "PUT leases/web";
 const GET: &str = "GET leases/web";
 
 /// Requests for the Lease, in their order.
-fn lease_requests(asked: &[SentRequest]) -> Vec<&str> {
-    let what = asked.iter().map(|asked| asked.what.as_str());
+fn lease_requests(requests: &[SentRequest]) -> Vec<&str> {
+    let what = requests.iter().map(|request| request.what.as_str());
     what.filter(|what| [PUT, GET].contains(what)).collect()
 }
 
@@ -39,14 +39,14 @@ async fn a_conflict_with_ones_own_renewal_is_read_and_belief_counts_from_the_sen
     cluster.inject(lie());
     let start = cluster.now();
     eventually(|| lease_requests(&cluster.object_requests_since(start)).ends_with(&[GET])).await;
-    let asked = cluster.object_requests_since(start);
-    assert_eq!(lease_requests(&asked), [PUT, PUT, GET]);
+    let requests = cluster.object_requests_since(start);
+    assert_eq!(lease_requests(&requests), [PUT, PUT, GET]);
     pass(10).await;
     assert_eq!(
         running.guard().deadline(),
-        Some(asked[0].at.after(seconds(10)))
+        Some(requests[0].at.after(seconds(10)))
     );
-    assert!(asked[1].at.since(asked[0].at) >= Duration::from_millis(250));
+    assert!(requests[1].at.since(requests[0].at) >= Duration::from_millis(250));
     pass(60_000).await;
     assert!(running.guard().is_leader() && !running.is_disturbed());
 }
@@ -63,9 +63,13 @@ async fn a_conflict_with_ones_own_accept_is_read_and_belief_counts_from_the_send
     cluster.grant("me");
     // Two renewals of silence, then a read finds the grant.
     running.leads(1).await;
-    let asked = cluster.object_requests_since(start);
-    assert_eq!(lease_requests(&asked), [GET, PUT, PUT, GET]);
-    let accepted = asked.iter().find(|asked| asked.what == PUT).unwrap().at;
+    let requests = cluster.object_requests_since(start);
+    assert_eq!(lease_requests(&requests), [GET, PUT, PUT, GET]);
+    let accepted = requests
+        .iter()
+        .find(|request| request.what == PUT)
+        .unwrap()
+        .at;
     assert_eq!(
         running.guard().deadline(),
         Some(accepted.after(seconds(10)))
@@ -83,9 +87,9 @@ async fn a_conflict_with_a_strangers_change_is_read_and_the_renewal_written_at_o
     cluster.label();
     let start = cluster.now();
     eventually(|| lease_requests(&cluster.object_requests_since(start)).len() == 3).await;
-    let asked = cluster.object_requests_since(start);
-    assert_eq!(lease_requests(&asked), [PUT, GET, PUT]);
-    assert!(asked[2].at.since(asked[0].at) <= Duration::from_millis(20));
+    let requests = cluster.object_requests_since(start);
+    assert_eq!(lease_requests(&requests), [PUT, GET, PUT]);
+    assert!(requests[2].at.since(requests[0].at) <= Duration::from_millis(20));
     pass(20_000).await;
     assert!(running.guard().is_leader() && !running.is_disturbed());
 }
@@ -140,13 +144,16 @@ async fn a_renewal_that_is_refused_is_no_loss_and_needs_no_read() {
             running.guard().is_leader() && !running.is_disturbed(),
             "{refused}"
         );
-        let asked = cluster.object_requests_since(start);
+        let requests = cluster.object_requests_since(start);
         assert!(
-            lease_requests(&asked).iter().all(|what| *what == PUT),
-            "{asked:?}"
+            lease_requests(&requests).iter().all(|what| *what == PUT),
+            "{requests:?}"
         );
         // 250 ms, doubling to 2 s.
-        assert!((4..=7).contains(&lease_requests(&asked).len()), "{asked:?}");
+        assert!(
+            (4..=7).contains(&lease_requests(&requests).len()),
+            "{requests:?}"
+        );
         cluster.heal();
         pass(30_000).await;
         assert!(
@@ -163,10 +170,10 @@ async fn a_silent_attempt_is_given_up_after_its_own_timeout_and_repeated() {
     let start = cluster.now();
     cluster.faults().partition(true);
     eventually(|| cluster.object_requests_since(start).len() == 3).await;
-    let asked = cluster.object_requests_since(start);
-    assert_eq!(lease_requests(&asked), [PUT; 3]);
+    let requests = cluster.object_requests_since(start);
+    assert_eq!(lease_requests(&requests), [PUT; 3]);
     // A request timeout of 2 s, far below that of the connection, and a pause.
-    for (pair, pause) in asked.windows(2).zip([250, 500]) {
+    for (pair, pause) in requests.windows(2).zip([250, 500]) {
         let apart = pair[1].at.since(pair[0].at);
         let expected = seconds(2) + Duration::from_millis(pause);
         assert!(

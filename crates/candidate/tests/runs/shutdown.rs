@@ -16,11 +16,11 @@ async fn a_shutdown_waits_for_a_silent_server_for_two_request_timeouts() {
     let cluster = OneLease::new(&[V1BETA1]);
     let mut running = leader(&cluster, config(), obedient).await;
     cluster.faults().partition(true);
-    let asked = cluster.now();
+    let begun = cluster.now();
     running.shut_down();
     let outcome = running.outcome().await;
     assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Unconfirmed)));
-    let waited = cluster.now().since(asked);
+    let waited = cluster.now().since(begun);
     assert!(
         waited >= seconds(4) && waited < Duration::from_millis(4_020),
         "{waited:?}"
@@ -83,14 +83,14 @@ async fn a_candidate_that_is_pinged_while_it_leaves_is_deleted_all_the_same() {
     running.registered().await;
     cluster.faults().freeze_watches(true);
     cluster.ping(V1BETA1, "me");
-    let asked = cluster.now();
+    let begun = cluster.now();
     running.shut_down();
     assert_eq!(running.outcome().await, RunOutcome::ShutDown(None));
     assert!(cluster.candidate(V1BETA1).is_none());
     let what: Vec<_> = cluster
-        .object_requests_since(asked)
+        .object_requests_since(begun)
         .into_iter()
-        .map(|asked| asked.what)
+        .map(|request| request.what)
         .collect();
     assert_eq!(
         what,

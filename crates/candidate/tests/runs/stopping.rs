@@ -90,7 +90,7 @@ async fn a_lease_that_is_lost_in_the_middle_of_a_drain_leaves_the_shorter_of_bot
             let cluster = OneLease::new(&[V1BETA1]);
             let (mut running, dropped) = stubborn(&cluster, graceful(10)).await;
             pass(500).await;
-            let asked = cluster.now();
+            let begun = cluster.now();
             if shutdown {
                 running.shut_down();
             } else {
@@ -98,7 +98,7 @@ async fn a_lease_that_is_lost_in_the_middle_of_a_drain_leaves_the_shorter_of_bot
             }
             pass(lost_after * 1_000).await;
             cluster.grant("other");
-            let dropped = when(&dropped).await.since(asked);
+            let dropped = when(&dropped).await.since(begun);
             let expected = seconds(dropped_after);
             assert!(
                 dropped >= expected && dropped < expected + Duration::from_millis(20),
@@ -114,7 +114,9 @@ async fn a_lease_that_is_lost_in_the_middle_of_a_drain_leaves_the_shorter_of_bot
             assert_eq!(cluster.record().holder, by);
             let writes = cluster.object_requests_since(lost);
             assert!(
-                writes.iter().all(|asked| asked.what != "PUT leases/web"),
+                writes
+                    .iter()
+                    .all(|request| request.what != "PUT leases/web"),
                 "{writes:?}"
             );
         }
@@ -198,12 +200,12 @@ async fn a_successor_is_written_only_when_nothing_of_the_work_runs_any_more() {
     let cluster = OneLease::new(&[V1BETA1]);
     let (running, dropped) = stubborn(&cluster, graceful(8)).await;
     cluster.prefer("better");
-    let asked = cluster.now();
+    let begun = cluster.now();
     while dropped.lock().unwrap().is_none() {
         assert_eq!(cluster.record().holder, Identity::new("me"));
         pass(10).await;
     }
-    assert!(when(&dropped).await.since(asked) >= seconds(8));
+    assert!(when(&dropped).await.since(begun) >= seconds(8));
     let to = Identity::new("better").unwrap();
     assert_eq!(running.end().await.0, TermEnd::HandedOver { to });
 }

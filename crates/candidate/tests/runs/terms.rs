@@ -81,9 +81,9 @@ async fn the_next_term_waits_for_the_work_of_the_last() {
     cluster.grant("me");
     cluster.ping(V1BETA1, "me");
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let story = cluster.history();
+    let history = cluster.history();
     assert_eq!(
-        story[3..],
+        history[3..],
         ["grant other", "grant me", "ping"],
         "neither accepted nor answered yet"
     );
@@ -99,9 +99,9 @@ async fn a_ping_is_acknowledged_at_once() {
     for _ in 0..3 {
         tokio::time::sleep(Duration::from_secs(3)).await;
         cluster.ping(V1BETA1, "me");
-        let asked = tokio::time::Instant::now();
+        let begun = tokio::time::Instant::now();
         eventually(|| cluster.history().last().unwrap() == "acknowledge").await;
-        assert!(asked.elapsed() < Duration::from_millis(20));
+        assert!(begun.elapsed() < Duration::from_millis(20));
     }
     assert_eq!(cluster.history().len(), 7);
 }

@@ -139,19 +139,19 @@ async fn losing_the_lock_gives_up_what_is_under_way() {
             .resource(CANDIDATES),
     );
     let _elector = RunningElector::start_seeded(&cluster, replacing(), 7);
-    let asked = |cluster: &TestCluster| cluster.requests_with(&["PUT", "/leasecandidates/"]).len();
-    while asked(&cluster) < 10 {
+    let pings = |cluster: &TestCluster| cluster.requests_with(&["PUT", "/leasecandidates/"]).len();
+    while pings(&cluster) < 10 {
         pass(millis(10)).await;
     }
     renew_lock(&cluster, 0);
     pass(millis(10)).await;
-    let at_once = asked(&cluster);
+    let at_once = pings(&cluster);
     assert!(
         at_once < 30,
-        "only so many are asked side by side: {at_once}"
+        "only so many are pinged side by side: {at_once}"
     );
     pass(seconds(10)).await;
-    assert_eq!(asked(&cluster), at_once);
+    assert_eq!(pings(&cluster), at_once);
 }
 
 #[tokio::test(start_paused = true)]

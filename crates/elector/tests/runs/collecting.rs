@@ -37,7 +37,7 @@ async fn nothing_is_collected_while_the_built_in_controller_is_in_charge_or_may_
     assert!(exists(&cluster, "dead").await && exists(&cluster, "foreign").await);
     pass(seconds(1)).await;
     assert!(!exists(&cluster, "foreign").await);
-    // It has not been asked before; that takes its time.
+    // It has not been pinged before; that takes its time.
     pass(seconds(16 * 60)).await;
     assert!(!exists(&cluster, "dead").await);
 }
@@ -107,11 +107,11 @@ async fn candidates_that_disagree_are_left_to_the_built_in_controller() {
     cluster.register_for("default", "b", "l", "1.0.0", FOREIGN);
     let start = cluster.now();
     pass(seconds(120)).await;
-    let asked = cluster.requests_since(start, &["PUT"]);
-    assert!(asked.is_empty(), "{asked:?}");
-    // Alone it asks them whether they live: a dead one must not block the other.
+    let requests = cluster.requests_since(start, &["PUT"]);
+    assert!(requests.is_empty(), "{requests:?}");
+    // Alone it pings them: a dead one must not block the other.
     drop(lock);
     pass(seconds(60)).await;
-    let asked = cluster.requests_since(start, &["PUT", "leasecandidates/"]);
-    assert_eq!(asked.len(), 2, "{asked:?}");
+    let requests = cluster.requests_since(start, &["PUT", "leasecandidates/"]);
+    assert_eq!(requests.len(), 2, "{requests:?}");
 }

@@ -61,7 +61,7 @@ async fn nothing_is_written_before_both_kinds_are_listed_in_every_namespace() {
         let writes = cluster.requests_since(start, &[]);
         let writes: Vec<_> = writes
             .iter()
-            .filter(|asked| !asked.what.starts_with("GET"))
+            .filter(|request| !request.what.starts_with("GET"))
             .collect();
         assert!(writes.is_empty(), "{slow:?}: {writes:?}");
         for namespace in ["a", "b"] {

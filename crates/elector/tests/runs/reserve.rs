@@ -1,4 +1,4 @@
-//! Leaders that cannot be asked to make room, with and without leave to reserve their lease.
+//! Leaders that cannot be asked to yield, with and without permission to reserve their lease.
 
 use elector::{Config, Event};
 use elector_testkit::{CapturedLog, ScriptedCandidate, TestCluster, millis, pass, seconds};

@@ -86,7 +86,7 @@ async fn a_read_that_is_below_what_was_seen_starts_the_elector_anew() {
         // Its watches are silent, and it grants when the 15 s of the record that it knows are over.
         pass(seconds(2)).await;
         let requests = cluster.requests_since(seen, &["leases/l"]);
-        let verbs: Vec<_> = requests.iter().map(|asked| &asked.what[..3]).collect();
+        let verbs: Vec<_> = requests.iter().map(|request| &request.what[..3]).collect();
         assert_eq!(verbs, expected);
         assert_eq!(elector.lives(), 2);
         let holder = cluster.holder("default", "l");

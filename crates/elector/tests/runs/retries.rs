@@ -41,7 +41,7 @@ async fn a_ping_that_is_refused_is_written_as_soon_as_it_can_be() {
         pass(seconds(20)).await;
         let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
         pass(seconds(10)).await;
-        // It is not fresh any more, so it has to be asked before it is granted the lease again.
+        // It is not fresh any more, so it has to be pinged before it is granted the lease again.
         cluster.inject(refuse(code).resource(CANDIDATES).named("a"));
         let released = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
         cluster.put_lease("default", "l", released);

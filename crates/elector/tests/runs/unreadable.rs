@@ -7,10 +7,10 @@ use serde_json::json;
 use crate::RunningElector;
 
 /// What cannot be read belongs to no election; what names an invalid version stays in it with its rejection. Neither is
-/// elected, nor asked, by what it said before.
+/// elected, nor pinged, by what it said before.
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_became_unreadable_is_not_elected_by_its_earlier_spec() {
-    for (spoil, asked_about) in [
+    for (unreadable, pinged) in [
         (json!("nonsense"), false),
         (json!({"leaseName": 7}), false),
         (
@@ -28,16 +28,16 @@ async fn a_candidate_that_became_unreadable_is_not_elected_by_its_earlier_spec()
         let _best = cluster.candidate("default", "best", "l", "1.0.0");
         let _other = cluster.candidate("default", "other", "l", "1.1.0");
         pass(seconds(20)).await;
-        let spoilt = cluster.now();
+        let overwritten = cluster.now();
         cluster.put(CANDIDATES, "default", "best", |fields| {
-            fields["spec"] = spoil.clone();
+            fields["spec"] = unreadable.clone();
         });
         pass(seconds(1)).await;
         drop(kept);
         let waited = cluster.held_by("default", "l", "other").await;
-        assert!(waited < millis(15_100), "{spoil}: {waited:?}");
-        let best = cluster.requests_since(spoilt, &["PUT", "leasecandidates/best"]);
-        assert!(asked_about || best.is_empty(), "{spoil}: {best:?}");
+        assert!(waited < millis(15_100), "{unreadable}: {waited:?}");
+        let best = cluster.requests_since(overwritten, &["PUT", "leasecandidates/best"]);
+        assert!(pinged || best.is_empty(), "{unreadable}: {best:?}");
     }
 }
 
@@ -71,7 +71,7 @@ async fn a_candidate_that_is_readable_again_takes_part_again() {
     let _other = cluster.candidate("default", "other", "l", "1.1.0");
     pass(seconds(5)).await;
     let mut spec = json!("nonsense");
-    for _ in ["spoilt", "mended"] {
+    for _ in ["overwritten", "mended"] {
         cluster.put(CANDIDATES, "default", "best", |fields| {
             std::mem::swap(&mut spec, &mut fields["spec"]);
         });
@@ -96,6 +96,6 @@ async fn a_deleted_candidate_is_not_elected() {
     drop(kept);
     let waited = cluster.held_by("default", "l", "other").await;
     assert!(waited < millis(15_100), "{waited:?}");
-    let asked = cluster.requests_since(deleted, &["leasecandidates/best"]);
-    assert!(asked.is_empty(), "{asked:?}");
+    let requests = cluster.requests_since(deleted, &["leasecandidates/best"]);
+    assert!(requests.is_empty(), "{requests:?}");
 }
