@@ -44,10 +44,6 @@ impl CapturedLog {
     }
 
     /// The lines that hold a text.
-    #[expect(
-        clippy::unused_self,
-        reason = "a log that is captured is what makes this mean something"
-    )]
     #[must_use]
     pub fn lines(&self, part: &str) -> Vec<String> {
         LOG.with_borrow(|log| {
