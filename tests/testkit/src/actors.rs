@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::background::BackgroundTask;
 use crate::cluster::{LEASES, TestCluster};
-use crate::{millis, pass, seconds};
+use crate::time::{millis, pass, seconds};
 
 // === impl TestCluster ===
 

@@ -366,7 +366,7 @@ mod tests {
     use kube::api::{Api, PostParams};
 
     use super::*;
-    use crate::{millis, pass};
+    use crate::time::{millis, pass};
 
     fn leases(cluster: &TestCluster) -> Api<Lease> {
         Api::namespaced_with(cluster.client(), "ns", &())

@@ -8,8 +8,9 @@ use elector_runtime::Clock as _;
 use serde_json::Value;
 
 use crate::cluster::{CANDIDATES, CUSTOM_CANDIDATES, LEASES, TestCluster};
+use crate::history;
 use crate::requests::SentRequest;
-use crate::{history, seconds};
+use crate::time::seconds;
 
 /// A cluster with the born Lease `default/web`, and the candidate `me` for it. Clones are the same one.
 #[derive(Clone, Debug)]

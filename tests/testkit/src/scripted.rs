@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::actors::OLDEST;
 use crate::background::BackgroundTask;
 use crate::cluster::{LEASES, TestCluster};
-use crate::{millis, seconds};
+use crate::time::{millis, seconds};
 
 /// A candidate; dropping it is a crash.
 #[derive(Debug)]
