@@ -87,6 +87,7 @@
 mod body;
 mod call;
 mod clock;
+mod columns;
 mod config;
 mod control;
 mod discovery;
@@ -106,6 +107,7 @@ mod protobuf;
 mod query;
 mod read;
 mod remove;
+mod render;
 mod reply;
 mod resource;
 mod rules;
@@ -113,10 +115,8 @@ mod schema;
 mod selector;
 mod served;
 mod server;
-mod show;
 mod store;
 mod stream;
-mod table;
 mod transport;
 mod write;
 

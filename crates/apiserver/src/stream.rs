@@ -13,9 +13,9 @@ use crate::failure::Failure;
 use crate::faults::{Broken, Link, LinkObserver};
 use crate::kind::Bucket;
 use crate::options::{self, ListOptions};
+use crate::render::ObjectRenderer;
 use crate::selector::Selector;
 use crate::server::ServerParts;
-use crate::show::ObjectRenderer;
 use crate::store::{ChangeKind, Event, Scope, StoreState, Stored};
 
 /// A watch that is being served.

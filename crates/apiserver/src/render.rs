@@ -4,13 +4,13 @@ use axum::body::Bytes;
 use serde_json::{Value, json};
 
 use crate::clock::WallClock;
+use crate::columns;
 use crate::events;
 use crate::failure::Failure;
 use crate::kind::{Bucket, Kind};
 use crate::query::Query;
 use crate::reply::{ReplyForm, encode, headed};
 use crate::store::{ObjectFields, Stored};
-use crate::table;
 
 /// What a client gets to see.
 #[derive(Clone, Debug)]
@@ -157,11 +157,11 @@ impl ObjectRenderer {
                     "Object" => self.whole(fields),
                     _ => metadata_only(fields),
                 };
-                json!({"cells": table::cells(self.kind, fields, now), "object": object})
+                json!({"cells": columns::cells(self.kind, fields, now), "object": object})
             })
             .collect();
         let columns = if columns {
-            table::columns(self.kind)
+            columns::definitions(self.kind)
         } else {
             Value::Null
         };

@@ -155,7 +155,7 @@ static EVENT: [Column; 10] = [
 ];
 
 /// The definitions of a kind's columns.
-pub(crate) fn columns(kind: &Kind) -> Value {
+pub(crate) fn definitions(kind: &Kind) -> Value {
     let columns = of(kind).iter().map(|column| {
         let format = if matches!(column.shows, Shows::Name) {
             "name"
