@@ -11,6 +11,7 @@ use crate::candidate::LeaseCandidate;
 use crate::convert_lease::{revision, unreadable_annotation};
 use crate::duration::parse_duration_or_seconds;
 use crate::field::{FieldError, Malformed};
+use crate::time::creation_time;
 use crate::validate::{LEASE_NAME_RULE, names};
 
 // === impl LeaseCandidate ===
@@ -48,16 +49,12 @@ impl LeaseCandidate {
             return Err(self.malformed(error));
         }
         let (uid, version) = revision(metadata).map_err(|error| self.malformed(error))?;
-        let created = metadata
-            .creation_timestamp
-            .as_ref()
-            .and_then(|time| Timestamp::from_micros(time.0.as_microsecond()));
         Ok(CandidateRecord {
             name,
             uid,
             version,
             // Go's zero time, as the server has it for an object that says nothing.
-            created: created.unwrap_or(Timestamp::MIN),
+            created: creation_time(metadata).unwrap_or(Timestamp::MIN),
             ping: spec.ping_time,
             renew: spec.renew_time,
             marked: self.annotation(annotation::PROTOCOL) == Some(annotation::PROTOCOL_VERSION),

@@ -59,7 +59,7 @@ pub use crd::CANDIDATE_CRD;
 pub use duration::{DurationError, parse_duration, parse_duration_or_seconds};
 pub use field::{FieldError, Malformed, Problem};
 pub use lease::{Lease, LeaseSpec};
-pub use time::{Rfc3339, TimeError, parse_time};
+pub use time::{Rfc3339, TimeError, creation_time, parse_time};
 pub use validate::names;
 pub use validate::{
     validate_candidate, validate_candidate_update, validate_lease, validate_lease_update,

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use elector_protocol::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::calendar::{DAY, civil, days_in_month, days_since_epoch};
 
@@ -56,6 +57,12 @@ pub fn parse_time(text: &str) -> Result<Timestamp, TimeError> {
     let seconds =
         days_since_epoch(year, month, day) * DAY + hour * 3600 + minute * 60 + second.min(59);
     Timestamp::from_micros((seconds - offset) * 1_000_000 + micros).ok_or(TimeError::Range)
+}
+
+/// When an object was created, by the server's clock, which has whole seconds; `None` where the object does not say.
+pub fn creation_time(metadata: &ObjectMeta) -> Option<Timestamp> {
+    let time = metadata.creation_timestamp.as_ref()?;
+    Timestamp::from_micros(time.0.as_microsecond())
 }
 
 /// What is left of a text.

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use elector_api::{CandidateApi, Lease, LeaseCandidate, Malformed};
+use elector_api::{CandidateApi, Lease, LeaseCandidate, Malformed, creation_time};
 use elector_protocol::elector::{self, PreferenceField};
 use elector_protocol::{LeaseKey, Timestamp};
 use serde_json::Value;
@@ -98,9 +98,7 @@ impl Collector {
             };
             match lease.snapshot() {
                 Ok(snapshot) => {
-                    let created = lease.metadata.creation_timestamp.as_ref();
-                    let created =
-                        created.and_then(|time| Timestamp::from_micros(time.0.as_microsecond()));
+                    let created = creation_time(&lease.metadata);
                     election.lease = Some((snapshot, created.unwrap_or(Timestamp::MIN)));
                 }
                 Err(fault) => {
