@@ -1,8 +1,9 @@
 //! Strategies: how the best candidate of a lease is chosen.
 //!
-//! Each strategy is a unit value in a file of its own that implements [`Strategy`], and a line in `strategy/known.rs`
-//! that gives it its name. All else follows: candidates wish for it by that name, electors and `elector explain` decide
-//! by it. A name that stands in no line there belongs to another elector, which decides such leases.
+//! Each strategy is a unit value in a file of its own, declared here, that implements [`Strategy`], and a line in
+//! `strategy/known.rs` that gives it its name. All else follows: candidates wish for it by that name, electors and
+//! `elector explain` decide by it. A name that stands in no line there belongs to another elector, which decides such
+//! leases.
 
 mod known;
 pub(crate) mod name;
