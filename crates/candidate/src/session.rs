@@ -314,7 +314,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         }));
     }
 
-    /// Begins to end the run. An error of the work is reported whatever else ended it.
+    /// Begins to end the run. An error of the work is reported even where something else ended it first.
     fn begin_finish(&mut self, finish: Finish<T, E>) {
         let replaces = matches!(finish, Finish::WorkFailed(_) | Finish::WorkPanicked(_));
         if self.finish.is_none() || replaces {

@@ -4,8 +4,8 @@
 //! controllers would undo each other's work, so leases of the built-in strategy are ours only while that one is quiet:
 //!
 //! ```text
-//!   the lock, as it was seen ──> BuiltinLock ── authority(now) ──> who decides
-//!                                   └────── due_write(now) ──> writes that take and keep the lock (with --replace-builtin)
+//!   the lock, as it was seen ──> BuiltinLock ──┬─ authority(now) ──> the controller that decides
+//!                                              └─ due_write(now) ──> writes that take and keep the lock (with --replace-builtin)
 //! ```
 //!
 //! Freshness is measured by our own stop-watch (R4). Overwriting the lock does not stop the built-in one at once: it

@@ -6,9 +6,9 @@
 //!                                                  ^ deadlines of the step
 //! ```
 //!
-//! Everything but the requests happens in [`ElectorSession::run`], one thing after the other: no lock, no channel, no task. A
-//! key has one set of requests at a time (the queue sees to that), and those are nothing but a stream of responses, so
-//! a slow answer holds up its own lease only.
+//! Everything but the requests happens in [`ElectorSession::run`], one thing after the other: no lock, no channel, no
+//! task. A key has one set of requests at a time (the queue sees to that), and those are nothing but a stream of
+//! responses, so a slow answer holds up its own lease only.
 
 mod inputs;
 mod judge;

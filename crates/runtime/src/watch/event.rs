@@ -8,7 +8,8 @@ use crate::request::RequestError;
 
 /// What a watch tells.
 ///
-/// `namespace` is `None` for a watch of the whole scope, and one of the namespaces of [`Scope::Namespaces`] otherwise.
+/// `namespace` is `None` for a watch of the whole scope, and one of those of [`Scope::Namespaces`](crate::Scope::Namespaces)
+/// otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WatchEvent<T> {
     /// A list begins: what happened since the last event, if there was one, may never be told.
