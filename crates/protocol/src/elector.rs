@@ -8,7 +8,10 @@
 //! [`Election`] holds one lease and its candidates. Its inputs are the `handle_*` methods; time passed in must not go
 //! backwards. [`Election::step`] changes nothing and may be called at any time: it says what to do now and when to step
 //! again. Effects are compare-and-swap writes on the very revisions that were judged, so a step that is repeated, or
-//! taken by a second elector, ends in a conflict and never in a second leader (R2, R17).
+//! taken by a second elector, ends in a conflict and never in a second leader ([R2], [R17]).
+//!
+//! [R2]: crate::rules#r2
+//! [R17]: crate::rules#r17
 
 mod action;
 mod audit;

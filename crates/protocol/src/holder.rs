@@ -7,9 +7,11 @@
 //! Inputs are `handle_*` calls, which change the state and return nothing. After any number of inputs, and when the
 //! `wake_at` of the last decision has come, the caller runs `step`, carries out its effects in their order, and reports
 //! how each request ended. The machine has at most one request under way and waits for its outcome, so a caller bounds
-//! every request and reports "unknown" when it gives one up. `now` is the holder's own clock (R9) and does not run
+//! every request and reports "unknown" when it gives one up. `now` is the holder's own clock ([R9]) and does not run
 //! backwards; `wall` only ever becomes a wire time. A step too many is harmless.
 //! [`Registration`](crate::registration::Registration) has the same contract.
+//!
+//! [R9]: crate::rules#r9
 
 mod decision;
 mod machine;

@@ -16,7 +16,7 @@ pub struct LeaseRecord {
     pub duration_seconds: Option<i32>,
     /// `spec.acquireTime`: when the grant was written.
     pub acquire_time: Option<Timestamp>,
-    /// `spec.renewTime`: changes with every write of the holder. Never compared with a clock (R4).
+    /// `spec.renewTime`: changes with every write of the holder. Never compared with a clock ([R4](crate::rules#r4)).
     pub renew_time: Option<Timestamp>,
     /// `spec.leaseTransitions`, zero where absent.
     pub term: Term,
@@ -24,7 +24,7 @@ pub struct LeaseRecord {
     pub strategy: Option<StrategyName>,
     /// The candidate that the holder is asked to make room for, from the field or the annotation.
     pub preferred_holder: Option<Identity>,
-    /// Annotation `elector.dev/token`, written by the accept of a marked candidate (R14).
+    /// Annotation `elector.dev/token`, written by the accept of a marked candidate ([R14](crate::rules#r14)).
     pub token: Option<Token>,
     /// Annotation `elector.dev/token-term`: the term that the token belongs to.
     pub token_term: Option<Term>,
@@ -48,11 +48,15 @@ pub enum Occupancy<'a> {
     Held(&'a Identity),
     /// Its holder stopped and let go: free at once.
     Released,
-    /// Unheld, but nothing proves that no process leads: a stranger may have blanked or re-created it (R6).
+    /// Unheld, but nothing proves that no process leads: a stranger may have blanked or re-created it ([R6]).
+    ///
+    /// [R6]: crate::rules#r6
     Unproven,
 }
 
-/// A new revision of a Lease, to be written by compare-and-swap on the revision it was judged from (R2).
+/// A new revision of a Lease, to be written by compare-and-swap on the revision it was judged from ([R2]).
+///
+/// [R2]: crate::rules#r2
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseWrite {
     /// The uid of the revision that was judged.
@@ -66,7 +70,9 @@ pub struct LeaseWrite {
 // === impl LeaseRecord ===
 
 impl LeaseRecord {
-    /// The record that a POST creates, the only thing a POST may create (R2): unheld, no duration, no times.
+    /// The record that a POST creates, the only thing a POST may create ([R2]): unheld, no duration, no times.
+    ///
+    /// [R2]: crate::rules#r2
     pub fn born(strategy: Option<StrategyName>) -> Self {
         Self {
             strategy,
@@ -103,7 +109,7 @@ impl LeaseRecord {
             && !self.has_token()
     }
 
-    /// Whether a marked candidate accepted this very term (R8, R14).
+    /// Whether a marked candidate accepted this very term ([R8](crate::rules#r8), [R14](crate::rules#r14)).
     ///
     /// The elector that is built into kube-apiserver grants without counting the term and leaves annotations alone, so
     /// the token of the holder before stays there and names the term. But it clears acquireTime, which an accept of
@@ -112,9 +118,11 @@ impl LeaseRecord {
         self.token.is_some() && self.token_term == Some(self.term) && self.acquire_time.is_some()
     }
 
-    /// Whether `other` is the same record for a stop-watch: same holder, term, renewal time and duration (R4).
+    /// Whether `other` is the same record for a stop-watch: same holder, term, renewal time and duration ([R4]).
     ///
     /// A preference, a label or a strategy does not prolong a dead lease.
+    ///
+    /// [R4]: crate::rules#r4
     pub fn same_record(&self, other: &Self) -> bool {
         self.holder == other.holder
             && self.term == other.term
@@ -124,7 +132,9 @@ impl LeaseRecord {
             && (self.holder.is_some() || (self.token, self.acquire_time) == (other.token, other.acquire_time))
     }
 
-    /// The grant of this Lease to `electee` (R5): a new term, a short duration, no preference, no token.
+    /// The grant of this Lease to `electee` ([R5]): a new term, a short duration, no preference, no token.
+    ///
+    /// [R5]: crate::rules#r5
     #[must_use]
     pub fn granted(&self, electee: Identity, accept_window: Duration, now: Timestamp) -> Self {
         let at = now.differing_from(self.renew_time);
@@ -141,7 +151,9 @@ impl LeaseRecord {
         }
     }
 
-    /// This record with another preference and strategy; all that an elector may change of a live lease (R7).
+    /// This record with another preference and strategy; all that an elector may change of a live lease ([R7]).
+    ///
+    /// [R7]: crate::rules#r7
     #[must_use]
     pub fn preferring(&self, preferred: Option<Identity>, strategy: Option<StrategyName>) -> Self {
         Self {
@@ -151,7 +163,9 @@ impl LeaseRecord {
         }
     }
 
-    /// The holder's own release (R12): unheld, one second, both times now, no token; the strategy stays.
+    /// The holder's own release ([R12]): unheld, one second, both times now, no token; the strategy stays.
+    ///
+    /// [R12]: crate::rules#r12
     #[must_use]
     pub fn released(&self, now: Timestamp) -> Self {
         let at = now.differing_from(self.renew_time);

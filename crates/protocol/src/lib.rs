@@ -32,9 +32,9 @@
 //! * **Outputs** are decisions. `step` says what to do now, as data, and when to step again if nothing is seen before.
 //!   A step too many is harmless.
 //! * **Two kinds of time.** [`Instant`] is a reading of the process's own clock, for waiting. [`Timestamp`] is a time
-//!   in an object, written by another machine; it is compared for equality and never with a clock (R4).
-//! * **Writes are compare-and-swap** on the very revision that was judged (R2). A decision that was made twice, or by
-//!   two electors, ends in a conflict and never in a second leader (R17).
+//!   in an object, written by another machine; it is compared for equality and never with a clock ([R4]).
+//! * **Writes are compare-and-swap** on the very revision that was judged ([R2]). A decision that was made twice, or by
+//!   two electors, ends in a conflict and never in a second leader ([R17]).
 //! * **One sequence of inputs has one sequence of outputs.** Nothing depends on the order of a hash table, or on the
 //!   order in which a list brings its objects.
 //!
@@ -117,7 +117,12 @@
 //! * It queues nothing: one [`Election`](elector::Election) is one Lease. `elector-workqueue` says which is next.
 //! * It does not fence. A term has a [`Token`] that only grows; resources that are written under it have to check it.
 //!
-//! Rule ids (R1–R17) are those of ARCHITECTURE.md, which states each rule and its source.
+//! Rule ids ([R1]–[R17]) lead to the text of the rule in [`rules`], which states each with its source.
+//!
+//! [R1]: crate::rules#r1
+//! [R2]: crate::rules#r2
+//! [R4]: crate::rules#r4
+//! [R17]: crate::rules#r17
 
 mod backoff;
 pub mod elector;
@@ -135,6 +140,9 @@ mod strategy;
 mod time;
 mod timing;
 mod version;
+
+#[doc = include_str!("../rules.md")]
+pub mod rules {}
 
 pub use lease::{LeaseRecord, LeaseSnapshot, LeaseWrite, Occupancy};
 pub use names::{Identity, LeaseKey, ResourceVersion, Term, Token, Uid};

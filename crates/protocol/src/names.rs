@@ -15,7 +15,7 @@ pub struct LeaseKey {
 }
 
 /// The identity of a process that leads or wants to: `holderIdentity`, which is also the name of the LeaseCandidate
-/// (R1).
+/// ([R1](crate::rules#r1)).
 ///
 /// Never empty: no holder is `None`, written to the wire as an empty string.
 ///
@@ -32,13 +32,15 @@ pub struct Uid(Arc<str>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceVersion(pub u64);
 
-/// `spec.leaseTransitions`: the number of the term. Every grant raises it, also one to the same holder (R5).
+/// `spec.leaseTransitions`: the number of the term. Every grant raises it, also one to the same holder ([R5]).
 ///
 /// It restarts at zero when a Lease is deleted, so it does not fence: that is what [`Token`] is for.
+///
+/// [R5]: crate::rules#r5
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term(pub i32);
 
-/// The fencing token of a term: the resourceVersion that the accept replaced (R14).
+/// The fencing token of a term: the resourceVersion that the accept replaced ([R14](crate::rules#r14)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub ResourceVersion);
 
@@ -120,7 +122,9 @@ impl Term {
     /// The term that a grant on this record starts.
     ///
     /// A stranger may have written the largest number that the API holds; counting then restarts at zero.
-    /// Nothing depends on the order of terms except the reader's comfort: holders compare for equality (R10).
+    /// Nothing depends on the order of terms except the reader's comfort: holders compare for equality ([R10]).
+    ///
+    /// [R10]: crate::rules#r10
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.checked_add(1).unwrap_or(0))

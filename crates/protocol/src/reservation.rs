@@ -28,13 +28,15 @@ impl LeaseRecord {
 // === impl LeaseSnapshot ===
 
 impl LeaseSnapshot {
-    /// The placeholder that reserves this Lease from its holder (R3 d): a new term that no candidate accepts.
+    /// The placeholder that reserves this Lease from its holder ([R3] d): a new term that no candidate accepts.
     ///
     /// It lasts for `at_least`, or for the duration of the record where that is longer: a process that believes that it
     /// holds this very record stops within that. It carries a token, although no process leads under it: a client-go
     /// process that releases a term of its own which ended long ago leaves the token in place, and so is not believed.
     ///
     /// `None` where the record has no holder.
+    ///
+    /// [R3]: crate::rules#r3
     #[must_use]
     pub fn reserved(&self, at_least: Duration, now: Timestamp) -> Option<LeaseRecord> {
         let record = &self.record;

@@ -12,13 +12,13 @@ use crate::version::Version;
 /// One revision of a LeaseCandidate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CandidateRecord {
-    /// `metadata.name`, the identity that it would hold the Lease under (R1).
+    /// `metadata.name`, the identity that it would hold the Lease under ([R1](crate::rules#r1)).
     pub name: Identity,
     /// `metadata.uid`.
     pub uid: Uid,
     /// `metadata.resourceVersion`.
     pub version: ResourceVersion,
-    /// `metadata.creationTimestamp`: the older object wins a tie (R16). Written by the API server.
+    /// `metadata.creationTimestamp`: the older object wins a tie ([R16](crate::rules#r16)). Written by the API server.
     pub created: Timestamp,
     /// `spec.pingTime`: the elector's ping, "are you alive?".
     pub ping: Option<Timestamp>,
@@ -26,7 +26,7 @@ pub struct CandidateRecord {
     pub renew: Option<Timestamp>,
     /// Whether it carries `elector.dev/protocol: "1"`: it watches, yields at once and hands over.
     pub marked: bool,
-    /// The lease duration that it announces, annotation `elector.dev/lease-duration` (R6).
+    /// The lease duration that it announces, annotation `elector.dev/lease-duration` ([R6](crate::rules#r6)).
     pub announced: Option<Duration>,
     /// Whether `metadata.deletionTimestamp` is set: it is gone as soon as its finalizers are. Until then it is a
     /// candidate like any other, save that it is not collected again.
@@ -63,7 +63,7 @@ impl CandidateRecord {
         }
     }
 
-    /// The time of the next ping: the candidate's own time and one microsecond (R15).
+    /// The time of the next ping: the candidate's own time and one microsecond ([R15](crate::rules#r15)).
     ///
     /// `None` where it has no time of its own or cannot be pinged any more (year 9999).
     pub fn next_ping(&self) -> Option<Timestamp> {

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 /// A reading of the calling process's own clock: the time since an epoch that only this process knows.
 ///
-/// The elector reads CLOCK_MONOTONIC, the holder the larger elapsed time of CLOCK_BOOTTIME and CLOCK_REALTIME (R9);
+/// The elector reads CLOCK_MONOTONIC, the holder the larger elapsed time of CLOCK_BOOTTIME and CLOCK_REALTIME ([R9]);
 /// both are the shell's affair.
+///
+/// [R9]: crate::rules#r9
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(Duration);
 
@@ -73,7 +75,9 @@ impl Timestamp {
         Self::from_micros(self.0 + 1)
     }
 
-    /// `now`, or one microsecond beside `previous` where the two are equal (R11): it must differ, it need not grow.
+    /// `now`, or one microsecond beside `previous` where the two are equal ([R11]): it must differ, it need not grow.
+    ///
+    /// [R11]: crate::rules#r11
     #[must_use]
     pub fn differing_from(self, previous: Option<Self>) -> Self {
         if previous != Some(self) {

@@ -5,26 +5,32 @@ use std::time::Duration;
 /// How long an elector waits for what. Every field is a flag of `elector run`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ElectorTiming {
-    /// A: how long a grant lasts before it must be accepted. 5 s, doubling to [`Self::accept_window_max`] (R5).
+    /// A: how long a grant lasts before it must be accepted. 5 s, doubling to [`Self::accept_window_max`] ([R5]).
+    ///
+    /// [R5]: crate::rules#r5
     pub accept_window: Duration,
     /// The longest accept window. 60 s.
     pub accept_window_max: Duration,
-    /// How long a marked candidate may take to answer before the next are pinged. 2 s (R15).
+    /// How long a marked candidate may take to answer before the next are pinged. 2 s ([R15](crate::rules#r15)).
     pub ack_window: Duration,
     /// The same for other candidates. 5 s, as upstream.
     pub ack_window_unmarked: Duration,
-    /// How long an ack counts without a ping. 5 s, as upstream (R15).
+    /// How long an ack counts without a ping. 5 s, as upstream ([R15](crate::rules#r15)).
     pub fresh: Duration,
-    /// `W_max`: the longest lease duration that any client of the cluster uses. 15 s (R6).
+    /// `W_max`: the longest lease duration that any client of the cluster uses. 15 s ([R6](crate::rules#r6)).
     pub max_lease_duration: Duration,
     /// Overrides the wait for names whose Lease is missing or unproven. Unset: `W_max`. Zero is upstream's behaviour,
-    /// safe only where the elector owns the whole store (R6).
+    /// safe only where the elector owns the whole store ([R6](crate::rules#r6)).
     pub absent_lease_grace: Option<Duration>,
-    /// How long a candidate that did not accept is passed over. 1 min, doubling to [`Self::passed_over_max`] (R5).
+    /// How long a candidate that did not accept is passed over. 1 min, doubling to [`Self::passed_over_max`] ([R5]).
+    ///
+    /// [R5]: crate::rules#r5
     pub passed_over: Duration,
     /// The longest time a candidate is passed over. 15 min.
     pub passed_over_max: Duration,
-    /// How long all candidates may stay silent before the open pings are repeated, a microsecond later. 30 s (R15).
+    /// How long all candidates may stay silent before the open pings are repeated, a microsecond later. 30 s ([R15]).
+    ///
+    /// [R15]: crate::rules#r15
     pub re_ping_after: Duration,
     /// How often a quiet candidate is pinged. 15 min, as upstream.
     pub ping_interval: Duration,
@@ -32,7 +38,7 @@ pub struct ElectorTiming {
     pub candidate_validity: Duration,
 }
 
-/// How long a candidate waits for what (safety margins: R8, R12).
+/// How long a candidate waits for what (safety margins: [R8](crate::rules#r8), [R12](crate::rules#r12)).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CandidateTiming {
     /// W: the duration written into the Lease, whole seconds. 15 s.
@@ -45,7 +51,7 @@ pub struct CandidateTiming {
     pub retry_period: Duration,
     /// How long one request may take. Below R.
     pub request_timeout: Duration,
-    /// A: what this holder grants its successor at a hand-over. 5 s (R12).
+    /// A: what this holder grants its successor at a hand-over. 5 s ([R12](crate::rules#r12)).
     pub accept_window: Duration,
 }
 
@@ -61,7 +67,7 @@ pub struct TimingError {
     pub rule: String,
 }
 
-/// A duration in an object above this is reported and counts as this much (R6).
+/// A duration in an object above this is reported and counts as this much ([R6](crate::rules#r6)).
 pub const LONGEST_LEASE: Duration = Duration::from_secs(3600);
 
 // === impl ElectorTiming ===

@@ -18,51 +18,53 @@ pub enum Actor<'a> {
 /// A change that the rules allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Move {
-    /// An unheld record was granted (R3 a).
+    /// An unheld record was granted ([R3](crate::rules#r3) a).
     GrantUnheld,
-    /// A held record was granted, which its expiry alone permits (R3 b, R4).
+    /// A held record was granted, which its expiry alone permits ([R3](crate::rules#r3) b, [R4](crate::rules#r4)).
     GrantExpired,
-    /// A placeholder took the place of a holder that cannot be asked to yield (R3 d).
+    /// A placeholder took the place of a holder that cannot be asked to yield ([R3](crate::rules#r3) d).
     Reserve,
-    /// The holder wrote its successor (R3 c, R12).
+    /// The holder wrote its successor ([R3](crate::rules#r3) c, [R12](crate::rules#r12)).
     HandOff,
-    /// The holder let go (R3 c, R12).
+    /// The holder let go ([R3](crate::rules#r3) c, [R12](crate::rules#r12)).
     Release,
-    /// The electee accepted (R5, R8).
+    /// The electee accepted ([R5](crate::rules#r5), [R8](crate::rules#r8)).
     Accept,
-    /// The holder renewed (R11).
+    /// The holder renewed ([R11](crate::rules#r11)).
     Renew,
-    /// The preference or the strategy changed and nothing else (R7).
+    /// The preference or the strategy changed and nothing else ([R7](crate::rules#r7)).
     Signal,
 }
 
 /// A change that no rule allows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// A grant that is not one of R5: term, times, duration, preference or token.
+    /// A grant that is not one of [R5](crate::rules#r5): term, times, duration, preference or token.
     #[error(
         "a grant must start the next term with equal times, a duration and neither preference nor token (R5)"
     )]
     MalformedGrant,
-    /// A placeholder over anything but an accepted term without token, of the wrong form, or too short (R3 d).
+    /// A placeholder over anything but an accepted term without token, of the wrong form, or too short ([R3] d).
+    ///
+    /// [R3]: crate::rules#r3
     #[error(
         "a reservation must replace an accepted term of an unmarked holder by the next term, with a token and at \
          least its duration (R3 d)"
     )]
     MalformedReservation,
-    /// An elector changed more than the signal of a live term (R7).
+    /// An elector changed more than the signal of a live term ([R7](crate::rules#r7)).
     #[error("an elector changed the record of a term (R7)")]
     TouchedTerm,
     /// A holder wrote a record that does not name it (S6).
     #[error("a candidate wrote over a record that is not its own (R8, R12)")]
     NotItsOwn,
-    /// A renewal changed the duration or did not change the renewal time (R11).
+    /// A renewal changed the duration or did not change the renewal time ([R11](crate::rules#r11)).
     #[error("a renewal must keep the duration of its term and change renewTime (R11)")]
     MalformedRenewal,
-    /// An accept without token, or of a term that already has one (R8, R14).
+    /// An accept without token, or of a term that already has one ([R8](crate::rules#r8), [R14](crate::rules#r14)).
     #[error("an accept must be the first of its term and write its token (R8, R14)")]
     MalformedAccept,
-    /// A release that keeps the token or another duration (R12).
+    /// A release that keeps the token or another duration ([R12](crate::rules#r12)).
     #[error("a release must be unheld for one second, without token (R12)")]
     MalformedRelease,
 }

@@ -24,14 +24,14 @@ pub struct Decision {
     pub reason: Reason,
 }
 
-/// A write to perform. Each names the revision that was judged (R2).
+/// A write to perform. Each names the revision that was judged ([R2](crate::rules#r2)).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// POST a born record. It may land late, so it names no holder.
     Create(LeaseRecord),
     /// PUT a Lease: a grant, a preference, its withdrawal, or a stamp of the strategy.
     Write(LeaseWrite),
-    /// PUT `pingTime` of a candidate: a ping, a re-ping, or the settlement of one (R15).
+    /// PUT `pingTime` of a candidate: a ping, a re-ping, or the settlement of one ([R15](crate::rules#r15)).
     Ping {
         /// The candidate.
         name: Identity,
@@ -58,23 +58,23 @@ pub enum Effect {
 pub enum Vacancy {
     /// Its holder released it.
     Released,
-    /// It is unheld, and was provably absent or unchanged for so long that no process can lead (R6).
+    /// It is unheld, and was provably absent or unchanged for so long that no process can lead ([R6](crate::rules#r6)).
     Unheld,
-    /// Its record has not changed for its whole duration (R4).
+    /// Its record has not changed for its whole duration ([R4](crate::rules#r4)).
     Expired {
         /// The holder whose term ended.
         holder: Identity,
         /// The duration of the record.
         after: Duration,
     },
-    /// A grant was not accepted in time (R5).
+    /// A grant was not accepted in time ([R5](crate::rules#r5)).
     NotAccepted {
         /// The electee that did not accept.
         holder: Identity,
         /// The accept window.
         after: Duration,
     },
-    /// A placeholder has stood for its whole duration (R3 d, R4).
+    /// A placeholder has stood for its whole duration ([R3](crate::rules#r3) d, [R4](crate::rules#r4)).
     Reserved {
         /// The holder that it replaced.
         from: Identity,
@@ -107,7 +107,7 @@ pub enum Reason {
     Missing,
     /// The Lease was created; the watch has not brought it yet.
     AwaitCreated,
-    /// Unheld, but a former holder may still believe that it leads (R6).
+    /// Unheld, but a former holder may still believe that it leads ([R6](crate::rules#r6)).
     AwaitProof {
         /// How much longer.
         remaining: Duration,
@@ -140,7 +140,7 @@ pub enum Reason {
         /// The better candidate.
         better: Identity,
     },
-    /// A holder that cannot be asked to yield is replaced by a placeholder (R3 d).
+    /// A holder that cannot be asked to yield is replaced by a placeholder ([R3](crate::rules#r3) d).
     Reserved {
         /// The better candidate.
         better: Identity,
@@ -151,7 +151,7 @@ pub enum Reason {
         /// How long the placeholder stands.
         lasts: Duration,
     },
-    /// A placeholder stands; the holder that it replaced may lead until it expires (R3 d).
+    /// A placeholder stands; the holder that it replaced may lead until it expires ([R3](crate::rules#r3) d).
     AwaitReserved {
         /// The holder that it replaced.
         from: Identity,

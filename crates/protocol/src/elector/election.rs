@@ -41,7 +41,7 @@ pub struct Settings {
     pub timing: ElectorTiming,
     /// Whether unmodified client-go holders can be asked to yield here.
     pub preference_field: PreferenceField,
-    /// Whether a lease may be reserved from a holder that cannot be asked to yield (R3 d). Off.
+    /// Whether a lease may be reserved from a holder that cannot be asked to yield ([R3](crate::rules#r3) d). Off.
     pub reserve: bool,
 }
 
@@ -79,7 +79,7 @@ impl Election {
     }
 
     /// An election whose Lease does not exist, without a gap since `since`: the first complete list for a name never
-    /// seen before (R6).
+    /// seen before ([R6](crate::rules#r6)).
     pub fn absent(since: Instant) -> Self {
         Self {
             presence: Presence::Absent { since },
@@ -114,8 +114,10 @@ impl Election {
     /// A revision of the Lease was seen.
     ///
     /// Older revisions than the newest known are ignored, except in a list: then the store was restored from a
-    /// backup, and this election starts as a new process would (R4). A list that shows an unheld record in a newer
-    /// revision starts the stop-watch of that record anew, also where the record looks the same (R4).
+    /// backup, and this election starts as a new process would ([R4]). A list that shows an unheld record in a newer
+    /// revision starts the stop-watch of that record anew, also where the record looks the same ([R4]).
+    ///
+    /// [R4]: crate::rules#r4
     pub fn handle_lease(&mut self, now: Instant, snapshot: LeaseSnapshot, source: NewsSource) {
         let held = snapshot.record.holder.is_some();
         self.posted = None;

@@ -63,7 +63,7 @@ pub(super) struct Sighting {
 /// Whether a candidate is known to be alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Liveness {
-    /// It acked (R15).
+    /// It acked ([R15](crate::rules#r15)).
     Acked,
     /// It has been pinged and still has time to answer.
     Pinged { until: Instant },

@@ -26,29 +26,35 @@ pub struct WakeAfter {
 /// Why a step is due. `Display` is a fragment that follows "when".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WakeReason {
-    /// The holder is late, so that its standbys are pinged (R4, R15).
+    /// The holder is late, so that its standbys are pinged ([R4](crate::rules#r4), [R15](crate::rules#r15)).
     HolderLate,
-    /// The record of the holder expires (R4).
+    /// The record of the holder expires ([R4](crate::rules#r4)).
     Expiry,
-    /// Two thirds of the accept window are over, so that other candidates are pinged (R5, R15).
+    /// Two thirds of the accept window are over, so that other candidates are pinged ([R5], [R15]).
+    ///
+    /// [R5]: crate::rules#r5
+    /// [R15]: crate::rules#r15
     AcceptLate,
-    /// The accept window of a grant ends (R5).
+    /// The accept window of a grant ends ([R5](crate::rules#r5)).
     AcceptWindow,
-    /// Two thirds of a reservation are over, so that candidates are pinged (R3 d, R15).
+    /// Two thirds of a reservation are over, so that candidates are pinged ([R3] d, [R15]).
+    ///
+    /// [R3]: crate::rules#r3
+    /// [R15]: crate::rules#r15
     ReservationLate,
-    /// A reservation ends (R3 d).
+    /// A reservation ends ([R3](crate::rules#r3) d).
     Reservation,
-    /// An unheld record is old enough to prove that no former holder leads (R6).
+    /// An unheld record is old enough to prove that no former holder leads ([R6](crate::rules#r6)).
     ProofOfAbsence,
     /// A POST may be tried again, because the watch has not brought what it created.
     CreationUnseen,
-    /// A pinged candidate has had its time to answer (R15).
+    /// A pinged candidate has had its time to answer ([R15](crate::rules#r15)).
     AckWindow,
-    /// The ack of the candidate that is next is no longer fresh (R15).
+    /// The ack of the candidate that is next is no longer fresh ([R15](crate::rules#r15)).
     AckStale,
-    /// The ack of a preferred candidate is no longer fresh (R7).
+    /// The ack of a preferred candidate is no longer fresh ([R7](crate::rules#r7)).
     PreferenceStale,
-    /// Pings that no candidate answered are repeated (R15).
+    /// Pings that no candidate answered are repeated ([R15](crate::rules#r15)).
     RePing,
     /// Candidates that disagree on the strategy are pinged.
     Disagreement,

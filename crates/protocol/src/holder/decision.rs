@@ -47,13 +47,13 @@ pub enum Effect {
 /// What a write of the Lease is for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WriteKind {
-    /// The electee's first own write, which begins the term (R5, R8).
+    /// The electee's first own write, which begins the term ([R5](crate::rules#r5), [R8](crate::rules#r8)).
     Accept,
-    /// The holder's sign of life (R11).
+    /// The holder's sign of life ([R11](crate::rules#r11)).
     Renew,
-    /// The holder lets go, its work having stopped (R12).
+    /// The holder lets go, its work having stopped ([R12](crate::rules#r12)).
     Release,
-    /// The holder grants the lease to its successor, its work having stopped (R12).
+    /// The holder grants the lease to its successor, its work having stopped ([R12](crate::rules#r12)).
     HandOff(Identity),
 }
 
@@ -85,7 +85,7 @@ pub enum Ending {
     Lost(Loss),
 }
 
-/// Why the belief ended before the lease was given up (R10).
+/// Why the belief ended before the lease was given up ([R10](crate::rules#r10)).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Loss {
     /// No write was proven for the whole renew deadline.
@@ -99,9 +99,9 @@ pub enum Loss {
     Deleted,
     /// A new term was granted to this very identity.
     NewTerm,
-    /// Another process renewed this term under this identity: two share a name (R8).
+    /// Another process renewed this term under this identity: two share a name ([R8](crate::rules#r8)).
     NameShared,
-    /// The store shows an older revision than was seen before: a backup was restored (R4).
+    /// The store shows an older revision than was seen before: a backup was restored ([R4](crate::rules#r4)).
     StoreRestored,
 }
 

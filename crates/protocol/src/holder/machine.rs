@@ -10,10 +10,10 @@ use crate::renumber::{Renumber, Renumbering, renumber};
 use crate::time::{Instant, Timestamp};
 use crate::timing::CandidateTiming;
 
-/// What a holder is told once and for all. The duration of a term cannot change under it (R11).
+/// What a holder is told once and for all. The duration of a term cannot change under it ([R11](crate::rules#r11)).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HolderConfig {
-    /// The identity of this process (R1).
+    /// The identity of this process ([R1](crate::rules#r1)).
     pub identity: Identity,
     /// How long it waits for what.
     pub timing: CandidateTiming,
@@ -28,7 +28,9 @@ pub struct HolderConfig {
 /// * A grant is not accepted while work of a former term still runs, nor while shutting down.
 /// * A grant that already carries a preference for another candidate is accepted and handed on, without starting the
 ///   work.
-/// * A write on the own term that is not one of ours, told by its renewTime, ends the term: the name is shared (R8).
+/// * A write on the own term that is not one of ours, told by its renewTime, ends the term: the name is shared ([R8]).
+///
+/// [R8]: crate::rules#r8
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Holder {
     pub(super) config: Arc<HolderConfig>,
@@ -50,7 +52,7 @@ pub struct Holder {
 pub struct Belief {
     /// The term.
     pub term: Term,
-    /// Its fencing token (R14).
+    /// Its fencing token ([R14](crate::rules#r14)).
     pub token: Token,
     /// The first instant of the holder's clock at which the belief is over.
     pub deadline: Instant,
@@ -170,7 +172,7 @@ impl Holder {
         }
     }
 
-    /// Whether this process may believe that it leads, computed from numbers on every call (R9).
+    /// Whether this process may believe that it leads, computed from numbers on every call ([R9](crate::rules#r9)).
     pub fn believes(&self, now: Instant) -> bool {
         self.belief().is_some_and(|belief| now < belief.deadline)
     }
