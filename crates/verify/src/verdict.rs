@@ -67,7 +67,7 @@ pub struct Unjudged {
     pub why: String,
 }
 
-/// The safety invariants of ARCHITECTURE.md that a history can refute.
+/// The safety invariants of docs/protocol.md that a history can refute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Invariant {
     /// At most one process believes at a time.
@@ -221,7 +221,7 @@ impl Invariant {
         Self::S11,
     ];
 
-    /// Its name in ARCHITECTURE.md.
+    /// Its name in docs/protocol.md.
     pub const fn id(self) -> &'static str {
         match self {
             Self::S1 => "S1",

@@ -153,8 +153,8 @@ pub fn page(reports: &[SearchReport], command: &str) -> String {
         "<!-- Written by `{command}`. Do not edit. -->\n\n# The model check\n\n\
          Every state that the production step functions can reach in {} small worlds, {all} states in all. {} of these \
          states, in {} worlds, belong to the rules that ship, with candidates of ours; the others belong to variations \
-         of the rules, to holders of other kinds and to worlds with a broken rule. What is \
-         checked, what the words mean and what is left out: [ARCHITECTURE.md](../../ARCHITECTURE.md#how-the-rules-are-checked). \
+         of the rules, to holders of other kinds and to worlds with a broken rule. What is checked, \
+         what the words mean and what is left out: [How the rules are checked](README.md). \
          A safe world must also meet its witnesses; a world with a broken rule must be found unsafe (or trapped: with \
          states from which no candidate can come to lead), with this very property violated; the column *breaks* names \
          the rule that is broken in it.\n\n\
