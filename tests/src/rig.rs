@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Suite ── starts ──> TestSite (cluster, Recorder) ── has a Testbed (namespace, Journal) for each scenario
-//!                                                         │ CandidateBuilder ──> RunningCandidate (ours or client-go's)
+//!                                                         │ CandidateBuilder ──> StartedCandidate (ours or client-go's)
 //!                                                         v
 //!         verify(Journal): no two believed at once, every change of a Lease a legal move
 //! ```
@@ -28,7 +28,7 @@ mod site;
 mod suite;
 mod testbed;
 
-pub use candidate::{CandidateBuilder, RunningCandidate};
+pub use candidate::{CandidateBuilder, StartedCandidate};
 pub use elector_verify::{
     EntryContent, Event, EventKind, HistoryEntry, Implementation, WorkInterval, between,
     work_intervals,

@@ -20,7 +20,7 @@ use crate::entry::between;
 use crate::history::{Beginning, History};
 use crate::participants::{Implementation, Participants};
 use crate::term_record::{RecordedEnd, SeenRevision, TermRecord, TermRecords, longest_gap};
-use crate::verdict::{Breach, ChangeKind, Extent, Invariant, Unjudged};
+use crate::verdict::{Breach, Extent, Invariant, LeaseChangeKind, Unjudged};
 
 /// Checks one Lease.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ impl<'r> LeaseChecker<'r> {
             Err(error) => {
                 // A stranger may write what cannot be read.
                 if foreign {
-                    self.count(ChangeKind::Foreign);
+                    self.count(LeaseChangeKind::Foreign);
                     self.memory.remember_unreadable_by_stranger();
                 } else {
                     self.breach(
@@ -136,18 +136,18 @@ impl<'r> LeaseChecker<'r> {
         let before = self.memory.last_of_same_object(&snapshot);
         let gap = before.is_some() && self.gaps.contains(&version);
         let verdict = match before {
-            _ if foreign => Ok(ChangeKind::Foreign),
+            _ if foreign => Ok(LeaseChangeKind::Foreign),
             Some(_) if gap => {
                 self.gaps_met.push(version);
-                Ok(ChangeKind::Found)
+                Ok(LeaseChangeKind::Found)
             }
-            Some(last) if restores(last, &snapshot.record) => Ok(ChangeKind::Renew),
+            Some(last) if restores(last, &snapshot.record) => Ok(LeaseChangeKind::Renew),
             Some(last) => self.rules().change(last, &snapshot, at.as_micros()),
             // A record that says nothing might as well have been created just now.
             None if midst && self.rules().born(lease, &snapshot.record).is_err() => {
                 let why = format!("how revision @{version} came to be: the recording begins there");
                 self.missing(Invariant::S3, &why);
-                Ok(ChangeKind::Found)
+                Ok(LeaseChangeKind::Found)
             }
             None => self.rules().born(lease, &snapshot.record),
         };
@@ -155,7 +155,7 @@ impl<'r> LeaseChecker<'r> {
             Ok(kind) => kind,
             Err(broken_rule) => {
                 self.breach(at, version, broken_rule);
-                ChangeKind::Illegal
+                LeaseChangeKind::Illegal
             }
         };
         self.count(kind);
@@ -168,7 +168,7 @@ impl<'r> LeaseChecker<'r> {
     /// The Lease was deleted.
     pub(crate) fn gone(&mut self, version: ResourceVersion, at: Timestamp) {
         self.saw(at);
-        self.count(ChangeKind::Delete);
+        self.count(LeaseChangeKind::Delete);
         let written = None;
         self.term_records.end(
             RecordedEnd::Deleted,
@@ -256,7 +256,7 @@ impl<'r> LeaseChecker<'r> {
         }
     }
 
-    fn exempt(&mut self, kind: ChangeKind, after: &LeaseSnapshot, at: Timestamp) {
+    fn exempt(&mut self, kind: LeaseChangeKind, after: &LeaseSnapshot, at: Timestamp) {
         let before = self.memory.last.as_ref();
         let before = before.map(|last| &last.snapshot.record);
         let longest = self.participants.limits.longest_lease;
@@ -269,7 +269,7 @@ impl<'r> LeaseChecker<'r> {
         self.unjudged.push(Unjudged { invariant, why });
     }
 
-    fn count(&mut self, kind: ChangeKind) {
+    fn count(&mut self, kind: LeaseChangeKind) {
         *self.extent.changes.entry(kind).or_default() += 1;
     }
 
@@ -312,7 +312,7 @@ impl<'r> LeaseChecker<'r> {
         });
     }
 
-    fn term_record(&mut self, kind: ChangeKind, after: &LeaseSnapshot, at: Timestamp) {
+    fn term_record(&mut self, kind: LeaseChangeKind, after: &LeaseSnapshot, at: Timestamp) {
         let moment = SeenRevision {
             version: after.version,
             at,
@@ -328,12 +328,12 @@ impl<'r> LeaseChecker<'r> {
         if !goes_on {
             self.term_records.end(
                 match kind {
-                    ChangeKind::HandOff => RecordedEnd::HandedOver,
-                    ChangeKind::Release => RecordedEnd::Released,
-                    ChangeKind::GrantExpired | ChangeKind::Reserve | ChangeKind::Take => {
-                        RecordedEnd::Replaced
-                    }
-                    ChangeKind::Found => RecordedEnd::Unseen,
+                    LeaseChangeKind::HandOff => RecordedEnd::HandedOver,
+                    LeaseChangeKind::Release => RecordedEnd::Released,
+                    LeaseChangeKind::GrantExpired
+                    | LeaseChangeKind::Reserve
+                    | LeaseChangeKind::Take => RecordedEnd::Replaced,
+                    LeaseChangeKind::Found => RecordedEnd::Unseen,
                     _ => RecordedEnd::Overwritten,
                 },
                 moment,
@@ -344,10 +344,12 @@ impl<'r> LeaseChecker<'r> {
             .as_ref()
             .and_then(|holder| self.implementation(holder));
         // What a stranger wrote over a term is no sign of its holder.
-        if !(goes_on && matches!(kind, ChangeKind::Foreign | ChangeKind::Illegal)) {
+        if !(goes_on && matches!(kind, LeaseChangeKind::Foreign | LeaseChangeKind::Illegal)) {
             let own = match kind {
-                ChangeKind::Found => !record.is_unaccepted_grant(),
-                ChangeKind::Create | ChangeKind::OfClientGo | ChangeKind::Take => true,
+                LeaseChangeKind::Found => !record.is_unaccepted_grant(),
+                LeaseChangeKind::Create | LeaseChangeKind::OfClientGo | LeaseChangeKind::Take => {
+                    true
+                }
                 _ => false,
             };
             self.term_records.held(after, moment, implementation, own);

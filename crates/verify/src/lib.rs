@@ -30,8 +30,8 @@ pub use participants::{Implementation, Participants};
 pub use read::{Position, ReadError, RecordingReader};
 pub use term_record::{RecordedEnd, SeenRevision, TermRecord};
 pub use verdict::{
-    Breach, ChangeKind, ExemptBreach, Extent, GuaranteeLevel, Invariant, LeaseVerdict, Unjudged,
-    Verdict,
+    Breach, ExemptBreach, Extent, GuaranteeLevel, Invariant, LeaseChangeKind, LeaseVerdict,
+    Unjudged, Verdict,
 };
 pub use verify::verify;
 pub use work_trace::{WorkInterval, work_intervals};

@@ -111,7 +111,7 @@ pub struct Extent {
     /// The leaders, each once.
     pub leaders: usize,
     /// How often each kind of change was seen.
-    pub changes: BTreeMap<ChangeKind, usize>,
+    pub changes: BTreeMap<LeaseChangeKind, usize>,
     /// The longest time from the last sign of a leader to the accept of the next.
     pub longest_gap: Duration,
     /// When the first entry about the lease is; `None` where there is none.
@@ -124,7 +124,7 @@ pub struct Extent {
 
 /// A kind of change of a Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ChangeKind {
+pub enum LeaseChangeKind {
     /// It was there when the recording began.
     Found,
     /// It was created.

@@ -35,7 +35,7 @@ struct CandidateDriver {
     request: Option<PendingRequest>,
     registering: bool,
     /// Each write that may carry a belief: its term, and when it was sent.
-    sent: Vec<SentWrite>,
+    sent: Vec<PendingWrite>,
     working: bool,
 }
 
@@ -44,7 +44,7 @@ enum PendingRequest {
     Write(Box<LeaseWrite>),
 }
 
-struct SentWrite {
+struct PendingWrite {
     term: (Uid, Term),
     token: Option<Token>,
     at: Instant,

@@ -4,7 +4,7 @@ use elector_apiserver::{ApiServer, Fault, RequestVerb, Rule};
 use http::StatusCode;
 
 use crate::foreign::ForeignClient;
-use crate::plan::{Applied, FaultKind, ProcessIndex, Requests, RestartName, WatchEnd};
+use crate::plan::{Applied, FaultKind, ProcessIndex, Requests, RestartName, WatchClose};
 use crate::process::{ProcessKind, SimulatedProcess};
 use crate::schedule::ScheduledAction;
 use crate::simulation::Simulation;
@@ -111,8 +111,8 @@ async fn begin(process: &mut SimulatedProcess, server: &ApiServer, kind: FaultKi
         FaultKind::Pause(..) => process.pauses.pause(),
         FaultKind::Slow(_, more, _) => process.slow(more),
         FaultKind::Freeze(..) => switches.freeze_watches(true),
-        FaultKind::EndWatches(_, WatchEnd::Closed) => switches.close_watches(),
-        FaultKind::EndWatches(_, WatchEnd::Broken) => switches.break_watches(),
+        FaultKind::EndWatches(_, WatchClose::Closed) => switches.close_watches(),
+        FaultKind::EndWatches(_, WatchClose::Broken) => switches.break_watches(),
         FaultKind::OldCache(_, back, _) => {
             switches.hold_cache(Some(server.revision().saturating_sub(back)));
             switches.close_watches();

@@ -35,7 +35,7 @@ pub(crate) struct Author {
 
 /// A write of a Lease as it was sent.
 #[derive(Clone, Debug)]
-pub(crate) struct WriteAttempt {
+pub(crate) struct RequestAttempt {
     pub(crate) author: Author,
     pub(crate) at: Duration,
     /// The author's holder clock at that moment.
@@ -73,7 +73,7 @@ pub(crate) struct CandidateRevision {
 /// All revisions of the Leases, and all writes of them.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseHistory {
-    pub(crate) attempts: Vec<WriteAttempt>,
+    pub(crate) attempts: Vec<RequestAttempt>,
     pub(crate) leases: BTreeMap<String, Vec<LeaseRevision>>,
     pub(crate) candidates: Vec<CandidateRevision>,
     /// For how long S1 exempts after a write that the rules do not bind.

@@ -16,7 +16,7 @@ use elector_protocol::{Identity, LeaseRecord, Occupancy};
 use self::past::PastRevisions;
 use crate::clock::TRUE_RATE;
 use crate::context::RuleViolation;
-use crate::history::{CandidateRevision, LeaseHistory, LeaseRevision, Role, WriteAttempt};
+use crate::history::{CandidateRevision, LeaseHistory, LeaseRevision, RequestAttempt, Role};
 use crate::names::{SYSTEM, lease_name};
 use crate::plan::{FaultKind, RunPlan};
 
@@ -30,7 +30,7 @@ struct HistoryCheck<'a> {
     registered: BTreeSet<&'a str>,
 }
 
-type BrokenRule = (&'static str, String);
+type OracleViolation = (&'static str, String);
 
 /// The violations of the rules by the writes of a run.
 pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViolation> {
@@ -84,7 +84,11 @@ impl HistoryCheck<'_> {
             .collect()
     }
 
-    fn revision(&self, past: &PastRevisions, revision: &LeaseRevision) -> Result<(), BrokenRule> {
+    fn revision(
+        &self,
+        past: &PastRevisions,
+        revision: &LeaseRevision,
+    ) -> Result<(), OracleViolation> {
         let attempt = revision
             .attempt
             .and_then(|it| self.history.attempts.get(it));
@@ -124,9 +128,9 @@ impl HistoryCheck<'_> {
         &self,
         past: &PastRevisions,
         before: &LeaseRecord,
-        attempt: &WriteAttempt,
+        attempt: &RequestAttempt,
         rate: u64,
-    ) -> Result<(), BrokenRule> {
+    ) -> Result<(), OracleViolation> {
         let local = |from: Duration, to: Duration| {
             to.saturating_sub(from).as_nanos() * u128::from(rate) / u128::from(TRUE_RATE)
         };
@@ -157,7 +161,11 @@ impl HistoryCheck<'_> {
     }
 
     /// S7: the electee answered in the lifetime of the elector that granted.
-    fn answered(&self, after: &LeaseRecord, attempt: &WriteAttempt) -> Result<(), BrokenRule> {
+    fn answered(
+        &self,
+        after: &LeaseRecord,
+        attempt: &RequestAttempt,
+    ) -> Result<(), OracleViolation> {
         let Some(electee) = &after.holder else {
             return Ok(());
         };
@@ -192,7 +200,7 @@ impl HistoryCheck<'_> {
         past: &PastRevisions,
         before: &LeaseRecord,
         after: &LeaseRecord,
-    ) -> Result<(), BrokenRule> {
+    ) -> Result<(), OracleViolation> {
         let Some(holder) = &before.holder else {
             return Ok(());
         };
@@ -238,7 +246,7 @@ impl HistoryCheck<'_> {
 }
 
 /// R2: a Lease that is created for candidates names no holder.
-fn born(record: &LeaseRecord) -> Result<(), BrokenRule> {
+fn born(record: &LeaseRecord) -> Result<(), OracleViolation> {
     let empty = LeaseRecord::born(record.strategy.clone());
     if *record == empty {
         Ok(())

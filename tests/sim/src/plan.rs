@@ -107,7 +107,7 @@ pub enum FaultKind {
     /// The watches of a process fall silent.
     Freeze(ProcessIndex, Duration),
     /// The watches of a process end, properly or in the middle of a line.
-    EndWatches(ProcessIndex, WatchEnd),
+    EndWatches(ProcessIndex, WatchClose),
     /// A process is served by a cache that is so many revisions old.
     OldCache(ProcessIndex, u64, Duration),
     /// So many requests are answered with this status; `applied`: although they were carried out.
@@ -147,7 +147,7 @@ pub enum RestartName {
 
 /// How a watch ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum WatchEnd {
+pub enum WatchClose {
     /// As at its timeout.
     Closed,
     /// In the middle.

@@ -22,7 +22,7 @@ pub(crate) async fn record(server: ApiServer, api: CandidateApi, context: RunCon
     let leases = follow(&leases, |change, lease| {
         let now = context.log().now();
         let mut state = context.state();
-        if change == ChangeKind::Deleted {
+        if change == RevisionKind::Deleted {
             state.history.record_deletion(now, &lease);
         } else {
             state.history.record_lease(now, lease.clone());
@@ -45,7 +45,7 @@ pub(crate) async fn record(server: ApiServer, api: CandidateApi, context: RunCon
                 micros(renew)
             ),
         );
-        let deleted = change == ChangeKind::Deleted;
+        let deleted = change == RevisionKind::Deleted;
         context
             .state()
             .history
@@ -55,12 +55,12 @@ pub(crate) async fn record(server: ApiServer, api: CandidateApi, context: RunCon
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ChangeKind {
+enum RevisionKind {
     Written,
     Deleted,
 }
 
-async fn follow<T>(api: &Api<T>, mut handle: impl FnMut(ChangeKind, T))
+async fn follow<T>(api: &Api<T>, mut handle: impl FnMut(RevisionKind, T))
 where
     T: Resource + Clone + DeserializeOwned + std::fmt::Debug,
 {
@@ -73,9 +73,9 @@ where
         while let Ok(Some(event)) = events.try_next().await {
             let (change, object) = match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                    (ChangeKind::Written, object)
+                    (RevisionKind::Written, object)
                 }
-                WatchEvent::Deleted(object) => (ChangeKind::Deleted, object),
+                WatchEvent::Deleted(object) => (RevisionKind::Deleted, object),
                 WatchEvent::Bookmark(bookmark) => {
                     version = bookmark.metadata.resource_version;
                     continue;
@@ -90,7 +90,7 @@ where
     }
 }
 
-fn log_lease(context: &RunContext, change: ChangeKind, lease: &Lease) {
+fn log_lease(context: &RunContext, change: RevisionKind, lease: &Lease) {
     let spec = &lease.spec;
     let text = |text: &Option<String>| {
         text.as_deref()

@@ -14,7 +14,7 @@ use tower::{Service, ServiceExt as _};
 
 use crate::clock::SimClock;
 use crate::context::RunContext;
-use crate::history::{Author, WriteAttempt, version};
+use crate::history::{Author, RequestAttempt, version};
 use crate::random::Random;
 
 /// A process's way to the API server, in one life.
@@ -100,7 +100,7 @@ impl Transport {
         let base = version(value["metadata"]["resourceVersion"].as_str());
         if path.contains("/leases") {
             let lease = Lease::from_value(value);
-            self.context.state().history.attempts.push(WriteAttempt {
+            self.context.state().history.attempts.push(RequestAttempt {
                 author: self.author.clone(),
                 at: self.context.log().now(),
                 clock,

@@ -29,7 +29,7 @@ pub struct CandidateBuilder<'w> {
 
 /// A running candidate.
 #[derive(Debug)]
-pub struct RunningCandidate {
+pub struct StartedCandidate {
     name: String,
     journal: Arc<Journal>,
     /// Its process.
@@ -123,7 +123,7 @@ impl<'w> CandidateBuilder<'w> {
     ///
     /// # Errors
     /// When its program cannot be started.
-    pub fn start(self) -> Result<RunningCandidate> {
+    pub fn start(self) -> Result<StartedCandidate> {
         let testbed = self.testbed;
         testbed.add_participant(&self.name, self.implementation, &self.lease);
         let command = self.command()?;
@@ -138,7 +138,7 @@ impl<'w> CandidateBuilder<'w> {
                 book.record(at, EntryContent::Event(event));
             }
         })?;
-        Ok(RunningCandidate {
+        Ok(StartedCandidate {
             name: self.name,
             journal,
             process,
@@ -181,9 +181,9 @@ impl<'w> CandidateBuilder<'w> {
     }
 }
 
-// === impl RunningCandidate ===
+// === impl StartedCandidate ===
 
-impl RunningCandidate {
+impl StartedCandidate {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name

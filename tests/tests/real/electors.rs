@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use elector_tests::rig::{
     ClusterChoice, ClusterMode, EntryContent, EventKind, HistoryEntry, Implementation,
-    RunningCandidate, Suite, TestProcess, Testbed, between, warm_up,
+    StartedCandidate, Suite, TestProcess, Testbed, between, warm_up,
 };
 use tokio::time::sleep;
 
@@ -107,7 +107,7 @@ const LIVES: [Duration; 8] = [
 ];
 
 /// Two of client-go's candidates for a lease of their own, the first of which leads; none where there are none.
-async fn two_of_client_go(testbed: &Testbed) -> Result<Vec<RunningCandidate>> {
+async fn two_of_client_go(testbed: &Testbed) -> Result<Vec<StartedCandidate>> {
     let mode = testbed.site().mode();
     if mode == ClusterMode::Custom || testbed.site().programs().interop.is_none() {
         return Ok(Vec::new());

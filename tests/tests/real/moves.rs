@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use elector_api::CandidateApi;
 use elector_tests::rig::{
-    ClusterChoice, ClusterMode, EntryContent, HistoryEntry, Implementation, RunningCandidate,
+    ClusterChoice, ClusterMode, EntryContent, HistoryEntry, Implementation, StartedCandidate,
     Suite, TestProcess, Testbed, between, definition, warm_up,
 };
 
@@ -44,7 +44,7 @@ const NOTICED: Duration = Duration::from_secs(75 + 10);
 async fn led(
     testbed: &Testbed,
     flags: &[&str],
-) -> Result<(TestProcess, RunningCandidate, RunningCandidate)> {
+) -> Result<(TestProcess, StartedCandidate, StartedCandidate)> {
     let site = testbed.site();
     let elector = site.elector("elector", site.mode().elector_flags().iter().copied())?;
     warm_up(site).await?;

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
     ClusterChoice, ClusterMode, EntryContent, EventKind, HistoryEntry, Implementation,
-    RunningCandidate, Suite, TestProcess, Testbed, WorkInterval, between, now, warm_up,
+    StartedCandidate, Suite, TestProcess, Testbed, WorkInterval, between, now, warm_up,
     work_intervals,
 };
 use tokio::time::{Instant, sleep, sleep_until};
@@ -73,8 +73,8 @@ struct Outage {
 /// lease.
 struct OutageProcesses {
     elector: TestProcess,
-    ours: Vec<RunningCandidate>,
-    theirs: Vec<RunningCandidate>,
+    ours: Vec<StartedCandidate>,
+    theirs: Vec<StartedCandidate>,
 }
 
 /// Restarted, and gone for 8 s: no change of leader, and no end of a term.
@@ -300,7 +300,7 @@ impl Outage {
             if candidates.is_empty() {
                 continue;
             }
-            let names: Vec<&str> = candidates.iter().map(RunningCandidate::name).collect();
+            let names: Vec<&str> = candidates.iter().map(StartedCandidate::name).collect();
             let leading = |entry: &HistoryEntry| match &entry.content {
                 EntryContent::Event(event) => {
                     event.kind == EventKind::Leading && names.contains(&event.name.as_str())

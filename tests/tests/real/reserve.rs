@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    ClusterChoice, ClusterMode, EventKind, Implementation, RunningCandidate, Suite, TestProcess,
+    ClusterChoice, ClusterMode, EventKind, Implementation, StartedCandidate, Suite, TestProcess,
     Testbed, between, warm_up,
 };
 
@@ -87,8 +87,8 @@ fn elector(testbed: &Testbed, name: &str, more: &[&'static str]) -> Result<TestP
 /// The lease is reserved from one and granted to the other, which accepts within `accepts`. No work overlaps.
 async fn reserved(
     testbed: &Testbed,
-    holder: &RunningCandidate,
-    better: &RunningCandidate,
+    holder: &StartedCandidate,
+    better: &StartedCandidate,
     start: Timestamp,
     accepts: Duration,
 ) -> Result<()> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    ClusterChoice, ClusterMode, EntryContent, HistoryEntry, Implementation, RunningCandidate,
+    ClusterChoice, ClusterMode, EntryContent, HistoryEntry, Implementation, StartedCandidate,
     Suite, Testbed, WorkInterval, between, now, work_intervals,
 };
 
@@ -73,7 +73,7 @@ struct ControlPlane<'w> {
     testbed: &'w Testbed,
     nodes: Vec<UpgradedNode>,
     /// All candidates there ever were.
-    runs: Vec<CandidateRun>,
+    runs: Vec<NodeCandidate>,
     /// How many terms have been accounted for.
     terms: usize,
 }
@@ -82,11 +82,11 @@ struct ControlPlane<'w> {
 struct UpgradedNode {
     name: &'static str,
     versions: Versions,
-    candidate: RunningCandidate,
+    candidate: StartedCandidate,
 }
 
 /// From when to when a candidate of these versions could have led.
-struct CandidateRun {
+struct NodeCandidate {
     candidate: String,
     versions: Versions,
     from: Timestamp,
@@ -213,7 +213,7 @@ impl<'w> ControlPlane<'w> {
                 entries.iter().any(there).then_some(())
             })
             .await?;
-        self.runs.push(CandidateRun {
+        self.runs.push(NodeCandidate {
             candidate,
             versions,
             from: now(),
@@ -331,7 +331,7 @@ impl<'w> ControlPlane<'w> {
 
     /// For how long this one led while an older one was there.
     fn wrong(&self, interval: &WorkInterval, limit: Duration) -> Result<Duration> {
-        let known = |run: &&CandidateRun| run.candidate == interval.name;
+        let known = |run: &&NodeCandidate| run.candidate == interval.name;
         let own = self.runs.iter().find(known);
         let own = own.with_context(|| format!("{} is a stranger", interval.name))?;
         let until = interval.to.unwrap_or_else(now);

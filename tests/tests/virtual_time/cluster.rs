@@ -46,7 +46,7 @@ pub(crate) struct VirtualCluster {
     server: ApiServer,
     delays: Arc<Mutex<Option<RequestDelays>>>,
     pub(crate) served: Arc<Mutex<BTreeSet<CandidateApi>>>,
-    pub(crate) work_count: Arc<WorkCount>,
+    pub(crate) work_count: Arc<ActiveWork>,
     journal: SharedJournal,
     _recorders: Arc<[RunningTask; 3]>,
 }
@@ -60,14 +60,14 @@ struct SharedJournal {
 
 /// How many do the work that one may do at a time.
 #[derive(Default)]
-pub(crate) struct WorkCount {
+pub(crate) struct ActiveWork {
     pub(crate) now: AtomicUsize,
     pub(crate) most: AtomicUsize,
 }
 
 /// The time that a candidate works; it ends with the work, also with a crash.
 struct WorkSpan {
-    work_count: Arc<WorkCount>,
+    work_count: Arc<ActiveWork>,
     journal: SharedJournal,
     event: Event,
 }
@@ -349,7 +349,7 @@ impl SharedJournal {
 // === impl Shift ===
 
 impl WorkSpan {
-    fn begin(work_count: Arc<WorkCount>, journal: SharedJournal, event: Event) -> Self {
+    fn begin(work_count: Arc<ActiveWork>, journal: SharedJournal, event: Event) -> Self {
         let now = work_count.now.fetch_add(1, Ordering::SeqCst) + 1;
         work_count.most.fetch_max(now, Ordering::SeqCst);
         journal.write(EntryContent::Event(event.clone()));

@@ -25,7 +25,7 @@ pub(super) struct EventLines<W> {
 
 /// One line.
 #[derive(Debug, Serialize)]
-struct EventLine<'a> {
+struct EventOutput<'a> {
     event: &'static str,
     name: &'a str,
     time: String,
@@ -88,7 +88,7 @@ impl<W: Write> EventLines<W> {
         let Some(out) = &mut self.out else {
             return;
         };
-        let line = EventLine {
+        let line = EventOutput {
             event,
             name: self.name.as_str(),
             time: Rfc3339(now()).to_string(),

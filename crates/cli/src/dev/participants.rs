@@ -32,7 +32,7 @@ pub(super) enum ParticipantReport {
 }
 
 /// The elector and the candidates that run. Dropping it drops them.
-pub(super) struct Participants {
+pub(super) struct DevParticipants {
     client: ClientArgs,
     lease: LeaseKey,
     candidates: BTreeMap<Identity, Participant>,
@@ -73,9 +73,9 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(4);
 /// How long a participant may take to leave: a candidate waits for the server for two requests at most.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-// === impl Participants ===
+// === impl DevParticipants ===
 
-impl Participants {
+impl DevParticipants {
     /// No participants yet, on the server of that kubeconfig, and what they will report.
     pub(super) fn new(kubeconfig: PathBuf, lease: LeaseKey) -> (Self, mpsc::Receiver<TimedReport>) {
         let (reports, news) = mpsc::channel(MOST_REPORTS);

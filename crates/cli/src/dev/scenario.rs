@@ -12,12 +12,12 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant as Timer, timeout_at};
 
 use super::narration::Narration;
-use super::participants::{LEASE_DURATION, Participants, TimedReport};
+use super::participants::{DevParticipants, LEASE_DURATION, TimedReport};
 use super::reporter::{CurrentLeader, Reporter};
 
 /// The participants, and the reporter of what they do.
 pub(super) struct DemoScenario<W> {
-    participants: Participants,
+    participants: DevParticipants,
     reports: mpsc::Receiver<TimedReport>,
     reporter: Reporter<W>,
     kubeconfig: PathBuf,
@@ -44,7 +44,7 @@ impl<W: Write> DemoScenario<W> {
     /// A scenario on the server of that kubeconfig, whose store is empty.
     pub(super) fn new(narration: Narration<W>, kubeconfig: PathBuf) -> Self {
         let lease = LeaseKey::new(LEASE.0, LEASE.1);
-        let (participants, reports) = Participants::new(kubeconfig.clone(), lease.clone());
+        let (participants, reports) = DevParticipants::new(kubeconfig.clone(), lease.clone());
         Self {
             participants,
             reports,

@@ -3,7 +3,7 @@
 use elector_api::Rfc3339;
 use elector_protocol::{LeaseKey, Timestamp};
 use elector_verify::{
-    Breach, ChangeKind, GuaranteeLevel, Implementation, Invariant, LeaseVerdict, RecordedEnd,
+    Breach, GuaranteeLevel, Implementation, Invariant, LeaseChangeKind, LeaseVerdict, RecordedEnd,
     SeenRevision, TermRecord,
 };
 use serde::Serialize;
@@ -320,22 +320,22 @@ fn time(at: Timestamp) -> String {
     Rfc3339(at).to_string()
 }
 
-fn kind(act: ChangeKind) -> &'static str {
+fn kind(act: LeaseChangeKind) -> &'static str {
     match act {
-        ChangeKind::Found => "found",
-        ChangeKind::Create => "create",
-        ChangeKind::GrantUnheld => "grant-unheld",
-        ChangeKind::GrantExpired => "grant-expired",
-        ChangeKind::Reserve => "reserve",
-        ChangeKind::HandOff => "hand-over",
-        ChangeKind::Release => "release",
-        ChangeKind::Accept => "accept",
-        ChangeKind::Renew => "renew",
-        ChangeKind::Signal => "signal",
-        ChangeKind::OfClientGo => "client-go",
-        ChangeKind::Take => "take",
-        ChangeKind::Foreign => "foreign",
-        ChangeKind::Illegal => "illegal",
-        ChangeKind::Delete => "delete",
+        LeaseChangeKind::Found => "found",
+        LeaseChangeKind::Create => "create",
+        LeaseChangeKind::GrantUnheld => "grant-unheld",
+        LeaseChangeKind::GrantExpired => "grant-expired",
+        LeaseChangeKind::Reserve => "reserve",
+        LeaseChangeKind::HandOff => "hand-over",
+        LeaseChangeKind::Release => "release",
+        LeaseChangeKind::Accept => "accept",
+        LeaseChangeKind::Renew => "renew",
+        LeaseChangeKind::Signal => "signal",
+        LeaseChangeKind::OfClientGo => "client-go",
+        LeaseChangeKind::Take => "take",
+        LeaseChangeKind::Foreign => "foreign",
+        LeaseChangeKind::Illegal => "illegal",
+        LeaseChangeKind::Delete => "delete",
     }
 }

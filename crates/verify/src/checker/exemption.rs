@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use elector_protocol::{LeaseRecord, LeaseSnapshot, ResourceVersion, Timestamp};
 
-use crate::verdict::ChangeKind;
+use crate::verdict::LeaseChangeKind;
 
 /// A write after which two may believe for a while, and no participant could prevent it (S1).
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ impl Exemption {
     /// S1's one exemption: a write by a stranger, which does not follow the rules, that names a holder or shortens a
     /// duration. `longest` is the duration of a record that says none.
     pub(super) fn of(
-        kind: ChangeKind,
+        kind: LeaseChangeKind,
         before: Option<&LeaseRecord>,
         after: &LeaseSnapshot,
         at: Timestamp,
@@ -29,7 +29,7 @@ impl Exemption {
     ) -> Option<Self> {
         if !matches!(
             kind,
-            ChangeKind::Foreign | ChangeKind::Illegal | ChangeKind::Take
+            LeaseChangeKind::Foreign | LeaseChangeKind::Illegal | LeaseChangeKind::Take
         ) {
             return None;
         }

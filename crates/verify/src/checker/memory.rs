@@ -3,7 +3,7 @@
 use elector_protocol::elector::{Actor, Move, audit};
 use elector_protocol::{LeaseRecord, LeaseSnapshot, Occupancy, Timestamp};
 
-use crate::verdict::ChangeKind;
+use crate::verdict::LeaseChangeKind;
 
 /// What is known of a Lease.
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ impl Memory {
     /// Keeps this revision; `unseen` where what was before it was not recorded.
     pub(super) fn remember(
         &mut self,
-        kind: ChangeKind,
+        kind: LeaseChangeKind,
         snapshot: LeaseSnapshot,
         at: Timestamp,
         unseen: bool,
@@ -87,8 +87,8 @@ impl Memory {
         }
         let (last, unread) = (self.last.take(), self.unread.take());
         let written_over = match kind {
-            ChangeKind::Foreign => last.map(LastRevision::own).or(unread),
-            ChangeKind::Signal => last.and_then(|last| last.written_over),
+            LeaseChangeKind::Foreign => last.map(LastRevision::own).or(unread),
+            LeaseChangeKind::Signal => last.and_then(|last| last.written_over),
             _ => None,
         };
         self.last = Some(LastRevision {

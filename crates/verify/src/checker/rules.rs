@@ -10,7 +10,7 @@ use super::acks::Acks;
 use super::memory::{LastRevision, Memory};
 use crate::entry::between;
 use crate::participants::{Implementation, Participants};
-use crate::verdict::{ChangeKind, GuaranteeLevel, Invariant};
+use crate::verdict::{GuaranteeLevel, Invariant, LeaseChangeKind};
 
 /// What is known when a revision is held against the rules.
 #[derive(Clone, Copy, Debug)]
@@ -57,15 +57,15 @@ impl Rules<'_> {
         last: &LastRevision,
         snapshot: &LeaseSnapshot,
         at: i64,
-    ) -> Result<ChangeKind, BrokenRule> {
+    ) -> Result<LeaseChangeKind, BrokenRule> {
         let (before, after) = (&last.snapshot.record, &snapshot.record);
         if before == after {
-            return Ok(ChangeKind::Signal); // labels or unknown fields
+            return Ok(LeaseChangeKind::Signal); // labels or unknown fields
         }
         self.terms(before, after)?;
         if self.takes(before, after) {
             return match self.expired(last, before, after, at, Duration::from_secs(1)) {
-                Ok(()) => Ok(ChangeKind::Take),
+                Ok(()) => Ok(LeaseChangeKind::Take),
                 Err(broken_rule) => Err(broken_rule.of_client_go()),
             };
         }
@@ -77,8 +77,8 @@ impl Rules<'_> {
             self.shrinks(before, after)
                 .map_err(BrokenRule::of_client_go)?;
             return Ok(match after.holder {
-                Some(_) => ChangeKind::OfClientGo,
-                None => ChangeKind::Release,
+                Some(_) => LeaseChangeKind::OfClientGo,
+                None => LeaseChangeKind::Release,
             });
         }
         let made = audit(before, after, &actor).map_err(|violation| {
@@ -119,11 +119,11 @@ impl Rules<'_> {
         &self,
         lease: &Lease,
         record: &LeaseRecord,
-    ) -> Result<ChangeKind, BrokenRule> {
+    ) -> Result<LeaseChangeKind, BrokenRule> {
         let broken_rule = |message: String| Err(BrokenRule::promised(Invariant::S3, message));
         if let Some(holder) = &record.holder {
             return match self.implementation(holder) {
-                Some(Implementation::ClientGo) => Ok(ChangeKind::Create),
+                Some(Implementation::ClientGo) => Ok(LeaseChangeKind::Create),
                 _ => broken_rule(format!("created with the holder {holder} (R2)")),
             };
         }
@@ -133,7 +133,7 @@ impl Rules<'_> {
             );
         }
         if *record == LeaseRecord::born(record.strategy.clone()) {
-            Ok(ChangeKind::Create)
+            Ok(LeaseChangeKind::Create)
         } else {
             broken_rule(
                 "created with a duration, times or a token, although a new Lease says nothing (R2)"
@@ -347,16 +347,16 @@ fn broken(violation: &Violation) -> Invariant {
     }
 }
 
-fn kind(made: Move) -> ChangeKind {
+fn kind(made: Move) -> LeaseChangeKind {
     match made {
-        Move::GrantUnheld => ChangeKind::GrantUnheld,
-        Move::GrantExpired => ChangeKind::GrantExpired,
-        Move::Reserve => ChangeKind::Reserve,
-        Move::HandOff => ChangeKind::HandOff,
-        Move::Release => ChangeKind::Release,
-        Move::Accept => ChangeKind::Accept,
-        Move::Renew => ChangeKind::Renew,
-        Move::Signal => ChangeKind::Signal,
+        Move::GrantUnheld => LeaseChangeKind::GrantUnheld,
+        Move::GrantExpired => LeaseChangeKind::GrantExpired,
+        Move::Reserve => LeaseChangeKind::Reserve,
+        Move::HandOff => LeaseChangeKind::HandOff,
+        Move::Release => LeaseChangeKind::Release,
+        Move::Accept => LeaseChangeKind::Accept,
+        Move::Renew => LeaseChangeKind::Renew,
+        Move::Signal => LeaseChangeKind::Signal,
     }
 }
 

@@ -8,7 +8,7 @@ use elector_protocol::holder::{Decision, Effect, StopReason, WriteKind};
 use elector_protocol::registration::{RegistrationEffect, RegistrationOutcome};
 use elector_protocol::{CandidateTiming, LeaseRecord, LeaseWrite};
 
-use super::{CandidateDriver, PendingRequest, SentWrite};
+use super::{CandidateDriver, PendingRequest, PendingWrite};
 use crate::wire;
 
 // === impl CandidateDriver ===
@@ -100,7 +100,7 @@ impl CandidateDriver {
         if matches!(kind, WriteKind::Release | WriteKind::HandOff(_)) {
             assert!(!self.working && !self.holder.believes(self.now), "{kind}");
         } else {
-            self.sent.push(SentWrite {
+            self.sent.push(PendingWrite {
                 term: (write.uid.clone(), write.record.term),
                 token: write.record.token,
                 at: self.now,

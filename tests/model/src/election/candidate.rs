@@ -29,7 +29,7 @@ pub(in super::super) struct CandidateProcess {
     pub(in super::super) orphans: Vec<LeaseWrite>,
     /// Whether a read is under way.
     pub(in super::super) reading: bool,
-    pub(in super::super) work: WorkState,
+    pub(in super::super) work: ModelWork,
     /// Kept for mutants alone.
     pub(in super::super) variation: CandidateVariation,
 }
@@ -47,7 +47,7 @@ pub(in super::super) enum CandidateMessage {
 
 /// What the work is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) enum WorkState {
+pub(in super::super) enum ModelWork {
     Idle,
     Running,
     Stopping,
@@ -66,7 +66,7 @@ impl CandidateProcess {
             message: None,
             orphans: Vec::new(),
             reading: false,
-            work: WorkState::Idle,
+            work: ModelWork::Idle,
             variation: CandidateVariation::default(),
         }
     }
@@ -90,7 +90,7 @@ impl CandidateProcess {
 
     /// Whether a crash would lose anything.
     pub(in super::super) fn can_crash(&self) -> bool {
-        self.work != WorkState::Idle || self.message.is_some() || self.reading
+        self.work != ModelWork::Idle || self.message.is_some() || self.reading
     }
 
     /// Whether this process believes that it leads.
@@ -187,7 +187,7 @@ impl CandidateProcess {
             self.drop_dead_writes(store);
             match &self.message {
                 _ if granted => return,
-                _ if self.work != WorkState::Idle => {
+                _ if self.work != ModelWork::Idle => {
                     self.settle(run, None);
                     self.end_work(run);
                 }
@@ -238,12 +238,12 @@ impl CandidateProcess {
     /// The work has ended.
     pub(in super::super) fn end_work(&mut self, run: &Run) -> Witnesses {
         self.variation.clings =
-            run.mutant == Some(Mutant::ReleaseFirst) && self.work == WorkState::Running;
+            run.mutant == Some(Mutant::ReleaseFirst) && self.work == ModelWork::Running;
         self.work = if self.variation.clings {
             // In truth it goes on for a while.
-            WorkState::Stopping
+            ModelWork::Stopping
         } else {
-            WorkState::Idle
+            ModelWork::Idle
         };
         // No reply counts for a holder that has stopped.
         (self.variation.counted_from, self.variation.late_reply) = (None, None);
@@ -270,13 +270,13 @@ impl CandidateProcess {
                     self.variation.send(&kind, &mut write, run);
                     if matches!(kind, WriteKind::Release | WriteKind::HandOff(_)) {
                         // A holder that gives the lease away while its work goes on leads until that stops (R12).
-                        self.variation.clings = self.work != WorkState::Idle;
+                        self.variation.clings = self.work != ModelWork::Idle;
                     }
                     self.message = Some(CandidateMessage::Sent(kind, write));
                     witnesses |= Witnesses::TWO_MESSAGES.when(!self.orphans.is_empty());
                 }
                 Effect::Start { .. } => {
-                    self.work = WorkState::Running;
+                    self.work = ModelWork::Running;
                     self.variation.clings = clings;
                     witnesses |= Witnesses::LEADS | Witnesses::THIRD.when(self.index == 2);
                 }
@@ -284,7 +284,7 @@ impl CandidateProcess {
                     let hands_over = matches!(why, StopReason::HandOver { .. });
                     released_first = run.mutant == Some(Mutant::ReleaseFirst) && hands_over;
                     if !released_first {
-                        self.work = WorkState::Stopping;
+                        self.work = ModelWork::Stopping;
                         self.variation.clings = false;
                     }
                     witnesses |= Witnesses::YIELDS.when(hands_over);

@@ -5,7 +5,7 @@ use elector_protocol::LeaseWrite;
 use super::super::elector_transition::of_elector;
 use super::super::mutant::Mutant;
 use super::super::store::Side;
-use super::candidate::{CandidateMessage, WorkState};
+use super::candidate::{CandidateMessage, ModelWork};
 use super::system::{ElectionState, ElectionSystem};
 use super::transition::{CandidateTransition, ElectionTransition};
 
@@ -67,13 +67,13 @@ fn transitions_of_candidate(
         transitions.push(CandidateTransition::Step);
     }
     match candidate.work {
-        WorkState::Running if run.releases => transitions.push(CandidateTransition::WorkEnds),
-        WorkState::Stopping => transitions.push(CandidateTransition::WorkStops),
-        WorkState::Idle | WorkState::Running => {}
+        ModelWork::Running if run.releases => transitions.push(CandidateTransition::WorkEnds),
+        ModelWork::Stopping => transitions.push(CandidateTransition::WorkStops),
+        ModelWork::Idle | ModelWork::Running => {}
     }
     let variation = &candidate.variation;
     let shortens = run.mutant.is_some_and(Mutant::shortens);
-    if shortens && candidate.work == WorkState::Running && !variation.short {
+    if shortens && candidate.work == ModelWork::Running && !variation.short {
         transitions.push(CandidateTransition::Shorten);
     }
     if variation.late_reply.is_some() {

@@ -41,7 +41,7 @@ impl LeaseFixture {
         self.lease = self.lease.with_record(record, Carrier::Annotations);
         self.lease.metadata.uid = Some("u".to_owned());
         self.lease.metadata.resource_version = Some(self.version.to_string());
-        self.history.attempts.push(WriteAttempt {
+        self.history.attempts.push(RequestAttempt {
             author,
             at,
             clock: Instant::from_epoch(at),

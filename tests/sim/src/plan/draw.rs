@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     Applied, CandidateTampering, FaultKind, LeaseTampering, PlannedCandidate, PlannedFault,
-    ProcessHost, ProcessIndex, Requests, RestartName, RunPlan, Setup, WatchEnd,
+    ProcessHost, ProcessIndex, Requests, RestartName, RunPlan, Setup, WatchClose,
 };
 use crate::random::Random;
 
@@ -214,9 +214,9 @@ fn draw_fault(random: &mut Random, setup: &Setup) -> FaultKind {
         45..50 => FaultKind::Freeze(anybody, long),
         50..53 => {
             let ending = if random.percent(50) {
-                WatchEnd::Closed
+                WatchClose::Closed
             } else {
-                WatchEnd::Broken
+                WatchClose::Broken
             };
             FaultKind::EndWatches(anybody, ending)
         }

@@ -10,8 +10,8 @@ use super::histories::{
     a_leads, and_then, candidate, event, held, key, lease, participants, second, verdict,
 };
 use crate::{
-    Beginning, ChangeKind, EventKind, History, HistoryEntry, Invariant, LeaseVerdict, Participants,
-    RecordedEnd, verify,
+    Beginning, EventKind, History, HistoryEntry, Invariant, LeaseChangeKind, LeaseVerdict,
+    Participants, RecordedEnd, verify,
 };
 
 fn lease_verdict_of(history: &History, participants: &Participants) -> LeaseVerdict {
@@ -47,11 +47,11 @@ fn terms_and_moves_are_counted() {
     let extent = &lease_verdict.extent;
     assert_eq!((extent.revisions, extent.terms, extent.leaders), (6, 2, 2));
     let changes = [
-        (ChangeKind::Create, 1),
-        (ChangeKind::GrantUnheld, 1),
-        (ChangeKind::GrantExpired, 1),
-        (ChangeKind::Accept, 2),
-        (ChangeKind::Renew, 1),
+        (LeaseChangeKind::Create, 1),
+        (LeaseChangeKind::GrantUnheld, 1),
+        (LeaseChangeKind::GrantExpired, 1),
+        (LeaseChangeKind::Accept, 2),
+        (LeaseChangeKind::Renew, 1),
     ];
     assert_eq!(extent.changes, changes.into());
     assert_eq!(extent.longest_gap, Duration::from_millis(15_200));
@@ -108,7 +108,7 @@ fn a_placeholder_holds_no_term() {
     ];
     let lease_verdict = verdict(&history).leases[&key()].clone();
     assert_eq!(lease_verdict.breaches, []);
-    assert_eq!(lease_verdict.extent.changes[&ChangeKind::Reserve], 1);
+    assert_eq!(lease_verdict.extent.changes[&LeaseChangeKind::Reserve], 1);
     assert_eq!(
         (lease_verdict.terms.len(), &lease_verdict.terms[0].end),
         (1, &RecordedEnd::Replaced)
@@ -142,7 +142,7 @@ fn a_recording_that_begins_in_the_midst_judges_what_follows() {
     let lease_verdict = lease_verdict_of(&midst, &participants());
     assert_eq!(lease_verdict.breaches, []);
     assert_eq!(unjudged(&lease_verdict), [Invariant::S3]);
-    assert_eq!(lease_verdict.extent.changes[&ChangeKind::Found], 1);
+    assert_eq!(lease_verdict.extent.changes[&LeaseChangeKind::Found], 1);
     // A grant of a record of unknown age.
     let mut clocks = participants();
     clocks.limits.clock_difference = None;
@@ -156,7 +156,7 @@ fn a_recording_that_begins_in_the_midst_judges_what_follows() {
     assert_eq!(
         (
             born.unjudged.len(),
-            born.extent.changes[&ChangeKind::Create]
+            born.extent.changes[&LeaseChangeKind::Create]
         ),
         (0, 1)
     );

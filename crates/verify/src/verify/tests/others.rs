@@ -7,7 +7,7 @@ use super::histories::{
     a_leads, and_then, assert_breach, breaches, candidate, event, held, key, lease, messages,
     verdict,
 };
-use crate::{ChangeKind, EventKind, GuaranteeLevel, Implementation, Invariant, Participants};
+use crate::{EventKind, GuaranteeLevel, Implementation, Invariant, LeaseChangeKind, Participants};
 
 #[test]
 fn what_a_stranger_wrote_counts_from_when_it_was_seen() {
@@ -100,12 +100,12 @@ fn a_plain_client_may_take_what_has_expired() {
     };
     let lease_verdict = |verdict: crate::Verdict| verdict.leases[&key()].clone();
     let late = lease_verdict(taken(19.1));
-    assert_eq!(late.extent.changes[&ChangeKind::Take], 1);
+    assert_eq!(late.extent.changes[&LeaseChangeKind::Take], 1);
     // It was created with a holder; that is all.
     assert_eq!(late.breaches.len(), 1);
     // It compares whole seconds, and so may see a renewal a second early.
     assert_eq!(
-        lease_verdict(taken(18.1)).extent.changes[&ChangeKind::Take],
+        lease_verdict(taken(18.1)).extent.changes[&LeaseChangeKind::Take],
         1
     );
     let early = lease_verdict(taken(10.0));
