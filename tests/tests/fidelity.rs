@@ -81,7 +81,7 @@ fn kubectl_sees_no_difference() -> Result<()> {
         kubernetes: Some(Release::DEFAULT),
         ..Options::default()
     })?;
-    let real = kubectl("real", cluster.kubeconfig())?.story()?;
+    let real = kubectl("real", cluster.kubeconfig())?.transcript()?;
 
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -95,7 +95,7 @@ fn kubectl_sees_no_difference() -> Result<()> {
     )?;
     let server = ApiServer::new(elector_apiserver::Config::default());
     runtime.spawn(async move { server.serve(listener, pending()).await });
-    let embedded = kubectl("embedded", kubeconfig)?.story()?;
+    let embedded = kubectl("embedded", kubeconfig)?.transcript()?;
 
     println!("{} commands on both servers", embedded.len());
     let differences: Vec<_> = real

@@ -88,7 +88,7 @@ pub fn between(earlier: Timestamp, later: Timestamp) -> Duration {
 // === impl HistoryEntry ===
 
 impl HistoryEntry {
-    /// The entry as one line of a recording, which a [`RecordingReader`](crate::Reader) reads; `None` for a note.
+    /// The entry as one line of a recording, which a [`RecordingReader`](crate::RecordingReader) reads; `None` for a note.
     pub fn line(&self) -> Option<String> {
         let at = Rfc3339(self.at).to_string();
         let seen = |kind: &str, object: Value| json!({"at": at, "type": kind, "object": object});

@@ -106,7 +106,7 @@ impl Kubectl {
     /// # Errors
     ///
     /// When kubectl cannot be run.
-    pub fn story(&self) -> Result<Vec<String>> {
+    pub fn transcript(&self) -> Result<Vec<String>> {
         COMMANDS
             .lines()
             .filter(|line| !line.is_empty())

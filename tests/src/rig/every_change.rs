@@ -59,13 +59,13 @@ mod tests {
 
     #[test]
     fn a_listed_scenario_is_played_in_its_modes_and_on_the_embedded_server_and_others_everywhere() {
-        for (name, mode, played) in [
+        for (name, mode, runs) in [
             ("outage", ClusterMode::GateOn, true),
             ("outage", ClusterMode::GateOff, false),
             ("outage", ClusterMode::Embedded, true),
             ("other", ClusterMode::GateOff, true),
         ] {
-            assert_eq!(EveryChange::has(ALL, name, mode), played, "{name} {mode}");
+            assert_eq!(EveryChange::has(ALL, name, mode), runs, "{name} {mode}");
         }
     }
 

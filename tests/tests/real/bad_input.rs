@@ -167,9 +167,9 @@ async fn malformed(testbed: Arc<Testbed>) -> Result<()> {
     testbed.write(&odd).await?;
 
     let sane = testbed.candidate("sane").start()?;
-    let heir = testbed.candidate("heir").lease("odd").start()?;
+    let next = testbed.candidate("next").lease("odd").start()?;
     sane.leads(PROMPTLY).await?;
-    heir.leads(LONGEST_LEASE + PROMPTLY).await?;
+    next.leads(LONGEST_LEASE + PROMPTLY).await?;
     testbed.stays("sane", 3).await?;
 
     let log = fs::read_to_string(testbed.site().folder().join("elector.log"))?;

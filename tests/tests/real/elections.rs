@@ -11,11 +11,11 @@ use elector_tests::rig::{
 };
 use kube::api::ListParams;
 
-use crate::{CLIENT_GO, COLD_START, MODES, OURS, PROMPTLY, STAGES, crash_limit};
+use crate::{CLIENT_GO, CLIENT_GO_MODES, COLD_START, MODES, OURS, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut add = |name, seconds, run| {
-        for (implementations, modes) in [(OURS, MODES), (CLIENT_GO, STAGES)] {
+        for (implementations, modes) in [(OURS, MODES), (CLIENT_GO, CLIENT_GO_MODES)] {
             let lasts = Duration::from_secs(seconds);
             suite.add(
                 name,

@@ -45,7 +45,7 @@ const EVERYWHERE: &[ClusterMode] = &[
 /// Those with LeaseCandidates of Kubernetes' own, which client-go needs.
 const NATIVE: &[ClusterMode] = &[ClusterMode::GateOn, ClusterMode::GateOff];
 /// Where unmodified client-go stands as a candidate.
-const STAGES: &[ClusterMode] = &[
+const CLIENT_GO_MODES: &[ClusterMode] = &[
     ClusterMode::GateOn,
     ClusterMode::GateOff,
     ClusterMode::Embedded,

@@ -18,11 +18,11 @@ use futures::future::try_join_all;
 
 use self::stranger_writes::{BLANKED, LEADER, MARGIN, OVERWRITTEN, STANDBY, StrangerWrite};
 use crate::hosted::Host;
-use crate::{CLIENT_GO, EVERYWHERE, OURS, PROMPTLY, STAGES};
+use crate::{CLIENT_GO, CLIENT_GO_MODES, EVERYWHERE, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
     let mut add = |name, run| {
-        for (implementations, modes) in [(OURS, EVERYWHERE), (CLIENT_GO, STAGES)] {
+        for (implementations, modes) in [(OURS, EVERYWHERE), (CLIENT_GO, CLIENT_GO_MODES)] {
             let lasts = Duration::from_secs(60);
             suite.add(
                 name,

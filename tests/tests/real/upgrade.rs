@@ -11,10 +11,12 @@ use elector_tests::rig::{
     Suite, Testbed, WorkInterval, between, now, work_intervals,
 };
 
-use crate::{CLIENT_GO, EVERYWHERE, OURS, PROMPTLY, STAGES, crash_limit};
+use crate::{CLIENT_GO, CLIENT_GO_MODES, EVERYWHERE, OURS, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
-    for (implementations, modes, seconds) in [(OURS, EVERYWHERE, 60), (CLIENT_GO, STAGES, 120)] {
+    for (implementations, modes, seconds) in
+        [(OURS, EVERYWHERE, 60), (CLIENT_GO, CLIENT_GO_MODES, 120)]
+    {
         suite.add(
             "nodes_are_upgraded_and_rolled_back",
             ClusterChoice::Shared,

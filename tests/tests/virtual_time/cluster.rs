@@ -130,7 +130,7 @@ impl VirtualCluster {
 
     /// The cluster as its clients see it: what is not served is asked for under a group that does not exist.
     fn cluster(&self) -> Cluster {
-        Cluster::new(self.client(), "stage", Duration::from_secs(5))
+        Cluster::new(self.client(), "cluster", Duration::from_secs(5))
     }
 
     fn client(&self) -> Client {
@@ -346,7 +346,7 @@ impl SharedJournal {
     }
 }
 
-// === impl Shift ===
+// === impl WorkSpan ===
 
 impl WorkSpan {
     fn begin(work_count: Arc<ActiveWork>, journal: SharedJournal, event: Event) -> Self {
@@ -369,7 +369,7 @@ impl Drop for WorkSpan {
     }
 }
 
-// === impl Running ===
+// === impl RunningTask ===
 
 impl Drop for RunningTask {
     fn drop(&mut self) {
