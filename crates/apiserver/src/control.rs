@@ -46,7 +46,7 @@ impl ApiServer {
     /// are those of the backup, and what came later has never been. New objects get uids that were never given out.
     ///
     /// Watches that are open stay so and hear nothing any more, like those of an API server that has not noticed yet;
-    /// [`Switches::break_watches`] ends those of a client, as the restart of its API server does.
+    /// [`Switches::break_watches`](crate::Switches::break_watches) ends those of a client, as the restart of its API server does.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -3,81 +3,16 @@
 //! A client is known by the header `x-elector-client`, by the prefix `/as/NAME` of its paths, or by its bearer token.
 
 mod link;
+mod rule;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 pub use self::link::Latency;
 use self::link::Switchboard;
 pub(crate) use self::link::{Link, LinkObserver};
-use crate::kind::Kind;
-use http::StatusCode;
-
-/// What goes wrong with a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// It arrives so much later; the client waits for its answer.
-    Delay(Duration),
-    /// It never arrives, and the client waits in vain until it gives up.
-    HangBefore,
-    /// It is served, and the client waits in vain for the answer until it gives up.
-    HangAfter,
-    /// It never arrives; the client sees a broken connection.
-    DropBefore,
-    /// It is served; the client sees a broken connection in place of the answer.
-    DropAfter,
-    /// The client sees a broken connection at once; the request arrives so much later and is served then.
-    Late(Duration),
-    /// It is served, and arrives once more so much later, as when a proxy tries again; the client sees the first answer.
-    Repeat(Duration),
-    /// It is refused with this status, and nothing is read or written.
-    Refuse(StatusCode),
-    /// It is served, and then answered as if it had been refused with this status.
-    RefuseAfter(StatusCode),
-}
-
-/// What a request does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestVerb {
-    /// Reads one object.
-    Get,
-    /// Reads a list.
-    List,
-    /// Follows a list.
-    Watch,
-    /// POST.
-    Create,
-    /// PUT.
-    Update,
-    /// PATCH.
-    Patch,
-    /// DELETE of one object or of many.
-    Delete,
-    /// Anything else, such as discovery.
-    Other,
-}
-
-/// A fault, which requests it befalls, and how often.
-///
-/// ```
-/// use elector_apiserver::{Fault, Rule, RequestVerb};
-///
-/// // The next two renewals are committed, and their answers are lost.
-/// let rule = Rule::new(Fault::DropAfter).verb(RequestVerb::Update).resource("leases").times(2);
-/// # let _ = rule;
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
-    fault: Fault,
-    verbs: Vec<RequestVerb>,
-    resource: Option<String>,
-    namespace: Option<String>,
-    name: Option<String>,
-    /// How often it still strikes; `None` for ever.
-    times: Option<u32>,
-}
+pub(crate) use self::rule::RequestSummary;
+pub use self::rule::{Fault, RequestVerb, Rule};
 
 /// The switches of one client. They act on what it asks from now on, and on its open watches where that is said.
 #[derive(Clone, Debug)]
@@ -90,15 +25,6 @@ pub struct Switches {
 #[error("the connection was closed by an injected fault")]
 pub struct Broken;
 
-/// A request as rules see it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestSummary<'a> {
-    pub(crate) verb: RequestVerb,
-    pub(crate) kind: Option<&'static Kind>,
-    pub(crate) namespace: Option<&'a str>,
-    pub(crate) name: Option<&'a str>,
-}
-
 /// The switches of every client that has any.
 #[derive(Debug, Default)]
 pub(crate) struct SwitchRegistry(Mutex<BTreeMap<String, Switches>>);
@@ -107,76 +33,6 @@ pub(crate) struct SwitchRegistry(Mutex<BTreeMap<String, Switches>>);
 struct ClientSwitches {
     rules: Mutex<Vec<Rule>>,
     board: Switchboard,
-}
-
-// === impl Rule ===
-
-impl Rule {
-    /// A fault that befalls every request.
-    #[must_use]
-    pub fn new(fault: Fault) -> Self {
-        Self {
-            fault,
-            verbs: Vec::new(),
-            resource: None,
-            namespace: None,
-            name: None,
-            times: None,
-        }
-    }
-
-    /// Only requests of this verb; several calls add up.
-    #[must_use]
-    pub fn verb(mut self, verb: RequestVerb) -> Self {
-        self.verbs.push(verb);
-        self
-    }
-
-    /// Only requests for this resource, by its plural.
-    #[must_use]
-    pub fn resource(mut self, plural: &str) -> Self {
-        self.resource = Some(plural.to_owned());
-        self
-    }
-
-    /// Only requests in this namespace; those for all namespaces are in none.
-    #[must_use]
-    pub fn namespace(mut self, namespace: &str) -> Self {
-        self.namespace = Some(namespace.to_owned());
-        self
-    }
-
-    /// Only requests for the object of this name. A POST has its name in the body and is never meant.
-    #[must_use]
-    pub fn named(mut self, name: &str) -> Self {
-        self.name = Some(name.to_owned());
-        self
-    }
-
-    /// So many times, and then no more.
-    #[must_use]
-    pub fn times(mut self, times: u32) -> Self {
-        self.times = Some(times);
-        self
-    }
-
-    fn meets(&self, asked: &RequestSummary<'_>) -> bool {
-        let resource = asked.kind.map(|kind| kind.plural);
-        self.times != Some(0)
-            && (self.verbs.is_empty() || self.verbs.contains(&asked.verb))
-            && self
-                .resource
-                .as_deref()
-                .is_none_or(|plural| resource == Some(plural))
-            && self
-                .namespace
-                .as_deref()
-                .is_none_or(|namespace| asked.namespace == Some(namespace))
-            && self
-                .name
-                .as_deref()
-                .is_none_or(|name| asked.name == Some(name))
-    }
 }
 
 // === impl Switches ===
@@ -251,15 +107,11 @@ impl Switches {
     }
 
     /// The fault that befalls this request.
-    pub(crate) fn strike(&self, asked: &RequestSummary<'_>) -> Option<Fault> {
+    pub(crate) fn strike(&self, request: &RequestSummary<'_>) -> Option<Fault> {
         let mut rules = self.rules();
-        let rule = rules.iter_mut().find(|rule| rule.meets(asked))?;
-        if let Some(times) = &mut rule.times {
-            *times -= 1;
-        }
-        let fault = rule.fault;
-        rules.retain(|rule| rule.times != Some(0));
-        Some(fault)
+        let fault = rules.iter_mut().find_map(|rule| rule.strike(request));
+        rules.retain(|rule| !rule.is_spent());
+        fault
     }
 
     pub(crate) fn line(&self) -> LinkObserver {
@@ -313,27 +165,11 @@ impl SwitchRegistry {
     }
 }
 
-// === impl RequestVerb ===
-
-impl fmt::Display for RequestVerb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Get => "get",
-            Self::List => "list",
-            Self::Watch => "watch",
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Patch => "patch",
-            Self::Delete => "delete",
-            Self::Other => "other",
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::kind::Kind;
 
     fn asked(verb: RequestVerb, name: Option<&str>) -> RequestSummary<'_> {
         let kind = Kind::served(&Config::default())
