@@ -8,12 +8,12 @@ use elector_runtime::Clock as _;
 use serde_json::{Map, Value, json};
 
 use crate::background::BackgroundTask;
-use crate::cluster::{LEASES, TestCluster};
+use crate::cluster::{LEASES, MemoryCluster};
 use crate::time::{millis, pass, seconds};
 
-// === impl TestCluster ===
+// === impl MemoryCluster ===
 
-impl TestCluster {
+impl MemoryCluster {
     /// Creates an object or changes the one that is there, past every rule.
     pub fn put(
         &self,

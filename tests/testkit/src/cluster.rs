@@ -19,7 +19,7 @@ use crate::requests::SentRequest;
 
 /// A cluster in memory. Clones are the same one.
 #[derive(Clone)]
-pub struct TestCluster(Arc<ClusterParts>);
+pub struct MemoryCluster(Arc<ClusterParts>);
 
 struct ClusterParts {
     server: ApiServer,
@@ -39,7 +39,7 @@ struct RequestLog {
 }
 
 /// What another actor does.
-type ActorCallback = Box<dyn FnOnce(&TestCluster) + Send>;
+type ActorCallback = Box<dyn FnOnce(&MemoryCluster) + Send>;
 
 /// The resource of Leases.
 pub const LEASES: &str = "leases";
@@ -54,9 +54,9 @@ const CLIENT: &str = "program";
 /// What a request takes: an answer that takes no time would let no time pass.
 const WAY: Duration = Duration::from_millis(1);
 
-// === impl TestCluster ===
+// === impl MemoryCluster ===
 
-impl TestCluster {
+impl MemoryCluster {
     /// A cluster that keeps `spec.strategy` and `spec.preferredHolder` of a Lease and serves v1beta1 candidates.
     #[must_use]
     pub fn new() -> Self {
@@ -330,15 +330,17 @@ impl TestCluster {
     }
 }
 
-impl Default for TestCluster {
+impl Default for MemoryCluster {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for TestCluster {
+impl fmt::Debug for MemoryCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("TestCluster").field(&self.0.server).finish()
+        f.debug_tuple("MemoryCluster")
+            .field(&self.0.server)
+            .finish()
     }
 }
 
@@ -368,13 +370,13 @@ mod tests {
     use super::*;
     use crate::time::{millis, pass};
 
-    fn leases(cluster: &TestCluster) -> Api<Lease> {
+    fn leases(cluster: &MemoryCluster) -> Api<Lease> {
         Api::namespaced_with(cluster.client(), "ns", &())
     }
 
     #[tokio::test(start_paused = true)]
     async fn requests_and_confirmed_writes_are_recorded() {
-        let cluster = TestCluster::new();
+        let cluster = MemoryCluster::new();
         let (start, leases) = (cluster.now(), leases(&cluster));
         let lease = |name: &str| Lease::named(&LeaseKey::new("ns", name));
         let parameters = PostParams::default();
@@ -392,7 +394,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_act_before_a_put_comes_first() {
-        let cluster = TestCluster::new();
+        let cluster = MemoryCluster::new();
         cluster.renew("ns", "l", "plain");
         let stored = cluster.lease("ns", "l").unwrap();
         cluster.before_next_put(LEASES, |cluster| cluster.renew("ns", "l", "other"));
@@ -408,7 +410,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn time_passes_by_the_timers_alone() {
-        let cluster = TestCluster::new();
+        let cluster = MemoryCluster::new();
         let start = cluster.now();
         pass(Duration::from_secs(3600)).await;
         assert_eq!(cluster.now().since(start), Duration::from_secs(3600));

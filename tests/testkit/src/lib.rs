@@ -6,8 +6,8 @@
 //!  the test: other actors, scripted candidates, restores ─────────────────┘
 //! ```
 //!
-//! A [`TestCluster`] is an `elector-apiserver` and a clock that follows tokio's paused timers. The program under test
-//! gets [`TestCluster::cluster`] and [`TestCluster::clock`]; what it asks for is in [`TestCluster::requests`]; faults
+//! A [`MemoryCluster`] is an `elector-apiserver` and a clock that follows tokio's paused timers. The program under test
+//! gets [`MemoryCluster::cluster`] and [`MemoryCluster::clock`]; what it asks for is in [`MemoryCluster::requests`]; faults
 //! are the [`Switches`](elector_apiserver::Switches) of its client. What other actors of the cluster do is written to
 //! the store directly, in no time.
 //!
@@ -29,7 +29,7 @@ mod scripted;
 mod time;
 
 pub use background::BackgroundTask;
-pub use cluster::{CANDIDATES, CUSTOM_CANDIDATES, LEASES, TestCluster, wall};
+pub use cluster::{CANDIDATES, CUSTOM_CANDIDATES, LEASES, MemoryCluster, wall};
 pub use log::CapturedLog;
 pub use one_lease::OneLease;
 pub use requests::SentRequest;

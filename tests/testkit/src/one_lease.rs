@@ -7,14 +7,14 @@ use elector_protocol::{Identity, Instant, LeaseKey, LeaseRecord};
 use elector_runtime::Clock as _;
 use serde_json::Value;
 
-use crate::cluster::{CANDIDATES, CUSTOM_CANDIDATES, LEASES, TestCluster};
+use crate::cluster::{CANDIDATES, CUSTOM_CANDIDATES, LEASES, MemoryCluster};
 use crate::history;
 use crate::requests::SentRequest;
 use crate::time::seconds;
 
 /// A cluster with the born Lease `default/web`, and the candidate `me` for it. Clones are the same one.
 #[derive(Clone, Debug)]
-pub struct OneLease(TestCluster);
+pub struct OneLease(MemoryCluster);
 
 const NAMESPACE: &str = "default";
 const LEASE: &str = "web";
@@ -25,7 +25,7 @@ impl OneLease {
     /// A cluster whose candidates are served there; the server drops the fields of the gate.
     #[must_use]
     pub fn new(served: &[CandidateApi]) -> Self {
-        let cluster = Self(TestCluster::without_gate());
+        let cluster = Self(MemoryCluster::without_gate());
         cluster.serve(served);
         let born = Lease::born(&Self::key(), None, Carrier::Annotations);
         cluster.put_lease(NAMESPACE, LEASE, Value::Null);
@@ -170,9 +170,9 @@ impl OneLease {
 }
 
 impl Deref for OneLease {
-    type Target = TestCluster;
+    type Target = MemoryCluster;
 
-    fn deref(&self) -> &TestCluster {
+    fn deref(&self) -> &MemoryCluster {
         &self.0
     }
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::actors::OLDEST;
 use crate::background::BackgroundTask;
-use crate::cluster::{LEASES, TestCluster};
+use crate::cluster::{LEASES, MemoryCluster};
 use crate::time::{millis, seconds};
 
 /// A candidate; dropping it is a crash.
@@ -17,7 +17,7 @@ pub struct ScriptedCandidate {
 }
 
 struct CandidateScript {
-    cluster: TestCluster,
+    cluster: MemoryCluster,
     namespace: String,
     name: String,
     lease: String,
@@ -34,7 +34,7 @@ struct CandidateScript {
 impl ScriptedCandidate {
     /// Registers for a lease. `version` is both its binary and its emulation version.
     pub fn start(
-        cluster: &TestCluster,
+        cluster: &MemoryCluster,
         namespace: &str,
         name: &str,
         lease: &str,
@@ -46,7 +46,7 @@ impl ScriptedCandidate {
 
     /// The same as client-go does it: unmarked, without tokens, and deaf to an annotation.
     pub fn start_unmarked(
-        cluster: &TestCluster,
+        cluster: &MemoryCluster,
         namespace: &str,
         name: &str,
         lease: &str,
@@ -67,7 +67,7 @@ impl ScriptedCandidate {
     }
 
     fn run(
-        cluster: &TestCluster,
+        cluster: &MemoryCluster,
         namespace: &str,
         name: &str,
         lease: &str,

@@ -4,7 +4,7 @@ use elector::{Config, Scope};
 use elector_api::CandidateApi;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testkit::{
-    CANDIDATES, CapturedLog, LEASES, ScriptedCandidate, TestCluster, millis, pass, seconds,
+    CANDIDATES, CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, millis, pass, seconds,
 };
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::{RunningElector, refuse, replacing};
 
 const APISERVER: &str = "node-1_4f0c7f1e";
 
-fn renew_lock(cluster: &TestCluster, second: u32) {
+fn renew_lock(cluster: &MemoryCluster, second: u32) {
     cluster.put(
         LEASES,
         "kube-system",
@@ -26,13 +26,13 @@ fn renew_lock(cluster: &TestCluster, second: u32) {
     );
 }
 
-fn lock_holder(cluster: &TestCluster) -> Option<String> {
+fn lock_holder(cluster: &MemoryCluster) -> Option<String> {
     cluster.holder("kube-system", "leader-election-controller")
 }
 
 #[tokio::test(start_paused = true)]
 async fn while_it_is_alive_its_leases_are_left_to_it_and_others_are_not() {
-    let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
     renew_lock(&cluster, 0);
     let _elector = RunningElector::start(&cluster, Config::default());
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
@@ -69,7 +69,7 @@ async fn while_it_is_alive_its_leases_are_left_to_it_and_others_are_not() {
 
 #[tokio::test(start_paused = true)]
 async fn its_lock_is_taken_kept_and_let_go() {
-    let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
     renew_lock(&cluster, 0);
     let elector = RunningElector::start_seeded(&cluster, replacing(), 7);
     let _candidate = ScriptedCandidate::start(&cluster, "kube-system", "a", "l", "1.0.0");
@@ -103,7 +103,7 @@ async fn its_lock_is_taken_kept_and_let_go() {
 
 #[tokio::test(start_paused = true)]
 async fn losing_the_lock_stops_decisions_at_once() {
-    let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
     let _elector = RunningElector::start_seeded(&cluster, replacing(), 7);
     pass(seconds(20)).await;
     assert_eq!(
@@ -129,7 +129,7 @@ async fn losing_the_lock_stops_decisions_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn losing_the_lock_gives_up_what_is_under_way() {
-    let cluster = TestCluster::new();
+    let cluster = MemoryCluster::new();
     for index in 0..60 {
         cluster.register("ns", &format!("dead-{index}"), "l", "1.0.0");
     }
@@ -139,7 +139,8 @@ async fn losing_the_lock_gives_up_what_is_under_way() {
             .resource(CANDIDATES),
     );
     let _elector = RunningElector::start_seeded(&cluster, replacing(), 7);
-    let pings = |cluster: &TestCluster| cluster.requests_with(&["PUT", "/leasecandidates/"]).len();
+    let pings =
+        |cluster: &MemoryCluster| cluster.requests_with(&["PUT", "/leasecandidates/"]).len();
     while pings(&cluster) < 10 {
         pass(millis(10)).await;
     }
@@ -156,7 +157,7 @@ async fn losing_the_lock_gives_up_what_is_under_way() {
 
 #[tokio::test(start_paused = true)]
 async fn no_leader_is_elected_for_the_lock_itself() {
-    let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
     let _elector = RunningElector::start_seeded(&cluster, replacing(), 7);
     let _candidate = ScriptedCandidate::start(
         &cluster,
@@ -170,7 +171,7 @@ async fn no_leader_is_elected_for_the_lock_itself() {
     assert_eq!(log.lines("is the lock of the built-in controller").len(), 1);
 }
 
-fn forbid_reading_the_lock(cluster: &TestCluster) {
+fn forbid_reading_the_lock(cluster: &MemoryCluster) {
     let rule = refuse(403).resource(LEASES).namespace("kube-system");
     cluster.inject(
         rule.verb(RequestVerb::Get)
@@ -189,7 +190,7 @@ fn one_namespace() -> Config {
 /// The lock may not be read: one line names the Role that is missing, and its coming is enough.
 #[tokio::test(start_paused = true)]
 async fn the_role_that_the_lock_needs_is_named_once_and_its_coming_heals() {
-    let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
     forbid_reading_the_lock(&cluster);
     let _elector = RunningElector::start(&cluster, one_namespace());
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
@@ -222,7 +223,7 @@ async fn with_custom_candidates_the_lock_is_not_requested() {
             ..replacing()
         },
     ] {
-        let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
+        let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
         cluster.restart_serving(&[CandidateApi::Elector]);
         renew_lock(&cluster, 0);
         forbid_reading_the_lock(&cluster);

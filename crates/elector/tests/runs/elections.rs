@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use elector::{Config, Event, LeadershipChange, Scope};
 use elector_protocol::{Identity, LeaseKey, Term};
 use elector_testkit::{
-    CANDIDATES, CapturedLog, LEASES, ScriptedCandidate, TestCluster, millis, pass, seconds,
+    CANDIDATES, CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, millis, pass, seconds,
 };
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::RunningElector;
 
 #[tokio::test(start_paused = true)]
 async fn a_cold_start_is_granted_at_once_by_an_elector_that_has_been_up() {
-    let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _candidates =
@@ -42,7 +42,7 @@ async fn a_cold_start_is_granted_at_once_by_an_elector_that_has_been_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fresh_elector_waits_for_a_holder_that_it_may_not_have_seen() {
-    let cluster = TestCluster::new();
+    let cluster = MemoryCluster::new();
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(millis(15_000)).await;
@@ -56,7 +56,7 @@ async fn a_fresh_elector_waits_for_a_holder_that_it_may_not_have_seen() {
 
 #[tokio::test(start_paused = true)]
 async fn a_better_candidate_is_handed_the_lease_and_a_crash_costs_no_more_than_the_duration() {
-    let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
@@ -94,7 +94,7 @@ async fn a_better_candidate_is_handed_the_lease_and_a_crash_costs_no_more_than_t
 
 #[tokio::test(start_paused = true)]
 async fn an_observer_is_told_of_each_leader_and_the_reason() {
-    let cluster = TestCluster::new();
+    let cluster = MemoryCluster::new();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
@@ -136,7 +136,7 @@ async fn an_observer_is_told_of_each_leader_and_the_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn two_electors_at_once_do_not_fight() {
-    let cluster = TestCluster::new();
+    let cluster = MemoryCluster::new();
     let _electors =
         [1, 2].map(|seed| RunningElector::start_seeded(&cluster, Config::default(), seed));
     pass(seconds(20)).await;
@@ -157,7 +157,7 @@ async fn two_electors_at_once_do_not_fight() {
 
 #[tokio::test(start_paused = true)]
 async fn a_plain_holder_without_a_candidate_is_left_alone_and_followed_when_it_is_gone() {
-    let cluster = TestCluster::new();
+    let cluster = MemoryCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     let renew = |second: u32| {
         cluster.put(LEASES, "ns", "l", |object| {
@@ -188,7 +188,7 @@ async fn a_plain_holder_without_a_candidate_is_left_alone_and_followed_when_it_i
 
 #[tokio::test(start_paused = true)]
 async fn where_the_server_drops_the_fields_annotations_carry_the_signals_and_this_is_said_once() {
-    let (log, cluster) = (CapturedLog::capture(), TestCluster::without_gate());
+    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::without_gate());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
@@ -209,7 +209,7 @@ async fn where_the_server_drops_the_fields_annotations_carry_the_signals_and_thi
 
 #[tokio::test(start_paused = true)]
 async fn only_what_is_in_scope_is_touched() {
-    let cluster = TestCluster::new();
+    let cluster = MemoryCluster::new();
     for namespace in ["kube-node-lease", "kube-system", "a", "b"] {
         cluster.register(namespace, "x", "l", "1.0.0");
     }
@@ -253,7 +253,7 @@ async fn only_what_is_in_scope_is_touched() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_candidate_is_pinged_once_more_and_collected() {
-    let cluster = TestCluster::new();
+    let cluster = MemoryCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     let _alive = ScriptedCandidate::start(&cluster, "ns", "alive", "l", "1.0.0");
     cluster.register("ns", "dead", "l", "1.0.0");
@@ -272,7 +272,7 @@ async fn a_dead_candidate_is_pinged_once_more_and_collected() {
 /// It got a DELETE and an info line at every renewal of its lease.
 #[tokio::test(start_paused = true)]
 async fn a_dead_candidate_with_a_finalizer_is_deleted_once() {
-    let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
     let _elector = RunningElector::start(&cluster, Config::default());
     let _alive = ScriptedCandidate::start(&cluster, "ns", "alive", "l", "1.0.0");
     cluster.register("ns", "dead", "l", "1.0.0");

@@ -3,7 +3,7 @@
 use elector::{BuiltinController, Config};
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_testkit::{
-    CapturedLog, LEASES, ScriptedCandidate, SentRequest, TestCluster, millis, pass, seconds,
+    CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, SentRequest, millis, pass, seconds,
 };
 use tokio::runtime::Handle;
 
@@ -11,7 +11,7 @@ use crate::RunningElector;
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_takes_no_time_with_requests_under_way() {
-    let cluster = TestCluster::new();
+    let cluster = MemoryCluster::new();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     cluster.inject(
@@ -28,7 +28,7 @@ async fn a_stop_takes_no_time_with_requests_under_way() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_takes_less_than_two_seconds_even_if_the_lock_cannot_be_released() {
-    let cluster = TestCluster::new();
+    let cluster = MemoryCluster::new();
     let config = Config {
         builtin: BuiltinController::Replace { host: "pod".into() },
         ..Config::default()
@@ -44,7 +44,7 @@ async fn a_stop_takes_less_than_two_seconds_even_if_the_lock_cannot_be_released(
 
 #[tokio::test(start_paused = true)]
 async fn a_hundred_starts_and_stops_leave_nothing_behind() {
-    let cluster = TestCluster::new();
+    let cluster = MemoryCluster::new();
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
     pass(seconds(1)).await;
     let before = Handle::current().metrics().num_alive_tasks();
@@ -63,7 +63,7 @@ async fn a_hundred_starts_and_stops_leave_nothing_behind() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_of_the_elector_does_not_change_the_leader() {
-    let cluster = TestCluster::new();
+    let cluster = MemoryCluster::new();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _candidates =
@@ -81,7 +81,7 @@ async fn a_restart_of_the_elector_does_not_change_the_leader() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restored_store_makes_it_start_anew() {
-    let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let backup = cluster.backup();
@@ -111,7 +111,7 @@ async fn a_restored_store_makes_it_start_anew() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_elector_sends_no_requests_but_its_watches() {
-    let cluster = TestCluster::new();
+    let cluster = MemoryCluster::new();
     let _elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");

@@ -3,7 +3,7 @@
 use elector::{Config, Event};
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_protocol::ElectorTiming;
-use elector_testkit::{LEASES, TestCluster, millis, pass, seconds};
+use elector_testkit::{LEASES, MemoryCluster, millis, pass, seconds};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -14,7 +14,7 @@ const LOCK: &str = "leader-election-controller";
 /// What requests for the lock have in their path.
 const LOCK_PATH: &str = "leases/leader-election-controller";
 
-async fn lock_holder(cluster: &TestCluster) -> String {
+async fn lock_holder(cluster: &MemoryCluster) -> String {
     let holder = cluster.holder("kube-system", LOCK);
     holder.unwrap_or_default()
 }
@@ -25,14 +25,14 @@ fn of_lock(rule: Rule) -> Rule {
 }
 
 /// Whether the elector has the lock.
-async fn is_taken(cluster: &TestCluster) -> bool {
+async fn is_taken(cluster: &MemoryCluster) -> bool {
     lock_holder(cluster).await.starts_with("elector_pod_")
 }
 
 /// While the lock cannot be read, the elector does not know whether it may decide, and writes nothing.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_decided_before_the_lock_was_read() {
-    let cluster = TestCluster::without_gate();
+    let cluster = MemoryCluster::without_gate();
     cluster.inject(of_lock(refuse(403)));
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
@@ -55,7 +55,7 @@ async fn a_lock_without_a_duration_is_respected_for_the_longest_duration_in_use(
             json!({"holderIdentity": BUILTIN, "leaseDurationSeconds": 0}),
         ),
     ] {
-        let cluster = TestCluster::without_gate();
+        let cluster = MemoryCluster::without_gate();
         let timing = ElectorTiming {
             max_lease_duration: seconds(longest),
             ..ElectorTiming::default()
@@ -88,7 +88,7 @@ async fn a_lock_without_a_duration_is_respected_for_the_longest_duration_in_use(
 /// Losing the lock stops us at once, also by its deletion; it is made and taken again.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_is_deleted_stops_decisions_until_it_is_taken_again() {
-    let cluster = TestCluster::without_gate();
+    let cluster = MemoryCluster::without_gate();
     let _elector = RunningElector::start_seeded(&cluster, replacing(), 1);
     pass(seconds(20)).await;
     assert!(is_taken(&cluster).await);
@@ -107,7 +107,7 @@ async fn a_lock_that_is_deleted_stops_decisions_until_it_is_taken_again() {
 /// What was under way when the lock was lost is given up, and its lease is judged again once we are in charge.
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_was_written_when_the_lock_was_lost_is_judged_again_afterwards() {
-    let cluster = TestCluster::without_gate();
+    let cluster = MemoryCluster::without_gate();
     let _elector = RunningElector::start_seeded(&cluster, replacing(), 1);
     pass(seconds(20)).await;
     cluster.inject(Rule::new(Fault::HangBefore).verb(RequestVerb::Create));
@@ -131,7 +131,7 @@ async fn a_lease_that_was_written_when_the_lock_was_lost_is_judged_again_afterwa
 #[tokio::test(start_paused = true)]
 async fn writes_of_a_lock_that_are_refused_are_repeated_ever_less_often() {
     for code in [403, 409, 500] {
-        let cluster = TestCluster::without_gate();
+        let cluster = MemoryCluster::without_gate();
         cluster.renew("kube-system", LOCK, BUILTIN);
         cluster.inject(of_lock(refuse(code)).verb(RequestVerb::Update));
         let _elector = RunningElector::start_seeded(&cluster, replacing(), 1);
@@ -152,7 +152,7 @@ async fn writes_of_a_lock_that_are_refused_are_repeated_ever_less_often() {
 /// leases that were decided by the one are decided by the other at once.
 #[tokio::test(start_paused = true)]
 async fn the_lock_of_an_elector_that_died_is_taken_over_after_five_seconds() {
-    let cluster = TestCluster::without_gate();
+    let cluster = MemoryCluster::without_gate();
     let first = RunningElector::start_seeded(&cluster, replacing(), 1);
     pass(seconds(5)).await;
     let held = lock_holder(&cluster).await;
@@ -176,7 +176,7 @@ async fn the_lock_of_an_elector_that_died_is_taken_over_after_five_seconds() {
 /// change its renewTime alone.
 #[tokio::test(start_paused = true)]
 async fn the_lock_is_taken_as_a_term_and_renewed_as_one() {
-    let cluster = TestCluster::without_gate();
+    let cluster = MemoryCluster::without_gate();
     cluster.renew("kube-system", LOCK, BUILTIN);
     let before = cluster.lease("kube-system", LOCK).unwrap();
     let elector = RunningElector::start_seeded(&cluster, replacing(), 1);

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use elector::{BuiltinController, Config, Elector, Event};
 use elector_apiserver::{Fault, Rule};
-use elector_testkit::{CapturedLog, TestCluster};
+use elector_testkit::{CapturedLog, MemoryCluster};
 use http::StatusCode;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -38,12 +38,12 @@ struct RunningElector {
 // === impl RunningElector ===
 
 impl RunningElector {
-    fn start(cluster: &TestCluster, config: Config) -> Self {
+    fn start(cluster: &MemoryCluster, config: Config) -> Self {
         Self::start_seeded(cluster, config, 0)
     }
 
     /// Starts one with a seed of its own, which sets it apart from others beside it.
-    fn start_seeded(cluster: &TestCluster, config: Config, seed: u64) -> Self {
+    fn start_seeded(cluster: &MemoryCluster, config: Config, seed: u64) -> Self {
         CapturedLog::prepare();
         let events = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&events);

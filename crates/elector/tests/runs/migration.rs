@@ -2,7 +2,9 @@
 
 use elector::{BuiltinController, Config};
 use elector_api::CandidateApi;
-use elector_testkit::{CapturedLog, LEASES, ScriptedCandidate, TestCluster, millis, pass, seconds};
+use elector_testkit::{
+    CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, millis, pass, seconds,
+};
 
 use crate::RunningElector;
 
@@ -10,17 +12,17 @@ const V1BETA1: CandidateApi = CandidateApi::V1Beta1;
 const V1ALPHA2: CandidateApi = CandidateApi::V1Alpha2;
 const CUSTOM: CandidateApi = CandidateApi::Elector;
 
-fn holder(cluster: &TestCluster) -> String {
+fn holder(cluster: &MemoryCluster) -> String {
     cluster.holder("ns", "l").unwrap_or_default()
 }
 
-fn term(cluster: &TestCluster) -> Option<i32> {
+fn term(cluster: &MemoryCluster) -> Option<i32> {
     cluster.lease("ns", "l")?.spec.lease_transitions
 }
 
 /// Two candidates that have a leader, `a`, under these APIs.
 async fn led(
-    cluster: &TestCluster,
+    cluster: &MemoryCluster,
     apis: &[CandidateApi],
 ) -> (RunningElector, [ScriptedCandidate; 2]) {
     cluster.restart_serving(apis);
@@ -36,7 +38,7 @@ async fn led(
 }
 
 /// The leader crashes: the other one follows, so the elector sees the candidates where they are now.
-async fn crash(cluster: &TestCluster, candidates: [ScriptedCandidate; 2]) {
+async fn crash(cluster: &MemoryCluster, candidates: [ScriptedCandidate; 2]) {
     let [a, _b] = candidates;
     drop(a);
     cluster
@@ -48,7 +50,7 @@ async fn crash(cluster: &TestCluster, candidates: [ScriptedCandidate; 2]) {
 
 #[tokio::test(start_paused = true)]
 async fn a_better_api_is_followed_without_a_change_of_leader() {
-    let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
     let (_elector, candidates) = led(&cluster, &[CUSTOM]).await;
     let before = term(&cluster);
     for apis in [&[V1ALPHA2, CUSTOM] as &[_], &[V1BETA1, V1ALPHA2, CUSTOM]] {
@@ -64,7 +66,7 @@ async fn a_better_api_is_followed_without_a_change_of_leader() {
 
 #[tokio::test(start_paused = true)]
 async fn an_api_that_goes_is_left_at_once() {
-    let cluster = TestCluster::new();
+    let cluster = MemoryCluster::new();
     let (_elector, candidates) = led(&cluster, &[V1BETA1, CUSTOM]).await;
     let before = term(&cluster);
     cluster.restart_serving(&[CUSTOM]);
@@ -79,7 +81,7 @@ async fn an_api_that_goes_is_left_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_is_removed_and_comes_back_changes_nothing() {
-    let (log, cluster) = (CapturedLog::capture(), TestCluster::new());
+    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
     let (_elector, candidates) = led(&cluster, &[CUSTOM]).await;
     let before = term(&cluster);
     cluster.restart_serving(&[]);
@@ -100,7 +102,7 @@ async fn a_definition_that_is_removed_and_comes_back_changes_nothing() {
 /// While the candidates register again, one that is better than the leader may come first.
 #[tokio::test(start_paused = true)]
 async fn a_leader_is_asked_to_yield_only_once_it_has_registered_again() {
-    let cluster = TestCluster::new();
+    let cluster = MemoryCluster::new();
     let (_elector, candidates) = led(&cluster, &[CUSTOM]).await;
     drop(candidates);
     let renew = |second: u64| {
@@ -127,7 +129,7 @@ async fn a_leader_is_asked_to_yield_only_once_it_has_registered_again() {
 
 #[tokio::test(start_paused = true)]
 async fn the_lock_of_the_built_in_controller_is_kept() {
-    let cluster = TestCluster::new();
+    let cluster = MemoryCluster::new();
     cluster.restart_serving(&[V1ALPHA2]);
     let config = Config {
         builtin: BuiltinController::Replace { host: "pod".into() },

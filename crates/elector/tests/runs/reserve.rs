@@ -1,7 +1,7 @@
 //! Leaders that cannot be asked to yield, with and without permission to reserve their lease.
 
 use elector::{Config, Event};
-use elector_testkit::{CapturedLog, ScriptedCandidate, TestCluster, millis, pass, seconds};
+use elector_testkit::{CapturedLog, MemoryCluster, ScriptedCandidate, millis, pass, seconds};
 
 use crate::RunningElector;
 
@@ -14,16 +14,16 @@ fn reserving() -> Config {
     }
 }
 
-fn holder(cluster: &TestCluster) -> String {
+fn holder(cluster: &MemoryCluster) -> String {
     cluster.holder("ns", "l").unwrap_or_default()
 }
 
-fn term(cluster: &TestCluster) -> Option<i32> {
+fn term(cluster: &MemoryCluster) -> Option<i32> {
     cluster.lease("ns", "l")?.spec.lease_transitions
 }
 
 /// A client-go candidate of a newer version that leads.
-async fn led(cluster: &TestCluster) -> ScriptedCandidate {
+async fn led(cluster: &MemoryCluster) -> ScriptedCandidate {
     pass(seconds(20)).await;
     let old = ScriptedCandidate::start_unmarked(cluster, "ns", "old", "l", "1.1.0");
     cluster
@@ -35,7 +35,7 @@ async fn led(cluster: &TestCluster) -> ScriptedCandidate {
 
 #[tokio::test(start_paused = true)]
 async fn the_lease_of_a_leader_that_cannot_yield_is_reserved_for_its_duration() {
-    let (log, cluster) = (CapturedLog::capture(), TestCluster::without_gate());
+    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::without_gate());
     let _elector = RunningElector::start(&cluster, reserving());
     let _old = led(&cluster).await;
     let _best = ScriptedCandidate::start_unmarked(&cluster, "ns", "best", "l", "1.0.0");
@@ -73,7 +73,7 @@ async fn the_lease_of_a_leader_that_cannot_yield_is_reserved_for_its_duration() 
 
 #[tokio::test(start_paused = true)]
 async fn without_leave_to_reserve_such_a_leader_stays() {
-    let cluster = TestCluster::without_gate();
+    let cluster = MemoryCluster::without_gate();
     let _elector = RunningElector::start(&cluster, Config::default());
     let _old = led(&cluster).await;
     let _best = ScriptedCandidate::start_unmarked(&cluster, "ns", "best", "l", "1.0.0");
@@ -88,11 +88,11 @@ async fn without_leave_to_reserve_such_a_leader_stays() {
 
 #[tokio::test(start_paused = true)]
 async fn where_the_server_keeps_the_preference_nothing_is_reserved() {
-    let cluster = TestCluster::new();
+    let cluster = MemoryCluster::new();
     let _elector = RunningElector::start(&cluster, reserving());
     let _old = led(&cluster).await;
     let _best = ScriptedCandidate::start_unmarked(&cluster, "ns", "best", "l", "1.0.0");
-    let preferred = |cluster: &TestCluster| {
+    let preferred = |cluster: &MemoryCluster| {
         let lease = cluster.lease("ns", "l").unwrap();
         lease.record().unwrap().preferred_holder.is_some()
     };
@@ -103,7 +103,7 @@ async fn where_the_server_keeps_the_preference_nothing_is_reserved() {
 
 #[tokio::test(start_paused = true)]
 async fn an_elector_that_starts_over_a_placeholder_waits_for_all_of_it() {
-    let cluster = TestCluster::without_gate();
+    let cluster = MemoryCluster::without_gate();
     let first = RunningElector::start(&cluster, reserving());
     let _old = led(&cluster).await;
     let _best = ScriptedCandidate::start(&cluster, "ns", "best", "l", "1.0.0");
@@ -126,7 +126,7 @@ async fn an_elector_that_starts_over_a_placeholder_waits_for_all_of_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reservation_is_told_as_a_time_without_leader() {
-    let cluster = TestCluster::without_gate();
+    let cluster = MemoryCluster::without_gate();
     let elector = RunningElector::start(&cluster, reserving());
     let _old = led(&cluster).await;
     let _best = ScriptedCandidate::start(&cluster, "ns", "best", "l", "1.0.0");

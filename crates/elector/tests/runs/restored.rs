@@ -1,14 +1,14 @@
 //! A store that was restored from a backup under an elector: it starts over as a new process (R4).
 
 use elector::Config;
-use elector_testkit::{BackgroundTask, TestCluster, millis, pass, seconds};
+use elector_testkit::{BackgroundTask, MemoryCluster, millis, pass, seconds};
 use serde_json::json;
 
 use crate::RunningElector;
 
 /// An elector that has been up for long in a store of many revisions, with a lease, a candidate for it and the lock of a
 /// built-in controller that is gone.
-async fn old_elector(cluster: &TestCluster) -> (RunningElector, BackgroundTask) {
+async fn old_elector(cluster: &MemoryCluster) -> (RunningElector, BackgroundTask) {
     cluster.make_revisions(200);
     let elector = RunningElector::start(cluster, Config::default());
     pass(seconds(20)).await;
@@ -29,7 +29,7 @@ async fn whichever_watch_meets_an_older_store_the_elector_starts_anew() {
         "v1beta1/leasecandidates?",
         "namespaces/kube-system/leases?",
     ] {
-        let cluster = TestCluster::without_gate();
+        let cluster = MemoryCluster::without_gate();
         let (elector, _candidate) = old_elector(&cluster).await;
         cluster.reroute(watch);
         cluster.faults().break_watches();
@@ -41,7 +41,7 @@ async fn whichever_watch_meets_an_older_store_the_elector_starts_anew() {
 /// What it saw of a record before counts for nothing: it may have been renewed since, in the store that is gone.
 #[tokio::test(start_paused = true)]
 async fn a_stop_watch_of_before_a_restore_expires_no_holder() {
-    let cluster = TestCluster::without_gate();
+    let cluster = MemoryCluster::without_gate();
     let empty = cluster.backup();
     let (elector, _candidate) = old_elector(&cluster).await;
     pass(seconds(10)).await;
@@ -63,7 +63,7 @@ async fn a_stop_watch_of_before_a_restore_expires_no_holder() {
 #[tokio::test(start_paused = true)]
 async fn a_read_that_is_below_what_was_seen_starts_the_elector_anew() {
     for (kept, expected) in [(true, &["PUT", "GET"] as &[_]), (false, &["GET"])] {
-        let cluster = TestCluster::without_gate();
+        let cluster = MemoryCluster::without_gate();
         let empty = cluster.backup();
         cluster.make_revisions(200);
         let elector = RunningElector::start(&cluster, Config::default());
@@ -97,7 +97,7 @@ async fn a_read_that_is_below_what_was_seen_starts_the_elector_anew() {
 /// A store that has not changed is no older one, however often it is listed.
 #[tokio::test(start_paused = true)]
 async fn a_list_at_the_same_revision_starts_no_elector_anew() {
-    let cluster = TestCluster::without_gate();
+    let cluster = MemoryCluster::without_gate();
     let elector = RunningElector::start(&cluster, Config::default());
     pass(seconds(20)).await;
     for _ in 0..5 {
