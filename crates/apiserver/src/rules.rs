@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::config::Config;
 use crate::fields::OWNER_REFERENCE;
 use crate::kind::{Bucket, Kind};
-use crate::store::ObjectFields;
+use crate::store::{ObjectFields, metadata_text};
 
 /// Brings a new object into the form in which it is stored, before it is checked.
 pub(crate) fn prepare_create(kind: &Kind, config: &Config, new: &mut ObjectFields) {
@@ -87,7 +87,7 @@ pub(crate) fn create_errors(kind: &Kind, new: &ObjectFields) -> Vec<FieldError> 
             beyond(candidate.faults(), validate_candidate(&candidate))
         }
         Bucket::Namespaces => {
-            let name = text(new, "name");
+            let name = metadata_text(new, "name");
             let rules = match name {
                 "" => Vec::new(),
                 name if name.contains('.') => vec!["must not contain dots".to_owned()],
@@ -232,11 +232,6 @@ fn keep(new: &mut ObjectFields, old: &ObjectFields, name: &str) {
         Some(value) => meta(new).insert(name.to_owned(), value),
         None => meta(new).remove(name),
     };
-}
-
-/// A text of the metadata.
-pub(crate) fn text<'a>(object: &'a ObjectFields, name: &str) -> &'a str {
-    object["metadata"][name].as_str().unwrap_or_default()
 }
 
 /// The metadata, which every decoded object has.

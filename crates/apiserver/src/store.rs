@@ -16,7 +16,7 @@ use crate::kind::Bucket;
 
 pub use event::ChangeKind;
 pub(crate) use event::Event;
-pub(crate) use object::{ObjectFields, ObjectKey, Stored};
+pub(crate) use object::{ObjectFields, ObjectKey, Stored, metadata_text};
 use table::Contents;
 pub(crate) use table::{ObjectTable, TooOld};
 pub(crate) use watcher::Scope;

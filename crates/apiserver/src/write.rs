@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::kind::{Bucket, Kind};
 use crate::options;
 use crate::rules;
-use crate::store::{ObjectFields, ObjectKey, StoreState, Stored};
+use crate::store::{ObjectFields, ObjectKey, StoreState, Stored, metadata_text};
 
 use elector_api::FieldError;
 
@@ -49,8 +49,8 @@ impl Transaction<'_> {
     ) -> Result<WrittenObject, Failure> {
         self.place(namespace, &mut new)?;
         self.admit(namespace)?;
-        let beginning = rules::text(&new, "generateName").to_owned();
-        if rules::text(&new, "name").is_empty() && !beginning.is_empty() {
+        let beginning = metadata_text(&new, "generateName").to_owned();
+        if metadata_text(&new, "name").is_empty() && !beginning.is_empty() {
             let cut = beginning
                 .char_indices()
                 .nth(LONGEST_GENERATED)
@@ -60,7 +60,7 @@ impl Transaction<'_> {
         }
         let uid = self.state.uid();
         let now = self.config.clock.stamp();
-        let revision = rules::text(&new, "resourceVersion")
+        let revision = metadata_text(&new, "resourceVersion")
             .parse::<u64>()
             .unwrap_or_default();
         let meta = rules::meta(&mut new);
@@ -75,7 +75,7 @@ impl Transaction<'_> {
         meta.insert("creationTimestamp".to_owned(), now.into());
         rules::prepare_create(self.kind, self.config, &mut new);
 
-        let name = rules::text(&new, "name").to_owned();
+        let name = metadata_text(&new, "name").to_owned();
         let errors = rules::create_errors(self.kind, &new);
         if !errors.is_empty() {
             return Err(Failure::invalid(self.kind, &name, &errors));
@@ -111,7 +111,7 @@ impl Transaction<'_> {
         how: Update,
     ) -> Result<WrittenObject, Failure> {
         self.place(namespace, &mut new)?;
-        match rules::text(&new, "name") {
+        match metadata_text(&new, "name") {
             "" => {
                 return Err(Failure::bad_request(format!(
                     "the name of the object ({name} based on URL) was undeterminable: name must be provided"
@@ -126,7 +126,7 @@ impl Transaction<'_> {
         }
         self.admit(namespace)?;
         let key = self.key(namespace, name);
-        let given = rules::text(&new, "uid");
+        let given = metadata_text(&new, "uid");
         let Some(old) = self.current(&key) else {
             if !self.kind.put_creates || how == Update::Patch {
                 return Err(Failure::not_found(self.kind, name));
@@ -171,7 +171,7 @@ impl Transaction<'_> {
 
     /// Puts an object into the namespace of its path.
     fn place(&self, namespace: &str, new: &mut ObjectFields) -> Result<(), Failure> {
-        let given = rules::text(new, "namespace");
+        let given = metadata_text(new, "namespace");
         if !given.is_empty() && given != namespace {
             return Err(Failure::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request",
@@ -203,7 +203,7 @@ impl Transaction<'_> {
     /// Compares the revision of an update with the stored one.
     fn check_revision(&self, old: &Stored, new: &mut ObjectFields) -> Result<(), Failure> {
         let name = &old.key().name;
-        let given = rules::text(new, "resourceVersion");
+        let given = metadata_text(new, "resourceVersion");
         let revision = if given.is_empty() {
             0
         } else {

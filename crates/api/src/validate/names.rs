@@ -143,14 +143,14 @@ mod tests {
     use super::*;
 
     /// A rule, texts that it takes, texts that it refuses once.
-    type Row<'a> = (fn(&str) -> Vec<String>, &'a [&'a str], &'a [&'a str]);
+    type RuleCase<'a> = (fn(&str) -> Vec<String>, &'a [&'a str], &'a [&'a str]);
 
     #[test]
     fn each_rule_takes_and_refuses_what_the_api_server_does() {
         let long = |length: usize| "a".repeat(length);
         let (l63, l64, l253, l254) = (long(63), long(64), long(253), long(254));
         let prefixed = format!("{l253}/{l63}");
-        let rows: [Row<'_>; 5] = [
+        let rows: [RuleCase<'_>; 5] = [
             (
                 dns_subdomain,
                 &["a", "0.a-b.c", &l253],

@@ -4,7 +4,7 @@ use elector_api::{FieldError, names};
 use serde_json::Value;
 
 use crate::kind::Kind;
-use crate::store::ObjectFields;
+use crate::store::{ObjectFields, metadata_text};
 
 /// The longest texts, in bytes.
 const LONGEST_WORD: usize = 128;
@@ -88,7 +88,7 @@ pub(super) fn update_errors(
 /// The rules of both forms. An event with an eventTime is held to more.
 fn lenient_errors(kind: &Kind, new: &ObjectFields) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let namespace = super::text(new, "namespace");
+    let namespace = metadata_text(new, "namespace");
     let about = new["involvedObject"]["namespace"]
         .as_str()
         .unwrap_or_default();

@@ -25,6 +25,11 @@ pub(crate) struct Stored {
     encoded: OnceLock<Bytes>,
 }
 
+/// A text of the metadata, empty where there is none.
+pub(crate) fn metadata_text<'a>(object: &'a ObjectFields, name: &str) -> &'a str {
+    object["metadata"][name].as_str().unwrap_or_default()
+}
+
 // === impl ObjectKey ===
 
 impl ObjectKey {
