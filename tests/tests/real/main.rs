@@ -12,7 +12,7 @@ mod electors;
 mod hosted;
 mod killed_work;
 mod many;
-mod moves;
+mod migration;
 mod outage;
 mod overwritten;
 mod reserve;
@@ -94,7 +94,7 @@ fn main() -> ExitCode {
     electors::add(&mut suite);
     killed_work::add(&mut suite);
     many::add(&mut suite);
-    moves::add(&mut suite);
+    migration::add(&mut suite);
     reserve::add(&mut suite);
     outage::add(&mut suite);
     overwritten::add(&mut suite);

@@ -234,7 +234,7 @@ impl VirtualCluster {
     }
 
     /// Judges everything that happened.
-    pub(crate) fn judge(&self) {
+    pub(crate) fn verify_history(&self) {
         let mut participants = Participants::new(Limits {
             clock_difference: None,
             ..Limits::default()
@@ -261,7 +261,7 @@ impl VirtualCluster {
         RunningTask(tokio::spawn(elector.run(std::future::pending::<()>())))
     }
 
-    pub(crate) fn candidate(&self, name: &str, _api: CandidateApi) -> RunningTask {
+    pub(crate) fn candidate(&self, name: &str) -> RunningTask {
         let config = CandidateConfig::new(
             LeaseKey::new("default", "work"),
             Identity::new(name).unwrap(),

@@ -3,5 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod cluster;
-mod moves;
+mod migration;
 mod slow_server;

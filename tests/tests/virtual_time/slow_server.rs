@@ -77,7 +77,7 @@ async fn an_hour_of_slow_answers_and_errors_costs_no_leadership() {
         let cluster = VirtualCluster::new(&[V1BETA1]);
         let _elector = cluster.elector();
         pass(20).await;
-        let _candidates = NAMES.map(|name| cluster.candidate(name, V1BETA1));
+        let _candidates = NAMES.map(|name| cluster.candidate(name));
         let leader = cluster.successor_of("", Duration::from_secs(5)).await;
         cluster.delays(RequestDelays::rough(seed));
         for minute in 1..=60 {
@@ -93,7 +93,7 @@ async fn an_hour_of_slow_answers_and_errors_costs_no_leadership() {
             );
         }
         assert_eq!(cluster.work_count.most.load(Ordering::SeqCst), 1);
-        cluster.judge();
+        cluster.verify_history();
     }
 }
 
@@ -103,7 +103,7 @@ async fn one_leads_within_two_renewals_after_ten_minutes_without_an_api_server()
         let cluster = VirtualCluster::new(&[V1BETA1]);
         let _elector = cluster.elector();
         pass(20).await;
-        let _candidates = NAMES.map(|name| cluster.candidate(name, V1BETA1));
+        let _candidates = NAMES.map(|name| cluster.candidate(name));
         cluster.successor_of("", Duration::from_secs(5)).await;
         pass(phase).await;
         cluster.part(true);
@@ -120,6 +120,6 @@ async fn one_leads_within_two_renewals_after_ten_minutes_without_an_api_server()
         pass(60).await;
         assert_eq!(cluster.leader().await.1, 2, "phase {phase}");
         assert_eq!(cluster.work_count.most.load(Ordering::SeqCst), 1);
-        cluster.judge();
+        cluster.verify_history();
     }
 }

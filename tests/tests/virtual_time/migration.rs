@@ -18,7 +18,7 @@ async fn whoever_leads_leads_on_through_every_change() {
     let cluster = VirtualCluster::new(&[CUSTOM]);
     let _elector = cluster.elector();
     pass(20).await;
-    let _candidates = NAMES.map(|name| cluster.candidate(name, CUSTOM));
+    let _candidates = NAMES.map(|name| cluster.candidate(name));
     let leader = cluster.successor_of("", Duration::from_secs(5)).await;
     let all: BTreeSet<_> = NAMES.map(str::to_owned).into();
     let changes: [(&[CandidateApi], Option<CandidateApi>); 7] = [
@@ -46,7 +46,7 @@ async fn whoever_leads_leads_on_through_every_change() {
         }
     }
     assert_eq!(cluster.work_count.most.load(Ordering::SeqCst), 1);
-    cluster.judge();
+    cluster.verify_history();
 }
 
 /// The leader crashes at every phase of a change; there is a next one as soon as elector and candidates have met
@@ -62,10 +62,7 @@ async fn a_crash_in_the_middle_of_a_change_is_survived() {
             let cluster = VirtualCluster::new(from);
             let _elector = cluster.elector();
             pass(20).await;
-            let start = *cluster.served.lock().unwrap().first().unwrap();
-            let mut candidates: Vec<_> = NAMES
-                .map(|name| (name, cluster.candidate(name, start)))
-                .into();
+            let mut candidates: Vec<_> = NAMES.map(|name| (name, cluster.candidate(name))).into();
             let leader = cluster.successor_of("", Duration::from_secs(5)).await;
             cluster.serve(to).await;
             pass(phase).await;
@@ -81,7 +78,7 @@ async fn a_crash_in_the_middle_of_a_change_is_survived() {
                 1,
                 "{to:?} {phase}"
             );
-            cluster.judge();
+            cluster.verify_history();
         }
     }
 }
