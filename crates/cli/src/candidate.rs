@@ -111,7 +111,7 @@ const WRONG_USAGE: u8 = 2;
 pub(crate) fn run(args: CandidateArgs) -> anyhow::Result<ExitCode> {
     // Before anything else: a flag that no cluster takes needs no cluster to be refused.
     if let Err(error) = args.check() {
-        output::complain(format_args!("{error:#}"));
+        output::print_error(format_args!("{error:#}"));
         return Ok(ExitCode::from(WRONG_USAGE));
     }
     init_logging(&args.log)?;
@@ -152,7 +152,7 @@ async fn run_candidate(args: CandidateArgs) -> anyhow::Result<ExitCode> {
         Ok(outcome) => exit_code(outcome),
         // The API that the cluster serves takes fewer names than others.
         Err(RunError::Config(error)) => {
-            output::complain(error);
+            output::print_error(error);
             Ok(ExitCode::from(WRONG_USAGE))
         }
         Err(error) => Err(error.into()),

@@ -92,7 +92,7 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
     };
     objects.keep(args.namespace.as_deref(), args.lease.as_deref());
     for fault in &objects.faults {
-        output::complain(fault);
+        output::print_error(fault);
     }
     let now = args.now.unwrap_or_else(present);
     let settings = Settings {

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         Command::Shim(args) => Ok(candidate::shim::run(&args)),
     };
     done.unwrap_or_else(|error| {
-        output::complain(format_args!("failed to {error:#}"));
+        output::print_error(format_args!("failed to {error:#}"));
         ExitCode::FAILURE
     })
 }

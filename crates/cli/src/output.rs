@@ -7,7 +7,7 @@ use elector_runtime::{printable, printable_json};
 use serde::Serialize;
 
 /// Says on standard error what is wrong, in one line.
-pub(crate) fn complain(what: impl Display) {
+pub(crate) fn print_error(what: impl Display) {
     let line = format!("error: {}\n", printable(what.to_string().trim_end()));
     // Where nobody listens any more, the exit code says it.
     let _ = io::stderr().write_all(line.as_bytes());

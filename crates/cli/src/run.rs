@@ -82,7 +82,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let config = match Config::try_from(args) {
         Ok(config) => config,
         Err(error) => {
-            output::complain(format_args!("failed to start: {error}"));
+            output::print_error(format_args!("failed to start: {error}"));
             return Ok(ExitCode::from(USAGE));
         }
     };

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
         let (name, text) = match read(path) {
             Ok(read) => read,
             Err(error) => {
-                output::complain(format_args!("failed to {error:#}"));
+                output::print_error(format_args!("failed to {error:#}"));
                 return Ok(ExitCode::from(CANNOT_TELL));
             }
         };
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     }
     let (history, errors) = reader.finish();
     for error in &errors {
-        output::complain(error);
+        output::print_error(error);
     }
     let participants = args.participants(&history);
     let verdict = verify(&history, &participants);

@@ -2,7 +2,7 @@
 //! LeaseCandidates come from another API.
 //!
 //! ```text
-//!   inputs: watch events, responses ──> view ──> queue ──> judge ──> requests
+//!   inputs: watch events, responses ──> view ──> queue ──> step ──> requests
 //!                                                  ^ deadlines of the step
 //! ```
 //!
@@ -11,9 +11,9 @@
 //! responses, so a slow answer holds up its own lease only.
 
 mod inputs;
-mod judge;
 mod lock;
 mod requests;
+mod step;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,15 +32,15 @@ use tracing::field::display;
 use tracing::{debug, error};
 
 use self::inputs::{ElectorInput, InputHandler};
-use self::judge::{ElectionJudge, Judgement};
 use self::lock::{LockInput, LockShell};
 use self::requests::{ElectionRequest, ElectionRequests, RequestProgress, requests_of};
+use self::step::{StepResult, StepRunner};
 use crate::builtin::Authority;
 use crate::config::{Config, Scope};
 use crate::event::{ElectorObserver, Event};
 use crate::view::{Area, Restored};
 
-pub(crate) use self::judge::StepFn;
+pub(crate) use self::step::StepFn;
 
 /// The working memory, watches and requests of an elector.
 pub(crate) struct ElectorSession<'a> {
@@ -53,7 +53,7 @@ pub(crate) struct ElectorSession<'a> {
     lock: LockShell,
     inputs: InputHandler,
     queue: WorkQueue<LeaseKey>,
-    judge: ElectionJudge,
+    step: StepRunner,
     requests: ElectionRequests,
     synced: bool,
     /// When old memories are dropped next.
@@ -104,7 +104,7 @@ impl<'a> ElectorSession<'a> {
             lock: LockShell::new(config, cluster, candidates, now, seed),
             inputs: InputHandler::new(config, areas),
             queue: WorkQueue::new(limiter),
-            judge: ElectionJudge::new(config, step),
+            step: StepRunner::new(config, step),
             requests: ElectionRequests::new(config.concurrent_elections),
             synced: false,
             forget_at: now.after(FORGET_EVERY),
@@ -220,7 +220,7 @@ impl<'a> ElectorSession<'a> {
             .min()
     }
 
-    /// Has every lease judged again where another decides about those of the built-in strategy than before.
+    /// Has every lease decided again where another decides about those of the built-in strategy than before.
     fn follow_authority(&mut self) {
         let now = self.clock.monotonic();
         let Some(before) = self.lock.follow_authority(now) else {
@@ -237,7 +237,7 @@ impl<'a> ElectorSession<'a> {
         }
     }
 
-    /// Judges keys as long as there is room for their requests, and says when the next one is due. Nothing is judged
+    /// Decides about keys as long as there is room for their requests, and says when the next one is due. Nothing is decided
     /// before the view is synced; where there is no room, the end of some requests comes first.
     fn dispatch(&mut self) -> Option<Instant> {
         while self.inputs.view.is_synced() && !self.requests.is_full() {
@@ -247,7 +247,7 @@ impl<'a> ElectorSession<'a> {
                 Poll::Wait(deadline) => return deadline.map(Instant::from_epoch),
                 Poll::ShutDown => return None,
             };
-            let requests = self.judge(&key, now);
+            let requests = self.decide(&key, now);
             if requests.is_empty() {
                 self.queue.done(&key, now.since_epoch());
                 continue;
@@ -257,15 +257,15 @@ impl<'a> ElectorSession<'a> {
         None
     }
 
-    /// Judges one lease and says which requests follow.
-    fn judge(&mut self, key: &LeaseKey, now: Instant) -> Vec<ElectionRequest> {
+    /// Decides about one lease and says which requests follow.
+    fn decide(&mut self, key: &LeaseKey, now: Instant) -> Vec<ElectionRequest> {
         let election = match self.inputs.view.election(key) {
             None => {
                 self.queue.forget(key);
                 return Vec::new();
             }
             Some(Err(fault)) => {
-                let text = format!("failed to judge a Lease: {fault}");
+                let text = format!("failed to decide about a Lease: {fault}");
                 self.inputs.failures.note(now, &key.to_string(), &text);
                 self.queue.forget(key);
                 return Vec::new();
@@ -274,24 +274,24 @@ impl<'a> ElectorSession<'a> {
         };
         let (times, authority) = ((now, self.clock.wall()), self.lock.authority());
         let decision = match self
-            .judge
-            .judge(election, times, self.writer.carrier(), authority)
+            .step
+            .run(election, times, self.writer.carrier(), authority)
         {
-            Judgement::Decided(decision) => decision,
-            Judgement::Left => {
-                // Every lease is judged again when the authority changes.
-                debug!(lease = %key, action = %Action::Leave, reason = %authority, "judged");
+            StepResult::Decided(decision) => decision,
+            StepResult::Left => {
+                // Every lease is decided again when the authority changes.
+                debug!(lease = %key, action = %Action::Leave, reason = %authority, "decided");
                 self.queue.forget(key);
                 return Vec::new();
             }
-            Judgement::Panicked(text) => {
-                error!(lease = %key, panic = text, "failed to judge a lease, which is tried again");
+            StepResult::Panicked(text) => {
+                error!(lease = %key, panic = text, "failed to decide about a lease, which is tried again");
                 self.queue.add_rate_limited(key.clone(), now.since_epoch());
                 return Vec::new();
             }
         };
         let wake = decision.wake.map(|wake| display(wake.after(now)));
-        debug!(lease = %key, action = %decision.action(), reason = %decision.reason, wake, "judged");
+        debug!(lease = %key, action = %decision.action(), reason = %decision.reason, wake, "decided");
         self.log_standstill(now, key, &decision);
         if let Some(event) = Event::of_preference(key, &decision.reason) {
             self.emit(&event);

@@ -310,7 +310,7 @@ impl CaseRun {
 
     /// What of the history of the Lease breaks the rules.
     pub(crate) async fn broken(&self) -> Result<Vec<String>> {
-        let maker = match self.case.subject {
+        let implementation = match self.case.subject {
             TestSubject::Ours | TestSubject::Command => Implementation::Elector,
             TestSubject::Coordinated => Implementation::ClientGo,
             TestSubject::Plain | TestSubject::Single => return Ok(Vec::new()),
@@ -321,7 +321,7 @@ impl CaseRun {
             &self.bed.client,
             &journal,
             &self.namespace,
-            names.map(|name| (name.to_owned(), maker)),
+            names.map(|name| (name.to_owned(), implementation)),
             &self.foreign,
         )
         .await?;

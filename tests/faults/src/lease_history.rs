@@ -32,8 +32,8 @@ pub(crate) async fn violations(
 ) -> Result<Vec<String>> {
     settle(client, journal, namespace).await?;
     let mut participants = Participants::new(Limits::default());
-    for (name, maker) in members {
-        participants.add(LeaseKey::new(namespace, LEASE), name, maker);
+    for (name, implementation) in members {
+        participants.add(LeaseKey::new(namespace, LEASE), name, implementation);
     }
     for version in foreign {
         participants.add_foreign(*version);

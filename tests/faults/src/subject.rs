@@ -43,7 +43,7 @@ pub struct Binaries {
 #[derive(Debug)]
 pub(crate) struct LoggedProcess {
     name: String,
-    tied: ChildGuard,
+    child: ChildGuard,
 }
 
 // === impl TestSubject ===
@@ -196,11 +196,11 @@ impl LoggedProcess {
             .stdout(log.try_clone()?)
             .stderr(log);
         let program = command.get_program().to_owned();
-        let tied = ChildGuard::spawn(&mut command)
+        let child = ChildGuard::spawn(&mut command)
             .with_context(|| format!("failed to start {}", program.display()))?;
         Ok(Self {
             name: name.to_owned(),
-            tied,
+            child,
         })
     }
 
@@ -212,14 +212,14 @@ impl LoggedProcess {
     /// Sends a signal.
     pub(crate) fn signal(&mut self, signal: Signal) -> Result<()> {
         let name = &self.name;
-        self.tied
+        self.child
             .signal(signal)
             .with_context(|| format!("failed to signal {name}"))
     }
 
     /// Sends a signal to it and to all that it has started, as the freezer of a container does; to the youngest first.
     pub(crate) fn signal_all(&mut self, signal: Signal) -> Result<()> {
-        let mut family = vec![self.tied.id()];
+        let mut family = vec![self.child.id()];
         let mut next = 0;
         while let Some(parent) = family.get(next).copied() {
             family.extend(children(parent)?);
@@ -235,7 +235,7 @@ impl LoggedProcess {
 
     /// Whether it has ended, and be it by a signal.
     pub(crate) fn has_ended(&mut self) -> Result<bool> {
-        Ok(self.tied.try_wait()?.is_some())
+        Ok(self.child.try_wait()?.is_some())
     }
 }
 

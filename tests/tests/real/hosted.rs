@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result};
-use elector_candidate::{Candidate, Config, Event as Told, Leadership};
+use elector_candidate::{Candidate, Config, Event as CandidateEvent, Leadership};
 use elector_protocol::{Identity, LeaseKey};
 use elector_runtime::{ClientArgs, Cluster, connect};
 use elector_tests::rig::{EntryContent, Event, EventKind, Implementation, Journal, Testbed, now};
@@ -85,10 +85,10 @@ impl<'w> Host<'w> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let cluster = self.clusters[index % self.clusters.len()].clone();
         let config = Config::new(lease.clone(), identity, version);
-        let (journal, teller) = (Arc::clone(self.testbed.journal()), name.to_owned());
+        let (journal, name) = (Arc::clone(self.testbed.journal()), name.to_owned());
         let candidate = Candidate::new(config, cluster)?;
         let (book, about) = (Arc::clone(&journal), lease.clone());
-        let candidate = candidate.observed_by(move |told| tell(&book, &teller, &about, told));
+        let candidate = candidate.observed_by(move |told| tell(&book, &name, &about, told));
         let work = |leadership: Leadership| async move {
             leadership.stopped().await;
             Ok::<(), Infallible>(())
@@ -157,13 +157,13 @@ impl Drop for Hosted {
 }
 
 /// What a candidate tells, as the process of one would.
-fn tell(journal: &Journal, name: &str, lease: &LeaseKey, told: &Told) {
+fn tell(journal: &Journal, name: &str, lease: &LeaseKey, told: &CandidateEvent) {
     let kind = match told {
-        Told::Registered => EventKind::Start,
-        Told::Leading { .. } => EventKind::Leading,
-        Told::WorkStopped { .. } => EventKind::WorkStopped,
-        Told::Ended { .. } => EventKind::Lost,
-        Told::Stopping { .. } => return,
+        CandidateEvent::Registered => EventKind::Start,
+        CandidateEvent::Leading { .. } => EventKind::Leading,
+        CandidateEvent::WorkStopped { .. } => EventKind::WorkStopped,
+        CandidateEvent::Ended { .. } => EventKind::Lost,
+        CandidateEvent::Stopping { .. } => return,
     };
     record(journal, name, lease, kind);
 }

@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode};
 
 use clap::Args;
 
-use crate::output::complain;
+use crate::output::print_error;
 
 /// The hidden sub-command.
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ pub(crate) const NOT_FOUND: u8 = 127;
 /// Becomes the command. Returns only when it cannot.
 pub(crate) fn run(args: &ShimArgs) -> ExitCode {
     if let Err(error) = die_with(args.parent) {
-        complain(format_args!(
+        print_error(format_args!(
             "failed to tie {:?} to its parent: {error}",
             args.command[0]
         ));
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &ShimArgs) -> ExitCode {
     let error = Command::new(&args.command[0])
         .args(&args.command[1..])
         .exec();
-    complain(format_args!("failed to run {:?}: {error}", args.command[0]));
+    print_error(format_args!("failed to run {:?}: {error}", args.command[0]));
     ExitCode::from(match error.kind() {
         std::io::ErrorKind::NotFound => NOT_FOUND,
         _ => CANNOT_RUN,

@@ -1,4 +1,4 @@
-//! `elector dev` as a process: its story, its end, and kubectl on its server.
+//! `elector dev` as a process: its transcript, its end, and kubectl on its server.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
@@ -38,7 +38,7 @@ fn the_story_is_told_once_and_nothing_is_left() {
         told.is_ascii() && !told.contains('\u{1b}'),
         "a pipe gets plain text: {told}"
     );
-    // On a busy machine there may be more terms than the three that the story needs.
+    // On a busy machine there may be more terms than the three that the scenario needs.
     let terms = terms(lines);
     assert!(terms.len() >= 3, "{told}");
     assert!(terms.is_sorted_by(|a, b| a.1 < b.1), "{told}");

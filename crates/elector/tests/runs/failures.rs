@@ -242,7 +242,7 @@ async fn objects_that_cannot_be_read_are_named_and_stop_no_other_lease() {
     pass(seconds(30)).await;
     let lines = log.lines("WARN");
     for text in [
-        "failed to judge a Lease: Lease ns/bad: spec.renewTime: Invalid value: \"soon\"",
+        "failed to decide about a Lease: Lease ns/bad: spec.renewTime: Invalid value: \"soon\"",
         "failed to read a LeaseCandidate: LeaseCandidate ns/c: spec",
         "nobody can be elected for ns/unversioned: no eligible candidate: d: spec.emulationVersion",
     ] {

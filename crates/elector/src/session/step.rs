@@ -1,4 +1,4 @@
-//! Judging one lease: a step of its election, unless it is left to the built-in controller.
+//! A step of one election, unless its lease is left to the built-in controller.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,16 +13,16 @@ use crate::config::Config;
 /// How an election is stepped: [`Election::step`], save in tests that make it fail.
 pub(crate) type StepFn = fn(&Election, Instant, Timestamp, &Settings) -> Decision;
 
-/// What one elector judges by.
-pub(crate) struct ElectionJudge {
+/// The settings by which an elector steps.
+pub(crate) struct StepRunner {
     step: StepFn,
     timing: ElectorTiming,
     reserve: bool,
 }
 
-/// What came of it.
+/// The outcome of a step.
 #[derive(Debug)]
-pub(crate) enum Judgement {
+pub(crate) enum StepResult {
     Decided(Decision),
     /// The lease is left to the built-in controller.
     Left,
@@ -30,9 +30,9 @@ pub(crate) enum Judgement {
     Panicked(String),
 }
 
-// === impl ElectionJudge ===
+// === impl StepRunner ===
 
-impl ElectionJudge {
+impl StepRunner {
     pub(crate) fn new(config: &Config, step: StepFn) -> Self {
         Self {
             step,
@@ -41,14 +41,14 @@ impl ElectionJudge {
         }
     }
 
-    /// Judges one election. `carrier` is what the server does with a preferred holder, as far as that is known.
-    pub(crate) fn judge(
+    /// Steps one election. `carrier` is what the server does with a preferred holder, as far as that is known.
+    pub(crate) fn run(
         &self,
         election: &Election,
         (now, wall): (Instant, Timestamp),
         carrier: Carrier,
         authority: &Authority,
-    ) -> Judgement {
+    ) -> StepResult {
         let settings = Settings {
             timing: self.timing.clone(),
             preference_field: match carrier {
@@ -58,13 +58,13 @@ impl ElectionJudge {
             },
             reserve: self.reserve,
         };
-        let judged = catch_unwind(AssertUnwindSafe(|| {
+        let result = catch_unwind(AssertUnwindSafe(|| {
             if *authority != Authority::Ours && is_for_builtin(election, now, &settings) {
-                return Judgement::Left;
+                return StepResult::Left;
             }
-            Judgement::Decided((self.step)(election, now, wall, &settings))
+            StepResult::Decided((self.step)(election, now, wall, &settings))
         }));
-        judged.unwrap_or_else(|panic| Judgement::Panicked(panic_text(&*panic)))
+        result.unwrap_or_else(|panic| StepResult::Panicked(panic_text(&*panic)))
     }
 }
 
