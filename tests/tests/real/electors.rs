@@ -54,7 +54,7 @@ async fn restarted(testbed: Arc<Testbed>) -> Result<()> {
     testbed.note("kill the elector");
     first.kill()?;
     testbed.stays("leader", 2).await?;
-    // Whatever the next ones are about to do when they are killed: no candidate has to notice.
+    // No candidate has to notice, at whatever moment the next ones are killed.
     for life in LIVES {
         let mut elector = elector(&testbed, "short-lived-elector")?;
         sleep(life).await;

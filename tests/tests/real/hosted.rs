@@ -85,10 +85,10 @@ impl<'w> Host<'w> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let cluster = self.clusters[index % self.clusters.len()].clone();
         let config = Config::new(lease.clone(), identity, version);
-        let (journal, name) = (Arc::clone(self.testbed.journal()), name.to_owned());
+        let (journal, process) = (Arc::clone(self.testbed.journal()), name.to_owned());
         let candidate = Candidate::new(config, cluster)?;
         let (book, about) = (Arc::clone(&journal), lease.clone());
-        let candidate = candidate.observed_by(move |told| tell(&book, &name, &about, told));
+        let candidate = candidate.observed_by(move |told| tell(&book, &process, &about, told));
         let work = |leadership: Leadership| async move {
             leadership.stopped().await;
             Ok::<(), Infallible>(())

@@ -1,5 +1,5 @@
-//! A stranger writes on a lease that is led: names a holder, changes times and terms, blanks it, or strips it. Whatever
-//! it was, one candidate leads again, as soon as the record that the stranger left allows.
+//! A stranger writes on a lease that is led: names a holder, changes times and terms, blanks it, or strips it. After
+//! each of these, one candidate leads again, as soon as the record that the stranger left allows.
 
 mod stranger_writes;
 
