@@ -181,7 +181,7 @@ fn strategy() -> Value {
     json!({
         "type": "string",
         "description": "The strategy that the candidate wishes the lease to be elected under: OldestEmulationVersion, \
-                        or a name domain/name of somebody else's.",
+                        or a name domain/name that another elector decides.",
         "maxLength": MAX_STRATEGY,
         "x-kubernetes-validations": [
             required("self != ''", "must be specified"),

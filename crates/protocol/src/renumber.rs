@@ -20,7 +20,7 @@ pub trait Renumbering {
     fn sighting(&mut self, instant: &mut Instant) {
         self.instant(instant);
     }
-    /// When a candidate was last heard. Only the long waits of the housekeeping look at it.
+    /// When a candidate was last heard. Only the long waits of the upkeep of candidates look at it.
     fn heard(&mut self, instant: &mut Instant) {
         self.instant(instant);
     }
