@@ -117,14 +117,14 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
             let clock = Arc::clone(&self.clock);
             let input = tokio::select! {
                 biased;
-                response = self.holder.response() => CandidateInput::LeaseResponse(response),
+                response = self.holder.request.response() => CandidateInput::LeaseResponse(response),
                 end = work_end(&mut self.work) => CandidateInput::WorkEnd(end),
                 _ = &mut shutdown, if self.finish.is_none() => CandidateInput::ShutDown,
-                response = self.registration.response() => CandidateInput::CandidateResponse(response),
+                response = self.registration.request.response() => CandidateInput::CandidateResponse(response),
                 event = leases.next() => CandidateInput::LeaseEvent(event),
                 event = candidate.next() => CandidateInput::CandidateEvent(event),
                 api = self.api_discovery.next(), if self.finish.is_none() => CandidateInput::ApiMoved(api),
-                () = self.migration.removed() => CandidateInput::Removed,
+                () = self.migration.removal.response() => CandidateInput::Removed,
                 () = sleep_until(&*clock, wake_at) => CandidateInput::Time,
             };
             if self.handle_input(input)? {

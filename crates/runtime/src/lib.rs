@@ -6,7 +6,7 @@
 //!                                     └── ApiDiscovery: which LeaseCandidates to use, at first and from then on
 //!   Clock: elector's, holder's and wall clock in one value
 //!   LogArgs ──init_logging──> stderr          shutdown_signal() ──> which one          printable(text) ──> one safe line
-//!   FailureLog: what fails, in few lines         panic_text, random_seed
+//!   FailureLog: what fails, in few lines         RequestSlot: a request under way         panic_text, random_seed
 //! ```
 //!
 //! It is the only crate that sets up a `kube::Client`. Nothing in it retries a write, hides an outcome or waits
@@ -39,6 +39,7 @@ mod logging;
 mod panic_text;
 mod proxy;
 mod request;
+mod request_slot;
 mod secrets;
 mod seed;
 mod signals;
@@ -57,6 +58,7 @@ pub use failure_log::FailureLog;
 pub use logging::{LogArgs, LogError, LogFormat, init_logging};
 pub use panic_text::panic_text;
 pub use request::{Cause, RequestError, Target, Verb};
+pub use request_slot::RequestSlot;
 pub use seed::random_seed;
 pub use signals::{Signal, shutdown_signal};
 pub use terminal::{printable, printable_json};

@@ -6,8 +6,7 @@ use std::time::Duration;
 use elector_api::Lease;
 use elector_protocol::holder::{Effect, Holder, HolderConfig, LeaseEvent};
 use elector_protocol::{Instant, ResourceVersion};
-use elector_runtime::{WatchEvent, Writer};
-use futures::future::BoxFuture;
+use elector_runtime::{RequestSlot, WatchEvent, Writer};
 
 use crate::config::Config;
 use crate::session::failures::{ServerPath, SessionFailures};
@@ -19,7 +18,7 @@ pub(crate) struct HolderShell {
     pub(crate) machine: Holder,
     /// The newest revision of the Lease as an object, which a write carries over.
     object: Option<Lease>,
-    request: Option<BoxFuture<'static, LeaseResponse>>,
+    pub(crate) request: RequestSlot<LeaseResponse>,
     /// When the Lease last changed, as far as this process knows.
     changed_at: Instant,
 }
@@ -37,7 +36,7 @@ impl HolderShell {
                 timing: config.timing.clone(),
             })),
             object: None,
-            request: None,
+            request: RequestSlot::default(),
             changed_at: now,
         }
     }
@@ -58,17 +57,10 @@ impl HolderShell {
         if let Effect::Write { kind, .. } = &effect {
             tracing::debug!(lease = %config.lease, %kind, "writing");
         }
-        self.request = lease_request(effect, self.object.as_ref(), config, writer, timeout);
-    }
-
-    /// Waits for the response to the request that is under way; forever, while there is none.
-    pub(crate) async fn response(&mut self) -> LeaseResponse {
-        let Some(request) = &mut self.request else {
-            return std::future::pending().await;
-        };
-        let response = request.await;
-        self.request = None;
-        response
+        let object = self.object.as_ref();
+        if let Some(request) = lease_request(effect, object, config, writer, timeout) {
+            self.request.send(request);
+        }
     }
 
     pub(crate) fn handle_response(

@@ -2,8 +2,7 @@
 //! does everything that is believed because of it.
 
 use elector_api::CandidateApi;
-use elector_runtime::Writer;
-use futures::future::BoxFuture;
+use elector_runtime::{RequestSlot, Writer};
 
 use crate::config::Config;
 use crate::session::failures::{ServerPath, SessionFailures};
@@ -14,7 +13,7 @@ use crate::session::requests::removal_request;
 #[derive(Default)]
 pub(crate) struct Migration {
     /// The removal of the LeaseCandidate from the API that is of no use any more.
-    removal: Option<BoxFuture<'static, ()>>,
+    pub(crate) removal: RequestSlot<()>,
 }
 
 // === impl Migration ===
@@ -39,21 +38,13 @@ impl Migration {
         }
         tracing::info!(%candidate, %before, now = %api, "candidates are served by another API; registering there");
         let left = std::mem::replace(registration, RegistrationShell::new(config));
-        self.removal = left
-            .into_object()
-            .map(|object| removal_request(writer.clone(), object));
+        self.removal.clear();
+        if let Some(object) = left.into_object() {
+            self.removal.send(removal_request(writer.clone(), object));
+        }
         *writer = writer.with_candidate_api(api);
         failures.forget(ServerPath::CandidateRequests);
         failures.forget(ServerPath::CandidateWatch);
         true
-    }
-
-    /// Waits until the LeaseCandidate has been removed from where it was; forever, while none is being removed.
-    pub(crate) async fn removed(&mut self) {
-        let Some(removal) = &mut self.removal else {
-            return std::future::pending().await;
-        };
-        removal.await;
-        self.removal = None;
     }
 }

@@ -4,8 +4,7 @@ use elector_api::LeaseCandidate;
 use elector_protocol::Instant;
 use elector_protocol::holder::ReadFailed;
 use elector_protocol::registration::{CandidateEvent, Registration, RegistrationEffect};
-use elector_runtime::{WatchEvent, WriteOutcome, Writer};
-use futures::future::BoxFuture;
+use elector_runtime::{RequestSlot, WatchEvent, WriteOutcome, Writer};
 
 use crate::config::Config;
 use crate::outcome::RunError;
@@ -20,7 +19,7 @@ pub(crate) struct RegistrationShell {
     object: Option<LeaseCandidate>,
     /// The resourceVersion that this process wrote last.
     written: Option<String>,
-    request: Option<BoxFuture<'static, CandidateResponse>>,
+    pub(crate) request: RequestSlot<CandidateResponse>,
     /// Whether the observer has been told that this process is registered.
     told: bool,
 }
@@ -33,7 +32,7 @@ impl RegistrationShell {
             machine: Registration::new(config.lease.name.clone()),
             object: None,
             written: None,
-            request: None,
+            request: RequestSlot::default(),
             told: false,
         }
     }
@@ -64,17 +63,7 @@ impl RegistrationShell {
     pub(crate) fn send(&mut self, effect: &RegistrationEffect, config: &Config, writer: &Writer) {
         let timeout = config.timing.request_timeout;
         let request = candidate_request(effect, self.object.as_ref(), config, writer, timeout);
-        self.request = Some(request);
-    }
-
-    /// Waits for the response to the request that is under way; forever, while there is none.
-    pub(crate) async fn response(&mut self) -> CandidateResponse {
-        let Some(request) = &mut self.request else {
-            return std::future::pending().await;
-        };
-        let response = request.await;
-        self.request = None;
-        response
+        self.request.send(request);
     }
 
     /// # Errors

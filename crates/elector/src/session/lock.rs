@@ -6,11 +6,10 @@ use elector_api::{CandidateApi, Lease};
 use elector_protocol::elector::NewsSource;
 use elector_protocol::{CandidateTiming, Instant, LeaseKey, ResourceVersion, Timestamp};
 use elector_runtime::{
-    Cause, Cluster, FailureLog, Scope, Watch, WatchEvent, WatchOptions, WriteOutcome, Writer,
-    watch_leases,
+    Cause, Cluster, FailureLog, RequestSlot, Scope, Watch, WatchEvent, WatchOptions, WriteOutcome,
+    Writer, watch_leases,
 };
 use futures::FutureExt;
-use futures::future::BoxFuture;
 use tracing::{debug, info, warn};
 
 use crate::builtin::{Authority, BuiltinLock, LOCK_NAME, LOCK_NAMESPACE, LockWrite, lock_identity};
@@ -24,7 +23,7 @@ pub(crate) struct LockShell {
     watch: Option<Watch<Lease>>,
     /// The newest revision of the lock, to be written over.
     object: Option<(ResourceVersion, Lease)>,
-    request: Option<BoxFuture<'static, WriteOutcome<Lease>>>,
+    request: RequestSlot<WriteOutcome<Lease>>,
     /// The authority over leases of the built-in strategy, as last acted upon.
     authority: Authority,
     /// Whether the built-in controller is to be replaced.
@@ -77,7 +76,7 @@ impl LockShell {
             machine,
             watch: shared.then(|| watch_leases(cluster, &scope, &options)),
             object: None,
-            request: None,
+            request: RequestSlot::default(),
             replaces: matches!(config.builtin, BuiltinController::Replace { .. }),
         }
     }
@@ -93,7 +92,7 @@ impl LockShell {
         let Self { watch, request, .. } = self;
         tokio::select! {
             biased;
-            response = response(request) => LockInput::Response(response),
+            response = request.response() => LockInput::Response(response),
             event = event(watch) => LockInput::Event(event),
         }
     }
@@ -156,7 +155,7 @@ impl LockShell {
 
     /// Sends the write of the lock that is due.
     pub(crate) fn send_due(&mut self, now: Instant, wall: Timestamp, writer: &Writer) {
-        if self.request.is_some() {
+        if self.request.is_taken() {
             return;
         }
         let Some(write) = self.machine.due_write(now, wall) else {
@@ -175,7 +174,7 @@ impl LockShell {
             // The machine knows no revision whose object was not kept.
             (LockWrite::Replace(_), _) => futures::future::ready(WriteOutcome::Gone).boxed(),
         };
-        self.request = Some(request);
+        self.request.send(request);
     }
 
     /// Takes note of a change of authority, and logs it once. Returns the one before.
@@ -220,7 +219,7 @@ impl LockShell {
 
     /// Lets go of the lock, if it is ours; once everything that it protects has stopped.
     pub(crate) async fn release(mut self, now: Instant, wall: Timestamp, writer: &Writer) {
-        self.request = None;
+        self.request.clear();
         let (Some(write), Some((_, judged))) =
             (self.machine.release(now, wall), self.object.take())
         else {
@@ -256,17 +255,6 @@ impl LockShell {
             self.object = Some((version, lock));
         }
     }
-}
-
-async fn response(
-    request: &mut Option<BoxFuture<'static, WriteOutcome<Lease>>>,
-) -> WriteOutcome<Lease> {
-    let Some(under_way) = request else {
-        return std::future::pending().await;
-    };
-    let response = under_way.await;
-    *request = None;
-    response
 }
 
 async fn event(watch: &mut Option<Watch<Lease>>) -> WatchEvent<Lease> {
