@@ -1,25 +1,27 @@
 //! The API of LeaseCandidates changes under elector and candidates.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use elector_api::CandidateApi;
+use elector_testkit::{pass, seconds};
 
-use crate::cluster::{CUSTOM, NAMES, V1BETA1, VirtualCluster, pass};
+use crate::cluster::{NAMES, VirtualCluster};
 
+const CUSTOM: CandidateApi = CandidateApi::Elector;
+const V1BETA1: CandidateApi = CandidateApi::V1Beta1;
 const V1ALPHA2: CandidateApi = CandidateApi::V1Alpha2;
 
 /// Longer than a candidate takes to notice a better API.
-const NOTICED: u64 = 90;
+const NOTICED: Duration = seconds(90);
 
 #[tokio::test(start_paused = true)]
 async fn whoever_leads_leads_on_through_every_change() {
     let cluster = VirtualCluster::new(&[CUSTOM]);
     let _elector = cluster.elector();
-    pass(20).await;
+    pass(seconds(20)).await;
     let _candidates = NAMES.map(|name| cluster.candidate(name));
-    let leader = cluster.successor_of("", Duration::from_secs(5)).await;
+    let leader = cluster.successor_of("", seconds(5)).await;
     let all: BTreeSet<_> = NAMES.map(str::to_owned).into();
     let changes: [(&[CandidateApi], Option<CandidateApi>); 7] = [
         (&[V1ALPHA2, CUSTOM], Some(V1ALPHA2)),
@@ -31,9 +33,9 @@ async fn whoever_leads_leads_on_through_every_change() {
         (&[V1BETA1, CUSTOM], Some(V1BETA1)),
     ];
     for (served, used) in changes {
-        cluster.serve(served).await;
+        cluster.restart_serving(served);
         pass(NOTICED).await;
-        assert_eq!(cluster.leader().await, (leader.clone(), 1), "{served:?}");
+        assert_eq!(cluster.leader(), (leader.clone(), 1), "{served:?}");
         if let Some(used) = used {
             assert_eq!(cluster.registered(used).await, all, "{served:?}");
         }
@@ -45,7 +47,7 @@ async fn whoever_leads_leads_on_through_every_change() {
             );
         }
     }
-    assert_eq!(cluster.work_count.most.load(Ordering::SeqCst), 1);
+    assert_eq!(cluster.working().1, 1);
     cluster.verify_history();
 }
 
@@ -61,23 +63,19 @@ async fn a_crash_in_the_middle_of_a_change_is_survived() {
         for phase in [0, 1, 5, 20, 45, 65] {
             let cluster = VirtualCluster::new(from);
             let _elector = cluster.elector();
-            pass(20).await;
+            pass(seconds(20)).await;
             let mut candidates: Vec<_> = NAMES.map(|name| (name, cluster.candidate(name))).into();
-            let leader = cluster.successor_of("", Duration::from_secs(5)).await;
-            cluster.serve(to).await;
-            pass(phase).await;
+            let leader = cluster.successor_of("", seconds(5)).await;
+            cluster.restart_serving(to);
+            pass(seconds(phase)).await;
             candidates.retain(|(name, _)| *name != leader);
-            let patience = Duration::from_secs(NOTICED + 20);
+            let patience = NOTICED + seconds(20);
             let next = cluster.successor_of(&leader, patience).await;
             assert_ne!(next, leader);
             pass(NOTICED).await;
-            assert_eq!(cluster.leader().await.0, next, "{to:?} {phase}");
+            assert_eq!(cluster.leader().0, next, "{to:?} {phase}");
             assert!(cluster.registered(best).await.len() >= 2, "{to:?} {phase}");
-            assert_eq!(
-                cluster.work_count.most.load(Ordering::SeqCst),
-                1,
-                "{to:?} {phase}"
-            );
+            assert_eq!(cluster.working().1, 1, "{to:?} {phase}");
             cluster.verify_history();
         }
     }

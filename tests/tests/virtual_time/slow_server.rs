@@ -1,13 +1,13 @@
 //! The API server is slow and answers with errors, or is away: what a leader survives, and when there is one again.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use elector_api::CandidateApi;
 use elector_apiserver::Fault;
+use elector_testkit::{eventually, pass, seconds};
 use http::StatusCode;
-use tokio::time::Instant;
 
-use crate::cluster::{NAMES, V1BETA1, VirtualCluster, pass};
+use crate::cluster::{NAMES, VirtualCluster};
 
 /// How requests fare: each takes its time, and some fail.
 #[derive(Debug)]
@@ -74,25 +74,22 @@ impl RequestDelays {
 #[tokio::test(start_paused = true)]
 async fn an_hour_of_slow_answers_and_errors_costs_no_leadership() {
     for seed in 1..=2 {
-        let cluster = VirtualCluster::new(&[V1BETA1]);
+        let cluster = VirtualCluster::new(&[CandidateApi::V1Beta1]);
         let _elector = cluster.elector();
-        pass(20).await;
+        pass(seconds(20)).await;
         let _candidates = NAMES.map(|name| cluster.candidate(name));
-        let leader = cluster.successor_of("", Duration::from_secs(5)).await;
+        let leader = cluster.successor_of("", seconds(5)).await;
         cluster.delays(RequestDelays::rough(seed));
         for minute in 1..=60 {
-            pass(60).await;
-            let found = (
-                cluster.leader().await,
-                cluster.work_count.now.load(Ordering::SeqCst),
-            );
+            pass(seconds(60)).await;
+            let found = (cluster.leader(), cluster.working().0);
             assert_eq!(
                 found,
                 ((leader.clone(), 1), 1),
                 "seed {seed}, minute {minute}"
             );
         }
-        assert_eq!(cluster.work_count.most.load(Ordering::SeqCst), 1);
+        assert_eq!(cluster.working().1, 1);
         cluster.verify_history();
     }
 }
@@ -100,26 +97,23 @@ async fn an_hour_of_slow_answers_and_errors_costs_no_leadership() {
 #[tokio::test(start_paused = true)]
 async fn one_leads_within_two_renewals_after_ten_minutes_without_an_api_server() {
     for phase in 0..4 {
-        let cluster = VirtualCluster::new(&[V1BETA1]);
+        let cluster = VirtualCluster::new(&[CandidateApi::V1Beta1]);
         let _elector = cluster.elector();
-        pass(20).await;
+        pass(seconds(20)).await;
         let _candidates = NAMES.map(|name| cluster.candidate(name));
-        cluster.successor_of("", Duration::from_secs(5)).await;
-        pass(phase).await;
-        cluster.part(true);
-        pass(12).await;
-        assert_eq!(cluster.work_count.now.load(Ordering::SeqCst), 0);
-        pass(588).await;
-        cluster.part(false);
-        let back = Instant::now();
-        while cluster.work_count.now.load(Ordering::SeqCst) == 0 {
-            let away = back.elapsed();
-            assert!(away <= 2 * RENEW_INTERVAL, "nobody leads after {away:?}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        pass(60).await;
-        assert_eq!(cluster.leader().await.1, 2, "phase {phase}");
-        assert_eq!(cluster.work_count.most.load(Ordering::SeqCst), 1);
+        cluster.successor_of("", seconds(5)).await;
+        pass(seconds(phase)).await;
+        cluster.faults().partition(true);
+        pass(seconds(12)).await;
+        assert_eq!(cluster.working().0, 0);
+        pass(seconds(588)).await;
+        cluster.faults().partition(false);
+        let one_leads = eventually(|| cluster.working().0 > 0);
+        let one_leads = tokio::time::timeout(2 * RENEW_INTERVAL, one_leads).await;
+        assert!(one_leads.is_ok(), "no leader in time, phase {phase}");
+        pass(seconds(60)).await;
+        assert_eq!(cluster.leader().1, 2, "phase {phase}");
+        assert_eq!(cluster.working().1, 1);
         cluster.verify_history();
     }
 }
