@@ -7,7 +7,7 @@ mod rules;
 
 use std::collections::BTreeSet;
 
-use elector_api::{Lease, LeaseCandidate};
+use elector_api::{Lease, LeaseCandidate, creation_time};
 use elector_protocol::{
     Identity, LeaseKey, LeaseSnapshot, ResourceVersion, Term, Timestamp, Token, Uid,
 };
@@ -223,9 +223,7 @@ impl<'r> LeaseChecker<'r> {
 
     /// Whether the Lease was created after the recording began, by the server's clock, which has whole seconds.
     fn created_after(&self, lease: &Lease, start: Timestamp) -> bool {
-        let created = lease.metadata.creation_timestamp.as_ref();
-        let created = created.and_then(|time| Timestamp::from_micros(time.0.as_microsecond()));
-        created.is_some_and(|created| {
+        creation_time(&lease.metadata).is_some_and(|created| {
             between(start, created) > self.participants.limits.recording_delay
         })
     }

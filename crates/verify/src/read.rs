@@ -6,7 +6,7 @@ mod scan;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use elector_api::{CandidateApi, Lease, LeaseCandidate, parse_time};
+use elector_api::{CandidateApi, Lease, LeaseCandidate, creation_time, parse_time};
 use elector_protocol::{ResourceVersion, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
@@ -350,9 +350,7 @@ fn renewal(content: &EntryContent) -> Option<Renewal> {
     };
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let key = (is_lease, text(&metadata.namespace), text(&metadata.name));
-    let created = metadata.creation_timestamp.as_ref();
-    let created = created.and_then(|time| Timestamp::from_micros(time.0.as_microsecond()));
-    Some((key, renewed, created))
+    Some((key, renewed, creation_time(metadata)))
 }
 
 #[cfg(test)]
