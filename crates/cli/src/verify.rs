@@ -4,7 +4,6 @@ mod report;
 mod text;
 
 use std::collections::BTreeSet;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use elector_protocol::{LeaseKey, ResourceVersion};
 use elector_verify::{EntryContent, History, Limits, Participants, RecordingReader, Times, verify};
 
 use self::report::{LeaseReport, ProofStatus};
-use crate::output;
+use crate::{input, output};
 
 /// Proves or refutes, from a recorded history, that at most one candidate led at a time and that each change was a legal move.
 ///
@@ -166,16 +165,7 @@ impl VerifyArgs {
 
 /// The name of a file for messages, and its text.
 fn read(path: &Path) -> anyhow::Result<(String, String)> {
-    let mut bytes = Vec::new();
-    let name = if path == Path::new("-") {
-        std::io::stdin()
-            .read_to_end(&mut bytes)
-            .context("read standard input")?;
-        "standard input".to_owned()
-    } else {
-        bytes = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
-        path.display().to_string()
-    };
+    let (name, bytes) = input::read(path)?;
     // A recording that ended in the midst of a character is still one.
     Ok((name, String::from_utf8_lossy(&bytes).into_owned()))
 }

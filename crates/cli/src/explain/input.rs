@@ -1,7 +1,6 @@
 //! Objects from a file: what `kubectl get` prints, as JSON or YAML, in any of its forms.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -9,6 +8,8 @@ use elector_api::{CandidateApi, Lease, LeaseCandidate, Malformed, creation_time}
 use elector_protocol::elector::{self, PreferenceField};
 use elector_protocol::{LeaseKey, Timestamp};
 use serde_json::Value;
+
+use crate::input;
 
 /// Everything that is to be explained.
 #[derive(Debug, Default)]
@@ -35,16 +36,7 @@ pub(crate) struct Collector {
 impl InputObjects {
     /// Reads a file, or standard input for `-`.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        let mut bytes = Vec::new();
-        let name = if path == Path::new("-") {
-            std::io::stdin()
-                .read_to_end(&mut bytes)
-                .context("read standard input")?;
-            "standard input".to_owned()
-        } else {
-            bytes = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
-            path.display().to_string()
-        };
+        let (name, bytes) = input::read(path)?;
         let text = String::from_utf8(bytes).with_context(|| format!("read {name}"))?;
         let documents = parse(&text).with_context(|| format!("read {name} as JSON or YAML"))?;
         let mut collector = Collector::default();
