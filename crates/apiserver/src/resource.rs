@@ -37,8 +37,9 @@ impl ServerParts {
                 self.list_or_watch(target, call).await
             }
             (&Method::GET, Some(name)) => self.get(target, place, name, call).await,
-            (&Method::POST, None) if whole => self.create(target, place, call),
-            (&Method::PUT, Some(name)) if whole => self.update(target, place, name, call),
+            (&Method::POST, name @ None) | (&Method::PUT, name @ Some(_)) if whole => {
+                self.put(target, place, name, call)
+            }
             (&Method::PATCH, Some(name)) if whole => self.patch(target, place, name, call),
             (&Method::DELETE, Some(name)) if whole => self.delete(target, place, name, call),
             (&Method::DELETE, None) if whole && target.kind.namespaced => {
@@ -85,14 +86,17 @@ impl ServerParts {
         Ok(reply::json(StatusCode::OK, &view.list(page.meta(), items)))
     }
 
-    fn create(
+    /// Creates an object, or replaces the one of this name.
+    fn put(
         &self,
         target: &ResourcePath,
         namespace: &str,
+        name: Option<&str>,
         call: &Call,
     ) -> Result<HttpReply, Failure> {
         let view = self.view(target, call)?;
-        let options = WriteOptions::read(&call.query, "CreateOptions")?;
+        let kind_of_options = name.map_or("CreateOptions", |_| "UpdateOptions");
+        let options = WriteOptions::read(&call.query, kind_of_options)?;
         let mut warnings = Warnings::default();
         let new = body::object(
             target.kind,
@@ -101,31 +105,9 @@ impl ServerParts {
             options.validation,
             &mut warnings,
         )?;
-        let written = self.transaction(target, options.dry_run, |transaction| {
-            transaction.create(namespace, new)
-        })?;
-        Ok(written_reply(&view, &written, &warnings))
-    }
-
-    fn update(
-        &self,
-        target: &ResourcePath,
-        namespace: &str,
-        name: &str,
-        call: &Call,
-    ) -> Result<HttpReply, Failure> {
-        let view = self.view(target, call)?;
-        let options = WriteOptions::read(&call.query, "UpdateOptions")?;
-        let mut warnings = Warnings::default();
-        let new = body::object(
-            target.kind,
-            &call.headers,
-            &call.body,
-            options.validation,
-            &mut warnings,
-        )?;
-        let written = self.transaction(target, options.dry_run, |transaction| {
-            transaction.update(namespace, name, new, Update::Put)
+        let written = self.transaction(target, options.dry_run, |transaction| match name {
+            None => transaction.create(namespace, new),
+            Some(name) => transaction.update(namespace, name, new, Update::Put),
         })?;
         Ok(written_reply(&view, &written, &warnings))
     }
