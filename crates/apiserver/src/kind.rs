@@ -69,6 +69,19 @@ const NATIVE_CANDIDATE: Kind = Kind {
     ..BASE
 };
 
+const CORE_EVENT: Kind = Kind {
+    kind: "Event",
+    plural: "events",
+    singular: "event",
+    short_names: &["ev"],
+    put_creates: true,
+    blind_updates: true,
+    storage_hash: "r2yiGXH7wu8=",
+    bucket: Bucket::Events,
+    schema: &EVENT,
+    ..BASE
+};
+
 const COORDINATION: &str = "coordination.k8s.io";
 
 /// Every kind that can be served, the preferred version of a group first.
@@ -85,18 +98,7 @@ static ALL: [Kind; 8] = [
         schema: &NAMESPACE,
         ..BASE
     },
-    Kind {
-        kind: "Event",
-        plural: "events",
-        singular: "event",
-        short_names: &["ev"],
-        put_creates: true,
-        blind_updates: true,
-        storage_hash: "r2yiGXH7wu8=",
-        bucket: Bucket::Events,
-        schema: &EVENT,
-        ..BASE
-    },
+    CORE_EVENT,
     Kind {
         group: COORDINATION,
         kind: "Lease",
@@ -134,16 +136,8 @@ static ALL: [Kind; 8] = [
     },
     Kind {
         group: "events.k8s.io",
-        kind: "Event",
-        plural: "events",
-        singular: "event",
-        short_names: &["ev"],
-        put_creates: true,
-        blind_updates: true,
-        storage_hash: "r2yiGXH7wu8=",
-        bucket: Bucket::Events,
         schema: &NEW_EVENT,
-        ..BASE
+        ..CORE_EVENT
     },
 ];
 
