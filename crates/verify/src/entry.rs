@@ -163,6 +163,24 @@ impl Event {
 // === impl EntryContent ===
 
 impl EntryContent {
+    /// A revision of a Lease, its last one where the Lease is `gone`.
+    pub fn lease(lease: Lease, gone: bool) -> Self {
+        let name = lease.metadata.name.clone().unwrap_or_default();
+        let variant = if gone { Self::LeaseGone } else { Self::Lease };
+        variant(name, Arc::new(lease))
+    }
+
+    /// A revision of a candidate object, its last one where the object is `gone`.
+    pub fn candidate(candidate: LeaseCandidate, gone: bool) -> Self {
+        let name = candidate.metadata.name.clone().unwrap_or_default();
+        let variant = if gone {
+            Self::CandidateGone
+        } else {
+            Self::Candidate
+        };
+        variant(name, Arc::new(candidate))
+    }
+
     /// The resourceVersion of the revision, which tells what came first; `None` for what is no object.
     pub fn version(&self) -> Option<ResourceVersion> {
         let metadata = match self {

@@ -4,7 +4,6 @@ mod position;
 mod scan;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate, creation_time, parse_time};
 use elector_protocol::{ResourceVersion, Timestamp};
@@ -212,23 +211,13 @@ impl RecordingReader {
         let content = match (text("kind"), text("apiVersion")) {
             ("Lease", Lease::API_VERSION) => {
                 let lease = Lease::from_value(object);
-                let name = named("Lease", &lease.metadata)?;
-                match change {
-                    WatchChange::Listed | WatchChange::Changed => {
-                        EntryContent::Lease(name, Arc::new(lease))
-                    }
-                    WatchChange::Deleted => EntryContent::LeaseGone(name, Arc::new(lease)),
-                }
+                check_identified("Lease", &lease.metadata)?;
+                EntryContent::lease(lease, change == WatchChange::Deleted)
             }
             ("LeaseCandidate", version) if CandidateApi::of_api_version(version).is_some() => {
                 let candidate = LeaseCandidate::from_value(object);
-                let name = named("LeaseCandidate", &candidate.metadata)?;
-                match change {
-                    WatchChange::Listed | WatchChange::Changed => {
-                        EntryContent::Candidate(name, Arc::new(candidate))
-                    }
-                    WatchChange::Deleted => EntryContent::CandidateGone(name, Arc::new(candidate)),
-                }
+                check_identified("LeaseCandidate", &candidate.metadata)?;
+                EntryContent::candidate(candidate, change == WatchChange::Deleted)
             }
             (kind @ ("Lease" | "LeaseCandidate"), version) => {
                 return Err(format!("{kind} of unknown apiVersion {version:?}"));
@@ -250,8 +239,8 @@ impl RecordingReader {
     }
 }
 
-/// The name of an object that has what a revision is told from another by.
-fn named(kind: &str, metadata: &ObjectMeta) -> Result<String, String> {
+/// Refuses an object without what a revision is told from another by.
+fn check_identified(kind: &str, metadata: &ObjectMeta) -> Result<(), String> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let (namespace, name) = (text(&metadata.namespace), text(&metadata.name));
     let of = format!("{kind} {namespace}/{name}");
@@ -267,7 +256,7 @@ fn named(kind: &str, metadata: &ObjectMeta) -> Result<String, String> {
             "{of}: metadata.resourceVersion: Invalid value: {version:?}: must be an integer"
         ));
     }
-    Ok(name)
+    Ok(())
 }
 
 /// RFC 3339, or seconds since 1970 with a fraction, as jq's `now`.

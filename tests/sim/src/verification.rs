@@ -56,13 +56,7 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
     }
     for registered in &history.candidates {
         let object = &registered.object;
-        let name = object.metadata.name.clone().unwrap_or_default();
-        let object = Arc::new(object.clone());
-        let what = if registered.deleted {
-            EntryContent::CandidateGone(name, object)
-        } else {
-            EntryContent::Candidate(name, object)
-        };
+        let what = EntryContent::candidate(object.clone(), registered.deleted);
         recorded.record(time(registered.at), what);
     }
     let verdict = verify(&recorded, &participants);

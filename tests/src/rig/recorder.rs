@@ -63,15 +63,9 @@ impl Recorder {
         let version = list(&leases).await?.0;
         let book = Arc::clone(&journals);
         let mut watches = JoinSet::new();
-        watches.spawn(follow(leases, version, move |lease, gone| {
-            let (name, lease) = (lease.name_any(), Arc::new(lease));
+        watches.spawn(follow(leases, version, move |lease: Lease, gone| {
             let journal = book.of(lease.metadata.namespace.as_deref().unwrap_or_default());
-            let content = if gone {
-                EntryContent::LeaseGone(name, lease)
-            } else {
-                EntryContent::Lease(name, lease)
-            };
-            journal.record(now(), content);
+            journal.record(now(), EntryContent::lease(lease, gone));
         }));
         let recorder = Self {
             journals,
@@ -91,14 +85,8 @@ impl Recorder {
         let book = Arc::clone(&self.journals);
         let seen = move |mut candidate: LeaseCandidate, gone: bool| {
             candidate.api = api;
-            let (name, candidate) = (candidate.name_any(), Arc::new(candidate));
             let journal = book.of(candidate.metadata.namespace.as_deref().unwrap_or_default());
-            let content = if gone {
-                EntryContent::CandidateGone(name, candidate)
-            } else {
-                EntryContent::Candidate(name, candidate)
-            };
-            journal.record(now(), content);
+            journal.record(now(), EntryContent::candidate(candidate, gone));
         };
         for candidate in found {
             seen(candidate, false);

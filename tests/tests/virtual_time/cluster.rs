@@ -169,31 +169,17 @@ impl VirtualCluster {
 
     /// A change of a Lease or of a candidate, as the checker reads it.
     fn entry(&self, change: ObjectChange) -> Option<HistoryEntry> {
-        let metadata = &change.object["metadata"];
-        let name = metadata["name"].as_str().unwrap().to_owned();
-        let version = metadata["resourceVersion"].as_str().unwrap();
-        let version: u64 = version.parse().unwrap();
         let gone = change.kind == ChangeKind::Deleted;
         let content = if change.resource.starts_with("leases.") {
-            let lease = Arc::new(Lease::from_value(change.object));
-            if gone {
-                EntryContent::LeaseGone(name, lease)
-            } else {
-                EntryContent::Lease(name, lease)
-            }
+            EntryContent::lease(Lease::from_value(change.object), gone)
         } else if change.resource.starts_with("leasecandidates.") {
-            let candidate = Arc::new(LeaseCandidate::from_value(change.object));
-            if gone {
-                EntryContent::CandidateGone(name, candidate)
-            } else {
-                EntryContent::Candidate(name, candidate)
-            }
+            EntryContent::candidate(LeaseCandidate::from_value(change.object), gone)
         } else {
             return None;
         };
         let times = self.commit_times.lock().unwrap();
-        let at = times.range(version..).next();
-        let at = at.map_or_else(|| self.clock().wall(), |(_, at)| *at);
+        let committed = times.range(content.version().unwrap().0..).next();
+        let at = committed.map_or_else(|| self.clock().wall(), |(_, at)| *at);
         Some(HistoryEntry { at, content })
     }
 
