@@ -36,34 +36,6 @@ pub struct Toolbox {
     version: String,
 }
 
-/// Where the kube-apiserver of a [`Toolbox`] is, or how it can be had.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BinarySource {
-    /// In the folder that `KUBEBUILDER_ASSETS` names.
-    Assets(PathBuf),
-    /// Built earlier.
-    Cache(PathBuf),
-    /// Not yet built, but there is a Go toolchain that can.
-    Build,
-}
-
-/// Whether a kube-apiserver and an etcd of the wanted release (the default one for `None`) are to be had.
-///
-/// # Errors
-/// Says why not, in one line that fits after "because".
-pub fn available(wanted: Option<Release>) -> Result<BinarySource> {
-    let toolbox = Toolbox::new(wanted)?;
-    let etcd = toolbox.source(Binary::Etcd)?;
-    Ok(match toolbox.source(Binary::KubeApiserver)? {
-        // Both are needed, so the one that is harder to get decides.
-        BinarySource::Cache(_) | BinarySource::Assets(_) if etcd == BinarySource::Build => {
-            BinarySource::Build
-        }
-        source => source,
-    })
-}
-
 /// The program of `tests/interop/client-go`, an unmodified client-go elector; built on demand. For a cluster of
 /// Kubernetes 1.31, whose LeaseCandidates later clients do not know, it is the client of that time.
 ///
@@ -201,19 +173,6 @@ impl Toolbox {
             Some(path) => Ok(path),
             None => self.recipe(binary)?.build(),
         }
-    }
-
-    fn source(&self, binary: Binary) -> Result<BinarySource> {
-        if let Some(path) = self.asset(binary) {
-            return Ok(BinarySource::Assets(path));
-        }
-        let recipe = self.recipe(binary)?;
-        let cached = recipe.cached()?;
-        if cached.is_file() {
-            return Ok(BinarySource::Cache(cached));
-        }
-        golang::check_toolchain(&recipe.module)?;
-        Ok(BinarySource::Build)
     }
 
     fn asset(&self, binary: Binary) -> Option<PathBuf> {

@@ -117,16 +117,6 @@ impl TestCluster {
         unreachable!("the last attempt returns")
     }
 
-    /// Kills the API server and starts it again on the same port and store, with the gate, the candidates and the
-    /// flags of these options; what else they say does not matter. Blocks until it is ready, for about 4 s.
-    ///
-    /// # Errors
-    /// When the options are impossible, or the server does not become ready.
-    pub fn restart_apiserver(&self, options: &Options) -> Result<()> {
-        self.kill_apiserver()?;
-        self.start_apiserver(options)
-    }
-
     /// Kills the API server; its store stays. [`start_apiserver`](Self::start_apiserver) brings it back.
     ///
     /// # Errors

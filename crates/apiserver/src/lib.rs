@@ -2,9 +2,9 @@
 //! server serves them, in process or over TCP, with faults on demand.
 //!
 //! ```text
-//!  kube::Client ── service("name") ──┐                           ┌── store: objects, revisions, history, watchers
-//!  kubectl, client-go ── serve() ────┼── faults ── verbs ── rules ┤        (one lock, one sequence of revisions)
-//!  your own axum routes ── router() ─┘   by client                └── answers: objects, tables, watches, discovery
+//!  kube::Client ── service("name") ──┬── faults ── verbs ── rules ┬── store: objects, revisions, history, watchers
+//!  kubectl, client-go ── serve() ────┘   by client                │        (one lock, one sequence of revisions)
+//!                                                                 └── answers: objects, tables, watches, discovery
 //! ```
 //!
 //! It exists so that an election can be tried, tested and simulated where there is no cluster. A client cannot tell it

@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{Method, StatusCode};
@@ -90,13 +89,6 @@ impl ApiServer {
         }
     }
 
-    /// The server as an axum router, to be served by other means or put beside other routes. Here a fault that
-    /// breaks a connection shows as status 500: only [`service`](Self::service) and [`serve`](Self::serve) can really
-    /// break one.
-    pub fn router(&self) -> Router {
-        Router::new().fallback(route).with_state(self.clone())
-    }
-
     /// The fault switches of a client.
     #[must_use]
     pub fn switches(&self, client: &str) -> Switches {
@@ -122,13 +114,6 @@ impl fmt::Debug for ApiServer {
             .field("config", &self.inner.config)
             .field("revision", &self.revision())
             .finish_non_exhaustive()
-    }
-}
-
-async fn route(State(server): State<ApiServer>, request: Request) -> HttpReply {
-    match server.handle(request).await {
-        Ok(reply) => reply,
-        Err(Broken) => reply::refusal(&Failure::injected(StatusCode::INTERNAL_SERVER_ERROR)),
     }
 }
 
