@@ -159,7 +159,7 @@ impl Simulation {
         let client = self.kubectl();
         let candidates = Api::<LeaseCandidate>::default_namespaced_with(client.clone(), &api);
         for (name, lease, renewed) in [
-            ("litter-name", "Not A RestartName!", Some(EPOCH)),
+            ("litter-name", "Not A Name!", Some(EPOCH)),
             ("litter-time", "litter", Some(Timestamp::MAX.as_micros())),
             ("litter-none", "litter", None),
             ("litter-broken", "litter", Some(EPOCH)),

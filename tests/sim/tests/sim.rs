@@ -81,7 +81,7 @@ fn main() -> ExitCode {
 /// Runs the seeds, and what else `cargo test` is to check. Returns whether nothing was wrong.
 fn run_all(args: &SimArgs) -> bool {
     let start = Instant::now();
-    let statistics = run_seeds(args);
+    let (statistics, failures) = run_seeds(args);
     println!("\n{}", statistics.table());
     let (mut passed, mut failed) = (
         statistics.seeds() - statistics.failed(),
@@ -102,8 +102,9 @@ fn run_all(args: &SimArgs) -> bool {
             }
         }
     }
-    if args.record && failed == 0 {
-        match record(args, &statistics) {
+    // A page that leaves out what failed would promise too much.
+    if args.record {
+        match record(args, &statistics, &failures) {
             Ok(()) => println!("wrote docs/proofs/simulation.md"),
             Err(error) => {
                 println!("failed to write {PAGE}: {error}");
@@ -117,8 +118,8 @@ fn run_all(args: &SimArgs) -> bool {
     failed == 0
 }
 
-/// Runs the seeds, several at a time.
-fn run_seeds(args: &SimArgs) -> RunStatistics {
+/// Runs the seeds, several at a time. Says of each seed that failed what it broke first.
+fn run_seeds(args: &SimArgs) -> (RunStatistics, Vec<String>) {
     let limit = args
         .minutes
         .map(|minutes| Duration::from_secs(60 * minutes));
@@ -146,11 +147,13 @@ fn run_seeds(args: &SimArgs) -> RunStatistics {
             scope.spawn(work);
         }
     });
-    let mut statistics = RunStatistics::default();
-    for (plan, report) in locked(&reports).values() {
+    let (mut statistics, mut failures) = (RunStatistics::default(), Vec::new());
+    for (seed, (plan, report)) in locked(&reports).iter() {
         statistics.add(plan, report);
+        let violation = report.violations.first();
+        failures.extend(violation.map(|violation| format!("{seed}: {violation}")));
     }
-    statistics
+    (statistics, failures)
 }
 
 /// The smallest plan that breaks the same rule.
@@ -221,18 +224,24 @@ fn check_bound() -> Option<String> {
     (!overlaps).then(|| format!("{BEYOND} worlds beyond the bound, and never two leaders"))
 }
 
-fn record(args: &SimArgs, statistics: &RunStatistics) -> std::io::Result<()> {
-    let page = format!(
+fn record(args: &SimArgs, statistics: &RunStatistics, failures: &[String]) -> std::io::Result<()> {
+    let mut page = format!(
         "# Simulation\n\n\
          Written by `cargo xtask sim --seeds {} --from {} --record`; not to be edited.\n\n\
          Each seed is one run of the production elector and candidate code over the API server in memory, in virtual\n\
-         time. FaultKind goes wrong in it is drawn from the seed, and so is who takes part: 1 to 3 electors, 2 to 4 candidates\n\
+         time. The faults are drawn from the seed, and so are the participants: 1 to 3 electors, 2 to 4 candidates\n\
          for each of 1 or 2 leases, with clocks up to ten minutes off whose rates differ by up to a tenth, or by just what\n\
          W and H allow. Times are the least, the middle, the 99th of 100 and the most.\n\n{}",
         args.seeds,
         args.from,
         statistics.table()
     );
+    if !failures.is_empty() {
+        page.push_str("\nSeeds that failed, with what they broke first (`cargo xtask sim --replay SEED`):\n\n");
+    }
+    for failure in failures {
+        page.push_str(&format!("* {failure}\n"));
+    }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
