@@ -146,6 +146,19 @@ impl MemoryCluster {
         version: &str,
         strategy: &str,
     ) {
+        let object = self.unmarked(namespace, name, lease, version);
+        let object = object.with_strategy(strategy).marked(seconds(15));
+        self.put_candidate(self.candidates(), &object);
+    }
+
+    /// The LeaseCandidate of an unmarked candidate of the built-in strategy, just renewed.
+    pub(crate) fn unmarked(
+        &self,
+        namespace: &str,
+        name: &str,
+        lease: &str,
+        version: &str,
+    ) -> LeaseCandidate {
         let (key, identity) = (
             LeaseKey::new(namespace, lease),
             Identity::new(name).unwrap(),
@@ -153,11 +166,9 @@ impl MemoryCluster {
         let mut object = LeaseCandidate::named(CandidateApi::V1Beta1, &key, &identity);
         object.spec.binary_version = version.to_owned();
         object.spec.emulation_version = version.to_owned();
-        let object = object
-            .with_strategy(strategy)
-            .marked(seconds(15))
-            .with_renewal(self.clock().wall());
-        self.put_candidate(self.candidates(), &object);
+        object
+            .with_strategy(OLDEST)
+            .with_renewal(self.clock().wall())
     }
 
     /// Acknowledges every ping of a candidate that registered.
@@ -219,4 +230,4 @@ impl MemoryCluster {
 }
 
 /// The strategy of the built-in controller.
-pub(crate) const OLDEST: &str = "OldestEmulationVersion";
+const OLDEST: &str = "OldestEmulationVersion";

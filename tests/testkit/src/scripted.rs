@@ -1,11 +1,10 @@
 //! A candidate in a few lines: it registers, acknowledges, accepts, renews and hands over, until it is dropped.
 
-use elector_api::{CandidateApi, Carrier, Lease, LeaseCandidate};
-use elector_protocol::{Identity, LeaseKey, LeaseRecord, ResourceVersion, Token};
+use elector_api::{Carrier, Lease};
+use elector_protocol::{Identity, LeaseRecord, ResourceVersion, Token};
 use elector_runtime::Clock as _;
 use tokio::time::Instant;
 
-use crate::actors::OLDEST;
 use crate::background::BackgroundTask;
 use crate::cluster::{LEASES, MemoryCluster};
 use crate::time::{millis, seconds};
@@ -52,16 +51,7 @@ impl ScriptedCandidate {
         lease: &str,
         version: &str,
     ) -> Self {
-        let (key, identity) = (
-            LeaseKey::new(namespace, lease),
-            Identity::new(name).unwrap(),
-        );
-        let mut object = LeaseCandidate::named(CandidateApi::V1Beta1, &key, &identity);
-        object.spec.binary_version = version.to_owned();
-        object.spec.emulation_version = version.to_owned();
-        let object = object
-            .with_strategy(OLDEST)
-            .with_renewal(cluster.clock().wall());
+        let object = cluster.unmarked(namespace, name, lease, version);
         cluster.put_candidate(cluster.candidates(), &object);
         Self::run(cluster, namespace, name, lease, version, false)
     }
