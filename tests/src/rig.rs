@@ -11,6 +11,7 @@
 //! journal of its namespace, with every revision of every object and what each candidate said it believed, is judged
 //! against the rules, whichever rule the scenario was about.
 
+mod audit_log;
 mod candidate;
 pub mod definition;
 mod every_change;
@@ -28,6 +29,7 @@ mod site;
 mod suite;
 mod testbed;
 
+pub use audit_log::{AuditLog, AuditedWrite};
 pub use candidate::{CandidateBuilder, StartedCandidate};
 pub use elector_verify::{
     EntryContent, Event, EventKind, HistoryEntry, Implementation, WorkInterval, between,

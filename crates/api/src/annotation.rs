@@ -15,6 +15,10 @@ pub const TOKEN: &str = "elector.dev/token";
 /// On a Lease: the term that [`TOKEN`] belongs to, `spec.leaseTransitions` at the accept (R14).
 pub const TOKEN_TERM: &str = "elector.dev/token-term";
 
+/// On a Lease: the holder that [`TOKEN`] belongs to, `spec.holderIdentity` at the accept (R14). Where it is another, a
+/// client that leaves annotations alone has taken the lease, and its term may have the number of an older one.
+pub const TOKEN_HOLDER: &str = "elector.dev/token-holder";
+
 /// On a Lease: the strategy, where the server drops `spec.strategy`.
 pub const STRATEGY: &str = "elector.dev/strategy";
 

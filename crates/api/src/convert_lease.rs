@@ -32,7 +32,7 @@ impl Lease {
             return Err(self.malformed(fault.clone()));
         }
         let spec = &self.spec;
-        let (annotations, _) = Annotations::read(&self.metadata);
+        let (annotations, _) = Annotations::read(self);
         let strategy = match given(&spec.strategy) {
             Some(text) => {
                 let parsed = StrategyName::parse(text);
@@ -72,7 +72,7 @@ impl Lease {
 
     /// Nonsense in Elector's own annotations, for the log: it is ignored, the Lease stays usable.
     pub fn notes(&self) -> Vec<FieldError> {
-        Annotations::read(&self.metadata).1
+        Annotations::read(self).1
     }
 
     /// This object with another record, for a PUT. uid, resourceVersion and everything unknown stay as they were
@@ -80,7 +80,7 @@ impl Lease {
     #[must_use]
     pub fn with_record(&self, record: &LeaseRecord, carrier: Carrier) -> Self {
         let mut next = self.clone();
-        let judged = Annotations::read(&self.metadata).0;
+        let judged = Annotations::read(self).0;
         let spec = &mut next.spec;
         let holder = record.holder.as_ref().map_or("", Identity::as_str);
         spec.holder_identity = Some(holder.to_owned());
@@ -95,12 +95,21 @@ impl Lease {
         if record.token.is_none() || record.token != judged.token {
             put(map, annotation::TOKEN, text(record.token).as_deref());
         }
-        if record.token_term.is_none() || record.token_term != judged.token_term {
-            put(
-                map,
-                annotation::TOKEN_TERM,
-                text(record.token_term).as_deref(),
-            );
+        let same_term = (record.token, record.token_term) == (judged.token, judged.token_term);
+        // The token of another holder is left alone until a term of ours replaces it.
+        if record.token.is_none() || !(same_term && judged.of_another) {
+            if record.token_term.is_none() || !same_term {
+                put(
+                    map,
+                    annotation::TOKEN_TERM,
+                    text(record.token_term).as_deref(),
+                );
+            }
+            let signed = record.token.and(record.token_term).is_some();
+            if !signed || !same_term {
+                let holder = record.holder.as_ref().filter(|_| signed);
+                put(map, annotation::TOKEN_HOLDER, holder.map(Identity::as_str));
+            }
         }
         carrier.write(
             &mut next,
@@ -134,17 +143,20 @@ struct Annotations {
     strategy: Option<StrategyName>,
     preferred_holder: Option<Identity>,
     token: Option<Token>,
+    /// The term that the token belongs to, unless it belongs to another holder.
     token_term: Option<Term>,
+    /// Whether the token belongs to another holder.
+    of_another: bool,
 }
 
 // === impl Annotations ===
 
 impl Annotations {
     /// What the annotations say, and which of them cannot be read.
-    fn read(metadata: &ObjectMeta) -> (Self, Vec<FieldError>) {
+    fn read(lease: &Lease) -> (Self, Vec<FieldError>) {
         let mut notes = Vec::new();
         let value = |name: &str| {
-            let map = metadata.annotations.as_ref()?;
+            let map = lease.metadata.annotations.as_ref()?;
             map.get(name)
                 .map(String::as_str)
                 .filter(|text| !text.is_empty())
@@ -171,11 +183,15 @@ impl Annotations {
             let note = |_| notes.push(unreadable_annotation(annotation::TOKEN_TERM, text, rule));
             text.parse().map(Term).map_err(note).ok()
         });
+        let holder = lease.spec.holder_identity.as_deref().unwrap_or_default();
+        // An elector of before this annotation leaves it out.
+        let of_another = value(annotation::TOKEN_HOLDER).is_some_and(|named| named != holder);
         let annotations = Self {
             strategy,
             preferred_holder: value(annotation::PREFERRED_HOLDER).and_then(Identity::new),
             token,
-            token_term,
+            token_term: token_term.filter(|_| !of_another),
+            of_another,
         };
         (annotations, notes)
     }
@@ -249,6 +265,50 @@ mod tests {
             assert_eq!(read.metadata.annotations, judged.metadata.annotations);
             assert_eq!(read.spec.holder_identity.as_deref(), Some(""));
         }
+    }
+
+    #[test]
+    fn a_token_of_another_holder_belongs_to_no_term_and_is_left_alone_by_a_preference() {
+        let leads = |holder: &str, annotations| {
+            let spec = json!({"holderIdentity": holder, "leaseTransitions": 7, "acquireTime": "2026-01-01T00:00:00Z"});
+            lease(spec, annotations)
+        };
+        let tokens = json!({
+            "elector.dev/token": "5", "elector.dev/token-term": "7", "elector.dev/token-holder": "a",
+        });
+        assert!(leads("a", tokens.clone()).record().unwrap().has_token());
+        let unnamed = json!({"elector.dev/token": "5", "elector.dev/token-term": "7"});
+        assert!(leads("a", unnamed).record().unwrap().has_token());
+        // Its spec was emptied and client-go counted to seven again.
+        let taken = leads("b", tokens);
+        let record = taken.record().unwrap();
+        assert!(!record.has_token() && record.token.is_some());
+        let preferring = record.preferring(Identity::new("c"), None);
+        let preferred = taken.with_record(&preferring, Carrier::Annotations);
+        let mut kept = preferred.metadata.annotations.unwrap();
+        assert_eq!(
+            kept.remove("elector.dev/preferred-holder").as_deref(),
+            Some("c")
+        );
+        assert_eq!(Some(kept), taken.metadata.annotations);
+        let accepted = LeaseRecord {
+            token: Some(Token(ResourceVersion(9))),
+            token_term: Some(Term(7)),
+            ..record.clone()
+        };
+        let accepted = taken.with_record(&accepted, Carrier::Fields);
+        assert_eq!(
+            accepted.metadata.annotations.as_ref().unwrap()["elector.dev/token-holder"],
+            "b"
+        );
+        assert!(accepted.record().unwrap().has_token());
+        let granted = record.granted(
+            Identity::new("c").unwrap(),
+            std::time::Duration::from_secs(5),
+            Timestamp::MIN,
+        );
+        let granted = taken.with_record(&granted, Carrier::Fields);
+        assert_eq!(granted.metadata.annotations, None);
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use elector_runtime::{ApiDiscovery, Clock, Cluster, SystemClock, Writer, random_seed};
+use elector_runtime::{ApiDiscovery, Clock, Cluster, SystemClock, random_seed};
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Mode};
 use crate::event::{CandidateObserver, Event};
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome};
@@ -74,12 +74,16 @@ impl Candidate {
     /// Registers, waits to be elected, and runs `work` for each term, until `shutdown` is done or the work ends by
     /// itself.
     ///
-    /// A server that is away at the start, or that serves no LeaseCandidates, is waited for. Where the cluster comes to
-    /// serve them by another API, the candidate registers there; the Lease and its term go on.
+    /// A server that is away at the start is waited for. Where it serves no LeaseCandidates, [`Mode::Elected`] waits for
+    /// them, [`Mode::Auto`] does without, and registers when they come; [`Mode::Plain`] needs none. Where the cluster comes
+    /// to serve them by another API, the candidate registers there; the Lease and its term go on.
     ///
     /// `work` is called once per term, with the guard of that term, and never while the work of an earlier term still
-    /// runs. When it is told to stop ([`Leadership::stopped`]) it should return soon; after the grace period it is
-    /// dropped. What it returns while stopping is ignored, unless it is an error or a panic: those end the run.
+    /// runs, nor a task that it has spawned ([`Leadership::spawn`]). When it is told to stop ([`Leadership::stopped`])
+    /// it should return soon. It is dropped, with its tasks, after the grace period while the lease is held; after a
+    /// loss when [`Config::stop_budget`] is used up, which counts from the end of the belief and not from when the loss
+    /// was noticed; and at once when another holder is known to lead. What it returns while stopping is ignored, unless
+    /// it is an error or a panic: those end the run. So does a panic of a task.
     ///
     /// A clean end stops the work, deletes the LeaseCandidate, and hands over or releases the lease, in this order.
     /// It waits for the server no longer than two request timeouts. When this future is dropped, the work is dropped
@@ -88,8 +92,8 @@ impl Candidate {
     /// # Errors
     ///
     /// When it cannot go on: the API that the cluster serves does not take the LeaseCandidate's name, the LeaseCandidate
-    /// belongs to another lease, or the server refuses it as invalid. What a server that is down, or that lacks
-    /// permissions, has to say is logged, and tried again.
+    /// belongs to another lease, or the server refuses it as invalid. A candidate that leads goes on leading first. What a
+    /// server that is down, or that lacks permissions, has to say is logged, and tried again.
     pub async fn run<F, T, E>(
         self,
         work: impl FnMut(Leadership) -> F,
@@ -103,16 +107,23 @@ impl Candidate {
         let mut shutdown = pin!(shutdown);
         let mut api_discovery =
             ApiDiscovery::new(self.cluster.clone(), API_DISCOVERY_PERIOD, self.seed);
-        let api = tokio::select! {
-            biased;
-            _ = &mut shutdown => return Ok(RunOutcome::ShutDown(None)),
-            api = api_discovery.next() => api,
+        // Without an elector the Lease is of no use, so neither is it before LeaseCandidates are served.
+        let served = if self.config.mode == Mode::Elected {
+            tokio::select! {
+                biased;
+                _ = &mut shutdown => return Ok(RunOutcome::ShutDown(None)),
+                api = api_discovery.next() => Some(api),
+            }
+        } else {
+            None
         };
-        self.config.validate_in(api)?;
+        if let Some(api) = served {
+            self.config.validate_in(api)?;
+        }
         let session = CandidateSession::new(
             self.config,
-            Writer::new(self.cluster, api),
-            api_discovery,
+            self.cluster,
+            (api_discovery, served),
             (self.clock, self.seed),
             self.observer,
         );

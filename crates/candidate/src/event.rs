@@ -1,8 +1,11 @@
 //! What a candidate tells its observer.
 
-use elector_protocol::holder::StopReason;
-use elector_protocol::{Identity, LeaseKey, Term, Token};
+use std::time::Duration;
 
+use elector_protocol::holder::StopReason;
+use elector_protocol::{Term, Token};
+
+use crate::config::{Config, Mode};
 use crate::outcome::TermEnd;
 
 /// What happens during a run, as values. The log says the same.
@@ -10,6 +13,13 @@ use crate::outcome::TermEnd;
 pub enum Event {
     /// The LeaseCandidate exists: from now on this process may be elected.
     Registered,
+    /// This process took the free lease itself, without an elector. [`Self::Leading`] follows.
+    Acquired {
+        /// The term.
+        term: Term,
+        /// How long the lease had been free by then, by this process's own stop-watch.
+        free: Duration,
+    },
     /// A term has begun, and its work is about to start.
     Leading {
         /// The term.
@@ -45,9 +55,18 @@ pub(crate) type CandidateObserver = Box<dyn FnMut(&Event) + Send>;
 
 impl Event {
     /// One line about what happened to that candidate.
-    pub(crate) fn log(&self, lease: &LeaseKey, candidate: &Identity) {
+    pub(crate) fn log(&self, config: &Config) {
+        let (lease, candidate) = (&config.lease, &config.identity);
         match self {
             Self::Registered => tracing::info!(%lease, %candidate, "registered"),
+            Self::Acquired { term, free } => {
+                let free = to_millis(*free);
+                if config.mode == Mode::Plain {
+                    tracing::info!(%lease, %term, ?free, "acquired the lease");
+                } else {
+                    tracing::info!(%lease, %term, ?free, "acquired the lease: no elector acts");
+                }
+            }
             Self::Leading { term, token } => tracing::info!(%lease, %term, %token, "leading"),
             Self::Stopping { term, reason } => {
                 tracing::info!(%lease, %term, %reason, "stopping the work");
@@ -56,4 +75,9 @@ impl Event {
             Self::Ended { term, end } => tracing::info!(%lease, %term, %end, "leading no more"),
         }
     }
+}
+
+/// The duration without what is less than a millisecond, for people.
+const fn to_millis(duration: Duration) -> Duration {
+    Duration::new(duration.as_secs(), duration.subsec_millis() * 1_000_000)
 }

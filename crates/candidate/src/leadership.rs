@@ -9,6 +9,9 @@ use elector_protocol::holder::{Loss, StopReason};
 use elector_protocol::{Identity, Instant, LeaseKey, Term, Token};
 use elector_runtime::Clock;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::term_tasks::TermTasks;
 
 /// The guard of one term, handed to the work that the term owns. Clones are the same guard.
 ///
@@ -34,6 +37,10 @@ pub(crate) struct LeadershipReceiver {
     /// Whether the work has been answered that its belief is over. After a pause it may learn that from the clock
     /// before the candidate has come round to tell it.
     pub(crate) over: Arc<AtomicBool>,
+    /// Where the work spawns its tasks.
+    pub(crate) tasks: TermTasks,
+    /// How long the work may take to stop while the lease is held.
+    pub(crate) grace: Duration,
 }
 
 /// The state of a leadership, as the session passes it on to the work.
@@ -41,8 +48,12 @@ pub(crate) struct LeadershipReceiver {
 pub(crate) struct LeadershipState {
     /// When the belief is over, `None` once it is.
     pub(crate) deadline: Option<Instant>,
+    /// Until when the work may act after a loss, by the last deadline.
+    pub(crate) lease_limit: Instant,
     /// Why the work is to stop, once it is.
     pub(crate) stop: Option<StopReason>,
+    /// When it is dropped, once it was told.
+    pub(crate) stop_by: Option<Instant>,
 }
 
 // === impl Leadership ===
@@ -112,13 +123,97 @@ impl Leadership {
         remaining
     }
 
+    /// How long what runs now may take to stop: until it is dropped, if it was told to stop, or if it were told now.
+    ///
+    /// While the lease is held that is the grace period. After a loss it is what the lease leaves, on the holder's
+    /// clock: [`Config::stop_budget`](crate::Config::stop_budget) from the last [`Self::deadline`] on. It is zero after
+    /// a pause that was longer, and once another holder is known.
+    pub fn time_to_stop(&self) -> Duration {
+        if self.receiver.state.has_changed().is_err() {
+            return Duration::ZERO;
+        }
+        let now = self.clock.holder();
+        let state = self.receiver.state.borrow();
+        let by_grace = state.stop_by.unwrap_or(now.after(self.receiver.grace));
+        by_grace.min(state.lease_limit).since(now)
+    }
+
+    /// Spawns a task that the term owns, as `tokio::spawn` does one that nothing owns.
+    ///
+    /// It ends with the term: it is aborted when the work has returned, or is dropped, and the lease is neither handed
+    /// over nor released before it is gone. A task that has to finish something first asks [`Self::stopped`], and the
+    /// work awaits its handle before it returns. A panic of the task ends the run, as one of the work does
+    /// ([`RunOutcome::WorkPanicked`](crate::RunOutcome::WorkPanicked)). Once the term is over, the future is dropped
+    /// without being run, and the handle is that of a cancelled task.
+    ///
+    /// What is spawned by `tokio::spawn` is not known here and goes on beside the next leader.
+    ///
+    /// ```
+    /// use elector_candidate::Leadership;
+    ///
+    /// async fn work(leadership: Leadership) -> std::io::Result<()> {
+    ///     let guard = leadership.clone();
+    ///     let collector = leadership.spawn(async move {
+    ///         while guard.is_leader() {
+    ///             // Collect something.
+    ///             tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    ///         }
+    ///     });
+    ///     leadership.stopped().await;
+    ///     // Without this line the task is aborted where it awaits something.
+    ///     let _ = collector.await;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When it is called outside of a Tokio runtime.
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.receiver.tasks.spawn(future)
+    }
+
+    /// Runs a function that blocks its thread as a task that the term owns, as `tokio::task::spawn_blocking` does one
+    /// that nothing owns.
+    ///
+    /// It cannot be aborted: it has to ask [`Self::is_leader`] and return in time. If it has not returned when the work
+    /// is to be gone, the lease is left to expire, and the run ends ([`TermEnd::WorkStillRuns`]).
+    ///
+    /// ```
+    /// use elector_candidate::Leadership;
+    ///
+    /// async fn work(leadership: Leadership) -> Result<u32, tokio::task::JoinError> {
+    ///     let guard = leadership.clone();
+    ///     let count = leadership.spawn_blocking(move || {
+    ///         (0..1_000).take_while(|_| guard.is_leader()).count() as u32
+    ///     });
+    ///     count.await
+    /// }
+    /// ```
+    ///
+    /// [`TermEnd::WorkStillRuns`]: crate::TermEnd::WorkStillRuns
+    ///
+    /// # Panics
+    ///
+    /// When it is called outside of a Tokio runtime.
+    pub fn spawn_blocking<T>(&self, function: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T>
+    where
+        T: Send + 'static,
+    {
+        self.receiver.tasks.spawn_blocking(function)
+    }
+
     /// Waits until the work is to stop, and says why. Returns at once when it already is.
     ///
-    /// From then on the work has the grace period to end. It is dropped afterwards.
+    /// From then on the work has [`Self::time_to_stop`] to end. It is dropped afterwards, which may be at once.
     pub async fn stopped(&self) -> StopReason {
         let mut state = self.receiver.state.clone();
         loop {
-            let LeadershipState { deadline, stop } = state.borrow_and_update().clone();
+            let LeadershipState { deadline, stop, .. } = state.borrow_and_update().clone();
             if let Some(why) = stop {
                 return why;
             }
@@ -145,6 +240,7 @@ impl fmt::Debug for Leadership {
             .field("term", &self.term)
             .field("token", &self.token)
             .field("state", &*self.receiver.state.borrow())
+            .field("tasks", &self.receiver.tasks)
             .finish_non_exhaustive()
     }
 }
@@ -158,9 +254,12 @@ mod tests {
 
     fn guard(deadline: Duration) -> (watch::Sender<LeadershipState>, Leadership, Arc<dyn Clock>) {
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::start(Timestamp::MIN));
+        let deadline = clock.holder().after(deadline);
         let (sender, receiver) = watch::channel(LeadershipState {
-            deadline: Some(clock.holder().after(deadline)),
+            deadline: Some(deadline),
+            lease_limit: deadline.after(Duration::from_secs(3)),
             stop: None,
+            stop_by: None,
         });
         let guard = Leadership::new(
             LeaseKey::new("ns", "web"),
@@ -170,6 +269,8 @@ mod tests {
             LeadershipReceiver {
                 state: receiver,
                 over: Arc::default(),
+                tasks: TermTasks::default(),
+                grace: Duration::from_secs(8),
             },
         );
         (sender, guard, clock)
@@ -187,6 +288,24 @@ mod tests {
             guard.stopped().await,
             StopReason::Lost(Loss::DeadlinePassed)
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_to_stop_is_the_grace_and_no_more_than_the_lease_leaves() {
+        let (sender, guard, clock) = guard(Duration::from_secs(10));
+        let left = || guard.time_to_stop().as_secs();
+        assert_eq!(left(), 8);
+        tokio::time::advance(Duration::from_secs(7)).await;
+        assert_eq!(left(), 6);
+        let by = clock.holder().after(Duration::from_secs(2));
+        sender.send_modify(|state| state.stop_by = Some(by));
+        assert_eq!(left(), 2);
+        tokio::time::advance(Duration::from_secs(3)).await;
+        assert_eq!(left(), 0);
+        sender.send_modify(|state| state.stop_by = None);
+        assert_eq!(left(), 3);
+        drop(sender);
+        assert_eq!(left(), 0);
     }
 
     #[tokio::test(start_paused = true)]

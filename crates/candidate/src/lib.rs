@@ -9,8 +9,10 @@
 //! ```
 //!
 //! The work is a future. It is made anew for each term, told to stop by [`Leadership::stopped`], given a grace period,
-//! dropped when that is over, and only then is the lease handed to the successor or released. How a run ended is a
-//! value, [`RunOutcome`]. A candidate that is dropped leaves nothing behind: no task, no watch, no connection.
+//! dropped when that is over, and only then is the lease handed to the successor or released. What it spawns by
+//! [`Leadership::spawn`] is stopped and waited for in the same way. After a loss it has no longer than the lease leaves
+//! ([`Config::stop_budget`]): nothing of it acts when another candidate may lead. How a run ended is a value,
+//! [`RunOutcome`]. A candidate that is dropped leaves nothing behind: no task, no watch, no connection.
 //!
 //! ```no_run
 //! use elector_candidate::{Candidate, Config, Leadership, random_identity};
@@ -41,10 +43,11 @@ mod identity;
 mod leadership;
 mod outcome;
 mod session;
+mod term_tasks;
 mod work;
 
 pub use candidate::Candidate;
-pub use config::{AfterTerm, Config, ConfigError};
+pub use config::{AfterTerm, Config, ConfigError, Mode};
 pub use event::Event;
 pub use identity::random_identity;
 pub use leadership::Leadership;

@@ -28,7 +28,7 @@ pub enum RunOutcome<T, E> {
         /// How its term ended.
         term: TermEnd,
     },
-    /// The work panicked.
+    /// The work panicked, or a task that it has spawned ([`crate::Leadership::spawn`]).
     WorkPanicked {
         /// The panic's message.
         message: String,
@@ -54,7 +54,8 @@ pub enum TermEnd {
     Lost(Loss),
     /// The work stopped, but the server did not confirm in time that the lease was given up. At worst it expires.
     Unconfirmed,
-    /// The work did not stop, not even when it was dropped: it blocks its thread. The lease is left to expire.
+    /// The work, or a task that it has spawned, did not stop, not even when it was dropped: it blocks its thread. The
+    /// lease is left to expire.
     WorkStillRuns,
 }
 

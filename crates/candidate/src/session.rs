@@ -6,7 +6,7 @@
 //! ```
 
 mod failures;
-mod holder;
+mod finish;
 mod inputs;
 mod migration;
 mod registration;
@@ -14,22 +14,26 @@ mod requests;
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use elector_protocol::holder::{Effect, StopReason};
-use elector_protocol::{Instant, Term, Token};
-use elector_runtime::{ApiDiscovery, Clock, WatchEvent, Writer};
+use elector_api::CandidateApi;
+use elector_protocol::holder::{Effect, StopReason, WriteKind};
+use elector_protocol::{Instant, Moment, Term, Token};
+use elector_runtime::{
+    ApiDiscovery, Clock, Cluster, HolderShell, WatchEvent, WatchOptions, Writer,
+};
 
 use self::failures::SessionFailures;
-use self::holder::HolderShell;
-use self::inputs::{CandidateInput, watch_candidate, watch_lease};
+use self::finish::Finish;
+use self::inputs::{CandidateInput, candidate_event};
 use self::migration::Migration;
 use self::registration::RegistrationShell;
 use self::requests::CandidateResponse;
-use crate::config::{AfterTerm, Config};
+use crate::config::{AfterTerm, Config, Mode};
 use crate::event::{CandidateObserver, Event};
-use crate::leadership::{Leadership, LeadershipState};
+use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome, TermEnd};
-use crate::work::{TermWork, WorkEnd};
+use crate::work::{TermWork, WorkChange, WorkEnd};
 
 /// Everything that one run owns. Dropping it drops the work, the watches and the requests.
 pub(crate) struct CandidateSession<T, E> {
@@ -47,19 +51,12 @@ pub(crate) struct CandidateSession<T, E> {
     work: Option<TermWork<T, E>>,
     /// The term that began last and whose end has not been told.
     term: Option<Term>,
+    /// How long the lease had been free when this process asked for the term itself.
+    acquired: Option<Duration>,
     last_end: Option<TermEnd>,
     finish: Option<Finish<T, E>>,
     /// Until when a shutdown waits for the server.
     finish_by: Option<Instant>,
-}
-
-/// Why the run is coming to its end.
-enum Finish<T, E> {
-    ShutDown,
-    WorkEnded(T),
-    WorkFailed(E),
-    WorkPanicked(String),
-    TermEnded,
 }
 
 /// How many requests a shutdown waits for at most.
@@ -70,14 +67,16 @@ const SHUTDOWN_REQUESTS: u32 = 2;
 impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
     pub(crate) fn new(
         config: Config,
-        writer: Writer,
-        api_discovery: ApiDiscovery,
+        cluster: Cluster,
+        (api_discovery, served): (ApiDiscovery, Option<CandidateApi>),
         (clock, seed): (Arc<dyn Clock>, u64),
         observer: CandidateObserver,
     ) -> Self {
+        // Leases are the same in all of these APIs.
+        let writer = Writer::new(cluster, served.unwrap_or(CandidateApi::V1Beta1));
         Self {
-            holder: HolderShell::new(&config, clock.holder()),
-            registration: RegistrationShell::new(&config),
+            holder: HolderShell::new(config.holder(), config.lease.clone(), clock.holder()),
+            registration: RegistrationShell::new(&config, served.map(|_| writer.clone())),
             config,
             clock,
             seed,
@@ -88,6 +87,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
             failures: SessionFailures::default(),
             work: None,
             term: None,
+            acquired: None,
             last_end: None,
             finish: None,
             finish_by: None,
@@ -103,27 +103,26 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let mut leases = watch_lease(self.writer.cluster(), &self.config, self.seed);
-        let candidates = |session: &Self| {
-            let api = session.writer.candidate_api();
-            watch_candidate(session.writer.cluster(), api, &session.config, session.seed)
-        };
+        let options = WatchOptions::candidate(self.seed);
+        let mut leases = self.holder.watch(self.writer.cluster(), &options);
+        let candidates = |session: &Self| session.registration.watch(&session.config, session.seed);
         let mut candidate = candidates(&self);
+        let registers = self.config.mode != Mode::Plain;
         loop {
             let wake_at = self.advance(&mut work)?;
             if self.is_over() {
-                return Ok(self.outcome());
+                return Ok(Finish::outcome(self.finish.take(), self.last_end.take()));
             }
             let clock = Arc::clone(&self.clock);
             let input = tokio::select! {
                 biased;
-                response = self.holder.request.response() => CandidateInput::LeaseResponse(response),
-                end = work_end(&mut self.work) => CandidateInput::WorkEnd(end),
+                response = self.holder.response() => CandidateInput::LeaseResponse(response),
+                change = work_change(&mut self.work) => CandidateInput::WorkChange(change),
                 _ = &mut shutdown, if self.finish.is_none() => CandidateInput::ShutDown,
                 response = self.registration.request.response() => CandidateInput::CandidateResponse(response),
                 event = leases.next() => CandidateInput::LeaseEvent(event),
-                event = candidate.next() => CandidateInput::CandidateEvent(event),
-                api = self.api_discovery.next(), if self.finish.is_none() => CandidateInput::ApiMoved(api),
+                event = candidate_event(&mut candidate) => CandidateInput::CandidateEvent(event),
+                api = self.api_discovery.next(), if registers && self.finish.is_none() => CandidateInput::ApiMoved(api),
                 () = self.migration.removal.response() => CandidateInput::Removed,
                 () = sleep_until(&*clock, wake_at) => CandidateInput::Time,
             };
@@ -135,13 +134,14 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
 
     /// Tells the machines what came in. Says whether the LeaseCandidate is to be watched in another API from now on.
     fn handle_input(&mut self, input: CandidateInput<T, E>) -> Result<bool, RunError> {
-        let (now, failures) = (self.clock.holder(), &mut self.failures);
+        let (moment, failures) = (self.clock.moment(), &mut self.failures);
+        let now = moment.holder;
         let mut moved = false;
         match input {
             CandidateInput::LeaseResponse(response) => {
-                self.holder.handle_response(now, response, failures);
+                self.holder.handle_response(moment, response, failures);
             }
-            CandidateInput::LeaseEvent(event) => self.holder.handle_event(now, event, failures),
+            CandidateInput::LeaseEvent(event) => self.holder.handle_event(moment, event, failures),
             CandidateInput::CandidateResponse(response) => {
                 self.handle_candidate_response(now, response)?;
             }
@@ -155,15 +155,19 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
                 self.registration.handle_event(now, event, config, failures);
             }
             CandidateInput::ApiMoved(api) => {
-                let (registration, writer) = (&mut self.registration, &mut self.writer);
+                let (registration, leads) = (&mut self.registration, self.term.is_some());
+                let writer = self.writer.with_candidate_api(api);
                 let migration = &mut self.migration;
-                moved = migration.start(api, &self.config, registration, writer, failures);
+                moved = migration.start(writer, &self.config, registration, failures, leads)?;
             }
-            CandidateInput::WorkEnd(end) => self.handle_work_end(now, end),
+            CandidateInput::WorkChange(change) => self.handle_work_change(moment, change),
             CandidateInput::ShutDown => self.begin_finish(Finish::ShutDown),
             CandidateInput::Removed | CandidateInput::Time => {}
         }
-        if self.registration.machine.is_withdrawn() {
+        if self.registration.take_ping() {
+            self.holder.machine.handle_ping(moment);
+        }
+        if self.registration.is_withdrawn() {
             self.holder.machine.handle_withdrawn();
         }
         Ok(moved)
@@ -181,30 +185,40 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         }
         // The release does not wait for a server that does not delete.
         let released = matches!(response, CandidateResponse::Deleted(_));
-        let (config, failures) = (&self.config, &mut self.failures);
+        let (config, failures, leads) = (&self.config, &mut self.failures, self.term.is_some());
         self.registration
-            .handle_response(now, response, config, failures)?;
+            .handle_response(now, response, config, failures, leads)?;
         if released {
             self.holder.machine.handle_withdrawn();
         }
         Ok(())
     }
 
-    fn handle_work_end(&mut self, now: Instant, end: WorkEnd<T, E>) {
-        let Some(work) = self.work.take() else {
+    fn handle_work_change(&mut self, now: Moment, change: WorkChange<T, E>) {
+        let Some(work) = &self.work else {
             return;
         };
-        let term = work.term;
-        self.emit(&Event::WorkStopped { term });
-        match end {
-            WorkEnd::Failed(error) => self.begin_finish(Finish::WorkFailed(error)),
-            WorkEnd::Panicked(message) => self.begin_finish(Finish::WorkPanicked(message)),
-            WorkEnd::Ended(value) if !work.is_told() => {
+        let (told, gone, term) = (work.is_told(), work.is_gone(), work.term);
+        if gone {
+            self.emit(&Event::WorkStopped { term });
+        }
+        match change {
+            WorkChange::Returned(WorkEnd::Failed(error)) => {
+                self.begin_finish(Finish::WorkFailed(error));
+            }
+            WorkChange::Returned(WorkEnd::Panicked(message))
+            | WorkChange::TaskPanicked(message) => {
+                self.begin_finish(Finish::WorkPanicked(message));
+            }
+            WorkChange::Returned(WorkEnd::Ended(value)) if !told => {
                 self.begin_finish(Finish::WorkEnded(value));
             }
-            WorkEnd::Ended(_) | WorkEnd::Dropped => {}
+            WorkChange::Returned(WorkEnd::Ended(_) | WorkEnd::Dropped) | WorkChange::Stopped => {}
         }
-        self.holder.machine.handle_work_stopped(now);
+        if gone {
+            self.work = None;
+            self.holder.machine.handle_work_stopped(now);
+        }
     }
 
     /// Takes both machines as far as they go now. Returns when to look again.
@@ -215,24 +229,24 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let now = self.clock.holder();
+        let moment = self.clock.moment();
+        let now = moment.holder;
         let silence = self.check_silence(now);
-        let decision = self.holder.machine.step(now, self.clock.wall());
+        let decision = self.holder.machine.step(moment, self.clock.wall());
         for effect in decision.effects {
             self.perform(effect, now, work);
         }
         let deadline = self.holder.deadline();
-        let limit = self.work.as_mut().and_then(|work| {
+        if let Some(work) = &self.work {
             work.set_deadline(deadline);
-            work.enforce(now)
-        });
-        let answers = self.holder.machine.can_accept();
-        self.registration.machine.ack_pings(answers);
-        let registration = self.registration.machine.step(now, self.clock.wall());
-        if let Some(effect) = registration.effect {
-            self.registration.send(&effect, &self.config, &self.writer);
         }
-        self.registration.check_lease(&self.config)?;
+        let limit = self.enforce_limit(now);
+        let answers = self.holder.machine.can_accept();
+        let (config, wall) = (&self.config, self.clock.wall());
+        let registration = self.registration.advance(now, wall, config, answers);
+        if self.term.is_none() {
+            self.registration.check_lease(&self.config)?;
+        }
         if self.registration.take_registered() {
             self.emit(&Event::Registered);
         }
@@ -242,7 +256,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         }
         let wake = [
             decision.wake_at,
-            registration.wake_at,
+            registration,
             limit,
             silence,
             self.finish_by,
@@ -271,56 +285,88 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
         match effect {
-            Effect::Start { term, token } => self.start_work(term, token, work),
-            Effect::Stop(reason) => {
-                let grace = match &reason {
-                    StopReason::Lost(_) => self.config.grace_after_loss(),
-                    StopReason::HandOver { .. } | StopReason::ShutDown => self.config.grace,
-                };
-                if let Some(work) = &mut self.work {
-                    let term = work.term;
-                    work.stop(reason.clone(), now.after(grace));
-                    self.emit(&Event::Stopping { term, reason });
-                }
-            }
+            Effect::Start { term, token } => self.start_work((term, token), now, work),
+            Effect::Stop(reason) => self.stop_work(reason, now),
             Effect::Ended(ending) => {
                 self.end_term(ending.into());
                 if self.finish.is_none() && self.config.after_term == AfterTerm::Return {
                     self.begin_finish(Finish::TermEnded);
                 }
             }
-            Effect::Read | Effect::Write { .. } => {
-                self.holder.send(effect, now, &self.config, &self.writer);
+            Effect::Read | Effect::Create(_) | Effect::Write { .. } => {
+                self.note_way_to_term(&effect);
+                self.holder.send(effect, now, &self.writer);
             }
         }
     }
 
-    fn start_work<F>(&mut self, term: Term, token: Token, work: &mut impl FnMut(Leadership) -> F)
-    where
+    /// Notes whether the term that this request may begin is an acquired one, and what to tell of it then.
+    fn note_way_to_term(&mut self, effect: &Effect) {
+        if let Effect::Write { kind, .. } = effect {
+            self.acquired = match kind {
+                WriteKind::Acquire => self.holder.machine.free_for(self.clock.moment()),
+                WriteKind::Accept => None,
+                _ => return,
+            };
+        }
+    }
+
+    fn start_work<F>(
+        &mut self,
+        (term, token): (Term, Token),
+        now: Instant,
+        work: &mut impl FnMut(Leadership) -> F,
+    ) where
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
         self.term = Some(term);
         self.last_end = None;
+        if let Some(free) = self.acquired.take() {
+            self.emit(&Event::Acquired { term, free });
+        }
         self.emit(&Event::Leading { term, token });
-        let state = LeadershipState {
-            deadline: self.holder.deadline(),
-            stop: None,
-        };
+        let deadline = self.holder.deadline().unwrap_or(now);
         let (lease, identity) = (self.config.lease.clone(), self.config.identity.clone());
         let clock = Arc::clone(&self.clock);
-        self.work = Some(TermWork::start(term, state, |receiver| {
+        self.work = Some(TermWork::start(term, deadline, &self.config, |receiver| {
             let of = (term, token);
             work(Leadership::new(lease, identity, of, clock, receiver))
         }));
     }
 
-    /// Begins to end the run. An error of the work is reported even where something else ended it first.
-    fn begin_finish(&mut self, finish: Finish<T, E>) {
-        let replaces = matches!(finish, Finish::WorkFailed(_) | Finish::WorkPanicked(_));
-        if self.finish.is_none() || replaces {
-            self.finish = Some(finish);
+    /// Tells the work to stop. After a loss it has what is left of the lease: counted from the last deadline that it
+    /// was told, and not from now, because this process may have been paused.
+    fn stop_work(&mut self, reason: StopReason, now: Instant) {
+        let Some(work) = &mut self.work else {
+            return;
+        };
+        let by_grace = now.after(self.config.grace);
+        let until = match &reason {
+            StopReason::Lost(loss) if self.config.is_succeeded(loss) => now,
+            StopReason::Lost(_) => by_grace.min(work.lease_limit()),
+            StopReason::HandOver { .. } | StopReason::ShutDown => by_grace,
+        };
+        let term = work.term;
+        work.stop(reason.clone(), until);
+        // First what acts: a line may take as long as the reader of the log likes.
+        self.enforce_limit(now);
+        self.emit(&Event::Stopping { term, reason });
+    }
+
+    /// Drops the work when its time is up. Returns when to look again.
+    fn enforce_limit(&mut self, now: Instant) -> Option<Instant> {
+        let work = self.work.as_mut()?;
+        if work.enforce(now) {
+            let (lease, term) = (&self.config.lease, work.term);
+            tracing::warn!(%lease, %term, "its time to stop is over: the work is dropped");
         }
-        self.holder.machine.shut_down(self.clock.holder());
+        work.limit()
+    }
+
+    /// Begins to end the run.
+    fn begin_finish(&mut self, finish: Finish<T, E>) {
+        finish.add_to(&mut self.finish);
+        self.holder.machine.shut_down(self.clock.moment());
         self.registration.machine.withdraw();
     }
 
@@ -342,7 +388,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         if self.finish.is_none() || self.work.is_some() {
             return false;
         }
-        let done = self.holder.machine.is_finished() && self.registration.machine.is_withdrawn();
+        let done = self.holder.machine.is_finished() && self.registration.is_withdrawn();
         let late = self
             .finish_by
             .is_some_and(|finish_by| finish_by <= self.clock.holder());
@@ -352,30 +398,18 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         done || late
     }
 
-    fn outcome(mut self) -> RunOutcome<T, E> {
-        let end = self.last_end.take();
-        let term = end.clone().unwrap_or(TermEnd::Unconfirmed);
-        match self.finish.take() {
-            Some(Finish::WorkEnded(value)) => RunOutcome::WorkEnded { value, term },
-            Some(Finish::WorkFailed(error)) => RunOutcome::WorkFailed { error, term },
-            Some(Finish::WorkPanicked(message)) => RunOutcome::WorkPanicked { message, term },
-            Some(Finish::TermEnded) => RunOutcome::TermEnded(term),
-            Some(Finish::ShutDown) | None => RunOutcome::ShutDown(end),
-        }
-    }
-
     /// Logs an event, and tells the observer.
     fn emit(&mut self, event: &Event) {
-        event.log(&self.config.lease, &self.config.identity);
+        event.log(&self.config);
         (self.observer)(event);
     }
 }
 
-async fn work_end<T: Send + 'static, E: Send + 'static>(
+async fn work_change<T: Send + 'static, E: Send + 'static>(
     work: &mut Option<TermWork<T, E>>,
-) -> WorkEnd<T, E> {
+) -> WorkChange<T, E> {
     match work {
-        Some(work) => work.end().await,
+        Some(work) => work.change().await,
         None => std::future::pending().await,
     }
 }

@@ -9,20 +9,38 @@ use elector_protocol::holder::StopReason;
 use elector_protocol::{Instant, Term};
 use elector_runtime::panic_text;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
+use crate::config::Config;
 use crate::leadership::{LeadershipReceiver, LeadershipState};
+use crate::term_tasks::TermTasks;
 
-/// The work of one term. Dropping it drops the work.
+/// The work of one term and the tasks that it has spawned. Dropping it drops them.
 pub(crate) struct TermWork<T, E> {
     pub(crate) term: Term,
-    tasks: JoinSet<Result<T, E>>,
+    /// The future that was made for the term.
+    future: JoinSet<Result<T, E>>,
+    /// What that has spawned.
+    tasks: TermTasks,
     state: watch::Sender<LeadershipState>,
     over: Arc<AtomicBool>,
+    /// How long after the end of the belief the work may still act.
+    budget: Duration,
     stage: WorkStage,
 }
 
-/// How the work ended.
+/// What happened to the work.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum WorkChange<T, E> {
+    /// The future of the work has ended. What it has spawned is aborted, and may still run.
+    Returned(WorkEnd<T, E>),
+    /// A task that the work has spawned panicked, with this message.
+    TaskPanicked(String),
+    /// Nothing of it runs any more.
+    Stopped,
+}
+
+/// How the future of the work ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WorkEnd<T, E> {
     Ended(T),
@@ -46,7 +64,7 @@ enum WorkStage {
     Stuck,
 }
 
-/// How long a dropped work may take to reach a point where it awaits something.
+/// How long dropped work may take to reach a point where it awaits something.
 const DROP_GRACE: Duration = Duration::from_secs(1);
 
 // === impl TermWork ===
@@ -55,52 +73,74 @@ impl<T: Send + 'static, E: Send + 'static> TermWork<T, E> {
     /// Makes the work of a term and starts it as a task of its own. A panic while it is made counts as its own.
     pub(crate) fn start<F>(
         term: Term,
-        state: LeadershipState,
+        deadline: Instant,
+        config: &Config,
         make: impl FnOnce(LeadershipReceiver) -> F,
     ) -> Self
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let (state, receiver) = watch::channel(state);
-        let over = Arc::new(AtomicBool::new(false));
+        let budget = config.stop_budget();
+        let (state, receiver) = watch::channel(LeadershipState {
+            deadline: Some(deadline),
+            lease_limit: deadline.after(budget),
+            stop: None,
+            stop_by: None,
+        });
+        let (over, tasks) = (Arc::new(AtomicBool::new(false)), TermTasks::default());
         let receiver = LeadershipReceiver {
             state: receiver,
             over: Arc::clone(&over),
+            tasks: tasks.clone(),
+            grace: config.grace,
         };
-        let mut tasks = JoinSet::new();
+        let mut future = JoinSet::new();
         match catch_unwind(AssertUnwindSafe(|| make(receiver))) {
-            Ok(work) => drop(tasks.spawn(work)),
-            Err(panic) => drop(tasks.spawn(async { resume_unwind(panic) })),
+            Ok(work) => drop(future.spawn(work)),
+            Err(panic) => drop(future.spawn(async { resume_unwind(panic) })),
         }
         Self {
             term,
+            future,
             tasks,
             state,
             over,
+            budget,
             stage: WorkStage::Running,
         }
     }
 
-    /// Passes on until when this process believes.
+    /// Passes on until when this process believes. How long the work may act follows the last such deadline.
     pub(crate) fn set_deadline(&self, deadline: Option<Instant>) {
         self.state.send_if_modified(|state| {
             let changed = state.deadline != deadline;
             state.deadline = deadline;
+            if let Some(deadline) = deadline {
+                state.lease_limit = deadline.after(self.budget);
+            }
             changed
         });
+    }
+
+    /// Until when the work may act even if the lease is lost, as long as no other holder is known.
+    pub(crate) fn lease_limit(&self) -> Instant {
+        self.state.borrow().lease_limit
     }
 
     /// Tells the work to stop, and to have stopped by `until`. A later reason replaces an earlier one, a later limit
     /// does not.
     pub(crate) fn stop(&mut self, reason: StopReason, until: Instant) {
-        self.state.send_modify(|state| state.stop = Some(reason));
-        self.stage = match self.stage {
-            WorkStage::Running => WorkStage::Draining { until },
-            WorkStage::Draining { until: before } => WorkStage::Draining {
-                until: before.min(until),
-            },
-            later => later,
+        let until = match self.stage {
+            WorkStage::Draining { until: before } => before.min(until),
+            _ => until,
         };
+        self.state.send_modify(|state| {
+            state.stop = Some(reason);
+            state.stop_by = Some(until);
+        });
+        if let WorkStage::Running | WorkStage::Draining { .. } = self.stage {
+            self.stage = WorkStage::Draining { until };
+        }
     }
 
     /// Whether the work was told to stop, be it by the clock alone.
@@ -113,34 +153,77 @@ impl<T: Send + 'static, E: Send + 'static> TermWork<T, E> {
         self.stage == WorkStage::Stuck
     }
 
-    /// Drops the work when its time is up. Returns when to look again.
-    pub(crate) fn enforce(&mut self, now: Instant) -> Option<Instant> {
+    /// Whether nothing of the work runs any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.future.is_empty() && self.tasks.is_empty()
+    }
+
+    /// Drops the work and its tasks when their time is up. Says whether it has done so now.
+    pub(crate) fn enforce(&mut self, now: Instant) -> bool {
         match self.stage {
             WorkStage::Draining { until } if until <= now => {
-                self.tasks.abort_all();
+                self.future.abort_all();
+                self.tasks.close();
                 self.stage = WorkStage::Dropped {
                     until: now.after(DROP_GRACE),
                 };
+                true
             }
-            WorkStage::Dropped { until } if until <= now => self.stage = WorkStage::Stuck,
-            _ => {}
+            WorkStage::Dropped { until } if until <= now => {
+                self.stage = WorkStage::Stuck;
+                false
+            }
+            _ => false,
         }
+    }
+
+    /// When to look at it again.
+    pub(crate) fn limit(&self) -> Option<Instant> {
         match self.stage {
             WorkStage::Draining { until } | WorkStage::Dropped { until } => Some(until),
             WorkStage::Running | WorkStage::Stuck => None,
         }
     }
 
-    /// Waits until nothing of the work runs any more. May be dropped and called again.
-    pub(crate) async fn end(&mut self) -> WorkEnd<T, E> {
-        match self.tasks.join_next().await {
-            Some(Ok(Ok(value))) => WorkEnd::Ended(value),
-            Some(Ok(Err(error))) => WorkEnd::Failed(error),
-            Some(Err(error)) => match error.try_into_panic() {
-                Ok(panic) => WorkEnd::Panicked(panic_text(&*panic)),
-                Err(_) => WorkEnd::Dropped,
+    /// Waits until something happens to the work. May be dropped and called again.
+    pub(crate) async fn change(&mut self) -> WorkChange<T, E> {
+        loop {
+            if let Some(message) = self.tasks.take_panic() {
+                return WorkChange::TaskPanicked(message);
+            }
+            if self.is_gone() {
+                return WorkChange::Stopped;
+            }
+            tokio::select! {
+                biased;
+                Some(end) = self.future.join_next() => {
+                    self.tasks.close();
+                    return WorkChange::Returned(end.into());
+                }
+                () = self.tasks.changed() => {}
+            }
+        }
+    }
+}
+
+impl<T, E> Drop for TermWork<T, E> {
+    fn drop(&mut self) {
+        // A clone of the guard keeps the tasks, and must not keep them alive.
+        self.tasks.close();
+    }
+}
+
+// === impl WorkEnd ===
+
+impl<T, E> From<Result<Result<T, E>, JoinError>> for WorkEnd<T, E> {
+    fn from(end: Result<Result<T, E>, JoinError>) -> Self {
+        match end {
+            Ok(Ok(value)) => Self::Ended(value),
+            Ok(Err(error)) => Self::Failed(error),
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => Self::Panicked(panic_text(&*panic)),
+                Err(_) => Self::Dropped,
             },
-            None => WorkEnd::Dropped,
         }
     }
 }

@@ -1,8 +1,14 @@
 //! `elector candidate`: runs a command while it leads.
 
 mod child;
+mod descendants;
 mod events;
+pub(crate) mod init;
+mod mode;
+mod own_program;
+mod reaper;
 pub(crate) mod shim;
+pub(crate) mod supervisor;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -12,22 +18,23 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use elector_api::parse_duration;
 use elector_candidate::{
-    AfterTerm, Candidate, Config, Leadership, RunError, RunOutcome, TermEnd, random_identity,
+    AfterTerm, Candidate, Config, Leadership, Mode, RunError, RunOutcome, TermEnd, random_identity,
 };
-use elector_protocol::holder::StopReason;
 use elector_protocol::{CandidateTiming, Identity, LeaseKey};
 use elector_runtime::{ClientArgs, LogArgs, connect, init_logging, shutdown_signal};
 
-use self::child::{Program, Spawner};
+use self::child::{Program, RunningCommand};
 use self::events::EventLines;
+use self::mode::ModeArgs;
 use crate::output;
 
 /// Runs a command while it leads.
 ///
-/// Registers a LeaseCandidate and waits to be elected. For each term the command is started anew; when the term ends,
-/// it gets SIGTERM, after the grace period SIGKILL goes to its whole process group, and only then the lease is handed
-/// to the successor or released. Its environment tells ELECTOR_LEASE (namespace/name), ELECTOR_HOLDER, ELECTOR_TERM
-/// and ELECTOR_TOKEN, the fencing token. Without a command, the lease is just held.
+/// Registers a LeaseCandidate and waits to be elected; where no elector acts, it takes the lease itself once that has
+/// been free for 5s (--mode has other ways). For each term the command is started anew; when the term ends, it gets
+/// SIGTERM, after the grace period SIGKILL goes to it and to all that it has started, and only when nothing of that is
+/// left the lease is handed to the successor or released. Its environment tells ELECTOR_LEASE (namespace/name),
+/// ELECTOR_HOLDER, ELECTOR_TERM and ELECTOR_TOKEN, the fencing token. Without a command, the lease is just held.
 ///
 /// A command that exits by itself ends the candidate: the lease is released, and its exit code is passed on (128 and
 /// the number of the signal that killed it). SIGTERM and SIGINT end it cleanly with exit code 0, a second one at once.
@@ -47,21 +54,18 @@ pub(crate) struct CandidateArgs {
     #[arg(long, value_name = "ID")]
     name: Option<String>,
 
-    /// Version of the binary, MAJOR.MINOR.PATCH
+    /// Version of the binary, MAJOR.MINOR.PATCH; required unless --mode is plain
     #[arg(long, value_name = "VERSION")]
-    binary_version: String,
+    binary_version: Option<String>,
 
     /// Version that it behaves as, no higher than the binary's [default: the binary version]
     #[arg(long, value_name = "VERSION")]
     emulation_version: Option<String>,
 
-    /// Strategy that the lease is to be elected under: the built-in one, or a name domain/name of another elector's
-    #[arg(
-        long,
-        value_name = "STRATEGY",
-        default_value = "OldestEmulationVersion"
-    )]
-    strategy: String,
+    /// Strategy that the lease is to be elected under: the built-in one, or a name domain/name of another elector's,
+    /// without which there is no leader then [default: OldestEmulationVersion]
+    #[arg(long, value_name = "STRATEGY")]
+    strategy: Option<String>,
 
     /// How long others wait for a renewal before they take over; whole seconds, from 2s to 1h
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
@@ -77,15 +81,19 @@ pub(crate) struct CandidateArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     retry_period: Option<Duration>,
 
-    /// How long the command may take to stop after SIGTERM. After a loss no longer than three quarters of the time
-    /// from renew deadline to lease duration, in which no other candidate leads
+    /// How long the command may take to stop after SIGTERM. After a loss no longer than until three quarters of the
+    /// time from renew deadline to lease duration are over, in which no other candidate leads
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     grace_period: Duration,
 
-    /// Print one JSON line on standard output for each event: start, leading, work-stopped, lost. The command's own
-    /// output then goes to standard error
+    /// Print one JSON line on standard output for each event: start, leading (with "acquired" where no elector granted
+    /// the term), work-stopped, lost. The command's own output then goes to standard error
     #[arg(long)]
     events: bool,
+
+    // Its heading would stand over the flags that follow without one.
+    #[command(flatten)]
+    mode: ModeArgs,
 
     #[command(flatten)]
     client: ClientArgs,
@@ -114,6 +122,9 @@ pub(crate) fn run(args: CandidateArgs) -> anyhow::Result<ExitCode> {
         output::print_error(format_args!("{error:#}"));
         return Ok(ExitCode::from(WRONG_USAGE));
     }
+    if rustix::process::getpid().is_init() {
+        return init::run_again();
+    }
     init_logging(&args.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -132,13 +143,17 @@ async fn run_candidate(args: CandidateArgs) -> anyhow::Result<ExitCode> {
     let namespace = namespace.unwrap_or_else(|| cluster.namespace().to_owned());
     let lease = LeaseKey::new(namespace, args.lease.as_str());
     let config = args.config(lease, args.identity()?);
-    let timeouts = StopTimeouts::of(&config.timing, args.grace_period);
+    log_start(&config, cluster.url());
     let out = args.events.then(std::io::stdout);
     let mut lines = EventLines::new(out, config.identity.clone(), config.lease.clone());
     let program = args.program();
-    let spawner = Spawner::start().context("start a thread for the command")?;
-    let work =
-        |leadership: Leadership| hold(leadership, program.clone(), spawner.clone(), timeouts);
+    let grace = args.grace_period;
+    if program.is_some()
+        && let Some(line) = grace_after_loss(grace, &config)
+    {
+        tracing::info!("{line}");
+    }
+    let work = |leadership: Leadership| hold(leadership, program.clone(), grace);
     let shutdown = async {
         let signal = signal.await;
         // On a thread of its own: the command is told to stop even where this line cannot be written.
@@ -163,25 +178,48 @@ async fn run_candidate(args: CandidateArgs) -> anyhow::Result<ExitCode> {
 async fn hold(
     leadership: Leadership,
     program: Option<Program>,
-    spawner: Spawner,
-    timeouts: StopTimeouts,
+    grace: Duration,
 ) -> anyhow::Result<CommandExit> {
     let Some(program) = program else {
         leadership.stopped().await;
         return Ok(None);
     };
-    let mut running = spawner
-        .run(program, environment(&leadership))
+    let environment = environment(&leadership);
+    let mut running = RunningCommand::start(&leadership, program, environment)
         .await
         .context("run the command")?;
     let status = tokio::select! {
         biased;
-        why = leadership.stopped() => running.stop(timeouts.after(&why)).await,
+        _ = leadership.stopped() => running.stop(grace.min(leadership.time_to_stop())).await,
         status = running.exit() => status,
     };
     let status = status.context("wait for the command")?;
     tracing::info!(%status, "the command has ended");
     Ok(Some(child::exit_code(status)))
+}
+
+/// What to say at the start of a grace that a loss does not leave, in words.
+fn grace_after_loss(grace: Duration, config: &Config) -> Option<String> {
+    let left = config.stop_budget();
+    (grace > left).then(|| {
+        format!(
+            "grace-period {grace:?}: after a loss at most {left:?} of it are left, because the command is killed before \
+             another candidate can lead; after a pause, or once another holder is known, nothing is left"
+        )
+    })
+}
+
+fn log_start(config: &Config, server: &str) {
+    let (lease, candidate, mode) = (&config.lease, &config.identity, config.mode);
+    match mode {
+        Mode::Auto => {
+            let fallback_after = config.fallback;
+            tracing::info!(%lease, %candidate, %mode, ?fallback_after, server, "candidate starts");
+        }
+        Mode::Elected | Mode::Plain => {
+            tracing::info!(%lease, %candidate, %mode, server, "candidate starts");
+        }
+    }
 }
 
 fn environment(leadership: &Leadership) -> Vec<(&'static str, String)> {
@@ -215,6 +253,14 @@ fn host_name() -> String {
 impl CandidateArgs {
     /// Checks what can be said of the flags before the cluster says which API it serves.
     fn check(&self) -> anyhow::Result<()> {
+        self.mode.check(&[
+            ("--binary-version", self.binary_version.is_some()),
+            ("--emulation-version", self.emulation_version.is_some()),
+            ("--strategy", self.strategy.is_some()),
+        ])?;
+        if self.mode.registers() && self.binary_version.is_none() {
+            bail!("--binary-version is missing: electors choose by it, unless --mode is plain");
+        }
         let namespace = self.namespace.as_deref().unwrap_or("default");
         let lease = LeaseKey::new(namespace, self.lease.as_str());
         Ok(self.config(lease, self.identity()?).validate()?)
@@ -233,11 +279,15 @@ impl CandidateArgs {
             timing.retry_period = retry_period;
         }
         timing.request_timeout = timing.request_timeout.min(self.client.request_timeout);
-        let mut config = Config::new(lease, identity, self.binary_version.as_str());
+        let binary_version = self.binary_version.as_deref().unwrap_or_default();
+        let mut config = Config::new(lease, identity, binary_version);
         if let Some(version) = &self.emulation_version {
             config.emulation_version.clone_from(version);
         }
-        config.strategy.clone_from(&self.strategy);
+        if let Some(strategy) = &self.strategy {
+            config.strategy.clone_from(strategy);
+        }
+        self.mode.apply(&mut config);
         config.timing = timing;
         config.grace = self.grace_period.saturating_add(KILL_MARGIN);
         config.after_term = AfterTerm::CampaignAgain;
@@ -249,35 +299,6 @@ impl CandidateArgs {
             command: self.command.clone(),
             output_to_stderr: self.events,
         })
-    }
-}
-
-/// How long the command may take to stop.
-#[derive(Clone, Copy, Debug)]
-struct StopTimeouts {
-    /// While the lease is still held.
-    holding: Duration,
-    /// After it was lost.
-    lost: Duration,
-}
-
-// === impl StopTimeouts ===
-
-impl StopTimeouts {
-    fn of(timing: &CandidateTiming, grace: Duration) -> Self {
-        // No other candidate leads before the lease duration is over, and the kill takes its time too.
-        let alone = timing.lease_duration.saturating_sub(timing.renew_deadline);
-        Self {
-            holding: grace,
-            lost: grace.min(alone * 3 / 4),
-        }
-    }
-
-    fn after(self, why: &StopReason) -> Duration {
-        match why {
-            StopReason::Lost(_) => self.lost,
-            StopReason::HandOver { .. } | StopReason::ShutDown => self.holding,
-        }
     }
 }
 

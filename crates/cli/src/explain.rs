@@ -21,7 +21,9 @@ use crate::output;
 /// Says what the elector would do next for each lease that a candidate names, and why.
 ///
 /// Reads the cluster, or with --filename a list as `kubectl get leases,leasecandidates -o json` (or yaml) prints it.
-/// The objects' own times stand for what an elector would have observed; a missing Lease counts as long absent.
+/// The objects' own times stand for what an elector would have observed; a missing Lease counts as long absent. Where a
+/// Lease comes in several revisions, as with `kubectl get leases -w -o json`, the last one is explained, and the earlier
+/// ones tell of hand-overs that were not accepted.
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
     /// Read objects from this file instead of the cluster; `-` is standard input

@@ -27,8 +27,12 @@ enum Command {
     Explain(Box<explain::ExplainArgs>),
     Run(Box<run::RunArgs>),
     Verify(Box<verify::VerifyArgs>),
+    #[command(name = candidate::init::NAME, hide = true)]
+    Init(candidate::init::InitArgs),
     #[command(name = candidate::shim::NAME, hide = true)]
     Shim(candidate::shim::ShimArgs),
+    #[command(name = candidate::supervisor::NAME, hide = true)]
+    Supervise(candidate::supervisor::SupervisorArgs),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +42,8 @@ fn main() -> ExitCode {
         Command::Explain(args) => explain::run(*args),
         Command::Run(args) => run::run(*args),
         Command::Verify(args) => verify::run(&args),
+        Command::Init(args) => candidate::init::run(&args),
+        Command::Supervise(args) => candidate::supervisor::run(&args),
         Command::Shim(args) => Ok(candidate::shim::run(&args)),
     };
     done.unwrap_or_else(|error| {

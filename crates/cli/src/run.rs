@@ -1,5 +1,6 @@
 //! `elector run`: the elector as a process, with its flags and its end.
 
+mod leader_elect;
 mod timing;
 
 use std::collections::BTreeSet;
@@ -17,16 +18,20 @@ use elector_runtime::{ClientArgs, LogArgs, connect, init_logging, shutdown_signa
 use tokio::runtime::Builder;
 use tracing::info;
 
+use self::leader_elect::LeaderElectArgs;
 use self::timing::TimingArgs;
 use crate::output;
 
 /// Elects a leader for every lease that a candidate names, until SIGTERM or SIGINT
 ///
-/// Any number of electors may run at the same time. Durations are Go's: 15s, 1m30s, 250ms.
+/// Any number of electors may run at the same time; with --leader-elect one of them acts and the others stand by.
+/// Durations are Go's: 15s, 1m30s, 250ms.
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     scope: ScopeArgs,
+    #[command(flatten)]
+    leader_elect: LeaderElectArgs,
     #[command(flatten)]
     timing: TimingArgs,
     #[command(flatten)]
@@ -137,6 +142,7 @@ impl TryFrom<RunArgs> for Config {
             } else {
                 BuiltinController::Respect
             },
+            leader_election: args.leader_elect.election(host_name),
             reserve: scope.reserve,
             concurrent_elections: scope.concurrent_elections,
             retry_base: scope.retry_base,
@@ -161,6 +167,8 @@ fn host_name() -> String {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use elector::LeaderElection;
+    use elector_protocol::LeaseKey;
 
     use super::*;
 
@@ -197,6 +205,8 @@ mod tests {
             "--re-ping-after=40s",
             "--ping-interval=16m",
             "--candidate-validity=32m",
+            "--preemptions=4",
+            "--preemption-window=11m",
             "--retry-base=6ms",
             "--retry-max=6s",
             "--concurrent-elections=3",
@@ -219,6 +229,7 @@ mod tests {
                 timing.re_ping_after,
                 timing.ping_interval,
                 timing.candidate_validity,
+                timing.preemption_window,
                 config.retry_base,
                 config.retry_max,
             ]
@@ -227,6 +238,7 @@ mod tests {
         {
             assert_ne!(*set, default, "{index}");
         }
+        assert_eq!(set.timing.preemptions, 4);
         assert_eq!(set.timing.max_lease_duration, Duration::from_secs(45));
         assert_eq!(set.timing.absent_lease_grace, Some(Duration::ZERO));
         assert_eq!(set.concurrent_elections.get(), 3);
@@ -234,6 +246,43 @@ mod tests {
             set.scope,
             Scope::Namespaces(["a".into(), "b".into()].into())
         );
+    }
+
+    #[test]
+    fn one_of_the_electors_acts_on_request() {
+        let election = |flags: &[&str]| config(flags).unwrap().leader_election;
+        for off in [&[][..], &["--leader-elect=false"]] {
+            assert_eq!(election(off), None);
+        }
+        let defaults = election(&["--leader-elect"]).unwrap();
+        assert!(!defaults.host.is_empty());
+        assert_eq!(
+            election(&["--leader-elect=true"]).map(|election| election.lease),
+            Some(defaults.lease.clone())
+        );
+        assert_eq!(
+            defaults,
+            LeaderElection {
+                lease: defaults.lease.clone(),
+                ..LeaderElection::new(defaults.host.clone())
+            }
+        );
+        let set = election(&[
+            "--leader-elect",
+            "--leader-elect-lease-duration=60s",
+            "--leader-elect-renew-deadline=40s",
+            "--leader-elect-retry-period=5s",
+            "--leader-elect-resource-name=mine",
+            "--leader-elect-resource-namespace=here",
+        ]);
+        let expected = LeaderElection {
+            lease: LeaseKey::new("here", "mine"),
+            host: defaults.host,
+            lease_duration: Duration::from_secs(60),
+            renew_deadline: Duration::from_secs(40),
+            retry_period: Duration::from_secs(5),
+        };
+        assert_eq!(set, Some(expected));
     }
 
     #[test]
@@ -255,23 +304,31 @@ mod tests {
     fn what_cannot_be_used_says_why() {
         for (flags, text) in [
             (
-                ["--accept-window=500ms"],
+                &["--accept-window=500ms"][..],
                 "--accept-window is 500ms: must be from 1s to 60s",
             ),
             (
-                ["--accept-window=15"],
+                &["--accept-window=15"][..],
                 "must be a duration such as 15s, 1m30s or 250ms",
             ),
             (
-                ["--concurrent-elections=0"],
+                &["--preemptions=0"][..],
+                "--preemptions is 0: must be from 1 to 60",
+            ),
+            (
+                &["--leader-elect", "--leader-elect-renew-deadline=13s"][..],
+                "--leader-elect-renew-deadline is 13s: must be at most 4/5 of lease-duration",
+            ),
+            (
+                &["--concurrent-elections=0"][..],
                 "number would be zero for non-zero type",
             ),
             (
-                ["--namespace=kube-system"],
+                &["--namespace=kube-system"][..],
                 "needs --system-namespaces or --replace-builtin",
             ),
         ] {
-            let error = config(&flags).unwrap_err();
+            let error = config(flags).unwrap_err();
             assert!(error.contains(text), "{error}");
         }
     }

@@ -12,7 +12,9 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use elector_api::parse_duration;
 use elector_protocol::{LeaseKey, ResourceVersion};
-use elector_verify::{EntryContent, History, Limits, Participants, RecordingReader, Times, verify};
+use elector_verify::{
+    EntryContent, History, LeasePurpose, Limits, Participants, RecordingReader, Times, verify,
+};
 
 use self::report::{LeaseReport, ProofStatus};
 use crate::{input, output};
@@ -51,6 +53,10 @@ pub(crate) struct VerifyArgs {
     /// How far clocks may be apart, and how late a change may have been recorded
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
     clock_tolerance: Duration,
+
+    /// The lease by which electors choose the active one of them; they need not wait for it as work does
+    #[arg(long, value_name = "NAMESPACE/NAME", default_value = "elector-system/elector", value_parser = parse_lease)]
+    elector_lock: LeaseKey,
 
     /// A revision that a person wrote by hand, which breaks no rule. May be given several times
     #[arg(long, value_name = "RESOURCE_VERSION")]
@@ -134,6 +140,7 @@ impl VerifyArgs {
         };
         let mut participants = Participants::deduce(history, limits);
         participants.retain(|lease| self.wants(lease));
+        participants.add_lock(self.elector_lock.clone(), LeasePurpose::ElectorLock);
         for version in &self.foreign {
             participants.add_foreign(ResourceVersion(*version));
         }
@@ -160,6 +167,16 @@ impl VerifyArgs {
             });
         let others = leases.filter(|lease| self.wants(lease) && !judged.contains(lease));
         others.collect::<BTreeSet<_>>().len()
+    }
+}
+
+/// A lease as it is named on the command line.
+fn parse_lease(text: &str) -> Result<LeaseKey, String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
+            Ok(LeaseKey::new(namespace, name))
+        }
+        _ => Err("not of the form namespace/name".to_owned()),
     }
 }
 

@@ -4,8 +4,8 @@
 //! controllers would undo each other's work, so leases of the built-in strategy are ours only while that one is quiet:
 //!
 //! ```text
-//!   the lock, as it was seen ──> BuiltinLock ──┬─ authority(now) ──> the controller that decides
-//!                                              └─ due_write(now) ──> writes that take and keep the lock (with --replace-builtin)
+//!   the lock, as it was seen ──────────────────────────> BuiltinLock ── authority(now) ──> the controller that decides
+//!   whether we hold it, by protocol::holder (with --replace-builtin) ──┘
 //! ```
 //!
 //! Freshness is measured by our own stop-watch (R4). Overwriting the lock does not stop the built-in one at once: it
@@ -13,18 +13,11 @@
 //! how long we wait. Where the gate is off the lock does not exist, and there is nothing to wait for. That controller
 //! sees no candidates that are custom resources, so with those its lock is not read.
 
-mod lock_holder;
-
 use std::fmt;
 use std::time::Duration;
 
 use elector_protocol::elector::NewsSource;
-use elector_protocol::{
-    CandidateTiming, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, ResourceVersion,
-    Timestamp,
-};
-
-use self::lock_holder::LockHolder;
+use elector_protocol::{Identity, Instant, LeaseRecord, LeaseSnapshot, ResourceVersion, Token};
 
 /// Namespace of the lock.
 pub(crate) const LOCK_NAMESPACE: &str = "kube-system";
@@ -44,15 +37,6 @@ pub(crate) enum Authority {
     Standby,
 }
 
-/// A write of the lock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum LockWrite {
-    /// POST the lock, unheld (R2); taking it is the next write.
-    Create(LeaseRecord),
-    /// PUT the lock: taken, or renewed.
-    Replace(LeaseWrite),
-}
-
 /// The lock as this elector sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct BuiltinLock {
@@ -67,7 +51,8 @@ pub(crate) struct BuiltinLock {
 #[derive(Clone, Debug)]
 enum LockMode {
     Respect,
-    Replace(LockHolder),
+    /// Under this identity.
+    Replace(Identity),
 }
 
 #[derive(Clone, Debug)]
@@ -79,9 +64,6 @@ enum LockState {
         since: Instant,
     },
 }
-
-/// Identities of electors begin with this; those of API servers have no second underscore.
-const OUR_PREFIX: &str = "elector_";
 
 // === impl BuiltinLock ===
 
@@ -99,10 +81,9 @@ impl BuiltinLock {
         }
     }
 
-    /// Takes the lock under an identity from [`lock_identity`], and renews it.
-    pub(crate) fn replaced(me: Identity, timing: CandidateTiming, longest: Duration) -> Self {
-        let own = LockHolder::new(me, timing);
-        Self::new(LockMode::Replace(own), longest)
+    /// The lock is taken and kept under that identity.
+    pub(crate) fn replaced(me: Identity, longest: Duration) -> Self {
+        Self::new(LockMode::Replace(me), longest)
     }
 
     fn new(mode: LockMode, longest: Duration) -> Self {
@@ -149,7 +130,9 @@ impl BuiltinLock {
             } => {
                 let term =
                     |of: &LeaseSnapshot| (of.uid.clone(), of.record.holder.clone(), of.record.term);
-                source == NewsSource::List && term(known) != term(&snapshot) && !self.wrote(record)
+                source == NewsSource::List
+                    && term(known) != term(&snapshot)
+                    && !self.wrote_over(known, record)
             }
         };
         let overwrites = replaced
@@ -170,9 +153,6 @@ impl BuiltinLock {
             }
             None => {}
         }
-        if let LockMode::Replace(own) = &mut self.mode {
-            own.note(record);
-        }
         self.lock = LockState::Present { snapshot, since };
     }
 
@@ -184,28 +164,6 @@ impl BuiltinLock {
             return;
         }
         self.lock = LockState::Absent;
-        if let LockMode::Replace(own) = &mut self.mode {
-            own.applied = None;
-        }
-    }
-
-    /// The write that [`Self::due_write`] asked for has been sent and answered, or not. What a success wrote is to be
-    /// handed to [`Self::handle_lock`] first.
-    pub(crate) fn handle_outcome(&mut self, now: Instant, applied: bool) {
-        let LockMode::Replace(own) = &mut self.mode else {
-            return;
-        };
-        own.in_flight = false;
-        if applied {
-            own.failures = 0;
-            return;
-        }
-        let factor = 1u32.checked_shl(own.failures).unwrap_or(u32::MAX);
-        let pause = CandidateTiming::RETRY_MIN
-            .saturating_mul(factor)
-            .min(own.timing.retry_period);
-        own.failures = own.failures.saturating_add(1);
-        own.retry_at = now.after(pause);
     }
 
     /// The newest revision of the lock that is known.
@@ -216,8 +174,8 @@ impl BuiltinLock {
         }
     }
 
-    /// The controller that decides at `now`.
-    pub(crate) fn authority(&self, now: Instant) -> Authority {
+    /// The controller that decides at `now`. `holds` says whether this process believes that it holds the lock.
+    pub(crate) fn authority(&self, now: Instant, holds: bool) -> Authority {
         let (holder, expires_at) = match &self.lock {
             LockState::Unknown => return Authority::Unknown,
             LockState::Absent => (None, now),
@@ -234,8 +192,8 @@ impl BuiltinLock {
         }
         let held = match &self.mode {
             LockMode::Respect => true,
-            LockMode::Replace(own) => match holder {
-                Some(holder) if holder == &own.me => own.holds(now),
+            LockMode::Replace(me) => match holder {
+                Some(holder) if holder == me => holds,
                 Some(holder) => !is_builtin(holder) && now < expires_at,
                 None => false,
             },
@@ -247,87 +205,24 @@ impl BuiltinLock {
         }
     }
 
-    /// The write to perform now. After one, [`Self::handle_outcome`] is owed before the next.
-    pub(crate) fn due_write(&mut self, now: Instant, wall: Timestamp) -> Option<LockWrite> {
-        let LockMode::Replace(own) = &mut self.mode else {
-            return None;
-        };
-        if own.in_flight || now < own.retry_at {
-            return None;
-        }
-        let (snapshot, since) = match &self.lock {
-            LockState::Unknown => return None,
-            LockState::Absent => {
-                own.in_flight = true;
-                return Some(LockWrite::Create(LeaseRecord::born(None)));
-            }
-            LockState::Present { snapshot, since } => (snapshot, *since),
-        };
-        let record = &snapshot.record;
-        let at = wall.differing_from(record.renew_time);
-        let next = match &record.holder {
-            Some(holder) if holder == &own.me => {
-                if own.renew_at().is_some_and(|due| now < due) {
-                    return None;
-                }
-                LeaseRecord {
-                    renew_time: Some(at),
-                    ..record.clone()
-                }
-            }
-            // Another elector keeps the built-in one quiet just as well, while it lives.
-            Some(holder) if !is_builtin(holder) && now < since.after(own.missed(record)) => {
-                return None;
-            }
-            _ => record.granted(own.me.clone(), own.timing.lease_duration, at),
-        };
-        own.in_flight = true;
-        let deadline = own.timing.renew_deadline;
-        own.sent.retain(|(_, sent)| now < sent.after(deadline));
-        own.sent.push((at, now));
-        Some(LockWrite::Replace(snapshot.replace(next)))
-    }
-
-    /// When [`Self::authority`] or [`Self::due_write`] next say something else if nothing is seen before.
+    /// When [`Self::authority`] next says something else if nothing is seen before, and the belief lasts.
     pub(crate) fn wake_at(&self, now: Instant) -> Option<Instant> {
-        let mut wakes = vec![self.quiet_at];
-        if let LockState::Present { snapshot, since } = &self.lock {
-            wakes.push(since.after(self.duration_of(&snapshot.record)));
-        }
-        if let LockMode::Replace(own) = &self.mode {
-            wakes.extend(own.deadline());
-            if let LockState::Present { snapshot, since } = &self.lock {
-                wakes.push(since.after(own.missed(&snapshot.record)));
+        let expires_at = match &self.lock {
+            LockState::Present { snapshot, since } => {
+                Some(since.after(self.duration_of(&snapshot.record)))
             }
-            if !own.in_flight {
-                wakes.push(own.retry_at);
-                wakes.extend(own.renew_at());
-            }
-        }
-        wakes.into_iter().filter(|at| *at > now).min()
-    }
-
-    /// The write that lets go of the lock, if it is ours; once everything that it protects has stopped.
-    pub(crate) fn release(&self, now: Instant, wall: Timestamp) -> Option<LeaseWrite> {
-        let (LockMode::Replace(own), LockState::Present { snapshot, .. }) =
-            (&self.mode, &self.lock)
-        else {
-            return None;
+            LockState::Absent | LockState::Unknown => None,
         };
-        let held = snapshot.record.holder.as_ref() == Some(&own.me) && own.holds(now);
-        held.then(|| snapshot.replace(snapshot.record.released(wall)))
+        let wakes = [Some(self.quiet_at), expires_at];
+        wakes.into_iter().flatten().filter(|at| *at > now).min()
     }
 
-    /// Whether a record of the lock is one that this process sent and has not seen before.
-    fn wrote(&self, record: &LeaseRecord) -> bool {
+    /// Whether a record is one that this process wrote over just what was known, as its token says (R14).
+    fn wrote_over(&self, known: &LeaseSnapshot, record: &LeaseRecord) -> bool {
         match &self.mode {
             LockMode::Respect => false,
-            LockMode::Replace(own) => {
-                record.holder.as_ref() == Some(&own.me)
-                    && own
-                        .sent
-                        .iter()
-                        .any(|(written, _)| record.renew_time == Some(*written))
+            LockMode::Replace(me) => {
+                record.holder.as_ref() == Some(me) && record.token == Some(Token(known.version))
             }
         }
     }
@@ -354,16 +249,9 @@ impl fmt::Display for Authority {
     }
 }
 
-/// The identity under which an elector holds the lock: recognisable by other electors, new in each life of a process.
-pub(crate) fn lock_identity(host: &str, random: u64) -> Identity {
-    let text = format!("{OUR_PREFIX}{host}_{random:016x}");
-    Identity::new(text).expect("a text with a prefix is not empty")
-}
-
 /// Whether a holder of the lock is a built-in controller rather than one of us.
 fn is_builtin(holder: &Identity) -> bool {
-    let ours = holder.as_str().strip_prefix(OUR_PREFIX);
-    !ours.is_some_and(|rest| rest.contains('_'))
+    !holder.is_elector()
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use elector_protocol::{ElectorTiming, TimingError};
 
+use crate::leader_election::{LeaderElection, LeaderElectionError};
+
 /// The configuration of an [`Elector`](crate::Elector). [`Self::default`] is that of `elector run` without flags.
 ///
 /// ```
@@ -28,6 +30,8 @@ pub struct Config {
     pub system_namespaces: bool,
     /// How it lives with the elector that is built into kube-apiserver.
     pub builtin: BuiltinController,
+    /// Leader election among the electors themselves. Off, where all of them act at the same time (R17).
+    pub leader_election: Option<LeaderElection>,
     /// Whether a lease may be reserved from a holder that cannot be asked to yield: an unmodified client-go candidate
     /// where the server drops `spec.preferredHolder` (R3 d). From when that holder stops until its lease duration is over
     /// there is no leader. Off.
@@ -68,6 +72,12 @@ pub enum ConfigError {
     /// A constant is out of its bounds.
     #[error("--{0}")]
     Timing(#[from] TimingError),
+    /// The number of pre-emptions is out of its bounds.
+    #[error("--preemptions is {0}: must be from 1 to {max}", max = ElectorTiming::PREEMPTIONS_MAX)]
+    Preemptions(u8),
+    /// Leader election among electors cannot be as configured.
+    #[error(transparent)]
+    LeaderElection(#[from] LeaderElectionError),
     /// The first wait after a failed write is out of its bounds.
     #[error("--retry-base is {0:?}: must be from 1ms to --retry-max")]
     RetryBase(Duration),
@@ -107,12 +117,18 @@ impl Config {
     /// Names the first value that breaks a rule, with the rule.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.timing.validate()?;
+        if !(1..=ElectorTiming::PREEMPTIONS_MAX).contains(&self.timing.preemptions) {
+            return Err(ConfigError::Preemptions(self.timing.preemptions));
+        }
         let millisecond = Duration::from_millis(1);
         if !(millisecond..=Duration::from_secs(60)).contains(&self.retry_max) {
             return Err(ConfigError::RetryMax(self.retry_max));
         }
         if !(millisecond..=self.retry_max).contains(&self.retry_base) {
             return Err(ConfigError::RetryBase(self.retry_base));
+        }
+        if let Some(election) = &self.leader_election {
+            election.validate()?;
         }
         let Scope::Namespaces(namespaces) = &self.scope else {
             return Ok(());
@@ -148,6 +164,7 @@ impl Default for Config {
             scope: Scope::AllNamespaces,
             system_namespaces: false,
             builtin: BuiltinController::Respect,
+            leader_election: None,
             reserve: false,
             concurrent_elections: const { NonZeroUsize::new(8).expect("eight is not zero") },
             retry_base: Duration::from_millis(5),
@@ -192,6 +209,14 @@ mod tests {
             (
                 timing(|timing| timing.accept_window = Duration::from_millis(500)),
                 "--accept-window is 500ms: must be from 1s to 60s",
+            ),
+            (
+                timing(|timing| timing.preemptions = 61),
+                "--preemptions is 61: must be from 1 to 60",
+            ),
+            (
+                timing(|timing| timing.preemption_window = Duration::from_millis(999)),
+                "--preemption-window is 999ms: must be from 1s to 3600s",
             ),
             (
                 retry(0, 5000),

@@ -1,7 +1,8 @@
 //! The elector as its users see it: made once, run until told to stop.
 
+use std::convert::Infallible;
 use std::fmt;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use elector_runtime::{ApiDiscovery, Clock, Cluster, SystemClock, random_seed};
 use tracing::{info, warn};
 
 use crate::config::{Config, ConfigError};
+use crate::elector_lock::ElectorLock;
 use crate::event::{ElectorObserver, Event};
 use crate::session::{ElectorSession, SessionEnd, StepFn};
 
@@ -40,6 +42,9 @@ pub struct Elector {
 
 /// How often a better API of LeaseCandidates is asked for, where there may be one.
 const API_DISCOVERY_PERIOD: Duration = Duration::from_secs(30);
+
+/// How long the release of the lock of the electors may take; the whole end takes no more than two seconds.
+const RELEASE_TIMEOUT: Duration = Duration::from_millis(400);
 
 // === impl Elector ===
 
@@ -89,10 +94,29 @@ impl Elector {
     /// It follows the cluster to another API of LeaseCandidates: to a better one that comes to be served, and to
     /// the one that is left when the one in use goes. Holders are not disturbed, since all rests on their Leases.
     ///
-    /// Returns within two seconds of `shutdown`: what is under way is given up, and the lock of the built-in
-    /// controller is released if this elector held it.
+    /// With leader election among electors it acts while it holds their lock, and stands by otherwise: it watches, so
+    /// that it can act at once when it takes over, and writes nothing.
+    ///
+    /// Returns within two seconds of `shutdown`. What is under way is given up, with leader election after it had some
+    /// time to end; then the lock of the built-in controller and that of the electors are released if this elector held
+    /// them.
     pub async fn run(self, shutdown: impl Future) {
-        let mut shutdown = pin!(shutdown);
+        let times = (Arc::clone(&self.clock), self.seed);
+        let observer = Arc::clone(&self.observer);
+        let election = self.config.leader_election.as_ref();
+        let mut lock = election.map(|it| ElectorLock::new(it, &self.cluster, times, observer));
+        let ended = self.elect(&mut lock, pin!(shutdown)).await;
+        // The server may still carry out what was given up: the lock must outlast that.
+        if let (Some(lock), SessionEnd::ShutDown { idle: true }) = (lock, ended) {
+            lock.release(RELEASE_TIMEOUT).await;
+        }
+    }
+
+    async fn elect(
+        &self,
+        lock: &mut Option<ElectorLock>,
+        mut shutdown: Pin<&mut impl Future>,
+    ) -> SessionEnd {
         let discovery = || ApiDiscovery::new(self.cluster.clone(), API_DISCOVERY_PERIOD, self.seed);
         let (mut api_discovery, mut found) = (discovery(), None);
         loop {
@@ -100,8 +124,9 @@ impl Elector {
                 Some(api) => api,
                 None => tokio::select! {
                     biased;
-                    _ = &mut shutdown => return,
+                    _ = &mut shutdown => return SessionEnd::ShutDown { idle: true },
                     api = api_discovery.next() => api,
+                    never = keep(lock) => match never {},
                 },
             };
             info!(
@@ -113,13 +138,13 @@ impl Elector {
                 &self.config,
                 &self.cluster,
                 candidates,
-                &mut api_discovery,
+                (&mut api_discovery, lock.as_mut()),
                 (self.clock.clone(), self.seed),
                 self.step,
                 Arc::clone(&self.observer),
             );
             match session.run(shutdown.as_mut()).await {
-                SessionEnd::ShutDown => return,
+                end @ SessionEnd::ShutDown { .. } => return end,
                 SessionEnd::Restored => {
                     warn!(
                         "the store went back to an older version; starting anew, as a new process would"
@@ -150,5 +175,13 @@ impl fmt::Debug for Elector {
             .field("config", &self.config)
             .field("cluster", &self.cluster)
             .finish_non_exhaustive()
+    }
+}
+
+/// Keeps the lock of the electors, if there is one, while no session does.
+async fn keep(lock: &mut Option<ElectorLock>) -> Infallible {
+    match lock {
+        Some(lock) => lock.keep().await,
+        None => std::future::pending().await,
     }
 }

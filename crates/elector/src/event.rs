@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use elector_protocol::elector::Reason;
-use elector_protocol::{Identity, LeaseKey};
+use elector_protocol::{Identity, LeaseKey, Term};
 use tracing::info;
 
 use crate::leadership_change::LeadershipChange;
@@ -16,6 +16,23 @@ pub enum Event {
     Listed {
         /// How many leases exist or are named by a candidate.
         leases: usize,
+    },
+    /// This elector leads the electors: it acts, and the others stand by. Only with leader election among electors.
+    Leading {
+        /// The lock of the electors.
+        lease: LeaseKey,
+        /// Its term.
+        term: Term,
+    },
+    /// This elector does not lead the electors: it watches and writes nothing. Only with leader election among electors;
+    /// told for each elector that leads in its place.
+    StandingBy {
+        /// The lock of the electors.
+        lease: LeaseKey,
+        /// The elector that holds it, where that is another one.
+        holder: Option<Identity>,
+        /// Why, in one line.
+        reason: String,
     },
     /// A lease changed hands; this elector or any other process wrote it.
     LeadershipChanged(LeadershipChange),
@@ -58,6 +75,12 @@ impl Event {
     pub(crate) fn log(&self) {
         match self {
             Self::Listed { leases } => info!(leases, "leases and candidates are listed"),
+            Self::Leading { lease, term } => {
+                info!(lease = %lease, term = term.0, "leading the electors");
+            }
+            Self::StandingBy { lease, reason, .. } => {
+                info!(lease = %lease, reason, "standing by");
+            }
             Self::LeadershipChanged(change) => {
                 let name = |identity: &Option<Identity>| {
                     identity

@@ -17,17 +17,20 @@
 //! * Each write names the revision that was judged. A conflict means: read again, judge again.
 //! * A request that fails is repeated after 5 ms, doubling to 5 s; other leases do not wait for it. Neither a panic nor
 //!   an object that cannot be read stops the others.
-//! * Any number of electors may run at the same time; each change is written by the first of them (R17).
+//! * Any number of electors may run at the same time; each change is written by the first of them (R17). With
+//!   [`LeaderElection`] among them one acts, and the others stand by.
 //!
 //! What it sees and decides can be had as values, [`Event`]s, by [`Elector::observed_by`].
 //!
-//! The smallest program is in the example of [`Elector`]. What it does not do: elect among its own replicas, serve
-//! metrics or health.
+//! The smallest program is in the example of [`Elector`]. What it does not do: serve metrics or health.
 
+mod active_belief;
 mod builtin;
 mod config;
 mod elector;
+mod elector_lock;
 mod event;
+mod leader_election;
 mod leadership_change;
 mod session;
 mod view;
@@ -35,6 +38,7 @@ mod view;
 pub use config::{BuiltinController, Config, ConfigError, Scope};
 pub use elector::Elector;
 pub use event::Event;
+pub use leader_election::{LeaderElection, LeaderElectionError};
 pub use leadership_change::LeadershipChange;
 #[cfg(test)]
 mod panics;

@@ -35,8 +35,10 @@ use self::inputs::{ElectorInput, InputHandler};
 use self::lock::{LockInput, LockShell};
 use self::requests::{ElectionRequest, ElectionRequests, RequestProgress, requests_of};
 use self::step::{StepResult, StepRunner};
+use crate::active_belief::ActiveBelief;
 use crate::builtin::Authority;
 use crate::config::{Config, Scope};
+use crate::elector_lock::{ElectorLock, ElectorLockInput};
 use crate::event::{ElectorObserver, Event};
 use crate::view::{Area, Restored};
 
@@ -51,7 +53,14 @@ pub(crate) struct ElectorSession<'a> {
     leases: Watch<Lease>,
     candidates: Watch<LeaseCandidate>,
     lock: LockShell,
+    /// The lock of the electors, where they elect one of themselves.
+    elector_lock: Option<&'a mut ElectorLock>,
+    belief: ActiveBelief,
+    /// Whether this elector acts, as last acted upon.
+    acts: bool,
     inputs: InputHandler,
+    backoff: Backoff,
+    /// What is to be decided. Empty while this elector stands by.
     queue: WorkQueue<LeaseKey>,
     step: StepRunner,
     requests: ElectionRequests,
@@ -63,13 +72,16 @@ pub(crate) struct ElectorSession<'a> {
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionEnd {
-    /// It was told to.
-    ShutDown,
+    /// It was told to. `idle` says that nothing is under way any more, at the server either.
+    ShutDown { idle: bool },
     /// The store was restored from a backup (R4).
     Restored,
     /// LeaseCandidates are to be used from this API from now on.
     ApiMoved(CandidateApi),
 }
+
+/// How long the last requests of an elector may take whose lock is to be released.
+const LAST_REQUESTS: Duration = Duration::from_millis(400);
 
 /// How often old memories are dropped.
 const FORGET_EVERY: Duration = Duration::from_secs(600);
@@ -82,7 +94,7 @@ impl<'a> ElectorSession<'a> {
         config: &Config,
         cluster: &Cluster,
         candidates: CandidateApi,
-        api_discovery: &'a mut ApiDiscovery,
+        (api_discovery, elector_lock): (&'a mut ApiDiscovery, Option<&'a mut ElectorLock>),
         (clock, seed): (Arc<dyn Clock>, u64),
         step: StepFn,
         observer: ElectorObserver,
@@ -95,17 +107,25 @@ impl<'a> ElectorSession<'a> {
                 names.iter().cloned().map(Area::Namespace).collect(),
             ),
         };
-        let limiter = RateLimiter::new(Backoff::new(config.retry_base, config.retry_max));
+        let backoff = Backoff::new(config.retry_base, config.retry_max);
+        let belief = match &elector_lock {
+            Some(lock) => lock.belief().clone(),
+            None => ActiveBelief::unlimited(Arc::clone(&clock)),
+        };
         let now = clock.monotonic();
         Self {
             leases: watch_leases(cluster, &scope, &options),
             candidates: watch_candidates(cluster, candidates, &scope, &options),
             api_discovery,
-            lock: LockShell::new(config, cluster, candidates, now, seed),
+            lock: LockShell::new(config, cluster, candidates, &*clock, seed),
             inputs: InputHandler::new(config, areas),
-            queue: WorkQueue::new(limiter),
+            queue: WorkQueue::new(RateLimiter::new(backoff)),
+            backoff,
             step: StepRunner::new(config, step),
-            requests: ElectionRequests::new(config.concurrent_elections),
+            requests: ElectionRequests::new(config.concurrent_elections, belief.clone()),
+            acts: elector_lock.is_none(),
+            elector_lock,
+            belief,
             synced: false,
             forget_at: now.after(FORGET_EVERY),
             writer: Writer::new(cluster.clone(), candidates),
@@ -117,23 +137,23 @@ impl<'a> ElectorSession<'a> {
     /// Runs until `shutdown` is done, or the store or the API of the candidates is another one.
     pub(crate) async fn run(mut self, mut shutdown: Pin<&mut impl Future>) -> SessionEnd {
         loop {
-            let wake = self.advance();
+            let (wake, lock_wake) = self.advance();
             let timer = wake.map(|at| self.clock.sleep_until(at));
+            let clock = Arc::clone(&self.clock);
             let input = tokio::select! {
                 biased;
                 _ = &mut shutdown => ElectorInput::ShutDown,
                 (key, progress) = self.requests.next() => ElectorInput::Response(key, progress),
-                input = self.lock.next() => ElectorInput::Lock(input),
+                input = elector_lock_input(&mut self.elector_lock) => ElectorInput::ElectorLock(input),
+                input = self.lock.next(&self.belief) => ElectorInput::Lock(input),
                 event = self.leases.next() => ElectorInput::LeaseEvent(event),
                 event = self.candidates.next() => ElectorInput::CandidateEvent(event),
                 api = self.api_discovery.next() => ElectorInput::ApiMoved(api),
                 () = sleep(timer) => ElectorInput::Time,
+                () = sleep_until_holder(&*clock, lock_wake) => ElectorInput::Time,
             };
             match input {
-                ElectorInput::ShutDown => {
-                    self.end().await;
-                    return SessionEnd::ShutDown;
-                }
+                ElectorInput::ShutDown => return self.end().await,
                 // What is known of other candidates is of no use; that of Leases is soon seen again.
                 ElectorInput::ApiMoved(api) => return SessionEnd::ApiMoved(api),
                 input => {
@@ -164,12 +184,18 @@ impl<'a> ElectorSession<'a> {
                 }
                 self.queue.done(&key, now.since_epoch());
             }
-            ElectorInput::Lock(LockInput::Response(outcome)) => {
-                let failures = &mut inputs.failures;
-                self.lock.handle_response(now, outcome, failures);
+            ElectorInput::Lock(LockInput::Response(response)) => {
+                let (now, failures) = (self.clock.moment(), &mut inputs.failures);
+                self.lock.handle_response(now, response, failures);
             }
             ElectorInput::Lock(LockInput::Event(event)) => {
-                self.lock.handle_event(now, event, &mut inputs.failures)?;
+                let (now, failures) = (self.clock.moment(), &mut inputs.failures);
+                self.lock.handle_event(now, event, failures)?;
+            }
+            ElectorInput::ElectorLock(input) => {
+                if let Some(lock) = &mut self.elector_lock {
+                    lock.handle_input(input);
+                }
             }
             ElectorInput::LeaseEvent(event) => inputs.handle_lease_event(now, event)?,
             ElectorInput::CandidateEvent(event) => {
@@ -185,17 +211,15 @@ impl<'a> ElectorSession<'a> {
         Ok(())
     }
 
-    /// Does everything that follows from what came in, and says when there is more to do if nothing comes in.
-    fn advance(&mut self) -> Option<Instant> {
+    /// Does everything that follows from what came in, and says when there is more to do if nothing comes in: by the
+    /// elector's clock, and for the locks by the holder's.
+    fn advance(&mut self) -> (Option<Instant>, Option<Instant>) {
         let now = self.clock.monotonic();
         while let Some(change) = self.inputs.view.next_change() {
             self.emit(&Event::LeadershipChanged(change));
         }
         for (key, panic) in self.inputs.view.take_panics() {
             error!(lease = %key, panic, "failed to take in an object; the lease starts anew");
-        }
-        while let Some(key) = self.inputs.view.next_dirty() {
-            self.queue.add(key, now.since_epoch());
         }
         if !self.synced && self.inputs.view.is_synced() {
             self.synced = true;
@@ -206,24 +230,77 @@ impl<'a> ElectorSession<'a> {
             self.forget_at = now.after(FORGET_EVERY);
             self.inputs.view.forget(now);
         }
+        let elector_lock = self.follow_elector_lock();
+        while let Some(key) = self.inputs.view.next_dirty() {
+            if self.acts {
+                self.queue.add(key, now.since_epoch());
+            }
+        }
+        let clock = Arc::clone(&self.clock);
+        let lock = self.lock.advance(&*clock, &self.writer, &self.belief);
+        let locks = [elector_lock, lock].into_iter().flatten().min();
         self.follow_authority();
-        let (now, wall) = (self.clock.monotonic(), self.clock.wall());
-        self.lock.send_due(now, wall, &self.writer);
         let due = self.dispatch();
         let now = self.clock.monotonic();
-        let lock = self.lock.wake_at(now);
+        let authority = self.lock.wake_at(now);
         let failures = &mut self.inputs.failures;
         failures.tick(now);
-        [due, lock, failures.wake_at(), Some(self.forget_at)]
-            .into_iter()
-            .flatten()
-            .min()
+        let wake = [due, authority, failures.wake_at(), Some(self.forget_at)];
+        (wake.into_iter().flatten().min(), locks)
+    }
+
+    /// Begins to act when this elector leads the electors, and gives up everything when it does not any more. Says when
+    /// there is more to do, by the holder's clock.
+    fn follow_elector_lock(&mut self) -> Option<Instant> {
+        let idle = self.is_idle();
+        let lock = self.elector_lock.as_deref_mut()?;
+        if self.synced {
+            lock.set_ready();
+        }
+        let mut wake = lock.advance(idle);
+        if !idle && !self.belief.holds() {
+            self.give_up();
+            wake = self.elector_lock.as_deref_mut()?.advance(true);
+        }
+        let acts = self.elector_lock.as_deref()?.is_leading();
+        if acts != self.acts {
+            self.acts = acts;
+            // The view holds what happened meanwhile: one look at each lease is all it takes.
+            self.queue = WorkQueue::new(RateLimiter::new(self.backoff));
+            if acts {
+                self.decide_everything();
+            }
+        }
+        wake
+    }
+
+    /// Whether nothing is under way.
+    fn is_idle(&self) -> bool {
+        self.requests.is_idle() && self.lock.is_idle()
+    }
+
+    /// Gives up what is under way. The server may carry it out all the same.
+    fn give_up(&mut self) {
+        let now = self.clock.monotonic();
+        for key in self.requests.give_up() {
+            self.queue.done(&key, now.since_epoch());
+        }
+        self.lock.give_up(self.clock.moment());
+    }
+
+    /// Has every lease decided, if this elector acts.
+    fn decide_everything(&mut self) {
+        let now = self.clock.monotonic().since_epoch();
+        for key in self.inputs.view.keys().filter(|_| self.acts) {
+            self.queue.add(key.clone(), now);
+        }
     }
 
     /// Has every lease decided again where another decides about those of the built-in strategy than before.
     fn follow_authority(&mut self) {
         let now = self.clock.monotonic();
-        let Some(before) = self.lock.follow_authority(now) else {
+        let (moment, acts) = (self.clock.moment(), self.belief.may_begin());
+        let Some(before) = self.lock.follow_authority(moment, acts) else {
             return;
         };
         if before == Authority::Ours {
@@ -232,15 +309,13 @@ impl<'a> ElectorSession<'a> {
                 self.queue.done(&key, now.since_epoch());
             }
         }
-        for key in self.inputs.view.keys() {
-            self.queue.add(key.clone(), now.since_epoch());
-        }
+        self.decide_everything();
     }
 
     /// Decides about keys as long as there is room for their requests, and says when the next one is due. Nothing is decided
     /// before the view is synced; where there is no room, the end of some requests comes first.
     fn dispatch(&mut self) -> Option<Instant> {
-        while self.inputs.view.is_synced() && !self.requests.is_full() {
+        while self.inputs.view.is_synced() && !self.requests.is_full() && self.belief.may_begin() {
             let now = self.clock.monotonic();
             let key = match self.queue.poll(now.since_epoch()) {
                 Poll::Ready(key) => key,
@@ -309,7 +384,7 @@ impl<'a> ElectorSession<'a> {
         requests
     }
 
-    /// Logs once why none can be elected although there are candidates.
+    /// Logs once why none can be elected although there are candidates, and why a better one is held back.
     fn log_standstill(&mut self, now: Instant, key: &LeaseKey, decision: &Decision) {
         let (subject, failures) = (format!("standstill of {key}"), &mut self.inputs.failures);
         match &decision.reason {
@@ -319,6 +394,18 @@ impl<'a> ElectorSession<'a> {
             }
             _ => failures.end(now, &subject, None),
         }
+        let subject = format!("hand-overs of {key}");
+        match &decision.reason {
+            Reason::HeldBack { because, .. } => {
+                let text = format!("no better candidate is preferred for {key}: {because}");
+                failures.note(now, &subject, &text);
+            }
+            // The candidate that is held back may be silent for a while, or gone.
+            Reason::HolderIsBest(_) | Reason::Preferred { .. } => {
+                failures.end(now, &subject, None);
+            }
+            _ => {}
+        }
     }
 
     /// Logs an event, and tells the observer.
@@ -327,11 +414,49 @@ impl<'a> ElectorSession<'a> {
         (self.observer)(event);
     }
 
-    /// The end: gives up what is under way, then lets go of the lock.
-    async fn end(mut self) {
+    /// The end: what is under way comes to its end or is given up, then the lock of the built-in controller is released.
+    async fn end(mut self) -> SessionEnd {
+        self.belief.set_closed(true);
+        if self.elector_lock.is_some() && self.belief.holds() {
+            let rest = async {
+                while !self.requests.is_idle() {
+                    if let (key, RequestProgress::Finished) = self.requests.next().await {
+                        self.requests.finish(&key);
+                    }
+                }
+            };
+            let limit = self
+                .clock
+                .sleep_until(self.clock.monotonic().after(LAST_REQUESTS));
+            tokio::select! {
+                biased;
+                () = rest => {}
+                () = limit => {}
+            }
+        }
+        let idle = self.requests.is_idle();
         drop(self.requests.give_up());
-        let (now, wall) = (self.clock.monotonic(), self.clock.wall());
-        self.lock.release(now, wall, &self.writer).await;
+        if self.belief.holds() {
+            let failures = &mut self.inputs.failures;
+            self.lock
+                .release(&*self.clock, &self.writer, failures)
+                .await;
+        }
+        SessionEnd::ShutDown { idle }
+    }
+}
+
+async fn elector_lock_input(lock: &mut Option<&mut ElectorLock>) -> ElectorLockInput {
+    match lock {
+        Some(lock) => lock.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep_until_holder(clock: &dyn Clock, deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => clock.sleep_until_holder(deadline).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -151,6 +151,21 @@ impl LeaseRecord {
         }
     }
 
+    /// The acquisition of this Lease by a process itself ([R18]): a grant and its accept in one, so a new term, its own
+    /// duration and its token, no preference.
+    ///
+    /// [R18]: crate::rules#r18
+    #[must_use]
+    pub fn acquired(&self, by: Identity, duration: Duration, token: Token, now: Timestamp) -> Self {
+        let term = self.term.next();
+        Self {
+            duration_seconds: Some(wire_seconds(duration)),
+            token: Some(token),
+            token_term: Some(term),
+            ..self.granted(by, duration, now)
+        }
+    }
+
     /// This record with another preference and strategy; all that an elector may change of a live lease ([R7]).
     ///
     /// [R7]: crate::rules#r7

@@ -13,14 +13,15 @@
 //!                                                                        Ping, Collect: PUT, DELETE of a candidate
 //!
 //!  Lease revisions, replies, work ──> holder::Holder ──────step(now)─> Decision { effects, wake_at }
-//!                                                                        Read, Write: GET, PUT of the Lease
+//!                                                                        Read, Create, Write: GET, POST, PUT of the Lease
 //!                                                                        Start, Stop: the work of the process
 //!
 //!  LeaseCandidate revisions, replies ─> registration::Registration ─step(now)─> Read, Create, Replace, Delete
 //! ```
 //!
 //! * [`elector`] is the elector's side: which candidate is granted a Lease, and when.
-//! * [`holder`] is the side of a process that leads: accept, renew, hand over, release, and its belief meanwhile.
+//! * [`holder`] is the side of a process that leads: accept or acquire, renew, hand over, release, and its belief
+//!   meanwhile.
 //! * [`registration`] keeps the LeaseCandidate of that process, and acks its pings.
 //! * The values at the root are what they share: [`LeaseRecord`], [`CandidateRecord`], [`Strategy`], the
 //!   [constants](ElectorTiming).
@@ -117,12 +118,14 @@
 //! * It queues nothing: one [`Election`](elector::Election) is one Lease. `elector-workqueue` says which is next.
 //! * It does not fence. A term has a [`Token`] that only grows; resources that are written under it have to check it.
 //!
-//! Rule ids ([R1]–[R17]) lead to the text of the rule in [`rules`], which states each with its source.
+//! Rule ids ([R1] to [R18], [R23]) lead to the text of the rule in [`rules`], which states each with its source.
 //!
 //! [R1]: crate::rules#r1
 //! [R2]: crate::rules#r2
 //! [R4]: crate::rules#r4
 //! [R17]: crate::rules#r17
+//! [R18]: crate::rules#r18
+//! [R23]: crate::rules#r23
 
 mod backoff;
 pub mod elector;
@@ -130,6 +133,7 @@ pub mod holder;
 mod lease;
 mod names;
 mod order;
+mod presence;
 pub mod registration;
 mod rejection;
 mod renumber;
@@ -139,6 +143,7 @@ mod spec;
 mod strategy;
 mod time;
 mod timing;
+mod tracked;
 mod version;
 
 #[doc = include_str!("../rules.md")]
@@ -147,11 +152,12 @@ pub mod rules {}
 pub use lease::{LeaseRecord, LeaseSnapshot, LeaseWrite, Occupancy};
 pub use names::{Identity, LeaseKey, ResourceVersion, Term, Token, Uid};
 pub use order::{Contender, best_first};
+pub use presence::NewsSource;
 pub use rejection::Rejection;
 pub use renumber::{Renumber, Renumbering};
 pub use resolution::{Conflict, Resolution};
 pub use spec::{CandidateRecord, CandidateSpec};
 pub use strategy::{OldestEmulationVersion, Strategy, StrategyName, StrategyNameError};
-pub use time::{Instant, Timestamp};
+pub use time::{Instant, Moment, Timestamp};
 pub use timing::{CandidateTiming, ElectorTiming, LONGEST_LEASE, TimingError};
 pub use version::{Version, VersionError};

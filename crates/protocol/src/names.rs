@@ -44,6 +44,10 @@ pub struct Term(pub i32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub ResourceVersion);
 
+/// Identities of electors begin with this and have another underscore behind the host; those of API servers, which hold
+/// the lock of the elector that is built in, have no second one.
+const ELECTOR_PREFIX: &str = "elector_";
+
 /// The longest name of an object, in bytes.
 const LONGEST_NAME: usize = 253;
 
@@ -74,6 +78,17 @@ impl Identity {
     pub fn new(text: impl Into<Arc<str>>) -> Option<Self> {
         let text = text.into();
         (!text.is_empty()).then_some(Self(text))
+    }
+
+    /// The identity under which an elector holds a lock: recognisable by other electors, new in each life of a process.
+    pub fn of_elector(host: &str, random: u64) -> Self {
+        Self(format!("{ELECTOR_PREFIX}{host}_{random:016x}").into())
+    }
+
+    /// Whether it is one of [`Self::of_elector`].
+    pub fn is_elector(&self) -> bool {
+        let rest = self.0.strip_prefix(ELECTOR_PREFIX);
+        rest.is_some_and(|rest| rest.contains('_'))
     }
 
     /// The identity as it stands in the API.

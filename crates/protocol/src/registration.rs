@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::backoff::RetryBackoff;
 use crate::holder::ReadFailed;
 use crate::names::{ResourceVersion, Uid};
 use crate::renumber::renumber;
 use crate::time::{Instant, Timestamp};
+use crate::tracked::TrackedObject;
 
 /// One process's own LeaseCandidate.
 ///
@@ -20,11 +20,10 @@ use crate::time::{Instant, Timestamp};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Registration {
     lease: Arc<str>,
-    newest: Option<ResourceVersion>,
+    tracked: TrackedObject,
     seen: Option<CandidateSnapshot>,
     ownership: Ownership,
-    request: RequestState,
-    backoff: RetryBackoff,
+    write: Option<RegistrationWrite>,
     acks: bool,
     goal: Goal,
     /// The revision that another client made say what this process does not offer.
@@ -121,17 +120,11 @@ enum Ownership {
     Registered,
 }
 
+/// A write under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum RequestState {
-    None,
-    /// A read is to be sent before anything else.
-    ReadWanted,
-    /// Nothing newer was seen since it was sent: its reply is the newest there is.
-    Reading,
-    /// Something newer was seen since: its reply may be older than that.
-    Overtaken,
-    Writing,
-    Deleting,
+enum RegistrationWrite {
+    Write,
+    Delete,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -151,15 +144,16 @@ impl Registration {
     /// The least time between two repairs: another life of this name may offer something else and repair it too. 30 s.
     pub const REPAIR_PAUSE: Duration = Duration::from_secs(30);
 
+    const PAUSES: (Duration, Duration) = (Self::RETRY_MIN, Self::RETRY_MAX);
+
     /// A registration for the Lease of this name, in the candidate's own namespace.
     pub fn new(lease: impl Into<Arc<str>>) -> Self {
         Self {
             lease: lease.into(),
-            newest: None,
+            tracked: TrackedObject::unknown(),
             seen: None,
             ownership: Ownership::Stranger,
-            request: RequestState::None,
-            backoff: RetryBackoff::default(),
+            write: None,
             acks: true,
             goal: Goal::Registered,
             overwritten: None,
@@ -211,7 +205,7 @@ impl Registration {
         if self.goal == Goal::Registered {
             self.goal = Goal::Withdrawn;
             // A pause was for the sake of another request.
-            self.backoff.reset();
+            self.tracked.backoff.reset();
         }
     }
 
@@ -219,10 +213,10 @@ impl Registration {
     pub fn handle_event(&mut self, event: CandidateEvent) {
         match event {
             CandidateEvent::Seen(snapshot) => self.see(snapshot),
-            CandidateEvent::Deleted(version) if self.is_news(version) => {
-                self.newest = Some(version);
+            CandidateEvent::Deleted(version) if self.tracked.is_news(version) => {
+                self.tracked.newest = Some(version);
                 self.seen = None;
-                self.overtake();
+                self.tracked.overtake();
             }
             CandidateEvent::Deleted(_) => {}
             CandidateEvent::Absent => {
@@ -239,15 +233,12 @@ impl Registration {
         now: Instant,
         reply: Result<Option<CandidateSnapshot>, ReadFailed>,
     ) {
-        let newest_there_is = self.request == RequestState::Reading;
-        if newest_there_is || self.request == RequestState::Overtaken {
-            self.request = RequestState::None;
-        }
+        let newest_there_is = self.tracked.end_read();
         match reply {
             Ok(Some(snapshot)) => {
                 if newest_there_is {
                     // It is believed even where it is older than what was seen: the store may have been restored.
-                    self.newest = None;
+                    self.tracked.newest = None;
                 }
                 self.see(snapshot);
             }
@@ -263,20 +254,16 @@ impl Registration {
 
     /// How the write under way ended.
     pub fn handle_outcome(&mut self, now: Instant, outcome: RegistrationOutcome) {
-        let deleting = match std::mem::replace(&mut self.request, RequestState::None) {
-            RequestState::Writing => false,
-            RequestState::Deleting => true,
-            other => {
-                self.request = other;
-                return;
-            }
+        let Some(write) = self.write.take() else {
+            return;
         };
+        let deleting = write == RegistrationWrite::Delete;
         match outcome {
             RegistrationOutcome::Done(_) | RegistrationOutcome::Refused if deleting => {
                 self.goal = Goal::Done;
             }
             RegistrationOutcome::Done(snapshot) => {
-                self.backoff.reset();
+                self.tracked.backoff.reset();
                 if let Some(snapshot) = snapshot {
                     self.see(snapshot);
                 }
@@ -285,7 +272,7 @@ impl Registration {
             }
             RegistrationOutcome::Gone => self.seen = None,
             RegistrationOutcome::Conflict => {
-                self.backoff.conflict(now, Self::RETRY_MIN, Self::RETRY_MAX);
+                self.tracked.conflict(now, Self::PAUSES);
                 self.want_read();
             }
             RegistrationOutcome::Refused => self.fail(now),
@@ -298,15 +285,15 @@ impl Registration {
 
     /// What to do now, and when to step again.
     pub fn step(&mut self, now: Instant, wall: Timestamp) -> RegistrationDecision {
-        let idle = matches!(self.request, RequestState::None | RequestState::ReadWanted);
-        if !idle || self.goal == Goal::Done {
+        let busy = self.write.is_some() || self.tracked.is_reading();
+        if busy || self.goal == Goal::Done {
             return RegistrationDecision::default();
         }
-        let (request, effect) = if self.request == RequestState::ReadWanted {
-            (RequestState::Reading, RegistrationEffect::Read)
+        let (write, effect) = if self.tracked.wants_read() {
+            (None, RegistrationEffect::Read)
         } else {
             match self.wanted(now, wall) {
-                Some(wanted) => wanted,
+                Some((write, effect)) => (Some(write), effect),
                 None => {
                     return RegistrationDecision {
                         effect: None,
@@ -315,16 +302,20 @@ impl Registration {
                 }
             }
         };
-        if let Some(pause) = self.backoff.pause(now) {
+        if let Some(pause) = self.tracked.backoff.pause(now) {
             return RegistrationDecision {
                 effect: None,
                 wake_at: Some(pause),
             };
         }
-        if request == RequestState::Writing && self.ownership == Ownership::Stranger {
-            self.ownership = Ownership::Tried;
+        match write {
+            None => self.tracked.begin_read(),
+            Some(RegistrationWrite::Write) if self.ownership == Ownership::Stranger => {
+                self.ownership = Ownership::Tried;
+            }
+            Some(_) => {}
         }
-        self.request = request;
+        self.write = write;
         RegistrationDecision {
             effect: Some(effect),
             wake_at: None,
@@ -335,7 +326,7 @@ impl Registration {
         &mut self,
         now: Instant,
         wall: Timestamp,
-    ) -> Option<(RequestState, RegistrationEffect)> {
+    ) -> Option<(RegistrationWrite, RegistrationEffect)> {
         if self.goal == Goal::Withdrawn {
             let seen = self.seen.as_ref();
             let Some(ours) = seen.filter(|_| self.ownership != Ownership::Stranger) else {
@@ -343,11 +334,14 @@ impl Registration {
                 return None;
             };
             let uid = ours.uid.clone();
-            return Some((RequestState::Deleting, RegistrationEffect::Delete { uid }));
+            return Some((
+                RegistrationWrite::Delete,
+                RegistrationEffect::Delete { uid },
+            ));
         }
         let Some(seen) = &self.seen else {
             return Some((
-                RequestState::Writing,
+                RegistrationWrite::Write,
                 RegistrationEffect::Create { renew: wall },
             ));
         };
@@ -372,7 +366,7 @@ impl Registration {
         if repair {
             self.repaired = Some(now);
         }
-        Some((RequestState::Writing, effect))
+        Some((RegistrationWrite::Write, effect))
     }
 
     /// When the next repair may be made, if one was.
@@ -382,44 +376,32 @@ impl Registration {
 
     /// Takes in a revision, unless it is older than the newest one known.
     fn see(&mut self, snapshot: CandidateSnapshot) {
-        if !self.is_news(snapshot.version) {
+        if !self.tracked.is_news(snapshot.version) {
             return;
         }
         let same = self.seen.as_ref().map(|seen| &seen.uid) == Some(&snapshot.uid);
         if !same && self.ownership == Ownership::Registered {
             self.ownership = Ownership::Tried;
         }
-        self.newest = Some(snapshot.version);
+        self.tracked.newest = Some(snapshot.version);
         self.seen = Some(snapshot);
-        self.overtake();
-    }
-
-    /// Something newer was seen: a read under way may bring what is older.
-    fn overtake(&mut self) {
-        if self.request == RequestState::Reading {
-            self.request = RequestState::Overtaken;
-        }
-    }
-
-    fn is_news(&self, version: ResourceVersion) -> bool {
-        self.newest.is_none_or(|newest| newest < version)
+        self.tracked.overtake();
     }
 
     fn want_read(&mut self) {
-        if self.request == RequestState::None {
-            self.request = RequestState::ReadWanted;
+        if self.write.is_none() {
+            self.tracked.want_read();
         }
     }
 
     fn fail(&mut self, now: Instant) {
-        self.backoff.fail(now, Self::RETRY_MIN, Self::RETRY_MAX);
+        self.tracked.fail(now, Self::PAUSES);
     }
 }
 
 renumber!(Registration {
-    newest,
+    tracked,
     seen,
-    backoff,
     overwritten,
     repaired
 });

@@ -28,6 +28,28 @@ pub trait Renumbering {
     fn passed_over(&mut self, instant: &mut Instant) {
         self.instant(instant);
     }
+    /// When the present preference was first seen. It counts until the preferred candidate has had its time to ack;
+    /// returns whether it may still count.
+    fn preference(&mut self, instant: &mut Instant) -> bool {
+        self.instant(instant);
+        true
+    }
+    /// Whether hand-overs that failed or were many make any difference. Otherwise their memory is empty.
+    fn tells_hold_backs(&self) -> bool {
+        true
+    }
+    /// When the newest hand-over failed; returns whether it may still count.
+    fn failed_hand_over(&mut self, instant: &mut Instant) -> bool {
+        self.instant(instant);
+        true
+    }
+    /// When a holder was pre-empted; returns whether it may still count.
+    fn preemption(&mut self, instant: &mut Instant) -> bool {
+        self.instant(instant);
+        true
+    }
+    /// How many preferences of a term were withdrawn. It lengthens that time.
+    fn withdrawals(&mut self, _: &mut u8) {}
     /// How often in a row a candidate did not accept.
     fn failures(&mut self, _: &mut u8) {}
     /// The longest duration seen in a record. It counts where it is above the configured one.

@@ -16,6 +16,21 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(Duration);
 
+/// One moment by both clocks of a process that holds, or waits for, a lease ([R9]).
+///
+/// A process measures its own belief by the clock that ran faster, and the silence of other holders by the one that may
+/// stand still: so each error points the safe way. A process whose two clocks are one, as in a test, says
+/// [`Moment::same`].
+///
+/// [R9]: crate::rules#r9
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Moment {
+    /// By the holder's clock, the larger elapsed time of CLOCK_BOOTTIME and CLOCK_REALTIME: how long a belief lasts.
+    pub holder: Instant,
+    /// By CLOCK_MONOTONIC: how long another holder's record has been seen unchanged.
+    pub monotonic: Instant,
+}
+
 /// A wire time in microseconds since the Unix epoch, the resolution of MicroTime.
 ///
 /// Always within the years 1 to 9999, the range that the API server reads and writes.
@@ -45,6 +60,25 @@ impl Instant {
     #[must_use]
     pub const fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration))
+    }
+}
+
+// === impl Moment ===
+
+impl Moment {
+    /// The moment of a process that has one clock.
+    pub const fn same(instant: Instant) -> Self {
+        Self {
+            holder: instant,
+            monotonic: instant,
+        }
+    }
+
+    /// The reading of the holder's clock at which the monotonic one will show `at`, or some time before: the holder's
+    /// clock may run faster, and a process that is woken early looks again.
+    #[must_use]
+    pub const fn when_monotonic(self, at: Instant) -> Instant {
+        self.holder.after(at.since(self.monotonic))
     }
 }
 

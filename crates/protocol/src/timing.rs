@@ -28,6 +28,13 @@ pub struct ElectorTiming {
     pub passed_over: Duration,
     /// The longest time a candidate is passed over. 15 min.
     pub passed_over_max: Duration,
+    /// How many live holders of a lease may be asked to make room within [`Self::preemption_window`]. 3 ([R23]).
+    ///
+    /// [R23]: crate::rules#r23
+    pub preemptions: u8,
+    /// The time in which pre-emptions are counted, and for which a candidate that appears or changes after a failed
+    /// hand-over is not preferred. 10 min ([R23](crate::rules#r23)).
+    pub preemption_window: Duration,
     /// How long all candidates may stay silent before the open pings are repeated, a microsecond later. 30 s ([R15]).
     ///
     /// [R15]: crate::rules#r15
@@ -84,6 +91,8 @@ impl Default for ElectorTiming {
             absent_lease_grace: None,
             passed_over: Duration::from_secs(60),
             passed_over_max: Duration::from_secs(15 * 60),
+            preemptions: 3,
+            preemption_window: Duration::from_secs(10 * 60),
             re_ping_after: Duration::from_secs(30),
             ping_interval: Duration::from_secs(15 * 60),
             candidate_validity: Duration::from_secs(30 * 60),
@@ -132,6 +141,7 @@ impl ElectorTiming {
             self.passed_over_max,
         )?;
         within("passed-over-max", self.passed_over_max, second, hour * 24)?;
+        within("preemption-window", self.preemption_window, second, hour)?;
         within(
             "re-ping-after",
             self.re_ping_after,
@@ -152,9 +162,21 @@ impl ElectorTiming {
         )
     }
 
+    /// The most [`Self::preemptions`] that can be set.
+    pub const PREEMPTIONS_MAX: u8 = 60;
+
     /// How long the `failures`-th grant in a row to the same candidate lasts.
     pub(crate) fn accept_window_after(&self, failures: u8) -> Duration {
         doubled(self.accept_window, failures, self.accept_window_max)
+    }
+
+    /// How long no candidate is preferred after so many failed hand-overs in a row (R23). Zero where pre-emptions do not
+    /// count at all, which no elector is allowed to be told.
+    pub(crate) fn held_back_after(&self, failures: u8) -> Duration {
+        if self.preemption_window.is_zero() {
+            return Duration::ZERO;
+        }
+        self.passed_over_after(failures)
     }
 
     /// How long a candidate is passed over after so many grants that it did not accept.

@@ -59,7 +59,12 @@ fn explain(
     lease: Option<(LeaseSnapshot, Timestamp)>,
     candidates: Vec<CandidateRecord>,
 ) -> Explanation {
-    Explanation::of(&Objects { lease, candidates }, at(0), &Settings::default())
+    let objects = Objects {
+        lease,
+        candidates,
+        ..Objects::default()
+    };
+    Explanation::of(&objects, at(0), &Settings::default())
 }
 
 #[test]
@@ -217,4 +222,58 @@ fn a_missing_lease_of_a_foreign_strategy_is_created_unheld() {
     foreign.spec = CandidateSpec::parse("1.40.0", "1.1.0", "example.com/mine");
     let told = explain(None, vec![foreign]);
     assert_eq!((told.action, told.holder), (Action::Create, None));
+}
+
+/// (R23) Where a hand-over in vain is among the revisions, the explanation says what it costs, and until when.
+#[test]
+fn earlier_revisions_tell_of_hand_overs_that_were_in_vain() {
+    let steady = |renewed| held("steady", renewed).unwrap().0.record;
+    let preferring = steady(-31).preferring(Some(id("a")), None);
+    let handed_over = preferring.granted(id("a"), std::time::Duration::from_secs(5), at(-30));
+    let granted = handed_over.granted(id("steady"), std::time::Duration::from_secs(5), at(-25));
+    let accepted = LeaseRecord {
+        duration_seconds: Some(15),
+        renew_time: Some(at(-1)),
+        ..granted.clone()
+    };
+    let revision = |(version, record)| LeaseSnapshot {
+        version: ResourceVersion(version),
+        ..mk_lease(record)
+    };
+    let mut objects = Objects {
+        lease: Some((revision((9, accepted)), at(-60))),
+        // They may come in any order.
+        earlier: [
+            (8, granted),
+            (4, steady(-40)),
+            (5, preferring),
+            (6, handed_over),
+        ]
+        .map(revision)
+        .into(),
+        candidates: vec![
+            candidate("steady", "1.2.0", None, -1),
+            candidate("b", "1.1.0", None, -1),
+        ],
+    };
+    let told = Explanation::of(&objects, at(0), &Settings::default());
+    assert_eq!(
+        told.reason.to_string(),
+        "b is better, but steady is not asked to make room for another 35.0s: the last hand-over was not accepted"
+    );
+    assert_eq!(
+        told.wake.unwrap().to_string(),
+        "in 9.0s, when the holder is late"
+    );
+    // One that was created since then waits for longer.
+    objects.candidates[1].created = at(-10);
+    let told = Explanation::of(&objects, at(0), &Settings::default());
+    assert_eq!(
+        told.reason.to_string(),
+        "b is better, but steady is not asked to make room for another 575.0s: it appeared or changed after a hand-over \
+         that was not accepted, and has never led"
+    );
+    objects.earlier.clear();
+    let told = Explanation::of(&objects, at(0), &Settings::default());
+    assert_eq!(told.action, Action::Prefer);
 }

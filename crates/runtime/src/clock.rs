@@ -9,7 +9,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use elector_protocol::{Instant, Timestamp};
+use elector_protocol::{Instant, Moment, Timestamp};
 use futures::future::BoxFuture;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -20,6 +20,14 @@ pub trait Clock: Send + Sync + 'static {
 
     /// The holder's clock. Between two readings it advances by no less than CLOCK_BOOTTIME and CLOCK_REALTIME do.
     fn holder(&self) -> Instant;
+
+    /// Both of them at once.
+    fn moment(&self) -> Moment {
+        Moment {
+            holder: self.holder(),
+            monotonic: self.monotonic(),
+        }
+    }
 
     /// The time of day in whole microseconds, so that what is written reads back equal.
     fn wall(&self) -> Timestamp;

@@ -3,6 +3,7 @@
 //! ```text
 //!   ClientArgs ──connect──> Cluster ──┬── watch_leases, watch_candidates ──> WatchEvent, one after the other
 //!                                     ├── Writer: put, post, delete, read ──> WriteOutcome
+//!                                     ├── HolderShell: one Lease, won, kept and ended by protocol::holder
 //!                                     └── ApiDiscovery: which LeaseCandidates to use, at first and from then on
 //!   Clock: elector's, holder's and wall clock in one value
 //!   LogArgs ──init_logging──> stderr          shutdown_signal() ──> which one          printable(text) ──> one safe line
@@ -34,6 +35,7 @@ mod clock;
 mod cluster;
 mod connect;
 mod failure_log;
+mod holder_shell;
 mod line;
 mod logging;
 mod panic_text;
@@ -55,6 +57,7 @@ pub use clock::{Clock, SystemClock, TokioClock};
 pub use cluster::{Cluster, DiscoveryError};
 pub use connect::{ClientArgs, ConnectError, connect};
 pub use failure_log::FailureLog;
+pub use holder_shell::{HolderLog, HolderShell, LeasePath, LeaseResponse};
 pub use logging::{LogArgs, LogError, LogFormat, init_logging};
 pub use panic_text::panic_text;
 pub use request::{Cause, RequestError, Target, Verb};

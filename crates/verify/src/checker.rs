@@ -1,9 +1,13 @@
 //! Checks the revisions of a Lease, one after the other: was each a move that the rules allow?
 
 mod acks;
+mod acquisition;
+mod broken_rule;
 mod exemption;
+mod expiry;
 mod memory;
 mod rules;
+mod term_start;
 
 use std::collections::BTreeSet;
 
@@ -13,9 +17,10 @@ use elector_protocol::{
 };
 
 use self::acks::Acks;
+use self::broken_rule::BrokenRule;
 pub(crate) use self::exemption::Exemption;
-use self::memory::{Memory, restores};
-use self::rules::{BrokenRule, Rules};
+use self::memory::{LastRevision, Memory, restores};
+use self::rules::Rules;
 use crate::entry::between;
 use crate::history::{Beginning, History};
 use crate::participants::{Implementation, Participants};
@@ -32,7 +37,7 @@ pub(crate) struct LeaseChecker<'r> {
     gaps_met: Vec<ResourceVersion>,
     /// Until when the Lease may have been created before the recording began; `None` where nothing was before.
     midst: Option<Timestamp>,
-    memory: Memory,
+    memory: Memory<'r>,
     acks: Acks,
     token: Option<TokenOfTerm>,
     term_records: TermRecords,
@@ -102,7 +107,7 @@ impl<'r> LeaseChecker<'r> {
     }
 
     /// The Lease changed.
-    pub(crate) fn revision(&mut self, lease: &Lease, version: ResourceVersion, at: Timestamp) {
+    pub(crate) fn revision(&mut self, lease: &'r Lease, version: ResourceVersion, at: Timestamp) {
         let last = self.memory.last.as_ref();
         if last.is_some_and(|last| last.snapshot.version == version) {
             return; // two recordings of one revision
@@ -142,7 +147,7 @@ impl<'r> LeaseChecker<'r> {
                 Ok(LeaseChangeKind::Found)
             }
             Some(last) if restores(last, &snapshot.record) => Ok(LeaseChangeKind::Renew),
-            Some(last) => self.rules().change(last, &snapshot, at.as_micros()),
+            Some(last) => self.rules().change(last, lease, &snapshot, at.as_micros()),
             // A record that says nothing might as well have been created just now.
             None if midst && self.rules().born(lease, &snapshot.record).is_err() => {
                 let why = format!("how revision @{version} came to be: the recording begins there");
@@ -162,7 +167,8 @@ impl<'r> LeaseChecker<'r> {
         self.exempt(kind, &snapshot, at);
         self.token(&snapshot, version, at);
         self.term_record(kind, &snapshot, at);
-        self.memory.remember(kind, snapshot, at, midst || gap);
+        self.memory
+            .remember(kind, (lease, snapshot), at, midst || gap);
     }
 
     /// The Lease was deleted.
@@ -186,7 +192,7 @@ impl<'r> LeaseChecker<'r> {
     pub(crate) fn finish(mut self) -> CheckedRevisions {
         if self.extent.revisions == 0 {
             self.missing(Invariant::S1, "no revision of the Lease was recorded");
-        } else if !self.acks.are_complete() {
+        } else if !self.acks.are_complete() && self.elector_acted() {
             let why = "no LeaseCandidate was recorded";
             self.missing(Invariant::S7, why);
             self.missing(Invariant::S11, why);
@@ -226,6 +232,23 @@ impl<'r> LeaseChecker<'r> {
         creation_time(&lease.metadata).is_some_and(|created| {
             between(start, created) > self.participants.limits.recording_delay
         })
+    }
+
+    /// Whether the lease is served by an elector, as far as the changes tell. One that its holders acquire themselves
+    /// needs no candidates (R18).
+    fn elector_acted(&self) -> bool {
+        let served = [
+            LeaseChangeKind::GrantUnheld,
+            LeaseChangeKind::GrantExpired,
+            LeaseChangeKind::Reserve,
+            LeaseChangeKind::HandOff,
+            LeaseChangeKind::Signal,
+        ];
+        let of_strategy = |last: &LastRevision<'_>| last.snapshot.record.strategy.is_some();
+        self.memory.last.as_ref().is_some_and(of_strategy)
+            || served
+                .iter()
+                .any(|kind| self.extent.changes.contains_key(kind))
     }
 
     fn implementation(&self, holder: &Identity) -> Option<Implementation> {
@@ -329,6 +352,8 @@ impl<'r> LeaseChecker<'r> {
                     LeaseChangeKind::HandOff => RecordedEnd::HandedOver,
                     LeaseChangeKind::Release => RecordedEnd::Released,
                     LeaseChangeKind::GrantExpired
+                    | LeaseChangeKind::AcquireExpired
+                    | LeaseChangeKind::Displace
                     | LeaseChangeKind::Reserve
                     | LeaseChangeKind::Take => RecordedEnd::Replaced,
                     LeaseChangeKind::Found => RecordedEnd::Unseen,
@@ -345,9 +370,14 @@ impl<'r> LeaseChecker<'r> {
         if !(goes_on && matches!(kind, LeaseChangeKind::Foreign | LeaseChangeKind::Illegal)) {
             let own = match kind {
                 LeaseChangeKind::Found => !record.is_unaccepted_grant(),
-                LeaseChangeKind::Create | LeaseChangeKind::OfClientGo | LeaseChangeKind::Take => {
-                    true
-                }
+                LeaseChangeKind::Create
+                | LeaseChangeKind::AcquireUnheld
+                | LeaseChangeKind::AcquireExpired
+                | LeaseChangeKind::Displace
+                | LeaseChangeKind::OfClientGo
+                | LeaseChangeKind::Take => true,
+                // Only its holder writes a token, in time or not.
+                LeaseChangeKind::Illegal => record.has_token(),
                 _ => false,
             };
             self.term_records.held(after, moment, implementation, own);

@@ -7,7 +7,7 @@
 //!   candidates and holders ────────────────> Participants ───┘
 //! ```
 //!
-//! It knows the rules (R1–R17) and the invariants (S1–S12) of docs/protocol.md, and nothing of how a lease is elected:
+//! It knows the rules (R1–R18) and the invariants (S1–S12) of docs/protocol.md, and nothing of how a lease is elected:
 //! it never asks which candidate should have led, only whether what happened was allowed. It performs no I/O and reads no clock, so
 //! a simulation can pass its own times.
 
@@ -26,7 +26,7 @@ mod work_trace;
 pub use entry::{EntryContent, Event, EventKind, HistoryEntry, between};
 pub use history::{Beginning, History, Times, TraceCoverage};
 pub use limits::Limits;
-pub use participants::{Implementation, Participants};
+pub use participants::{Implementation, LeasePurpose, Participants};
 pub use read::{Position, ReadError, RecordingReader};
 pub use term_record::{RecordedEnd, SeenRevision, TermRecord};
 pub use verdict::{

@@ -14,6 +14,8 @@ use crate::limits::Limits;
 pub struct Participants {
     /// The candidates and holders of each lease by name. Other leases are not judged.
     members: BTreeMap<LeaseKey, BTreeMap<String, Implementation>>,
+    /// The locks of electors. All other leases are for work.
+    locks: BTreeMap<LeaseKey, LeasePurpose>,
     /// Revisions that a stranger wrote: they break no rule, and S1 is excused after some of them.
     foreign: BTreeSet<ResourceVersion>,
     /// How exact the times are, and how long what may last.
@@ -27,6 +29,19 @@ pub enum Implementation {
     Elector,
     /// Unmodified client-go, also inside Kubernetes' own components.
     ClientGo,
+}
+
+/// The purpose of a lease, which says how long those that acquire it have to wait (R18).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LeasePurpose {
+    /// Its holder does work that no other process may do at the same time.
+    #[default]
+    Work,
+    /// The electors choose the active one of them by it. An unheld one is acquired at once, also after a deletion,
+    /// since two active electors do no harm (R17).
+    ElectorLock,
+    /// The lock of the elector that is built into Kubernetes. Electors displace live holders of it.
+    BuiltinLock,
 }
 
 // === impl Participants ===
@@ -53,6 +68,16 @@ impl Participants {
             .insert(name.into(), implementation);
     }
 
+    /// Says what a lease is for, where it is a lock of electors.
+    pub fn add_lock(&mut self, lease: LeaseKey, purpose: LeasePurpose) {
+        self.locks.insert(lease, purpose);
+    }
+
+    /// The purpose of this lease.
+    pub fn purpose(&self, lease: &LeaseKey) -> LeasePurpose {
+        self.locks.get(lease).copied().unwrap_or_default()
+    }
+
     /// Adds a revision that a stranger wrote.
     pub fn add_foreign(&mut self, version: ResourceVersion) {
         self.foreign.insert(version);
@@ -69,10 +94,14 @@ impl Participants {
     }
 
     /// The participants, by what the history shows: marked candidates and holders with a token are ours, all others
-    /// client-go's. A lease that no candidate names and whose holders have no token is left out.
+    /// client-go's. A lease that no candidate names and whose holders have no token is left out. The locks of electors
+    /// are those with the usual names.
     #[must_use]
     pub fn deduce(history: &History, limits: Limits) -> Self {
         let mut participants = Self::new(limits);
+        for (namespace, name, purpose) in LOCKS {
+            participants.add_lock(LeaseKey::new(namespace, name), purpose);
+        }
         let mut plain: Vec<(LeaseKey, String)> = Vec::new();
         for entry in history.entries() {
             match &entry.content {
@@ -134,6 +163,16 @@ impl Participants {
         })
     }
 }
+
+/// The locks of electors under their usual names.
+const LOCKS: [(&str, &str, LeasePurpose); 2] = [
+    ("elector-system", "elector", LeasePurpose::ElectorLock),
+    (
+        "kube-system",
+        "leader-election-controller",
+        LeasePurpose::BuiltinLock,
+    ),
+];
 
 /// Whether a candidate says that it speaks our protocol.
 fn is_marked(candidate: &LeaseCandidate) -> bool {

@@ -133,6 +133,12 @@ pub enum LeaseChangeKind {
     GrantUnheld,
     /// An expired record was granted.
     GrantExpired,
+    /// A process began a term on an unheld record by itself (R18).
+    AcquireUnheld,
+    /// A process began a term on an expired record by itself (R18).
+    AcquireExpired,
+    /// An elector acquired a lock of electors whose last holder may still count on it, which does no harm (R17).
+    Displace,
     /// A placeholder took the place of a holder that cannot be asked to yield.
     Reserve,
     /// The holder wrote its successor.

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use elector_protocol::CandidateTiming;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::analysis::Analysis;
 use crate::case::FaultCase;
 use crate::case_run::CaseRun;
+use crate::last_operation::LastOperation;
 use crate::subject::TestSubject;
 use crate::test_bed::TestBed;
 
@@ -28,6 +30,8 @@ pub struct CaseResult {
     /// What the register's log says.
     #[serde(flatten)]
     pub analysis: Analysis,
+    /// The last operation of the leader that the fault struck.
+    pub last_operation: Option<LastOperation>,
     /// What must not be. The work of others' candidates is not judged; what an elector of ours does for them is.
     pub failures: Vec<String>,
 }
@@ -49,9 +53,10 @@ pub(crate) async fn run_case(case: FaultCase, bed: Arc<TestBed>) -> Result<CaseR
     let mut run = CaseRun::open(case, bed).await?;
     run.log.next(STARTS).await?;
     sleep(QUIET).await;
-    let leader = run.leader()?;
+    let (leader, _) = run.leader()?;
     let phase = run.phase();
     run.wait_for_phase(leader, phase).await?;
+    let (_, struck) = run.leader()?;
     let (start, pulse_from) = (run.log.now(), run.pulse());
     let end = Instant::now() + case.fault.window;
     timeout(case.fault.window, run.strike(leader))
@@ -69,10 +74,14 @@ pub(crate) async fn run_case(case: FaultCase, bed: Arc<TestBed>) -> Result<CaseR
     let operations = run.log.operations();
     let order = case.subject.order();
     let analysis = Analysis::read(&operations, order, &window);
+    let last_operation = run.last_operation(&operations, &struck);
     run.save(&operations)?;
     let mut failures = run.broken().await?;
     if judged {
         failures.extend(failures_of(&case, &analysis));
+        let lease = CandidateTiming::default().lease_duration;
+        let late = |last: LastOperation| last.failure(case.fault.stops(), stall, lease);
+        failures.extend(last_operation.and_then(late));
         failures.extend(recovers.map(|error| format!("it does not recover: {error}")));
         failures.extend(run.unexpected_ends()?);
     }
@@ -83,6 +92,7 @@ pub(crate) async fn run_case(case: FaultCase, bed: Arc<TestBed>) -> Result<CaseR
         phase,
         stall,
         analysis,
+        last_operation,
         failures,
     })
 }

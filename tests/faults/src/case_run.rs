@@ -21,6 +21,7 @@ use crate::analysis::{Analysis, Order};
 use crate::case::FaultCase;
 use crate::fault::{AWAY, FaultScript, LeaderCondition, LeaseEdit};
 use crate::forward::Traffic;
+use crate::last_operation::{FaultEnd, LastOperation};
 use crate::lease_history;
 use crate::network::NetworkCondition;
 use crate::proxy::{Proxy, ProxyPort};
@@ -48,6 +49,8 @@ pub(crate) struct CaseRun {
     electors: Vec<ProxiedProcess>,
     /// What a stranger wrote.
     foreign: Vec<ResourceVersion>,
+    /// When the leader was let go.
+    fault_end: Option<FaultEnd>,
 }
 
 /// How long a leader may take to renew.
@@ -85,6 +88,7 @@ impl CaseRun {
             candidates: Vec::new(),
             electors: Vec::new(),
             foreign: Vec::new(),
+            fault_end: None,
         };
         if case.subject.is_elected() {
             for number in 1..=case.fault.electors() {
@@ -136,13 +140,34 @@ impl CaseRun {
         Analysis::read(&operations, Order::ByFirstOperation, &window).worst_gap
     }
 
-    /// The index of the candidate that worked last.
-    pub(crate) fn leader(&self) -> Result<usize> {
+    /// The index of the candidate that worked last, and its last operation.
+    pub(crate) fn leader(&self) -> Result<(usize, GuardedOperation)> {
         let newest = self.log.newest().context("no client has worked")?;
-        self.candidates
+        let leader = self
+            .candidates
             .iter()
             .position(|member| member.process.name() == newest.client)
-            .with_context(|| format!("{} is not known", newest.client))
+            .with_context(|| format!("{} is not known", newest.client))?;
+        Ok((leader, newest))
+    }
+
+    /// The last operation of the leader that was let go, if another candidate has followed it.
+    pub(crate) fn last_operation(
+        &self,
+        operations: &[GuardedOperation],
+        struck: &GuardedOperation,
+    ) -> Option<LastOperation> {
+        LastOperation::read(operations, struck, self.fault_end?)
+    }
+
+    /// Notes that the fault of that leader is over now.
+    fn note_fault_end(&mut self, leader: usize) {
+        let renewed = self.candidates[leader].port.traffic().borrow().last;
+        let now = self.log.now();
+        self.fault_end = Some(FaultEnd {
+            at: now,
+            renewed: renewed.map(|renewed| now.saturating_sub(renewed.elapsed())),
+        });
     }
 
     /// Where in the renewal interval the fault is to strike: each run has a part of it, and a place in its part that
@@ -203,17 +228,18 @@ impl CaseRun {
                 self.stop(leader, lasts).await?;
             }
             FaultScript::AtLeader(network, lasts) => {
-                let port = &self.candidates[leader].port;
-                port.set(network);
+                self.candidates[leader].port.set(network);
                 sleep(lasts).await;
-                port.set(NetworkCondition::Normal);
+                self.note_fault_end(leader);
+                self.candidates[leader].port.set(NetworkCondition::Normal);
             }
             FaultScript::CutOff(lasts) => {
                 let member = &self.candidates[leader];
                 self.log.cut_off(Some(member.process.name()));
                 member.port.set(NetworkCondition::Partition);
                 sleep(lasts).await;
-                member.port.set(NetworkCondition::Normal);
+                self.note_fault_end(leader);
+                self.candidates[leader].port.set(NetworkCondition::Normal);
                 self.log.cut_off(None);
             }
             FaultScript::AtAllAndKill(network, lasts) => {
@@ -236,12 +262,14 @@ impl CaseRun {
                     .set(NetworkCondition::Partition);
                 self.edit_lease(edit).await?;
                 sleep(lasts).await;
+                self.note_fault_end(leader);
                 self.candidates[leader].port.set(NetworkCondition::Normal);
             }
             FaultScript::Stranger(edit, LeaderCondition::Stopped(lasts)) => {
                 self.candidates[leader].process.signal_all(Signal::STOP)?;
                 self.edit_lease(edit).await?;
                 sleep(lasts).await;
+                self.note_fault_end(leader);
                 self.candidates[leader].process.signal_all(Signal::CONT)?;
             }
             FaultScript::KillElector { electors } => {
@@ -275,7 +303,8 @@ impl CaseRun {
         process.signal_all(Signal::STOP)?;
         port.set(NetworkCondition::Normal);
         sleep(lasts).await;
-        process.signal_all(Signal::CONT)
+        self.note_fault_end(candidate);
+        self.candidates[candidate].process.signal_all(Signal::CONT)
     }
 
     /// A stranger's edit, through no proxy.
@@ -311,9 +340,9 @@ impl CaseRun {
     /// What of the history of the Lease breaks the rules.
     pub(crate) async fn broken(&self) -> Result<Vec<String>> {
         let implementation = match self.case.subject {
-            TestSubject::Ours | TestSubject::Command => Implementation::Elector,
             TestSubject::Coordinated => Implementation::ClientGo,
             TestSubject::Plain | TestSubject::Single => return Ok(Vec::new()),
+            _ => Implementation::Elector,
         };
         let names = self.candidates.iter().map(|member| member.process.name());
         let journal = self.bed.recorder.journal(&self.namespace);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::last_operation::AFTER_WAKING;
 use crate::network::NetworkCondition;
 use crate::subject::TestSubject;
 
@@ -378,27 +379,33 @@ impl FaultScenario {
         }
     }
 
-    /// What may come late of a subject that is judged, and for how long. Only where a process is stopped in the middle
-    /// of what it does can there be anything.
-    pub(crate) fn lateness(&self, subject: TestSubject) -> Lateness {
-        let stops = matches!(
+    /// Whether it stops the leader in the middle of what it does.
+    pub(crate) fn stops(&self) -> bool {
+        matches!(
             self.script,
             FaultScript::Stop(_)
                 | FaultScript::StopInFlight(_)
                 | FaultScript::Stranger(_, LeaderCondition::Stopped(_))
-        );
-        match subject {
-            _ if !stops => Lateness::default(),
-            // A command cannot ask. It works on until its wrapper, which wakes up with it, has told it to stop.
-            TestSubject::Command => Lateness {
-                operations: 20,
-                time: Duration::from_secs(1),
-            },
+        )
+    }
+
+    /// What may come late of a subject that is judged, and for how long. Only where a process is stopped in the middle
+    /// of what it does can there be anything.
+    pub(crate) fn lateness(&self, subject: TestSubject) -> Lateness {
+        if !self.stops() {
+            return Lateness::default();
+        }
+        if subject.asks() {
             // One operation may lie between the check and its send, and no lease can prevent that.
-            _ => Lateness {
+            return Lateness {
                 operations: 1,
                 time: Duration::ZERO,
-            },
+            };
+        }
+        // Work that does not ask goes on until the candidate, which wakes up with it, has ended it.
+        Lateness {
+            operations: 12,
+            time: Duration::from_secs_f64(AFTER_WAKING),
         }
     }
 }

@@ -7,7 +7,7 @@
 //!               └── an operation every 50 ms ──> Register, which notes the time, the client and the token
 //! ```
 //!
-//! A [`FaultCase`] is one [`FaultScenario`] and one [`TestSubject`]: our candidates, unmodified client-go elected by
+//! A [`FaultCase`] is one [`FaultScenario`] and one [`TestSubject`]: our candidates, obedient or not, unmodified client-go elected by
 //! Elector or by itself, or a single process without any election. Every result is read from the log of the
 //! [`Register`] by an [`Analysis`]; what the processes believe of themselves does not count. Beside that, every
 //! revision of the Lease is held against the rules, as `elector verify` does it.
@@ -24,6 +24,7 @@ mod case_run;
 mod fault;
 mod forward;
 mod keys;
+mod last_operation;
 mod lease_history;
 mod matrix;
 mod network;
@@ -42,6 +43,7 @@ pub use case::FaultCase;
 pub use case_result::CaseResult;
 pub use fault::{FAULTS, FaultScenario};
 pub use forward::Traffic;
+pub use last_operation::LastOperation;
 pub use matrix::{MatrixResults, run_matrix};
 pub use network::NetworkCondition;
 pub use proxy::{Proxy, ProxyPort};

@@ -137,9 +137,15 @@ fn print_progress(
                 "FAILED"
             };
             let seen = &one.analysis;
+            let last = one.last_operation.map_or_else(String::new, |last| {
+                format!(
+                    "; last operation {:.2} s after the fault, {:.2} s after the last renewal",
+                    last.after_fault, last.after_renewal
+                )
+            });
             println!(
                 "test {name} ... {state} (two believers {:.2} s; stale {}, past the fence {}; worst gap {:.1} s; \
-                 work {:.0} %; machine stalled {:.1} s)",
+                 work {:.0} %; machine stalled {:.1} s{last})",
                 seen.two_believers,
                 seen.stale,
                 seen.past_the_fence,

@@ -23,7 +23,9 @@ does an operation every 50 ms at a register, directly. Everything below is read 
 
 * **ours**: candidates of the crate `elector-candidate`, elected by `elector run`; each asks `is_leader()` right before
   an operation. **command**: a command of `elector candidate -- CMD`, which cannot ask and never ends by itself; it is
-  stopped together with its wrapper, as a container is. **coordinated**: unmodified client-go with `Coordinated: true`,
+  stopped together with its wrapper, as a container is. **ignoring-tasks**: candidates of the crate whose work never asks
+  and never returns; it works in two tasks that it has spawned on its guard, every 50 ms each. **trapping-command**: a
+  command that traps SIGTERM and goes on for 4 s. **coordinated**: unmodified client-go with `Coordinated: true`,
   elected by `elector run`. **plain**: unmodified client-go that takes the Lease by itself. Both work until the context
   of `OnStartedLeading` ends, as documented. **single**: one process without any election; what it loses is the
   yardstick of *never worse than one replica*. It does not need the API server, so that only what happens to the process
@@ -44,8 +46,10 @@ elects for client-go.
 For ours it is a failure if two are at work at the same time at all, if a stale operation comes past the fence, if the
 leader is refused, if there is a stale operation where no process was stopped (where one was, a single operation can lie
 between the check and its send), if no client works in the end, or if a process ends that was not killed. The same for
-command, but where it was stopped it may do up to 20 operations in a second until its wrapper has ended it. The numbers
-of the others are recorded, and fail nothing.
+those that do not ask, but where one was stopped it may do up to 12 operations in the 0.3 s until its candidate has ended
+it. It is a failure too if the last operation of a leader that was followed comes more than 0.3 s after a stopped process
+was let go, or elsewhere after its lease: 15 s after the last renewal that the server took. The numbers of the others are
+recorded, and fail nothing.
 
 Each run leaves its raw data in `target/faults`: `results.jsonl`, and for each case the operations as the register took
 them, the revisions of the Lease as `elector verify` reads them, and the logs of all processes.

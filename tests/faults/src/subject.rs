@@ -18,8 +18,16 @@ use crate::proxy::ProxyPort;
 pub enum TestSubject {
     /// Candidates of Elector, elected by Elector.
     Ours,
+    /// The same with work that ignores its stop, and does everything in tasks that it has spawned.
+    IgnoringTasks,
     /// The same as a command that `elector candidate` starts and stops.
     Command,
+    /// The same with a command that traps SIGTERM, and goes on for 4 s.
+    TrappingCommand,
+    /// Candidates of Elector that take the lease by themselves (`--mode plain`).
+    PlainOurs,
+    /// Candidates of Elector in their usual mode, where there is no elector.
+    AutoAlone,
     /// Unmodified client-go candidates (`Coordinated: true`), elected by Elector.
     Coordinated,
     /// Unmodified client-go that takes the Lease by itself.
@@ -50,9 +58,13 @@ pub(crate) struct LoggedProcess {
 
 impl TestSubject {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 9] = [
         Self::Ours,
+        Self::IgnoringTasks,
         Self::Command,
+        Self::TrappingCommand,
+        Self::PlainOurs,
+        Self::AutoAlone,
         Self::Coordinated,
         Self::Plain,
         Self::Single,
@@ -62,7 +74,7 @@ impl TestSubject {
     pub(crate) fn replicas(self) -> usize {
         match self {
             Self::Single => 1,
-            Self::Ours | Self::Command | Self::Coordinated | Self::Plain => 3,
+            _ => 3,
         }
     }
 
@@ -73,12 +85,31 @@ impl TestSubject {
 
     /// Whether an elector elects for it.
     pub(crate) fn is_elected(self) -> bool {
-        matches!(self, Self::Ours | Self::Command | Self::Coordinated)
+        (self.is_judged() && !matches!(self, Self::PlainOurs | Self::AutoAlone))
+            || self == Self::Coordinated
     }
 
     /// Whether it is judged, and not only looked at.
     pub(crate) fn is_judged(self) -> bool {
-        matches!(self, Self::Ours | Self::Command)
+        matches!(
+            self,
+            Self::Ours
+                | Self::IgnoringTasks
+                | Self::Command
+                | Self::TrappingCommand
+                | Self::PlainOurs
+                | Self::AutoAlone
+        )
+    }
+
+    /// Whether it asks its guard before each operation.
+    pub(crate) fn asks(self) -> bool {
+        matches!(self, Self::Ours | Self::PlainOurs | Self::AutoAlone)
+    }
+
+    /// Whether it is a command of `elector candidate`.
+    fn is_command(self) -> bool {
+        matches!(self, Self::Command | Self::TrappingCommand)
     }
 
     /// Whether it writes a Lease at all.
@@ -89,7 +120,12 @@ impl TestSubject {
     /// How its periods are ordered.
     pub(crate) fn order(self) -> Order {
         match self {
-            Self::Ours | Self::Command => Order::ByToken,
+            Self::Ours
+            | Self::IgnoringTasks
+            | Self::Command
+            | Self::TrappingCommand
+            | Self::PlainOurs
+            | Self::AutoAlone => Order::ByToken,
             // leaseTransitions begin anew when the Lease is deleted.
             Self::Coordinated | Self::Plain | Self::Single => Order::ByFirstOperation,
         }
@@ -106,7 +142,11 @@ impl fmt::Display for TestSubject {
         // `pad` heeds the width that a table asks for.
         f.pad(match self {
             Self::Ours => "ours",
+            Self::IgnoringTasks => "ignoring-tasks",
             Self::Command => "command",
+            Self::TrappingCommand => "trapping-command",
+            Self::PlainOurs => "plain-ours",
+            Self::AutoAlone => "auto-alone",
             Self::Coordinated => "coordinated",
             Self::Plain => "plain",
             Self::Single => "single",
@@ -127,14 +167,18 @@ impl Binaries {
         folder: &Path,
     ) -> Result<LoggedProcess> {
         let mut command = match subject {
-            TestSubject::Ours | TestSubject::Single => Command::new(&self.guarded),
-            TestSubject::Command => Command::new(&self.elector),
+            TestSubject::Ours
+            | TestSubject::IgnoringTasks
+            | TestSubject::PlainOurs
+            | TestSubject::AutoAlone
+            | TestSubject::Single => Command::new(&self.guarded),
+            TestSubject::Command | TestSubject::TrappingCommand => Command::new(&self.elector),
             TestSubject::Coordinated | TestSubject::Plain => {
                 let program = self.client_go.as_ref();
                 Command::new(program.context("there is no client-go program")?)
             }
         };
-        if subject == TestSubject::Command {
+        if subject.is_command() {
             command.args(["candidate", "--binary-version", "1.0.0"]);
         }
         if subject.has_lease() {
@@ -142,15 +186,20 @@ impl Binaries {
             command.args(["--namespace", namespace, "--lease", LEASE, "--name", name]);
         }
         let its_own: &[&str] = match subject {
-            TestSubject::Ours => &[],
+            TestSubject::Ours | TestSubject::AutoAlone => &[],
+            TestSubject::IgnoringTasks => &["--ignore-stop"],
+            TestSubject::PlainOurs => &["--plain"],
             TestSubject::Single => &["--single"],
             TestSubject::Coordinated => &["--rejoin"],
             TestSubject::Plain => &["--rejoin", "--coordinated=false"],
-            TestSubject::Command => &["--"],
+            TestSubject::Command | TestSubject::TrappingCommand => &["--"],
         };
         command.args(its_own);
-        if subject == TestSubject::Command {
+        if subject.is_command() {
             command.arg(&self.guarded).arg("--command");
+        }
+        if subject == TestSubject::TrappingCommand {
+            command.arg("--trap-sigterm");
         }
         command.args(["--register", register]);
         LoggedProcess::spawn(name, command, folder)

@@ -141,6 +141,7 @@ mod tests {
                 work,
                 ..Analysis::default()
             },
+            last_operation: None,
             failures: Vec::new(),
         }
     }
@@ -155,8 +156,10 @@ mod tests {
         let glance = summary_table(&outcomes);
         assert!(
             glance.ends_with(
-                "| no fault | 100 % | | | | |\n\
-                 | leader killed, for good | | | | **2.5 s**, 60 % | |\n"
+                "| no fault | 100 % | | | | | | | | |
+\
+                 | leader killed, for good | | | | | | | | **2.5 s**, 60 % | |
+"
             ),
             "{glance}"
         );

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_api::{Carrier, Lease, LeaseCandidate, parse_time};
-use elector_protocol::holder::{Holder, HolderConfig, LeaseEvent, LeaseOutcome, ReadFailed};
+use elector_protocol::elector::NewsSource;
+use elector_protocol::holder::{
+    Acquisition, Holder, HolderConfig, HolderMode, LeaseEvent, LeaseOutcome, ReadFailed,
+};
 use elector_protocol::registration::{
     CandidateEvent, CandidateSnapshot, Registration, RegistrationOutcome,
 };
 use elector_protocol::{
-    CandidateTiming, Identity, Instant, LeaseKey, LeaseRecord, LeaseSnapshot, LeaseWrite, Term,
-    Timestamp, Token, Uid,
+    CandidateTiming, Identity, Instant, LeaseKey, LeaseRecord, LeaseSnapshot, LeaseWrite, Moment,
+    ResourceVersion, Term, Timestamp, Token, Uid,
 };
 use serde_json::Value;
 
@@ -41,6 +44,7 @@ struct CandidateDriver {
 
 enum PendingRequest {
     Read,
+    Create,
     Write(Box<LeaseWrite>),
 }
 
@@ -55,21 +59,17 @@ struct PendingWrite {
 /// Orders: `pass` (a duration), `wall` (a time), `done` (the request for the Lease succeeds, with this object or the
 /// one that fits), `fails` (`conflict`, `gone`, `refused` or anything else), `registered` and `unregistered` (the same
 /// for its own object), `grant` (the server grants it the Lease), `prefer` (a candidate is preferred), `stopped`,
-/// `shutDown`, `withdrawn`, `listen` (it reads both).
+/// `shutDown`, `withdrawn`, `listen` (it reads both), `mode` (a new life begins, `auto`, `plain` or `elected`), `pinged` (a ping
+/// of its candidate is seen).
 ///
 /// # Panics
 ///
 /// Where something that must hold does not.
 pub fn drive_candidate(script: &[u8]) {
-    let timing = CandidateTiming::default();
     let me = wire::identity("me");
-    let config = HolderConfig {
-        identity: me.clone(),
-        timing,
-    };
     let mut driver = CandidateDriver {
+        holder: holder(&me, HolderMode::Elected),
         me,
-        holder: Holder::new(Arc::new(config)),
         registration: Registration::new("l"),
         now: Instant::from_epoch(Duration::from_secs(1_000)),
         wall: wall(),
@@ -88,24 +88,37 @@ pub fn drive_candidate(script: &[u8]) {
     driver.run_without_news();
 }
 
+fn holder(me: &Identity, mode: HolderMode) -> Holder {
+    Holder::new(Arc::new(HolderConfig {
+        identity: me.clone(),
+        timing: CandidateTiming::default(),
+        mode,
+    }))
+}
+
 // === impl CandidateDriver ===
 
 impl CandidateDriver {
     fn handle_document(&mut self, document: ScriptDocument) {
         match document {
-            ScriptDocument::Leases(Notification::Seen(lease, _)) => self.see_lease(lease),
+            ScriptDocument::Leases(Notification::Seen(lease, _)) => {
+                self.see_lease(lease, NewsSource::Watch);
+            }
             ScriptDocument::Leases(Notification::Deleted(lease)) => match self.read(lease) {
                 Some((last, _)) => {
                     let deleted = LeaseEvent::Deleted(last.version);
-                    self.holder.handle_event(self.now, deleted);
+                    self.holder.handle_event(Moment::same(self.now), deleted);
                 }
                 None => self.holder.request_read(),
             },
             ScriptDocument::Leases(Notification::Listed(leases)) => {
                 let ours = |lease: &Lease| lease.metadata.name.as_deref() == Some("l");
                 match leases.into_iter().find(ours) {
-                    Some(lease) => self.see_lease(lease),
-                    None => self.holder.handle_event(self.now, LeaseEvent::Absent),
+                    Some(lease) => self.see_lease(lease, NewsSource::List),
+                    None => {
+                        let absent = self.absent();
+                        self.holder.handle_event(Moment::same(self.now), absent);
+                    }
                 }
             }
             ScriptDocument::Candidates(Notification::Seen(object, _)) => self.see_object(object),
@@ -157,12 +170,21 @@ impl CandidateDriver {
             }
             "stopped" => {
                 self.working = false;
-                self.holder.handle_work_stopped(self.now);
+                self.holder.handle_work_stopped(Moment::same(self.now));
             }
             "shutDown" => {
-                self.holder.shut_down(self.now);
+                self.holder.shut_down(Moment::same(self.now));
                 self.registration.withdraw();
             }
+            "mode" => self.restart(match about.as_str() {
+                Some("plain") => HolderMode::Plain(Acquisition::plain()),
+                Some("auto") => HolderMode::Auto {
+                    fallback: Duration::from_secs(5),
+                    acquisition: Acquisition::plain(),
+                },
+                _ => HolderMode::Elected,
+            }),
+            "pinged" => self.holder.handle_ping(Moment::same(self.now)),
             "withdrawn" => self.holder.handle_withdrawn(),
             "listen" => {
                 self.holder.request_read();
@@ -182,18 +204,31 @@ impl CandidateDriver {
         let next = change(&record, &self.me, self.wall);
         let mut next = lease.with_record(&next, Carrier::Unknown);
         next.metadata.resource_version = None;
-        self.see_lease(next);
+        self.see_lease(next, NewsSource::Watch);
     }
 
-    fn see_lease(&mut self, lease: Lease) {
+    /// Another life of the process begins, which comes by its terms in this way.
+    fn restart(&mut self, mode: HolderMode) {
+        self.holder = holder(&self.me, mode);
+        (self.request, self.working) = (None, false);
+        self.sent.clear();
+    }
+
+    fn see_lease(&mut self, lease: Lease, source: NewsSource) {
         match self.read(lease) {
             Some((snapshot, lease)) => {
-                let seen = LeaseEvent::Seen(snapshot);
-                self.holder.handle_event(self.now, seen);
+                let seen = LeaseEvent::Seen(snapshot, source);
+                self.holder.handle_event(Moment::same(self.now), seen);
                 self.lease = Some(lease);
             }
             None => self.holder.request_read(),
         }
+    }
+
+    /// A list of a version above all that was seen does not contain the Lease.
+    fn absent(&mut self) -> LeaseEvent {
+        self.version += 1;
+        LeaseEvent::Absent(ResourceVersion(self.version))
     }
 
     fn see_object(&mut self, object: LeaseCandidate) {
@@ -220,7 +255,15 @@ impl CandidateDriver {
                         None => Err(ReadFailed),
                     },
                 };
-                self.holder.handle_read(self.now, answer);
+                self.holder.handle_read(Moment::same(self.now), answer);
+            }
+            Some(PendingRequest::Create) => {
+                let outcome = match given.map(|given| self.read(given)) {
+                    Some(Some((snapshot, _))) => LeaseOutcome::Done(snapshot),
+                    Some(None) => LeaseOutcome::Unknown,
+                    None => LeaseOutcome::Conflict,
+                };
+                self.holder.handle_outcome(Moment::same(self.now), outcome);
             }
             Some(PendingRequest::Write(write)) => {
                 let base = self.base(&write).cloned();
@@ -244,7 +287,7 @@ impl CandidateDriver {
                     Some(None) => LeaseOutcome::Unknown,
                     None => LeaseOutcome::Conflict,
                 };
-                self.holder.handle_outcome(self.now, outcome);
+                self.holder.handle_outcome(Moment::same(self.now), outcome);
             }
         }
     }
@@ -252,15 +295,17 @@ impl CandidateDriver {
     fn fail(&mut self, how: &str) {
         match self.request.take() {
             None => {}
-            Some(PendingRequest::Read) => self.holder.handle_read(self.now, Err(ReadFailed)),
-            Some(PendingRequest::Write(_)) => {
+            Some(PendingRequest::Read) => self
+                .holder
+                .handle_read(Moment::same(self.now), Err(ReadFailed)),
+            Some(PendingRequest::Create | PendingRequest::Write(_)) => {
                 let outcome = match how {
                     "conflict" => LeaseOutcome::Conflict,
                     "gone" => LeaseOutcome::Gone,
                     "refused" => LeaseOutcome::Refused,
                     _ => LeaseOutcome::Unknown,
                 };
-                self.holder.handle_outcome(self.now, outcome);
+                self.holder.handle_outcome(Moment::same(self.now), outcome);
             }
         }
     }

@@ -39,6 +39,7 @@ pub(crate) const NAMES: &[&str] = &[
     "elector.dev/lease-duration",
     "elector.dev/token",
     "elector.dev/token-term",
+    "elector.dev/token-holder",
     "elector.dev/strategy",
     "elector.dev/preferred-holder",
     "pass",

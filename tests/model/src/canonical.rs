@@ -22,6 +22,10 @@ pub(super) struct Canonical {
     /// began is forgotten with its age, so that old acks count for more than they should. This adds grants and takes
     /// none away.
     pub(super) sightings: Duration,
+    /// Ages of what a candidate saw and sent are alike from here on.
+    pub(super) waits: Duration,
+    /// Durations up to this one are alike to a candidate.
+    pub(super) usual: Duration,
     scratch: RefCell<Scratch>,
 }
 
@@ -48,6 +52,8 @@ impl Canonical {
                 // Every ack is fresh for ever.
                 Duration::ZERO
             },
+            waits: run.renew_deadline(),
+            usual: Duration::ZERO,
             scratch: RefCell::new(Scratch::new(run.strangers_restart_terms())),
             timing,
             run,
@@ -91,7 +97,8 @@ impl Canonical {
         for (index, seconds) in (0..state.candidates.len()).zip(mix.candidates) {
             let aging = Aging {
                 by: Duration::from_secs(time.of_candidate(index, seconds)),
-                limit: self.run.renew_deadline(),
+                limit: self.waits,
+                usual: self.usual,
                 ..Aging::default()
             };
             let candidate = &mut state.candidates[index];
@@ -106,6 +113,7 @@ impl Canonical {
                 limit: self.ages,
                 sightings: self.sightings,
                 passed_over: timing.passed_over,
+                preemptions: timing.preemption_window,
                 usual: timing.max_lease_duration,
             };
             let elector = &mut state.electors[index];

@@ -1,5 +1,6 @@
 //! All runs: those that must be safe, and one for each mutant.
 
+mod acquisition;
 mod base;
 mod broken;
 mod gaps;
@@ -21,6 +22,7 @@ pub fn runs() -> Vec<Run> {
         live::runs(),
         broken::runs(),
         reservation::runs(),
+        acquisition::runs(),
     ]
     .concat()
 }

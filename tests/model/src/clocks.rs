@@ -34,6 +34,23 @@ pub(super) const SOME: &[Mix] = &[
     mix([2, 3, 2], [3, 3]),
     mix([3, 3, 3], [2, 2]),
 ];
+/// A slow and a fast clock, of processes that wait for each other, and the fast ones of electors.
+pub(super) const UNLIKE: &[Mix] = &[mix([2, 3, 2], [3, 3])];
+/// Every mix of processes that wait for each other, where which is which makes no difference.
+pub(super) const PEERS: &[Mix] = &[
+    mix([2, 3, 2], [3, 3]),
+    mix([2, 2, 2], [3, 3]),
+    mix([3, 3, 3], [3, 3]),
+];
+/// The same where it does.
+pub(super) const UNLIKE_PEERS: &[Mix] = &[mix([2, 3, 2], [3, 3]), mix([3, 2, 3], [3, 3])];
+/// All of these.
+pub(super) const PEERS_APART: &[Mix] = &[
+    mix([2, 3, 2], [3, 3]),
+    mix([3, 2, 3], [3, 3]),
+    mix([2, 2, 2], [3, 3]),
+    mix([3, 3, 3], [3, 3]),
+];
 /// Every mix of like electors.
 pub(super) const ALL: &[Mix] = &[
     mix([2, 2, 2], [3, 3]),

@@ -15,6 +15,7 @@
 //! `Mutant` must be caught, or the check has lost its teeth. Mutants live in this crate alone: they alter what a
 //! step is told or what becomes of its effects, never the step.
 
+mod acquisition;
 mod canonical;
 mod catalogue;
 mod clocks;

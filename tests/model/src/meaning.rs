@@ -45,6 +45,11 @@ impl Renumbering for Remember {
         }
     }
 
+    fn preference(&mut self, instant: &mut Instant) -> bool {
+        self.instant(instant);
+        self.pings
+    }
+
     fn heard(&mut self, instant: &mut Instant) {
         *instant = NOW;
     }

@@ -81,6 +81,10 @@ pub(super) enum Mutant {
     ReserveWithoutBase,
     /// A placeholder carries no token, so that any client's release of it is believed.
     ReserveWithoutToken,
+    /// A process acquires a lease when its record has been seen for the fallback, whatever its duration.
+    FallbackInstead,
+    /// A missing Lease is created by a POST that names its author, which then believes.
+    AcquireByPost,
 }
 
 // === impl Mutant ===

@@ -12,10 +12,12 @@
 
 use std::time::Duration;
 
-use elector_protocol::{Instant, Renumber, Renumbering, ResourceVersion, Term, Timestamp};
+use elector_protocol::{Instant, Moment, Renumber, Renumbering, ResourceVersion, Term, Timestamp};
 
 /// What every clock reads in every state.
 pub(super) const NOW: Instant = Instant::from_epoch(Duration::from_secs(1000));
+/// The same by both clocks of a process: in a model they are one.
+pub(super) const MOMENT: Moment = Moment::same(NOW);
 /// Wire times and versions of one object stay below those of the next.
 pub(super) const BUCKET: i64 = 1_000_000_000;
 /// Later than every wire time of the same bucket.
@@ -47,6 +49,8 @@ pub(super) struct Aging {
     pub(super) sightings: Duration,
     /// The same for how long a candidate is passed over.
     pub(super) passed_over: Duration,
+    /// The same for pre-emptions.
+    pub(super) preemptions: Duration,
     /// Durations up to this one are alike.
     pub(super) usual: Duration,
 }
@@ -176,12 +180,37 @@ impl Renumbering for Assign<'_> {
         self.aging.age(instant, self.aging.sightings);
     }
 
+    fn preference(&mut self, instant: &mut Instant) -> bool {
+        self.sighting(instant);
+        // Where no candidate is pinged, every preferred one has had its time.
+        NOW.since(*instant) < self.aging.sightings
+    }
+
+    fn withdrawals(&mut self, withdrawals: &mut u8) {
+        *withdrawals = 0;
+    }
+
     fn heard(&mut self, instant: &mut Instant) {
         *instant = NOW;
     }
 
     fn passed_over(&mut self, instant: &mut Instant) {
         self.aging.age(instant, self.aging.passed_over);
+    }
+
+    fn tells_hold_backs(&self) -> bool {
+        !self.aging.preemptions.is_zero()
+    }
+
+    fn failed_hand_over(&mut self, instant: &mut Instant) -> bool {
+        let limit = self.aging.passed_over.max(self.aging.preemptions);
+        self.aging.age(instant, limit);
+        NOW.since(*instant) < limit
+    }
+
+    fn preemption(&mut self, instant: &mut Instant) -> bool {
+        self.aging.age(instant, self.aging.preemptions);
+        NOW.since(*instant) < self.aging.preemptions
     }
 
     fn longest(&mut self, duration: &mut Duration) {

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use super::acquisition::AcquisitionSystem;
 use super::election::ElectionSystem;
 use super::reservation::ReservationSystem;
 use super::run::{Expectation, Run};
@@ -42,9 +43,14 @@ impl Run {
             self.expectation,
             Expectation::SafeAndLive(_) | Expectation::Trapped
         );
-        let found = match self.reservation {
-            Some(setup) => Search::new(ReservationSystem::new(self, setup)).run(LIMIT, seeks_goal),
-            None => Search::new(ElectionSystem::new(self)).run(LIMIT, seeks_goal),
+        let found = match (self.reservation, self.acquisition) {
+            (Some(setup), _) => {
+                Search::new(ReservationSystem::new(self, setup)).run(LIMIT, seeks_goal)
+            }
+            (None, Some(setup)) => {
+                Search::new(AcquisitionSystem::new(self, setup)).run(LIMIT, seeks_goal)
+            }
+            (None, None) => Search::new(ElectionSystem::new(self)).run(LIMIT, seeks_goal),
         };
         let missing = match self.expectation {
             Expectation::Safe(wanted) | Expectation::SafeAndLive(wanted) => {

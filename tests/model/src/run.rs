@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use elector_protocol::{CandidateTiming, ElectorTiming};
 
+use super::acquisition::AcquisitionSetup;
 use super::clocks::{ALL, Mix};
 use super::mutant::Mutant;
 use super::reservation::Reservation;
@@ -64,6 +65,8 @@ pub struct Run {
     pub(super) mutant: Option<Mutant>,
     /// Where holders are client-go's: which electors reserve, and how holders count (R3 d).
     pub(super) reservation: Option<Reservation>,
+    /// Where processes acquire leases themselves: how (R18).
+    pub(super) acquisition: Option<AcquisitionSetup>,
     /// Whether it is the best candidate that must be within reach as a leader, or any.
     pub(super) best: bool,
     /// Its part in a full check.
@@ -127,6 +130,7 @@ impl Run {
     pub(super) fn is_as_shipped(&self) -> bool {
         self.mutant.is_none()
             && self.reservation.is_none()
+            && self.acquisition.is_none_or(AcquisitionSetup::is_as_shipped)
             && self.lax == Lax::Nothing
             && self.fence != Fence::Term
             && !self.must_be_caught()
@@ -230,6 +234,8 @@ impl Run {
                 .then_some(Duration::ZERO),
             passed_over,
             passed_over_max: passed_over,
+            preemptions: self.timing.preemptions.1,
+            preemption_window: Duration::from_secs(self.timing.preemptions.0),
             // Ages are told apart up to a few seconds, so these are never reached.
             re_ping_after: never,
             ping_interval: never,

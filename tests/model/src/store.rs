@@ -240,7 +240,7 @@ impl LeaseStore {
             return self.create(after.clone());
         };
         match audit(&before.record, after, actor) {
-            Ok(Move::Accept) => {
+            Ok(Move::Accept | Move::AcquireUnheld | Move::AcquireExpired) => {
                 let is_base = after.token == Some(Token(before.version));
                 if !is_base || !self.highest.raise(after) {
                     self.note(Property::TokenGrows);
@@ -361,7 +361,8 @@ impl LeaseStore {
         (0..self.objects.len()).find(|index| name.as_str() == NAMES[*index])
     }
 
-    fn note(&mut self, property: Property) {
+    /// Something is wrong, if the run looks at it.
+    pub(super) fn note(&mut self, property: Property) {
         if self.watched & property.bit() != 0 {
             self.broken = self.broken.or(Some(property));
         }

@@ -13,6 +13,8 @@ pub(super) struct Timing {
     pub(super) renew: u64,
     /// How long an electee that did not accept is passed over.
     pub(super) passed_over: u64,
+    /// For how long a pre-emption counts, and how many there may be.
+    pub(super) preemptions: (u64, u8),
 }
 
 // === impl Timing ===
@@ -25,5 +27,6 @@ impl Timing {
         accept: 3,
         renew: 2,
         passed_over: 0,
+        preemptions: (0, 1),
     };
 }

@@ -5,10 +5,10 @@ use std::ops::{BitOr, BitOrAssign};
 
 /// A set of events that were reached, or are to be reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Witnesses(u16);
+pub(super) struct Witnesses(u32);
 
 /// In the order of their bits.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 16] = [
     "a candidate leads",
     "a crashed holder is replaced",
     "a holder is asked to make room",
@@ -20,6 +20,11 @@ const NAMES: [&str; 11] = [
     "a reserved lease is granted",
     "the third candidate leads",
     "a holder believes while an elector lists the unheld record that it knew before",
+    "a process acquires an expired lease",
+    "a process acquires a released lease",
+    "a process acquires an unheld lease that nothing proves free",
+    "a grant is accepted while an acquisition is under way",
+    "a lock is taken from a holder that goes on",
 ];
 
 // === impl Witnesses ===
@@ -50,6 +55,18 @@ impl Witnesses {
     /// An elector lists, and finds an unproven record as it knew it, in a newer revision; a term that it missed goes
     /// on.
     pub(super) const RECURS: Self = Self(1024);
+
+    /// A process acquires a lease whose holder has not renewed it.
+    pub(super) const TAKES_EXPIRED: Self = Self(2048);
+    /// A process acquires a lease whose holder has let go.
+    pub(super) const TAKES_RELEASED: Self = Self(4096);
+    /// A process acquires a born or an emptied lease, after W or because nothing was there for as long.
+    pub(super) const TAKES_UNPROVEN: Self = Self(8192);
+    /// An electee accepts its grant while another process's acquisition may land.
+    pub(super) const BESIDE: Self = Self(16384);
+
+    /// A lock is taken from a holder that still believes.
+    pub(super) const DISPLACES: Self = Self(32768);
 
     /// These and those.
     pub(super) const fn and(self, other: Self) -> Self {

@@ -1,5 +1,7 @@
 //! The actions of a schedule, carried out on the simulation.
 
+use std::time::Duration;
+
 use elector_apiserver::{ApiServer, Fault, RequestVerb, Rule};
 use http::StatusCode;
 
@@ -15,7 +17,9 @@ impl Simulation {
     pub(crate) async fn perform(&mut self, action: ScheduledAction) {
         match action {
             ScheduledAction::Start(who) => {
-                if let Some(process) = self.processes.get_mut(who.0).filter(|it| !it.runs()) {
+                let away = self.is_away(who);
+                let process = self.processes.get_mut(who.0);
+                if let Some(process) = process.filter(|it| !away && !it.runs()) {
                     process.start(RestartName::New);
                 }
             }
@@ -44,6 +48,12 @@ impl Simulation {
             }
             FaultKind::TamperWithCandidate(who, how) => self.tamper_with_candidate(who, how).await,
             FaultKind::Twin(who, _) => self.twin(who),
+            FaultKind::ElectorsAway(_) => {
+                self.electors_away += 1;
+                for elector in self.electors() {
+                    elector.crash().await;
+                }
+            }
             kind => {
                 if let Some(process) = kind.who().and_then(|who| self.processes.get_mut(who.0)) {
                     begin(process, &self.server, kind).await;
@@ -60,10 +70,20 @@ impl Simulation {
             }
             return;
         }
+        if let FaultKind::ElectorsAway(_) = kind {
+            self.electors_away = self.electors_away.saturating_sub(1);
+            let back = self.electors_away == 0;
+            for elector in self.electors().iter_mut().filter(|_| back) {
+                elector.restart_if_ended(RestartName::New).await;
+            }
+            return;
+        }
+        let away = kind.who().is_some_and(|who| self.is_away(who));
         let Some(process) = kind.who().and_then(|who| self.processes.get_mut(who.0)) else {
             return;
         };
         match kind {
+            FaultKind::Crash(..) | FaultKind::ShutDown(..) if away => {}
             FaultKind::Crash(_, _, name) => process.restart_if_ended(name).await,
             FaultKind::ShutDown(..) => process.restart_if_ended(RestartName::New).await,
             FaultKind::Partition(..) => process.switches.partition(false),
@@ -72,8 +92,23 @@ impl Simulation {
             FaultKind::Freeze(..) => process.switches.freeze_watches(false),
             FaultKind::OldCache(..) => process.switches.hold_cache(None),
             FaultKind::StopClock(..) => process.clock.stop(false),
+            FaultKind::Forbid(..) => {
+                process.switches.clear();
+                process.slow(0);
+            }
             _ => {}
         }
+    }
+
+    /// The electors come first among the processes.
+    pub(crate) fn electors(&mut self) -> &mut [SimulatedProcess] {
+        let count = self.plan.setup.electors.len();
+        self.processes.get_mut(..count).unwrap_or_default()
+    }
+
+    /// Whether a process stays away because it is an elector.
+    fn is_away(&self, who: ProcessIndex) -> bool {
+        self.electors_away > 0 && who.0 < self.plan.setup.electors.len()
     }
 
     /// A second process under the name of a candidate.
@@ -91,7 +126,8 @@ impl Simulation {
         let kind = ProcessKind::Candidate(*candidate, Some(process.identity()));
         let seed = self.plan.seed ^ 0x7717;
         let environment = (self.context.clone(), self.server.clone());
-        let mut twin = SimulatedProcess::new(name, kind, host, seed, environment);
+        let longest = Duration::from_secs(self.plan.setup.longest());
+        let mut twin = SimulatedProcess::new(name, kind, host, seed, longest, environment);
         twin.start(RestartName::New);
         self.twins.push(twin);
     }
@@ -137,6 +173,10 @@ async fn begin(process: &mut SimulatedProcess, server: &ApiServer, kind: FaultKi
         }
         FaultKind::Repeat(_, requests, after, times) => {
             switches.inject(rule(Fault::Repeat(after), requests).times(times));
+        }
+        FaultKind::Forbid(..) => {
+            let forbidden = Fault::Refuse(StatusCode::FORBIDDEN);
+            switches.inject(rule(forbidden, Requests::Writes).times(u32::MAX));
         }
         FaultKind::StepClock(_, millis) => process.clock.step(millis * 1000),
         FaultKind::StopClock(..) => process.clock.stop(true),

@@ -45,10 +45,14 @@ pub(crate) struct GuardMonitor {
 pub struct LeadershipStats {
     /// Terms that were accepted.
     pub elections: u64,
+    /// Those of them that their holders acquired themselves.
+    pub acquired: u64,
     /// From the end of a leader's work to the beginning of its chosen successor's.
     pub hand_overs: Vec<Duration>,
     /// From the crash of a leader to the next one's beginning.
     pub fail_overs: Vec<Duration>,
+    /// The same after the recovery, while there is no elector.
+    pub unelected: Vec<Duration>,
     /// From the end of all faults to the first leader, lease by lease.
     pub recoveries: Vec<Duration>,
     /// From the end of all faults until the best one leads, lease by lease.

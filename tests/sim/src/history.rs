@@ -6,13 +6,19 @@ use std::time::Duration;
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::{Identity, Instant, LeaseRecord};
 
+use crate::plan::PlannedMode;
+
 /// The role of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// An elector of ours, by the rate of its clock.
     Elector { rate: u64 },
-    /// A candidate of ours, by its lease.
-    Candidate { lease: usize },
+    /// A candidate of ours, by its lease, the rate of its clock, and how it comes by its terms.
+    Candidate {
+        lease: usize,
+        rate: u64,
+        mode: PlannedMode,
+    },
     /// A client that knows nothing of candidates.
     Plain,
     /// An elector as it is built into Kubernetes.
@@ -76,6 +82,8 @@ pub(crate) struct LeaseHistory {
     pub(crate) attempts: Vec<RequestAttempt>,
     pub(crate) leases: BTreeMap<String, Vec<LeaseRevision>>,
     pub(crate) candidates: Vec<CandidateRevision>,
+    /// Terms that their holders acquired themselves.
+    pub(crate) acquired: u64,
     /// For how long S1 exempts after a write that the rules do not bind.
     exemption: Duration,
     exempt: BTreeMap<String, (Duration, String)>,
@@ -127,6 +135,15 @@ impl LeaseHistory {
         });
         if let Some(attempt) = attempt.and_then(|index| self.attempts.get_mut(index)) {
             attempt.applied = true;
+            let acquires = |it: &LeaseRecord| {
+                it.has_token()
+                    && previous
+                        .as_ref()
+                        .is_none_or(|before| before.term != it.term)
+            };
+            if attempt.author.is_ours() && record.as_ref().is_some_and(acquires) {
+                self.acquired += 1;
+            }
             if let Some(why) = exemption(&attempt.author.role, previous.as_ref(), record.as_ref()) {
                 let why = format!("{why} by {}", attempt.author.name);
                 self.exempt.insert(name.clone(), (at, why));
@@ -173,11 +190,17 @@ impl LeaseHistory {
 
     /// The latest reading of a candidate's clock at which it sent a write that was applied.
     pub(crate) fn proven(&self, name: &str, incarnation: u32) -> Option<Instant> {
+        // A born record that it created proves nothing.
+        let names = |attempt: &RequestAttempt| {
+            let holder = attempt.record.as_ref().and_then(|it| it.holder.as_ref());
+            holder == attempt.author.identity.as_ref()
+        };
         let mut attempts = self.attempts.iter().rev();
         let applied = attempts.find(|attempt| {
             attempt.applied
                 && attempt.author.incarnation == incarnation
                 && attempt.author.name == name
+                && names(attempt)
         });
         applied.map(|attempt| attempt.clock)
     }

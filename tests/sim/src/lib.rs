@@ -43,7 +43,8 @@ pub use context::RuleViolation;
 pub use guards::LeadershipStats;
 pub use plan::{
     Applied, CandidateTampering, ClockBound, FaultKind, KINDS, LeaseTampering, PlannedCandidate,
-    PlannedFault, ProcessHost, ProcessIndex, Requests, RestartName, RunPlan, Setup, WatchClose,
+    PlannedFault, PlannedMode, ProcessHost, ProcessIndex, Requests, RestartName, RunPlan, Setup,
+    WatchClose,
 };
 pub use random::Random;
 pub use regressions::regressions;

@@ -10,15 +10,15 @@ mod tests;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use elector_protocol::elector::{Actor, Violation, audit};
+use elector_protocol::elector::{Actor, Move, Violation, audit};
 use elector_protocol::{Identity, LeaseRecord, Occupancy};
 
 use self::past::PastRevisions;
 use crate::clock::TRUE_RATE;
 use crate::context::RuleViolation;
 use crate::history::{CandidateRevision, LeaseHistory, LeaseRevision, RequestAttempt, Role};
-use crate::names::{SYSTEM, lease_name};
-use crate::plan::{FaultKind, RunPlan};
+use crate::names::{FALLBACK, SYSTEM, lease_name};
+use crate::plan::{FaultKind, PlannedMode, RunPlan};
 
 /// The check of every Lease against the rules.
 struct HistoryCheck<'a> {
@@ -95,9 +95,12 @@ impl HistoryCheck<'_> {
         let (Some(attempt), Some(after)) = (attempt, &revision.record) else {
             return Ok(()); // deleted, or a stranger's
         };
-        let actor = match (&attempt.author.role, &attempt.author.identity) {
-            (Role::Elector { .. }, _) => Actor::Elector,
-            (Role::Candidate { .. }, Some(me)) => Actor::Candidate(me),
+        // Each times other holders by a clock of its own, an elector and a candidate that may acquire.
+        let (actor, rate, mode) = match (&attempt.author.role, &attempt.author.identity) {
+            (Role::Elector { rate }, _) => (Actor::Elector, *rate, None),
+            (Role::Candidate { rate, mode, .. }, Some(me)) => {
+                (Actor::Candidate(me), *rate, Some(*mode))
+            }
             _ => return Ok(()),
         };
         let Some(before) = &past.before else {
@@ -111,32 +114,64 @@ impl HistoryCheck<'_> {
         match audit(before, after, &actor) {
             Err(Violation::MalformedRenewal | Violation::MalformedAccept) if repairs => {}
             Err(wrong) => return Err(("S3", format!("{wrong}; by {}", attempt.author.name))),
+            Ok(Move::AcquireUnheld | Move::AcquireExpired) => {
+                return self.acquired(past, before, attempt, (rate, mode));
+            }
+            Ok(Move::Accept) if mode == Some(PlannedMode::Plain) => {
+                return Err(("R18", format!("{} accepted a grant", attempt.author.name)));
+            }
             Ok(_) => {}
         }
-        let Role::Elector { rate } = attempt.author.role else {
+        if mode.is_some() {
             return Ok(());
-        };
+        }
         if after.term == before.term {
             return self.signal(past, before, after);
         }
-        self.time(past, before, attempt, rate)?;
+        self.time(past, before, attempt, (rate, Duration::ZERO))?;
         self.answered(after, attempt)
     }
 
-    /// R4 and R6, by the elector's own clock.
+    /// R18: an acquisition waits as an elector does, and in auto mode also for the elector. It needs no ack (S7).
+    fn acquired(
+        &self,
+        past: &PastRevisions,
+        before: &LeaseRecord,
+        attempt: &RequestAttempt,
+        (rate, mode): (u64, Option<PlannedMode>),
+    ) -> Result<(), OracleViolation> {
+        let name = &attempt.author.name;
+        let fallback = match mode {
+            Some(PlannedMode::Auto) => FALLBACK,
+            Some(PlannedMode::Plain) => Duration::ZERO,
+            Some(PlannedMode::Elected) | None => {
+                return Err(("R18", format!("{name} acquired, which is to be elected")));
+            }
+        };
+        if before
+            .strategy
+            .as_ref()
+            .is_some_and(|it| it.strategy().is_none())
+        {
+            return Err(("R18", format!("{name} acquired a lease of another elector")));
+        }
+        self.time(past, before, attempt, (rate, fallback))
+    }
+
+    /// R4 and R6, by the author's own clock, and how much longer it had to wait.
     fn time(
         &self,
         past: &PastRevisions,
         before: &LeaseRecord,
         attempt: &RequestAttempt,
-        rate: u64,
+        (rate, more): (u64, Duration),
     ) -> Result<(), OracleViolation> {
         let local = |from: Duration, to: Duration| {
             to.saturating_sub(from).as_nanos() * u128::from(rate) / u128::from(TRUE_RATE)
         };
         let age = local(past.since, attempt.at);
         let (rule, needed) = match before.occupancy() {
-            Occupancy::Released => return Ok(()),
+            Occupancy::Released => ("R18", Duration::ZERO),
             Occupancy::Held(_) => ("R4", before.duration().unwrap_or(self.longest)),
             Occupancy::Unproven => {
                 // The holder of an earlier Lease of this name sent its last renewal before that one was gone, and
@@ -144,16 +179,18 @@ impl HistoryCheck<'_> {
                 let absent = past.gone.unwrap_or_default().max(attempt.author.born);
                 let proven = local(absent, attempt.at) >= self.longest.as_nanos();
                 if proven && !past.held {
-                    return Ok(());
+                    ("R18", Duration::ZERO)
+                } else {
+                    ("R6", self.longest)
                 }
-                ("R6", self.longest)
             }
         };
+        let needed = needed + more;
         if age >= needed.as_nanos() {
             return Ok(());
         }
         let text = format!(
-            "{} granted after {:.3} s of its clock what it had to leave alone for {needed:?}",
+            "{} took or granted after {:.3} s of its clock what it had to leave alone for {needed:?}",
             attempt.author.name,
             Duration::from_nanos(u64::try_from(age).unwrap_or(u64::MAX)).as_secs_f64(),
         );

@@ -27,6 +27,8 @@ pub struct Setup {
     pub feature_gate: bool,
     /// Whether LeaseCandidates are custom resources.
     pub custom: bool,
+    /// Whether the server knows no LeaseCandidates at all, so that no elector does anything.
+    pub unserved: bool,
     /// How many leases there are.
     pub leases: usize,
     /// The electors.
@@ -61,6 +63,19 @@ pub struct PlannedCandidate {
     pub timing: (u64, u64),
     /// How long its work takes to stop.
     pub stop: Duration,
+    /// How it comes by its terms (R18).
+    pub mode: PlannedMode,
+}
+
+/// How a candidate comes by its terms (R18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PlannedMode {
+    /// By the grants of electors.
+    Elected,
+    /// By grants, and by acquisitions where no elector acts.
+    Auto,
+    /// By acquisitions. It registers no LeaseCandidate.
+    Plain,
 }
 
 /// A fault at a time.
@@ -134,6 +149,10 @@ pub enum FaultKind {
     Plain(usize, Duration),
     /// An elector as it is built into Kubernetes takes part.
     Builtin(usize, Duration),
+    /// Every elector dies at once, and all of them stay away.
+    ElectorsAway(Duration),
+    /// A process may read, but every write of it is refused, as when its permissions are removed.
+    Forbid(ProcessIndex, Duration),
 }
 
 /// Under which name a process is started again.
@@ -182,6 +201,8 @@ pub enum LeaseTampering {
     Nonsense,
     /// Leaves something that cannot be read, for some seconds.
     Unreadable,
+    /// Gives the election to another elector, until the faults are over: no process of ours begins a term.
+    Strategy,
 }
 
 /// A change that a stranger makes to a LeaseCandidate.
@@ -198,7 +219,7 @@ pub enum CandidateTampering {
 }
 
 /// The kinds of faults, for counting.
-pub const KINDS: [&str; 20] = [
+pub const KINDS: [&str; 22] = [
     "crash",
     "shut down",
     "pause",
@@ -219,6 +240,8 @@ pub const KINDS: [&str; 20] = [
     "twin",
     "plain client",
     "built-in elector",
+    "electors away",
+    "may not write",
 ];
 
 // === impl Setup ===
@@ -238,6 +261,11 @@ impl Setup {
             Some(index) => candidate(index),
             None => self.electors.get(who.0).copied(),
         }
+    }
+
+    /// The candidates of a lease.
+    pub(crate) fn candidates_of(&self, lease: usize) -> impl Iterator<Item = &PlannedCandidate> {
+        self.candidates.iter().filter(move |it| it.lease == lease)
     }
 
     /// The longest lease duration of all candidates, in seconds.
@@ -275,6 +303,8 @@ impl FaultKind {
             Self::Twin(..) => 17,
             Self::Plain(..) => 18,
             Self::Builtin(..) => 19,
+            Self::ElectorsAway(..) => 20,
+            Self::Forbid(..) => 21,
         }
     }
 
@@ -296,8 +326,13 @@ impl FaultKind {
             | Self::StepClock(who, ..)
             | Self::StopClock(who, ..)
             | Self::TamperWithCandidate(who, ..)
-            | Self::Twin(who, ..) => Some(*who),
-            Self::Compact | Self::TamperWithLease(..) | Self::Plain(..) | Self::Builtin(..) => None,
+            | Self::Twin(who, ..)
+            | Self::Forbid(who, ..) => Some(*who),
+            Self::Compact
+            | Self::TamperWithLease(..)
+            | Self::Plain(..)
+            | Self::Builtin(..)
+            | Self::ElectorsAway(..) => None,
         }
     }
 
@@ -316,6 +351,8 @@ impl FaultKind {
                 | Self::Twin(..)
                 | Self::Plain(..)
                 | Self::Builtin(..)
+                | Self::ElectorsAway(..)
+                | Self::Forbid(..)
         )
     }
 }
@@ -331,7 +368,11 @@ impl fmt::Display for RunPlan {
             self.seed,
             setup.leases,
             if setup.feature_gate { "on" } else { "off" },
-            if setup.custom { "custom" } else { "native" },
+            match (setup.unserved, setup.custom) {
+                (true, _) => "unknown",
+                (false, true) => "custom",
+                (false, false) => "native",
+            },
             self.faults_end
         )?;
         for (index, host) in setup.electors.iter().enumerate() {
@@ -343,8 +384,8 @@ impl fmt::Display for RunPlan {
             let (w, h) = candidate.timing;
             writeln!(
                 f,
-                "  candidate {index}: lease {}, 1.{emulation} of 1.{binary}, W {w} s, H {h} s, stops in {:?}, {}",
-                candidate.lease, candidate.stop, candidate.host
+                "  candidate {index}: lease {}, {:?}, 1.{emulation} of 1.{binary}, W {w} s, H {h} s, stops in {:?}, {}",
+                candidate.lease, candidate.mode, candidate.stop, candidate.host
             )?;
         }
         for fault in &self.faults {

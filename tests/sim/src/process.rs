@@ -33,6 +33,8 @@ pub(crate) struct SimulatedProcess {
     incarnation: u32,
     /// The number in its identity: that of the incarnation which began under this name.
     named: u32,
+    /// Lease durations go up to this; candidates announce theirs, and plain processes cannot.
+    longest: Duration,
     task: Option<JoinHandle<()>>,
     shutdown: Option<oneshot::Sender<()>>,
 }
@@ -40,8 +42,8 @@ pub(crate) struct SimulatedProcess {
 /// What a process is.
 #[derive(Clone, Debug)]
 pub(crate) enum ProcessKind {
-    /// An elector; candidates announce lease durations up to this.
-    Elector(Duration),
+    /// An elector.
+    Elector,
     /// A candidate, and the identity that it is made to use.
     Candidate(plan::PlannedCandidate, Option<String>),
 }
@@ -58,6 +60,7 @@ impl SimulatedProcess {
         kind: ProcessKind,
         host: ProcessHost,
         seed: u64,
+        longest: Duration,
         (context, server): (RunContext, ApiServer),
     ) -> Self {
         let switches = server.switches(&name);
@@ -66,6 +69,7 @@ impl SimulatedProcess {
             pauses: PauseSwitch::default(),
             incarnation: 0,
             named: 0,
+            longest,
             task: None,
             shutdown: None,
             name,
@@ -140,13 +144,14 @@ impl SimulatedProcess {
         let transport = self.transport();
         let check_now = context.check_hook();
         let task = match &self.kind {
-            ProcessKind::Elector(longest) => {
-                let run = run_elector(transport, *longest, self.incarnation_seed(), shutdown);
+            ProcessKind::Elector => {
+                let run = run_elector(transport, self.longest, self.incarnation_seed(), shutdown);
                 tokio::spawn(pauses.wrap(run, check_now))
             }
             ProcessKind::Candidate(candidate, _) => {
                 let run = CandidateRun {
                     identity: self.identity(),
+                    longest: self.longest,
                     incarnation: self.incarnation,
                     candidate: *candidate,
                     pauses: pauses.clone(),
@@ -209,11 +214,13 @@ impl SimulatedProcess {
 
     fn transport(&self) -> Transport {
         let role = match &self.kind {
-            ProcessKind::Elector(_) => Role::Elector {
+            ProcessKind::Elector => Role::Elector {
                 rate: self.clock.rate(),
             },
             ProcessKind::Candidate(candidate, _) => Role::Candidate {
                 lease: candidate.lease,
+                rate: self.clock.rate(),
+                mode: candidate.mode,
             },
         };
         Transport {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector::{Config as ElectorConfig, Elector, Event as ElectorEvent};
-use elector_candidate::{Candidate, Config as CandidateConfig, Leadership};
+use elector_candidate::{Candidate, Config as CandidateConfig, Leadership, Mode};
 use elector_protocol::{CandidateTiming, ElectorTiming, Identity, LeaseKey};
 
-use crate::names::{NAMESPACE, lease_name};
+use crate::names::{FALLBACK, NAMESPACE, lease_name};
 use crate::pause::PauseSwitch;
-use crate::plan;
+use crate::plan::{self, PlannedMode};
 use crate::transport::Transport;
 
 /// Runs an elector until it is shut down.
@@ -57,6 +57,8 @@ pub(crate) async fn run_elector(
 /// A candidate in one incarnation of its process.
 pub(crate) struct CandidateRun {
     pub(crate) identity: String,
+    /// Lease durations go up to this.
+    pub(crate) longest: Duration,
     pub(crate) incarnation: u32,
     pub(crate) candidate: plan::PlannedCandidate,
     pub(crate) pauses: PauseSwitch,
@@ -131,6 +133,7 @@ impl CandidateRun {
             lease,
             version: (emulation, binary),
             timing: (w, h),
+            mode,
             ..
         } = self.candidate;
         let identity =
@@ -139,6 +142,13 @@ impl CandidateRun {
         CandidateConfig {
             emulation_version: format!("1.{emulation}.0"),
             timing: CandidateTiming::of(Duration::from_secs(w), Duration::from_secs(h)),
+            mode: match mode {
+                PlannedMode::Elected => Mode::Elected,
+                PlannedMode::Auto => Mode::Auto,
+                PlannedMode::Plain => Mode::Plain,
+            },
+            fallback: FALLBACK,
+            max_lease_duration: self.longest,
             ..CandidateConfig::new(key, identity, format!("1.{binary}.0"))
         }
     }

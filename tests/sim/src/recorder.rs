@@ -13,12 +13,11 @@ use crate::names::NAMESPACE;
 /// The recorder's name as a client, which no fault ever hits.
 const CLIENT: &str = "recorder";
 
-/// Records Leases and LeaseCandidates until it is dropped. Its answers take no time, so it sees a commit before every
+/// Records Leases, and LeaseCandidates where the server has any, until it is dropped. Its answers take no time, so it sees a commit before every
 /// other client does.
-pub(crate) async fn record(server: ApiServer, api: CandidateApi, context: RunContext) {
+pub(crate) async fn record(server: ApiServer, api: Option<CandidateApi>, context: RunContext) {
     let client = Client::new(server.service(CLIENT), NAMESPACE);
     let leases = Api::<Lease>::default_namespaced_with(client.clone(), &());
-    let candidates = Api::<LeaseCandidate>::default_namespaced_with(client, &api);
     let leases = follow(&leases, |change, lease| {
         let now = context.log().now();
         let mut state = context.state();
@@ -30,6 +29,10 @@ pub(crate) async fn record(server: ApiServer, api: CandidateApi, context: RunCon
         drop(state);
         log_lease(&context, change, &lease);
     });
+    let Some(api) = api else {
+        return leases.await;
+    };
+    let candidates = Api::<LeaseCandidate>::default_namespaced_with(client, &api);
     let candidates = follow(&candidates, |change, candidate| {
         let now = context.log().now();
         let name = candidate.metadata.name.as_deref().unwrap_or_default();

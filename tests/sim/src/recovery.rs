@@ -7,8 +7,8 @@ use tokio::time::sleep;
 
 use crate::clock::TRUE_RATE;
 use crate::history::Role;
-use crate::names::lease_name;
-use crate::plan::{self, RestartName};
+use crate::names::{FALLBACK, lease_name};
+use crate::plan::{self, PlannedMode, RestartName};
 use crate::process::ProcessKind;
 use crate::simulation::Simulation;
 
@@ -56,12 +56,13 @@ impl Simulation {
         self.check_quiet().await;
         self.check_leader_shutdown(0).await;
         self.check_leader_crash(self.plan.setup.leases - 1).await;
+        self.check_absent_electors().await;
     }
 
     /// L1, from an arbitrary state.
     async fn check_leader(&self, lease: usize) {
         let longest = Duration::from_secs(self.plan.setup.longest());
-        let limit = self.slowest_elector(longest + LONGEST_GRANT) + SLACK;
+        let limit = self.slowest_stop_watch(lease, longest + LONGEST_GRANT) + SLACK;
         let name = lease_name(lease);
         match self.wait_for_leader(&name, None, limit).await {
             Some(took) => self.context.state().guards.leadership.recoveries.push(took),
@@ -72,19 +73,27 @@ impl Simulation {
         }
     }
 
-    /// L4: no candidate of a worse rank leads for long. Returns how long it took, if it came about.
+    /// L4: no candidate of a worse rank leads for long. Returns how long it took, if it came about. A plain process has
+    /// no rank and makes room for no other, and where candidates are not registered there is no choice.
     async fn check_best_leader(&mut self, lease: usize, since: Duration) -> Option<Duration> {
         let name = lease_name(lease);
         let candidates = self.candidates(lease);
-        let best = candidates.iter().map(|(_, it)| it.version).min();
+        let ranked = candidates
+            .iter()
+            .filter(|(_, it)| it.mode != PlannedMode::Plain);
+        let best = ranked.map(|(_, it)| it.version).min();
         loop {
             let leader = self.leader_name(&name);
-            let version = leader.as_ref().and_then(|leader| {
+            let leading = leader.as_ref().and_then(|leader| {
                 let found = candidates.iter().find(|(name, _)| name == leader);
-                found.map(|(_, it)| it.version)
+                found.map(|(_, it)| *it)
             });
             let took = self.context.log().now().saturating_sub(since);
-            if version == best {
+            let version = leading.map(|it| it.version);
+            let unranked = |it: plan::PlannedCandidate| {
+                self.plan.setup.unserved || it.mode == PlannedMode::Plain
+            };
+            if leading.is_some_and(unranked) || version == best {
                 return Some(took);
             }
             if took > BEST_LEADS {
@@ -177,7 +186,7 @@ impl Simulation {
             .real(candidate.stop.min(grace) + Duration::from_secs(1));
         // It stops, reads, releases; a successor is pinged, granted, and accepts. Each is a request and its news. What
         // dead candidates left behind is asked first: the best, the next two, then all, for 2 s each (R15).
-        let limit = stop + self.hops(12) + self.slowest_elector(Duration::from_secs(7));
+        let limit = stop + self.hops(12) + self.slowest_stop_watch(lease, Duration::from_secs(7));
         match self.wait_for_leader(&name, Some(&leader), limit).await {
             Some(took) => self
                 .context
@@ -197,7 +206,7 @@ impl Simulation {
     /// L1 as it is written: W · κ after the last renewal.
     async fn check_leader_crash(&mut self, lease: usize) {
         let name = lease_name(lease);
-        let settled = self.slowest_elector(LONGEST_GRANT);
+        let settled = self.slowest_stop_watch(lease, LONGEST_GRANT);
         if self.wait_for_leader(&name, None, settled).await.is_none() {
             return self.context.report("L1", format!("nobody leads {name}"));
         }
@@ -211,8 +220,14 @@ impl Simulation {
             return;
         };
         process.crash().await;
-        let duration = Duration::from_secs(candidate.timing.0);
-        let limit = self.slowest_elector(duration) + self.hops(6) + Duration::from_secs(3);
+        let fallback = if self.plan.setup.unserved {
+            FALLBACK
+        } else {
+            Duration::ZERO
+        };
+        let duration = Duration::from_secs(candidate.timing.0) + fallback;
+        let limit =
+            self.slowest_stop_watch(lease, duration) + self.hops(6) + Duration::from_secs(3);
         if self
             .wait_for_leader(&name, Some(&leader), limit)
             .await
@@ -220,6 +235,71 @@ impl Simulation {
         {
             let text = format!("nobody leads {name} {limit:?} after {leader} died");
             self.context.report("L1", text);
+        }
+    }
+
+    /// L1 without an elector (R18): a leader that dies is followed by one that acquires the lease, and when the electors
+    /// are back, the best leads again.
+    async fn check_absent_electors(&mut self) {
+        self.restart_all().await;
+        for elector in self.electors() {
+            elector.crash().await;
+        }
+        // What the electors wrote last may be a grant.
+        let leases = 0..self.plan.setup.leases;
+        for lease in leases.clone() {
+            let acquirers = self.plan.setup.candidates_of(lease);
+            let (mut plain, mut auto) = (0, 0);
+            for candidate in acquirers {
+                plain += u32::from(candidate.mode == PlannedMode::Plain);
+                auto += u32::from(candidate.mode == PlannedMode::Auto);
+            }
+            let fallback = if plain > 1 { Duration::ZERO } else { FALLBACK };
+            // One of them may be the leader.
+            if plain + auto > 1 {
+                self.check_crash_without_electors(lease, fallback).await;
+            }
+        }
+        if !self.context.state().violations.is_empty() {
+            return;
+        }
+        self.restart_all().await;
+        let since = self.context.log().now();
+        for lease in leases {
+            self.check_best_leader(lease, since).await;
+        }
+    }
+
+    async fn check_crash_without_electors(&mut self, lease: usize, fallback: Duration) {
+        let name = lease_name(lease);
+        let settled = self.slowest_stop_watch(lease, LONGEST_GRANT);
+        if self.wait_for_leader(&name, None, settled).await.is_none() {
+            let text = format!("nobody leads {name} {settled:?} after the electors died");
+            return self.context.report("L1", text);
+        }
+        let Some(leader) = self.leader_name(&name) else {
+            return;
+        };
+        let Some(process) = self.processes.iter_mut().find(|it| it.name == leader) else {
+            return;
+        };
+        let ProcessKind::Candidate(candidate, _) = process.kind else {
+            return;
+        };
+        process.crash().await;
+        let duration = Duration::from_secs(candidate.timing.0) + fallback;
+        let limit =
+            self.slowest_stop_watch(lease, duration) + self.hops(6) + Duration::from_secs(3);
+        match self.wait_for_leader(&name, Some(&leader), limit).await {
+            Some(took) => {
+                let mut state = self.context.state();
+                state.guards.leadership.unelected.push(took);
+            }
+            None => {
+                let text =
+                    format!("nobody leads {name} {limit:?} after {leader} died, without electors");
+                self.context.report("L1", text);
+            }
         }
     }
 
@@ -269,9 +349,14 @@ impl Simulation {
         candidates.collect()
     }
 
-    /// Real time until every elector has counted so much.
-    fn slowest_elector(&self, time: Duration) -> Duration {
-        let rates = self.plan.setup.electors.iter().map(|host| host.rate);
+    /// Real time until each process that may begin a term of this lease, or let one begin, has counted so much.
+    fn slowest_stop_watch(&self, lease: usize, time: Duration) -> Duration {
+        let setup = &self.plan.setup;
+        let acquirers = setup
+            .candidates_of(lease)
+            .filter(|it| it.mode != PlannedMode::Elected);
+        let acquirers = acquirers.map(|it| it.host.rate);
+        let rates = setup.electors.iter().map(|host| host.rate).chain(acquirers);
         let slowest = rates.min().unwrap_or(TRUE_RATE).max(1);
         time.mul_f64(1_000_000.0 / f64::from(u32::try_from(slowest).unwrap_or(u32::MAX)))
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::plan::{
     Applied, CandidateTampering, FaultKind, LeaseTampering, PlannedCandidate, PlannedFault,
-    ProcessHost, ProcessIndex, Requests, RunPlan, Setup,
+    PlannedMode, ProcessHost, ProcessIndex, Requests, RunPlan, Setup,
 };
 
 /// All of them.
@@ -44,6 +44,10 @@ pub fn regressions() -> Vec<(&'static str, RunPlan)> {
             "an elector grants a record that looks as before a term that it missed (MC-Q1)",
             hidden_term(),
         ),
+        (
+            "an elector that does not see the candidates takes back what another one prefers",
+            blind_elector(),
+        ),
     ]
 }
 
@@ -51,6 +55,7 @@ fn failed_grant() -> RunPlan {
     let setup = Setup {
         feature_gate: false,
         custom: false,
+        unserved: false,
         leases: 2,
         electors: vec![
             host(1_012_230, -89_946, 9, 11_845),
@@ -112,6 +117,7 @@ fn stopped_clock() -> RunPlan {
     let setup = Setup {
         feature_gate: false,
         custom: true,
+        unserved: false,
         leases: 2,
         electors: vec![
             host(900_000, 233_740, 4, 12_580),
@@ -165,6 +171,7 @@ fn old_cache() -> RunPlan {
     let setup = Setup {
         feature_gate: true,
         custom: true,
+        unserved: false,
         leases: 2,
         electors: vec![
             host(1_100_000, 561_306, 9, 12_471),
@@ -208,6 +215,7 @@ fn overtaken_read() -> RunPlan {
     let setup = Setup {
         feature_gate: false,
         custom: false,
+        unserved: false,
         leases: 2,
         electors: vec![
             host(1_000_000, 129_484, 2, 13_402),
@@ -253,6 +261,7 @@ fn unaskable() -> RunPlan {
     let setup = Setup {
         feature_gate: true,
         custom: false,
+        unserved: false,
         leases: 1,
         electors: vec![
             host(1_100_000, 301_729, 2, 18_329),
@@ -297,6 +306,7 @@ fn end_of_time() -> RunPlan {
     let setup = Setup {
         feature_gate: true,
         custom: false,
+        unserved: false,
         leases: 2,
         electors: vec![host(900_000, 175_611, 1, 16_955)],
         candidates: vec![
@@ -326,6 +336,7 @@ fn unreadable() -> RunPlan {
     let setup = Setup {
         feature_gate: true,
         custom: false,
+        unserved: false,
         leases: 2,
         electors: vec![
             host(900_000, 362_722, 7, 9_391),
@@ -353,6 +364,7 @@ fn hidden_term() -> RunPlan {
     let setup = Setup {
         feature_gate: false,
         custom: true,
+        unserved: false,
         leases: 1,
         electors: vec![
             host(1_100_000, 303_116, 4, 14_719),
@@ -396,6 +408,51 @@ fn hidden_term() -> RunPlan {
     plan(76, setup, faults, 219_137)
 }
 
+fn blind_elector() -> RunPlan {
+    let setup = Setup {
+        feature_gate: false,
+        custom: false,
+        unserved: false,
+        leases: 2,
+        electors: vec![
+            host(1_000_000, 142_128, 6, 17_979),
+            host(1_088_621, 52_912, 6, 10_973),
+            host(900_000, -150_331, 187, 17_113),
+        ],
+        candidates: vec![
+            candidate(0, (3, 4), (10, 8), 1_767, host(1_100_000, 596_067, 2, 180)),
+            candidate(
+                0,
+                (2, 2),
+                (10, 8),
+                1_934,
+                host(1_000_000, 481_324, 147, 2_000),
+            ),
+            candidate(0, (3, 3), (10, 8), 338, host(900_000, -322_699, 2, 12_219)),
+            candidate(1, (2, 2), (10, 8), 1_085, host(870_897, 276_976, 3, 17_466)),
+            candidate(1, (3, 4), (10, 8), 10_342, host(900_000, 283_476, 8, 7_021)),
+            candidate(
+                1,
+                (3, 4),
+                (10, 8),
+                1_585,
+                host(870_897, -301_134, 137, 1_835),
+            ),
+        ],
+    };
+    let faults = vec![
+        fault(
+            46_845,
+            FaultKind::Refuse(ProcessIndex(1), Requests::Reads, 409, Applied::No, 1),
+        ),
+        fault(
+            50_521,
+            FaultKind::Partition(ProcessIndex(6), millis(20_828)),
+        ),
+    ];
+    plan(4128, setup, faults, 71_349)
+}
+
 fn plan(seed: u64, setup: Setup, faults: Vec<PlannedFault>, faults_end: u64) -> RunPlan {
     RunPlan {
         seed,
@@ -428,6 +485,7 @@ const fn candidate(
         version,
         timing,
         stop: millis(stop),
+        mode: PlannedMode::Elected,
     }
 }
 

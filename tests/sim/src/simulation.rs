@@ -43,6 +43,8 @@ pub(crate) struct Simulation {
     /// Second processes under the name of a candidate; they end with the faults.
     pub(crate) twins: Vec<SimulatedProcess>,
     pub(crate) foreign_clients: JoinSet<()>,
+    /// How many faults keep the electors away at present.
+    pub(crate) electors_away: u32,
 }
 
 /// Runs a plan from its beginning to its end. The same plan gives the same report, digest included.
@@ -73,7 +75,7 @@ impl Simulation {
             .expect("2026 is a year of the common era");
         let server = ApiServer::new(Config {
             gate: plan.setup.feature_gate,
-            native: if plan.setup.custom {
+            native: if plan.setup.custom || plan.setup.unserved {
                 NativeCandidates::Absent
             } else {
                 NativeCandidates::V1Beta1
@@ -88,7 +90,7 @@ impl Simulation {
             .electors
             .iter()
             .enumerate()
-            .map(|(index, host)| (format!("e{index}"), ProcessKind::Elector(longest), *host));
+            .map(|(index, host)| (format!("e{index}"), ProcessKind::Elector, *host));
         let candidates = setup
             .candidates
             .iter()
@@ -104,7 +106,7 @@ impl Simulation {
             .map(|((name, kind, host), index)| {
                 let seed = Random::stream(plan.seed, 1000 + index).bits();
                 let environment = (context.clone(), server.clone());
-                SimulatedProcess::new(name, kind, host, seed, environment)
+                SimulatedProcess::new(name, kind, host, seed, longest, environment)
             })
             .collect();
         Self {
@@ -115,11 +117,12 @@ impl Simulation {
             processes,
             twins: Vec::new(),
             foreign_clients: JoinSet::new(),
+            electors_away: 0,
         }
     }
 
     async fn run(mut self) -> RunReport {
-        let api = self.candidate_api();
+        let api = (!self.plan.setup.unserved).then(|| self.candidate_api());
         let recorder = recorder::record(self.server.clone(), api, self.context.clone());
         let recorder = tokio::spawn(recorder);
         self.create_unusable_objects().await;
@@ -138,6 +141,7 @@ impl Simulation {
     async fn end_faults(&mut self) {
         self.context.log().note("plan", "every fault is over");
         self.foreign_clients.shutdown().await;
+        self.electors_away = 0;
         for mut client in std::mem::take(&mut self.twins) {
             client.crash().await;
         }
@@ -157,9 +161,13 @@ impl Simulation {
         for violation in &violations {
             log.note("!", format_args!("{violation}"));
         }
+        let leadership = LeadershipStats {
+            acquired: state.history.acquired,
+            ..state.guards.leadership.clone()
+        };
         RunReport {
             violations,
-            leadership: state.guards.leadership.clone(),
+            leadership,
             lasted: log.now(),
             digest: log.digest(),
             trace: log.lines(),

@@ -14,10 +14,12 @@ pub struct RunStatistics {
     failed: u64,
     lasted: Duration,
     elections: u64,
+    acquired: u64,
     exempt: u64,
     faults: [u64; KINDS.len()],
     hand_overs: Vec<Duration>,
     fail_overs: Vec<Duration>,
+    unelected: Vec<Duration>,
     recoveries: Vec<Duration>,
     best: Vec<Duration>,
     violations: BTreeMap<&'static str, u64>,
@@ -33,6 +35,7 @@ impl RunStatistics {
         self.lasted += report.lasted;
         let leadership = &report.leadership;
         self.elections += leadership.elections;
+        self.acquired += leadership.acquired;
         self.exempt += leadership.exempt;
         for fault in &plan.faults {
             if let Some(count) = self.faults.get_mut(fault.kind.index()) {
@@ -41,6 +44,7 @@ impl RunStatistics {
         }
         self.hand_overs.extend(&leadership.hand_overs);
         self.fail_overs.extend(&leadership.fail_overs);
+        self.unelected.extend(&leadership.unelected);
         self.recoveries.extend(&leadership.recoveries);
         self.best.extend(&leadership.best);
         for violation in &report.violations {
@@ -76,8 +80,10 @@ impl RunStatistics {
             format!("{:.1} h", self.lasted.as_secs_f64() / 3600.0),
         );
         row("terms", self.elections.to_string());
+        row("- acquired without a grant", self.acquired.to_string());
         row("hand-overs", spread(&self.hand_overs));
         row("fail-overs after a crash", spread(&self.fail_overs));
+        row("- without an elector", spread(&self.unelected));
         row(
             "first leader after the last fault",
             spread(&self.recoveries),

@@ -19,10 +19,14 @@ use crate::transport::Transport;
 /// The holder that tampering names.
 const STRANGER: &str = "stranger";
 
+/// A strategy that another elector decides.
+const OTHERS: &str = "example.com/newest";
+
 /// Everything that an annotation of ours may be.
-const ANNOTATIONS: [&str; 4] = [
+const ANNOTATIONS: [&str; 5] = [
     "elector.dev/token",
     "elector.dev/token-term",
+    "elector.dev/token-holder",
     "elector.dev/preferred-holder",
     "elector.dev/strategy",
 ];
@@ -97,6 +101,11 @@ impl Simulation {
                 spec.lease_duration_seconds = Some(15);
             }
             LeaseTampering::Shorten => spec.lease_duration_seconds = Some(1),
+            LeaseTampering::Strategy => {
+                spec.strategy = Some(OTHERS.to_owned());
+                let annotations = object.metadata.annotations.get_or_insert_default();
+                annotations.insert("elector.dev/strategy".to_owned(), OTHERS.to_owned());
+            }
             LeaseTampering::Nonsense => {
                 spec.renew_time = end_of_time;
                 spec.lease_transitions = Some(i32::MAX - 1);
@@ -119,6 +128,9 @@ impl Simulation {
         let Some(process) = self.processes.get(who.0) else {
             return;
         };
+        if self.plan.setup.unserved {
+            return;
+        }
         let name = process.identity();
         if how == CandidateTampering::Unreadable {
             self.server
@@ -155,6 +167,20 @@ impl Simulation {
 
     /// Creates objects beside the leases that are of no use, for the whole run: they must not stop the others (L8).
     pub(crate) async fn create_unusable_objects(&mut self) {
+        if !self.plan.setup.unserved {
+            self.create_unusable_candidates().await;
+        }
+        let leases = Api::<Lease>::default_namespaced_with(self.kubectl(), &());
+        let mut foreign = Lease::named(&LeaseKey::new(NAMESPACE, FOREIGN));
+        foreign.spec.holder_identity = Some(STRANGER.to_owned());
+        foreign.spec.lease_duration_seconds = Some(15);
+        if let Err(error) = leases.create(&PostParams::default(), &foreign).await {
+            let log = self.context.log();
+            log.note("kubectl", format_args!("{FOREIGN} was refused: {error}"));
+        }
+    }
+
+    async fn create_unusable_candidates(&self) {
         let api = self.candidate_api();
         let client = self.kubectl();
         let candidates = Api::<LeaseCandidate>::default_namespaced_with(client.clone(), &api);
@@ -197,17 +223,9 @@ impl Simulation {
             .corrupt("leasecandidates", (NAMESPACE, "litter-broken"), |object| {
                 object["spec"] = json!("leaseName");
             });
-        let leases = Api::<Lease>::default_namespaced_with(client, &());
-        let mut foreign = Lease::named(&LeaseKey::new(NAMESPACE, FOREIGN));
-        foreign.spec.holder_identity = Some(STRANGER.to_owned());
-        foreign.spec.lease_duration_seconds = Some(15);
-        if let Err(error) = leases.create(&PostParams::default(), &foreign).await {
-            let log = self.context.log();
-            log.note("kubectl", format_args!("{FOREIGN} was refused: {error}"));
-        }
     }
 
-    /// Repairs every Lease that cannot be read, as an operator will at last.
+    /// Repairs every Lease that cannot be read or belongs to another elector, as an operator will at last.
     pub(crate) fn repair_leases(&self) {
         for lease in 0..self.plan.setup.leases {
             let name = lease_name(lease);
@@ -223,6 +241,26 @@ impl Simulation {
             if let Some(duration) = duration {
                 self.server.corrupt("leases", (NAMESPACE, &name), |lease| {
                     lease["spec"]["leaseDurationSeconds"] = json!(duration);
+                });
+            }
+            let others = {
+                let state = self.context.state();
+                let current = state.history.current(&name);
+                let record = current.and_then(|revision| revision.record.as_ref());
+                record.is_some_and(|it| {
+                    let strategy = it.strategy.as_ref();
+                    strategy.is_some_and(|it| it.as_str() == OTHERS)
+                })
+            };
+            if others || duration.is_some() {
+                self.server.corrupt("leases", (NAMESPACE, &name), |lease| {
+                    if let Some(spec) = lease["spec"].as_object_mut() {
+                        spec.retain(|key, value| key != "strategy" || value != OTHERS);
+                    }
+                    if let Some(annotations) = lease["metadata"]["annotations"].as_object_mut() {
+                        annotations
+                            .retain(|key, value| key != "elector.dev/strategy" || value != OTHERS);
+                    }
                 });
             }
         }

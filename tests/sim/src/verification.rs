@@ -13,7 +13,7 @@ use elector_verify::{
 };
 
 use crate::context::RuleViolation;
-use crate::history::LeaseHistory;
+use crate::history::{LeaseHistory, Role};
 use crate::names::{EPOCH, NAMESPACE, lease_name};
 use crate::plan::{self, LeaseTampering, PlannedFault, RunPlan};
 
@@ -37,6 +37,12 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
             let attempt = revision.attempt.and_then(|it| history.attempts.get(it));
             if attempt.is_none_or(|it| !it.author.is_ours()) {
                 participants.add_foreign(ResourceVersion(revision.version));
+            }
+            // A plain process registers nothing.
+            if let Some(author) = attempt.map(|it| &it.author)
+                && let (Role::Candidate { .. }, Some(identity)) = (&author.role, &author.identity)
+            {
+                participants.add(key.clone(), identity.as_str(), Implementation::Elector);
             }
             let what = match (&revision.lease, &revision.last) {
                 (Some(lease), _) => EntryContent::Lease(name.clone(), Arc::new(lease.clone())),

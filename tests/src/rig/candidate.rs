@@ -23,6 +23,7 @@ pub struct CandidateBuilder<'w> {
     binary: String,
     emulation: String,
     strategy: Option<String>,
+    plain: bool,
     flags: Vec<String>,
     work: Vec<String>,
 }
@@ -62,6 +63,7 @@ impl<'w> CandidateBuilder<'w> {
             binary: "1.0.0".to_owned(),
             emulation: "1.0.0".to_owned(),
             strategy: None,
+            plain: false,
             flags: Vec::new(),
             work: vec!["sleep".to_owned(), "100000".to_owned()],
         }
@@ -92,6 +94,13 @@ impl<'w> CandidateBuilder<'w> {
     #[must_use]
     pub fn strategy(mut self, strategy: &str) -> Self {
         self.strategy = Some(strategy.to_owned());
+        self
+    }
+
+    /// Taking the lease by itself, without an elector.
+    #[must_use]
+    pub fn plain(mut self) -> Self {
+        self.plain = true;
         self
     }
 
@@ -164,12 +173,22 @@ impl<'w> CandidateBuilder<'w> {
             "--name",
             &self.name,
         ]);
-        command.args([
-            "--binary-version",
-            &self.binary,
-            "--emulation-version",
-            &self.emulation,
-        ]);
+        match (self.plain, self.implementation) {
+            (true, Implementation::Elector) => {
+                command.arg("--mode=plain");
+            }
+            (true, Implementation::ClientGo) => {
+                command.arg("--coordinated=false");
+            }
+            (false, _) => {
+                command.args([
+                    "--binary-version",
+                    &self.binary,
+                    "--emulation-version",
+                    &self.emulation,
+                ]);
+            }
+        }
         if let Some(strategy) = &self.strategy {
             command.args(["--strategy", strategy]);
         }

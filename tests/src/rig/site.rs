@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use elector_api::CandidateApi;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use xtask::cluster::Options;
 use xtask::release::Release;
 
+use crate::rig::audit_log::AuditLog;
 use crate::rig::definition;
 use crate::rig::journal::Journal;
 use crate::rig::process::TestProcess;
@@ -261,6 +262,45 @@ impl TestSite {
     /// When it does not start again.
     pub async fn start_again(&self) -> Result<()> {
         self.server.start(self.mode.options()).await
+    }
+
+    /// Restarts the API server, which logs all writes of Leases and LeaseCandidates from then on.
+    ///
+    /// # Errors
+    /// When it does not start again, or is the embedded one, which has no such log.
+    pub async fn audit(&self) -> Result<AuditLog> {
+        ensure!(
+            !self.mode.is_embedded(),
+            "the embedded API server logs no writes"
+        );
+        let (log, flags) = AuditLog::in_folder(&self.folder)?;
+        self.server.stop().await?;
+        let options = Options {
+            apiserver_flags: flags,
+            ..self.mode.options()
+        };
+        self.server.start(options).await?;
+        Ok(log)
+    }
+
+    /// Starts `elector run` with these flags as a user of its name, which may do everything: so the audit log tells it
+    /// from others.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn elector_as<'a>(
+        &self,
+        name: &str,
+        flags: impl IntoIterator<Item = &'a str>,
+    ) -> Result<TestProcess> {
+        let path = self.folder.join(format!("{name}.kubeconfig"));
+        let original = fs::read_to_string(self.kubeconfig())?;
+        // The administrator may speak for any user.
+        let user = format!("    as: \"{name}\"\n    as-groups: [\"system:masters\"]\n    token:");
+        fs::write(&path, original.replacen("    token:", &user, 1))?;
+        let mut command = command(&self.programs.elector, &path);
+        command.arg("run").args(flags);
+        TestProcess::spawn(name, command, &self.folder, |_| {})
     }
 
     /// Starts `elector run` with these flags.

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use elector_api::{Lease, LeaseCandidate};
-use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
+use elector_api::{Carrier, Lease, LeaseCandidate};
+use elector_protocol::{LeaseKey, LeaseRecord, ResourceVersion, Timestamp};
 use elector_verify::{
     EntryContent, EventKind, HistoryEntry, Implementation, Limits, Participants, verify,
 };
@@ -201,6 +201,21 @@ impl Testbed {
         let version = version.parse().context("a version that is no number")?;
         self.participants().add_foreign(ResourceVersion(version));
         Ok(written)
+    }
+
+    /// Creates the lease as its last holder left it: released, with a label and an annotation of this name and value.
+    ///
+    /// # Errors
+    /// When the server refuses it.
+    pub async fn write_released(&self, (name, value): (&str, &str)) -> Result<Lease> {
+        let released = LeaseRecord::born(None).released(now());
+        let mut lease = Lease::named(&self.key()).with_record(&released, Carrier::Annotations);
+        let note = (name.to_owned(), value.to_owned());
+        let labels = lease.metadata.labels.get_or_insert_default();
+        labels.extend([note.clone()]);
+        let annotations = lease.metadata.annotations.get_or_insert_default();
+        annotations.extend([note]);
+        self.write(&lease).await
     }
 
     /// Waits until any candidate leads; which one, and since when.

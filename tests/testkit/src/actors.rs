@@ -195,7 +195,7 @@ impl MemoryCluster {
     }
 
     /// Acknowledges the ping of a candidate, if there is one.
-    pub(crate) fn acknowledge_once(&self, resource: &str, namespace: &str, name: &str) {
+    pub fn acknowledge_once(&self, resource: &str, namespace: &str, name: &str) {
         let object = self.read(resource, namespace, name);
         let Some(object) = object.map(LeaseCandidate::from_value) else {
             return;

@@ -100,11 +100,24 @@ impl MemoryCluster {
     /// The cluster as the program under test sees it.
     #[must_use]
     pub fn cluster(&self) -> Cluster {
-        Cluster::new(self.client(), "test://", Duration::from_secs(5))
+        self.cluster_of(CLIENT)
     }
 
-    /// The client of the program under test.
-    fn client(&self) -> Client {
+    /// The cluster as one of several programs under test sees it, with faults of its own.
+    #[must_use]
+    pub fn cluster_of(&self, client: &'static str) -> Cluster {
+        let way = Latency {
+            request: WAY,
+            ..Latency::default()
+        };
+        if client != CLIENT {
+            self.faults_of(client).latency(way);
+        }
+        Cluster::new(self.client(client), "test://", Duration::from_secs(5))
+    }
+
+    /// The client of a program under test.
+    fn client(&self, client: &'static str) -> Client {
         let cluster = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let cluster = cluster.clone();
@@ -112,10 +125,11 @@ impl MemoryCluster {
                 let (parts, body) = request.into_parts();
                 let bytes = body.collect_bytes().await?;
                 let body = serde_json::from_slice(&bytes).unwrap_or_default();
-                let sent = SentRequest::new(&parts.method, &parts.uri, cluster.now(), body);
+                let sent =
+                    SentRequest::new(client, (&parts.method, &parts.uri), cluster.now(), body);
                 let server = cluster.note(&parts.method, sent.clone());
                 let request = Request::from_parts(parts, Body::from(bytes.to_vec()));
-                let answer = server.service(CLIENT).oneshot(request).await?;
+                let answer = server.service(client).oneshot(request).await?;
                 if answer.status().is_success()
                     && let Some(write) = sent.write()
                 {
@@ -136,7 +150,13 @@ impl MemoryCluster {
     /// The faults that befall the program under test.
     #[must_use]
     pub fn faults(&self) -> Switches {
-        self.0.server.switches(CLIENT)
+        self.faults_of(CLIENT)
+    }
+
+    /// The faults that befall one of several programs under test.
+    #[must_use]
+    pub fn faults_of(&self, client: &str) -> Switches {
+        self.0.server.switches(client)
     }
 
     /// From now on requests fare as this rule says, until [`heal`](Self::heal).
@@ -270,6 +290,14 @@ impl MemoryCluster {
         state.requests.iter().filter(like).count()
     }
 
+    /// The requests of one of several programs under test.
+    #[must_use]
+    pub fn requests_of(&self, client: &str) -> Vec<SentRequest> {
+        let mut requests = self.requests();
+        requests.retain(|request| request.client == client);
+        requests
+    }
+
     /// Every write of the program under test that was carried out and confirmed: `POST leases/ns/l`.
     #[must_use]
     pub fn writes(&self) -> Vec<String> {
@@ -371,7 +399,7 @@ mod tests {
     use crate::time::{millis, pass};
 
     fn leases(cluster: &MemoryCluster) -> Api<Lease> {
-        Api::namespaced_with(cluster.client(), "ns", &())
+        Api::namespaced_with(cluster.client(CLIENT), "ns", &())
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,6 +7,8 @@ use serde_json::Value;
 /// A request of the program under test, at the moment at which it was sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentRequest {
+    /// The program that sent it.
+    pub client: &'static str,
     /// The method, and the path with its query: `PUT /apis/coordination.k8s.io/v1/namespaces/default/leases/web`.
     pub what: String,
     /// The method and the end of the path where it is for one object: `PUT leases/web`.
@@ -20,7 +22,12 @@ pub struct SentRequest {
 // === impl SentRequest ===
 
 impl SentRequest {
-    pub(crate) fn new(method: &Method, uri: &Uri, at: Instant, body: Value) -> Self {
+    pub(crate) fn new(
+        client: &'static str,
+        (method, uri): (&Method, &Uri),
+        at: Instant,
+        body: Value,
+    ) -> Self {
         let end: Vec<_> = uri.path().rsplit('/').take(2).collect();
         let object = match end[..] {
             [name, plural @ ("leases" | "leasecandidates")] => {
@@ -29,6 +36,7 @@ impl SentRequest {
             _ => None,
         };
         Self {
+            client,
             what: format!("{method} {uri}"),
             object,
             at,

@@ -163,7 +163,7 @@ fn tell(journal: &Journal, name: &str, lease: &LeaseKey, told: &CandidateEvent) 
         CandidateEvent::Leading { .. } => EventKind::Leading,
         CandidateEvent::WorkStopped { .. } => EventKind::WorkStopped,
         CandidateEvent::Ended { .. } => EventKind::Lost,
-        CandidateEvent::Stopping { .. } => return,
+        CandidateEvent::Acquired { .. } | CandidateEvent::Stopping { .. } => return,
     };
     record(journal, name, lease, kind);
 }

@@ -5,6 +5,7 @@
 //! word of the scenarios' names if not all are wanted. Scenarios that start a cluster of their own run on one
 //! kind of cluster, unless they are named or `--all-modes` is given.
 
+mod auto;
 mod bad_input;
 mod choice;
 mod elections;
@@ -15,9 +16,12 @@ mod many;
 mod migration;
 mod outage;
 mod overwritten;
+mod plain;
 mod reserve;
+mod restless;
 mod rules;
 mod schedulers;
+mod standby;
 mod strangers;
 mod upgrade;
 
@@ -55,6 +59,7 @@ const CLIENT_GO_MODES: &[ClusterMode] = &[
 /// built-in lock matters, with the gate on. Two electors are kept apart by that lock there and elect at once elsewhere.
 const EVERY_CHANGE: &[EveryChange] = &[
     every_change("elector_is_killed_and_restarted", &[ClusterMode::GateOn]),
+    every_change("elector_is_away_and_comes_back", &[ClusterMode::GateOff]),
     every_change(
         "two_electors_at_once",
         &[ClusterMode::GateOn, ClusterMode::Custom],
@@ -62,6 +67,15 @@ const EVERY_CHANGE: &[EveryChange] = &[
     every_change("api_server_is_briefly_gone", &[ClusterMode::GateOff]),
     every_change("api_server_is_gone_for_long", &[ClusterMode::GateOn]),
     every_change("two_kube_schedulers", &[ClusterMode::GateOn]),
+    every_change(
+        "active_elector_and_leader_are_killed",
+        &[ClusterMode::GateOn],
+    ),
+    every_change(
+        "active_elector_is_stopped_and_woken",
+        &[ClusterMode::GateOff],
+    ),
+    every_change("electors_are_restarted_one_by_one", &[ClusterMode::Custom]),
 ];
 
 /// W: the lease duration of all candidates here.
@@ -88,6 +102,7 @@ fn crash_limit(implementation: Implementation) -> Duration {
 
 fn main() -> ExitCode {
     let mut suite = Suite::new(EVERY_CHANGE);
+    auto::add(&mut suite);
     bad_input::add(&mut suite);
     choice::add(&mut suite);
     elections::add(&mut suite);
@@ -98,8 +113,11 @@ fn main() -> ExitCode {
     reserve::add(&mut suite);
     outage::add(&mut suite);
     overwritten::add(&mut suite);
+    plain::add(&mut suite);
+    restless::add(&mut suite);
     rules::add(&mut suite);
     schedulers::add(&mut suite);
+    standby::add(&mut suite);
     strangers::add(&mut suite);
     upgrade::add(&mut suite);
     match suite.run(env::args().skip(1)) {

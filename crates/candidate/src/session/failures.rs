@@ -2,7 +2,7 @@
 
 use elector_api::Malformed;
 use elector_protocol::Instant;
-use elector_runtime::{FailureLog, RequestError};
+use elector_runtime::{FailureLog, HolderLog, LeasePath, RequestError};
 
 /// The failures of a session.
 #[derive(Debug, Default)]
@@ -63,6 +63,20 @@ impl SessionFailures {
     pub(crate) fn tick(&mut self, now: Instant) -> Option<Instant> {
         self.log.tick(now);
         self.log.wake_at()
+    }
+}
+
+impl HolderLog for SessionFailures {
+    fn log_result(&mut self, now: Instant, path: LeasePath, error: Option<&RequestError>) {
+        let path = match path {
+            LeasePath::Requests => ServerPath::LeaseRequests,
+            LeasePath::Watch => ServerPath::LeaseWatch,
+        };
+        self.log_result(now, path, error);
+    }
+
+    fn log_fault(&mut self, now: Instant, fault: Option<&Malformed>) {
+        self.log_fault(now, "the Lease", fault);
     }
 }
 

@@ -1,17 +1,15 @@
 //! What comes in: watch events, responses and deadlines, and what the protocol reads of them.
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
-use elector_protocol::holder::{LeaseOutcome, ReadFailed};
+use elector_protocol::LeaseKey;
 use elector_protocol::registration::{CandidateSnapshot, RegistrationOutcome};
-use elector_protocol::{LeaseKey, LeaseSnapshot};
 use elector_runtime::{
-    Cluster, RequestError, Scope, Watch, WatchEvent, WatchOptions, WriteOutcome, watch_candidates,
-    watch_leases,
+    Cluster, LeaseResponse, Scope, Watch, WatchEvent, WatchOptions, WriteOutcome, watch_candidates,
 };
 
 use crate::config::Config;
-use crate::session::requests::{CandidateResponse, LeaseResponse};
-use crate::work::WorkEnd;
+use crate::session::requests::CandidateResponse;
+use crate::work::WorkChange;
 
 /// One thing that the loop of a session waits for.
 pub(crate) enum CandidateInput<T, E> {
@@ -23,16 +21,10 @@ pub(crate) enum CandidateInput<T, E> {
     ApiMoved(CandidateApi),
     /// The request that removes the LeaseCandidate from where it was before has ended.
     Removed,
-    WorkEnd(WorkEnd<T, E>),
+    WorkChange(WorkChange<T, E>),
     ShutDown,
     /// A deadline has come.
     Time,
-}
-
-/// Watches the Lease.
-pub(crate) fn watch_lease(cluster: &Cluster, config: &Config, seed: u64) -> Watch<Lease> {
-    let lease = Scope::Object(config.lease.clone());
-    watch_leases(cluster, &lease, &WatchOptions::candidate(seed))
 }
 
 /// Watches the own LeaseCandidate in that API.
@@ -47,9 +39,14 @@ pub(crate) fn watch_candidate(
     watch_candidates(cluster, api, &Scope::Object(own), &options)
 }
 
-/// What the protocol reads of a Lease, or nothing where it cannot be read.
-pub(crate) fn lease_snapshot(lease: &Lease) -> Option<LeaseSnapshot> {
-    lease.snapshot().ok()
+/// The next event of a watch; none ever comes of a watch that has not begun.
+pub(crate) async fn candidate_event(
+    watch: &mut Option<Watch<LeaseCandidate>>,
+) -> WatchEvent<LeaseCandidate> {
+    match watch {
+        Some(watch) => watch.next().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// What the protocol reads of the own LeaseCandidate, or nothing where it cannot be read.
@@ -62,31 +59,6 @@ pub(crate) fn candidate_snapshot(object: &LeaseCandidate) -> Option<CandidateSna
         ping: candidate.ping,
         renew: candidate.renew,
     })
-}
-
-/// What the protocol reads of the response to a read of the Lease.
-pub(crate) fn read_lease(
-    response: &Result<Option<Lease>, RequestError>,
-) -> Result<Option<LeaseSnapshot>, ReadFailed> {
-    match response {
-        Ok(None) => Ok(None),
-        Ok(Some(lease)) => lease_snapshot(lease).map(Some).ok_or(ReadFailed),
-        Err(_) => Err(ReadFailed),
-    }
-}
-
-/// What the protocol reads of the outcome of a write of the Lease.
-pub(crate) fn lease_outcome(outcome: &WriteOutcome<Lease>) -> LeaseOutcome {
-    match outcome {
-        // A reply that cannot be read proves nothing.
-        WriteOutcome::Done(lease) => {
-            lease_snapshot(lease).map_or(LeaseOutcome::Unknown, LeaseOutcome::Done)
-        }
-        WriteOutcome::Conflict | WriteOutcome::AlreadyExists => LeaseOutcome::Conflict,
-        WriteOutcome::Gone => LeaseOutcome::Gone,
-        WriteOutcome::Refused(_) => LeaseOutcome::Refused,
-        WriteOutcome::Unknown(_) => LeaseOutcome::Unknown,
-    }
 }
 
 /// What the protocol reads of the outcome of a write of the own LeaseCandidate.

@@ -1,10 +1,9 @@
-//! Registering elsewhere, when LeaseCandidates come to be served by another API. The Lease stays where it is, and so
-//! does everything that is believed because of it.
+//! Registering where LeaseCandidates come to be served, or elsewhere when that is another API. The Lease stays where it
+//! is, and so does everything that is believed because of it.
 
-use elector_api::CandidateApi;
 use elector_runtime::{RequestSlot, Writer};
 
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::session::failures::{ServerPath, SessionFailures};
 use crate::session::registration::RegistrationShell;
 use crate::session::requests::removal_request;
@@ -19,32 +18,42 @@ pub(crate) struct Migration {
 // === impl Migration ===
 
 impl Migration {
-    /// Registers in another API from now on, unless the name cannot be registered there, and says whether it does.
+    /// Registers with this writer from now on, unless the name cannot be registered there, and says whether it does.
+    ///
+    /// # Errors
+    ///
+    /// When this process is of no use where it is not registered: it neither was before, nor leads.
     pub(crate) fn start(
         &mut self,
-        api: CandidateApi,
+        writer: Writer,
         config: &Config,
         registration: &mut RegistrationShell,
-        writer: &mut Writer,
         failures: &mut SessionFailures,
-    ) -> bool {
-        let (before, candidate) = (writer.candidate_api(), &config.identity);
+        leads: bool,
+    ) -> Result<bool, ConfigError> {
+        let (before, api) = (registration.api(), writer.candidate_api());
+        let candidate = &config.identity;
         if let Err(error) = config.validate_in(api) {
+            if before.is_none() && !leads {
+                return Err(error);
+            }
+            let before = before.map_or_else(|| "none".to_owned(), |before| before.to_string());
             tracing::warn!(
                 %candidate,
                 "failed to register in {api}, which is to be used in place of {before}: {error}"
             );
-            return false;
+            return Ok(false);
         }
-        tracing::info!(%candidate, %before, now = %api, "candidates are served by another API; registering there");
-        let left = std::mem::replace(registration, RegistrationShell::new(config));
+        if let Some(before) = before {
+            tracing::info!(%candidate, %before, now = %api, "candidates are served by another API; registering there");
+        }
+        let left = std::mem::replace(registration, RegistrationShell::new(config, Some(writer)));
         self.removal.clear();
-        if let Some(object) = left.into_object() {
-            self.removal.send(removal_request(writer.clone(), object));
+        if let Some((writer, object)) = left.into_object() {
+            self.removal.send(removal_request(writer, object));
         }
-        *writer = writer.with_candidate_api(api);
         failures.forget(ServerPath::CandidateRequests);
         failures.forget(ServerPath::CandidateWatch);
-        true
+        Ok(true)
     }
 }

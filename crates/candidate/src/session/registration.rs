@@ -1,19 +1,23 @@
 //! The shell of the registration: its machine, the own LeaseCandidate, and its request under way.
 
-use elector_api::LeaseCandidate;
-use elector_protocol::Instant;
+use elector_api::{CandidateApi, LeaseCandidate};
 use elector_protocol::holder::ReadFailed;
-use elector_protocol::registration::{CandidateEvent, Registration, RegistrationEffect};
-use elector_runtime::{RequestSlot, WatchEvent, WriteOutcome, Writer};
+use elector_protocol::registration::{CandidateEvent, Registration};
+use elector_protocol::{Instant, Timestamp};
+use elector_runtime::{RequestSlot, Watch, WatchEvent, WriteOutcome, Writer};
 
 use crate::config::Config;
 use crate::outcome::RunError;
 use crate::session::failures::{ServerPath, SessionFailures};
-use crate::session::inputs::{candidate_outcome, candidate_snapshot};
+use crate::session::inputs::{candidate_outcome, candidate_snapshot, watch_candidate};
 use crate::session::requests::{CandidateResponse, candidate_request};
 
 /// The machine that registers this process and answers for it, with its LeaseCandidate.
+///
+/// It does nothing until an API is known to serve LeaseCandidates, and for ever in plain mode.
 pub(crate) struct RegistrationShell {
+    /// The writer for that API.
+    writer: Option<Writer>,
     pub(crate) machine: Registration,
     /// The newest revision of the own LeaseCandidate as an object.
     object: Option<LeaseCandidate>,
@@ -22,19 +26,43 @@ pub(crate) struct RegistrationShell {
     pub(crate) request: RequestSlot<CandidateResponse>,
     /// Whether the observer has been told that this process is registered.
     told: bool,
+    /// The newest ping of the own LeaseCandidate.
+    ping: Option<Timestamp>,
+    /// Whether one was seen that the holder has not been told of.
+    pinged: bool,
 }
 
 // === impl RegistrationShell ===
 
 impl RegistrationShell {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config, writer: Option<Writer>) -> Self {
         Self {
+            writer,
             machine: Registration::new(config.lease.name.clone()),
             object: None,
             written: None,
             request: RequestSlot::default(),
             told: false,
+            ping: None,
+            pinged: false,
         }
+    }
+
+    /// Which LeaseCandidates are used, `None` while that is not known.
+    pub(crate) fn api(&self) -> Option<CandidateApi> {
+        self.writer.as_ref().map(Writer::candidate_api)
+    }
+
+    /// Watches the own LeaseCandidate.
+    pub(crate) fn watch(&self, config: &Config, seed: u64) -> Option<Watch<LeaseCandidate>> {
+        let writer = self.writer.as_ref()?;
+        let watch = watch_candidate(writer.cluster(), writer.candidate_api(), config, seed);
+        Some(watch)
+    }
+
+    /// Whether this process is no candidate any more, for good, or never was one.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.writer.is_none() || self.machine.is_withdrawn()
     }
 
     /// Whether this process has been registered since this was last asked.
@@ -42,10 +70,16 @@ impl RegistrationShell {
         self.machine.is_registered() && !std::mem::replace(&mut self.told, true)
     }
 
-    /// The LeaseCandidate that is registered, given away because this process is to be registered elsewhere.
-    pub(crate) fn into_object(self) -> Option<LeaseCandidate> {
+    /// Whether an elector has pinged this process since this was last asked.
+    pub(crate) fn take_ping(&mut self) -> bool {
+        std::mem::take(&mut self.pinged)
+    }
+
+    /// The LeaseCandidate that is registered, with what writes it, given away because this process is to be registered
+    /// elsewhere.
+    pub(crate) fn into_object(self) -> Option<(Writer, LeaseCandidate)> {
         let registered = self.machine.is_registered();
-        self.object.filter(|_| registered)
+        self.writer.zip(self.object.filter(|_| registered))
     }
 
     /// Fails where the LeaseCandidate belongs to another lease.
@@ -59,22 +93,35 @@ impl RegistrationShell {
         }
     }
 
-    /// Sends the request that an effect asks for.
-    pub(crate) fn send(&mut self, effect: &RegistrationEffect, config: &Config, writer: &Writer) {
-        let timeout = config.timing.request_timeout;
-        let request = candidate_request(effect, self.object.as_ref(), config, writer, timeout);
-        self.request.send(request);
+    /// Takes the machine as far as it goes now. Returns when to look again.
+    pub(crate) fn advance(
+        &mut self,
+        now: Instant,
+        wall: Timestamp,
+        config: &Config,
+        acks: bool,
+    ) -> Option<Instant> {
+        let writer = self.writer.as_ref()?;
+        self.machine.ack_pings(acks);
+        let decision = self.machine.step(now, wall);
+        if let Some(effect) = decision.effect {
+            let (seen, timeout) = (self.object.as_ref(), config.timing.request_timeout);
+            self.request
+                .send(candidate_request(&effect, seen, config, writer, timeout));
+        }
+        decision.wake_at
     }
 
     /// # Errors
     ///
-    /// When the server refuses the LeaseCandidate as invalid.
+    /// When the server refuses the LeaseCandidate as invalid, unless this process leads: then it goes on trying.
     pub(crate) fn handle_response(
         &mut self,
         now: Instant,
         response: CandidateResponse,
         config: &Config,
         failures: &mut SessionFailures,
+        leads: bool,
     ) -> Result<(), RunError> {
         let path = ServerPath::CandidateRequests;
         match response {
@@ -94,6 +141,7 @@ impl RegistrationShell {
             CandidateResponse::Wrote(outcome) => {
                 if let WriteOutcome::Refused(error) = &outcome
                     && error.code() == Some(422)
+                    && !leads
                 {
                     return Err(RunError::Invalid(error.clone()));
                 }
@@ -166,8 +214,14 @@ impl RegistrationShell {
         failures: &mut SessionFailures,
     ) {
         self.check_damage(now, &object, config, failures);
-        let version = candidate_snapshot(&object).map(|snapshot| snapshot.version);
+        let snapshot = candidate_snapshot(&object);
+        let version = snapshot.as_ref().map(|snapshot| snapshot.version);
         if self.machine.seen() == version {
+            // A ping that was acked before this process saw it is from an earlier life of the name.
+            if let Some(snapshot) = snapshot.filter(|it| it.ping > self.ping) {
+                self.ping = snapshot.ping;
+                self.pinged |= snapshot.ping > snapshot.renew;
+            }
             self.object = Some(object);
         }
     }

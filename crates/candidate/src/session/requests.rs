@@ -1,10 +1,9 @@
-//! What goes out: effects become bounded requests.
+//! What goes out: effects of the registration become bounded requests.
 
 use std::time::Duration;
 
-use elector_api::{Lease, LeaseCandidate};
+use elector_api::LeaseCandidate;
 use elector_protocol::Identity;
-use elector_protocol::holder::Effect;
 use elector_protocol::registration::RegistrationEffect;
 use elector_runtime::{RequestError, WriteOutcome, Writer};
 use futures::FutureExt as _;
@@ -12,54 +11,11 @@ use futures::future::BoxFuture;
 
 use crate::config::Config;
 
-/// The response to a request for the Lease.
-pub(crate) enum LeaseResponse {
-    Read(Result<Option<Lease>, RequestError>),
-    Wrote(WriteOutcome<Lease>),
-}
-
 /// The response to a request for the own LeaseCandidate.
 pub(crate) enum CandidateResponse {
     Read(Result<Option<LeaseCandidate>, RequestError>),
     Wrote(WriteOutcome<LeaseCandidate>),
     Deleted(WriteOutcome<()>),
-}
-
-/// The request for the Lease that an effect asks for, `None` for an effect that is none.
-///
-/// `judged` is the object that the effect was decided on.
-pub(crate) fn lease_request(
-    effect: Effect,
-    judged: Option<&Lease>,
-    config: &Config,
-    writer: &Writer,
-    timeout: Duration,
-) -> Option<BoxFuture<'static, LeaseResponse>> {
-    let writer = writer.with_timeout(timeout);
-    match effect {
-        Effect::Read => {
-            let key = config.lease.clone();
-            Some(Box::pin(async move {
-                LeaseResponse::Read(writer.read_lease(&key).await)
-            }))
-        }
-        Effect::Write { write, .. } => {
-            let judged = judged.cloned();
-            Some(Box::pin(async move {
-                let is_judged = |lease: &Lease| {
-                    lease
-                        .snapshot()
-                        .is_ok_and(|it| (&it.uid, it.version) == (&write.uid, write.version))
-                };
-                LeaseResponse::Wrote(match judged.filter(is_judged) {
-                    Some(lease) => writer.put_lease(&lease, &write.record).await,
-                    // Never without the very object that was judged (R2): look again.
-                    None => WriteOutcome::Conflict,
-                })
-            }))
-        }
-        Effect::Start { .. } | Effect::Stop(_) | Effect::Ended(_) => None,
-    }
 }
 
 /// The request for the own LeaseCandidate that an effect asks for. `seen` is its newest revision.
@@ -131,6 +87,3 @@ pub(crate) fn removal_request(writer: Writer, object: LeaseCandidate) -> BoxFutu
     }
     .boxed()
 }
-
-#[cfg(test)]
-mod tests;

@@ -8,6 +8,7 @@
 mod ends;
 mod left_api;
 mod migration;
+mod modes;
 mod news;
 mod outages;
 mod registering;
@@ -15,12 +16,15 @@ mod replies;
 mod restored;
 mod shutdown;
 mod stopping;
+mod tasks;
 mod terms;
 
 use std::sync::{Arc, Mutex};
 
 use elector_api::CandidateApi;
-use elector_candidate::{Candidate, Config, Event, Leadership, RunError, RunOutcome, TermEnd};
+use elector_candidate::{
+    Candidate, Config, Event, Leadership, Mode, RunError, RunOutcome, TermEnd,
+};
 use elector_protocol::{Identity, Instant};
 use elector_runtime::Clock as _;
 use elector_testkit::{OneLease, eventually, seconds};
@@ -44,6 +48,14 @@ struct RunningCandidate {
 
 fn config() -> Config {
     Config::new(OneLease::key(), Identity::new("me").unwrap(), "1.0.0")
+}
+
+/// A candidate that leads only when an elector says so, where a test asserts that it writes nothing by itself.
+fn elected() -> Config {
+    Config {
+        mode: Mode::Elected,
+        ..config()
+    }
 }
 
 fn start<F>(

@@ -9,14 +9,14 @@ use elector_protocol::holder::{Loss, StopReason};
 use elector_testkit::{CapturedLog, OneLease, eventually};
 use tokio::time::Instant;
 
-use crate::{V1BETA1, config, obedient, start};
+use crate::{V1BETA1, config, elected, obedient, start};
 
 #[tokio::test(start_paused = true)]
 async fn without_a_reply_the_work_is_told_at_the_deadline_and_nothing_is_written_after() {
     let cluster = OneLease::new(&[V1BETA1]);
     let stopped = Arc::new(Mutex::new(None));
     let seen = Arc::clone(&stopped);
-    let running = start(&cluster, config(), move |leadership: Leadership| {
+    let running = start(&cluster, elected(), move |leadership: Leadership| {
         let seen = Arc::clone(&seen);
         async move {
             let why = leadership.stopped().await;
@@ -95,7 +95,7 @@ async fn a_ping_that_a_dead_watch_does_not_show_is_found_by_a_read() {
 #[tokio::test(start_paused = true)]
 async fn a_deleted_lease_stops_the_work_at_once() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let running = start(&cluster, config(), obedient);
+    let running = start(&cluster, elected(), obedient);
     running.registered().await;
     cluster.grant("me");
     running.leads(1).await;
@@ -130,7 +130,7 @@ async fn a_server_that_is_down_at_the_start_is_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_a_stranger_overwrote_is_written_anew() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let running = start(&cluster, config(), obedient);
+    let running = start(&cluster, elected(), obedient);
     running.registered().await;
     let own = cluster.candidate_fields(V1BETA1, "me").unwrap()["spec"].clone();
     for (field, value) in [

@@ -8,7 +8,7 @@ use elector_protocol::holder::Loss;
 use elector_protocol::{Identity, Instant};
 use elector_testkit::{OneLease, seconds};
 
-use crate::{RunningCandidate, V1BETA1, config, leader, obedient, pass};
+use crate::{RunningCandidate, V1BETA1, elected, leader, obedient, pass};
 
 const PUT: &str = "PUT leases/web";
 
@@ -16,7 +16,7 @@ const PUT: &str = "PUT leases/web";
 async fn old_leader(cluster: &OneLease) -> (RunningCandidate, Instant, Backup) {
     let backup = cluster.backup();
     cluster.make_revisions(100);
-    let running = leader(cluster, config(), obedient).await;
+    let running = leader(cluster, elected(), obedient).await;
     let accepted = cluster.last(PUT);
     while cluster.last(PUT) == accepted {
         pass(1).await;

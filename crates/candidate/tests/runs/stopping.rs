@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use elector_candidate::{AfterTerm, Config, Event, Leadership, RunOutcome, TermEnd};
+use elector_candidate::{AfterTerm, Config, Event, Leadership, Mode, RunOutcome, TermEnd};
 use elector_protocol::holder::{Loss, StopReason};
-use elector_protocol::{CandidateTiming, Identity, Instant};
+use elector_protocol::{CandidateTiming, Identity, Instant, LeaseRecord};
 use elector_runtime::Clock as _;
 use elector_testkit::{OneLease, eventually, seconds};
 
@@ -49,14 +49,20 @@ fn graceful(grace: u64) -> Config {
     }
 }
 
-/// Between the end of a belief and the first moment at which another candidate may lead lies the effect grace, W − H, and
-/// no more: the work may not outlast it, however long it may take to stop otherwise.
+/// Between the end of a belief and the first moment at which another candidate may lead lies the effect grace, W − H. The
+/// work is gone when a quarter of it is left, however long it may take to stop otherwise.
 #[tokio::test(start_paused = true)]
 async fn after_a_loss_the_work_is_dropped_before_another_candidate_can_lead() {
-    for (lease_duration, renew_deadline) in [(15, 10), (20, 12)] {
+    for (lease_duration, renew_deadline, client_go_peers, dropped_after) in [
+        (15, 10, false, 13_750),
+        (15, 10, true, 12_750),
+        (20, 12, false, 18_000),
+        (2, 1, true, 1_000),
+    ] {
         let cluster = OneLease::new(&[V1BETA1]);
         let config = Config {
             timing: CandidateTiming::of(seconds(lease_duration), seconds(renew_deadline)),
+            client_go_peers,
             ..graceful(60)
         };
         let (running, dropped) = stubborn(&cluster, config).await;
@@ -64,7 +70,29 @@ async fn after_a_loss_the_work_is_dropped_before_another_candidate_can_lead() {
         let renewed = cluster.last("PUT leases/web");
         cluster.faults().partition(true);
         let dropped = when(&dropped).await.since(renewed);
-        assert_eq!(dropped, seconds(lease_duration));
+        assert_eq!(dropped.as_millis(), dropped_after);
+        assert_eq!(running.end().await.0, TermEnd::Lost(Loss::DeadlinePassed));
+    }
+}
+
+/// The time to stop ends with the lease. It does not begin anew when a process that was paused notices the loss.
+#[tokio::test(start_paused = true)]
+async fn after_a_pause_the_work_has_what_is_left_of_the_lease() {
+    for (paused_until, dropped_after) in [(11_000, 13_750), (13_000, 13_750), (20_000, 20_000)] {
+        let cluster = OneLease::new(&[V1BETA1]);
+        let (running, dropped) = stubborn(&cluster, graceful(60)).await;
+        pass(7_000).await;
+        let renewed = cluster.last("PUT leases/web");
+        cluster.faults().partition(true);
+        let left = renewed
+            .after(Duration::from_millis(paused_until))
+            .since(cluster.now());
+        tokio::time::advance(left).await;
+        let dropped = when(&dropped).await.since(renewed).as_millis();
+        assert!(
+            (dropped_after..dropped_after + 20).contains(&dropped),
+            "paused until {paused_until} ms, dropped after {dropped} ms"
+        );
         assert_eq!(running.end().await.0, TermEnd::Lost(Loss::DeadlinePassed));
     }
 }
@@ -73,22 +101,69 @@ async fn after_a_loss_the_work_is_dropped_before_another_candidate_can_lead() {
 async fn a_short_grace_stays_short_after_a_loss() {
     let cluster = OneLease::new(&[V1BETA1]);
     let (_running, dropped) = stubborn(&cluster, graceful(2)).await;
+    pass(7_000).await;
+    let renewed = cluster.last("PUT leases/web");
+    cluster.faults().partition(true);
+    assert_eq!(when(&dropped).await.since(renewed), seconds(12));
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_is_dropped_at_once_when_another_holder_is_known() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let (running, dropped) = stubborn(&cluster, graceful(60)).await;
     cluster.grant("other");
     let taken = cluster.now();
     let dropped = when(&dropped).await.since(taken);
-    assert!(
-        dropped >= seconds(2) && dropped < Duration::from_millis(2_020),
-        "{dropped:?}"
-    );
+    assert!(dropped < Duration::from_millis(20), "{dropped:?}");
+    let by = Identity::new("other");
+    assert_eq!(running.end().await.0, TermEnd::Lost(Loss::Taken { by }));
 }
 
-/// What was granted for the drain does not grow by the loss (R12), and the loss allows no more than it ever does (R10).
+/// An elector waits before it grants what was emptied or deleted, so that the work has its time; client-go does not.
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_is_lost_in_the_middle_of_a_drain_leaves_the_shorter_of_both_times() {
-    for (lost_after, dropped_after) in [(1, 6), (4, 9), (8, 10)] {
+async fn work_of_an_emptied_lease_has_its_time_unless_client_go_competes() {
+    for (client_go_peers, dropped_after) in [(false, 13_750), (true, 7_000)] {
+        let cluster = OneLease::new(&[V1BETA1]);
+        let config = Config {
+            client_go_peers,
+            ..graceful(60)
+        };
+        let (_running, dropped) = stubborn(&cluster, config).await;
+        let renewed = cluster.last("PUT leases/web");
+        cluster
+            .clock()
+            .sleep_until_holder(renewed.after(seconds(7)))
+            .await;
+        let renewed = cluster.last("PUT leases/web");
+        let since = cluster.now().since(renewed).as_millis();
+        cluster.write(|record| LeaseRecord {
+            holder: None,
+            ..record.clone()
+        });
+        let expected = if client_go_peers {
+            since
+        } else {
+            dropped_after
+        };
+        let dropped = when(&dropped).await.since(renewed).as_millis();
+        assert!(
+            (expected..expected + 20).contains(&dropped),
+            "dropped after {dropped} ms"
+        );
+    }
+}
+
+/// What was granted for the drain does not outlast the news that another candidate holds the lease (R10, R12).
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_taken_in_the_middle_of_a_drain_leaves_no_time() {
+    for lost_after in [1, 4, 8] {
         for shutdown in [true, false] {
             let cluster = OneLease::new(&[V1BETA1]);
-            let (mut running, dropped) = stubborn(&cluster, graceful(10)).await;
+            let config = Config {
+                mode: Mode::Elected,
+                ..graceful(10)
+            };
+            let (mut running, dropped) = stubborn(&cluster, config).await;
             pass(500).await;
             let begun = cluster.now();
             if shutdown {
@@ -99,7 +174,7 @@ async fn a_lease_that_is_lost_in_the_middle_of_a_drain_leaves_the_shorter_of_bot
             pass(lost_after * 1_000).await;
             cluster.grant("other");
             let dropped = when(&dropped).await.since(begun);
-            let expected = seconds(dropped_after);
+            let expected = seconds(lost_after);
             assert!(
                 dropped >= expected && dropped < expected + Duration::from_millis(20),
                 "lost after {lost_after} s, dropped after {dropped:?}"
@@ -149,7 +224,8 @@ async fn a_deadline_that_passes_in_the_middle_of_a_drain_ends_the_belief_and_cut
             .sleep_until_holder(renewed.after(seconds(10)))
             .await;
         assert!(!guard.is_leader());
-        assert_eq!(when(&dropped).await.since(renewed), seconds(15));
+        let dropped = when(&dropped).await.since(renewed);
+        assert_eq!(dropped, Duration::from_millis(13_750));
         assert_eq!(running.end().await.0, TermEnd::Lost(Loss::DeadlinePassed));
         // Afterwards it does nothing, not even what it was draining for.
         cluster.heal();
@@ -164,7 +240,7 @@ async fn work_that_drains_is_told_of_a_loss_as_well() {
     let cluster = OneLease::new(&[V1BETA1]);
     let reasons = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&reasons);
-    let mut running = leader(&cluster, config(), move |leadership: Leadership| {
+    let mut running = leader(&cluster, graceful(60), move |leadership: Leadership| {
         let heard = Arc::clone(&heard);
         async move {
             let first = leadership.stopped().await;
@@ -180,10 +256,9 @@ async fn work_that_drains_is_told_of_a_loss_as_well() {
     .await;
     running.shut_down();
     pass(2_000).await;
-    cluster.grant("other");
+    cluster.faults().partition(true);
     eventually(|| reasons.lock().unwrap().len() == 2).await;
-    let by = Identity::new("other");
-    let lost = StopReason::Lost(Loss::Taken { by });
+    let lost = StopReason::Lost(Loss::DeadlinePassed);
     assert_eq!(
         *reasons.lock().unwrap(),
         [StopReason::ShutDown, lost.clone()]

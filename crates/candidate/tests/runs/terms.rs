@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use elector_candidate::{Event, Leadership};
-use elector_protocol::{Identity, Term, Token};
+use elector_protocol::{Identity, LeaseRecord, Term, Token};
 use elector_testkit::{OneLease, eventually};
 
 use crate::{V1BETA1, config, obedient, start};
@@ -75,7 +75,11 @@ async fn the_next_term_waits_for_the_work_of_the_last() {
     running.registered().await;
     cluster.grant("me");
     running.leads(1).await;
-    cluster.grant("other");
+    // A stranger empties the Lease: a loss that leaves the work some time.
+    cluster.write(|record| LeaseRecord {
+        holder: None,
+        ..record.clone()
+    });
     tokio::time::sleep(Duration::from_millis(100)).await;
     // It could be won again at once, and an elector asks.
     cluster.grant("me");
@@ -84,7 +88,7 @@ async fn the_next_term_waits_for_the_work_of_the_last() {
     let history = cluster.history();
     assert_eq!(
         history[3..],
-        ["grant other", "grant me", "ping"],
+        ["release", "grant me", "ping"],
         "neither accepted nor answered yet"
     );
     running.leads(2).await;

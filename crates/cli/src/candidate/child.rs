@@ -1,18 +1,18 @@
-//! The command as the work of a term: started, told to stop by SIGTERM, killed with its whole process group when it
-//! does not, and gone before the lease is given up.
+//! The command as the work of a term: started under a supervisor, told to stop, killed when it does not, and gone with
+//! all that it has started before the lease is given up.
 
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process_group, waitid};
+use elector_candidate::Leadership;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
-use super::shim;
+use super::own_program::own_program;
+use super::supervisor;
 
 /// A command to run once per term.
 #[derive(Clone, Debug)]
@@ -23,109 +23,68 @@ pub(super) struct Program {
     pub(super) output_to_stderr: bool,
 }
 
-/// Starts commands from one thread that lives as long as the process.
-///
-/// The kernel sends the parent-death signal when the *thread* that started a child ends, so a thread of a pool, which
-/// may end at any time, must not start it.
-#[derive(Clone, Debug)]
-pub(super) struct Spawner {
-    jobs: SyncSender<SpawnJob>,
-}
-
-/// A running command. Dropping it kills the process group.
+/// A running command. Dropping it kills the command and all that it has started.
 #[derive(Debug)]
 pub(super) struct RunningCommand {
-    group: ProcessGroup,
-    exit: oneshot::Receiver<std::io::Result<ExitStatus>>,
-}
-
-/// The process group of a command, as long as it can be signalled without meeting another one.
-#[derive(Clone, Debug, Default)]
-struct ProcessGroup(Arc<Mutex<Option<Pid>>>);
-
-struct SpawnJob {
-    program: Program,
-    environment: Vec<(&'static str, String)>,
-    started: oneshot::Sender<std::io::Result<RunningCommand>>,
-}
-
-// === impl Spawner ===
-
-impl Spawner {
-    /// Starts the thread. Its commands die with it.
-    pub(super) fn start() -> std::io::Result<Self> {
-        Self::with_launcher(Some(own_program()))
-    }
-
-    /// Starts the thread. `launcher` runs the shim; without one, commands are started directly.
-    fn with_launcher(launcher: Option<PathBuf>) -> std::io::Result<Self> {
-        let (jobs, queue) = sync_channel(1);
-        std::thread::Builder::new()
-            .name("commands".into())
-            .spawn(move || serve(&queue, launcher.as_deref()))?;
-        Ok(Self { jobs })
-    }
-
-    /// Starts the command, with these variables on top of the own environment.
-    pub(super) async fn run(
-        &self,
-        program: Program,
-        environment: Vec<(&'static str, String)>,
-    ) -> std::io::Result<RunningCommand> {
-        let (started, answer) = oneshot::channel();
-        let job = SpawnJob {
-            program,
-            environment,
-            started,
-        };
-        let gone = || std::io::Error::other("the thread that starts commands has ended");
-        self.jobs.try_send(job).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
-    }
+    /// The pipe to the supervisor, whose end is the order to kill.
+    orders: Option<ChildStdin>,
+    /// The end of the supervisor, and so of everything.
+    exit: JoinHandle<io::Result<ExitStatus>>,
 }
 
 // === impl RunningCommand ===
 
 impl RunningCommand {
-    /// Waits until the command has exited and its group is gone.
-    pub(super) async fn exit(&mut self) -> std::io::Result<ExitStatus> {
-        let gone = |_| std::io::Error::other("the thread that waits for commands has ended");
-        (&mut self.exit).await.map_err(gone)?
+    /// Starts the command, with these variables on top of the own environment. The term owns the thread that waits for
+    /// its end, so the lease is not given up before.
+    pub(super) async fn start(
+        leadership: &Leadership,
+        program: Program,
+        environment: Vec<(&'static str, String)>,
+    ) -> io::Result<Self> {
+        let (started, orders) = oneshot::channel();
+        let exit = leadership.spawn_blocking(move || {
+            let mut supervisor = program.supervised(environment).spawn()?;
+            // Where the receiver is gone, this closes the pipe.
+            let _ = started.send(supervisor.stdin.take());
+            supervisor.wait()
+        });
+        match orders.await {
+            Ok(orders) => Ok(Self { orders, exit }),
+            Err(_) => {
+                let failed = || io::Error::other("it was not started");
+                Err(exit.await?.err().unwrap_or_else(failed))
+            }
+        }
     }
 
-    /// Stops the command: SIGTERM, and after `patience` SIGKILL, each to the whole group.
-    pub(super) async fn stop(&mut self, patience: Duration) -> std::io::Result<ExitStatus> {
-        self.group.signal(Signal::TERM);
-        if let Ok(exit) = tokio::time::timeout(patience, self.exit()).await {
-            return exit;
+    /// Waits until the command has exited and nothing of what it has started is left.
+    pub(super) async fn exit(&mut self) -> io::Result<ExitStatus> {
+        (&mut self.exit).await?
+    }
+
+    /// Stops the command: SIGTERM to its group, and after `patience` SIGKILL to all that it has started. Without
+    /// patience it is killed at once.
+    pub(super) async fn stop(&mut self, patience: Duration) -> io::Result<ExitStatus> {
+        if !patience.is_zero() {
+            self.terminate();
+            if let Ok(exit) = tokio::time::timeout(patience, self.exit()).await {
+                return exit;
+            }
         }
-        // First the signal: a line may take as long as the reader of standard error likes.
-        self.group.signal(Signal::KILL);
-        tracing::warn!("the command ignored SIGTERM for {patience:?} and was killed");
+        // First the kill: a line may take as long as the reader of standard error likes.
+        self.orders = None;
+        tracing::warn!(
+            "the command had {patience:?} to stop, and is killed with all that it has started"
+        );
         self.exit().await
     }
-}
 
-impl Drop for RunningCommand {
-    fn drop(&mut self) {
-        self.group.signal(Signal::KILL);
-    }
-}
-
-// === impl ProcessGroup ===
-
-impl ProcessGroup {
-    fn signal(&self, signal: Signal) {
-        let pid = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pid) = *pid {
-            // It fails where the group is already gone, which is as good.
-            let _ = kill_process_group(pid, signal);
+    fn terminate(&mut self) {
+        if let Some(orders) = &mut self.orders {
+            // It fails where the command has just ended, and never blocks: the pipe is empty.
+            let _ = orders.write_all(&[supervisor::TERMINATE]);
         }
-    }
-
-    /// After this, the process id may belong to another process.
-    fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -136,168 +95,21 @@ pub(super) fn exit_code(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-fn serve(queue: &Receiver<SpawnJob>, launcher: Option<&Path>) {
-    while let Ok(job) = queue.recv() {
-        let mut command = job.program.command(launcher, job.environment);
-        let child = match command.spawn() {
-            Ok(child) => child,
-            Err(error) => {
-                let _ = job.started.send(Err(error));
-                continue;
-            }
-        };
-        let group = ProcessGroup(Arc::new(Mutex::new(pid(&child))));
-        let (exited, exit) = oneshot::channel();
-        let running = RunningCommand {
-            group: group.clone(),
-            exit,
-        };
-        // Where the receiver is gone, the group is killed by the drop of what comes back.
-        let _ = job.started.send(Ok(running));
-        let _ = exited.send(reap(child, &group));
-    }
-}
-
-/// Waits for the command, kills what it leaves behind in its group, and only then lets go of its process id.
-fn reap(mut child: Child, group: &ProcessGroup) -> std::io::Result<ExitStatus> {
-    if let Some(pid) = pid(&child) {
-        let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), exited) {}
-    }
-    group.signal(Signal::KILL);
-    group.forget();
-    child.wait()
-}
-
-fn pid(child: &Child) -> Option<Pid> {
-    Pid::from_raw(i32::try_from(child.id()).ok()?)
-}
-
 // === impl Program ===
 
 impl Program {
-    fn command(self, launcher: Option<&Path>, environment: Vec<(&'static str, String)>) -> Command {
-        let mut words = self.command.into_iter();
-        let mut command = match launcher {
-            Some(launcher) => {
-                let mut command = Command::new(launcher);
-                let parent = getpid().as_raw_nonzero().to_string();
-                command.args([shim::NAME, &parent, "--"]);
-                command
-            }
-            None => Command::new(words.next().unwrap_or_default()),
-        };
+    /// The command under its supervisor, in a group of its own: what is typed at a terminal is not for it.
+    fn supervised(self, environment: Vec<(&'static str, String)>) -> Command {
+        let mut command = Command::new(own_program());
         command
-            .args(words)
+            .args([supervisor::NAME, "--"])
+            .args(self.command)
             .envs(environment)
-            // A group in the background may not read the terminal.
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .process_group(0);
         if self.output_to_stderr {
-            command.stdout(std::io::stderr());
+            command.stdout(io::stderr());
         }
         command
-    }
-}
-
-/// The very file that runs, even where another has been installed in its place.
-#[cfg(target_os = "linux")]
-fn own_program() -> PathBuf {
-    "/proc/self/exe".into()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn own_program() -> PathBuf {
-    std::env::current_exe().unwrap_or_else(|_| "elector".into())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Instant;
-
-    use super::*;
-
-    async fn run(script: &str) -> RunningCommand {
-        let program = Program {
-            command: ["sh", "-c", script].map(OsString::from).to_vec(),
-            output_to_stderr: true,
-        };
-        let spawner = Spawner::with_launcher(None).unwrap();
-        let environment = vec![("ELECTOR_TOKEN", "7".to_owned())];
-        spawner.run(program, environment).await.unwrap()
-    }
-
-    fn group(running: &RunningCommand) -> Pid {
-        running.group.0.lock().unwrap().unwrap()
-    }
-
-    /// How much of a group runs. A zombie does not run.
-    fn members(group: Pid) -> usize {
-        let group = group.as_raw_nonzero().to_string();
-        let is_member = |process: &std::fs::DirEntry| {
-            let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
-            let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
-            let (state, _parent, of) = (fields.next(), fields.next(), fields.next());
-            state != Some("Z") && of == Some(group.as_str())
-        };
-        let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        processes.filter(is_member).count()
-    }
-
-    async fn eventually(condition: impl Fn() -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while !condition() {
-            assert!(Instant::now() < deadline, "waited for ten seconds");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-
-    #[tokio::test]
-    async fn its_exit_code_and_its_environment_are_its_own() {
-        let status = run("exit $ELECTOR_TOKEN").await.exit().await.unwrap();
-        assert_eq!(exit_code(status), 7);
-        let status = run("kill -KILL $$").await.exit().await.unwrap();
-        assert_eq!(exit_code(status), 137);
-    }
-
-    #[tokio::test]
-    async fn a_command_that_obeys_is_not_killed() {
-        let mut running = run("trap 'exit 3' TERM; sleep 30 & wait").await;
-        let group = group(&running);
-        // The trap is set before the second process starts.
-        eventually(|| members(group) == 2).await;
-        let status = running.stop(Duration::from_secs(60)).await.unwrap();
-        assert_eq!(exit_code(status), 3);
-    }
-
-    #[tokio::test]
-    async fn a_command_that_ignores_sigterm_is_killed_with_its_group() {
-        let mut running = run("trap '' TERM; sleep 30 & wait").await;
-        let group = group(&running);
-        eventually(|| members(group) == 2).await;
-        let status = running.stop(Duration::from_millis(200)).await.unwrap();
-        assert_eq!(exit_code(status), 137);
-        eventually(|| members(group) == 0).await;
-    }
-
-    #[tokio::test]
-    async fn what_a_command_leaves_behind_is_killed_when_it_exits() {
-        // A shell that is told right before it waits for the long sleep would notice it only afterwards. A shell cannot
-        // trap what its parent ignores, as nohup does with SIGHUP.
-        let mut running = run("trap 'exit 0' USR1; sleep 30 & while :; do sleep 0.05; done").await;
-        let group = group(&running);
-        eventually(|| members(group) >= 2).await;
-        rustix::process::kill_process(group, Signal::USR1).unwrap();
-        assert_eq!(exit_code(running.exit().await.unwrap()), 0);
-        eventually(|| members(group) == 0).await;
-    }
-
-    #[tokio::test]
-    async fn a_command_that_is_dropped_is_killed() {
-        let running = run("exec sleep 30").await;
-        let group = group(&running);
-        assert_eq!(members(group), 1);
-        drop(running);
-        eventually(|| members(group) == 0).await;
     }
 }

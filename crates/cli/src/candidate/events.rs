@@ -21,6 +21,8 @@ pub(super) struct EventLines<W> {
     term: Option<(Term, Token)>,
     /// Whether its loss has been told already.
     lost: bool,
+    /// Whether the term that is about to begin was acquired without an elector.
+    acquired: bool,
 }
 
 /// One line.
@@ -34,6 +36,8 @@ struct EventOutput<'a> {
     term: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    acquired: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -49,6 +53,7 @@ impl<W: Write> EventLines<W> {
             lease,
             term: None,
             lost: false,
+            acquired: false,
         }
     }
 
@@ -61,9 +66,12 @@ impl<W: Write> EventLines<W> {
     pub(super) fn tell(&mut self, event: &Event) {
         match event {
             Event::Registered => {}
+            // Told with the term that it begins.
+            Event::Acquired { .. } => self.acquired = true,
             Event::Leading { term, token } => {
                 self.term = Some((*term, *token));
                 self.print("leading", self.term, None);
+                self.acquired = false;
             }
             // Between the loss and the end of the work, the work runs without belief: both are told.
             Event::Stopping {
@@ -95,6 +103,7 @@ impl<W: Write> EventLines<W> {
             lease: self.lease.to_string(),
             term: term.map(|(term, _)| term.0),
             token: term.map(|(_, token)| token.0.0),
+            acquired: self.acquired.then_some(true),
             reason,
         };
         // A reader that has gone is no reason to stop leading.
@@ -116,6 +125,8 @@ fn now() -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use elector_candidate::TermEnd;
     use elector_protocol::ResourceVersion;
     use elector_protocol::holder::Loss;
@@ -186,6 +197,22 @@ mod tests {
             with("lost", Some("handed over to b")),
         ];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_term_says_whether_it_was_taken_without_an_elector() {
+        let free = Duration::from_secs(5);
+        let told = lines(&[
+            Event::Acquired { term: TERM, free },
+            leading(),
+            Event::WorkStopped { term: TERM },
+            leading(),
+        ]);
+        let acquired: Vec<_> = told.iter().map(|line| &line["acquired"]).collect();
+        assert_eq!(
+            acquired,
+            [&Value::Null, &json!(true), &Value::Null, &Value::Null]
+        );
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The command that dies with its wrapper.
+//! The command that dies with its supervisor.
 //!
-//! `elector` runs itself once more with a hidden sub-command, which asks the kernel to be killed when its parent dies,
-//! makes sure that the parent has not died before, and then becomes the command. There is no window in which the
-//! command runs and outlives the wrapper, and no unsafe code between fork and exec.
+//! The supervisor runs `elector` once more with a hidden sub-command, which asks the kernel to be killed when its parent
+//! dies, makes sure that the parent has not died before, and then becomes the command. There is no window in which the
+//! command runs and outlives the supervisor, and no unsafe code between fork and exec.
 //!
-//! The signal reaches the command itself and not what the command has started: after a SIGKILL of the wrapper, that is
-//! left to the command. In every other case the whole process group is stopped.
+//! The signal reaches the command itself and not what the command has started: after a SIGKILL of the supervisor, that
+//! is left to the command. In every other case the supervisor kills all of it.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
@@ -18,7 +18,7 @@ use crate::output::print_error;
 /// The hidden sub-command.
 #[derive(Debug, Args)]
 pub(crate) struct ShimArgs {
-    /// The process id of the wrapper.
+    /// The process id of the supervisor.
     parent: i32,
     /// The command and its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -67,6 +67,6 @@ fn die_with(parent: i32) -> Result<(), String> {
 #[cfg(not(target_os = "linux"))]
 #[expect(clippy::unnecessary_wraps, reason = "the same signature everywhere")]
 fn die_with(_parent: i32) -> Result<(), String> {
-    // No such signal here: a wrapper that is killed leaves its command behind.
+    // No such signal here: a supervisor that is killed leaves its command behind.
     Ok(())
 }

@@ -31,6 +31,65 @@ fn the_defaults_are_valid_and_as_documented() {
 }
 
 #[test]
+fn the_modes_are_as_documented() {
+    let auto = config(&[]);
+    assert_eq!(auto.mode, Mode::Auto);
+    assert_eq!(auto.fallback, Duration::from_secs(5));
+    assert_eq!(auto.max_lease_duration, Duration::from_secs(15));
+    assert_eq!(auto.absent_lease_grace, None);
+    let flags = "--fallback-after 7s --max-lease-duration 40s --absent-lease-grace 0s";
+    let flags: Vec<_> = flags.split(' ').collect();
+    let slow = config(&flags);
+    slow.validate().unwrap();
+    assert_eq!(slow.fallback, Duration::from_secs(7));
+    assert_eq!(slow.max_lease_duration, Duration::from_secs(40));
+    assert_eq!(slow.absent_lease_grace, Some(Duration::ZERO));
+    assert_eq!(config(&["--mode", "elected"]).mode, Mode::Elected);
+}
+
+/// A flag without any effect would let its user believe that it has one.
+#[test]
+fn flags_that_a_mode_has_no_use_for_are_refused_with_the_reason() {
+    let elected = "does not go with --mode elected: a candidate in this mode takes no lease itself";
+    let as_soon = "does not go with --mode plain: a candidate in this mode takes the lease as soon";
+    let unread = "does not go with --mode plain: a candidate in this mode registers no";
+    let missing = "--binary-version is missing: electors choose by it, unless --mode is plain";
+    for (flags, refusal) in [
+        ("--mode plain", None),
+        ("--mode plain --max-lease-duration 20s", None),
+        ("--mode plain --absent-lease-grace 20s", None),
+        ("--mode elected --binary-version 1.0.0", None),
+        ("--mode auto", Some(missing)),
+        ("--mode elected", Some(missing)),
+        ("--mode elected --fallback-after 5s", Some(elected)),
+        ("--mode elected --max-lease-duration 15s", Some(elected)),
+        ("--mode elected --absent-lease-grace 15s", Some(elected)),
+        ("--mode plain --fallback-after 5s", Some(as_soon)),
+        ("--mode plain --binary-version 1.0.0", Some(unread)),
+        ("--mode plain --emulation-version 1.0.0", Some(unread)),
+        (
+            "--mode plain --strategy OldestEmulationVersion",
+            Some(unread),
+        ),
+    ] {
+        let line = ["elector", "--lease", "web"].into_iter();
+        let cli = CandidateCli::try_parse_from(line.chain(flags.split(' '))).unwrap();
+        match (cli.args.check(), refusal) {
+            (Ok(()), None) => {}
+            (Err(error), Some(refusal)) => {
+                let text = error.to_string();
+                assert!(text.contains(refusal), "{flags}: {text}");
+                if refusal != missing {
+                    let flag = flags.split(' ').nth(2).unwrap();
+                    assert!(text.starts_with(flag), "{flags}: {text}");
+                }
+            }
+            (checked, _) => panic!("{flags}: {checked:?}"),
+        }
+    }
+}
+
+#[test]
 fn the_retry_period_follows_a_short_deadline_unless_it_is_given() {
     let short = ["--lease-duration", "5s", "--renew-deadline", "3s"];
     let config_of = |more: &[&str]| config(&[&short[..], more].concat());
@@ -52,12 +111,16 @@ fn a_command_keeps_its_flags() {
 }
 
 #[test]
-fn after_a_loss_the_command_is_gone_before_anybody_else_can_lead() {
-    let timeouts = StopTimeouts::of(&CandidateTiming::default(), Duration::from_secs(10));
-    assert_eq!(timeouts.holding, Duration::from_secs(10));
-    assert_eq!(timeouts.lost, Duration::from_millis(3_750));
-    let shorter = StopTimeouts::of(&CandidateTiming::default(), Duration::from_secs(1));
-    assert_eq!(shorter.lost, Duration::from_secs(1));
+fn a_grace_that_a_loss_does_not_leave_is_said_in_words() {
+    let line = |flags: &[&str]| grace_after_loss(parse(flags).grace_period, &config(flags));
+    assert_eq!(
+        line(&["--grace-period", "30s"]).unwrap(),
+        "grace-period 30s: after a loss at most 3.75s of it are left, because the command is killed before another \
+         candidate can lead; after a pause, or once another holder is known, nothing is left"
+    );
+    assert_eq!(line(&["--grace-period", "3s"]), None);
+    let long = ["--lease-duration", "60s", "--renew-deadline", "40s"];
+    assert_eq!(line(&long), None);
 }
 
 #[test]
@@ -100,6 +163,15 @@ fn an_absurd_flag_is_refused_in_one_clear_line_without_a_cluster() {
             "retry-period is 1ns: must be from 250ms",
         ),
         (["--grace-period", "2562047h"], "grace-period is"),
+        (["--fallback-after", "2h"], "fallback-after is 7200s: "),
+        (
+            ["--max-lease-duration", "0s"],
+            "max-lease-duration is 0ns: ",
+        ),
+        (
+            ["--absent-lease-grace", "2h"],
+            "absent-lease-grace is 7200s: ",
+        ),
     ] {
         let usual = ["elector", "--lease", "web", "--binary-version", "1.2.3"];
         let asked = |flag: &&str| *flag != flags[0];

@@ -191,6 +191,13 @@ impl<W: Write> Reporter<W> {
                 self.registered.insert(name);
                 Ok(())
             }
+            Event::Acquired { free, .. } => self.narration.say(
+                at,
+                format_args!(
+                    "{name} takes the lease itself, which was free for {:.1} s: no elector acts",
+                    free.as_secs_f64()
+                ),
+            ),
             Event::Leading { term, .. } => self.handle_leading(at, name, term),
             Event::Stopping { reason, .. } => match reason {
                 StopReason::HandOver { to } => {

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use elector_api::{CandidateApi, Lease, LeaseCandidate, Malformed, creation_time};
 use elector_protocol::elector::{self, PreferenceField};
-use elector_protocol::{LeaseKey, Timestamp};
+use elector_protocol::{LeaseKey, LeaseSnapshot, Timestamp};
 use serde_json::Value;
 
 use crate::input;
@@ -27,7 +27,8 @@ pub(crate) struct InputObjects {
 /// Collects objects of both kinds in any order.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
-    leases: BTreeMap<LeaseKey, Lease>,
+    /// The revisions of each Lease, in the order of the input.
+    leases: BTreeMap<LeaseKey, Vec<Lease>>,
     objects: InputObjects,
 }
 
@@ -59,9 +60,9 @@ impl InputObjects {
 // === impl Collector ===
 
 impl Collector {
-    /// Takes in a Lease.
+    /// Takes in a Lease, or another revision of one.
     pub(crate) fn lease(&mut self, lease: Lease) {
-        self.leases.insert(lease.key(), lease);
+        self.leases.entry(lease.key()).or_default().push(lease);
     }
 
     /// Takes in a candidate.
@@ -81,7 +82,10 @@ impl Collector {
 
     /// Joins leases and candidates. Leases that no candidate names are left out.
     pub(crate) fn finish(mut self) -> InputObjects {
-        for (key, lease) in std::mem::take(&mut self.leases) {
+        for (key, mut revisions) in std::mem::take(&mut self.leases) {
+            let Some(lease) = revisions.pop() else {
+                continue;
+            };
             if self.objects.preference_field == PreferenceField::Unknown {
                 self.objects.preference_field = shown_by(&lease);
             }
@@ -91,6 +95,9 @@ impl Collector {
             match lease.snapshot() {
                 Ok(snapshot) => {
                     let created = creation_time(&lease.metadata);
+                    let earlier = revisions.iter().filter_map(|lease| lease.snapshot().ok());
+                    let is_earlier = |lease: &LeaseSnapshot| lease.version < snapshot.version;
+                    election.earlier = earlier.filter(is_earlier).collect();
                     election.lease = Some((snapshot, created.unwrap_or(Timestamp::MIN)));
                 }
                 Err(fault) => {

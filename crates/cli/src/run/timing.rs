@@ -49,6 +49,16 @@ pub(crate) struct TimingArgs {
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = parse_duration)]
     passed_over_max: Duration,
 
+    /// How many leaders of one lease may be asked to make room for better candidates within --preemption-window. From 1
+    /// to 60
+    #[arg(long, value_name = "N", default_value = "3")]
+    preemptions: u8,
+
+    /// The time in which pre-emptions are counted. After a hand-over that was not accepted no candidate is preferred for
+    /// --passed-over, and for this long none that has appeared or changed since and never led. From 1s to 1h
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
+    preemption_window: Duration,
+
     /// How long all candidates may stay silent before the pings are repeated. From the longer ack window to 1h
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     re_ping_after: Duration,
@@ -76,6 +86,8 @@ impl From<TimingArgs> for ElectorTiming {
             absent_lease_grace: args.absent_lease_grace,
             passed_over: args.passed_over,
             passed_over_max: args.passed_over_max,
+            preemptions: args.preemptions,
+            preemption_window: args.preemption_window,
             re_ping_after: args.re_ping_after,
             ping_interval: args.ping_interval,
             candidate_validity: args.candidate_validity,

@@ -9,6 +9,7 @@
 )]
 
 mod input;
+mod plain;
 mod recording;
 mod tampering;
 

@@ -10,6 +10,7 @@ use tracing::{debug, error, info};
 
 use crate::builtin::{LOCK_NAME, LOCK_NAMESPACE};
 use crate::config::{Config, NODE_LEASE_NAMESPACE, SYSTEM_NAMESPACE};
+use crate::elector_lock::ElectorLockInput;
 use crate::session::lock::LockInput;
 use crate::session::requests::{ElectionResponse, LeaseRead, RequestProgress};
 use crate::view::{Area, CandidateSeen, LeaseSeen, Restored, View};
@@ -20,6 +21,7 @@ pub(crate) enum ElectorInput {
     LeaseEvent(WatchEvent<Lease>),
     CandidateEvent(WatchEvent<LeaseCandidate>),
     Lock(LockInput),
+    ElectorLock(ElectorLockInput),
     /// LeaseCandidates are to be used from this API from now on.
     ApiMoved(CandidateApi),
     ShutDown,
@@ -33,6 +35,8 @@ pub(crate) struct InputHandler {
     pub(crate) failures: FailureLog,
     /// Whether leases of `kube-system` are served.
     serves_system: bool,
+    /// The lock of the electors, where they elect one of themselves.
+    elector_lock: Option<LeaseKey>,
 }
 
 /// What a request was to do. Failures of one kind end with a success of the same kind.
@@ -60,6 +64,7 @@ impl InputHandler {
             view: View::new(areas),
             failures: FailureLog::default(),
             serves_system: config.serves_system(),
+            elector_lock: config.leader_election.as_ref().map(|it| it.lease.clone()),
         }
     }
 
@@ -162,6 +167,8 @@ impl InputHandler {
                 error!(lease = %key, panic = text, "failed to perform a request, which is tried again");
                 Ok(true)
             }
+            // The elector that acts does what there is to do, or this one once it acts.
+            ElectionResponse::GivenUp => Ok(false),
         }
     }
 
@@ -265,10 +272,8 @@ impl InputHandler {
             return None;
         }
         let key = candidate.lease_key();
-        if (key.namespace.as_ref(), key.name.as_ref()) == (LOCK_NAMESPACE, LOCK_NAME) {
-            let text = format!(
-                "failed to admit LeaseCandidate {object}: {key} is the lock of the built-in controller"
-            );
+        if let Some(lock) = self.lock_of(&key) {
+            let text = format!("failed to admit LeaseCandidate {object}: {key} is {lock}");
             self.failures.note(now, &object.subject(), &text);
             return None;
         }
@@ -286,6 +291,15 @@ impl InputHandler {
                 None
             }
         }
+    }
+
+    /// What a lease is that no candidate may lead.
+    fn lock_of(&self, key: &LeaseKey) -> Option<&'static str> {
+        if (key.namespace.as_ref(), key.name.as_ref()) == (LOCK_NAMESPACE, LOCK_NAME) {
+            return Some("the lock of the built-in controller");
+        }
+        let ours = self.elector_lock.as_ref() == Some(key);
+        ours.then_some("the lock of the electors")
     }
 
     fn remove_candidate(&mut self, object: &ObjectName) {

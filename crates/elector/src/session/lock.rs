@@ -2,28 +2,28 @@
 
 use std::time::Duration;
 
-use elector_api::{CandidateApi, Lease};
+use elector_api::{CandidateApi, Lease, Malformed};
 use elector_protocol::elector::NewsSource;
-use elector_protocol::{CandidateTiming, Instant, LeaseKey, ResourceVersion, Timestamp};
+use elector_protocol::holder::{Acquisition, Displaced, Effect, Ending, HolderConfig, HolderMode};
+use elector_protocol::{CandidateTiming, Identity, Instant, LeaseKey, Moment};
 use elector_runtime::{
-    Cause, Cluster, FailureLog, RequestSlot, Scope, Watch, WatchEvent, WatchOptions, WriteOutcome,
-    Writer, watch_leases,
+    Cause, Clock, Cluster, FailureLog, HolderLog, HolderShell, LeasePath, LeaseResponse,
+    RequestError, Scope, Watch, WatchEvent, WatchOptions, WriteOutcome, Writer, watch_leases,
 };
-use futures::FutureExt;
 use tracing::{debug, info, warn};
 
-use crate::builtin::{Authority, BuiltinLock, LOCK_NAME, LOCK_NAMESPACE, LockWrite, lock_identity};
+use crate::active_belief::ActiveBelief;
+use crate::builtin::{Authority, BuiltinLock, LOCK_NAME, LOCK_NAMESPACE};
 use crate::config::{BuiltinController, Config};
 use crate::view::Restored;
 
 /// The lock of the built-in controller: the authority that it gives, and the requests for it.
 pub(crate) struct LockShell {
     machine: BuiltinLock,
+    /// Takes and keeps the lock, where the built-in controller is to be replaced.
+    holder: Option<HolderShell>,
     /// Its watch, where that controller sees the candidates.
     watch: Option<Watch<Lease>>,
-    /// The newest revision of the lock, to be written over.
-    object: Option<(ResourceVersion, Lease)>,
-    request: RequestSlot<WriteOutcome<Lease>>,
     /// The authority over leases of the built-in strategy, as last acted upon.
     authority: Authority,
     /// Whether the built-in controller is to be replaced.
@@ -32,12 +32,19 @@ pub(crate) struct LockShell {
 
 /// What came in about the lock.
 pub(crate) enum LockInput {
-    Response(WriteOutcome<Lease>),
+    Response(LeaseResponse),
     Event(WatchEvent<Lease>),
 }
 
-/// How long the release at the end may take; the whole end takes no more than two seconds.
-const RELEASE_TIMEOUT: Duration = Duration::from_millis(1500);
+/// The log of the requests for the lock.
+struct LockRequestLog<'a> {
+    failures: &'a mut FailureLog,
+    now: Instant,
+}
+
+/// How long the release at the end may take. The whole end takes no more than two seconds: before this come the last
+/// requests, and after it the release of the lock of the electors.
+const RELEASE_TIMEOUT: Duration = Duration::from_millis(1100);
 
 /// What follows from a lock that may not be read, and what helps: RBAC can grant its list and its watch by name, since
 /// both ask for that one name.
@@ -56,29 +63,33 @@ impl LockShell {
         config: &Config,
         cluster: &Cluster,
         candidates: CandidateApi,
-        now: Instant,
+        clock: &dyn Clock,
         seed: u64,
     ) -> Self {
         let shared = candidates != CandidateApi::Elector;
         let longest = config.timing.max_lease_duration;
-        let machine = match &config.builtin {
-            _ if !shared => BuiltinLock::unconcerned(longest),
-            BuiltinController::Respect => BuiltinLock::respected(longest),
+        let key = LeaseKey::new(LOCK_NAMESPACE, LOCK_NAME);
+        let (machine, holder) = match &config.builtin {
+            _ if !shared => (BuiltinLock::unconcerned(longest), None),
+            BuiltinController::Respect => (BuiltinLock::respected(longest), None),
             BuiltinController::Replace { host } => {
-                let me = lock_identity(host, seed);
-                BuiltinLock::replaced(me, CandidateTiming::default(), longest)
+                let me = Identity::of_elector(host, seed);
+                let machine = BuiltinLock::replaced(me.clone(), longest);
+                let holder =
+                    HolderShell::new(holder_config(me, config), key.clone(), clock.holder());
+                (machine, Some(holder))
             }
         };
-        let scope = Scope::Object(LeaseKey::new(LOCK_NAMESPACE, LOCK_NAME));
         let options = WatchOptions::elector(seed);
-        Self {
-            authority: machine.authority(now),
+        let mut lock = Self {
+            authority: Authority::Unknown,
             machine,
-            watch: shared.then(|| watch_leases(cluster, &scope, &options)),
-            object: None,
-            request: RequestSlot::default(),
+            holder,
+            watch: shared.then(|| watch_leases(cluster, &Scope::Object(key), &options)),
             replaces: matches!(config.builtin, BuiltinController::Replace { .. }),
-        }
+        };
+        lock.authority = lock.authority_at(clock.moment());
+        lock
     }
 
     /// The authority over leases of the built-in strategy, as last acted upon.
@@ -86,35 +97,34 @@ impl LockShell {
         &self.authority
     }
 
-    /// Waits for an event of the watch or for the response to the request that is under way; forever, while there is
-    /// neither.
-    pub(crate) async fn next(&mut self) -> LockInput {
-        let Self { watch, request, .. } = self;
+    /// Waits for an event of the watch, or under that belief for the response to the request that is under way; forever,
+    /// while there is neither.
+    pub(crate) async fn next(&mut self, belief: &ActiveBelief) -> LockInput {
+        let Self { watch, holder, .. } = self;
         tokio::select! {
             biased;
-            response = request.response() => LockInput::Response(response),
+            // A request that was not sent before the belief ended never is.
+            Some(response) = belief.guard(response(holder)) => LockInput::Response(response),
             event = event(watch) => LockInput::Event(event),
         }
     }
 
     pub(crate) fn handle_event(
         &mut self,
-        now: Instant,
+        now: Moment,
         event: WatchEvent<Lease>,
         failures: &mut FailureLog,
     ) -> Result<(), Restored> {
-        match event {
+        let at = now.monotonic;
+        match &event {
             WatchEvent::Gap { .. } => {}
-            WatchEvent::Synced => failures.end(now, SUBJECT, None),
+            WatchEvent::Synced => failures.end(at, SUBJECT, None),
             WatchEvent::Rewound { .. } => return Err(Restored),
-            WatchEvent::Listed { mut items, .. } => match items.pop() {
-                Some(lock) => self.handle_seen(now, lock, NewsSource::List, failures),
-                None => {
-                    self.object = None;
-                    self.machine.handle_gone(None);
-                }
+            WatchEvent::Listed { items, .. } => match items.first() {
+                Some(lock) => self.handle_seen(at, lock, NewsSource::List, failures),
+                None => self.machine.handle_gone(None),
             },
-            WatchEvent::Applied(lock) => self.handle_seen(now, lock, NewsSource::Watch, failures),
+            WatchEvent::Applied(lock) => self.handle_seen(at, lock, NewsSource::Watch, failures),
             WatchEvent::Deleted(lock) => {
                 let version = lock.snapshot().ok().map(|snapshot| snapshot.version);
                 self.machine.handle_gone(version);
@@ -128,62 +138,90 @@ impl LockShell {
                     _ => "",
                 };
                 let text = format!("failed to {error}{consequence}");
-                failures.note(now, SUBJECT, &text);
+                failures.note(at, SUBJECT, &text);
             }
+        }
+        if let Some(holder) = &mut self.holder {
+            holder.handle_event(now, event, &mut LockRequestLog { failures, now: at });
         }
         Ok(())
     }
 
-    /// Takes the response to a write of the lock.
+    /// Takes the response to a request for the lock.
     pub(crate) fn handle_response(
         &mut self,
-        now: Instant,
-        outcome: WriteOutcome<Lease>,
+        now: Moment,
+        response: LeaseResponse,
         failures: &mut FailureLog,
     ) {
-        if let Some(error) = outcome.error() {
-            failures.note(now, SUBJECT, &format!("failed to {error}"));
+        let at = now.monotonic;
+        match &response {
+            LeaseResponse::Wrote(WriteOutcome::Done(lock)) => {
+                self.handle_seen(at, lock, NewsSource::OwnWrite, failures);
+            }
+            LeaseResponse::Read(Ok(Some(lock))) if self.is_news(lock) => {
+                self.handle_seen(at, lock, NewsSource::List, failures);
+            }
+            // What is missing or was written by others, the watch brings.
+            LeaseResponse::Read(_) | LeaseResponse::Wrote(_) => {}
         }
-        // Where another process wrote first, the watch brings what it wrote.
-        let applied = matches!(outcome, WriteOutcome::Done(_) | WriteOutcome::AlreadyExists);
-        if let WriteOutcome::Done(lock) = outcome {
-            failures.end(now, SUBJECT, None);
-            self.handle_seen(now, lock, NewsSource::OwnWrite, failures);
+        if let Some(holder) = &mut self.holder {
+            holder.handle_response(now, response, &mut LockRequestLog { failures, now: at });
         }
-        self.machine.handle_outcome(now, applied);
     }
 
-    /// Sends the write of the lock that is due.
-    pub(crate) fn send_due(&mut self, now: Instant, wall: Timestamp, writer: &Writer) {
-        if self.request.is_taken() {
-            return;
-        }
-        let Some(write) = self.machine.due_write(now, wall) else {
-            return;
-        };
-        let writer = writer.clone();
-        let request = match (write, self.object.clone()) {
-            (LockWrite::Create(record), _) => async move {
-                let key = LeaseKey::new(LOCK_NAMESPACE, LOCK_NAME);
-                writer.post_lease(&key, record.strategy.as_ref()).await
-            }
-            .boxed(),
-            (LockWrite::Replace(write), Some((version, judged))) if version == write.version => {
-                async move { writer.put_lease(&judged, &write.record).await }.boxed()
-            }
-            // The machine knows no revision whose object was not kept.
-            (LockWrite::Replace(_), _) => futures::future::ready(WriteOutcome::Gone).boxed(),
-        };
-        self.request.send(request);
+    /// Whether no request for the lock is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.holder.as_ref().is_none_or(HolderShell::is_idle)
     }
 
-    /// Takes note of a change of authority, and logs it once. Returns the one before.
-    pub(crate) fn follow_authority(&mut self, now: Instant) -> Option<Authority> {
-        let authority = self.machine.authority(now);
+    /// Gives up the request that is under way.
+    pub(crate) fn give_up(&mut self, now: Moment) {
+        if let Some(holder) = &mut self.holder {
+            holder.give_up(now);
+        }
+    }
+
+    /// Sends the request for the lock that is due, under that belief, and says when to look again, by the holder's clock.
+    pub(crate) fn advance(
+        &mut self,
+        clock: &dyn Clock,
+        writer: &Writer,
+        belief: &ActiveBelief,
+    ) -> Option<Instant> {
+        let holder = self.holder.as_mut()?;
+        loop {
+            if !belief.may_begin() {
+                return None;
+            }
+            let (now, mut stopped) = (clock.moment(), false);
+            let decision = holder.machine.step(now, clock.wall());
+            for effect in decision.effects {
+                match effect {
+                    // What the lock protects is given up as soon as the authority is seen to have ended.
+                    Effect::Stop(_) => {
+                        holder.machine.handle_work_stopped(now);
+                        stopped = true;
+                    }
+                    Effect::Start { .. } | Effect::Ended(_) => {}
+                    request => holder.send(request, now.holder, writer),
+                }
+            }
+            if !stopped {
+                return decision.wake_at;
+            }
+        }
+    }
+
+    /// Takes note of a change of authority, and logs it once. Returns the one before. `acts` says whether this elector
+    /// does anything about it.
+    pub(crate) fn follow_authority(&mut self, now: Moment, acts: bool) -> Option<Authority> {
+        let authority = self.authority_at(now);
         if authority == self.authority {
             return None;
         }
         match &authority {
+            _ if !acts => debug!(%authority, "followed the lock of the built-in controller"),
             Authority::Ours if self.replaces => {
                 info!("the built-in controller is replaced: deciding in its place");
             }
@@ -218,48 +256,108 @@ impl LockShell {
     }
 
     /// Lets go of the lock, if it is ours; once everything that it protects has stopped.
-    pub(crate) async fn release(mut self, now: Instant, wall: Timestamp, writer: &Writer) {
-        self.request.clear();
-        let (Some(write), Some((_, judged))) =
-            (self.machine.release(now, wall), self.object.take())
-        else {
+    pub(crate) async fn release(
+        mut self,
+        clock: &dyn Clock,
+        writer: &Writer,
+        failures: &mut FailureLog,
+    ) {
+        let Some(holder) = &mut self.holder else {
             return;
         };
-        let writer = writer.with_timeout(RELEASE_TIMEOUT);
-        match writer.put_lease(&judged, &write.record).await {
-            WriteOutcome::Done(_) => info!("released the lock of the built-in controller"),
-            outcome => match outcome.error() {
-                Some(error) => warn!("failed to {error}"),
-                None => debug!(outcome = %outcome.kind(), "the lock was not released"),
-            },
+        let now = clock.monotonic();
+        let mut log = LockRequestLog { failures, now };
+        let ending = holder.release(RELEASE_TIMEOUT, clock, writer, &mut log);
+        match ending.await {
+            Some(Ending::Released) => info!("released the lock of the built-in controller"),
+            ending => debug!(
+                ?ending,
+                "the lock of the built-in controller was not released"
+            ),
         }
+    }
+
+    fn authority_at(&self, now: Moment) -> Authority {
+        let holder = self.holder.as_ref();
+        let holds = holder.is_some_and(|holder| holder.machine.believes(now.holder));
+        self.machine.authority(now.monotonic, holds)
     }
 
     fn handle_seen(
         &mut self,
         now: Instant,
-        lock: Lease,
+        lock: &Lease,
         source: NewsSource,
         failures: &mut FailureLog,
     ) {
-        let snapshot = match lock.snapshot() {
-            Ok(snapshot) => snapshot,
+        match lock.snapshot() {
+            Ok(snapshot) => self.machine.handle_lock(now, snapshot, source),
             Err(fault) => {
                 let text = format!("failed to read a Lease: {fault}");
-                return failures.note(now, SUBJECT, &text);
+                failures.note(now, SUBJECT, &text);
             }
-        };
-        let version = snapshot.version;
-        self.machine.handle_lock(now, snapshot, source);
-        if self.machine.version() == Some(version) {
-            self.object = Some((version, lock));
         }
+    }
+
+    /// Whether it is newer than what is known.
+    fn is_news(&self, lock: &Lease) -> bool {
+        lock.snapshot()
+            .is_ok_and(|snapshot| self.machine.version() < Some(snapshot.version))
+    }
+}
+
+// === impl LockRequestLog ===
+
+impl HolderLog for LockRequestLog<'_> {
+    fn log_result(&mut self, _: Instant, path: LeasePath, error: Option<&RequestError>) {
+        match (path, error) {
+            // The events of the watch have been logged.
+            (LeasePath::Watch, _) => {}
+            (LeasePath::Requests, Some(error)) => {
+                self.failures
+                    .note(self.now, SUBJECT, &format!("failed to {error}"));
+            }
+            (LeasePath::Requests, None) => self.failures.end(self.now, SUBJECT, None),
+        }
+    }
+
+    // It is logged where the authority is followed.
+    fn log_fault(&mut self, _: Instant, _: Option<&Malformed>) {}
+}
+
+/// How the lock is held: taken at once from a built-in controller, which is then waited out, and from another elector
+/// that misses its renewals.
+fn holder_config(me: Identity, config: &Config) -> HolderConfig {
+    let usual = CandidateTiming::default();
+    // A standby takes the lock only once it acts: until then the built-in controller must see this one as held.
+    let standby = config.leader_election.as_ref();
+    let standby = standby.map_or(Duration::ZERO, |election| election.lease_duration);
+    HolderConfig {
+        identity: me,
+        timing: CandidateTiming {
+            lease_duration: usual.lease_duration + standby,
+            ..usual
+        },
+        mode: HolderMode::Plain(Acquisition {
+            max_lease_duration: config.timing.max_lease_duration,
+            // No wait of a holder, but the quiet period, is what keeps two controllers apart.
+            absent_lease_grace: Some(Duration::ZERO),
+            displaced: Displaced::AllButElectors,
+            ..Acquisition::plain()
+        }),
     }
 }
 
 async fn event(watch: &mut Option<Watch<Lease>>) -> WatchEvent<Lease> {
     match watch {
         Some(watch) => watch.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn response(holder: &mut Option<HolderShell>) -> LeaseResponse {
+    match holder {
+        Some(holder) => holder.response().await,
         None => std::future::pending().await,
     }
 }

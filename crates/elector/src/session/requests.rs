@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, SelectAll};
 use futures::{FutureExt, StreamExt};
 
+use crate::active_belief::ActiveBelief;
 use crate::view::View;
 
 /// One request of an election, with all that it takes.
@@ -49,6 +50,8 @@ pub(crate) enum ElectionResponse {
     Read(Box<LeaseRead>),
     /// The code failed; the text is the panic's.
     Panicked(String),
+    /// This elector does not act any more, so the request was not sent, or its end was not waited for.
+    GivenUp,
 }
 
 /// The response to a GET of a Lease.
@@ -74,6 +77,8 @@ pub(crate) struct ElectionRequests {
     leases: BTreeMap<LeaseKey, bool>,
     /// How many leases may have requests under way at the same time.
     limit: NonZeroUsize,
+    /// Until when this elector may send anything.
+    belief: ActiveBelief,
 }
 
 /// How many requests of one lease are under way at the same time; a lease may have thousands of candidates.
@@ -82,13 +87,19 @@ const SIDE_BY_SIDE: usize = 16;
 // === impl ElectionRequests ===
 
 impl ElectionRequests {
-    /// None, and room for those of so many leases.
-    pub(crate) fn new(limit: NonZeroUsize) -> Self {
+    /// None, and room for those of so many leases. None is sent but under that belief.
+    pub(crate) fn new(limit: NonZeroUsize, belief: ActiveBelief) -> Self {
         Self {
             streams: SelectAll::new(),
             leases: BTreeMap::new(),
             limit,
+            belief,
         }
+    }
+
+    /// Whether none is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.leases.is_empty()
     }
 
     /// Whether no other lease may have requests now.
@@ -98,9 +109,19 @@ impl ElectionRequests {
 
     /// Sends the requests of a lease, started in this order. A panic is a response too.
     pub(crate) fn send(&mut self, writer: &Writer, key: LeaseKey, requests: Vec<ElectionRequest>) {
-        let (writer, of, to) = (writer.clone(), key.clone(), key.clone());
+        let (of, to) = (key.clone(), key.clone());
+        let (writer, belief) = (writer.clone(), self.belief.clone());
         let requests = requests.into_iter().map(move |request| {
-            let request = perform(writer.clone(), to.clone(), request);
+            // A request that waited for its turn is begun when it is first polled.
+            let (writer, belief, to) = (writer.clone(), belief.clone(), to.clone());
+            let request = async move {
+                if !belief.may_begin() {
+                    return ElectionResponse::GivenUp;
+                }
+                let writer = belief.limit(&writer);
+                let response = belief.guard(perform(writer, to, request)).await;
+                response.unwrap_or(ElectionResponse::GivenUp)
+            };
             AssertUnwindSafe(request).catch_unwind()
         });
         let responses = stream::iter(requests)

@@ -9,11 +9,13 @@ mod builtin;
 mod collecting;
 mod elections;
 mod failures;
+mod leader_election;
 mod lifetime;
 mod lock;
 mod migration;
 mod namespaces;
 mod reserve;
+mod restless;
 mod restored;
 mod retries;
 mod unreadable;
@@ -23,6 +25,7 @@ use std::time::Duration;
 
 use elector::{BuiltinController, Config, Elector, Event};
 use elector_apiserver::{Fault, Rule};
+use elector_runtime::{Clock, Cluster};
 use elector_testkit::{CapturedLog, MemoryCluster};
 use http::StatusCode;
 use tokio::sync::oneshot;
@@ -44,12 +47,17 @@ impl RunningElector {
 
     /// Starts one with a seed of its own, which sets it apart from others beside it.
     fn start_seeded(cluster: &MemoryCluster, config: Config, seed: u64) -> Self {
+        Self::start_by(cluster.clock(), cluster.cluster(), config, seed)
+    }
+
+    /// Starts one by that clock.
+    fn start_by(clock: Arc<dyn Clock>, cluster: Cluster, config: Config, seed: u64) -> Self {
         CapturedLog::prepare();
         let events = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&events);
-        let elector = Elector::new(config, cluster.cluster())
+        let elector = Elector::new(config, cluster)
             .unwrap()
-            .with_clock(cluster.clock())
+            .with_clock(clock)
             .with_seed(seed)
             .observed_by(move |event| told.lock().unwrap().push(event.clone()));
         let (shutdown, stopped) = oneshot::channel::<()>();

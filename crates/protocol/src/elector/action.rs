@@ -58,6 +58,7 @@ impl Decision {
             Reason::NoCandidate | Reason::HolderIsNoCandidate(_) => Action::Leave,
             Reason::NoEligible { .. }
             | Reason::HolderIsBest(_)
+            | Reason::HeldBack { .. }
             | Reason::HolderCannotYield { .. } => Action::None,
             Reason::Missing => Action::Create,
             Reason::Granted { .. } => Action::Grant,

@@ -28,6 +28,10 @@ pub enum Move {
     HandOff,
     /// The holder let go ([R3](crate::rules#r3) c, [R12](crate::rules#r12)).
     Release,
+    /// A candidate took an unheld record itself ([R18](crate::rules#r18)).
+    AcquireUnheld,
+    /// A candidate took a held record itself, which its expiry alone permits ([R18](crate::rules#r18)).
+    AcquireExpired,
     /// The electee accepted ([R5](crate::rules#r5), [R8](crate::rules#r8)).
     Accept,
     /// The holder renewed ([R11](crate::rules#r11)).
@@ -55,6 +59,12 @@ pub enum Violation {
     /// An elector changed more than the signal of a live term ([R7](crate::rules#r7)).
     #[error("an elector changed the record of a term (R7)")]
     TouchedTerm,
+    /// An acquisition without token, or otherwise not one of [R18](crate::rules#r18).
+    #[error(
+        "an acquisition must start the next term of its author with equal times, a duration, a token and no preference \
+         (R18)"
+    )]
+    MalformedAcquisition,
     /// A holder wrote a record that does not name it (S6).
     #[error("a candidate wrote over a record that is not its own (R8, R12)")]
     NotItsOwn,
@@ -118,6 +128,15 @@ fn audit_candidate(
     after: &LeaseRecord,
     me: &Identity,
 ) -> Result<Move, Violation> {
+    if after.holder.as_ref() == Some(me) && after.term != before.term {
+        if !is_acquisition(before, after) {
+            return Err(Violation::MalformedAcquisition);
+        }
+        return Ok(match before.occupancy() {
+            Occupancy::Held(_) => Move::AcquireExpired,
+            Occupancy::Released | Occupancy::Unproven => Move::AcquireUnheld,
+        });
+    }
     if before.holder.as_ref() != Some(me) {
         return Err(Violation::NotItsOwn);
     }
@@ -179,13 +198,20 @@ fn is_reservation(before: &LeaseRecord, after: &LeaseRecord, from: &Identity) ->
         && after.has_token()
 }
 
-fn is_grant(before: &LeaseRecord, after: &LeaseRecord) -> bool {
+/// Whether `after` begins the next term, with everything that a grant and an acquisition have in common.
+fn begins_term(before: &LeaseRecord, after: &LeaseRecord) -> bool {
     after.term == before.term.next()
         && after.acquire_time.is_some()
         && after.acquire_time == after.renew_time
         && after.renew_time != before.renew_time
         && after.duration().is_some()
         && after.preferred_holder.is_none()
-        && after.token.is_none()
-        && after.token_term.is_none()
+}
+
+fn is_grant(before: &LeaseRecord, after: &LeaseRecord) -> bool {
+    begins_term(before, after) && after.token.is_none() && after.token_term.is_none()
+}
+
+fn is_acquisition(before: &LeaseRecord, after: &LeaseRecord) -> bool {
+    begins_term(before, after) && after.has_token() && after.strategy == before.strategy
 }

@@ -4,6 +4,7 @@ mod words;
 
 use std::time::Duration;
 
+use crate::elector::hold_back::HoldBackCause;
 use crate::elector::wake::Wake;
 use crate::lease::{LeaseRecord, LeaseWrite};
 use crate::names::{Identity, ResourceVersion, Term, Uid};
@@ -166,6 +167,17 @@ pub enum Reason {
         holder: Identity,
         /// The better candidates.
         silent: Vec<Identity>,
+    },
+    /// A better candidate is not preferred yet, since hand-overs fail or are many ([R23](crate::rules#r23)).
+    HeldBack {
+        /// The holder.
+        holder: Identity,
+        /// The best of the better candidates.
+        better: Identity,
+        /// Why.
+        because: HoldBackCause,
+        /// How much longer.
+        remaining: Duration,
     },
     /// The holder has been asked to make room.
     AwaitYield {

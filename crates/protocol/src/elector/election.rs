@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::elector::observation::{NewsSource, ObservedCandidate, ObservedLease, Presence};
+use crate::elector::hold_back::HoldBack;
+use crate::elector::observation::ObservedCandidate;
+use crate::elector::seen_preference::SeenPreference;
 use crate::lease::LeaseSnapshot;
 use crate::names::{Identity, ResourceVersion, Uid};
+use crate::presence::{NewsSource, Novelty, Presence};
 use crate::renumber::renumber;
 use crate::spec::{CandidateRecord, CandidateSpec};
 use crate::time::Instant;
@@ -23,6 +26,8 @@ pub struct Election {
     pub(super) longest: Duration,
     /// When a POST of ours was answered; the watch brings the object.
     pub(super) posted: Option<Instant>,
+    pub(super) preference: SeenPreference,
+    pub(super) hold_back: HoldBack,
 }
 
 /// A candidate that was granted the lease and did not accept (R5).
@@ -75,6 +80,8 @@ impl Election {
             last_holder: None,
             longest: Duration::ZERO,
             posted: None,
+            preference: SeenPreference::default(),
+            hold_back: HoldBack::default(),
         }
     }
 
@@ -119,53 +126,21 @@ impl Election {
     ///
     /// [R4]: crate::rules#r4
     pub fn handle_lease(&mut self, now: Instant, snapshot: LeaseSnapshot, source: NewsSource) {
-        let held = snapshot.record.holder.is_some();
         self.posted = None;
-        let (since, absent_before) = match &self.presence {
-            Presence::Unknown => (now, None),
-            Presence::Absent { since } => {
-                let proven = source == NewsSource::Watch && !held;
-                (now, proven.then(|| now.since(*since).min(LONGEST_LEASE)))
-            }
-            Presence::Present(known) if snapshot.version < known.snapshot.version => {
-                if source != NewsSource::List {
-                    return;
-                }
-                *self = Self::unknown();
-                (now, None)
-            }
-            Presence::Present(known) if snapshot.version == known.snapshot.version => return,
-            Presence::Present(known) => {
-                let same_object = snapshot.uid == known.snapshot.uid;
-                let same_record =
-                    same_object && snapshot.record.same_record(&known.snapshot.record);
-                // A gap may hide a whole term. A held record names its term and its renewal, so the same one was
-                // there throughout; an unheld record looks the same after any term, and its revision alone tells.
-                let unbroken = held || source != NewsSource::List;
-                (
-                    if same_record && unbroken {
-                        known.since
-                    } else {
-                        now
-                    },
-                    known
-                        .absent_before
-                        .filter(|_| same_object && !held && unbroken),
-                )
-            }
-        };
+        match self.presence.novelty(snapshot.version, source) {
+            Novelty::None => return,
+            Novelty::Rewound => *self = Self::unknown(),
+            Novelty::Newer => {}
+        }
         if let Presence::Present(known) = &self.presence {
             let before = known.snapshot.clone();
             self.note_succession(now, &before, &snapshot);
         }
+        self.note_signal(now, &snapshot);
         if let Some(duration) = snapshot.record.duration() {
             self.longest = self.longest.max(duration.min(LONGEST_LEASE));
         }
-        self.presence = Presence::Present(ObservedLease {
-            snapshot,
-            since,
-            absent_before,
-        });
+        self.presence.observe(now, snapshot, source);
     }
 
     /// The Lease was seen deleted, or is missing in a complete list.
@@ -180,13 +155,14 @@ impl Election {
     ) {
         match (&self.presence, version) {
             (Presence::Present(known), Some(version)) if version < known.snapshot.version => return,
-            // An uninterrupted watch that repeats itself must not restart the proof of absence.
             (Presence::Absent { .. }, _) if source != NewsSource::List => return,
             _ => {}
         }
-        self.presence = Presence::Absent { since: now };
+        self.presence.observe_absence(now, source);
         self.last_holder = None;
         self.posted = None;
+        self.preference = SeenPreference::default();
+        self.hold_back.end_lease();
     }
 
     /// A POST of ours was answered. The object itself is taken from the watch, which alone proves what came before.
@@ -210,10 +186,20 @@ impl Election {
         {
             return;
         }
+        self.hear_of(&candidate.name);
         if let Some(failed) = self.passed_over.get(&candidate.name)
             && (failed.uid != candidate.uid || failed.spec.as_ref() != candidate.spec.as_ref().ok())
         {
             self.passed_over.remove(&candidate.name);
+        }
+        match self.candidates.get(&candidate.name) {
+            Some(known) if known.candidate.uid != candidate.uid => {
+                self.hold_back.remove_candidate(&candidate.name);
+            }
+            Some(known) if known.candidate.spec != candidate.spec => {
+                self.hold_back.change_candidate(&candidate.name);
+            }
+            _ => {}
         }
         match self.candidates.get_mut(&candidate.name) {
             Some(seen)
@@ -238,6 +224,8 @@ impl Election {
         if self.candidates.get(name).is_some_and(newer) {
             return;
         }
+        self.hear_of(name);
+        self.hold_back.remove_candidate(name);
         self.candidates.remove(name);
         self.passed_over.remove(name);
     }
@@ -301,6 +289,23 @@ impl Election {
         };
     }
 
+    /// Learns from the signals of a record that is about to become the newest known.
+    fn note_signal(&mut self, now: Instant, after: &LeaseSnapshot) {
+        let mut preference = std::mem::take(&mut self.preference);
+        preference.follow(now, self.lease(), after);
+        self.preference = preference;
+        let mut hold_back = std::mem::take(&mut self.hold_back);
+        hold_back.follow(now, self.lease(), after, &self.candidates);
+        self.hold_back = hold_back;
+    }
+
+    /// A candidate is not what it was, which matters where it is the preferred one.
+    fn hear_of(&mut self, name: &Identity) {
+        let mut preference = std::mem::take(&mut self.preference);
+        preference.hear(self.lease(), name);
+        self.preference = preference;
+    }
+
     fn note_failure(&mut self, now: Instant, electee: &Identity) {
         let Some(seen) = self.candidates.get(electee) else {
             return;
@@ -316,7 +321,7 @@ impl Election {
     }
 }
 
-renumber!(Election { presence, candidates, passed_over, posted, longest => longest });
+renumber!(Election { presence, candidates, passed_over, posted, preference, hold_back, longest => longest });
 
 // === impl PassedOver ===
 

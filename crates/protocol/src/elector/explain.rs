@@ -11,11 +11,11 @@ use std::time::Duration;
 use crate::elector::action::Action;
 use crate::elector::decision::{Effect, Reason};
 use crate::elector::election::{Election, Settings};
-use crate::elector::observation::NewsSource;
 use crate::elector::ranking::{RankedCandidate, Ranking};
 use crate::elector::wake::WakeAfter;
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::names::{Identity, ResourceVersion, Uid};
+use crate::presence::NewsSource;
 use crate::spec::CandidateRecord;
 use crate::strategy::name::StrategyName;
 use crate::time::{Instant, Timestamp};
@@ -25,6 +25,10 @@ use crate::time::{Instant, Timestamp};
 pub struct Objects {
     /// The Lease, with its creation time, where it exists.
     pub lease: Option<(LeaseSnapshot, Timestamp)>,
+    /// Earlier revisions of it, in any order, as far as they are known: what became of hand-overs ([R23]).
+    ///
+    /// [R23]: crate::rules#r23
+    pub earlier: Vec<LeaseSnapshot>,
     /// The candidates that name it.
     pub candidates: Vec<CandidateRecord>,
 }
@@ -119,12 +123,30 @@ fn replay(objects: &Objects, now: Timestamp) -> Election {
             *known = candidate;
         }
     }
+    let mut earlier: Vec<_> = objects.earlier.iter().collect();
+    earlier.sort_by_key(|lease| lease.version);
+    for lease in earlier {
+        let Some(written) = lease.record.renew_time else {
+            continue;
+        };
+        // Candidates are told in their newest revision alone, but not before they were created.
+        newest.retain(|_, candidate| {
+            let known = candidate.created <= written;
+            if known {
+                replay_candidate(&mut election, candidate, now);
+            }
+            !known
+        });
+        election.handle_lease(instant(written, now), lease.clone(), NewsSource::Watch);
+    }
     for candidate in newest.into_values() {
         replay_candidate(&mut election, candidate, now);
     }
     if let Some((lease, created)) = &objects.lease {
         let since = lease.record.renew_time.unwrap_or(*created);
         election.handle_lease(instant(since, now), lease.clone(), NewsSource::List);
+        // When the preference was written is not told; the renewals since then hide it.
+        election.preference.outgrow();
     }
     election
 }

@@ -2,9 +2,10 @@
 //! disagree, candidates to be pinged once in a while, and dead ones.
 
 use crate::elector::decision::{Effect, Reason};
-use crate::elector::observation::{Liveness, ObservedLease};
+use crate::elector::observation::Liveness;
 use crate::elector::step::Step;
 use crate::elector::wake::WakeReason;
+use crate::presence::ObservedLease;
 use crate::resolution::Conflict;
 use crate::strategy::name::StrategyName;
 use crate::time::Instant;

@@ -1,45 +1,13 @@
-//! What an elector saw of each object, and when it saw it on its own clock.
+//! What an elector saw of each candidate, and when it saw it on its own clock.
 
 use std::time::Duration;
 
-use crate::lease::LeaseSnapshot;
 use crate::names::ResourceVersion;
-use crate::renumber::{Renumber, Renumbering, renumber};
+use crate::presence::NewsSource;
+use crate::renumber::renumber;
 use crate::spec::CandidateRecord;
 use crate::time::Instant;
 use crate::timing::ElectorTiming;
-
-/// How a revision became known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NewsSource {
-    /// By an uninterrupted watch: nothing was missed since the revision before.
-    Watch,
-    /// By a list after a gap: anything may have happened since the revision before.
-    List,
-    /// As the reply to a write of our own.
-    OwnWrite,
-}
-
-/// What is known of the Lease.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Presence {
-    /// No complete list has been seen.
-    Unknown,
-    /// It does not exist, without a gap since then.
-    Absent { since: Instant },
-    /// It exists.
-    Present(ObservedLease),
-}
-
-/// A Lease under a stop-watch (R4).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ObservedLease {
-    pub(super) snapshot: LeaseSnapshot,
-    /// When this elector first saw this record.
-    pub(super) since: Instant,
-    /// How long the name was absent before this uid was added, as long as no revision of it was ever held (R6 a).
-    pub(super) absent_before: Option<Duration>,
-}
 
 /// A candidate, with what was heard of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -183,19 +151,3 @@ impl ObservedCandidate {
 renumber!(ObservedCandidate { candidate, heard => heard, acked, pinged });
 
 renumber!(Sighting { at => sighting, version });
-
-// === impl ObservedLease ===
-
-renumber!(ObservedLease { snapshot, since });
-
-// === impl Presence ===
-
-impl Renumber for Presence {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        match self {
-            Self::Unknown => {}
-            Self::Absent { since } => by.instant(since),
-            Self::Present(watched) => watched.renumber(by),
-        }
-    }
-}

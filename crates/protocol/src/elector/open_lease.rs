@@ -1,9 +1,9 @@
 //! A record that is unheld, late or expired: to be granted, now or soon.
 
 use crate::elector::decision::Vacancy;
-use crate::elector::observation::ObservedLease;
 use crate::elector::wake::WakeReason;
 use crate::names::Identity;
+use crate::presence::ObservedLease;
 use crate::time::Instant;
 
 /// An unheld, late or expired record.

@@ -65,7 +65,7 @@ impl<'a> PingRound<'a> {
             timing,
         };
         let mut round = Self::default();
-        let (passed_over, regular): (Vec<_>, Vec<_>) = contenders
+        let (mut passed_over, regular): (Vec<_>, Vec<_>) = contenders
             .iter()
             .filter_map(|contender| {
                 Some((
@@ -73,7 +73,8 @@ impl<'a> PingRound<'a> {
                     election.candidates.get(&contender.candidate.name)?,
                 ))
             })
-            .partition(|(contender, _)| criteria.passes_over(&contender.candidate.name));
+            .partition(|(contender, _)| criteria.defers(&contender.candidate.name));
+        passed_over.sort_by_key(|(contender, _)| criteria.passes_over(&contender.candidate.name));
         let silent = regular
             .iter()
             .filter(|(_, seen)| criteria.liveness(seen) == Liveness::Silent)
@@ -202,6 +203,19 @@ impl Criteria<'_> {
             PingPurpose::Preference => None,
         };
         failed == Some(name) || self.election.passes_over(name, self.now, self.timing)
+    }
+
+    /// Whether a candidate counts only where no other one acks: it is passed over, or a grant goes first to those that
+    /// have led (R23).
+    fn defers(&self, name: &Identity) -> bool {
+        let untested = match self.purpose {
+            PingPurpose::Election { failed, .. } => {
+                let hold_back = &self.election.hold_back;
+                hold_back.defers(name, failed.is_some(), self.now, self.timing)
+            }
+            PingPurpose::Preference => false,
+        };
+        untested || self.passes_over(name)
     }
 
     /// The liveness that counts here.

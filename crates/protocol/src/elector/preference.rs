@@ -3,12 +3,22 @@
 use crate::elector::contenders::Contenders;
 use crate::elector::decision::{Effect, Reason};
 use crate::elector::election::PreferenceField;
-use crate::elector::observation::{Liveness, ObservedCandidate, ObservedLease};
+use crate::elector::observation::{Liveness, ObservedCandidate};
 use crate::elector::ping_round::PingPurpose;
 use crate::elector::step::Step;
 use crate::elector::wake::WakeReason;
 use crate::names::Identity;
 use crate::order::Contender;
+use crate::presence::ObservedLease;
+use crate::time::Instant;
+
+/// A reason to withdraw a preference.
+struct PreferenceDoubt {
+    /// The reason, as a fragment that follows the candidate's name.
+    because: &'static str,
+    /// Until when the preference stands all the same; `None` where there is no doubt about the reason.
+    stands_until: Option<Instant>,
+}
 
 // === impl Step ===
 
@@ -44,21 +54,33 @@ impl<'a> Step<'a> {
         let record = &watched.snapshot.record;
         let preferred = record.preferred_holder.as_ref();
         if let Some(preferred) = preferred
-            && let Some(because) = self.unfit(preferred, holder, &stronger)
+            && let Some(doubt) = self.doubt(preferred, holder, &stronger)
         {
-            return self.withdraw(watched, preferred, holder, because);
+            if let Some(until) = doubt.stands_until.filter(|until| self.now < *until) {
+                self.wake(until, WakeReason::PreferenceDoubted);
+                self.ping_preferred(preferred);
+                let (holder, preferred) = (holder.clone(), preferred.clone());
+                return Reason::AwaitYield { holder, preferred };
+            }
+            return self.withdraw(watched, preferred, holder, doubt.because);
         }
         let passed_over = stronger.first().filter(|_| preferred.is_some());
         let Some(best) = better.first().or(passed_over) else {
             return Reason::HolderIsBest(holder.clone());
         };
+        let best = best.candidate.name.clone();
         // A holder that wrote a token speaks the protocol, whether or not its candidate still has the annotation.
         let reads_annotation = incumbent.candidate.marked || record.has_token();
         if !reads_annotation && self.settings.preference_field == PreferenceField::Dropped {
-            if self.settings.reserve
-                && let Some(decided) = self.reserve(watched, contenders, &better)
-            {
-                return decided;
+            if self.settings.reserve {
+                let allowed = match self.allowed(better, holder) {
+                    Ok(allowed) => allowed,
+                    Err(held_back) if preferred.is_none() => return held_back,
+                    Err(_) => Vec::new(),
+                };
+                if let Some(decided) = self.reserve(watched, contenders, &allowed) {
+                    return decided;
+                }
             }
             if let Some(preferred) = preferred {
                 return self.withdraw(
@@ -68,9 +90,14 @@ impl<'a> Step<'a> {
                     "was preferred where the holder cannot see it",
                 );
             }
-            let (holder, better) = (holder.clone(), best.candidate.name.clone());
+            let (holder, better) = (holder.clone(), best);
             return Reason::HolderCannotYield { holder, better };
         }
+        let better = match self.allowed(better, holder) {
+            Ok(allowed) => allowed,
+            Err(held_back) if preferred.is_none() => return held_back,
+            Err(_) => Vec::new(),
+        };
         // Only those above the one already preferred may replace it: a preference moves strictly up (L3).
         let above: Vec<Contender<'a>> =
             match preferred.and_then(|name| stronger.iter().find(|c| &c.candidate.name == name)) {
@@ -108,27 +135,71 @@ impl<'a> Step<'a> {
         Reason::BetterIsSilent { holder, silent }
     }
 
-    /// Why a preferred candidate should not be preferred any more.
-    fn unfit(
+    /// Those of `better` that may be preferred now (R23); the reason where none may be. This elector wakes when another
+    /// one may be.
+    fn allowed(
+        &mut self,
+        better: Vec<Contender<'a>>,
+        holder: &Identity,
+    ) -> Result<Vec<Contender<'a>>, Reason> {
+        let hold_back = &self.election.hold_back;
+        let mut first = None;
+        let mut allowed = Vec::with_capacity(better.len());
+        for contender in better {
+            let name = &contender.candidate.name;
+            let Some((until, because)) = hold_back.holds(name, self.now, &self.settings.timing)
+            else {
+                allowed.push(contender);
+                continue;
+            };
+            self.wake(until, WakeReason::HeldBack);
+            first.get_or_insert_with(|| Reason::HeldBack {
+                holder: holder.clone(),
+                better: name.clone(),
+                because,
+                remaining: until.since(self.now),
+            });
+        }
+        match first {
+            Some(held_back) if allowed.is_empty() => Err(held_back),
+            _ => Ok(allowed),
+        }
+    }
+
+    /// Why a preferred candidate should not be preferred any more, as far as this elector sees, and until when that may
+    /// be the blindness of its own watch: another elector may have seen the candidate appear, change or ack (R16).
+    fn doubt(
         &self,
         preferred: &Identity,
         holder: &Identity,
         stronger: &[Contender<'_>],
-    ) -> Option<&'static str> {
-        if preferred == holder {
-            return Some("is the holder itself");
-        }
-        let Some(seen) = self.election.candidates.get(preferred) else {
-            return Some("is no candidate any more");
+    ) -> Option<PreferenceDoubt> {
+        let timing = &self.settings.timing;
+        let memory = &self.election.preference;
+        let seen = self.election.candidates.get(preferred);
+        let window = seen.map_or_else(
+            || timing.ack_window.max(timing.ack_window_unmarked),
+            |seen| seen.ack_window(timing),
+        );
+        let stands_until = memory.stands_until(window, timing.passed_over_max);
+        // A deletion or a change that was seen while the preference stood is no blindness.
+        let unless_heard = stands_until.filter(|_| !memory.is_heard());
+        let is_preferred = |contender: &Contender<'_>| &contender.candidate.name == preferred;
+        let (because, stands_until) = match seen {
+            _ if preferred == holder => ("is the holder itself", None),
+            None => ("is no candidate any more", unless_heard),
+            Some(_) if !stronger.iter().any(is_preferred) => {
+                ("is not better than the holder", unless_heard)
+            }
+            Some(seen) if seen.liveness(self.now, None, timing) == Liveness::Silent => {
+                ("does not answer", stands_until)
+            }
+            Some(_) => return None,
         };
-        if !stronger
-            .iter()
-            .any(|contender| &contender.candidate.name == preferred)
-        {
-            return Some("is not better than the holder");
-        }
-        let liveness = seen.liveness(self.now, None, &self.settings.timing);
-        (liveness == Liveness::Silent).then_some("does not answer")
+        Some(PreferenceDoubt {
+            because,
+            stands_until,
+        })
     }
 
     fn withdraw(

@@ -2,10 +2,10 @@
 
 use crate::elector::contenders::Contenders;
 use crate::elector::decision::{Effect, Reason};
-use crate::elector::observation::ObservedLease;
 use crate::elector::ping_round::PingPurpose;
 use crate::elector::step::Step;
 use crate::order::Contender;
+use crate::presence::ObservedLease;
 
 // === impl Step ===
 

@@ -6,7 +6,7 @@
 use crate::elector::contenders::Contenders;
 use crate::elector::decision::{Decision, Effect, Reason, Vacancy};
 use crate::elector::election::{Election, Settings};
-use crate::elector::observation::{Liveness, ObservedCandidate, ObservedLease, Presence};
+use crate::elector::observation::{Liveness, ObservedCandidate};
 use crate::elector::open_lease::OpenLease;
 use crate::elector::ping_round::{PingPurpose, PingRound};
 use crate::elector::ranking::rejection;
@@ -14,6 +14,7 @@ use crate::elector::wake::{Wake, WakeReason};
 use crate::lease::Occupancy;
 use crate::names::Identity;
 use crate::order::Contender;
+use crate::presence::{ObservedLease, Presence};
 use crate::resolution::Resolution;
 use crate::strategy::Strategy;
 use crate::time::{Instant, Timestamp};
@@ -133,7 +134,7 @@ impl<'a> Step<'a> {
             .duration()
             .unwrap_or_else(|| self.election.longest_lease(&self.settings.timing));
         let late_at = watched.since.after(duration * 2 / 3);
-        let expires_at = watched.since.after(duration);
+        let expires_at = watched.expires_at(duration);
         let accepted = !record.is_unaccepted_grant();
         let reserved_from = record.reserved_from();
         if self.now >= late_at {

@@ -3,7 +3,6 @@
 use crate::elector::contenders::Contenders;
 use crate::elector::decision::{Effect, Reason, Vacancy};
 use crate::elector::election::POST_SETTLES;
-use crate::elector::observation::ObservedLease;
 use crate::elector::open_lease::OpenLease;
 use crate::elector::ping_round::PingPurpose;
 use crate::elector::step::Step;
@@ -11,6 +10,7 @@ use crate::elector::wake::WakeReason;
 use crate::lease::LeaseRecord;
 use crate::names::Identity;
 use crate::order::Contender;
+use crate::presence::ObservedLease;
 use crate::strategy::name::StrategyName;
 use crate::time::Instant;
 
@@ -51,10 +51,7 @@ impl<'a> Step<'a> {
         let grace = timing
             .absent_lease_grace
             .unwrap_or_else(|| self.election.longest_lease(timing));
-        match watched.absent_before {
-            Some(absent) if absent >= grace => watched.since,
-            _ => watched.since.after(grace),
-        }
+        watched.proven_free_at(grace)
     }
 
     /// An unheld record that may be granted at `ready_at`.

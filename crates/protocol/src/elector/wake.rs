@@ -54,6 +54,10 @@ pub enum WakeReason {
     AckStale,
     /// The ack of a preferred candidate is no longer fresh ([R7](crate::rules#r7)).
     PreferenceStale,
+    /// A preferred candidate that this elector knows nothing good of has had its time ([R16](crate::rules#r16)).
+    PreferenceDoubted,
+    /// A better candidate that is held back may be preferred ([R23](crate::rules#r23)).
+    HeldBack,
     /// Pings that no candidate answered are repeated ([R15](crate::rules#r15)).
     RePing,
     /// Candidates that disagree on the strategy are pinged.
@@ -108,6 +112,8 @@ impl fmt::Display for WakeReason {
             Self::AckWindow => "an ack window ends",
             Self::AckStale => "the ack of the next leader is not fresh any more",
             Self::PreferenceStale => "the ack of the preferred candidate is not fresh any more",
+            Self::PreferenceDoubted => "the preferred candidate has had its time",
+            Self::HeldBack => "a candidate that is held back may be preferred",
             Self::RePing => "unanswered pings are repeated",
             Self::Disagreement => "candidates that disagree are pinged",
             Self::QuietCandidate => "a quiet candidate is pinged",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::lease::LeaseWrite;
+use crate::lease::{LeaseRecord, LeaseWrite};
 use crate::names::{Identity, Term, Token};
 use crate::renumber::{Renumber, Renumbering, renumber};
 use crate::time::Instant;
@@ -21,6 +21,9 @@ pub struct Decision {
 pub enum Effect {
     /// GET the Lease, as a quorum read, and report by [`super::Holder::handle_read`].
     Read,
+    /// POST the Lease with this record, which is unheld, and report by [`super::Holder::handle_outcome`]
+    /// ([R2](crate::rules#r2)).
+    Create(LeaseRecord),
     /// PUT the Lease with the uid and resourceVersion named, and report by [`super::Holder::handle_outcome`].
     Write {
         /// What the write is for.
@@ -49,6 +52,8 @@ pub enum Effect {
 pub enum WriteKind {
     /// The electee's first own write, which begins the term ([R5](crate::rules#r5), [R8](crate::rules#r8)).
     Accept,
+    /// A process takes a free lease itself: its grant and its accept in one ([R18](crate::rules#r18)).
+    Acquire,
     /// The holder's sign of life ([R11](crate::rules#r11)).
     Renew,
     /// The holder lets go, its work having stopped ([R12](crate::rules#r12)).
@@ -119,7 +124,8 @@ impl Renumber for Effect {
                 term.renumber(by);
                 token.renumber(by);
             }
-            Self::Read | Self::Stop(_) | Self::Ended(_) => {}
+            // A record that is created has no numbers yet.
+            Self::Read | Self::Create(_) | Self::Stop(_) | Self::Ended(_) => {}
         }
     }
 }
@@ -130,6 +136,7 @@ impl fmt::Display for WriteKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Accept => "accept",
+            Self::Acquire => "acquire",
             Self::Renew => "renew",
             Self::Release => "release",
             Self::HandOff(_) => "hand-off",

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Decision, Effect, Ending, Holder, HolderConfig, LeaseEvent, LeaseOutcome, StopReason, WriteKind,
+    Acquisition, Decision, Effect, Ending, Holder, HolderConfig, HolderMode, LeaseEvent,
+    LeaseOutcome, StopReason, WriteKind,
 };
 use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
 use crate::names::{Identity, ResourceVersion, Term, Token, Uid};
-use crate::time::{Instant, Timestamp};
+use crate::presence::NewsSource;
+use crate::time::{Instant, Moment, Timestamp};
 use crate::timing::CandidateTiming;
 
 /// The Lease as a store keeps it: every version counts up, also over a deletion.
@@ -70,11 +72,29 @@ pub(super) fn wall_at(now: Instant) -> Timestamp {
     Timestamp::from_micros(1_700_000_000_000_000 + micros).unwrap()
 }
 
-pub(super) fn config() -> Arc<HolderConfig> {
+pub(super) fn config_of(mode: HolderMode) -> Arc<HolderConfig> {
     Arc::new(HolderConfig {
         identity: identity("me"),
         timing: CandidateTiming::default(),
+        mode,
     })
+}
+
+/// Auto with its defaults, and no strategy of its own.
+pub(super) fn auto() -> HolderMode {
+    HolderMode::Auto {
+        fallback: seconds(5.0),
+        acquisition: Acquisition::plain(),
+    }
+}
+
+pub(super) fn plain() -> HolderMode {
+    HolderMode::Plain(Acquisition::plain())
+}
+
+/// Every mode.
+pub(super) fn modes() -> impl proptest::strategy::Strategy<Value = HolderMode> {
+    proptest::sample::select(vec![HolderMode::Elected, auto(), plain()])
 }
 
 // === impl LeaseRegister ===
@@ -132,9 +152,14 @@ impl LeaseRegister {
 
 impl HolderFixture {
     pub(super) fn new() -> Self {
+        Self::of(HolderMode::Elected)
+    }
+
+    /// A process of this mode, which knows nothing yet.
+    pub(super) fn of(mode: HolderMode) -> Self {
         Self {
             store: LeaseRegister::born(),
-            holder: Holder::new(config()),
+            holder: Holder::new(config_of(mode)),
             now: Instant::from_epoch(seconds(1000.0)),
             work_events: Vec::new(),
             sent: Vec::new(),
@@ -154,6 +179,10 @@ impl HolderFixture {
         fixture.sent.clear();
         fixture.work_events.clear();
         fixture
+    }
+
+    pub(super) fn moment(&self) -> Moment {
+        Moment::same(self.now)
     }
 
     pub(super) fn record(&self) -> &LeaseRecord {
@@ -189,26 +218,26 @@ impl HolderFixture {
     /// The watch brings what the store holds.
     pub(super) fn watch(&mut self) {
         let event = match &self.store.lease {
-            Some(lease) => LeaseEvent::Seen(lease.clone()),
-            None => LeaseEvent::Deleted(ResourceVersion(self.store.version)),
+            Some(lease) => LeaseEvent::Seen(lease.clone(), NewsSource::Watch),
+            None => LeaseEvent::Absent(ResourceVersion(self.store.version)),
         };
         self.event(event);
     }
 
     pub(super) fn event(&mut self, event: LeaseEvent) {
-        self.holder.handle_event(self.now, event);
+        self.holder.handle_event(self.moment(), event);
         self.run();
     }
 
     pub(super) fn work_stops(&mut self) {
-        self.holder.handle_work_stopped(self.now);
+        self.holder.handle_work_stopped(self.moment());
         self.run();
     }
 
     /// Steps until nothing is left to do now.
     pub(super) fn run(&mut self) {
         for _ in 0..100 {
-            let Decision { effects, wake_at } = self.holder.step(self.now, wall_at(self.now));
+            let Decision { effects, wake_at } = self.holder.step(self.moment(), wall_at(self.now));
             self.wake_at = wake_at;
             if effects.is_empty() {
                 return;
@@ -245,11 +274,25 @@ impl HolderFixture {
             Effect::Read => match self.network {
                 Network::Up => {
                     let reply = self.store.lease.clone();
-                    self.holder.handle_read(self.now, Ok(reply));
+                    self.holder.handle_read(self.moment(), Ok(reply));
                 }
                 Network::Silent => {}
-                _ => self.holder.handle_read(self.now, Err(super::ReadFailed)),
+                _ => self
+                    .holder
+                    .handle_read(self.moment(), Err(super::ReadFailed)),
             },
+            Effect::Create(record) => {
+                let outcome = match self.network {
+                    Network::Up if self.store.lease.is_some() => LeaseOutcome::Conflict,
+                    Network::Up => {
+                        self.store.create(record);
+                        LeaseOutcome::Done(self.store.lease.clone().unwrap())
+                    }
+                    Network::Silent => return,
+                    _ => LeaseOutcome::Unknown,
+                };
+                self.holder.handle_outcome(self.moment(), outcome);
+            }
             Effect::Write { kind, write } => {
                 self.sent.push(kind);
                 let outcome = match self.network {
@@ -268,7 +311,7 @@ impl HolderFixture {
                         return;
                     }
                 };
-                self.holder.handle_outcome(self.now, outcome);
+                self.holder.handle_outcome(self.moment(), outcome);
             }
         }
     }

@@ -1,27 +1,25 @@
-//! A candidate and its Lease: from the grant to the release, and how long it may believe (R8–R12, R14).
+//! A process and its Lease: from the grant or the acquisition to the release, and how long it may believe (R8–R12,
+//! R14, R18).
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::decision::{Ending, Loss, WriteKind};
-use crate::backoff::RetryBackoff;
+use super::acquisition::Vigil;
+use super::config::HolderConfig;
+use super::decision::{Ending, WriteKind};
+use super::input::{LeaseEvent, LeaseOutcome, ReadFailed};
+use super::term::{Holding, InFlight, TermPhase, WorkState, WriteAttempt};
 use crate::lease::LeaseSnapshot;
-use crate::names::{Identity, ResourceVersion, Term, Token};
-use crate::renumber::{Renumber, Renumbering, renumber};
-use crate::time::{Instant, Timestamp};
+use crate::names::{Term, Token};
+use crate::presence::NewsSource;
+use crate::renumber::renumber;
+use crate::time::{Instant, Moment};
 use crate::timing::CandidateTiming;
-
-/// What a holder is told once and for all. The duration of a term cannot change under it ([R11](crate::rules#r11)).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct HolderConfig {
-    /// The identity of this process ([R1](crate::rules#r1)).
-    pub identity: Identity,
-    /// How long it waits for what.
-    pub timing: CandidateTiming,
-}
+use crate::tracked::TrackedObject;
 
 /// One process's dealings with one Lease.
 ///
-/// It accepts what it is granted, believes for as long as its own proven writes allow, renews, makes room when another
+/// It accepts what it is granted or acquires what is free, believes for as long as its own proven writes allow, renews, makes room when another
 /// candidate is preferred, and gives the lease up only when its work has stopped.
 ///
 /// Choices that the rules leave open:
@@ -34,17 +32,16 @@ pub struct HolderConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Holder {
     pub(super) config: Arc<HolderConfig>,
-    /// The newest version of the Lease that was seen, also of one deleted since.
-    pub(super) newest: Option<ResourceVersion>,
+    pub(super) tracked: TrackedObject,
     /// The newest revision known, `None` where the Lease is missing. While holding it is one of the own term.
     pub(super) known: Option<LeaseSnapshot>,
     pub(super) phase: TermPhase,
     pub(super) in_flight: Option<InFlight>,
     /// Attempts on the known revision whose outcome is unknown. They may have been applied, or be applied yet.
     pub(super) unresolved: Vec<WriteAttempt>,
-    pub(super) reading: ReadState,
-    pub(super) backoff: RetryBackoff,
     pub(super) closing: Closing,
+    /// What is known of the Lease for an acquisition, where this process makes any.
+    pub(super) vigil: Option<Vigil>,
 }
 
 /// How long this process may believe that it leads, and under which token.
@@ -56,93 +53,6 @@ pub struct Belief {
     pub token: Token,
     /// The first instant of the holder's clock at which the belief is over.
     pub deadline: Instant,
-}
-
-/// What a watch of the Lease tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LeaseEvent {
-    /// A revision, from an event or a list.
-    Seen(LeaseSnapshot),
-    /// The Lease was deleted, at this version.
-    Deleted(ResourceVersion),
-    /// A list did not contain the Lease. It carries no version to judge its age by, so it calls for a read.
-    Absent,
-}
-
-/// How a write ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LeaseOutcome {
-    /// It was applied, and this revision is the reply.
-    Done(LeaseSnapshot),
-    /// The server refused it because the Lease has another version or uid.
-    Conflict,
-    /// The server has no such Lease.
-    Gone,
-    /// The server refused it for another reason; it is certain that it was not applied.
-    Refused,
-    /// It may have been applied, or may be yet: a timeout, a lost connection, an error of the server.
-    Unknown,
-}
-
-/// A read that brought no reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadFailed;
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum TermPhase {
-    /// Not holding, and nothing runs. `ended` is the end of the last term, until it has been told.
-    Waiting { ended: Option<Ending> },
-    /// The known record is a term that this process accepted.
-    Holding(Holding),
-    /// The belief is gone and the work still runs. The Lease is not ours to touch.
-    Lost { why: Loss, told: bool },
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Holding {
-    pub(super) token: Token,
-    /// When the newest write that is proven to have been applied was sent.
-    pub(super) proven: Instant,
-    pub(super) work: WorkState,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum WorkState {
-    /// Not started yet.
-    Due,
-    Running,
-    /// Told to stop, and still allowed to finish.
-    Draining,
-    /// Stopped for good; the lease is to be given up.
-    Stopped {
-        /// Whether it was ever started: a term that was not has no end to tell.
-        started: bool,
-    },
-}
-
-/// A write that could prove itself by its renewTime.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct WriteAttempt {
-    /// The version that it replaces.
-    pub(super) base: ResourceVersion,
-    pub(super) renew_time: Timestamp,
-    pub(super) sent_at: Instant,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct InFlight {
-    pub(super) kind: WriteKind,
-    pub(super) attempt: WriteAttempt,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum ReadState {
-    No,
-    Wanted,
-    /// Under way, and nothing newer was seen since it was sent: its reply is the newest there is.
-    Sent,
-    /// Under way, and something newer was seen since: its reply may be older than that.
-    Overtaken,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -160,14 +70,13 @@ impl Holder {
     /// A process that knows nothing of its Lease yet.
     pub fn new(config: Arc<HolderConfig>) -> Self {
         Self {
+            vigil: config.mode.acquisition().map(|_| Vigil::new()),
             config,
-            newest: None,
+            tracked: TrackedObject::unknown(),
             known: None,
             phase: TermPhase::Waiting { ended: None },
             in_flight: None,
             unresolved: Vec::new(),
-            reading: ReadState::No,
-            backoff: RetryBackoff::default(),
             closing: Closing::No,
         }
     }
@@ -202,33 +111,45 @@ impl Holder {
         !self.is_closing() && !matches!(self.phase, TermPhase::Lost { .. })
     }
 
-    /// Whether a shutdown has been asked for and nothing is left to do.
+    /// Whether a shutdown has been asked for and nothing is left to do: no term, and no write of ours that may have begun
+    /// one or may yet. A read, or the creation of an unheld Lease, is not waited for.
     pub fn is_finished(&self) -> bool {
         self.is_closing()
             && self.phase == TermPhase::Waiting { ended: None }
-            && self.in_flight.is_none()
-            && self.reading == ReadState::No
+            && !matches!(self.in_flight, Some(InFlight::Write { .. }))
+            && (self.unresolved.is_empty() || self.tracked.is_settled())
     }
 
     /// What a watch of the Lease tells. Revisions older than the newest one known are ignored; where one contradicts
     /// the own term, the next step reads the Lease.
-    pub fn handle_event(&mut self, now: Instant, event: LeaseEvent) {
-        self.end_expired_belief(now);
+    pub fn handle_event(&mut self, now: Moment, event: LeaseEvent) {
+        self.end_expired_belief(now.holder);
         match event {
-            LeaseEvent::Seen(snapshot) if self.is_news(snapshot.version) => {
-                self.adopt(now, snapshot);
+            LeaseEvent::Seen(snapshot, source) if self.tracked.is_news(snapshot.version) => {
+                self.adopt(now, snapshot, source);
             }
-            LeaseEvent::Seen(snapshot) => {
+            LeaseEvent::Seen(snapshot, _) => {
                 if self.contradicts(&snapshot) {
                     self.request_read();
                 }
             }
-            LeaseEvent::Deleted(version) if self.is_news(version) => {
-                self.newest = Some(version);
-                self.adopt_absence();
+            LeaseEvent::Deleted(version) if self.tracked.is_news(version) => {
+                self.tracked.newest = Some(version);
+                // The deletion of an object that was never seen tells of a gap.
+                let seen = self.known.is_some();
+                let source = if seen {
+                    NewsSource::Watch
+                } else {
+                    NewsSource::List
+                };
+                self.adopt_absence(now, source);
             }
             LeaseEvent::Deleted(_) => {}
-            LeaseEvent::Absent => {
+            LeaseEvent::Absent(version) if self.tracked.is_news(version) => {
+                self.tracked.newest = Some(version);
+                self.adopt_absence(now, NewsSource::List);
+            }
+            LeaseEvent::Absent(_) => {
                 if self.known.is_some() {
                     self.request_read();
                 }
@@ -236,83 +157,126 @@ impl Holder {
         }
     }
 
+    /// A newer ping of the own candidate was seen: an elector acts. A candidate that would acquire a lease which is free
+    /// waits for that elector anew, once ([R18](crate::rules#r18)).
+    pub fn handle_ping(&mut self, now: Moment) {
+        if let Some(vigil) = &mut self.vigil {
+            vigil.note_ping(now.monotonic, &self.config);
+        }
+    }
+
     /// The reply to [`super::Effect::Read`]; `Ok(None)` says that there is no such Lease.
-    pub fn handle_read(&mut self, now: Instant, reply: Result<Option<LeaseSnapshot>, ReadFailed>) {
-        self.end_expired_belief(now);
-        let newest_there_is = self.reading == ReadState::Sent;
-        self.reading = ReadState::No;
+    pub fn handle_read(&mut self, now: Moment, reply: Result<Option<LeaseSnapshot>, ReadFailed>) {
+        self.end_expired_belief(now.holder);
+        let newest_there_is = self.tracked.end_read();
         match reply {
-            Ok(Some(snapshot)) if self.is_news(snapshot.version) => self.adopt(now, snapshot),
+            Ok(Some(snapshot)) if self.tracked.is_news(snapshot.version) => {
+                // The watch has not brought it yet: what came before it is not known.
+                self.adopt(now, snapshot, NewsSource::List);
+            }
             Ok(Some(snapshot)) if newest_there_is => {
-                if Some(snapshot.version) != self.newest || self.known.is_none() {
-                    self.restart_from(snapshot);
+                if Some(snapshot.version) != self.tracked.newest || self.known.is_none() {
+                    self.restart_from(now, snapshot);
                 }
             }
             Ok(Some(_)) => {}
-            Ok(None) if newest_there_is => self.adopt_absence(),
+            Ok(None) if newest_there_is => self.adopt_absence(now, NewsSource::Watch),
             // Something newer was seen while the read was under way: which of the two came first is open.
             Ok(None) => self.request_read(),
             Err(ReadFailed) => {
-                self.fail(now);
+                self.fail(now.holder);
                 self.request_read();
+                return;
             }
+        }
+        if newest_there_is && let Some(vigil) = &mut self.vigil {
+            vigil.note_read(now.monotonic, &self.config);
         }
     }
 
     /// How the write under way ended.
-    pub fn handle_outcome(&mut self, now: Instant, outcome: LeaseOutcome) {
-        self.end_expired_belief(now);
-        let Some(InFlight { kind, attempt }) = self.in_flight.clone() else {
-            return;
-        };
+    pub fn handle_outcome(&mut self, now: Moment, outcome: LeaseOutcome) {
+        self.end_expired_belief(now.holder);
+        match self.in_flight.clone() {
+            Some(InFlight::Write { kind, attempt }) => {
+                self.handle_write_outcome(now, &kind, attempt, outcome);
+            }
+            Some(InFlight::Create) => self.handle_create_outcome(now, &outcome),
+            None => {}
+        }
+        self.resolve_before_closing();
+    }
+
+    /// The object itself is taken from the watch: it alone proves what came before (R6).
+    fn handle_create_outcome(&mut self, now: Moment, outcome: &LeaseOutcome) {
+        self.in_flight = None;
+        match outcome {
+            LeaseOutcome::Done(_) | LeaseOutcome::Conflict => {
+                self.tracked.backoff.reset();
+                if let Some(vigil) = &mut self.vigil {
+                    vigil.note_posted(now.monotonic);
+                }
+            }
+            LeaseOutcome::Gone | LeaseOutcome::Refused | LeaseOutcome::Unknown => {
+                self.fail(now.holder);
+            }
+        }
+    }
+
+    fn handle_write_outcome(
+        &mut self,
+        now: Moment,
+        kind: &WriteKind,
+        attempt: WriteAttempt,
+        outcome: LeaseOutcome,
+    ) {
         // A write that news has overtaken is settled: it was recognised, or will never be applied.
-        let open = self.newest == Some(attempt.base) && self.known.is_some();
+        let open = self.tracked.newest == Some(attempt.base) && self.known.is_some();
         match outcome {
             LeaseOutcome::Done(snapshot) if snapshot.version <= attempt.base => {
                 self.in_flight = None;
-                self.restart_from(snapshot);
+                self.restart_from(now, snapshot);
             }
             LeaseOutcome::Done(snapshot) => {
-                if self.is_news(snapshot.version) {
-                    self.adopt(now, snapshot);
+                if self.tracked.is_news(snapshot.version) {
+                    self.adopt(now, snapshot, NewsSource::OwnWrite);
                 }
                 self.in_flight = None;
-                self.backoff.reset();
+                self.tracked.backoff.reset();
             }
             LeaseOutcome::Gone => {
                 self.in_flight = None;
                 if open {
-                    self.adopt_absence();
+                    self.adopt_absence(now, NewsSource::List);
                 } else if self.known.is_some() {
                     self.request_read();
                 }
             }
             LeaseOutcome::Conflict => {
                 self.in_flight = None;
-                self.conflicted(now);
+                self.tracked.conflict(now.holder, self.pauses());
                 if open {
-                    self.keep_open(&kind, attempt);
+                    self.keep_open(kind, attempt);
                     self.request_read();
                 }
             }
             LeaseOutcome::Refused => {
                 self.in_flight = None;
-                self.fail(now);
+                self.fail(now.holder);
             }
             LeaseOutcome::Unknown => {
                 self.in_flight = None;
-                self.fail(now);
+                self.fail(now.holder);
                 if open {
-                    self.keep_open(&kind, attempt);
+                    self.keep_open(kind, attempt);
                 }
             }
         }
-        self.resolve_before_closing();
     }
 
     /// Nothing of the work runs any more, whether it was told to stop or ended by itself.
-    pub fn handle_work_stopped(&mut self, now: Instant) {
-        self.end_expired_belief(now);
+    pub fn handle_work_stopped(&mut self, now: Moment) {
+        self.end_expired_belief(now.holder);
         match &mut self.phase {
             TermPhase::Holding(Holding { work, .. })
                 if matches!(work, WorkState::Running | WorkState::Draining) =>
@@ -330,11 +294,16 @@ impl Holder {
 
     /// Begins to shut down: accept nothing, stop the work, then hand over or release.
     ///
-    /// The release waits for [`Self::handle_withdrawn`], so that it does not come back as a grant.
-    pub fn shut_down(&mut self, now: Instant) {
-        self.end_expired_belief(now);
+    /// The release of a process that accepts grants waits for [`Self::handle_withdrawn`], so that it does not come back
+    /// as one.
+    pub fn shut_down(&mut self, now: Moment) {
+        self.end_expired_belief(now.holder);
         if self.closing == Closing::No {
-            self.closing = Closing::Candidate;
+            self.closing = if self.config.mode.accepts() {
+                Closing::Candidate
+            } else {
+                Closing::Withdrawn
+            };
         }
         self.resolve_before_closing();
     }
@@ -348,9 +317,7 @@ impl Holder {
 
     /// Asks for a read of the Lease: for callers that have heard nothing for longer than they should.
     pub fn request_read(&mut self) {
-        if self.reading == ReadState::No {
-            self.reading = ReadState::Wanted;
-        }
+        self.tracked.want_read();
     }
 
     pub(super) fn is_closing(&self) -> bool {
@@ -361,14 +328,10 @@ impl Holder {
         holding.proven.after(self.config.timing.renew_deadline)
     }
 
-    fn is_news(&self, version: ResourceVersion) -> bool {
-        self.newest.is_none_or(|newest| newest < version)
-    }
-
     /// Remembers an attempt whose success would begin or prolong the belief.
     fn keep_open(&mut self, kind: &WriteKind, attempt: WriteAttempt) {
         let counts = match &self.phase {
-            TermPhase::Waiting { .. } => *kind == WriteKind::Accept,
+            TermPhase::Waiting { .. } => matches!(kind, WriteKind::Accept | WriteKind::Acquire),
             TermPhase::Holding(_) => *kind == WriteKind::Renew,
             TermPhase::Lost { .. } => false,
         };
@@ -386,41 +349,20 @@ impl Holder {
     }
 
     fn fail(&mut self, now: Instant) {
-        let longest = self.config.timing.retry_period;
-        self.backoff.fail(now, CandidateTiming::RETRY_MIN, longest);
+        self.tracked.fail(now, self.pauses());
     }
 
-    fn conflicted(&mut self, now: Instant) {
-        let longest = self.config.timing.retry_period;
-        self.backoff
-            .conflict(now, CandidateTiming::RETRY_MIN, longest);
+    /// The shortest and the longest pause after a failed attempt.
+    fn pauses(&self) -> (Duration, Duration) {
+        (CandidateTiming::RETRY_MIN, self.config.timing.retry_period)
     }
 }
 
 renumber!(Holder {
-    newest,
+    tracked,
     known,
     phase,
     in_flight,
     unresolved,
-    backoff
+    vigil
 });
-
-// === impl TermPhase, Holding ===
-
-impl Renumber for TermPhase {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        match self {
-            Self::Holding(holding) => holding.renumber(by),
-            Self::Waiting { .. } | Self::Lost { .. } => {}
-        }
-    }
-}
-
-renumber!(Holding { token, proven });
-
-// === impl InFlight, WriteAttempt ===
-
-renumber!(InFlight { attempt });
-
-renumber!(WriteAttempt { base, renew_time => lease_time, sent_at });

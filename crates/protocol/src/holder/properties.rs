@@ -7,16 +7,20 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::{
     Just, ProptestConfig, Strategy as Arbitrary, TestCaseError, any, prop_assert, prop_assert_eq,
-    prop_oneof, proptest,
+    prop_assert_ne, prop_oneof, proptest,
 };
 
-use super::fixture::{LeaseRegister, config, identity, wall_at};
-use super::{Effect, Holder, LeaseEvent, LeaseOutcome, ReadFailed, StopReason, WriteKind};
+use super::fixture::{LeaseRegister, config_of, identity, modes, wall_at};
+use super::shown_history::ShownHistory;
+use super::{
+    Effect, Holder, HolderMode, LeaseEvent, LeaseOutcome, ReadFailed, StopReason, WriteKind,
+};
 use crate::elector::{Actor, audit};
 use crate::lease::{LeaseRecord, LeaseSnapshot, LeaseWrite};
 use crate::names::{ResourceVersion, Term, Token, Uid};
+use crate::presence::NewsSource;
 use crate::renumber::{Renumber, Renumbering};
-use crate::time::{Instant, Timestamp};
+use crate::time::{Instant, Moment, Timestamp};
 use crate::timing::CandidateTiming;
 
 /// One thing that can happen to a process and its Lease.
@@ -35,6 +39,8 @@ enum HolderEvent {
     /// The watch brings the revision of so many writes ago.
     Event(usize),
     Absent,
+    /// A ping of the own candidate is seen.
+    Ping,
     /// A read brings what the store held when it was sent, or holds now.
     Read {
         late: bool,
@@ -52,8 +58,8 @@ enum HolderEvent {
 
 fn events() -> impl Arbitrary<Value = HolderEvent> {
     use HolderEvent::{
-        Absent, Apply, Blank, Create, Delete, Event, Grant, Pass, Prefer, Read, ReadFails, Refuse,
-        Reply, Shorten, ShutDown, Step, Timeout, Withdrawn, WorkStops,
+        Absent, Apply, Blank, Create, Delete, Event, Grant, Pass, Ping, Prefer, Read, ReadFails,
+        Refuse, Reply, Shorten, ShutDown, Step, Timeout, Withdrawn, WorkStops,
     };
     prop_oneof![
         6 => prop_oneof![0..300u64, 0..4_000u64, 0..20_000u64].prop_map(Pass),
@@ -68,6 +74,7 @@ fn events() -> impl Arbitrary<Value = HolderEvent> {
         8 => Just(Event(0)),
         2 => (0..6usize).prop_map(Event),
         1 => Just(Absent),
+        1 => Just(Ping),
         4 => any::<bool>().prop_map(|late| Read { late }),
         1 => Just(ReadFails),
         8 => (0..3usize).prop_map(Apply),
@@ -101,7 +108,11 @@ struct HolderCheck {
     read: Option<Option<LeaseSnapshot>>,
     working: bool,
     closing: bool,
-    /// Terms of this process, by the accept that the store applied.
+    mode: HolderMode,
+    /// Whether a POST is under way.
+    creating: bool,
+    shown: ShownHistory,
+    /// Terms of this process, by the accept or the acquisition that the store applied.
     accepted: BTreeMap<(Uid, Term), Token>,
     /// Until when the writes that the store applied carry the belief of a term.
     carried: BTreeMap<(Uid, Term), Instant>,
@@ -109,11 +120,14 @@ struct HolderCheck {
 }
 
 impl HolderCheck {
-    fn new() -> Self {
+    fn new(mode: HolderMode) -> Self {
         let store = LeaseRegister::born();
         let history = store.lease.iter().cloned().collect();
         Self {
-            holder: Holder::new(config()),
+            holder: Holder::new(config_of(mode.clone())),
+            mode,
+            creating: false,
+            shown: ShownHistory::default(),
             store,
             history,
             now: Instant::from_epoch(Duration::from_secs(1000)),
@@ -151,8 +165,7 @@ impl HolderCheck {
                 if self.store.lease.is_some() {
                     let version = self.store.delete();
                     if wall.as_micros() % 2 == 0 {
-                        self.holder
-                            .handle_event(self.now, LeaseEvent::Deleted(version));
+                        self.deliver(LeaseEvent::Deleted(version));
                     }
                 }
             }
@@ -164,10 +177,23 @@ impl HolderCheck {
             }
             HolderEvent::Event(age) => {
                 let index = self.history.len().saturating_sub(1 + age);
-                let event = LeaseEvent::Seen(self.history[index].clone());
-                self.holder.handle_event(self.now, event);
+                let seen = self.history[index].clone();
+                // Every change of the store is one version: whether the watch has skipped any tells the source.
+                let next =
+                    self.holder.tracked.newest.map(|newest| newest.0 + 1) == Some(seen.version.0);
+                let source = if next {
+                    NewsSource::Watch
+                } else {
+                    NewsSource::List
+                };
+                self.deliver(LeaseEvent::Seen(seen, source));
             }
-            HolderEvent::Absent => self.holder.handle_event(self.now, LeaseEvent::Absent),
+            HolderEvent::Absent => {
+                if self.store.lease.is_none() {
+                    self.deliver(LeaseEvent::Absent(ResourceVersion(self.store.version)));
+                }
+            }
+            HolderEvent::Ping => self.holder.handle_ping(Moment::same(self.now)),
             HolderEvent::Read { late } => {
                 if let Some(early) = self.read.take() {
                     let reply = if *late {
@@ -175,26 +201,52 @@ impl HolderCheck {
                     } else {
                         early
                     };
-                    self.holder.handle_read(self.now, Ok(reply));
+                    self.holder.handle_read(Moment::same(self.now), Ok(reply));
+                    // A read that finds nothing leaves the proof of absence to the watch.
+                    let found = self.holder.known().is_some();
+                    self.note_shown(if found {
+                        NewsSource::List
+                    } else {
+                        NewsSource::Watch
+                    });
                 }
             }
             HolderEvent::ReadFails => {
                 if self.read.take().is_some() {
-                    self.holder.handle_read(self.now, Err(ReadFailed));
+                    self.holder
+                        .handle_read(Moment::same(self.now), Err(ReadFailed));
                 }
             }
             HolderEvent::Apply(age) => self.apply(*age),
+            HolderEvent::Reply if self.creating => {
+                self.creating = false;
+                let outcome = if self.store.lease.is_some() {
+                    LeaseOutcome::Conflict
+                } else {
+                    self.store.create(LeaseRecord::born(None));
+                    self.remember();
+                    LeaseOutcome::Done(self.store.lease.clone().unwrap())
+                };
+                self.holder.handle_outcome(Moment::same(self.now), outcome);
+            }
+            HolderEvent::Timeout if self.creating => {
+                self.creating = false;
+                self.holder
+                    .handle_outcome(Moment::same(self.now), LeaseOutcome::Unknown);
+            }
             HolderEvent::Reply => {
                 self.apply(0);
                 let outcome = self.sent.last().and_then(|sent| sent.outcome.clone());
                 if let Some(outcome) = outcome.filter(|_| self.awaited) {
                     self.awaited = false;
-                    self.holder.handle_outcome(self.now, outcome);
+                    self.holder.handle_outcome(Moment::same(self.now), outcome);
+                    self.note_shown(NewsSource::OwnWrite);
                 }
             }
             HolderEvent::Timeout => {
                 if std::mem::take(&mut self.awaited) {
-                    self.holder.handle_outcome(self.now, LeaseOutcome::Unknown);
+                    self.holder
+                        .handle_outcome(Moment::same(self.now), LeaseOutcome::Unknown);
                 }
             }
             HolderEvent::Refuse => {
@@ -202,20 +254,40 @@ impl HolderCheck {
                 if self.awaited && open {
                     self.awaited = false;
                     let _ = self.sent.pop();
-                    self.holder.handle_outcome(self.now, LeaseOutcome::Refused);
+                    self.holder
+                        .handle_outcome(Moment::same(self.now), LeaseOutcome::Refused);
                 }
             }
             HolderEvent::WorkStops => {
                 self.working = false;
-                self.holder.handle_work_stopped(self.now);
+                self.holder.handle_work_stopped(Moment::same(self.now));
             }
             HolderEvent::ShutDown => {
                 self.closing = true;
-                self.holder.shut_down(self.now);
+                self.holder.shut_down(Moment::same(self.now));
             }
             HolderEvent::Withdrawn => self.holder.handle_withdrawn(),
         }
         self.judge()
+    }
+
+    fn deliver(&mut self, event: LeaseEvent) {
+        let source = match &event {
+            LeaseEvent::Seen(_, source) => *source,
+            LeaseEvent::Deleted(_) if self.holder.known().is_some() => NewsSource::Watch,
+            LeaseEvent::Deleted(_) | LeaseEvent::Absent(_) => NewsSource::List,
+        };
+        let before = self.holder.tracked.newest;
+        self.holder.handle_event(Moment::same(self.now), event);
+        // What is older than the newest known shows nothing.
+        if self.holder.tracked.newest != before {
+            self.note_shown(source);
+        }
+    }
+
+    fn note_shown(&mut self, source: NewsSource) {
+        let known = self.holder.known().cloned();
+        self.shown.note(self.now, known, source);
     }
 
     fn remember(&mut self) {
@@ -245,10 +317,13 @@ impl HolderCheck {
         let outcome = self.store.put(write);
         if let LeaseOutcome::Done(done) = &outcome {
             let term = (done.uid.clone(), done.record.term);
-            if *kind == WriteKind::Accept {
+            if matches!(kind, WriteKind::Accept | WriteKind::Acquire) {
                 let _ = self.accepted.insert(term.clone(), Token(write.version));
             }
-            if matches!(kind, WriteKind::Accept | WriteKind::Renew) {
+            if matches!(
+                kind,
+                WriteKind::Accept | WriteKind::Acquire | WriteKind::Renew
+            ) {
                 let until = sent_at.after(CandidateTiming::default().renew_deadline);
                 let carried = self.carried.entry(term).or_insert(until);
                 *carried = (*carried).max(until);
@@ -260,12 +335,19 @@ impl HolderCheck {
 
     fn step(&mut self) -> Result<(), TestCaseError> {
         self.renumbering_commutes()?;
-        let decision = self.holder.step(self.now, wall_at(self.now));
+        let decision = self.holder.step(Moment::same(self.now), wall_at(self.now));
         for effect in decision.effects {
             match effect {
                 Effect::Read => {
                     prop_assert!(self.read.is_none() && !self.awaited, "two requests at once");
                     self.read = Some(self.store.lease.clone());
+                }
+                Effect::Create(record) => {
+                    prop_assert!(self.read.is_none() && !self.awaited, "two requests at once");
+                    prop_assert_ne!(&self.mode, &HolderMode::Elected);
+                    prop_assert!(self.holder.known().is_none() && !self.closing);
+                    prop_assert_eq!(record, LeaseRecord::born(None));
+                    self.creating = true;
                 }
                 Effect::Write { kind, write } => self.send(kind, write)?,
                 Effect::Start { term, token } => {
@@ -305,15 +387,25 @@ impl HolderCheck {
             return Err(TestCaseError::fail("a write on a revision that never was"));
         };
         let me = identity("me");
-        prop_assert_eq!(
-            &base.record.holder,
-            &Some(me.clone()),
-            "{} on a stranger's record",
-            kind
-        );
-        let term = (base.uid.clone(), base.record.term);
+        if kind == WriteKind::Acquire {
+            if let Err(why) = self.shown.may_acquire(self.now, base, &self.mode) {
+                return Err(TestCaseError::fail(why));
+            }
+            prop_assert!(!self.working && !self.closing, "an acquisition beside work");
+            prop_assert_eq!(write.record.token, Some(Token(base.version)));
+        } else {
+            prop_assert_eq!(
+                &base.record.holder,
+                &Some(me.clone()),
+                "{} on a stranger's record",
+                kind
+            );
+        }
+        let term = (base.uid.clone(), write.record.term);
         match kind {
+            WriteKind::Acquire | WriteKind::HandOff(_) => {}
             WriteKind::Accept => {
+                prop_assert!(!matches!(self.mode, HolderMode::Plain(_)), "a plain accept");
                 prop_assert!(!base.record.has_token(), "accept of another life's term");
                 prop_assert_eq!(write.record.token, Some(Token(base.version)));
             }
@@ -325,7 +417,7 @@ impl HolderCheck {
             ),
         }
         match kind {
-            WriteKind::Accept | WriteKind::Renew => {
+            WriteKind::Accept | WriteKind::Acquire | WriteKind::Renew => {
                 let durations = self.durations.entry(term).or_default();
                 let _ = durations.insert(write.record.duration_seconds);
                 prop_assert_eq!(durations.len(), 1, "the duration of a term changed");
@@ -359,7 +451,7 @@ impl HolderCheck {
     /// S2: belief lies between the accept that the store applied and the renew deadline after the send of the newest
     /// write that it applied, and only work that runs is believed in.
     fn judge(&self) -> Result<(), TestCaseError> {
-        let newest = self.holder.newest;
+        let newest = self.holder.tracked.newest;
         let mut open = self.holder.unresolved.iter();
         prop_assert!(
             open.all(|attempt| Some(attempt.base) == newest),
@@ -402,7 +494,12 @@ impl HolderCheck {
             self.store.create(LeaseRecord::born(None));
             self.remember();
         }
-        self.apply_event(&HolderEvent::Grant("me"))?;
+        if !matches!(self.mode, HolderMode::Plain(_)) {
+            self.apply_event(&HolderEvent::Grant("me"))?;
+        } else if !self.holder.believes(self.now) {
+            let wall = wall_at(self.now);
+            self.edit(|lease| lease.released(wall));
+        }
         self.apply_event(&HolderEvent::Event(0))?;
         self.settle()?;
         prop_assert_eq!(
@@ -427,7 +524,7 @@ impl HolderCheck {
     /// A step depends on differences and order alone, and `Renumber` reaches every number.
     fn renumbering_commutes(&self) -> Result<(), TestCaseError> {
         let mut plain = self.holder.clone();
-        let mut decision = plain.step(self.now, wall_at(self.now));
+        let mut decision = plain.step(Moment::same(self.now), wall_at(self.now));
         plain.renumber(&mut ShiftNumbers);
         decision.renumber(&mut ShiftNumbers);
         let mut shifted = self.holder.clone();
@@ -435,7 +532,7 @@ impl HolderCheck {
         let (mut now, mut wall) = (self.now, wall_at(self.now));
         ShiftNumbers.instant(&mut now);
         ShiftNumbers.lease_time(&mut wall);
-        prop_assert_eq!(decision, shifted.step(now, wall));
+        prop_assert_eq!(decision, shifted.step(Moment::same(now), wall));
         prop_assert_eq!(plain, shifted);
         Ok(())
     }
@@ -458,123 +555,15 @@ impl Renumbering for ShiftNumbers {
     }
 }
 
-fn timestamps() -> impl Arbitrary<Value = Option<Timestamp>> {
-    prop_oneof![
-        Just(None),
-        (0..3i64).prop_map(Timestamp::from_micros),
-        Just(Some(Timestamp::MIN)),
-        Just(Some(Timestamp::MAX)),
-    ]
-}
-
-fn snapshots() -> impl Arbitrary<Value = LeaseSnapshot> {
-    let names = || prop_oneof![Just(None), Just(Some("me")), Just(Some("other"))];
-    let terms = || prop_oneof![-1..3i32, Just(i32::MAX), Just(i32::MIN)];
-    let tokens = prop_oneof![Just(None), (0..6u64).prop_map(Some)];
-    (
-        (0..2u8, prop_oneof![0..12u64, Just(u64::MAX)]),
-        (names(), names()),
-        (timestamps(), timestamps()),
-        (terms(), terms(), tokens, any::<Option<i32>>()),
-    )
-        .prop_map(|((uid, version), (holder, preferred), times, rest)| {
-            let (term, token_term, token, duration_seconds) = rest;
-            LeaseSnapshot {
-                uid: Uid::new(uid.to_string()),
-                version: ResourceVersion(version),
-                record: LeaseRecord {
-                    holder: holder.map(identity),
-                    duration_seconds,
-                    acquire_time: times.0,
-                    renew_time: times.1,
-                    term: Term(term),
-                    strategy: None,
-                    preferred_holder: preferred.map(identity),
-                    token: token.map(|token| Token(ResourceVersion(token))),
-                    token_term: Some(Term(token_term)),
-                },
-            }
-        })
-}
-
-#[derive(Clone, Debug)]
-enum AnyHolderInput {
-    Jump(Duration),
-    Step(Option<Timestamp>),
-    Event(LeaseSnapshot),
-    Deleted(u64),
-    Absent,
-    Read(Option<LeaseSnapshot>),
-    ReadFails,
-    Outcome(u8, LeaseSnapshot),
-    WorkStops,
-    ShutDown,
-    Withdrawn,
-}
-
-fn any_input() -> impl Arbitrary<Value = AnyHolderInput> {
-    prop_oneof![
-        prop_oneof![
-            (0..30_000u64).prop_map(Duration::from_millis),
-            Just(Duration::MAX)
-        ]
-        .prop_map(AnyHolderInput::Jump),
-        timestamps().prop_map(AnyHolderInput::Step),
-        timestamps().prop_map(AnyHolderInput::Step),
-        snapshots().prop_map(AnyHolderInput::Event),
-        (0..12u64).prop_map(AnyHolderInput::Deleted),
-        Just(AnyHolderInput::Absent),
-        snapshots().prop_map(|lease| AnyHolderInput::Read(Some(lease))),
-        Just(AnyHolderInput::Read(None)),
-        Just(AnyHolderInput::ReadFails),
-        (0..6u8, snapshots()).prop_map(|(kind, lease)| AnyHolderInput::Outcome(kind, lease)),
-        Just(AnyHolderInput::WorkStops),
-        Just(AnyHolderInput::ShutDown),
-        Just(AnyHolderInput::Withdrawn),
-    ]
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn belief_and_writes_keep_to_the_rules(history in vec(events(), 1..120)) {
-        let mut check = HolderCheck::new();
+    fn belief_and_writes_keep_to_the_rules(mode in modes(), history in vec(events(), 1..120)) {
+        let mut check = HolderCheck::new(mode);
         for event in &history {
             check.apply_event(event)?;
         }
         check.recovers()?;
-    }
-
-    #[test]
-    fn no_input_is_too_strange(history in vec(any_input(), 1..60)) {
-        let mut holder = Holder::new(config());
-        let mut now = Instant::default();
-        for any_input in history {
-            match any_input {
-                AnyHolderInput::Jump(duration) => now = now.after(duration),
-                AnyHolderInput::Step(wall) => {
-                    let decision = holder.step(now, wall.unwrap_or(Timestamp::MIN));
-                    prop_assert!(decision.effects.len() <= 2);
-                }
-                AnyHolderInput::Event(lease) => holder.handle_event(now, LeaseEvent::Seen(lease)),
-                AnyHolderInput::Deleted(version) => {
-                    holder.handle_event(now, LeaseEvent::Deleted(ResourceVersion(version)));
-                }
-                AnyHolderInput::Absent => holder.handle_event(now, LeaseEvent::Absent),
-                AnyHolderInput::Read(reply) => holder.handle_read(now, Ok(reply)),
-                AnyHolderInput::ReadFails => holder.handle_read(now, Err(ReadFailed)),
-                AnyHolderInput::Outcome(kind, lease) => holder.handle_outcome(now, match kind {
-                    0 | 1 => LeaseOutcome::Done(lease),
-                    2 => LeaseOutcome::Conflict,
-                    3 => LeaseOutcome::Gone,
-                    4 => LeaseOutcome::Refused,
-                    _ => LeaseOutcome::Unknown,
-                }),
-                AnyHolderInput::WorkStops => holder.handle_work_stopped(now),
-                AnyHolderInput::ShutDown => holder.shut_down(now),
-                AnyHolderInput::Withdrawn => holder.handle_withdrawn(),
-            }
-        }
     }
 }

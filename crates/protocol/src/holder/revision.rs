@@ -1,10 +1,13 @@
 //! What a newer revision of the Lease means: its holder, which write of ours it proves, and whether the term is over.
 
+use super::acquisition::Vigil;
 use super::decision::{Ending, Loss, WriteKind};
-use super::machine::{Holder, Holding, InFlight, ReadState, TermPhase, WorkState, WriteAttempt};
+use super::machine::Holder;
+use super::term::{Holding, InFlight, TermPhase, WorkState, WriteAttempt};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::names::Token;
-use crate::time::Instant;
+use crate::presence::NewsSource;
+use crate::time::{Instant, Moment};
 
 // === impl Holder ===
 
@@ -20,38 +23,48 @@ impl Holder {
     }
 
     /// Takes in a revision that is newer than any seen before.
-    pub(super) fn adopt(&mut self, now: Instant, snapshot: LeaseSnapshot) {
+    pub(super) fn adopt(&mut self, now: Moment, snapshot: LeaseSnapshot, source: NewsSource) {
+        if let Some(vigil) = &mut self.vigil {
+            vigil.observe(now.monotonic, &snapshot, source);
+        }
         match &self.phase {
             TermPhase::Holding(holding) => match self.check_own_term(holding, &snapshot) {
                 Ok(proven) => self.prove(proven),
                 Err(ending) => self.end(ending),
             },
             TermPhase::Waiting { .. } => {
-                self.backoff.reset();
-                if let Some(holding) = self.accepted(now, &snapshot) {
+                self.tracked.backoff.reset();
+                if let Some(holding) = self.begun(now.holder, &snapshot) {
                     self.phase = TermPhase::Holding(holding);
                 }
             }
             TermPhase::Lost { .. } => {}
         }
-        self.newest = Some(snapshot.version);
+        self.tracked.newest = Some(snapshot.version);
         self.known = Some(snapshot);
-        self.overtake();
+        self.settle_attempts();
     }
 
     /// Takes in that the Lease is missing.
-    pub(super) fn adopt_absence(&mut self) {
+    pub(super) fn adopt_absence(&mut self, now: Moment, source: NewsSource) {
+        if let Some(vigil) = &mut self.vigil {
+            vigil.observe_absence(now.monotonic, source);
+        }
         self.lose(Loss::Deleted);
         self.known = None;
-        self.overtake();
+        self.settle_attempts();
     }
 
     /// Takes in a revision that proves that the store went back in time (R4): nothing known before counts.
-    pub(super) fn restart_from(&mut self, snapshot: LeaseSnapshot) {
+    pub(super) fn restart_from(&mut self, now: Moment, snapshot: LeaseSnapshot) {
+        if let Some(vigil) = &mut self.vigil {
+            *vigil = Vigil::new();
+            vigil.observe(now.monotonic, &snapshot, NewsSource::List);
+        }
         self.lose(Loss::StoreRestored);
-        self.newest = Some(snapshot.version);
+        self.tracked.newest = Some(snapshot.version);
         self.known = Some(snapshot);
-        self.overtake();
+        self.settle_attempts();
     }
 
     /// Whether a revision that is not news speaks against the own term.
@@ -64,21 +77,16 @@ impl Holder {
             || known.record.term != snapshot.record.term
     }
 
-    /// Whether the known revision is a grant to this process without an accept (R8).
+    /// The known revision where it is a grant to this process without an accept (R8).
     pub(super) fn grant(&self) -> Option<&LeaseSnapshot> {
-        self.known
-            .as_ref()
-            .filter(|known| self.is_mine(&known.record) && !known.record.has_token())
+        let known = self.known.as_ref().filter(|_| self.config.mode.accepts());
+        known.filter(|known| self.is_mine(&known.record) && !known.record.has_token())
     }
 
-    /// Attempts on the known revision are settled by a newer one: recognised, or never to be applied. A read under way
-    /// may now bring something older.
-    fn overtake(&mut self) {
+    /// Attempts on the known revision are settled by a newer one: recognised, or never to be applied.
+    fn settle_attempts(&mut self) {
         self.unresolved.clear();
-        self.reading = match self.reading {
-            ReadState::No | ReadState::Wanted => ReadState::No,
-            ReadState::Sent | ReadState::Overtaken => ReadState::Overtaken,
-        };
+        self.tracked.overtake();
     }
 
     /// Whether a newer revision still is the own term, and when the write of ours that it shows was sent.
@@ -125,8 +133,9 @@ impl Holder {
         }
     }
 
-    /// The term that begins with a revision which shows an accept of ours, unless its belief would be over already.
-    fn accepted(&self, now: Instant, snapshot: &LeaseSnapshot) -> Option<Holding> {
+    /// The term that begins with a revision which shows an accept or an acquisition of ours, unless its belief would be
+    /// over already.
+    fn begun(&self, now: Instant, snapshot: &LeaseSnapshot) -> Option<Holding> {
         let record = &snapshot.record;
         let attempt = self.attempt_of(record)?;
         let token = Token(attempt.base);
@@ -145,17 +154,19 @@ impl Holder {
     fn attempt_of(&self, record: &LeaseRecord) -> Option<&WriteAttempt> {
         let renew_time = record.renew_time?;
         let waiting = matches!(self.phase, TermPhase::Waiting { .. });
-        let in_flight = self.in_flight.as_ref().filter(|in_flight| {
-            // A renewal of a term that has ended proves nothing any more.
-            in_flight.kind
-                == if waiting {
-                    WriteKind::Accept
-                } else {
-                    WriteKind::Renew
-                }
-        });
+        let in_flight = match &self.in_flight {
+            Some(InFlight::Write { kind, attempt }) => {
+                // A renewal of a term that has ended proves nothing any more.
+                let counts = match kind {
+                    WriteKind::Accept | WriteKind::Acquire => waiting,
+                    WriteKind::Renew => !waiting,
+                    WriteKind::Release | WriteKind::HandOff(_) => false,
+                };
+                counts.then_some(attempt)
+            }
+            Some(InFlight::Create) | None => None,
+        };
         in_flight
-            .map(|InFlight { attempt, .. }| attempt)
             .into_iter()
             .chain(&self.unresolved)
             .find(|attempt| attempt.renew_time == renew_time)
@@ -170,7 +181,7 @@ impl Holder {
             return;
         };
         holding.proven = holding.proven.max(sent_at);
-        self.backoff.reset();
+        self.tracked.backoff.reset();
     }
 
     fn lose(&mut self, why: Loss) {

@@ -1,5 +1,6 @@
 //! Scenarios of one holder, each named by what happens.
 
+mod acquiring;
 mod doubt;
 mod ending;
 mod leaving;
@@ -8,7 +9,8 @@ mod proof;
 use super::fixture::{HolderFixture, Network, WorkEvent, identity, seconds, wall_at};
 use super::{Ending, LeaseEvent, LeaseOutcome, Loss, StopReason, WriteKind};
 use crate::names::{ResourceVersion, Term, Token};
-use crate::time::Timestamp;
+use crate::presence::NewsSource;
+use crate::time::{Moment, Timestamp};
 
 fn lost(why: Loss) -> WorkEvent {
     WorkEvent::Stop(StopReason::Lost(why))
@@ -112,7 +114,9 @@ fn belief_counts_from_the_send_and_not_from_the_reply() {
     let sent_at = fixture.now;
     let outcome = fixture.store.put(&fixture.kept.clone().unwrap());
     fixture.now = fixture.now.after(seconds(4.0));
-    fixture.holder.handle_outcome(fixture.now, outcome);
+    fixture
+        .holder
+        .handle_outcome(Moment::same(fixture.now), outcome);
     fixture.run();
     let belief = fixture.holder.belief().unwrap();
     assert_eq!(belief.deadline, sent_at.after(seconds(10.0)));
@@ -141,7 +145,9 @@ fn a_reply_after_the_deadline_does_not_revive_the_term() {
     let outcome = fixture.store.put(&fixture.kept.clone().unwrap());
     fixture.now = fixture.now.after(seconds(0.2));
     assert!(!fixture.holder.believes(fixture.now));
-    fixture.holder.handle_outcome(fixture.now, outcome);
+    fixture
+        .holder
+        .handle_outcome(Moment::same(fixture.now), outcome);
     fixture.network = Network::Up;
     fixture.run();
     assert!(!fixture.holder.believes(fixture.now));
@@ -237,8 +243,8 @@ fn of_two_lives_that_share_a_name_only_the_one_that_wrote_believes() {
     other.now = fixture.now.after(seconds(0.5));
     other.watch();
     fixture.holder.handle_event(
-        fixture.now,
-        LeaseEvent::Seen(fixture.store.lease.clone().unwrap()),
+        Moment::same(fixture.now),
+        LeaseEvent::Seen(fixture.store.lease.clone().unwrap(), NewsSource::Watch),
     );
     fixture.store = other.store.clone();
     fixture.run();
@@ -289,7 +295,7 @@ fn an_older_event_is_ignored_and_checked_by_a_read() {
     fixture.grant("me");
     fixture.watch();
     fixture.work_events.clear();
-    fixture.event(LeaseEvent::Seen(old));
+    fixture.event(LeaseEvent::Seen(old, NewsSource::Watch));
     assert!(fixture.work_events.is_empty() && fixture.holder.believes(fixture.now));
 }
 
@@ -313,7 +319,9 @@ fn a_read_that_an_event_overtook_proves_nothing() {
     fixture.run();
     fixture.prefer(None);
     fixture.watch();
-    fixture.holder.handle_read(fixture.now, Ok(stale));
+    fixture
+        .holder
+        .handle_read(Moment::same(fixture.now), Ok(stale));
     fixture.run();
     assert!(fixture.work_events.is_empty() && fixture.holder.believes(fixture.now));
     // An absence that may be older than the event calls for another look.
@@ -322,7 +330,9 @@ fn a_read_that_an_event_overtook_proves_nothing() {
     fixture.prefer(None);
     fixture.watch();
     fixture.network = Network::Up;
-    fixture.holder.handle_read(fixture.now, Ok(None));
+    fixture
+        .holder
+        .handle_read(Moment::same(fixture.now), Ok(None));
     fixture.run();
     assert!(fixture.work_events.is_empty() && fixture.holder.believes(fixture.now));
 }
@@ -341,12 +351,17 @@ fn a_deleted_lease_ends_the_term_and_is_not_written_again() {
 }
 
 #[test]
-fn a_list_without_the_lease_calls_for_a_read() {
+fn an_old_list_without_the_lease_calls_for_a_read_and_a_new_one_ends_the_term() {
     let mut fixture = HolderFixture::leading();
-    fixture.event(LeaseEvent::Absent);
+    fixture.event(LeaseEvent::Absent(ResourceVersion(fixture.store.version)));
     assert!(fixture.work_events.is_empty() && fixture.holder.believes(fixture.now));
-    fixture.store.delete();
-    fixture.event(LeaseEvent::Absent);
+    let deleted = fixture.store.delete();
+    fixture.event(LeaseEvent::Absent(ResourceVersion(deleted.0 - 1)));
+    assert_eq!(fixture.work_events, [lost(Loss::Deleted)]);
+    let mut fixture = HolderFixture::leading();
+    let deleted = fixture.store.delete();
+    fixture.network = Network::Silent;
+    fixture.event(LeaseEvent::Absent(deleted));
     assert_eq!(fixture.work_events, [lost(Loss::Deleted)]);
 }
 
@@ -378,13 +393,15 @@ fn a_clock_that_stands_still_still_writes_distinct_times() {
     let mut times = Vec::new();
     for _ in 0..3 {
         fixture.now = fixture.now.after(seconds(3.4));
-        let decision = fixture.holder.step(fixture.now, wall);
+        let decision = fixture.holder.step(Moment::same(fixture.now), wall);
         let [super::Effect::Write { write, .. }] = &decision.effects[..] else {
             panic!("no renewal in {decision:?}");
         };
         times.push(write.record.renew_time);
         let outcome = fixture.store.put(write);
-        fixture.holder.handle_outcome(fixture.now, outcome);
+        fixture
+            .holder
+            .handle_outcome(Moment::same(fixture.now), outcome);
     }
     assert!(times[0] != times[1] && times[1] != times[2]);
 }
@@ -398,7 +415,7 @@ fn a_reply_below_the_version_it_replaced_means_a_restored_store() {
     reply.version = ResourceVersion(3);
     fixture
         .holder
-        .handle_outcome(fixture.now, LeaseOutcome::Done(reply));
+        .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Done(reply));
     fixture.run();
     assert_eq!(fixture.work_events, [lost(Loss::StoreRestored)]);
 }

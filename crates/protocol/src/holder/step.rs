@@ -1,20 +1,29 @@
 //! What to do next: start or stop the work, and the one request that is due.
 
+use std::time::Duration;
+
+use super::acquisition::Acquire;
 use super::decision::{Decision, Effect, StopReason, WriteKind};
-use super::machine::{
-    Closing, Holder, Holding, InFlight, ReadState, TermPhase, WorkState, WriteAttempt,
-};
+use super::machine::{Closing, Holder};
+use super::term::{Holding, InFlight, TermPhase, WorkState, WriteAttempt};
 use crate::lease::{LeaseRecord, LeaseSnapshot, wire_seconds};
 use crate::names::{Identity, Token};
-use crate::time::{Instant, Timestamp};
+use crate::time::{Instant, Moment, Timestamp};
+
+/// A request that is due.
+enum WantedRequest {
+    Read,
+    Create,
+    Write(WriteKind),
+}
 
 // === impl Holder ===
 
 impl Holder {
     /// What to do now, and when to step again.
-    pub fn step(&mut self, now: Instant, wall: Timestamp) -> Decision {
-        self.end_expired_belief(now);
-        self.drop_old_attempts(now);
+    pub fn step(&mut self, now: Moment, wall: Timestamp) -> Decision {
+        self.end_expired_belief(now.holder);
+        self.drop_old_attempts(now.holder);
         let mut effects = Vec::new();
         effects.extend(self.direct_work());
         let request = self.request(now, wall, &mut effects);
@@ -26,6 +35,12 @@ impl Holder {
             effects,
             wake_at: [request, belief_ends].into_iter().flatten().min(),
         }
+    }
+
+    /// How long this process could have acquired the lease already, by its own stop-watch: `None` where the lease is not
+    /// free, or where this process acquires none ([R18](crate::rules#r18)).
+    pub fn free_for(&self, now: Moment) -> Option<Duration> {
+        self.vigil.as_ref()?.free_for(now.monotonic, &self.config)
     }
 
     /// Forgets attempts that could no longer carry a belief if they were proven.
@@ -83,56 +98,85 @@ impl Holder {
     /// Sends the request that is due, or says when one will be.
     fn request(
         &mut self,
-        now: Instant,
+        now: Moment,
         wall: Timestamp,
         effects: &mut Vec<Effect>,
     ) -> Option<Instant> {
-        if self.in_flight.is_some()
-            || matches!(self.reading, ReadState::Sent | ReadState::Overtaken)
-        {
+        if self.in_flight.is_some() || self.tracked.is_reading() {
             return None;
         }
-        let pause = self.backoff.pause(now);
-        if self.reading == ReadState::Wanted {
+        let pause = self.tracked.backoff.pause(now.holder);
+        if self.tracked.wants_read() {
             if pause.is_none() {
-                self.reading = ReadState::Sent;
+                self.tracked.begin_read();
                 effects.push(Effect::Read);
             }
             return pause;
         }
-        let (kind, due) = self.wanted(now)?;
+        let (wanted, due) = self.wanted(now)?;
         let due = pause.map_or(due, |pause| pause.max(due));
-        if now < due {
+        if now.holder < due {
             return Some(due);
         }
-        effects.extend(self.write(kind, now, wall));
+        effects.extend(match wanted {
+            WantedRequest::Read => {
+                self.tracked.begin_read();
+                Some(Effect::Read)
+            }
+            WantedRequest::Create => self.create(),
+            WantedRequest::Write(kind) => self.write(kind, now.holder, wall),
+        });
         None
     }
 
-    /// The write that is due next, and when.
-    fn wanted(&self, now: Instant) -> Option<(WriteKind, Instant)> {
+    /// The request that is due next, and when.
+    fn wanted(&self, now: Moment) -> Option<(WantedRequest, Instant)> {
         match &self.phase {
-            TermPhase::Waiting { .. } if !self.is_closing() && self.grant().is_some() => {
-                Some((WriteKind::Accept, now))
+            TermPhase::Waiting { .. } if self.is_closing() => None,
+            TermPhase::Waiting { .. } if self.grant().is_some() => {
+                Some((WantedRequest::Write(WriteKind::Accept), now.holder))
             }
-            TermPhase::Waiting { .. } | TermPhase::Lost { .. } => None,
-            TermPhase::Holding(holding) => match holding.work {
-                WorkState::Due | WorkState::Running | WorkState::Draining
-                    if self.backoff.is_failing() =>
-                {
-                    Some((WriteKind::Renew, now))
-                }
-                WorkState::Due | WorkState::Running | WorkState::Draining => {
-                    let due = holding.proven.after(self.config.timing.renew_interval);
-                    Some((WriteKind::Renew, due))
-                }
-                WorkState::Stopped { .. } => match self.successor() {
-                    Some(to) => Some((WriteKind::HandOff(to.clone()), now)),
-                    None if self.closing == Closing::Candidate => None,
-                    None => Some((WriteKind::Release, now)),
-                },
+            TermPhase::Waiting { .. } => {
+                let (wanted, due) = match self.vigil.as_ref()?.next(now.monotonic, &self.config)? {
+                    Acquire::Create(due) => (WantedRequest::Create, due),
+                    Acquire::Read(due) => (WantedRequest::Read, due),
+                    Acquire::Take(due) => (WantedRequest::Write(WriteKind::Acquire), due),
+                };
+                Some((wanted, now.when_monotonic(due)))
+            }
+            TermPhase::Lost { .. } => None,
+            TermPhase::Holding(holding) => {
+                let (kind, due) = self.wanted_of_term(holding, now.holder)?;
+                Some((WantedRequest::Write(kind), due))
+            }
+        }
+    }
+
+    fn wanted_of_term(&self, holding: &Holding, now: Instant) -> Option<(WriteKind, Instant)> {
+        match holding.work {
+            WorkState::Due | WorkState::Running | WorkState::Draining
+                if self.tracked.backoff.is_failing() =>
+            {
+                Some((WriteKind::Renew, now))
+            }
+            WorkState::Due | WorkState::Running | WorkState::Draining => {
+                let due = holding.proven.after(self.config.timing.renew_interval);
+                Some((WriteKind::Renew, due))
+            }
+            WorkState::Stopped { .. } => match self.successor() {
+                Some(to) => Some((WriteKind::HandOff(to.clone()), now)),
+                None if self.closing == Closing::Candidate => None,
+                None => Some((WriteKind::Release, now)),
             },
         }
+    }
+
+    /// Creates the Lease, unheld (R2).
+    fn create(&mut self) -> Option<Effect> {
+        let (acquisition, _) = self.config.mode.acquisition()?;
+        let born = LeaseRecord::born(acquisition.strategy.clone());
+        self.in_flight = Some(InFlight::Create);
+        Some(Effect::Create(born))
     }
 
     /// Sends a write on the known revision (R2).
@@ -141,6 +185,12 @@ impl Holder {
         let at = self.distinct(known, wall);
         let record = match (&kind, &self.phase) {
             (WriteKind::Accept, _) => self.renewed(&known.record, Token(known.version), at),
+            (WriteKind::Acquire, _) => known.record.acquired(
+                self.config.identity.clone(),
+                self.config.timing.lease_duration,
+                Token(known.version),
+                at,
+            ),
             (WriteKind::Renew, TermPhase::Holding(holding)) => {
                 self.renewed(&known.record, holding.token, at)
             }
@@ -152,7 +202,7 @@ impl Holder {
             (WriteKind::Renew, _) => return None,
         };
         let write = known.replace(record);
-        self.in_flight = Some(InFlight {
+        self.in_flight = Some(InFlight::Write {
             kind: kind.clone(),
             attempt: WriteAttempt {
                 base: known.version,

@@ -348,13 +348,13 @@ proptest! {
                 }
                 AnyRegistrationInput::Event(event) => registration.handle_event(event),
                 AnyRegistrationInput::Read(reply) => {
-                    if registration.request == RequestState::Reading {
+                    if registration.tracked.is_reading() {
                         under_way = false;
                         registration.handle_read(now, reply.ok_or(ReadFailed));
                     }
                 }
                 AnyRegistrationInput::Outcome(outcome) => {
-                    if matches!(registration.request, RequestState::Writing | RequestState::Deleting) {
+                    if registration.write.is_some() {
                         under_way = false;
                         registration.handle_outcome(now, outcome);
                     }

@@ -8,6 +8,7 @@
 
 mod arbitrary;
 mod gaps;
+mod preemptions;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -425,6 +426,13 @@ proptest! {
     #[test]
     fn a_gap_of_the_watch_never_makes_an_elector_quicker(history in vec(gaps::steps(), 1..40)) {
         gaps::compare(&history)?;
+    }
+
+    #[test]
+    fn holders_are_asked_to_make_room_within_the_budget_and_not_after_failures(
+        history in vec(preemptions::steps(), 1..80),
+    ) {
+        preemptions::check(&history)?;
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) struct Exemption {
 
 impl Exemption {
     /// S1's one exemption: a write by a stranger, which does not follow the rules, that names a holder or shortens a
-    /// duration. `longest` is the duration of a record that says none.
+    /// duration; on a lock of electors, also an acquisition that waits for no expiry. `longest` is the duration of a record that says none.
     pub(super) fn of(
         kind: LeaseChangeKind,
         before: Option<&LeaseRecord>,
@@ -29,7 +29,10 @@ impl Exemption {
     ) -> Option<Self> {
         if !matches!(
             kind,
-            LeaseChangeKind::Foreign | LeaseChangeKind::Illegal | LeaseChangeKind::Take
+            LeaseChangeKind::Foreign
+                | LeaseChangeKind::Illegal
+                | LeaseChangeKind::Take
+                | LeaseChangeKind::Displace
         ) {
             return None;
         }

@@ -1,5 +1,6 @@
 //! What is kept of a Lease's revisions, to check the next one against.
 
+use elector_api::Lease;
 use elector_protocol::elector::{Actor, Move, audit};
 use elector_protocol::{LeaseRecord, LeaseSnapshot, Occupancy, Timestamp};
 
@@ -7,9 +8,9 @@ use crate::verdict::LeaseChangeKind;
 
 /// What is known of a Lease.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct Memory<'r> {
     /// The newest revision; `None` where there is no Lease, or none that can be read.
-    pub(super) last: Option<LastRevision>,
+    pub(super) last: Option<LastRevision<'r>>,
     /// What strangers wrote over by something that cannot be read.
     unread: Option<LeaseRecord>,
     /// The newest held record that was not released, also when the Lease is gone, and since when it was seen.
@@ -18,17 +19,21 @@ pub(super) struct Memory {
 
 /// The newest revision of the Lease.
 #[derive(Debug)]
-pub(super) struct LastRevision {
+pub(super) struct LastRevision<'r> {
+    /// The object, of which the snapshot is a part.
+    pub(super) lease: &'r Lease,
     pub(super) snapshot: LeaseSnapshot,
     /// When this record, not this revision, was first seen; `None` where it is older than the recording.
     pub(super) since: Option<Timestamp>,
     /// Where strangers wrote it: what they wrote over.
     pub(super) written_over: Option<LeaseRecord>,
+    /// Whether the holder before wrote it to let go.
+    pub(super) let_go: bool,
 }
 
 // === impl LastRevision ===
 
-impl LastRevision {
+impl LastRevision<'_> {
     /// The newest record that no stranger wrote.
     pub(super) fn own(self) -> LeaseRecord {
         self.written_over.unwrap_or(self.snapshot.record)
@@ -37,10 +42,13 @@ impl LastRevision {
 
 // === impl Memory ===
 
-impl Memory {
+impl<'r> Memory<'r> {
     /// The newest revision of the object that this one is of.
-    pub(super) fn last_of_same_object(&self, snapshot: &LeaseSnapshot) -> Option<&LastRevision> {
-        let same = |last: &&LastRevision| last.snapshot.uid == snapshot.uid;
+    pub(super) fn last_of_same_object(
+        &self,
+        snapshot: &LeaseSnapshot,
+    ) -> Option<&LastRevision<'r>> {
+        let same = |last: &&LastRevision<'r>| last.snapshot.uid == snapshot.uid;
         self.last.as_ref().filter(same)
     }
 
@@ -65,7 +73,7 @@ impl Memory {
     pub(super) fn remember(
         &mut self,
         kind: LeaseChangeKind,
-        snapshot: LeaseSnapshot,
+        (lease, snapshot): (&'r Lease, LeaseSnapshot),
         at: Timestamp,
         unseen: bool,
     ) {
@@ -86,21 +94,28 @@ impl Memory {
             Occupancy::Unproven => {}
         }
         let (last, unread) = (self.last.take(), self.unread.take());
+        let let_go = match kind {
+            LeaseChangeKind::Release => true,
+            LeaseChangeKind::Signal => last.as_ref().is_some_and(|last| last.let_go),
+            _ => false,
+        };
         let written_over = match kind {
             LeaseChangeKind::Foreign => last.map(LastRevision::own).or(unread),
             LeaseChangeKind::Signal => last.and_then(|last| last.written_over),
             _ => None,
         };
         self.last = Some(LastRevision {
+            lease,
             snapshot,
             since,
             written_over,
+            let_go,
         });
     }
 }
 
 /// Whether the holder of a term that strangers wrote on renews it as it was, with its duration and its token.
-pub(super) fn restores(last: &LastRevision, after: &LeaseRecord) -> bool {
+pub(super) fn restores(last: &LastRevision<'_>, after: &LeaseRecord) -> bool {
     let Some(own) = &last.written_over else {
         return false;
     };

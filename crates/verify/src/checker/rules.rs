@@ -7,45 +7,20 @@ use elector_protocol::elector::{Actor, Move, Violation, audit};
 use elector_protocol::{Identity, LeaseKey, LeaseRecord, LeaseSnapshot, Timestamp};
 
 use super::acks::Acks;
+use super::acquisition::AcquisitionCheck;
+use super::broken_rule::BrokenRule;
 use super::memory::{LastRevision, Memory};
-use crate::entry::between;
-use crate::participants::{Implementation, Participants};
-use crate::verdict::{GuaranteeLevel, Invariant, LeaseChangeKind};
+use super::term_start::TermStart;
+use crate::participants::{Implementation, LeasePurpose, Participants};
+use crate::verdict::{Invariant, LeaseChangeKind};
 
 /// What is known when a revision is held against the rules.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules<'a> {
     pub(super) lease: &'a LeaseKey,
     pub(super) participants: &'a Participants,
-    pub(super) memory: &'a Memory,
+    pub(super) memory: &'a Memory<'a>,
     pub(super) acks: &'a Acks,
-}
-
-/// What is wrong with a revision.
-#[derive(Debug)]
-pub(super) struct BrokenRule {
-    pub(super) invariant: Invariant,
-    pub(super) level: GuaranteeLevel,
-    pub(super) message: String,
-}
-
-// === impl BrokenRule ===
-
-impl BrokenRule {
-    pub(super) fn promised(invariant: Invariant, message: impl Into<String>) -> Self {
-        Self {
-            invariant,
-            level: GuaranteeLevel::Promised,
-            message: message.into(),
-        }
-    }
-
-    fn of_client_go(self) -> Self {
-        Self {
-            level: GuaranteeLevel::AsClientGo,
-            ..self
-        }
-    }
 }
 
 // === impl Rules ===
@@ -54,7 +29,8 @@ impl Rules<'_> {
     /// S3–S7, S10 and S11 for one change of a Lease.
     pub(super) fn change(
         &self,
-        last: &LastRevision,
+        last: &LastRevision<'_>,
+        lease: &Lease,
         snapshot: &LeaseSnapshot,
         at: i64,
     ) -> Result<LeaseChangeKind, BrokenRule> {
@@ -64,12 +40,17 @@ impl Rules<'_> {
         }
         self.terms(before, after)?;
         if self.takes(before, after) {
-            return match self.expired(last, before, after, at, Duration::from_secs(1)) {
+            return match self.expired(last, before, after, at, TermStart::Taken) {
                 Ok(()) => Ok(LeaseChangeKind::Take),
                 Err(broken_rule) => Err(broken_rule.of_client_go()),
             };
         }
         self.one_holder(before, after)?;
+        if let Some(acquisition) = AcquisitionCheck::of(last.snapshot.version, before, after) {
+            acquisition.form(lease)?;
+            acquisition.carries_over(last.lease, lease)?;
+            return self.acquired(last, &acquisition, at);
+        }
         let actor = actor(before, after);
         if let Actor::Candidate(holder) = &actor
             && self.implementation(holder) == Some(Implementation::ClientGo)
@@ -92,7 +73,7 @@ impl Rules<'_> {
         })?;
         match made {
             Move::GrantExpired | Move::GrantUnheld => {
-                self.expired(last, before, after, at, Duration::ZERO)?;
+                self.expired(last, before, after, at, TermStart::Granted)?;
                 self.answered(last, after, at)?;
             }
             // A candidate that a stranger preferred is not the holder's choice.
@@ -109,6 +90,8 @@ impl Rules<'_> {
                     return Err(BrokenRule::promised(Invariant::S5, message));
                 }
             }
+            // An acquisition is judged before, with the version that it replaced.
+            Move::AcquireUnheld | Move::AcquireExpired => {}
             Move::Reserve | Move::Release | Move::Renew => {}
         }
         Ok(kind(made))
@@ -190,74 +173,48 @@ impl Rules<'_> {
         }
     }
 
-    /// Whether a plain client-go holder, which is no candidate, took the record by itself.
+    /// Whether a plain client-go holder, which is no candidate, took the record by itself. Where no candidate was
+    /// recorded, a lease without a strategy is taken for one that no elector serves.
     fn takes(&self, before: &LeaseRecord, after: &LeaseRecord) -> bool {
         let Some(taker) = &after.holder else {
             return false;
         };
+        let unserved = || !self.acks.are_complete() && after.strategy.is_none();
         before.holder.as_ref() != Some(taker)
             && self.implementation(taker) == Some(Implementation::ClientGo)
-            && self.acks.is_no_candidate(taker)
+            && (self.acks.is_no_candidate(taker) || unserved())
     }
 
-    /// R4 and R6: by the times that both sides wrote where their clocks agree (a stranger's may say anything, so there
-    /// it counts when the record was seen).
-    fn expired(
+    /// R18: who acquires a lease, and when.
+    fn acquired(
         &self,
-        last: &LastRevision,
-        before: &LeaseRecord,
-        after: &LeaseRecord,
+        last: &LastRevision<'_>,
+        acquisition: &AcquisitionCheck<'_>,
         at: i64,
-        leeway: Duration,
-    ) -> Result<(), BrokenRule> {
-        let limits = &self.participants.limits;
-        let owed = match &before.holder {
-            Some(_) => Some((before, last.since)),
-            None => self
-                .memory
-                .owed
-                .as_ref()
-                .map(|(record, since)| (record, *since)),
-        };
-        let Some((record, since)) = owed else {
-            return Ok(());
-        };
-        let Some(holder) = &record.holder else {
-            return Ok(());
-        };
-        let duration = record.duration().unwrap_or(limits.longest_lease);
-        let counts = self.implementation(holder).is_some();
-        let (age, tolerance) = match (
-            record.renew_time,
-            after.acquire_time,
-            limits.clock_difference,
-        ) {
-            (Some(renewed), Some(granted), Some(apart)) if counts => {
-                (between(renewed, granted), apart)
-            }
-            _ => match since {
-                Some(since) => (
-                    micros_between(since.as_micros(), at),
-                    limits.recording_delay,
-                ),
-                None => return Ok(()), // older than the recording
-            },
-        };
-        if age.mul_f64(limits.drift) + tolerance + leeway >= duration {
-            return Ok(());
+    ) -> Result<LeaseChangeKind, BrokenRule> {
+        let (before, after) = acquisition.records();
+        let holder = acquisition.holder;
+        if self.implementation(holder) != Some(Implementation::Elector) {
+            let message = format!("acquired by {holder}, which is no participant of ours (R18)");
+            return Err(BrokenRule::promised(Invariant::S3, message));
         }
-        let message = format!(
-            "granted {:.3} s after {holder} renewed, which is before its {} s are over (R4, R6)",
-            age.as_secs_f64(),
-            duration.as_secs()
-        );
-        Err(BrokenRule::promised(Invariant::S3, message))
+        let unheld = before.holder.is_none();
+        match self.expired(last, before, after, at, TermStart::Acquired) {
+            Ok(()) if unheld => Ok(LeaseChangeKind::AcquireUnheld),
+            Ok(()) => Ok(LeaseChangeKind::AcquireExpired),
+            // Electors do no harm to each other (R17), so they need not wait as work does.
+            Err(early) => match self.participants.purpose(self.lease) {
+                LeasePurpose::ElectorLock if unheld => Ok(LeaseChangeKind::Displace),
+                LeasePurpose::BuiltinLock => Ok(LeaseChangeKind::Displace),
+                LeasePurpose::Work | LeasePurpose::ElectorLock => Err(early),
+            },
+        }
     }
 
     /// R15: by what the electee wrote.
     fn answered(
         &self,
-        last: &LastRevision,
+        last: &LastRevision<'_>,
         after: &LeaseRecord,
         at: i64,
     ) -> Result<(), BrokenRule> {
@@ -313,7 +270,7 @@ impl Rules<'_> {
         Ok(())
     }
 
-    fn implementation(&self, holder: &Identity) -> Option<Implementation> {
+    pub(super) fn implementation(&self, holder: &Identity) -> Option<Implementation> {
         self.participants
             .implementation(self.lease, holder.as_str())
     }
@@ -340,7 +297,9 @@ fn actor<'r>(before: &'r LeaseRecord, after: &LeaseRecord) -> Actor<'r> {
 /// The invariant that a violation of the rules of writing breaks.
 fn broken(violation: &Violation) -> Invariant {
     match violation {
-        Violation::MalformedGrant | Violation::MalformedReservation => Invariant::S3,
+        Violation::MalformedGrant
+        | Violation::MalformedReservation
+        | Violation::MalformedAcquisition => Invariant::S3,
         Violation::TouchedTerm | Violation::MalformedRenewal => Invariant::S4,
         Violation::MalformedAccept => Invariant::S5,
         Violation::NotItsOwn | Violation::MalformedRelease => Invariant::S6,
@@ -354,6 +313,8 @@ fn kind(made: Move) -> LeaseChangeKind {
         Move::Reserve => LeaseChangeKind::Reserve,
         Move::HandOff => LeaseChangeKind::HandOff,
         Move::Release => LeaseChangeKind::Release,
+        Move::AcquireUnheld => LeaseChangeKind::AcquireUnheld,
+        Move::AcquireExpired => LeaseChangeKind::AcquireExpired,
         Move::Accept => LeaseChangeKind::Accept,
         Move::Renew => LeaseChangeKind::Renew,
         Move::Signal => LeaseChangeKind::Signal,
@@ -364,6 +325,6 @@ fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-fn micros_between(earlier: i64, later: i64) -> Duration {
+pub(super) fn micros_between(earlier: i64, later: i64) -> Duration {
     Duration::from_micros(u64::try_from(later.saturating_sub(earlier)).unwrap_or(0))
 }

@@ -1,7 +1,7 @@
 //! A process that does guarded operations while it leads, or always: the subject of the fault matrix.
 //!
 //! With `--single` and with `--command` it takes part in no election and never asks. Otherwise it asks its guard right
-//! before each operation.
+//! before each operation, or with `--ignore-stop` never.
 
 use std::convert::Infallible;
 use std::env;
@@ -16,7 +16,8 @@ use elector_protocol::{Identity, LeaseKey};
 use elector_runtime::{ClientArgs, connect};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 #[derive(Debug, Parser)]
 struct GuardedArgs {
@@ -29,6 +30,15 @@ struct GuardedArgs {
     /// Work always, as the command of `elector candidate`, under the token that it was started with
     #[arg(long, conflicts_with = "single")]
     command: bool,
+    /// As a command, go on for 4 s after SIGTERM
+    #[arg(long, requires = "command")]
+    trap_sigterm: bool,
+    /// Work in two spawned tasks that never ask, and never return
+    #[arg(long, conflicts_with_all = ["single", "command"])]
+    ignore_stop: bool,
+    /// Take the lease without an elector
+    #[arg(long, conflicts_with_all = ["single", "command"])]
+    plain: bool,
     #[arg(long, required_unless_present_any = ["single", "command"])]
     kubeconfig: Option<PathBuf>,
     #[arg(long, default_value = "default")]
@@ -41,6 +51,9 @@ struct GuardedArgs {
 
 /// How often it works.
 const PERIOD: Duration = Duration::from_millis(50);
+
+/// How long a command that traps SIGTERM goes on.
+const TRAPPED: Duration = Duration::from_secs(4);
 
 /// How long an operation may take: less than the effect grace of 5 s.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -66,7 +79,13 @@ async fn main() -> Result<()> {
     }
     if args.command {
         let token = environment_number("ELECTOR_TOKEN")?;
-        client(token).work_always(token).await;
+        let terminated = terminated(args.trap_sigterm)?;
+        tokio::select! {
+            biased;
+            () = terminated => {}
+            () = client(token).work_always(token) => {}
+        }
+        return Ok(());
     }
     let cluster = connect(&ClientArgs {
         kubeconfig: args.kubeconfig,
@@ -75,17 +94,45 @@ async fn main() -> Result<()> {
     .await?;
     let identity = Identity::new(args.name.as_str()).context("--name is empty")?;
     let lease = LeaseKey::new(args.namespace, args.lease);
-    let candidate = Candidate::new(Config::new(lease, identity, "1.0.0"), cluster)?;
+    let config = if args.plain {
+        Config::plain(lease, identity)
+    } else {
+        Config::new(lease, identity, "1.0.0")
+    };
+    let candidate = Candidate::new(config, cluster)?;
     let work = move |leadership: Leadership| {
         // No two terms have the same token, while the numbers of terms begin anew when the Lease is deleted.
-        let client = client(leadership.token().0.0);
+        let token = leadership.token().0.0;
+        let clients = [(); 2].map(|()| client(token));
         async move {
-            client.work_while(&leadership).await;
+            let [client, other] = clients;
+            if args.ignore_stop {
+                leadership.spawn(client.work_always(token));
+                leadership.spawn(other.work_always(token));
+                std::future::pending::<()>().await;
+            } else {
+                client.work_while(&leadership).await;
+            }
             Ok::<(), Infallible>(())
         }
     };
     let outcome = candidate.run(work, std::future::pending::<()>()).await?;
     anyhow::bail!("the candidate ended: {outcome:?}");
+}
+
+/// Is done when this process has gone on for long enough after SIGTERM; never, where that ends it by itself.
+fn terminated(trapped: bool) -> Result<impl Future<Output = ()>> {
+    let mut signals = match trapped {
+        true => Some(signal(SignalKind::terminate())?),
+        false => None,
+    };
+    Ok(async move {
+        match &mut signals {
+            Some(signals) => drop(signals.recv().await),
+            None => std::future::pending().await,
+        }
+        sleep(TRAPPED).await;
+    })
 }
 
 /// A number that `elector candidate` gives to its command.

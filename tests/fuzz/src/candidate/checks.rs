@@ -6,7 +6,7 @@ use elector_api::{Lease, validate_candidate_update};
 use elector_protocol::elector::{Actor, audit};
 use elector_protocol::holder::{Decision, Effect, StopReason, WriteKind};
 use elector_protocol::registration::{RegistrationEffect, RegistrationOutcome};
-use elector_protocol::{CandidateTiming, LeaseRecord, LeaseWrite};
+use elector_protocol::{CandidateTiming, LeaseRecord, LeaseWrite, Moment};
 
 use super::{CandidateDriver, PendingRequest, PendingWrite};
 use crate::wire;
@@ -18,7 +18,7 @@ impl CandidateDriver {
     pub(super) fn step(&mut self) {
         for turn in 0.. {
             assert!(turn < 8, "it has always something to do: {:?}", self.holder);
-            let decision = self.holder.step(self.now, self.wall);
+            let decision = self.holder.step(Moment::same(self.now), self.wall);
             if decision.effects.is_empty() {
                 self.check_rest(&decision);
                 break;
@@ -57,6 +57,11 @@ impl CandidateDriver {
             Effect::Read => {
                 assert!(self.request.is_none(), "two requests at once");
                 self.request = Some(PendingRequest::Read);
+            }
+            Effect::Create(record) => {
+                assert!(self.request.is_none(), "two requests at once");
+                assert_eq!(record, LeaseRecord::born(None), "R2");
+                self.request = Some(PendingRequest::Create);
             }
             Effect::Write { kind, write } => self.send(&kind, write),
             Effect::Start { .. } => {
@@ -181,7 +186,7 @@ impl CandidateDriver {
             self.registered(RegistrationOutcome::Unknown);
             self.step();
             let wake = [
-                self.holder.step(self.now, self.wall).wake_at,
+                self.holder.step(Moment::same(self.now), self.wall).wake_at,
                 self.registration.step(self.now, self.wall).wake_at,
             ];
             let Some(at) = wake.into_iter().flatten().min() else {

@@ -113,7 +113,11 @@ impl TrackedLease {
             ))
         });
         let candidates = self.election.candidates().cloned().collect();
-        let objects = Objects { lease, candidates };
+        let objects = Objects {
+            lease,
+            candidates,
+            ..Objects::default()
+        };
         for now in [Timestamp::MIN, wall(), Timestamp::MAX] {
             let told = Explanation::of(&objects, now, settings);
             wire::check_line(&told.reason.to_string());

@@ -34,6 +34,7 @@ pub(super) const BASE: Run = Run {
     lax: Lax::Nothing,
     mutant: None,
     reservation: None,
+    acquisition: None,
     best: false,
     full: Full::Same,
     expectation: Expectation::Safe(Witnesses::NONE),

@@ -4,12 +4,14 @@ use super::super::clocks::WORST;
 use super::super::mutant::Mutant;
 use super::super::run::{Expectation, Full, Run};
 use super::super::store::Interference;
+use super::super::timing::Timing;
 use super::super::witness::Witnesses;
 use super::base::{BASE, DELETED, HANDED_OVER, LED, ORDERLY, PINGED, safe};
 
 /// The runs of this file.
 pub(super) fn runs() -> Vec<Run> {
     let mut runs = live();
+    runs.extend(held_back());
     runs.extend(trapped());
     runs
 }
@@ -61,6 +63,45 @@ fn live() -> Vec<Run> {
                 ..safe("MC-L4", "the best, with 2 electors and pings", PINGED)
             },
         ),
+    ]
+}
+
+/// Hand-overs are held back where they fail, and where they are many (R23).
+fn held_back() -> Vec<Run> {
+    let held_back = |id, about, run: Run| Run {
+        timing: Timing {
+            preemptions: (3, 1),
+            ..run.timing
+        },
+        ..safe(id, about, run)
+    };
+    vec![
+        Run {
+            refused_candidate: Some(0),
+            expectation: Expectation::SafeAndLive(Witnesses::LEADS.and(Witnesses::YIELDS)),
+            ..held_back(
+                "MC-HB1",
+                "hand-overs to the best fail, and are held back",
+                PINGED,
+            )
+        },
+        Run {
+            best: true,
+            expectation: Expectation::SafeAndLive(HANDED_OVER),
+            ..held_back("MC-HB2", "the best, with one hand-over in a while", PINGED)
+        },
+        Run {
+            electors: 2,
+            lagging: 0,
+            best: true,
+            full: Full::Only,
+            expectation: Expectation::SafeAndLive(HANDED_OVER),
+            ..held_back(
+                "MC-HB3",
+                "the same with 2 electors, which saw as much",
+                PINGED,
+            )
+        },
     ]
 }
 

@@ -29,7 +29,7 @@ fn every_safe_run_has_something_to_meet() {
 }
 
 /// What must be searched whatever else is. Where a row is a switch, it comes with what is safe beside it.
-const ROWS: [&str; 78] = [
+const ROWS: [&str; 95] = [
     "MC-S0",
     "MC-S1",
     "MC-S2",
@@ -108,6 +108,23 @@ const ROWS: [&str; 78] = [
     "MC-Y4",
     "MC-R0",
     "MC-Q1",
+    "MC-P1",
+    "MC-P1c",
+    "MC-P1d",
+    "MC-P1e",
+    "MC-P1g",
+    "MC-P2",
+    "MC-P2c",
+    "MC-P2d",
+    "MC-P2e",
+    "MC-P3",
+    "MC-P3-off",
+    "MC-P3c",
+    "MC-P4",
+    "MC-P5",
+    "MC-P5-off",
+    "MC-P6",
+    "MC-P-gap",
 ];
 
 #[test]

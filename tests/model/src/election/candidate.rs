@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use elector_protocol::elector::NewsSource;
 use elector_protocol::holder::{
     Effect, Holder, HolderConfig, LeaseEvent, LeaseOutcome, StopReason, WriteKind,
 };
@@ -9,7 +10,7 @@ use elector_protocol::registration::Registration;
 use elector_protocol::{LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering};
 
 use super::super::mutant::Mutant;
-use super::super::numbers::{FRESH, NOW, timestamp};
+use super::super::numbers::{FRESH, MOMENT, NOW, timestamp};
 use super::super::run::Run;
 use super::super::store::{LeaseStore, Side, names};
 use super::super::witness::Witnesses;
@@ -107,10 +108,13 @@ impl CandidateProcess {
     /// Its watch delivers the Lease as it is now.
     pub(in super::super) fn look(&mut self, store: &LeaseStore, run: &Run) -> Witnesses {
         let event = match &store.lease {
-            Some(lease) => LeaseEvent::Seen(self.variation.alter_news(lease.clone(), run)),
+            Some(lease) => {
+                let seen = self.variation.alter_news(lease.clone(), run);
+                LeaseEvent::Seen(seen, NewsSource::Watch)
+            }
             None => LeaseEvent::Deleted(store.revision),
         };
-        self.holder.handle_event(NOW, event);
+        self.holder.handle_event(MOMENT, event);
         if run.mutant == Some(Mutant::LeadByRead) {
             self.reading = true;
         }
@@ -122,7 +126,7 @@ impl CandidateProcess {
         self.reading = false;
         let found = store.lease.clone();
         let found = found.map(|lease| self.variation.alter_news(lease, run));
-        self.holder.handle_read(NOW, Ok(found));
+        self.holder.handle_read(MOMENT, Ok(found));
         self.settle(run, Some(Mutant::LeadByRead))
     }
 
@@ -136,7 +140,7 @@ impl CandidateProcess {
             Some(CandidateMessage::Dead(_)) if store.lease.is_none() => (LeaseOutcome::Gone, false),
             _ => (LeaseOutcome::Conflict, false),
         };
-        self.holder.handle_outcome(NOW, outcome);
+        self.holder.handle_outcome(MOMENT, outcome);
         self.settle(run, begins.then_some(Mutant::CountFromReply))
     }
 
@@ -149,7 +153,7 @@ impl CandidateProcess {
             }
             _ => {}
         }
-        self.holder.handle_outcome(NOW, LeaseOutcome::Unknown);
+        self.holder.handle_outcome(MOMENT, LeaseOutcome::Unknown);
         self.settle(run, None)
     }
 
@@ -230,8 +234,8 @@ impl CandidateProcess {
             return false;
         };
         let mut holder = self.holder.clone();
-        holder.handle_outcome(NOW, LeaseOutcome::Done(snapshot.clone()));
-        holder.step(NOW, timestamp(FRESH));
+        holder.handle_outcome(MOMENT, LeaseOutcome::Done(snapshot.clone()));
+        holder.step(MOMENT, timestamp(FRESH));
         holder.believes(NOW)
     }
 
@@ -247,7 +251,7 @@ impl CandidateProcess {
         };
         // No reply counts for a holder that has stopped.
         (self.variation.counted_from, self.variation.late_reply) = (None, None);
-        self.holder.handle_work_stopped(NOW);
+        self.holder.handle_work_stopped(MOMENT);
         self.settle(run, None)
     }
 
@@ -260,11 +264,11 @@ impl CandidateProcess {
             .is_some_and(|index| self.index == index);
         let clings = run.mutant == Some(Mutant::BelieveUntilEvent);
         let mut released_first = false;
-        for effect in self.holder.step(NOW, timestamp(FRESH)).effects {
+        for effect in self.holder.step(MOMENT, timestamp(FRESH)).effects {
             match effect {
                 Effect::Read => self.reading = true,
                 Effect::Write { .. } if refused_candidate => {
-                    self.holder.handle_outcome(NOW, LeaseOutcome::Refused);
+                    self.holder.handle_outcome(MOMENT, LeaseOutcome::Refused);
                 }
                 Effect::Write { kind, mut write } => {
                     self.variation.send(&kind, &mut write, run);
@@ -289,7 +293,8 @@ impl CandidateProcess {
                     }
                     witnesses |= Witnesses::YIELDS.when(hands_over);
                 }
-                Effect::Ended(_) => {}
+                // An elected candidate creates nothing.
+                Effect::Create(_) | Effect::Ended(_) => {}
             }
         }
         if released_first {
@@ -310,7 +315,7 @@ impl CandidateProcess {
     /// Whether a step would do something.
     pub(in super::super) fn is_due(&self) -> bool {
         let mut holder = self.holder.clone();
-        !holder.step(NOW, timestamp(FRESH)).effects.is_empty()
+        !holder.step(MOMENT, timestamp(FRESH)).effects.is_empty()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use elector_protocol::CandidateTiming;
 use elector_protocol::elector::Settings;
-use elector_protocol::holder::HolderConfig;
+use elector_protocol::holder::{HolderConfig, HolderMode};
 
 use super::super::canonical::Canonical;
 use super::super::clocks::Time;
@@ -43,6 +43,7 @@ impl ElectionSystem {
             Arc::new(HolderConfig {
                 identity: identity(NAMES[run.name_of(index)]),
                 timing: CandidateTiming::clone(&timing),
+                mode: HolderMode::Elected,
             })
         };
         let timing = run.elector_timing();

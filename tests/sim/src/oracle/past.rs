@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_protocol::{Occupancy, Uid};
+use elector_protocol::{LeaseRecord, Occupancy, Uid};
 
 use crate::history::LeaseRevision;
 
@@ -12,6 +12,8 @@ pub(super) struct PastRevisions {
     /// The revision before, `None` where there is no Lease.
     pub(super) before: Option<LeaseRevision>,
     pub(super) uid: Option<Uid>,
+    /// The newest record of this Lease that could be read.
+    readable: Option<LeaseRecord>,
     /// Since when the record before has been there.
     pub(super) since: Duration,
     /// When the Lease before this one was deleted, if there was one.
@@ -37,23 +39,21 @@ impl PastRevisions {
             return;
         };
         let uid = lease.metadata.uid.as_deref().map(Uid::new);
-        let before = self
-            .before
-            .as_ref()
-            .and_then(|before| before.record.clone());
         if self.before.is_none() || uid != self.uid {
             self.since = revision.at;
             self.held = false;
             self.preferences = 0;
+            self.readable = None;
         }
         self.uid = uid;
         if let Some(after) = &revision.record {
             self.held |= matches!(after.occupancy(), Occupancy::Held(_));
-            match &before {
+            // A record that is there again after one that could not be read was not renewed in between (R4).
+            match &self.readable {
                 Some(before) if before.same_record(after) => {}
                 _ => self.since = revision.at,
             }
-            match &before {
+            match &self.readable {
                 Some(before) if before.term == after.term => {
                     let preferred = &after.preferred_holder;
                     let new = preferred.is_some() && *preferred != before.preferred_holder;
@@ -61,6 +61,7 @@ impl PastRevisions {
                 }
                 _ => self.preferences = 0,
             }
+            self.readable = Some(after.clone());
         }
         self.before = Some(revision.clone());
     }

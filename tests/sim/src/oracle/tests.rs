@@ -62,6 +62,14 @@ impl LeaseFixture {
     }
 }
 
+fn candidate(mode: PlannedMode) -> Role {
+    Role::Candidate {
+        lease: 0,
+        rate: TRUE_RATE,
+        mode,
+    }
+}
+
 fn at(second: u64) -> Option<Timestamp> {
     Timestamp::from_micros(i64::try_from(second).unwrap() * 1_000_000)
 }
@@ -85,7 +93,7 @@ fn granted_after(seconds: u64, answered: bool) -> Vec<&'static str> {
     };
     fixture.write(
         17,
-        LeaseFixture::author(Role::Candidate { lease: 0 }, "a"),
+        LeaseFixture::author(candidate(PlannedMode::Elected), "a"),
         &accept,
     );
     if answered {
@@ -107,4 +115,88 @@ fn a_grant_is_checked_by_the_clock_of_its_author_and_the_acks_it_can_have_seen()
     assert_eq!(granted_after(15, true), [""; 0]);
     assert_eq!(granted_after(14, true), ["R4"]);
     assert_eq!(granted_after(15, false), ["S7"]);
+}
+
+/// What is said of an acquisition so many seconds after the record before was written.
+fn acquired_after(seconds: u64, mode: PlannedMode, before: &LeaseRecord) -> Vec<&'static str> {
+    let mut fixture = LeaseFixture::new();
+    fixture.write(1, LeaseFixture::author(Role::Plain, "stranger"), before);
+    let version = elector_protocol::ResourceVersion(fixture.version);
+    let (me, w) = (Identity::new("b").unwrap(), Duration::from_secs(15));
+    let term = before.acquired(me, w, Token(version), at(99).unwrap());
+    let author = LeaseFixture::author(candidate(mode), "b");
+    fixture.write(1 + seconds, author, &term);
+    let mut plan = RunPlan::draw(1, ClockBound::Within);
+    plan.setup.leases = 1;
+    for candidate in &mut plan.setup.candidates {
+        candidate.timing = (15, 10);
+    }
+    let found = violations(&fixture.history, &plan);
+    found.into_iter().map(|violation| violation.rule).collect()
+}
+
+#[test]
+fn an_acquisition_is_checked_by_the_clock_of_its_author_and_needs_no_ack() {
+    let held = LeaseRecord {
+        holder: Identity::new("a"),
+        duration_seconds: Some(15),
+        acquire_time: at(1),
+        renew_time: at(1),
+        ..LeaseRecord::default()
+    };
+    let (elected, auto, plain) = (PlannedMode::Elected, PlannedMode::Auto, PlannedMode::Plain);
+    assert_eq!(acquired_after(15, plain, &held), [""; 0]);
+    assert_eq!(acquired_after(14, plain, &held), ["R4"]);
+    // An elector comes first.
+    assert_eq!(acquired_after(20, auto, &held), [""; 0]);
+    assert_eq!(acquired_after(19, auto, &held), ["R4"]);
+    assert_eq!(acquired_after(60, elected, &held), ["R18"]);
+
+    let released = held.released(at(2).unwrap());
+    assert_eq!(acquired_after(0, plain, &released), [""; 0]);
+    assert_eq!(acquired_after(4, auto, &released), ["R18"]);
+    assert_eq!(acquired_after(5, auto, &released), [""; 0]);
+
+    let emptied = LeaseRecord {
+        holder: None,
+        ..held.clone()
+    };
+    // It was absent for a second before.
+    assert_eq!(acquired_after(13, plain, &emptied), ["R6"]);
+    assert_eq!(acquired_after(14, plain, &emptied), [""; 0]);
+    let foreign = LeaseRecord {
+        strategy: elector_protocol::StrategyName::parse("example.com/newest").ok(),
+        ..released
+    };
+    assert_eq!(acquired_after(60, plain, &foreign), ["R18"]);
+}
+
+#[test]
+fn a_plain_process_accepts_no_grant() {
+    for (mode, expected) in [(PlannedMode::Auto, &[][..]), (PlannedMode::Plain, &["R18"])] {
+        let mut fixture = LeaseFixture::new();
+        let born = LeaseRecord::born(None);
+        let elector = LeaseFixture::author(Role::Elector { rate: TRUE_RATE }, "e");
+        fixture.write(1, elector.clone(), &born);
+        fixture.answer(15, "a");
+        let window = Duration::from_secs(5);
+        let grant = born.granted(Identity::new("a").unwrap(), window, at(16).unwrap());
+        fixture.write(16, elector, &grant);
+        let accept = LeaseRecord {
+            duration_seconds: Some(15),
+            renew_time: at(17),
+            token: Some(Token(elector_protocol::ResourceVersion(2))),
+            token_term: Some(grant.term),
+            ..grant
+        };
+        fixture.write(17, LeaseFixture::author(candidate(mode), "a"), &accept);
+        let mut plan = RunPlan::draw(1, ClockBound::Within);
+        plan.setup.leases = 1;
+        for candidate in &mut plan.setup.candidates {
+            candidate.timing = (15, 10);
+        }
+        let found = violations(&fixture.history, &plan);
+        let rules: Vec<_> = found.iter().map(|violation| violation.rule).collect();
+        assert_eq!(rules, expected);
+    }
 }

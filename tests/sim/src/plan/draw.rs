@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     Applied, CandidateTampering, FaultKind, LeaseTampering, PlannedCandidate, PlannedFault,
-    ProcessHost, ProcessIndex, Requests, RestartName, RunPlan, Setup, WatchClose,
+    PlannedMode, ProcessHost, ProcessIndex, Requests, RestartName, RunPlan, Setup, WatchClose,
 };
 use crate::random::Random;
 
@@ -20,6 +20,33 @@ pub enum ClockBound {
 
 /// W and H in seconds: the usual, the shortest that is sensible, and the least margin that is accepted.
 const TIMINGS: [(u64, u64); 4] = [(15, 10), (6, 4), (10, 8), (15, 12)];
+
+/// The candidates of a lease of the usual kind: without an elector none of them leads.
+const ELECTED: [PlannedMode; 1] = [PlannedMode::Elected];
+
+/// The candidates of a lease without electors.
+const PLAIN: [PlannedMode; 1] = [PlannedMode::Plain];
+
+/// Which kinds of candidates stand for a lease together. Each is drawn as often as it stands here.
+const MIXTURES: [&[PlannedMode]; 10] = [
+    &ELECTED,
+    &ELECTED,
+    &ELECTED,
+    &[PlannedMode::Auto],
+    &[PlannedMode::Auto],
+    &[PlannedMode::Auto],
+    &[PlannedMode::Elected, PlannedMode::Auto],
+    &PLAIN,
+    &PLAIN,
+    &[PlannedMode::Elected, PlannedMode::Auto, PlannedMode::Plain],
+];
+
+/// The same where no candidate can be registered.
+const UNSERVED: [&[PlannedMode]; 3] = [
+    &[PlannedMode::Auto],
+    &PLAIN,
+    &[PlannedMode::Auto, PlannedMode::Plain],
+];
 
 /// What is answered in storms.
 const STATUSES: [u16; 6] = [409, 410, 429, 500, 503, 504];
@@ -48,6 +75,14 @@ impl RunPlan {
             ClockBound::Within => {}
             ClockBound::Beyond => faults = cut_off(&setup),
         }
+        if reach == ClockBound::Within {
+            let horizon = u64::try_from(horizon.as_millis()).unwrap_or(0);
+            faults.extend(without_electors(
+                &mut Random::stream(seed, 4),
+                &setup,
+                horizon,
+            ));
+        }
         faults.sort_by_key(|fault| fault.at);
         let last = faults.iter().map(|fault| fault.at + fault.kind.lasts());
         let faults_end = last.max().unwrap_or_default().max(horizon);
@@ -72,13 +107,13 @@ fn cut_off(setup: &Setup) -> Vec<PlannedFault> {
         .collect()
 }
 
-/// What hides a term from an elector: it is cut off soon after its start, and before it is back the Lease looks as it
-/// did then, the holder does not hear of it, and the server has forgotten what happened in between (MC-Q1). Single
-/// faults hardly ever come together like that.
+/// What hides a term from an elector, or from a candidate that may acquire: it is cut off soon after its start, and
+/// before it is back the Lease looks as it did then, the holder does not hear of it, and the server has forgotten what
+/// happened in between (MC-Q1). Single faults hardly ever come together like that.
 fn hide_a_term(random: &mut Random, setup: &Setup) -> [PlannedFault; 4] {
-    let elector = random.index(setup.electors.len());
+    let timer = draw_timer(random, setup);
     let holder = setup.electors.len() + random.index(setup.candidates.len());
-    let started = setup.electors.get(elector).map(|host| host.start);
+    let started = setup.host(timer).map(|host| host.start);
     let from = started.unwrap_or_default() + random.millis(1_000, 14_000);
     let lasts = random.millis(8_000, 45_000);
     let back = from + lasts;
@@ -90,7 +125,7 @@ fn hide_a_term(random: &mut Random, setup: &Setup) -> [PlannedFault; 4] {
     [
         PlannedFault {
             at: from,
-            kind: FaultKind::Partition(ProcessIndex(elector), lasts),
+            kind: FaultKind::Partition(timer, lasts),
         },
         PlannedFault {
             at: before(random.between(500, 2_000)),
@@ -107,6 +142,35 @@ fn hide_a_term(random: &mut Random, setup: &Setup) -> [PlannedFault; 4] {
     ]
 }
 
+/// Times without an elector: all of them are away for long, or one may not write. While they are away a candidate dies
+/// as a rule, since otherwise the leader may well outlast them.
+fn without_electors(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
+    let mut faults = Vec::new();
+    if random.percent(30) {
+        let (at, lasts) = (random.millis(0, horizon), random.between(30_000, 200_000));
+        faults.push(PlannedFault {
+            at,
+            kind: FaultKind::ElectorsAway(Duration::from_millis(lasts)),
+        });
+        for _ in 0..random.index(4) {
+            let candidate = setup.electors.len() + random.index(setup.candidates.len());
+            let dead = random.millis(100, 40_000);
+            faults.push(PlannedFault {
+                at: at + random.millis(0, lasts),
+                kind: FaultKind::Crash(ProcessIndex(candidate), dead, RestartName::New),
+            });
+        }
+    }
+    if random.percent(20) {
+        let elector = ProcessIndex(random.index(setup.electors.len()));
+        faults.push(PlannedFault {
+            at: random.millis(0, horizon),
+            kind: FaultKind::Forbid(elector, random.millis(20_000, 120_000)),
+        });
+    }
+    faults
+}
+
 fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
     let leases = random.index(2) + 1;
     let count = random.index(3) + 2;
@@ -120,16 +184,46 @@ fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
             draw_host(random, rate)
         })
         .collect::<Vec<_>>();
-    let fastest = electors.iter().map(|host| host.rate).max().unwrap_or(0);
+    // Beyond the bound it is the electors whose clocks are too fast, or that of one candidate of each lease.
+    let acquired = random.percent(50);
+    let unserved = reach == ClockBound::Within && random.percent(8);
+    let mixtures = (0..leases)
+        .map(|_| match reach {
+            ClockBound::Within if unserved => random.pick(&UNSERVED).copied().unwrap_or_default(),
+            ClockBound::Within => random.pick(&MIXTURES).copied().unwrap_or_default(),
+            ClockBound::Beyond if acquired => &PLAIN,
+            ClockBound::Beyond => &ELECTED,
+        })
+        .collect::<Vec<_>>();
+    let hosts = electors.iter().map(|host| host.rate);
+    // Each candidate that may acquire has a stop-watch of its own, and any of them may be the fastest.
+    let rates = (0..leases * count).map(|_| (random.percent(15), draw_rate(random.bits())));
+    let rates = rates.collect::<Vec<_>>();
+    let ordinary = rates
+        .iter()
+        .filter(|(slow, _)| !slow)
+        .map(|(_, rate)| *rate);
+    let fastest = match reach {
+        ClockBound::Within => hosts.chain(ordinary).max().unwrap_or(0),
+        ClockBound::Beyond => hosts.max().unwrap_or(0),
+    };
     let candidates = (0..leases)
         .flat_map(|lease| (0..count).map(move |_| lease))
-        .map(|lease| {
+        .zip(rates)
+        .enumerate()
+        .map(|(index, (lease, (slow, ordinary)))| {
             let (w, h) = if mixed { timing(random) } else { common };
             let rate = match reach {
-                ClockBound::Within if random.percent(15) => fastest * h / w + 1,
-                ClockBound::Within => draw_rate(random.bits()),
+                ClockBound::Within if slow => fastest * h / w + 1,
+                ClockBound::Within => ordinary,
+                ClockBound::Beyond if acquired && index % count == 0 => fastest,
                 ClockBound::Beyond => fastest * h / w * 9 / 10,
             };
+            let mixture = mixtures.get(lease).copied().unwrap_or_default();
+            let mode = random
+                .pick(mixture)
+                .copied()
+                .unwrap_or(PlannedMode::Elected);
             let emulation = random.between(1, 3);
             PlannedCandidate {
                 host: draw_host(random, rate),
@@ -141,12 +235,14 @@ fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
                 } else {
                     random.millis(0, 2_000)
                 },
+                mode,
             }
         })
         .collect();
     Setup {
         feature_gate: random.percent(50),
-        custom: random.percent(30),
+        custom: random.percent(30) && !unserved,
+        unserved,
         leases,
         electors,
         candidates,
@@ -180,7 +276,7 @@ fn draw_host(random: &mut Random, rate: u64) -> ProcessHost {
 fn draw_fault(random: &mut Random, setup: &Setup) -> FaultKind {
     let anybody = ProcessIndex(random.index(setup.processes()));
     let candidate = ProcessIndex(setup.electors.len() + random.index(setup.candidates.len()));
-    let elector = ProcessIndex(random.index(setup.electors.len()));
+    let timer = draw_timer(random, setup);
     let lease = random.index(setup.leases);
     let times = u32::try_from(random.between(1, 12)).unwrap_or(1);
     let requests = [
@@ -232,7 +328,7 @@ fn draw_fault(random: &mut Random, setup: &Setup) -> FaultKind {
         70..74 => FaultKind::Repeat(anybody, requests, random.millis(1, 40_000), times),
         74..75 => FaultKind::Compact,
         75..78 => FaultKind::StepClock(anybody, draw_step(random)),
-        78..80 => FaultKind::StopClock(elector, long),
+        78..80 => FaultKind::StopClock(timer, long),
         80..87 => FaultKind::TamperWithLease(lease, draw_tampering(random)),
         87..91 => {
             let ways = [
@@ -248,6 +344,15 @@ fn draw_fault(random: &mut Random, setup: &Setup) -> FaultKind {
         95..98 => FaultKind::Plain(lease, long),
         _ => FaultKind::Builtin(lease, long),
     }
+}
+
+/// A process with a stop-watch for other processes' terms: an elector, or a candidate that may acquire.
+fn draw_timer(random: &mut Random, setup: &Setup) -> ProcessIndex {
+    let acquirers = setup.candidates.iter().zip(setup.electors.len()..);
+    let acquirers = acquirers.filter(|(it, _)| it.mode != PlannedMode::Elected);
+    let timers = (0..setup.electors.len()).chain(acquirers.map(|(_, index)| index));
+    let timers: Vec<usize> = timers.collect();
+    ProcessIndex(random.pick(&timers).copied().unwrap_or_default())
 }
 
 fn draw_step(random: &mut Random) -> i64 {
@@ -271,6 +376,7 @@ fn draw_tampering(random: &mut Random) -> LeaseTampering {
         LeaseTampering::Shorten,
         LeaseTampering::Nonsense,
         LeaseTampering::Unreadable,
+        LeaseTampering::Strategy,
     ];
     random
         .pick(&ways)
@@ -297,7 +403,9 @@ impl FaultKind {
             | Self::StopClock(_, time)
             | Self::Twin(_, time)
             | Self::Plain(_, time)
-            | Self::Builtin(_, time) => *time,
+            | Self::Builtin(_, time)
+            | Self::ElectorsAway(time)
+            | Self::Forbid(_, time) => *time,
             Self::EndWatches(..)
             | Self::Refuse(..)
             | Self::Lose(..)

@@ -13,8 +13,7 @@ impl WatchedLock {
             ..LeaseRecord::default()
         };
         let snapshot = self.store(record);
-        self.builtin
-            .handle_lock(self.now(), snapshot, NewsSource::List);
+        self.shows(snapshot, NewsSource::List);
     }
 
     /// The lock of an elector has been held for so long that the built-in controller is quiet.
@@ -65,13 +64,16 @@ fn a_write_of_our_own_that_a_list_shows_hides_nothing() {
     lock.pass(15_000);
     lock.held_by("elector_a_1");
     lock.pass(5_000);
-    let Some(LockWrite::Replace(write)) = lock.builtin.due_write(lock.now(), lock.wall()) else {
+    let (Some(Effect::Write { write, .. }), _) = lock.step() else {
         panic!("the lock is taken over");
     };
     // The reply is lost.
-    lock.builtin.handle_outcome(lock.now(), false);
+    let now = Moment::same(lock.now());
+    if let Some(holder) = &mut lock.holder {
+        holder.handle_outcome(now, LeaseOutcome::Unknown);
+    }
     let snapshot = lock.store(write.record);
-    lock.builtin
-        .handle_lock(lock.now(), snapshot, NewsSource::List);
+    lock.shows(snapshot, NewsSource::List);
+    assert_eq!(lock.step().0, None);
     assert_eq!(lock.authority(), Authority::Ours);
 }

@@ -6,12 +6,7 @@ impl WatchedLock {
     /// The lock is seen with this record.
     fn seen(&mut self, record: LeaseRecord) {
         let snapshot = self.store(record);
-        self.builtin
-            .handle_lock(self.now(), snapshot, NewsSource::Watch);
-    }
-
-    fn record(&self) -> LeaseRecord {
-        self.lock.clone().unwrap().record
+        self.shows(snapshot, NewsSource::Watch);
     }
 
     /// How long it takes until we decide, while every write succeeds.
@@ -77,8 +72,7 @@ fn an_event_from_before_our_write_brings_no_holder_back() {
     let before = lock.lock.clone().unwrap();
     assert_eq!(lock.perform(), Some("take"));
     let ours = lock.lock.clone();
-    lock.builtin
-        .handle_lock(lock.now(), before, NewsSource::Watch);
+    lock.shows(before, NewsSource::Watch);
     assert_eq!(
         lock.authority(),
         Authority::Standby,
@@ -107,8 +101,7 @@ fn the_stop_watch_of_a_lock_is_that_of_its_record() {
     lock.pass(10_000);
     let mut other = lock.store(record(APISERVER, Some(15), 1));
     other.uid = Uid::new("another lock");
-    lock.builtin
-        .handle_lock(lock.now(), other, NewsSource::Watch);
+    lock.shows(other, NewsSource::Watch);
     lock.pass(14_999);
     assert_eq!(lock.authority(), builtin(), "deleted and made anew");
     lock.pass(1);
@@ -129,8 +122,10 @@ fn a_lock_of_another_elector_that_has_expired_quiets_no_controller() {
     // It dies, and our own writes are refused.
     for _ in 0..30 {
         lock.pass(500);
-        if lock.builtin.due_write(lock.now(), lock.wall()).is_some() {
-            lock.builtin.handle_outcome(lock.now(), false);
+        if lock.step().0.is_some() {
+            let now = Moment::same(lock.now());
+            let holder = lock.holder.as_mut().unwrap();
+            holder.handle_outcome(now, LeaseOutcome::Refused);
         }
     }
     assert_eq!(lock.authority(), Authority::Standby);
@@ -149,9 +144,9 @@ fn another_elector_is_waited_for_no_longer_than_its_record_lasts() {
         lock.seen(record("elector_a_1", seconds, 1));
         lock.pass(missed - 1);
         assert_eq!(lock.perform(), None, "{seconds:?}");
-        let wake = lock.builtin.wake_at(lock.now());
+        let wake = lock.wake_at();
         lock.pass(1);
-        assert_eq!(wake, Some(lock.now()), "{seconds:?}");
+        assert_eq!(wake, lock.now(), "{seconds:?}");
         assert_eq!(lock.perform(), Some("take"), "{seconds:?}");
     }
 }
@@ -164,80 +159,15 @@ fn beside_an_elector_that_keeps_the_lock_one_that_respects_it_decides_too() {
     assert_eq!(lock.authority(), Authority::Ours, "any number may (R17)");
 }
 
-/// A renewal is a sign of life of the same term (R11).
-#[test]
-fn a_renewal_of_the_lock_changes_its_renew_time_and_nothing_else() {
-    let mut lock = WatchedLock::replacing("elector_b_2");
-    lock.seen(record(APISERVER, Some(15), 1));
-    lock.perform();
-    let taken = lock.record();
-    assert_eq!(taken.term, Term(4));
-    for _ in 0..3 {
-        lock.pass(3_334);
-        let before = lock.record();
-        assert_eq!(lock.perform(), Some("renew"));
-        let renewed = lock.record();
-        assert_ne!(renewed.renew_time, before.renew_time);
-        assert_eq!(
-            LeaseRecord {
-                renew_time: taken.renew_time,
-                ..renewed
-            },
-            taken
-        );
-    }
-}
-
-/// While a renewal is under way nothing else wakes us, and the lock ends all the same.
-#[test]
-fn the_deadline_of_the_lock_wakes_us_while_a_renewal_is_under_way() {
-    let mut lock = WatchedLock::replacing("elector_b_2");
-    lock.listed_empty();
-    lock.perform();
-    lock.perform();
-    let deadline = lock.now().after(Duration::from_secs(10));
-    lock.pass(4_000);
-    assert!(lock.builtin.due_write(lock.now(), lock.wall()).is_some());
-    let mut wakes = Vec::new();
-    while let Some(wake) = lock.builtin.wake_at(lock.now())
-        && wake <= deadline
-    {
-        wakes.push(wake);
-        lock.now = wake.since_epoch();
-    }
-    assert!(wakes.contains(&deadline), "{wakes:?}");
-    assert_eq!(lock.authority(), Authority::Standby);
-}
-
 /// Ours is what we wrote, told by its renewTime (R8), and not every record that names us.
 #[test]
 fn a_lock_that_names_us_by_another_hand_is_not_ours() {
     let mut lock = WatchedLock::replacing("elector_b_2");
     lock.listed_empty();
     lock.perform();
-    assert!(lock.builtin.due_write(lock.now(), lock.wall()).is_some());
-    lock.builtin.handle_outcome(lock.now(), false);
-    lock.seen(record("elector_b_2", Some(15), 7));
-    assert_eq!(lock.authority(), Authority::Standby);
-    assert_eq!(
-        lock.builtin.release(lock.now(), lock.wall()),
-        None,
-        "nor to be let go"
-    );
-    lock.pass(250);
-    assert_eq!(lock.perform(), Some("renew"));
+    lock.perform();
     assert_eq!(lock.authority(), Authority::Ours);
-}
-
-/// After its deadline the lock may be another's: it is not ours to let go (R12).
-#[test]
-fn a_lock_that_was_not_renewed_is_not_let_go() {
-    let mut lock = WatchedLock::replacing("elector_b_2");
-    lock.listed_empty();
-    lock.perform();
-    lock.perform();
-    lock.pass(9_999);
-    assert!(lock.builtin.release(lock.now(), lock.wall()).is_some());
-    lock.pass(1);
-    assert_eq!(lock.builtin.release(lock.now(), lock.wall()), None);
+    lock.seen(record("elector_b_2", Some(15), 7));
+    assert_eq!(lock.step().0, None);
+    assert_eq!(lock.authority(), Authority::Standby);
 }

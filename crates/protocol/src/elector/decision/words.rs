@@ -120,6 +120,16 @@ impl fmt::Display for Reason {
                     List(silent)
                 )
             }
+            Self::HeldBack {
+                holder,
+                better,
+                because,
+                remaining,
+            } => write!(
+                f,
+                "{better} is better, but {holder} is not asked to make room for another {:.1}s: {because}",
+                remaining.as_secs_f64()
+            ),
             Self::AwaitYield { holder, preferred } => {
                 write!(f, "{holder} has been asked to make room for {preferred}")
             }

@@ -9,10 +9,14 @@ use super::super::{
 use super::{lost, taken};
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::names::{ResourceVersion, Term, Uid};
+use crate::presence::NewsSource;
+use crate::time::Moment;
 
 /// One step, whose effects are looked at and not carried out.
 pub(super) fn step(fixture: &mut HolderFixture) -> Decision {
-    fixture.holder.step(fixture.now, wall_at(fixture.now))
+    fixture
+        .holder
+        .step(Moment::same(fixture.now), wall_at(fixture.now))
 }
 
 fn reads(fixture: &mut HolderFixture) -> bool {
@@ -24,7 +28,7 @@ fn older(fixture: &HolderFixture, change: impl FnOnce(&mut LeaseSnapshot)) -> Le
     let mut snapshot = fixture.store.lease.clone().unwrap();
     snapshot.version = ResourceVersion(3);
     change(&mut snapshot);
-    LeaseEvent::Seen(snapshot)
+    LeaseEvent::Seen(snapshot, NewsSource::Watch)
 }
 
 /// (R10) An older revision that contradicts the own term calls for a GET, and the belief goes on meanwhile.
@@ -39,11 +43,15 @@ fn an_older_event_that_speaks_against_the_term_calls_for_a_read_and_no_more() {
     for (index, contradiction) in contradictions.into_iter().enumerate() {
         let mut fixture = HolderFixture::leading();
         let event = older(&fixture, contradiction);
-        fixture.holder.handle_event(fixture.now, event);
+        fixture
+            .holder
+            .handle_event(Moment::same(fixture.now), event);
         assert!(fixture.holder.believes(fixture.now), "{index}");
         assert!(reads(&mut fixture), "{index}");
         let reply = fixture.store.lease.clone();
-        fixture.holder.handle_read(fixture.now, Ok(reply));
+        fixture
+            .holder
+            .handle_read(Moment::same(fixture.now), Ok(reply));
         fixture.run();
         assert!(fixture.work_events.is_empty() && fixture.holder.believes(fixture.now));
     }
@@ -54,7 +62,9 @@ fn an_older_event_that_speaks_against_the_term_calls_for_a_read_and_no_more() {
 fn an_older_event_of_the_own_term_calls_for_nothing() {
     let mut fixture = HolderFixture::leading();
     let event = older(&fixture, |lease| lease.record.preferred_holder = None);
-    fixture.holder.handle_event(fixture.now, event);
+    fixture
+        .holder
+        .handle_event(Moment::same(fixture.now), event);
     assert_eq!(step(&mut fixture).effects, []);
 }
 
@@ -88,7 +98,7 @@ fn a_deletion_counts_by_its_version() {
     fixture.event(LeaseEvent::Deleted(deleted));
     assert_eq!(fixture.work_events, [lost(Loss::Deleted)]);
     fixture.work_stops();
-    fixture.event(LeaseEvent::Seen(held));
+    fixture.event(LeaseEvent::Seen(held, NewsSource::Watch));
     assert_eq!(fixture.holder.known(), None, "it was there before");
 }
 
@@ -98,7 +108,9 @@ fn a_read_that_fails_is_repeated_after_a_pause() {
     let mut fixture = HolderFixture::leading();
     fixture.holder.request_read();
     assert!(reads(&mut fixture));
-    fixture.holder.handle_read(fixture.now, Err(ReadFailed));
+    fixture
+        .holder
+        .handle_read(Moment::same(fixture.now), Err(ReadFailed));
     let decision = step(&mut fixture);
     let pause = fixture.now.after(seconds(0.25));
     assert_eq!((decision.effects, decision.wake_at), (vec![], Some(pause)));
@@ -114,10 +126,13 @@ fn an_absence_that_news_overtook_is_read_again() {
     assert!(reads(&mut fixture));
     fixture.prefer(None);
     let seen = fixture.store.lease.clone().unwrap();
+    fixture.holder.handle_event(
+        Moment::same(fixture.now),
+        LeaseEvent::Seen(seen, NewsSource::Watch),
+    );
     fixture
         .holder
-        .handle_event(fixture.now, LeaseEvent::Seen(seen));
-    fixture.holder.handle_read(fixture.now, Ok(None));
+        .handle_read(Moment::same(fixture.now), Ok(None));
     assert!(fixture.holder.believes(fixture.now));
     assert!(reads(&mut fixture));
 }
@@ -146,7 +161,7 @@ fn a_write_to_a_missing_lease_ends_the_term_at_once() {
     fixture.pass(seconds(4.0));
     fixture
         .holder
-        .handle_outcome(fixture.now, LeaseOutcome::Gone);
+        .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Gone);
     fixture.run();
     assert_eq!(fixture.work_events, [lost(Loss::Deleted)]);
 
@@ -157,7 +172,7 @@ fn a_write_to_a_missing_lease_ends_the_term_at_once() {
     fixture.watch();
     fixture
         .holder
-        .handle_outcome(fixture.now, LeaseOutcome::Gone);
+        .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Gone);
     assert!(
         fixture.holder.believes(fixture.now),
         "which came first is open"
@@ -200,7 +215,7 @@ fn a_reply_of_the_version_replaced_means_a_restored_store() {
     let reply = fixture.store.lease.clone().unwrap();
     fixture
         .holder
-        .handle_outcome(fixture.now, LeaseOutcome::Done(reply));
+        .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Done(reply));
     fixture.run();
     assert_eq!(fixture.work_events, [lost(Loss::StoreRestored)]);
 }
@@ -214,7 +229,9 @@ fn a_lease_that_is_back_after_its_absence_is_known_again() {
     for reply in [None, lease.clone()] {
         fixture.holder.request_read();
         assert!(reads(&mut fixture));
-        fixture.holder.handle_read(fixture.now, Ok(reply));
+        fixture
+            .holder
+            .handle_read(Moment::same(fixture.now), Ok(reply));
     }
     assert_eq!(fixture.holder.known(), lease.as_ref());
 }
@@ -241,7 +258,9 @@ fn another_object_or_another_term_under_this_name_ends_the_belief() {
     let other = fixture.store.lease.clone();
     fixture.holder.request_read();
     assert!(reads(&mut fixture));
-    fixture.holder.handle_read(fixture.now, Ok(other));
+    fixture
+        .holder
+        .handle_read(Moment::same(fixture.now), Ok(other));
     fixture.run();
     assert_eq!(
         fixture.work_events,

@@ -5,6 +5,7 @@ use super::super::{Effect, Ending, LeaseOutcome, Loss, StopReason, WriteKind};
 use super::{lost, taken};
 use crate::lease::LeaseRecord;
 use crate::names::Term;
+use crate::time::Moment;
 
 /// Leads, and stops its work to make room for `better`.
 fn draining() -> HolderFixture {
@@ -53,7 +54,7 @@ fn a_drain_ends_with_the_deadline_and_a_stop_at_it_releases_nothing() {
     fixture.pass(seconds(4.0));
     fixture
         .holder
-        .handle_outcome(fixture.now, LeaseOutcome::Refused);
+        .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Refused);
     fixture.now = fixture.holder.belief().unwrap().deadline;
     fixture.network = Network::Up;
     fixture.work_stops();
@@ -202,11 +203,11 @@ fn a_second_shutdown_changes_nothing() {
     fixture.holder.handle_withdrawn();
     fixture.run();
     assert!(fixture.holder.can_accept(), "no shutdown was asked for");
-    fixture.holder.shut_down(fixture.now);
+    fixture.holder.shut_down(Moment::same(fixture.now));
     fixture.run();
     assert!(!fixture.holder.can_accept() && !fixture.holder.is_finished());
     fixture.holder.handle_withdrawn();
-    fixture.holder.shut_down(fixture.now);
+    fixture.holder.shut_down(Moment::same(fixture.now));
     fixture.work_stops();
     assert_eq!(fixture.sent, [WriteKind::Release]);
     assert!(fixture.holder.is_finished());
@@ -221,7 +222,7 @@ fn a_shutdown_is_not_over_while_a_request_is_under_way_or_the_work_runs() {
     );
 
     let mut fixture = HolderFixture::leading();
-    fixture.holder.shut_down(fixture.now);
+    fixture.holder.shut_down(Moment::same(fixture.now));
     fixture.holder.handle_withdrawn();
     fixture.run();
     assert!(!fixture.holder.is_finished(), "the work runs");
@@ -231,7 +232,9 @@ fn a_shutdown_is_not_over_while_a_request_is_under_way_or_the_work_runs() {
     assert!(!fixture.holder.is_finished(), "the release is under way");
     let write = fixture.kept.take().unwrap();
     let outcome = fixture.store.put(&write);
-    fixture.holder.handle_outcome(fixture.now, outcome);
+    fixture
+        .holder
+        .handle_outcome(Moment::same(fixture.now), outcome);
     assert!(!fixture.holder.is_finished(), "its end is to be reported");
     fixture.run();
     assert!(fixture.holder.is_finished());
@@ -240,7 +243,7 @@ fn a_shutdown_is_not_over_while_a_request_is_under_way_or_the_work_runs() {
     fixture.network = Network::Silent;
     fixture.grant("me");
     fixture.watch();
-    fixture.holder.shut_down(fixture.now);
+    fixture.holder.shut_down(Moment::same(fixture.now));
     assert!(!fixture.holder.is_finished(), "the accept is under way");
 }
 
@@ -251,13 +254,13 @@ fn an_accept_under_way_at_shutdown_is_looked_for_when_its_reply_is_lost() {
     fixture.network = Network::Silent;
     fixture.grant("me");
     fixture.watch();
-    fixture.holder.shut_down(fixture.now);
+    fixture.holder.shut_down(Moment::same(fixture.now));
     fixture.holder.handle_withdrawn();
     let write = fixture.kept.take().unwrap();
     assert!(matches!(fixture.store.put(&write), LeaseOutcome::Done(_)));
     fixture
         .holder
-        .handle_outcome(fixture.now, LeaseOutcome::Unknown);
+        .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Unknown);
     fixture.network = Network::Up;
     fixture.pass(seconds(1.0));
     assert_eq!(fixture.sent, [WriteKind::Accept, WriteKind::Release]);
@@ -271,7 +274,7 @@ fn a_renewal_writes_the_present_time_or_the_next_microsecond() {
     let before = fixture.record().renew_time.unwrap();
     for wall in [wall_at(fixture.now.after(seconds(4.0))), before] {
         let mut holder = fixture.holder.clone();
-        let decision = holder.step(fixture.now.after(seconds(4.0)), wall);
+        let decision = holder.step(Moment::same(fixture.now.after(seconds(4.0))), wall);
         let [Effect::Write { write, .. }] = &decision.effects[..] else {
             panic!("no renewal in {decision:?}");
         };

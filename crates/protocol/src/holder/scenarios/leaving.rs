@@ -5,6 +5,7 @@ use super::super::{Ending, LeaseOutcome, Loss, StopReason, WriteKind};
 use super::taken;
 use crate::lease::Occupancy;
 use crate::names::Term;
+use crate::time::Moment;
 
 #[test]
 fn a_preference_stops_the_work_and_then_hands_the_lease_over() {
@@ -146,7 +147,7 @@ fn a_late_release_never_wipes_a_successor() {
 #[test]
 fn a_shutdown_stops_withdraws_and_then_releases() {
     let mut fixture = HolderFixture::leading();
-    fixture.holder.shut_down(fixture.now);
+    fixture.holder.shut_down(Moment::same(fixture.now));
     fixture.run();
     assert_eq!(fixture.work_events, [WorkEvent::Stop(StopReason::ShutDown)]);
     fixture.pass(seconds(5.0));
@@ -167,7 +168,7 @@ fn a_shutdown_stops_withdraws_and_then_releases() {
 fn a_shutdown_hands_over_where_a_candidate_is_preferred() {
     let mut fixture = HolderFixture::leading();
     fixture.prefer(Some("better"));
-    fixture.holder.shut_down(fixture.now);
+    fixture.holder.shut_down(Moment::same(fixture.now));
     fixture.watch();
     fixture.work_stops();
     assert_eq!(fixture.sent, [WriteKind::HandOff(identity("better"))]);
@@ -178,7 +179,7 @@ fn a_shutdown_hands_over_where_a_candidate_is_preferred() {
 fn a_shutdown_before_leading_touches_nothing() {
     let mut fixture = HolderFixture::new();
     fixture.watch();
-    fixture.holder.shut_down(fixture.now);
+    fixture.holder.shut_down(Moment::same(fixture.now));
     fixture.run();
     assert!(fixture.holder.is_finished());
     assert!(fixture.sent.is_empty() && fixture.work_events.is_empty());
@@ -190,7 +191,7 @@ fn an_accept_of_unknown_outcome_at_shutdown_is_found_and_released() {
     fixture.network = Network::RepliesLost;
     fixture.grant("me");
     fixture.watch();
-    fixture.holder.shut_down(fixture.now);
+    fixture.holder.shut_down(Moment::same(fixture.now));
     fixture.holder.handle_withdrawn();
     fixture.network = Network::Up;
     assert!(!fixture.holder.is_finished());

@@ -6,7 +6,8 @@ use super::doubt::step;
 use super::lost;
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::names::{ResourceVersion, Term, Token};
-use crate::time::Instant;
+use crate::presence::NewsSource;
+use crate::time::{Instant, Moment};
 
 /// (R10) A 409 to a write that was applied: the read shows it, and belief counts from when it was sent.
 #[test]
@@ -20,7 +21,7 @@ fn a_conflict_with_ones_own_applied_write_proves_that_write() {
     assert!(matches!(fixture.store.put(&write), LeaseOutcome::Done(_)));
     fixture
         .holder
-        .handle_outcome(fixture.now, LeaseOutcome::Conflict);
+        .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Conflict);
     assert!(
         fixture.holder.believes(fixture.now),
         "a 409 alone is no loss"
@@ -49,7 +50,7 @@ fn a_conflict_with_ones_own_applied_accept_begins_the_term_from_its_send() {
     fixture.now = fixture.now.after(seconds(1.0));
     fixture
         .holder
-        .handle_outcome(fixture.now, LeaseOutcome::Conflict);
+        .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Conflict);
     fixture.network = Network::Up;
     fixture.run();
     assert_eq!(fixture.work_events, [WorkEvent::Start(Term(1), token)]);
@@ -65,9 +66,10 @@ fn a_repeated_revision_does_not_make_an_own_write_a_strangers() {
     let known = fixture.store.lease.clone().unwrap();
     fixture.pass(seconds(3.4));
     assert_eq!(fixture.sent, [WriteKind::Renew]);
-    fixture
-        .holder
-        .handle_event(fixture.now, LeaseEvent::Seen(known));
+    fixture.holder.handle_event(
+        Moment::same(fixture.now),
+        LeaseEvent::Seen(known, NewsSource::Watch),
+    );
     fixture.network = Network::Up;
     fixture.watch();
     assert!(fixture.work_events.is_empty() && fixture.holder.believes(fixture.now));
@@ -84,7 +86,7 @@ fn a_retry_under_a_clock_that_stands_still_writes_another_time() {
     let wall = wall_at(fixture.now);
     let mut times = Vec::new();
     for _ in 0..3 {
-        let decision = fixture.holder.step(fixture.now, wall);
+        let decision = fixture.holder.step(Moment::same(fixture.now), wall);
         let [Effect::Write { write, .. }] = &decision.effects[..] else {
             panic!("no renewal in {decision:?}");
         };
@@ -92,7 +94,7 @@ fn a_retry_under_a_clock_that_stands_still_writes_another_time() {
         times.push(write.record.renew_time);
         fixture
             .holder
-            .handle_outcome(fixture.now, LeaseOutcome::Unknown);
+            .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Unknown);
         fixture.now = fixture.now.after(seconds(1.0));
     }
 }
@@ -106,7 +108,7 @@ fn a_refused_write_proves_nothing() {
     let refused = fixture.kept.take().unwrap();
     fixture
         .holder
-        .handle_outcome(fixture.now, LeaseOutcome::Refused);
+        .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Refused);
     let decision = step(&mut fixture);
     assert_eq!(decision.effects, [], "it is retried after a pause");
     fixture.store.edit(|record| LeaseRecord {
@@ -129,12 +131,14 @@ fn conflicts_in_a_row_are_retried_after_a_pause() {
         ));
         fixture
             .holder
-            .handle_outcome(fixture.now, LeaseOutcome::Conflict);
+            .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Conflict);
         let decision = step(&mut fixture);
         let Some(pause) = pause else {
             assert_eq!(decision.effects, [Effect::Read]);
             let reply = fixture.store.lease.clone();
-            fixture.holder.handle_read(fixture.now, Ok(reply));
+            fixture
+                .holder
+                .handle_read(Moment::same(fixture.now), Ok(reply));
             continue;
         };
         assert_eq!(decision.effects, []);
@@ -147,15 +151,18 @@ fn conflicts_in_a_row_are_retried_after_a_pause() {
 fn nothing_revives_a_belief_whose_deadline_has_passed() {
     let proofs: [fn(&mut HolderFixture, Instant, LeaseSnapshot); 2] = [
         |fixture, deadline, applied| {
-            fixture
-                .holder
-                .handle_event(deadline, LeaseEvent::Seen(applied));
+            fixture.holder.handle_event(
+                Moment::same(deadline),
+                LeaseEvent::Seen(applied, NewsSource::Watch),
+            );
         },
         |fixture, deadline, applied| {
             fixture
                 .holder
-                .handle_outcome(fixture.now, LeaseOutcome::Unknown);
-            fixture.holder.handle_read(deadline, Ok(Some(applied)));
+                .handle_outcome(Moment::same(fixture.now), LeaseOutcome::Unknown);
+            fixture
+                .holder
+                .handle_read(Moment::same(deadline), Ok(Some(applied)));
         },
     ];
     for (index, proof) in proofs.into_iter().enumerate() {
@@ -186,7 +193,9 @@ fn an_accept_that_is_found_too_late_begins_no_term() {
         let write = fixture.kept.take().unwrap();
         let outcome = fixture.store.put(&write);
         fixture.now = fixture.now.after(seconds(late));
-        fixture.holder.handle_outcome(fixture.now, outcome);
+        fixture
+            .holder
+            .handle_outcome(Moment::same(fixture.now), outcome);
         fixture.network = Network::Up;
         fixture.run();
         assert!(fixture.work_events.is_empty() && !fixture.holder.believes(fixture.now));
@@ -216,9 +225,10 @@ fn a_record_with_the_accepts_time_and_another_token_begins_no_term() {
             record
         });
         let seen = fixture.store.lease.clone().unwrap();
-        fixture
-            .holder
-            .handle_event(fixture.now, LeaseEvent::Seen(seen));
+        fixture.holder.handle_event(
+            Moment::same(fixture.now),
+            LeaseEvent::Seen(seen, NewsSource::Watch),
+        );
         assert!(
             !step(&mut fixture)
                 .effects

@@ -1,0 +1,385 @@
+//! The modes: who takes a free lease without an elector, when, and when not (R18).
+
+use std::time::Duration;
+
+use elector_apiserver::{Fault, RequestVerb, Rule};
+use elector_candidate::{Config, Event, Mode, RunOutcome, TermEnd};
+use elector_protocol::{Identity, StrategyName, Term, Token};
+use elector_testkit::{CapturedLog, LEASES, OneLease, eventually, millis, seconds};
+use http::StatusCode;
+
+use crate::{CUSTOM, RunningCandidate, V1BETA1, config, obedient, pass, start};
+
+fn plain(identity: &str) -> Config {
+    Config::plain(OneLease::key(), Identity::new(identity).unwrap())
+}
+
+/// A cluster whose Lease was released a moment ago.
+fn released(cluster: &OneLease) {
+    cluster.write(|record| record.released(elector_testkit::wall()));
+}
+
+/// How long the lease had been free when it was acquired for the first time.
+fn free(running: &RunningCandidate) -> Option<Duration> {
+    let events = running.events.lock().unwrap();
+    events.iter().find_map(|(event, _)| match event {
+        Event::Acquired { free, .. } => Some(*free),
+        _ => None,
+    })
+}
+
+fn is_about(duration: Duration, expected: Duration) -> bool {
+    (expected..expected + millis(50)).contains(&duration)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plain_candidate_takes_a_released_lease_at_once_and_registers_nowhere() {
+    let log = CapturedLog::capture();
+    let cluster = OneLease::new(&[V1BETA1]);
+    released(&cluster);
+    let begun = cluster.now();
+    let version = cluster.lease().unwrap().snapshot().unwrap().version;
+    let running = start(&cluster, plain("Host 1"), obedient);
+    running.leads(1).await;
+    assert!(cluster.now().since(begun) < millis(20));
+    let record = cluster.record();
+    assert_eq!(record.holder, Identity::new("Host 1"));
+    assert_eq!(record.token, Some(Token(version)));
+    assert_eq!(record.token_term, Some(record.term));
+    assert_eq!(record.acquire_time, record.renew_time);
+    pass(60_000).await;
+    assert!(running.guard().is_leader() && !running.is_disturbed());
+    let asked: Vec<String> = cluster
+        .requests()
+        .iter()
+        .map(|request| request.what.clone())
+        .filter(|what| !what.contains("/leases"))
+        .collect();
+    assert_eq!(asked, Vec::<String>::new(), "nothing but the Lease matters");
+    assert_eq!(running.count(|event| *event == Event::Registered), 0);
+    assert_eq!(log.lines("acquired the lease").len(), 1);
+    assert_eq!(log.lines("no elector acts").len(), 0);
+}
+
+/// The Lease says nothing of its last holder: that one may believe for as long as any client does.
+#[tokio::test(start_paused = true)]
+async fn an_unproven_lease_is_waited_for_as_long_as_any_client_may_believe() {
+    for (longest, grace, expected) in [(15, None, 15), (40, None, 40), (15, Some(3), 3)] {
+        let cluster = OneLease::new(&[V1BETA1]);
+        let config = Config {
+            max_lease_duration: seconds(longest),
+            absent_lease_grace: grace.map(seconds),
+            ..plain("me")
+        };
+        let begun = cluster.now();
+        let running = start(&cluster, config, obedient);
+        running.leads(1).await;
+        let waited = cluster.now().since(begun);
+        assert!(is_about(waited, seconds(expected)), "{waited:?}");
+    }
+}
+
+/// It is created unheld, and taken once it is certain that no other process believes. An elector would have created it
+/// before, so that auto waits for one twice.
+#[tokio::test(start_paused = true)]
+async fn a_missing_lease_is_created_without_a_strategy_in_plain_mode_and_with_the_own_in_auto() {
+    let own = StrategyName::oldest_emulation_version();
+    for (config, strategy, wait) in [(plain("me"), None, 15), (config(), Some(own), 25)] {
+        let cluster = OneLease::new(&[V1BETA1]);
+        cluster.delete_lease();
+        let begun = cluster.now();
+        let running = start(&cluster, config, obedient);
+        eventually(|| cluster.lease().is_some()).await;
+        let born = cluster.record();
+        assert!(born.holder.is_none() && born.duration_seconds.is_none());
+        assert_eq!(born.strategy, strategy);
+        running.leads(1).await;
+        let waited = cluster.now().since(begun);
+        assert!(is_about(waited, seconds(wait)), "{waited:?}");
+        assert_eq!(cluster.record().strategy, strategy);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plain_candidate_accepts_no_grant() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = start(&cluster, plain("me"), obedient);
+    pass(1_000).await;
+    cluster.grant("me");
+    pass(4_000).await;
+    assert!(cluster.record().is_unaccepted_grant());
+    assert!(running.guards.lock().unwrap().is_empty());
+    // It is one more record that expires: the grant's own 5 s.
+    running.leads(1).await;
+    assert_eq!(cluster.record().term, Term(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_auto_candidate_takes_a_lease_that_no_elector_grants_and_says_how_long_it_was_free() {
+    let log = CapturedLog::capture();
+    let cluster = OneLease::new(&[V1BETA1]);
+    released(&cluster);
+    let begun = cluster.now();
+    let running = start(&cluster, config(), obedient);
+    running.registered().await;
+    running.leads(1).await;
+    let waited = cluster.now().since(begun);
+    assert!(is_about(waited, seconds(5)), "{waited:?}");
+    assert!(is_about(free(&running).unwrap(), seconds(5)));
+    let lines = log.lines("acquired the lease: no elector acts");
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].ends_with("free=5s"), "{lines:?}");
+    // It makes room for a better one as an elected leader does.
+    cluster.prefer("better");
+    eventually(|| cluster.record().holder == Identity::new("better")).await;
+    assert!(cluster.record().is_unaccepted_grant());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_in_time_is_accepted_and_nothing_is_acquired() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    released(&cluster);
+    let running = start(&cluster, config(), obedient);
+    running.registered().await;
+    pass(4_900).await;
+    cluster.grant("me");
+    running.leads(1).await;
+    assert_eq!(free(&running), None);
+    assert_eq!(cluster.record().term, Term(1));
+}
+
+/// A term that was granted follows one that was acquired: what was said of the first does not hold for it.
+#[tokio::test(start_paused = true)]
+async fn a_granted_term_after_an_acquired_one_is_not_called_acquired() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    released(&cluster);
+    let running = start(&cluster, config(), obedient);
+    running.leads(1).await;
+    cluster.prefer("better");
+    eventually(|| cluster.record().holder == Identity::new("better")).await;
+    cluster.grant("me");
+    running.leads(2).await;
+    let acquired = |event: &Event| matches!(event, Event::Acquired { .. });
+    assert_eq!(running.count(acquired), 1);
+}
+
+/// An elector that pings acts: it is given the time again, once.
+#[tokio::test(start_paused = true)]
+async fn a_ping_restarts_the_wait_for_the_elector_once() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    released(&cluster);
+    let begun = cluster.now();
+    let running = start(&cluster, config(), obedient);
+    running.registered().await;
+    for _ in 0..3 {
+        pass(3_000).await;
+        cluster.ping(V1BETA1, "me");
+        eventually(|| cluster.history().last().unwrap() == "acknowledge").await;
+        assert!(free(&running).is_none());
+        if cluster.now().since(begun) > seconds(5) {
+            break;
+        }
+    }
+    running.leads(1).await;
+    let waited = cluster.now().since(begun);
+    assert!(is_about(waited, seconds(8)), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_of_a_foreign_strategy_is_never_taken() {
+    let mine = "example.com/mine";
+    for (lease, own, mode) in [
+        (Some(mine), "OldestEmulationVersion", Mode::Auto),
+        (None, mine, Mode::Auto),
+        (Some(mine), "OldestEmulationVersion", Mode::Plain),
+    ] {
+        let cluster = OneLease::new(&[V1BETA1]);
+        released(&cluster);
+        cluster.write(|record| {
+            let mut record = record.clone();
+            record.strategy = lease.map(|lease| StrategyName::parse(lease).unwrap());
+            record
+        });
+        let mut config = Config { mode, ..config() };
+        config.strategy = own.to_owned();
+        let running = start(&cluster, config, obedient);
+        pass(600_000).await;
+        assert!(running.guards.lock().unwrap().is_empty());
+        assert_eq!(cluster.record().holder, None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_elected_candidate_takes_nothing_and_creates_nothing() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    cluster.delete_lease();
+    let running = start(&cluster, crate::elected(), obedient);
+    running.registered().await;
+    pass(600_000).await;
+    assert!(running.guards.lock().unwrap().is_empty());
+    assert!(cluster.lease().is_none());
+}
+
+/// No LeaseCandidate can be registered: no elector ever acts.
+#[tokio::test(start_paused = true)]
+async fn without_an_api_of_lease_candidates_auto_leads_all_the_same_and_registers_when_one_comes() {
+    let cluster = OneLease::new(&[]);
+    released(&cluster);
+    let begun = cluster.now();
+    let running = start(&cluster, config(), obedient);
+    running.leads(1).await;
+    let waited = cluster.now().since(begun);
+    assert!(is_about(waited, seconds(5)), "{waited:?}");
+    pass(60_000).await;
+    assert_eq!(running.count(|event| *event == Event::Registered), 0);
+    cluster.serve(&[CUSTOM]);
+    let served = cluster.now();
+    running.registered().await;
+    assert!(cluster.now().since(served) <= seconds(3));
+    assert!(running.guard().is_leader() && !running.is_disturbed());
+    cluster.ping(CUSTOM, "me");
+    eventually(|| cluster.history().last().unwrap() == "acknowledge").await;
+}
+
+/// The API that comes takes fewer names than others: a leader goes on, and says so.
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_name_cannot_be_registered_where_candidates_come_to_be_served_goes_on() {
+    let log = CapturedLog::capture();
+    let cluster = OneLease::new(&[]);
+    released(&cluster);
+    let config = Config {
+        identity: Identity::new("Me_1").unwrap(),
+        ..config()
+    };
+    let running = start(&cluster, config, obedient);
+    running.leads(1).await;
+    cluster.serve(&[CUSTOM]);
+    pass(60_000).await;
+    assert!(running.guard().is_leader() && !running.is_disturbed());
+    assert_eq!(log.lines("failed to register in").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_lease_candidates_may_not_be_written_auto_leads_all_the_same() {
+    for code in [StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED] {
+        let cluster = OneLease::new(&[V1BETA1]);
+        released(&cluster);
+        let refusal = Rule::new(Fault::Refuse(code))
+            .verb(RequestVerb::Create)
+            .resource("leasecandidates");
+        cluster.inject(refusal);
+        let begun = cluster.now();
+        let mut running = start(&cluster, config(), obedient);
+        running.leads(1).await;
+        let waited = cluster.now().since(begun);
+        assert!(is_about(waited, seconds(5)), "{waited:?}");
+        pass(60_000).await;
+        assert!(running.guard().is_leader() && !running.is_disturbed());
+        // What cannot be withdrawn does not delay the release.
+        let told = cluster.now();
+        running.shut_down();
+        assert_eq!(
+            running.outcome().await,
+            RunOutcome::ShutDown(Some(TermEnd::Released))
+        );
+        assert!(cluster.now().since(told) < millis(100));
+    }
+}
+
+/// A policy that comes later: what would end a candidate that waits is no reason to end a leader.
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_registration_is_called_invalid_goes_on() {
+    let cluster = OneLease::new(&[]);
+    released(&cluster);
+    let running = start(&cluster, config(), obedient);
+    running.leads(1).await;
+    let refusal = Rule::new(Fault::Refuse(StatusCode::UNPROCESSABLE_ENTITY))
+        .verb(RequestVerb::Create)
+        .resource("leasecandidates");
+    cluster.inject(refusal);
+    cluster.serve(&[V1BETA1]);
+    pass(60_000).await;
+    assert!(running.guard().is_leader() && !running.is_disturbed());
+    cluster.grant("other");
+    // It leads no more, and could not be elected either.
+    assert!(running.result().await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_plain_candidates_hand_over_on_a_release_within_milliseconds() {
+    let cluster = OneLease::new(&[]);
+    released(&cluster);
+    let mut first = start(&cluster, plain("a"), obedient);
+    first.leads(1).await;
+    let second = start(&cluster, plain("b"), obedient);
+    pass(30_000).await;
+    assert!(second.guards.lock().unwrap().is_empty());
+    let told = cluster.now();
+    first.shut_down();
+    second.leads(1).await;
+    let gap = cluster.now().since(told);
+    assert!(gap < millis(20), "{gap:?}");
+    assert_eq!(
+        first.outcome().await,
+        RunOutcome::ShutDown(Some(TermEnd::Released))
+    );
+    assert!(free(&second).unwrap() < millis(20));
+}
+
+/// The successor waits for the lease duration from the last renewal that it saw, and no longer.
+#[tokio::test(start_paused = true)]
+async fn a_plain_candidate_replaces_a_leader_that_was_killed_when_its_lease_is_over() {
+    let cluster = OneLease::new(&[]);
+    released(&cluster);
+    let first = start(&cluster, plain("a"), obedient);
+    first.leads(1).await;
+    let second = start(&cluster, plain("b"), obedient);
+    pass(31_000).await;
+    first.run.abort();
+    let renewed = cluster.last("PUT leases/web");
+    second.leads(1).await;
+    let waited = cluster.now().since(renewed);
+    assert!(is_about(waited, seconds(15)), "{waited:?}");
+}
+
+/// Labels and annotations of strangers belong to the Lease, not to a term.
+#[tokio::test(start_paused = true)]
+async fn what_others_wrote_into_the_lease_outlives_an_acquisition() {
+    let cluster = OneLease::new(&[]);
+    released(&cluster);
+    cluster.label();
+    cluster.put(LEASES, "default", "web", |fields| {
+        fields["metadata"]["annotations"]["example.com/note"] = "kept".into();
+    });
+    let running = start(&cluster, plain("me"), obedient);
+    running.leads(1).await;
+    pass(10_000).await;
+    let fields = serde_json::to_value(cluster.lease().unwrap()).unwrap();
+    assert_eq!(fields["metadata"]["labels"]["seen"], "yes");
+    assert_eq!(
+        fields["metadata"]["annotations"]["example.com/note"],
+        "kept"
+    );
+}
+
+/// The watch is dead: a read finds the release, after two renewals of silence.
+#[tokio::test(start_paused = true)]
+async fn a_release_that_a_dead_watch_does_not_show_is_found_by_a_read() {
+    for config in [plain("me"), config()] {
+        let fallback = if config.mode == Mode::Plain { 0 } else { 5 };
+        let cluster = OneLease::new(&[V1BETA1]);
+        cluster.grant("other");
+        cluster.renew("default", "web", "other");
+        let running = start(&cluster, config, obedient);
+        pass(1_000).await;
+        cluster.faults().freeze_watches(true);
+        released(&cluster);
+        let begun = cluster.now();
+        running.leads(1).await;
+        let waited = cluster.now().since(begun);
+        assert!(
+            waited <= millis(6_700) + seconds(fallback),
+            "{waited:?} after the release"
+        );
+    }
+}

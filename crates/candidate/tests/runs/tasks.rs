@@ -1,0 +1,271 @@
+//! Tasks that the work spawns: they end with the term, and it ends with the last of them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use elector_candidate::{Config, Event, Leadership, RunOutcome, TermEnd};
+use elector_protocol::holder::{Loss, StopReason};
+use elector_protocol::{Identity, Instant};
+use elector_testkit::{OneLease, eventually, seconds};
+use tokio::sync::oneshot;
+
+use crate::{Result, V1BETA1, config, leader, obedient, pass};
+
+/// When a part of a task was dropped, and the holder by the record at that moment.
+type DroppedPart = (Instant, Option<Identity>);
+
+/// What is left of tasks, and what the record said when each was dropped.
+#[derive(Clone, Default)]
+struct DroppedTasks(Arc<Mutex<Vec<DroppedPart>>>);
+
+/// A part of a task, which tells when it is dropped.
+struct TaskPart(OneLease, DroppedTasks);
+
+impl Drop for TaskPart {
+    fn drop(&mut self) {
+        let seen = (self.0.now(), self.0.record().holder);
+        self.1.0.lock().unwrap().push(seen);
+    }
+}
+
+impl DroppedTasks {
+    /// Work that never stops, with a task that never stops, and one of its own.
+    fn work(&self, cluster: &OneLease) -> impl Fn(&Leadership) + Send + Sync + 'static {
+        let (cluster, dropped) = (cluster.clone(), self.clone());
+        move |leadership| {
+            let parts = [(); 2].map(|()| TaskPart(cluster.clone(), dropped.clone()));
+            let [outer, inner] = parts;
+            let guard = leadership.clone();
+            leadership.spawn(async move {
+                let _outer = outer;
+                guard.spawn(async move {
+                    let _inner = inner;
+                    std::future::pending::<()>().await;
+                });
+                std::future::pending::<()>().await;
+            });
+        }
+    }
+
+    fn seen(&self) -> Vec<(Instant, Option<Identity>)> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// Blocks a thread until the other side of the channel is dropped, and tells when it has begun to.
+fn start_blocking(
+    leadership: &Leadership,
+    blocked: &Mutex<Option<mpsc::Receiver<()>>>,
+) -> oneshot::Receiver<()> {
+    let blocked = blocked.lock().unwrap().take().unwrap();
+    let (start, started) = oneshot::channel();
+    leadership.spawn_blocking(move || {
+        start.send(()).unwrap();
+        blocked.recv()
+    });
+    started
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_loss_tasks_are_dropped_with_the_work_that_ignores_its_stop() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let dropped = DroppedTasks::default();
+    let spawn = dropped.work(&cluster);
+    let running = leader(&cluster, config(), move |leadership: Leadership| {
+        spawn(&leadership);
+        std::future::pending::<Result>()
+    })
+    .await;
+    pass(7_000).await;
+    let renewed = cluster.last("PUT leases/web");
+    cluster.faults().partition(true);
+    assert_eq!(running.end().await.0, TermEnd::Lost(Loss::DeadlinePassed));
+    let times: Vec<_> = dropped.seen().iter().map(|seen| seen.0).collect();
+    assert_eq!(times, [renewed.after(Duration::from_millis(13_750)); 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_of_work_that_has_returned_are_aborted_before_the_lease_is_handed_over() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let dropped = DroppedTasks::default();
+    let spawn = dropped.work(&cluster);
+    let running = leader(&cluster, config(), move |leadership: Leadership| {
+        spawn(&leadership);
+        obedient(leadership)
+    })
+    .await;
+    // The task of the task is spawned.
+    pass(10).await;
+    let begun = cluster.now();
+    cluster.prefer("better");
+    let to = Identity::new("better").unwrap();
+    assert_eq!(running.end().await.0, TermEnd::HandedOver { to });
+    let seen = dropped.seen();
+    let me = Identity::new("me");
+    assert!(
+        seen.len() == 2 && seen.iter().all(|(_, holder)| *holder == me),
+        "{seen:?}"
+    );
+    assert!(seen.iter().all(|(at, _)| at.since(begun) < seconds(1)));
+}
+
+/// A task that cannot be aborted is waited for: it is told that the work has ended, and the lease is held until it ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_lease_is_held_until_the_last_task_has_ended() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let (release, blocked) = mpsc::channel::<()>();
+    let blocked = Mutex::new(Some(blocked));
+    let running = leader(&cluster, config(), move |leadership: Leadership| {
+        let started = start_blocking(&leadership, &blocked);
+        async {
+            started.await.unwrap();
+            Ok(42)
+        }
+    })
+    .await;
+    let told = |event: &Event| {
+        let reason = StopReason::ShutDown;
+        matches!(event, Event::Stopping { reason: why, .. } if *why == reason)
+    };
+    eventually(|| running.count(told) == 1).await;
+    assert_eq!(running.guard().stopped().await, StopReason::ShutDown);
+    assert!(running.guard().is_leader(), "it leads as long as it works");
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(cluster.record().holder, Identity::new("me"));
+    let stopped = |event: &Event| matches!(event, Event::WorkStopped { .. });
+    assert_eq!(running.count(stopped), 0);
+    drop(release);
+    eventually(|| running.count(stopped) == 1).await;
+    assert_eq!(
+        running.outcome().await,
+        RunOutcome::WorkEnded {
+            value: 42,
+            term: TermEnd::Released
+        }
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_whose_task_blocks_is_left_to_expire() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let (release, blocked) = mpsc::channel::<()>();
+    let blocked = Mutex::new(Some(blocked));
+    let config = Config {
+        grace: Duration::from_millis(10),
+        ..config()
+    };
+    let mut running = leader(&cluster, config, move |leadership: Leadership| {
+        let started = start_blocking(&leadership, &blocked);
+        async {
+            started.await.unwrap();
+            obedient(leadership).await
+        }
+    })
+    .await;
+    running.shut_down();
+    assert_eq!(
+        running.outcome().await,
+        RunOutcome::ShutDown(Some(TermEnd::WorkStillRuns))
+    );
+    assert_eq!(cluster.record().holder, Identity::new("me"));
+    drop(release);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_a_task_ends_the_run_as_one_of_the_work() {
+    for blocking in [false, true] {
+        let cluster = OneLease::new(&[V1BETA1]);
+        let told = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&told);
+        let running = leader(&cluster, config(), move |leadership: Leadership| {
+            let count = Arc::clone(&count);
+            async move {
+                let panics = || panic!("out of cheese");
+                let handle = match blocking {
+                    true => leadership.spawn_blocking(panics),
+                    false => leadership.spawn(async move { panics() }),
+                };
+                assert!(handle.await.unwrap_err().is_panic());
+                leadership.stopped().await;
+                count.fetch_add(1, Ordering::SeqCst);
+                Ok(0)
+            }
+        })
+        .await;
+        assert_eq!(
+            running.outcome().await,
+            RunOutcome::WorkPanicked {
+                message: "out of cheese".into(),
+                term: TermEnd::Released
+            }
+        );
+        assert_eq!(told.load(Ordering::SeqCst), 1, "the rest may end in order");
+    }
+}
+
+/// The error that the work returns because its task panicked does not hide the panic.
+#[tokio::test(start_paused = true)]
+async fn of_a_panic_and_the_error_that_follows_the_panic_is_reported() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = leader(&cluster, config(), |leadership: Leadership| async move {
+        let handle = leadership.spawn(async { panic!("out of cheese") });
+        handle.await.map_err(|_| "a task failed")
+    })
+    .await;
+    let RunOutcome::WorkPanicked { message, .. } = running.outcome().await else {
+        panic!("the panic is lost");
+    };
+    assert_eq!(message, "out of cheese");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_gives_its_value_to_the_work() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = leader(&cluster, config(), |leadership: Leadership| async move {
+        let sum = leadership.spawn(async { 40 }).await.unwrap();
+        Ok(sum + leadership.spawn_blocking(|| 2).await.unwrap())
+    })
+    .await;
+    let RunOutcome::WorkEnded { value, .. } = running.outcome().await else {
+        panic!("the value is lost");
+    };
+    assert_eq!(value, 42);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_spawned_when_the_term_is_over() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = leader(&cluster, config(), obedient).await;
+    let guard = running.guard();
+    cluster.grant("other");
+    running.end().await;
+    let ran = Arc::new(AtomicUsize::new(0));
+    let (one, other) = (Arc::clone(&ran), Arc::clone(&ran));
+    let task = guard.spawn(async move { one.fetch_add(1, Ordering::SeqCst) });
+    assert!(task.await.unwrap_err().is_cancelled());
+    let task = guard.spawn_blocking(move || other.fetch_add(1, Ordering::SeqCst));
+    assert!(task.await.unwrap_err().is_cancelled());
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+    assert_eq!(Arc::strong_count(&ran), 1, "they are dropped unrun");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_dropped_leaves_no_task_behind() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let dropped = DroppedTasks::default();
+    let spawn = dropped.work(&cluster);
+    let running = leader(&cluster, config(), move |leadership: Leadership| {
+        spawn(&leadership);
+        std::future::pending::<Result>()
+    })
+    .await;
+    let guard = running.guard();
+    running.run.abort();
+    let _ = running.run.await;
+    eventually(|| dropped.seen().len() == 2).await;
+    let tasks = tokio::runtime::Handle::current();
+    eventually(|| tasks.metrics().num_alive_tasks() == 0).await;
+    let late = guard.spawn(async {});
+    assert!(late.await.unwrap_err().is_cancelled());
+}

@@ -1,0 +1,141 @@
+//! The processes that descend from this one, whatever sessions and groups they have moved to.
+
+#[cfg(target_os = "linux")]
+pub(super) use self::linux::{adopt_orphans, kill_all};
+#[cfg(not(target_os = "linux"))]
+pub(super) use self::other::{adopt_orphans, kill_all};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::collections::BTreeMap;
+    use std::{fs, io};
+
+    use rustix::io::Errno;
+    use rustix::process::{
+        Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
+        set_child_subreaper,
+    };
+
+    /// One process of the list. The same id with another start time is another process.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    struct ListedProcess {
+        id: Pid,
+        parent: i32,
+        start_time: u64,
+    }
+
+    /// Makes this process the parent of every descendant whose own parent dies, in place of process 1.
+    pub(crate) fn adopt_orphans() -> io::Result<()> {
+        Ok(set_child_subreaper(Some(getpid()))?)
+    }
+
+    /// Sends SIGKILL to all descendants that are found. One that forks at this very moment may be missed, so this is
+    /// to be repeated until no child is left.
+    pub(crate) fn kill_all() -> io::Result<()> {
+        for process in descendants()? {
+            kill(process);
+        }
+        Ok(())
+    }
+
+    fn descendants() -> io::Result<Vec<ListedProcess>> {
+        let mut by_parent = BTreeMap::<i32, Vec<ListedProcess>>::new();
+        for entry in fs::read_dir("/proc")? {
+            let name = entry?.file_name();
+            let id = name.to_str().and_then(|name| name.parse().ok());
+            // One that has ended in between has no entry any more.
+            if let Some(process) = id.and_then(Pid::from_raw).and_then(read) {
+                by_parent.entry(process.parent).or_default().push(process);
+            }
+        }
+        let mut found = by_parent
+            .remove(&getpid().as_raw_nonzero().get())
+            .unwrap_or_default();
+        let mut next = 0;
+        while let Some(process) = found.get(next) {
+            let children = by_parent.remove(&process.id.as_raw_nonzero().get());
+            found.extend(children.unwrap_or_default());
+            next += 1;
+        }
+        Ok(found)
+    }
+
+    fn read(id: Pid) -> Option<ListedProcess> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero())).ok()?;
+        // The name, in parentheses, may contain anything; after it come the state, the parent, and much else.
+        let (_, after) = stat.rsplit_once(") ")?;
+        let mut fields = after.split_ascii_whitespace();
+        Some(ListedProcess {
+            id,
+            parent: fields.nth(1)?.parse().ok()?,
+            start_time: fields.nth(17)?.parse().ok()?,
+        })
+    }
+
+    /// Kills that process and no other that has taken its id in between. Failure means that it is gone or is not ours
+    /// to kill, and shows in the next list.
+    fn kill(process: ListedProcess) {
+        let same = |read: ListedProcess| read.start_time == process.start_time;
+        match pidfd_open(process.id, PidfdFlags::empty()) {
+            Ok(open) if read(process.id).is_some_and(same) => {
+                let _ = pidfd_send_signal(open, Signal::KILL);
+            }
+            // A kernel that has no such call yet, or a filter that does not know it.
+            Err(Errno::NOSYS | Errno::PERM) if read(process.id).is_some_and(same) => {
+                let _ = kill_process(process.id, Signal::KILL);
+            }
+            _ => {}
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::process::{Command, Stdio};
+
+        use super::*;
+
+        #[test]
+        fn children_and_their_children_are_descendants_and_the_parent_is_none() {
+            let mut child = Command::new("sh")
+                .args(["-c", "sleep 30 & echo; wait"])
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut line = [0];
+            io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
+            let id = i32::try_from(child.id()).unwrap();
+            let found = descendants().unwrap();
+            let of = |parent: i32| found.iter().filter(|one| one.parent == parent).count();
+            assert_eq!(of(id), 1, "{found:?}");
+            assert!(found.iter().any(|one| one.id.as_raw_nonzero().get() == id));
+            assert!(found.iter().all(|one| one.id != getpid()));
+            let its_child = found.iter().find(|one| one.parent == id).unwrap();
+            // Another process with its id is left alone.
+            let other = ListedProcess {
+                start_time: its_child.start_time + 1,
+                ..*its_child
+            };
+            kill(other);
+            assert!(read(its_child.id).is_some_and(|now| now == *its_child));
+            kill(*its_child);
+            assert!(child.wait().unwrap().success());
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod other {
+    use std::io;
+
+    /// No orphan can be adopted here: it belongs to process 1.
+    #[expect(clippy::unnecessary_wraps, reason = "the same signature everywhere")]
+    pub(crate) fn adopt_orphans() -> io::Result<()> {
+        Ok(())
+    }
+
+    /// No list of processes here: what has left the command's group goes on.
+    #[expect(clippy::unnecessary_wraps, reason = "the same signature everywhere")]
+    pub(crate) fn kill_all() -> io::Result<()> {
+        Ok(())
+    }
+}

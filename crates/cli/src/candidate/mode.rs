@@ -1,0 +1,106 @@
+//! How the candidate comes to lead, as flags, and which flags go together.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use elector_api::parse_duration;
+use elector_candidate::{Config, Mode};
+
+/// How it comes to lead.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "How it comes to lead")]
+pub(super) struct ModeArgs {
+    /// How it comes to lead
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = TypedMode::Auto)]
+    mode: TypedMode,
+
+    /// With --mode auto: how long the lease must have been free before it is taken without an elector; an elector that
+    /// pings meanwhile is given as long once more. From 0s to 1h [default: 5s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    fallback_after: Option<Duration>,
+
+    /// With --mode auto and plain: the longest lease duration that any client uses for this lease. A lease whose last
+    /// holder may still believe that it leads is not taken earlier. From 1s to 1h [default: 15s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    max_lease_duration: Option<Duration>,
+
+    /// With --mode auto and plain: how long the lease must have been missing, or emptied by others than its holder,
+    /// before it is taken. Below the longest lease duration in use this is unsafe, unless nothing can delete or empty the
+    /// lease of a living leader. From 0s to 1h [default: the longest lease duration in use]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    absent_lease_grace: Option<Duration>,
+}
+
+/// A mode as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum TypedMode {
+    /// An elector chooses; where none acts, the candidate takes the lease once that has been free for --fallback-after
+    Auto,
+    /// An elector chooses, and without one there is no leader
+    Elected,
+    /// The candidate takes the lease as soon as that is free, as client-go does, beside which it may stand. Needs neither
+    /// an elector nor the API of LeaseCandidates
+    Plain,
+}
+
+// === impl ModeArgs ===
+
+impl ModeArgs {
+    /// Whether this process registers a LeaseCandidate.
+    pub(super) fn registers(&self) -> bool {
+        self.mode != TypedMode::Plain
+    }
+
+    /// Fails where a flag was given that this mode has no use for. `offers` are the flags for what a LeaseCandidate says,
+    /// and whether they were given.
+    pub(super) fn check(&self, offers: &[(&str, bool)]) -> anyhow::Result<()> {
+        let (fallback, longest, grace) = (
+            ("--fallback-after", self.fallback_after.is_some()),
+            ("--max-lease-duration", self.max_lease_duration.is_some()),
+            ("--absent-lease-grace", self.absent_lease_grace.is_some()),
+        );
+        let (unused, reason) = match self.mode {
+            TypedMode::Auto => return Ok(()),
+            TypedMode::Elected => (
+                vec![fallback, longest, grace],
+                "takes no lease itself, and waits for none: electors have such flags",
+            ),
+            TypedMode::Plain if fallback.1 => (
+                vec![fallback],
+                "takes the lease as soon as that is free, and waits for no elector",
+            ),
+            TypedMode::Plain => (
+                offers.to_vec(),
+                "registers no LeaseCandidate, so no elector reads this",
+            ),
+        };
+        match unused.into_iter().find(|(_, given)| *given) {
+            Some((flag, _)) => bail!(
+                "{flag} does not go with --mode {mode}: a candidate in this mode {reason}",
+                mode = Mode::from(self.mode)
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// The configuration with what was typed.
+    pub(super) fn apply(&self, config: &mut Config) {
+        config.mode = self.mode.into();
+        config.fallback = self.fallback_after.unwrap_or(config.fallback);
+        config.max_lease_duration = self.max_lease_duration.unwrap_or(config.max_lease_duration);
+        config.absent_lease_grace = self.absent_lease_grace;
+    }
+}
+
+// === impl Mode ===
+
+impl From<TypedMode> for Mode {
+    fn from(name: TypedMode) -> Self {
+        match name {
+            TypedMode::Auto => Self::Auto,
+            TypedMode::Elected => Self::Elected,
+            TypedMode::Plain => Self::Plain,
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The process between `elector candidate` and its command: the parent of all that the command starts.
+//!
+//! ```text
+//!   elector candidate ── orders (a pipe) ──> elector supervise ──> elector exec-with-parent, which becomes CMD
+//!                     <── exit code ───────── adopts orphans          └──> what CMD starts
+//! ```
+//!
+//! A descendant whose parent dies becomes a child of the supervisor, also one in a session of its own. So the supervisor
+//! can find all of them, kill them, and tell when the last is gone: that is when it ends itself, with the exit code of
+//! the command. It is a process of its own because there it may wait for any child: in `elector candidate`, that would
+//! take the exit codes of children that belong to others, such as a credential plugin.
+//!
+//! The end of the pipe is the order to kill, so that nothing outlives an `elector candidate` that was killed. The command
+//! itself dies with the supervisor. What the command has started does not, where the supervisor is killed.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use rustix::process::{Pid, Signal, getpid, kill_process_group};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
+use tokio::signal::unix::{self, SignalKind, signal};
+use tokio::time::{Instant, sleep_until};
+
+use super::descendants;
+use super::own_program::own_program;
+use super::reaper::{ReapedState, Reaper};
+use super::shim;
+
+/// The hidden sub-command. Its standard input is the pipe that orders come by.
+#[derive(Debug, Args)]
+pub(crate) struct SupervisorArgs {
+    /// The command and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// Its name, which is not meant to be typed.
+pub(crate) const NAME: &str = "supervise";
+
+/// The order to send SIGTERM to the command and its group.
+pub(super) const TERMINATE: u8 = b't';
+
+/// What the supervisor is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SupervisorOrder {
+    Terminate,
+    /// The pipe has ended.
+    Kill,
+}
+
+/// The rounds in which all descendants are killed, until none is left.
+#[derive(Clone, Copy, Debug)]
+struct KillRounds {
+    next: Instant,
+    pause: Duration,
+}
+
+/// The pause after the first round. A process that is killed is gone after less, as a rule.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+
+/// The longest pause between two rounds, for processes that cannot die, such as those that wait for a disk.
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+
+/// Runs the command, and ends with it and with all that it has started.
+pub(crate) fn run(args: &SupervisorArgs) -> anyhow::Result<ExitCode> {
+    descendants::adopt_orphans().context("adopt what the command leaves behind")?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    let code = runtime.block_on(supervise(&args.command));
+    code.map(ExitCode::from).context("supervise the command")
+}
+
+async fn supervise(command: &[OsString]) -> io::Result<u8> {
+    let _caught = catch_signals()?;
+    let orders = io::stdin().as_fd().try_clone_to_owned()?;
+    let mut orders = pipe::Receiver::from_owned_fd(orders)?;
+    let mut reaper = Reaper::start(|| start(command))?;
+    let mut kill = None;
+    loop {
+        match reaper.reap()? {
+            ReapedState::NoneLeft(code) => return Ok(code),
+            ReapedState::OthersLeft(_) => {
+                kill.get_or_insert_with(KillRounds::start);
+            }
+            ReapedState::Running => {}
+        }
+        if let Some(rounds) = &mut kill {
+            rounds.kill_if_due(&reaper)?;
+        }
+        tokio::select! {
+            biased;
+            order = next_order(&mut orders), if kill.is_none() => match order {
+                SupervisorOrder::Terminate => signal_group(&reaper, Signal::TERM),
+                SupervisorOrder::Kill => kill = Some(KillRounds::start()),
+            },
+            () = reaper.ended() => {}
+            () = next_round(kill) => {}
+        }
+    }
+}
+
+/// Starts the command in a group of its own. It dies with this process.
+fn start(command: &[OsString]) -> io::Result<Pid> {
+    let parent = getpid().as_raw_nonzero().to_string();
+    let child = Command::new(own_program())
+        .args([shim::NAME, &parent, "--"])
+        .args(command)
+        .stdin(Stdio::null())
+        .process_group(0)
+        .spawn()?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    pid.ok_or_else(|| io::Error::other("the command has no process id"))
+}
+
+/// Catches what ends a process by default, and does nothing about it: a signal to all processes of a service is
+/// answered by `elector candidate`, which orders what is to be done. What is caught is not inherited by the command.
+fn catch_signals() -> io::Result<[unix::Signal; 4]> {
+    Ok([
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+        signal(SignalKind::hangup())?,
+        signal(SignalKind::quit())?,
+    ])
+}
+
+async fn next_order(orders: &mut pipe::Receiver) -> SupervisorOrder {
+    loop {
+        match orders.read_u8().await {
+            Ok(TERMINATE) => return SupervisorOrder::Terminate,
+            Ok(_) => {}
+            Err(_) => return SupervisorOrder::Kill,
+        }
+    }
+}
+
+async fn next_round(kill: Option<KillRounds>) {
+    match kill {
+        Some(rounds) => sleep_until(rounds.next).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn signal_group(reaper: &Reaper, signal: Signal) {
+    if let Some(leader) = reaper.main() {
+        // It fails where the group is already gone, which is as good.
+        let _ = kill_process_group(leader, signal);
+    }
+}
+
+// === impl KillRounds ===
+
+impl KillRounds {
+    fn start() -> Self {
+        Self {
+            next: Instant::now(),
+            pause: FIRST_PAUSE,
+        }
+    }
+
+    fn kill_if_due(&mut self, reaper: &Reaper) -> io::Result<()> {
+        if Instant::now() < self.next {
+            return Ok(());
+        }
+        // The group at once, what has left it as soon as it is found.
+        signal_group(reaper, Signal::KILL);
+        descendants::kill_all()?;
+        self.next = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        Ok(())
+    }
+}

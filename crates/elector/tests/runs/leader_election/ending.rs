@@ -1,0 +1,223 @@
+//! How an elector that acts comes to its end, or to the end of its belief.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use elector::{Event, LeaderElection};
+use elector_apiserver::{Fault, RequestVerb, Rule};
+use elector_protocol::{Instant, Timestamp};
+use elector_runtime::{Clock, TokioClock};
+use elector_testkit::{
+    CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, SentRequest, eventually, millis, pass,
+    seconds,
+};
+use futures::future::BoxFuture;
+
+use super::{Replica, electing, lock_holder};
+
+/// The clocks of a machine that can be suspended: the holder's goes on meanwhile, the elector's does not.
+struct SuspendedClock {
+    awake: Arc<TokioClock>,
+    /// How long the machine has slept, in milliseconds.
+    asleep: AtomicU64,
+}
+
+// === impl SuspendedClock ===
+
+impl SuspendedClock {
+    fn of(cluster: &MemoryCluster) -> Arc<Self> {
+        Arc::new(Self {
+            awake: cluster.clock(),
+            asleep: AtomicU64::new(0),
+        })
+    }
+
+    fn sleep(&self, time: Duration) {
+        let millis = u64::try_from(time.as_millis()).unwrap();
+        self.asleep.fetch_add(millis, Ordering::SeqCst);
+    }
+}
+
+impl Clock for SuspendedClock {
+    fn monotonic(&self) -> Instant {
+        self.awake.monotonic()
+    }
+
+    fn holder(&self) -> Instant {
+        let asleep = millis(self.asleep.load(Ordering::SeqCst));
+        self.awake.holder().after(asleep)
+    }
+
+    fn wall(&self) -> Timestamp {
+        self.awake.wall()
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> BoxFuture<'static, ()> {
+        self.awake.sleep_until(deadline)
+    }
+
+    fn sleep_until_holder(&self, deadline: Instant) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            while self.holder() < deadline {
+                pass(deadline.since(self.holder()).min(seconds(1))).await;
+            }
+        })
+    }
+}
+
+/// Registers more candidates than may be pinged at the same time, none of which answers, and waits until the first of all
+/// of them have been pinged; an answer of the server takes so long.
+async fn ping_many(cluster: &MemoryCluster, active: &Replica, delay: Duration) {
+    for number in 0..40 {
+        cluster.register("ns", &format!("c{number:02}"), "l", "1.0.0");
+    }
+    let slow = Rule::new(Fault::Delay(delay)).verb(RequestVerb::Update);
+    cluster.faults_of(active.name).inject(slow.namespace("ns"));
+    let start = cluster.now();
+    let pings = || {
+        let writes = active.writes_since(start);
+        let ping = |request: &&SentRequest| request.path().contains("/leasecandidates/");
+        writes.iter().filter(ping).count()
+    };
+    eventually(|| pings() >= 10).await;
+    assert!(pings() < 40, "{}", pings());
+}
+
+/// A stop releases the lock, and a standby acts in the same moment.
+#[tokio::test(start_paused = true)]
+async fn a_stop_gives_the_lock_to_a_standby_at_once() {
+    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let active = Replica::start(&cluster, "active");
+    pass(seconds(3)).await;
+    let standby = Replica::start(&cluster, "standby");
+    pass(seconds(20)).await;
+    let took = active.elector.stop().await;
+    assert!(took < millis(100), "{took:?}");
+    assert_eq!(
+        log.lines("released the lock of the electors"),
+        ["INFO released the lock of the electors lease=elector-system/elector"]
+    );
+    pass(millis(100)).await;
+    assert!(standby.leads() && standby.says_that_it_leads());
+    let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
+    assert!(cluster.held_by("ns", "l", "a").await < millis(200));
+}
+
+/// The release comes after the answers to the last requests, of which none is begun any more.
+#[tokio::test(start_paused = true)]
+async fn the_lock_is_released_after_the_last_request() {
+    let cluster = MemoryCluster::new();
+    let active = Replica::start(&cluster, "active");
+    pass(seconds(20)).await;
+    ping_many(&cluster, &active, millis(300)).await;
+    pass(millis(100)).await;
+    let stopped = cluster.now();
+    let took = active.elector.stop().await;
+    assert!(took > millis(150) && took < millis(400), "{took:?}");
+    assert_eq!(lock_holder(&cluster), "");
+    let mut sent = cluster.requests_of("active");
+    sent.retain(|request| request.at >= stopped && !request.is_read());
+    assert_eq!(sent.len(), 1, "the release: {sent:?}");
+    assert!(sent[0].at >= stopped.after(millis(150)));
+}
+
+/// The server may still carry out what has no answer: then the lock is left to expire.
+#[tokio::test(start_paused = true)]
+async fn a_lock_with_requests_under_way_is_not_released() {
+    let cluster = MemoryCluster::new();
+    let active = Replica::start(&cluster, "active");
+    pass(seconds(20)).await;
+    let hangs = Rule::new(Fault::HangBefore).verb(RequestVerb::Create);
+    cluster.faults_of("active").inject(hangs.namespace("ns"));
+    let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
+    pass(millis(100)).await;
+    let took = active.elector.stop().await;
+    assert!(took < seconds(1), "{took:?}");
+    assert!(lock_holder(&cluster).starts_with("elector_active_"));
+}
+
+/// An elector that cannot renew gives up what is under way when its belief ends, and says why; the standby acts when
+/// the lock has expired, and the first one stands by from then on.
+#[tokio::test(start_paused = true)]
+async fn an_elector_that_cannot_renew_stops_acting_before_another_takes_over() {
+    let cluster = MemoryCluster::new();
+    let active = Replica::start(&cluster, "active");
+    pass(seconds(3)).await;
+    let standby = Replica::start(&cluster, "standby");
+    pass(seconds(20)).await;
+    // Its writes are not carried out, while it hears of all that happens.
+    for verb in [RequestVerb::Update, RequestVerb::Create] {
+        let hangs = Rule::new(Fault::HangBefore).verb(verb);
+        cluster.faults_of("active").inject(hangs);
+    }
+    let cut = cluster.now();
+    let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
+    cluster.held_by("ns", "l", "a").await;
+    let granted = cluster.now();
+    assert!(standby.leads());
+    assert!(granted.since(cut) > seconds(10) && granted.since(cut) < millis(15_500));
+    let acts = active.acts_since(cut);
+    assert!(!acts.is_empty());
+    let late = |request: &&SentRequest| request.at.since(cut) > seconds(10);
+    assert_eq!(acts.iter().find(late), None);
+    let lost = active
+        .elector
+        .events()
+        .into_iter()
+        .find_map(|event| match event {
+            Event::StandingBy { reason, .. } => Some(reason),
+            _ => None,
+        });
+    assert_eq!(
+        lost.as_deref(),
+        Some("lost: no renewal succeeded within the renew deadline")
+    );
+    cluster.faults_of("active").clear();
+    pass(seconds(60)).await;
+    assert!(standby.leads() && active.says_that_it_stands_by());
+    assert_eq!(active.writes_since(granted.after(seconds(5))), []);
+}
+
+/// A machine that slept for half a minute wakes up in the middle of a burst of requests: not one more of them is sent.
+#[tokio::test(start_paused = true)]
+async fn an_elector_that_wakes_up_sends_nothing() {
+    let cluster = MemoryCluster::new();
+    let clock = SuspendedClock::of(&cluster);
+    let active = Replica::start_by(clock.clone(), &cluster, "active", electing("active"));
+    pass(seconds(3)).await;
+    let standby = Replica::start(&cluster, "standby");
+    pass(seconds(20)).await;
+    ping_many(&cluster, &active, millis(200)).await;
+    let slept = cluster.now();
+    clock.sleep(seconds(30));
+    pass(seconds(14)).await;
+    assert_eq!(active.writes_since(slept.after(millis(1))), []);
+    assert!(active.says_that_it_stands_by());
+    pass(seconds(3)).await;
+    assert!(standby.leads());
+}
+
+/// The belief of a lock that is held for shorter than a request may take bounds the request.
+#[tokio::test(start_paused = true)]
+async fn a_request_takes_no_longer_than_the_belief() {
+    let cluster = MemoryCluster::new();
+    let mut config = electing("active");
+    config.leader_election = Some(LeaderElection {
+        lease_duration: seconds(3),
+        renew_deadline: seconds(2),
+        retry_period: millis(500),
+        ..LeaderElection::new("active")
+    });
+    let active = Replica::start_with(&cluster, "active", config);
+    pass(seconds(20)).await;
+    // Everything is served, and answered never.
+    let hangs = Rule::new(Fault::HangAfter).verb(RequestVerb::Create);
+    cluster.faults_of("active").inject(hangs.resource(LEASES));
+    let log = CapturedLog::capture();
+    let _candidate = ScriptedCandidate::start(&cluster, "ns", "a", "l", "1.0.0");
+    pass(seconds(3)).await;
+    assert!(active.leads());
+    let lines = log.lines("failed to create leases.coordination.k8s.io ns/l: no answer");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+}

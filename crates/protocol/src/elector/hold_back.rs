@@ -1,0 +1,283 @@
+//! What failed hand-overs and many pre-emptions cost: the preference, and not the lease (R23).
+//!
+//! A live holder makes room because a better candidate acked. A candidate that acks and does not accept leaves the lease
+//! without a leader for an accept window, and may come back under another name or version at once, which R5 would not
+//! know again. So this memory belongs to the lease, whatever names and specs come and go.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use crate::elector::observation::ObservedCandidate;
+use crate::lease::{LeaseRecord, LeaseSnapshot, Occupancy};
+use crate::names::Identity;
+use crate::renumber::{Renumber, Renumbering};
+use crate::time::Instant;
+use crate::timing::ElectorTiming;
+
+/// What one elector saw of the pre-emptions of a lease: hand-overs, releases and reservations for a better candidate,
+/// whichever elector asked for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct HoldBack {
+    /// The newest pre-emption after which the lease was not accepted.
+    failed: Option<FailedHandOver>,
+    /// When holders were pre-empted, the oldest first.
+    preemptions: Vec<Instant>,
+    /// Candidates that have accepted a term of this lease.
+    accepted: BTreeSet<Identity>,
+    /// Whether the holder was asked to make room in this term.
+    asked: bool,
+    /// Whether the holder before was pre-empted, and no grant has been accepted since.
+    preempted: bool,
+}
+
+/// A pre-emption whose electee did not accept.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct FailedHandOver {
+    at: Instant,
+    /// How many there have been in a row, each within an hour of the one before.
+    failures: u8,
+    /// The candidates that have stood unchanged since then.
+    standing: BTreeSet<Identity>,
+}
+
+/// Why a better candidate is not preferred yet. `Display` is a fragment that follows a colon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HoldBackCause {
+    /// The last holder that made room did so in vain, and no candidate is preferred for a while.
+    FailedHandOver {
+        /// How many in a row were in vain.
+        failures: u8,
+    },
+    /// The candidate appeared or changed after a hand-over was in vain, and has accepted no term of this lease.
+    NewSinceFailure,
+    /// So many holders have made room lately.
+    Preemptions {
+        /// How many.
+        count: u8,
+        /// Within which time.
+        within: Duration,
+    },
+}
+
+/// The failures are forgotten when there was none for so long.
+const FALL_BACK: Duration = Duration::from_secs(3600);
+/// From a second, so many doublings exceed a day, the longest maximum that can be set.
+const FAILURES_MAX: u8 = 18;
+
+// === impl HoldBack ===
+
+impl HoldBack {
+    /// Learns from the next record of the Lease.
+    pub(super) fn follow(
+        &mut self,
+        now: Instant,
+        before: Option<&LeaseSnapshot>,
+        after: &LeaseSnapshot,
+        candidates: &BTreeMap<Identity, ObservedCandidate>,
+    ) {
+        let new = &after.record;
+        let same_object = |before: &&LeaseSnapshot| before.uid == after.uid;
+        match before.filter(same_object).map(|before| &before.record) {
+            Some(old) if old.holder == new.holder && old.term == new.term => {}
+            Some(old) => {
+                self.note_end(now, old, new, candidates);
+                self.asked = false;
+            }
+            None => (self.asked, self.preempted) = (false, false),
+        }
+        self.asked |= new.preferred_holder.is_some();
+        if let Some(holder) = leader(new) {
+            self.preempted = false;
+            if candidates.contains_key(holder) && !self.accepted.contains(holder) {
+                self.accepted.insert(holder.clone());
+            }
+        }
+    }
+
+    /// The Lease was deleted, and the present term with it.
+    pub(super) fn end_lease(&mut self) {
+        (self.asked, self.preempted) = (false, false);
+    }
+
+    /// A candidate has another version by now.
+    pub(super) fn change_candidate(&mut self, name: &Identity) {
+        if let Some(failed) = &mut self.failed {
+            failed.standing.remove(name);
+        }
+    }
+
+    /// A candidate is gone, or another one has its name.
+    pub(super) fn remove_candidate(&mut self, name: &Identity) {
+        self.change_candidate(name);
+        self.accepted.remove(name);
+    }
+
+    /// Until when this candidate is not preferred, and why; `None` where it may be.
+    pub(super) fn holds(
+        &self,
+        name: &Identity,
+        now: Instant,
+        timing: &ElectorTiming,
+    ) -> Option<(Instant, HoldBackCause)> {
+        let failed = self.failed.as_ref().map(|failed| {
+            let failures = failed.failures;
+            (
+                failed.held_until(timing),
+                HoldBackCause::FailedHandOver { failures },
+            )
+        });
+        let new = self
+            .failed
+            .as_ref()
+            .filter(|failed| self.is_new(failed, name));
+        let new = new.map(|failed| {
+            let until = failed.at.after(timing.preemption_window);
+            (until, HoldBackCause::NewSinceFailure)
+        });
+        let budget = self.budget_until(timing).map(|until| {
+            let (count, within) = (timing.preemptions, timing.preemption_window);
+            (until, HoldBackCause::Preemptions { count, within })
+        });
+        [failed, new, budget]
+            .into_iter()
+            .flatten()
+            .filter(|(until, _)| now < *until)
+            .max_by_key(|(until, _)| *until)
+    }
+
+    /// Whether a grant goes to this candidate only if no other one acks: it has accepted no term of this lease, and
+    /// hand-overs fail. `fails_now`: the present grant expires without an accept.
+    pub(super) fn defers(
+        &self,
+        name: &Identity,
+        fails_now: bool,
+        now: Instant,
+        timing: &ElectorTiming,
+    ) -> bool {
+        if self.accepted.contains(name) {
+            return false;
+        }
+        if fails_now && self.preempted && !timing.held_back_after(1).is_zero() {
+            return true;
+        }
+        self.failed.as_ref().is_some_and(|failed| {
+            now < failed.held_until(timing)
+                || (now < failed.at.after(timing.preemption_window) && self.is_new(failed, name))
+        })
+    }
+
+    /// A term ended, or a grant without an accept.
+    fn note_end(
+        &mut self,
+        now: Instant,
+        old: &LeaseRecord,
+        new: &LeaseRecord,
+        candidates: &BTreeMap<Identity, ObservedCandidate>,
+    ) {
+        if old.is_unaccepted_grant() {
+            if self.preempted {
+                self.note_failure(now, old.holder.as_ref(), candidates);
+            }
+            return;
+        }
+        // A stranger's emptying pre-empts no holder: it may lead on.
+        let made_room = new.occupancy() != Occupancy::Unproven;
+        if leader(old).is_some() && made_room && (self.asked || new.reserved_from().is_some()) {
+            if self.preemptions.len() >= ElectorTiming::PREEMPTIONS_MAX.into() {
+                self.preemptions.remove(0);
+            }
+            self.preemptions.push(now);
+            self.preempted = true;
+        }
+    }
+
+    fn note_failure(
+        &mut self,
+        now: Instant,
+        electee: Option<&Identity>,
+        candidates: &BTreeMap<Identity, ObservedCandidate>,
+    ) {
+        let recent = |failed: &&FailedHandOver| now.since(failed.at) < FALL_BACK;
+        let before = self.failed.as_ref().filter(recent);
+        let failures = before.map_or(0, |failed| failed.failures);
+        self.failed = Some(FailedHandOver {
+            at: now,
+            failures: failures.saturating_add(1).min(FAILURES_MAX),
+            standing: candidates.keys().cloned().collect(),
+        });
+        self.preempted = false;
+        if let Some(electee) = electee {
+            self.accepted.remove(electee);
+        }
+    }
+
+    /// Whether nothing speaks for a candidate: neither has it accepted a term, nor was it there before the failure.
+    fn is_new(&self, failed: &FailedHandOver, name: &Identity) -> bool {
+        !self.accepted.contains(name) && !failed.standing.contains(name)
+    }
+
+    /// Until when there have been too many pre-emptions.
+    fn budget_until(&self, timing: &ElectorTiming) -> Option<Instant> {
+        let first = self
+            .preemptions
+            .len()
+            .checked_sub(timing.preemptions.into())?;
+        let first = self.preemptions.get(first)?;
+        Some(first.after(timing.preemption_window))
+    }
+}
+
+impl Renumber for HoldBack {
+    fn renumber(&mut self, by: &mut dyn Renumbering) {
+        if !by.tells_hold_backs() {
+            *self = Self::default();
+            return;
+        }
+        self.preemptions.retain_mut(|at| by.preemption(at));
+        if let Some(failed) = &mut self.failed {
+            by.failures(&mut failed.failures);
+            if !by.failed_hand_over(&mut failed.at) {
+                self.failed = None;
+            }
+        }
+    }
+}
+
+// === impl FailedHandOver ===
+
+impl FailedHandOver {
+    /// Until when no candidate is preferred.
+    fn held_until(&self, timing: &ElectorTiming) -> Instant {
+        self.at.after(timing.held_back_after(self.failures))
+    }
+}
+
+// === impl HoldBackCause ===
+
+impl fmt::Display for HoldBackCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FailedHandOver { failures: 1 } => {
+                f.write_str("the last hand-over was not accepted")
+            }
+            Self::FailedHandOver { failures } => {
+                write!(f, "the last {failures} hand-overs were not accepted")
+            }
+            Self::NewSinceFailure => f.write_str(
+                "it appeared or changed after a hand-over that was not accepted, and has never led",
+            ),
+            Self::Preemptions { count, within } => write!(
+                f,
+                "leaders have made room {count} times within {}s",
+                within.as_secs()
+            ),
+        }
+    }
+}
+
+/// The holder that has accepted the term of this record.
+fn leader(record: &LeaseRecord) -> Option<&Identity> {
+    let accepted = !record.is_unaccepted_grant() && record.reserved_from().is_none();
+    record.holder.as_ref().filter(|_| accepted)
+}

@@ -1,0 +1,35 @@
+//! What a holder is told of its Lease: events of the watch, and how its requests ended.
+
+use crate::lease::LeaseSnapshot;
+use crate::names::ResourceVersion;
+use crate::presence::NewsSource;
+
+/// What a watch of the Lease tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaseEvent {
+    /// A revision, from an event or a list.
+    Seen(LeaseSnapshot, NewsSource),
+    /// The Lease was deleted, at this version.
+    Deleted(ResourceVersion),
+    /// A list of this version did not contain the Lease.
+    Absent(ResourceVersion),
+}
+
+/// How a write ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaseOutcome {
+    /// It was applied, and this revision is the reply.
+    Done(LeaseSnapshot),
+    /// The server refused it because the Lease has another version or uid.
+    Conflict,
+    /// The server has no such Lease.
+    Gone,
+    /// The server refused it for another reason; it is certain that it was not applied.
+    Refused,
+    /// It may have been applied, or may be yet: a timeout, a lost connection, an error of the server.
+    Unknown,
+}
+
+/// A read that brought no reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadFailed;

@@ -1,0 +1,516 @@
+//! Scenarios of processes that take a free lease themselves (R18).
+
+use std::sync::Arc;
+
+use super::super::fixture::{
+    HolderFixture, Network, WorkEvent, auto, config_of, identity, plain, seconds, wall_at,
+};
+use super::super::{
+    Acquisition, Displaced, Effect, Ending, Holder, HolderConfig, HolderMode, LeaseEvent,
+    LeaseOutcome, WriteKind,
+};
+use super::lost;
+use crate::lease::{LeaseRecord, Occupancy};
+use crate::names::{Identity, ResourceVersion, Term, Token};
+use crate::presence::NewsSource;
+use crate::strategy::name::StrategyName;
+use crate::time::{Instant, Moment};
+
+/// The lease is led by another process, whose record lasts for so many seconds.
+fn led_by_another(mode: HolderMode, seconds: i32) -> HolderFixture {
+    let mut fixture = HolderFixture::of(mode);
+    let at = wall_at(fixture.now);
+    fixture.store.edit(|record| LeaseRecord {
+        holder: Some(identity("other")),
+        duration_seconds: Some(seconds),
+        acquire_time: Some(at),
+        renew_time: Some(at),
+        term: Term(7),
+        ..record.clone()
+    });
+    fixture.watch();
+    fixture
+}
+
+fn release(fixture: &mut HolderFixture) {
+    let at = wall_at(fixture.now);
+    fixture.store.edit(|record| LeaseRecord {
+        strategy: record.strategy.clone(),
+        ..record.released(at)
+    });
+    fixture.watch();
+}
+
+#[test]
+fn a_released_lease_is_taken_at_once_in_a_term_of_its_own() {
+    let mut fixture = led_by_another(plain(), 15);
+    assert!(fixture.sent.is_empty());
+    fixture
+        .store
+        .edit(|record| record.preferring(Some(identity("third")), None));
+    let strategy = Some(StrategyName::oldest_emulation_version());
+    fixture.store.edit(|record| LeaseRecord {
+        strategy: strategy.clone(),
+        ..record.clone()
+    });
+    let sent_at = fixture.now;
+    release(&mut fixture);
+    let token = Token(ResourceVersion(fixture.store.version - 1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+    assert_eq!(fixture.work_events, [WorkEvent::Start(Term(8), token)]);
+    let at = fixture.record().renew_time;
+    let expected = LeaseRecord {
+        holder: Some(identity("me")),
+        duration_seconds: Some(15),
+        acquire_time: at,
+        renew_time: at,
+        term: Term(8),
+        strategy,
+        preferred_holder: None,
+        token: Some(token),
+        token_term: Some(Term(8)),
+    };
+    assert_eq!(fixture.record(), &expected);
+    let belief = fixture.holder.belief().unwrap();
+    assert_eq!(belief.deadline, sent_at.after(seconds(10.0)));
+}
+
+#[test]
+fn a_living_holder_is_waited_for_until_its_record_has_expired() {
+    let mut fixture = led_by_another(plain(), 20);
+    fixture.pass(seconds(19.9));
+    assert!(fixture.sent.is_empty());
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+    assert!(fixture.holder.believes(fixture.now));
+}
+
+#[test]
+fn a_renewal_starts_the_wait_anew_and_a_preference_does_not() {
+    let mut fixture = led_by_another(plain(), 15);
+    fixture.pass(seconds(10.0));
+    let at = wall_at(fixture.now);
+    fixture.store.edit(|record| LeaseRecord {
+        renew_time: Some(at),
+        ..record.clone()
+    });
+    fixture.watch();
+    fixture.pass(seconds(10.0));
+    fixture.prefer(Some("third"));
+    fixture.watch();
+    fixture.pass(seconds(4.9));
+    assert!(fixture.sent.is_empty());
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+}
+
+#[test]
+fn an_auto_candidate_leaves_an_elector_its_time_and_then_acquires() {
+    let mut fixture = led_by_another(auto(), 15);
+    release(&mut fixture);
+    fixture.pass(seconds(4.9));
+    assert!(fixture.sent.is_empty());
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+
+    let mut fixture = led_by_another(auto(), 15);
+    fixture.pass(seconds(19.9));
+    assert!(fixture.sent.is_empty());
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+}
+
+#[test]
+fn an_auto_candidate_accepts_what_an_elector_grants() {
+    let mut fixture = led_by_another(auto(), 15);
+    release(&mut fixture);
+    fixture.pass(seconds(3.0));
+    fixture.grant("me");
+    fixture.watch();
+    assert_eq!(fixture.sent, [WriteKind::Accept]);
+    assert!(fixture.holder.believes(fixture.now));
+}
+
+#[test]
+fn a_ping_of_a_free_lease_restarts_the_wait_for_the_elector_once() {
+    let mut fixture = led_by_another(auto(), 15);
+    // A ping while the holder lives is one for upkeep, or for a preference.
+    fixture.holder.handle_ping(fixture.moment());
+    fixture.pass(seconds(17.0));
+    fixture.holder.handle_ping(fixture.moment());
+    fixture.pass(seconds(4.0));
+    fixture.holder.handle_ping(fixture.moment());
+    fixture.pass(seconds(0.9));
+    assert!(fixture.sent.is_empty());
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+}
+
+#[test]
+fn a_plain_candidate_accepts_no_grant_and_waits_until_it_has_expired() {
+    let mut fixture = HolderFixture::of(plain());
+    fixture.grant("me");
+    fixture.watch();
+    fixture.pass(seconds(4.9));
+    assert!(fixture.sent.is_empty());
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+    assert_eq!(fixture.record().term, Term(2));
+}
+
+#[test]
+fn an_emptied_record_is_waited_for_as_long_as_any_lease_may_last() {
+    let mut fixture = led_by_another(plain(), 40);
+    let token = Some(Token(ResourceVersion(3)));
+    fixture.store.edit(|record| LeaseRecord {
+        holder: None,
+        token,
+        duration_seconds: Some(1),
+        ..record.clone()
+    });
+    fixture.watch();
+    fixture.pass(seconds(39.9));
+    assert!(fixture.sent.is_empty());
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+}
+
+#[test]
+fn a_missing_lease_is_created_unheld_and_taken_when_no_holder_can_be_left() {
+    let mut fixture = HolderFixture::of(plain());
+    fixture.store.delete();
+    fixture.watch();
+    let record = fixture.record();
+    assert_eq!(record, &LeaseRecord::born(None));
+    assert_eq!(record.occupancy(), Occupancy::Unproven);
+    // Its watch brings what it created, a moment after the Lease was seen missing for the first time.
+    fixture.watch();
+    fixture.pass(seconds(14.9));
+    assert!(fixture.sent.is_empty());
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+}
+
+#[test]
+fn a_long_absence_that_the_watch_proves_needs_no_further_wait() {
+    let mut fixture = HolderFixture::of(plain());
+    fixture.store.delete();
+    fixture.network = Network::Down;
+    fixture.watch();
+    fixture.pass(seconds(15.0));
+    fixture.network = Network::Up;
+    fixture.pass(seconds(2.0));
+    fixture.watch();
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+}
+
+#[test]
+fn a_creation_that_the_watch_does_not_bring_is_looked_for() {
+    let mut fixture = HolderFixture::of(plain());
+    fixture.store.delete();
+    fixture.watch();
+    fixture.pass(seconds(1.9));
+    assert!(fixture.holder.known().is_none());
+    fixture.pass(seconds(0.1));
+    assert!(fixture.holder.known().is_some());
+    // Found by a read, it is a record of unknown past.
+    fixture.pass(seconds(14.9));
+    assert!(fixture.sent.is_empty());
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+}
+
+#[test]
+fn a_creation_that_was_deleted_before_the_watch_brought_it_is_made_again() {
+    let mut holder = Holder::new(config_of(plain()));
+    let at = |seconds_now| Moment::same(Instant::from_epoch(seconds(seconds_now)));
+    let wall = wall_at(at(0.0).holder);
+    let born = || Effect::Create(LeaseRecord::born(None));
+    holder.handle_event(at(0.0), LeaseEvent::Absent(ResourceVersion(5)));
+    assert_eq!(holder.step(at(0.0), wall).effects, [born()]);
+    holder.handle_outcome(at(0.0), LeaseOutcome::Conflict);
+    assert_eq!(holder.step(at(2.0), wall).effects, [Effect::Read]);
+    // There is nothing to look for any more: to read on would be a loop without a pause.
+    holder.handle_read(at(2.0), Ok(None));
+    assert_eq!(holder.step(at(2.0), wall).effects, [born()]);
+}
+
+#[test]
+fn an_auto_candidate_creates_a_missing_lease_after_its_fallback_with_its_own_strategy() {
+    let strategy = Some(StrategyName::oldest_emulation_version());
+    let mut fixture = HolderFixture::of(HolderMode::Auto {
+        fallback: seconds(5.0),
+        acquisition: Acquisition {
+            strategy: strategy.clone(),
+            ..Acquisition::plain()
+        },
+    });
+    fixture.store.delete();
+    fixture.watch();
+    fixture.pass(seconds(4.9));
+    assert!(fixture.store.lease.is_none());
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.record(), &LeaseRecord::born(strategy));
+}
+
+#[test]
+fn a_lease_whose_strategy_another_elector_decides_is_left_alone() {
+    let foreign = Some(StrategyName::parse("example.com/lottery").unwrap());
+    for mode in [auto(), plain()] {
+        let mut fixture = led_by_another(mode, 15);
+        fixture.store.edit(|record| LeaseRecord {
+            strategy: foreign.clone(),
+            ..record.clone()
+        });
+        release(&mut fixture);
+        fixture.pass(seconds(60.0));
+        assert!(fixture.sent.is_empty());
+    }
+    // A candidate that wishes for such a strategy leaves the choice to that elector, whatever the Lease says.
+    let mut fixture = led_by_another(
+        HolderMode::Auto {
+            fallback: seconds(5.0),
+            acquisition: Acquisition {
+                strategy: foreign,
+                ..Acquisition::plain()
+            },
+        },
+        15,
+    );
+    release(&mut fixture);
+    fixture.pass(seconds(60.0));
+    assert!(fixture.sent.is_empty());
+}
+
+#[test]
+fn an_acquisition_whose_reply_was_lost_is_found_and_counts_from_its_send() {
+    let mut fixture = led_by_another(plain(), 15);
+    fixture.network = Network::RepliesLost;
+    let sent_at = fixture.now;
+    release(&mut fixture);
+    assert!(fixture.work_events.is_empty());
+    fixture.network = Network::Up;
+    fixture.pass(seconds(0.25));
+    let belief = fixture.holder.belief().unwrap();
+    assert_eq!(belief.deadline, sent_at.after(seconds(10.0)));
+    assert_eq!(fixture.record().term, Term(8));
+}
+
+#[test]
+fn of_two_that_acquire_one_leads() {
+    let mut fixture = led_by_another(plain(), 15);
+    let at = wall_at(fixture.now);
+    fixture.store.edit(|record| record.released(at));
+    let released = fixture.store.lease.clone().unwrap();
+    fixture.store.edit(|record| {
+        record.acquired(
+            identity("third"),
+            seconds(15.0),
+            Token(released.version),
+            at,
+        )
+    });
+    let seen = LeaseEvent::Seen(released, NewsSource::Watch);
+    fixture.event(seen);
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+    fixture.pass(seconds(10.0));
+    assert!(fixture.work_events.is_empty());
+    assert_eq!(fixture.record().holder, Some(identity("third")));
+}
+
+#[test]
+fn a_term_that_was_acquired_is_renewed_handed_over_and_released_like_any_other() {
+    let mut fixture = led_by_another(plain(), 15);
+    release(&mut fixture);
+    fixture.pass(seconds(4.0));
+    assert_eq!(fixture.sent, [WriteKind::Acquire, WriteKind::Renew]);
+    fixture.holder.shut_down(fixture.moment());
+    fixture.run();
+    fixture.work_stops();
+    assert_eq!(
+        fixture.work_events.last(),
+        Some(&WorkEvent::Ended(Ending::Released))
+    );
+    assert_eq!(fixture.record().occupancy(), Occupancy::Released);
+    assert!(fixture.holder.is_finished());
+
+    let mut fixture = led_by_another(plain(), 15);
+    release(&mut fixture);
+    fixture.prefer(Some("third"));
+    fixture.watch();
+    fixture.work_stops();
+    let to = identity("third");
+    assert_eq!(
+        fixture.work_events.last(),
+        Some(&WorkEvent::Ended(Ending::HandedOver { to }))
+    );
+}
+
+#[test]
+fn a_process_that_holds_nothing_ends_without_waiting_for_what_cannot_begin_a_term() {
+    let mut fixture = HolderFixture::of(plain());
+    fixture.network = Network::Silent;
+    fixture.holder.request_read();
+    fixture.run();
+    fixture.holder.shut_down(fixture.moment());
+    assert!(fixture.holder.is_finished(), "a read is under way");
+
+    let mut fixture = HolderFixture::of(plain());
+    fixture.store.delete();
+    fixture.network = Network::Silent;
+    fixture.watch();
+    fixture.holder.shut_down(fixture.moment());
+    assert!(
+        fixture.holder.is_finished(),
+        "an unheld Lease is being created"
+    );
+
+    let mut fixture = led_by_another(plain(), 15);
+    fixture.network = Network::Silent;
+    release(&mut fixture);
+    fixture.holder.shut_down(fixture.moment());
+    assert!(!fixture.holder.is_finished(), "an acquisition is under way");
+}
+
+#[test]
+fn a_lapsed_holder_waits_for_its_own_record_like_for_any_other() {
+    let mut fixture = led_by_another(plain(), 15);
+    release(&mut fixture);
+    fixture.watch();
+    fixture.network = Network::Down;
+    fixture.pass(seconds(10.0));
+    assert_eq!(
+        fixture.work_events.last(),
+        Some(&lost(super::super::Loss::DeadlinePassed))
+    );
+    fixture.work_stops();
+    fixture.network = Network::Up;
+    fixture.sent.clear();
+    fixture.pass(seconds(4.9));
+    assert!(fixture.sent.is_empty());
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+}
+
+#[test]
+fn a_process_that_stood_still_reads_the_lease_before_it_acquires() {
+    // It led, and another one leads since.
+    let mut fixture = led_by_another(plain(), 15);
+    release(&mut fixture);
+    fixture.sent.clear();
+    fixture.now = fixture.now.after(seconds(30.0));
+    let at = wall_at(fixture.now);
+    fixture.store.edit(|record| {
+        let token = Token(ResourceVersion(3));
+        record.acquired(identity("third"), seconds(15.0), token, at)
+    });
+    fixture.run();
+    fixture.work_stops();
+    fixture.pass(seconds(14.9));
+    assert_eq!(fixture.sent, []);
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+
+    // Nobody took it meanwhile: what the read says is enough.
+    let mut fixture = led_by_another(plain(), 15);
+    fixture.now = fixture.now.after(seconds(30.0));
+    fixture.run();
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+    assert!(fixture.holder.believes(fixture.now));
+}
+
+#[test]
+fn a_process_that_stood_still_reads_the_lease_before_it_creates() {
+    let mut holder = Holder::new(config_of(auto()));
+    let at = |seconds_now| Moment::same(Instant::from_epoch(seconds(seconds_now)));
+    let wall = wall_at(at(0.0).holder);
+    holder.handle_event(at(0.0), LeaseEvent::Absent(ResourceVersion(5)));
+    assert_eq!(holder.step(at(5.3), wall).effects, [Effect::Read]);
+    // A second stop, before the reply is acted upon, makes it stale as well.
+    holder.handle_read(at(5.3), Ok(None));
+    assert_eq!(holder.step(at(9.0), wall).effects, [Effect::Read]);
+    holder.handle_read(at(9.0), Ok(None));
+    let born = Effect::Create(LeaseRecord::born(None));
+    assert_eq!(holder.step(at(9.0), wall).effects, [born]);
+}
+
+#[test]
+fn the_silence_of_others_is_timed_by_the_clock_that_may_stand_still() {
+    let mut holder = Holder::new(config_of(plain()));
+    let mut fixture = led_by_another(HolderMode::Elected, 15);
+    release(&mut fixture);
+    fixture.store.edit(|record| LeaseRecord {
+        holder: Some(identity("other")),
+        duration_seconds: Some(15),
+        ..record.clone()
+    });
+    let at = |holder, monotonic| Moment {
+        holder: Instant::from_epoch(seconds(holder)),
+        monotonic: Instant::from_epoch(seconds(monotonic)),
+    };
+    let seen = fixture.store.lease.clone().unwrap();
+    holder.handle_event(at(100.0, 50.0), LeaseEvent::Seen(seen, NewsSource::Watch));
+    let wall = wall_at(fixture.now);
+    // The machine slept for a minute, which the monotonic clock does not count.
+    let decision = holder.step(at(165.0, 55.0), wall);
+    assert_eq!(decision.effects, []);
+    assert_eq!(decision.wake_at, Some(Instant::from_epoch(seconds(175.0))));
+    let decision = holder.step(at(175.0, 65.0), wall);
+    assert!(matches!(
+        decision.effects[..],
+        [Effect::Write {
+            kind: WriteKind::Acquire,
+            ..
+        }]
+    ));
+}
+
+#[test]
+fn an_elector_displaces_the_built_in_one_at_once_and_another_elector_when_it_misses_a_renewal() {
+    let displacing = || {
+        HolderMode::Plain(Acquisition {
+            displaced: Displaced::AllButElectors,
+            absent_lease_grace: Some(seconds(0.0)),
+            ..Acquisition::plain()
+        })
+    };
+    let held_by = |holder: Identity| {
+        let mut fixture = HolderFixture::of(displacing());
+        let at = wall_at(fixture.now);
+        fixture.store.edit(|record| LeaseRecord {
+            holder: Some(holder),
+            duration_seconds: Some(15),
+            renew_time: Some(at),
+            ..record.clone()
+        });
+        fixture.watch();
+        fixture
+    };
+    assert_eq!(
+        held_by(identity("apiserver-x_1")).sent,
+        [WriteKind::Acquire]
+    );
+    let mut fixture = held_by(Identity::of_elector("host", 7));
+    fixture.pass(seconds(4.9));
+    assert!(fixture.sent.is_empty());
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+}
+
+#[test]
+fn the_own_lock_of_electors_is_created_and_taken_without_a_wait() {
+    let config = HolderConfig {
+        mode: HolderMode::Plain(Acquisition {
+            absent_lease_grace: Some(seconds(0.0)),
+            ..Acquisition::plain()
+        }),
+        ..(*config_of(plain())).clone()
+    };
+    let mut fixture = HolderFixture::of(plain());
+    fixture.holder = Holder::new(Arc::new(config));
+    fixture.store.delete();
+    fixture.watch();
+    fixture.watch();
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+    assert!(fixture.holder.believes(fixture.now));
+}

@@ -1,0 +1,121 @@
+//! An oracle of R4 and R6 for the properties of acquisitions: what a process was shown, and when. It shares no code with
+//! the stop-watch of production.
+
+use std::time::Duration;
+
+use super::HolderMode;
+use crate::lease::LeaseSnapshot;
+use crate::presence::NewsSource;
+use crate::time::Instant;
+
+/// What a process was shown of its Lease, the oldest first; `None` says that it was missing.
+#[derive(Default)]
+pub(super) struct ShownHistory(Vec<(Instant, Option<LeaseSnapshot>, NewsSource)>);
+
+/// W_max of these tests, in seconds: the default, above which a record of a longer duration raises it.
+const LONGEST: u64 = 15;
+
+// === impl ShownHistory ===
+
+impl ShownHistory {
+    /// The process knows this now.
+    pub(super) fn note(&mut self, now: Instant, known: Option<LeaseSnapshot>, source: NewsSource) {
+        let same = self.0.last().is_some_and(|(_, last, _)| {
+            last.as_ref().map(|last| last.version) == known.as_ref().map(|known| known.version)
+        });
+        if !same || (known.is_none() && source == NewsSource::List) {
+            self.0.push((now, known, source));
+        }
+    }
+
+    /// Whether a record may be acquired by a process of this mode (R3 a and b, R18), or why not.
+    pub(super) fn may_acquire(
+        &self,
+        now: Instant,
+        base: &LeaseSnapshot,
+        mode: &HolderMode,
+    ) -> Result<(), String> {
+        let fallback = match mode {
+            HolderMode::Elected => return Err("an elected candidate acquired".to_owned()),
+            HolderMode::Auto { fallback, .. } => *fallback,
+            HolderMode::Plain(_) => Duration::ZERO,
+        };
+        let record = &base.record;
+        let held = record.holder.is_some();
+        let alike = |other: &LeaseSnapshot| {
+            let of = |lease: &LeaseSnapshot| {
+                let record = &lease.record;
+                let unheld = (record.token, record.acquire_time);
+                (
+                    (lease.uid.clone(), record.holder.clone(), record.term),
+                    (record.renew_time, record.duration_seconds),
+                    (!held).then_some(unheld),
+                )
+            };
+            of(base) == of(other)
+        };
+        let Some((mut since, last, mut source)) = self.0.last().cloned() else {
+            return Err("acquired unseen".to_owned());
+        };
+        if last.as_ref().map(|last| last.version) != Some(base.version) {
+            return Err("acquired on an old revision".to_owned());
+        }
+        for (at, shown, how) in self.0.iter().rev().skip(1) {
+            let gap = source == NewsSource::List && !held;
+            match shown {
+                Some(shown) if alike(shown) && !gap => (since, source) = (*at, *how),
+                _ => break,
+            }
+        }
+        let longest = self
+            .0
+            .iter()
+            .filter_map(|(_, shown, _)| shown.as_ref()?.record.duration());
+        let longest = longest
+            .max()
+            .unwrap_or_default()
+            .max(Duration::from_secs(LONGEST));
+        let released =
+            !held && record.token.is_none() && record.duration_seconds.is_some_and(|it| it <= 1);
+        let wait = if held {
+            record.duration().unwrap_or(longest)
+        } else if released || self.was_absent(longest) {
+            Duration::ZERO
+        } else {
+            longest
+        };
+        if now.since(since) < wait + fallback {
+            return Err(format!(
+                "acquired after {:?} of {:?}",
+                now.since(since),
+                wait + fallback
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether the watch proves that no holder can be left: so long an absence, and only unheld revisions since (R6 a).
+    fn was_absent(&self, longest: Duration) -> bool {
+        let last = self.0.iter().rposition(|(_, shown, _)| shown.is_none());
+        let Some(last) = last else { return false };
+        let proven = |(_, shown, how): &(Instant, Option<LeaseSnapshot>, NewsSource)| {
+            *how != NewsSource::List
+                && shown
+                    .as_ref()
+                    .is_some_and(|shown| shown.record.holder.is_none())
+        };
+        let after = &self.0[last + 1..];
+        let added = after
+            .first()
+            .filter(|(_, _, how)| *how == NewsSource::Watch);
+        added.is_some_and(|(at, ..)| {
+            let same = |(_, shown, _): &(_, Option<LeaseSnapshot>, _)| {
+                shown.as_ref().map(|it| it.uid.clone())
+                    == after[0].1.as_ref().map(|it| it.uid.clone())
+            };
+            at.since(self.0[last].0) >= longest
+                && after.iter().all(proven)
+                && after.iter().all(same)
+        })
+    }
+}

@@ -1,0 +1,387 @@
+//! What an elector asks of live holders, whatever candidates come, change and go (R16, R23).
+//!
+//! One elector sees every revision of a Lease whose holders obey and whose electees accept or not. The oracle keeps
+//! count by what it lets happen, and not by the records: when a holder made room for a preference, when that was in
+//! vain, which candidates have led, and since when each is as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use elector_protocol::elector::{Effect, Election, NewsSource, Settings};
+use elector_protocol::{
+    CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
+    ResourceVersion, StrategyName, Timestamp, Token, Uid,
+};
+use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_assert, prop_oneof};
+use proptest::test_runner::TestCaseError;
+
+/// One thing that happens. What does not fit changes nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PreemptionStep {
+    /// So many seconds pass, in which a holder that has accepted renews.
+    Pass(u16),
+    /// A candidate appears or changes its version.
+    Version { candidate: u8, minor: u8 },
+    /// A candidate is deleted.
+    Delete(u8),
+    /// A candidate acks.
+    Ack(u8),
+    /// What the elector decides is written.
+    Decide,
+    /// Another elector prefers this candidate.
+    Prefer(u8),
+    /// Another elector withdraws the preference.
+    Withdraw,
+    /// The holder makes room as it is asked to; `releases`: it lets go and does not hand over.
+    MakeRoom { releases: bool },
+    /// The electee accepts.
+    Accept,
+    /// The grant lasts for its accept window, and the elector grants the lease anew to a candidate that accepts.
+    FailAndGrant,
+}
+
+/// The Lease, its elector, and what the oracle knows.
+struct PreemptedLease {
+    now: Instant,
+    revision: u64,
+    lease: LeaseSnapshot,
+    election: Election,
+    settings: Settings,
+    /// Since when each candidate is as it is.
+    unchanged: BTreeMap<Identity, Instant>,
+    /// The candidates that have led under their present uid.
+    led: BTreeSet<Identity>,
+    asked: bool,
+    preempted: bool,
+    preemptions: Vec<Instant>,
+    failures: Vec<Instant>,
+    /// When the present preference was written, and whether its candidate changed or acked since.
+    preferred: Option<(Instant, bool)>,
+}
+
+pub(crate) fn steps() -> impl Arbitrary<Value = PreemptionStep> {
+    let candidate = || 0..4u8;
+    prop_oneof![
+        3 => (1..700u16).prop_map(|seconds| PreemptionStep::Pass(seconds.min(4 + seconds / 7))),
+        3 => (candidate(), 0..9u8).prop_map(|(candidate, minor)| PreemptionStep::Version { candidate, minor }),
+        1 => candidate().prop_map(PreemptionStep::Delete),
+        6 => candidate().prop_map(PreemptionStep::Ack),
+        8 => Just(PreemptionStep::Decide),
+        1 => candidate().prop_map(PreemptionStep::Prefer),
+        1 => Just(PreemptionStep::Withdraw),
+        5 => any::<bool>().prop_map(|releases| PreemptionStep::MakeRoom { releases }),
+        4 => Just(PreemptionStep::Accept),
+        4 => Just(PreemptionStep::FailAndGrant),
+    ]
+}
+
+/// Plays a history and checks what the elector would write after every step.
+pub(crate) fn check(steps: &[PreemptionStep]) -> Result<(), TestCaseError> {
+    let mut world = PreemptedLease::new();
+    for step in steps {
+        world.play(*step);
+        world.check()?;
+    }
+    Ok(())
+}
+
+// === impl PreemptedLease ===
+
+impl PreemptedLease {
+    /// Candidate 0 leads; the others are yet to come.
+    fn new() -> Self {
+        let now = Instant::from_epoch(Duration::from_secs(100_000));
+        let lease = LeaseSnapshot {
+            uid: Uid::new("lease"),
+            version: ResourceVersion(1),
+            record: LeaseRecord::born(None).released(Timestamp::MIN),
+        };
+        let mut world = Self {
+            now,
+            revision: 1,
+            election: Election::absent(Instant::default()),
+            settings: Settings::default(),
+            unchanged: BTreeMap::new(),
+            led: BTreeSet::new(),
+            asked: false,
+            preempted: false,
+            preemptions: Vec::new(),
+            failures: Vec::new(),
+            preferred: None,
+            lease,
+        };
+        world.play(PreemptionStep::Version {
+            candidate: 0,
+            minor: 8,
+        });
+        world.write(world.lease.record.clone());
+        world.play(PreemptionStep::Decide);
+        world.play(PreemptionStep::Accept);
+        world
+    }
+
+    fn play(&mut self, step: PreemptionStep) {
+        match step {
+            PreemptionStep::Pass(seconds) => {
+                for _ in 0..seconds {
+                    self.now = self.now.after(Duration::from_secs(1));
+                    if self.leader().is_some() {
+                        let renewed = LeaseRecord {
+                            renew_time: Some(self.wall()),
+                            ..self.lease.record.clone()
+                        };
+                        self.write(renewed);
+                    }
+                }
+            }
+            PreemptionStep::Version { candidate, minor } => self.change(candidate, minor),
+            PreemptionStep::Delete(candidate) => {
+                let name = name(candidate);
+                self.unchanged.remove(&name);
+                self.led.remove(&name);
+                self.note_news(&name);
+                self.election.handle_candidate_gone(&name, None);
+            }
+            PreemptionStep::Ack(candidate) => self.ack(&name(candidate)),
+            PreemptionStep::Decide => {
+                if let Some(write) = self.decided() {
+                    let failed = self.lease.record.is_unaccepted_grant() && self.preempted;
+                    self.write(write.record);
+                    if failed {
+                        self.failures.push(self.now);
+                        self.preempted = false;
+                    }
+                }
+                self.ping();
+            }
+            PreemptionStep::Prefer(candidate) => {
+                if self
+                    .leader()
+                    .is_some_and(|leader| *leader != name(candidate))
+                {
+                    self.write(self.lease.record.preferring(Some(name(candidate)), None));
+                }
+            }
+            PreemptionStep::Withdraw => {
+                if self.leader().is_some() {
+                    self.write(self.lease.record.preferring(None, None));
+                }
+            }
+            PreemptionStep::MakeRoom { releases } => self.make_room(releases),
+            PreemptionStep::Accept => {
+                if !self.lease.record.is_unaccepted_grant() {
+                    return;
+                }
+                self.now = self.now.after(Duration::from_millis(100));
+                let record = LeaseRecord {
+                    duration_seconds: Some(15),
+                    renew_time: Some(self.wall()),
+                    token: Some(Token(self.lease.version)),
+                    token_term: Some(self.lease.record.term),
+                    ..self.lease.record.clone()
+                };
+                self.preempted = false;
+                self.write(record);
+            }
+            PreemptionStep::FailAndGrant if self.lease.record.is_unaccepted_grant() => {
+                self.now = self.now.after(Duration::from_secs(60));
+                for candidate in 0..4 {
+                    self.ack(&name(candidate));
+                }
+                self.play(PreemptionStep::Decide);
+                self.play(PreemptionStep::Accept);
+            }
+            PreemptionStep::FailAndGrant => {}
+        }
+        if let Some(leader) = self.leader().cloned()
+            && self.unchanged.contains_key(&leader)
+        {
+            self.led.insert(leader);
+        }
+    }
+
+    fn make_room(&mut self, releases: bool) {
+        let Some(leader) = self.leader().cloned() else {
+            return;
+        };
+        let record = &self.lease.record;
+        let next = match record.preferred_holder.clone() {
+            Some(preferred) if !releases && preferred != leader => {
+                record.granted(preferred, Duration::from_secs(5), self.wall())
+            }
+            _ if self.asked => record.released(self.wall()),
+            _ => return,
+        };
+        self.preemptions.push(self.now);
+        self.preempted = true;
+        self.write(next);
+    }
+
+    fn change(&mut self, candidate: u8, minor: u8) {
+        let name = name(candidate);
+        let version = format!("1.{minor}.0");
+        let spec = CandidateSpec::parse("1.9.0", &version, StrategyName::OLDEST_EMULATION_VERSION);
+        let known = self.known(&name);
+        if known.as_ref().is_some_and(|known| known.spec == spec) {
+            return;
+        }
+        self.revision += 1;
+        let next = CandidateRecord {
+            version: ResourceVersion(self.revision),
+            spec,
+            ..known.unwrap_or_else(|| self.created(&name))
+        };
+        self.unchanged.insert(name.clone(), self.now);
+        self.note_news(&name);
+        self.election
+            .handle_candidate(self.now, next, NewsSource::Watch);
+    }
+
+    fn ack(&mut self, name: &Identity) {
+        let Some(known) = self.known(name) else {
+            return;
+        };
+        self.revision += 1;
+        let acked = CandidateRecord {
+            version: ResourceVersion(self.revision),
+            renew: Some(known.ping.map_or(self.wall(), |ping| ping.max(self.wall()))),
+            ..known
+        };
+        self.note_news(name);
+        self.election
+            .handle_candidate(self.now, acked, NewsSource::Watch);
+    }
+
+    /// Delivers the pings that the elector would write now.
+    fn ping(&mut self) {
+        for effect in self
+            .election
+            .step(self.now, self.wall(), &self.settings)
+            .effects
+        {
+            if let Effect::Ping { name, ping, .. } = effect
+                && let Some(known) = self.known(&name)
+            {
+                self.revision += 1;
+                let pinged = CandidateRecord {
+                    version: ResourceVersion(self.revision),
+                    ping: Some(ping),
+                    ..known
+                };
+                self.note_news(&name);
+                self.election
+                    .handle_candidate(self.now, pinged, NewsSource::Watch);
+            }
+        }
+    }
+
+    fn note_news(&mut self, name: &Identity) {
+        if self.lease.record.preferred_holder.as_ref() == Some(name)
+            && let Some((_, heard)) = &mut self.preferred
+        {
+            *heard = true;
+        }
+    }
+
+    /// A revision of the Lease is written and seen.
+    fn write(&mut self, record: LeaseRecord) {
+        self.revision += 1;
+        let before = std::mem::replace(&mut self.lease.record, record);
+        self.lease.version = ResourceVersion(self.revision);
+        let after = &self.lease.record;
+        if (&before.holder, before.term) != (&after.holder, after.term) {
+            (self.asked, self.preferred) = (false, None);
+        }
+        if before.preferred_holder != after.preferred_holder {
+            self.preferred = after.preferred_holder.as_ref().map(|_| (self.now, false));
+        }
+        self.asked |= after.preferred_holder.is_some();
+        self.election
+            .handle_lease(self.now, self.lease.clone(), NewsSource::Watch);
+    }
+
+    /// The write of the Lease that the elector decides on.
+    fn decided(&self) -> Option<LeaseWrite> {
+        let decision = self.election.step(self.now, self.wall(), &self.settings);
+        decision
+            .effects
+            .into_iter()
+            .find_map(|effect| match effect {
+                Effect::Write(write) => Some(write),
+                _ => None,
+            })
+    }
+
+    fn check(&self) -> Result<(), TestCaseError> {
+        let Some(write) = self.decided() else {
+            return Ok(());
+        };
+        let (before, after) = (&self.lease.record, &write.record);
+        if before.term != after.term || before.preferred_holder == after.preferred_holder {
+            return Ok(());
+        }
+        let since = |instant: &Instant| self.now.since(*instant);
+        let Some(preferred) = &after.preferred_holder else {
+            let (written, heard) = self.preferred.unwrap_or_default();
+            prop_assert!(
+                heard || self.now.since(written) >= Duration::from_secs(2),
+                "R16: withdrawn unheard"
+            );
+            return Ok(());
+        };
+        let window = Duration::from_secs(600);
+        let recent = self.preemptions.iter().filter(|at| since(at) < window);
+        prop_assert!(recent.count() < 3, "R23: more than three pre-emptions");
+        let Some(failed) = self.failures.last() else {
+            return Ok(());
+        };
+        prop_assert!(
+            since(failed) >= Duration::from_secs(60),
+            "R23: preferred within a minute of a failure"
+        );
+        let known = self
+            .unchanged
+            .get(preferred)
+            .is_some_and(|unchanged| unchanged <= failed);
+        prop_assert!(
+            since(failed) >= window || known || self.led.contains(preferred),
+            "R23: preferred although new since the failure"
+        );
+        Ok(())
+    }
+
+    fn leader(&self) -> Option<&Identity> {
+        let record = &self.lease.record;
+        record.holder.as_ref().filter(|_| record.has_token())
+    }
+
+    fn known(&self, name: &Identity) -> Option<CandidateRecord> {
+        let mut known = self.election.candidates();
+        known.find(|known| known.name == *name).cloned()
+    }
+
+    fn created(&self, name: &Identity) -> CandidateRecord {
+        CandidateRecord {
+            name: name.clone(),
+            uid: Uid::new(self.revision.to_string()),
+            version: ResourceVersion(self.revision),
+            created: Timestamp::MIN,
+            ping: None,
+            renew: Some(self.wall()),
+            marked: true,
+            announced: None,
+            deleting: false,
+            spec: CandidateSpec::parse("1.9.0", "1.9.0", StrategyName::OLDEST_EMULATION_VERSION),
+        }
+    }
+
+    /// A time that no record carries yet.
+    fn wall(&self) -> Timestamp {
+        let micros = self.now.since_epoch().as_micros() + u128::from(self.revision);
+        Timestamp::from_micros(i64::try_from(micros).unwrap()).unwrap()
+    }
+}
+
+fn name(candidate: u8) -> Identity {
+    Identity::new(format!("c{candidate}")).unwrap()
+}

@@ -1,0 +1,283 @@
+//! The shell of a holder: its machine, the Lease as an object, and its request under way.
+
+mod reading;
+mod request;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use elector_api::{Lease, Malformed};
+use elector_protocol::elector::NewsSource;
+use elector_protocol::holder::{
+    Effect, Ending, Holder, HolderConfig, LeaseEvent, LeaseOutcome, ReadFailed,
+};
+use elector_protocol::{Instant, LeaseKey, Moment};
+
+use self::reading::{lease_outcome, lease_snapshot, read_lease};
+pub use self::request::LeaseResponse;
+use self::request::lease_request;
+use crate::clock::Clock;
+use crate::cluster::Cluster;
+use crate::request::RequestError;
+use crate::request_slot::RequestSlot;
+use crate::watch::{Scope, Watch, WatchEvent, WatchOptions, watch_leases};
+use crate::writer::Writer;
+
+/// The machine that wins, keeps and ends terms of one Lease, with what it takes to follow it.
+///
+/// The caller steps [`machine`](Self::machine), hands the requests that it asks for to [`send`](Self::send), and brings
+/// back what [`response`](Self::response) and the watch of the Lease tell.
+pub struct HolderShell {
+    /// The machine.
+    pub machine: Holder,
+    lease: LeaseKey,
+    /// How long a request may take where the belief leaves it the time.
+    request_timeout: Duration,
+    /// The newest revision of the Lease as an object, which a write carries over.
+    object: Option<Lease>,
+    request: RequestSlot<LeaseResponse>,
+    /// Whether the request that is under way is a read.
+    reads: bool,
+    /// When the Lease last changed, as far as this process knows.
+    changed_at: Instant,
+}
+
+/// A way from a holder to its Lease: what works one way may fail another, so their failures are logged apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeasePath {
+    /// Reads and writes.
+    Requests,
+    /// The watch.
+    Watch,
+}
+
+/// The log of a [`HolderShell`], which knows failures and not how a program words them.
+pub trait HolderLog {
+    /// A request failed, or the next one of its kind did not.
+    fn log_result(&mut self, now: Instant, path: LeasePath, error: Option<&RequestError>);
+
+    /// The Lease cannot be read and is ignored, or can be read again.
+    fn log_fault(&mut self, now: Instant, fault: Option<&Malformed>);
+}
+
+/// The least time that a request gets, even where the belief is nearly over.
+const SHORTEST_REQUEST: Duration = Duration::from_millis(100);
+
+// === impl HolderShell ===
+
+impl HolderShell {
+    /// The shell of a holder that knows nothing of its Lease yet.
+    pub fn new(config: HolderConfig, lease: LeaseKey, now: Instant) -> Self {
+        Self {
+            request_timeout: config.timing.request_timeout,
+            machine: Holder::new(Arc::new(config)),
+            lease,
+            object: None,
+            request: RequestSlot::default(),
+            reads: false,
+            changed_at: now,
+        }
+    }
+
+    /// A watch of the Lease, whose events are for [`handle_event`](Self::handle_event).
+    pub fn watch(&self, cluster: &Cluster, options: &WatchOptions) -> Watch<Lease> {
+        watch_leases(cluster, &Scope::Object(self.lease.clone()), options)
+    }
+
+    /// When the belief ends, `None` where there is none.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.machine.belief().map(|belief| belief.deadline)
+    }
+
+    /// Sends the request that an effect asks for, if it asks for one. It takes no longer than the belief lasts.
+    pub fn send(&mut self, effect: Effect, now: Instant, writer: &Writer) {
+        let left = self
+            .deadline()
+            .map_or(Duration::MAX, |deadline| deadline.since(now));
+        let timeout = left.max(SHORTEST_REQUEST).min(self.request_timeout);
+        if let Effect::Write { kind, .. } = &effect {
+            tracing::debug!(lease = %self.lease, %kind, "writing");
+        }
+        self.reads = effect == Effect::Read;
+        let (lease, object) = (&self.lease, self.object.as_ref());
+        if let Some(request) = lease_request(effect, lease, object, writer, timeout) {
+            self.request.send(request);
+        }
+    }
+
+    /// Whether no request is under way.
+    pub const fn is_idle(&self) -> bool {
+        !self.request.is_taken()
+    }
+
+    /// Gives up the request that is under way. It may have been applied, or may be yet.
+    pub fn give_up(&mut self, now: Moment) {
+        if self.is_idle() {
+            return;
+        }
+        self.request.clear();
+        if self.reads {
+            self.machine.handle_read(now, Err(ReadFailed));
+        } else {
+            self.machine.handle_outcome(now, LeaseOutcome::Unknown);
+        }
+    }
+
+    /// Lets go of the Lease, if this process holds it, within that time. Says how its term ended, where one did. Nothing
+    /// of the work may run any more, and no LeaseCandidate of this process may be left.
+    pub async fn release(
+        &mut self,
+        within: Duration,
+        clock: &dyn Clock,
+        writer: &Writer,
+        log: &mut impl HolderLog,
+    ) -> Option<Ending> {
+        let now = clock.moment();
+        let end = now.holder.after(within);
+        self.machine.shut_down(now);
+        self.machine.handle_withdrawn();
+        self.machine.handle_work_stopped(now);
+        let mut ending = None;
+        loop {
+            let now = clock.moment();
+            let decision = self.machine.step(now, clock.wall());
+            for effect in decision.effects {
+                match effect {
+                    Effect::Ended(how) => ending = Some(how),
+                    effect => self.send(effect, now.holder, writer),
+                }
+            }
+            if self.machine.is_finished() || end <= now.holder {
+                return ending;
+            }
+            let until = decision.wake_at.map_or(end, |wake| wake.min(end));
+            tokio::select! {
+                biased;
+                response = self.response() => self.handle_response(clock.moment(), response, log),
+                () = clock.sleep_until_holder(until) => {}
+            }
+        }
+    }
+
+    /// Waits for the response to the request that is under way; forever, while there is none. Dropping this future
+    /// loses nothing.
+    pub async fn response(&mut self) -> LeaseResponse {
+        self.request.response().await
+    }
+
+    /// Takes what [`response`](Self::response) returned.
+    pub fn handle_response(
+        &mut self,
+        now: Moment,
+        response: LeaseResponse,
+        log: &mut impl HolderLog,
+    ) {
+        let path = LeasePath::Requests;
+        match response {
+            LeaseResponse::Read(response) => {
+                log.log_result(now.holder, path, response.as_ref().err());
+                if let Ok(Some(lease)) = &response {
+                    log.log_fault(now.holder, lease.snapshot().err().as_ref());
+                }
+                self.machine.handle_read(now, read_lease(&response));
+                self.keep(now.holder, response.ok().flatten());
+            }
+            LeaseResponse::Wrote(outcome) => {
+                log.log_result(now.holder, path, outcome.error());
+                self.machine.handle_outcome(now, lease_outcome(&outcome));
+                self.keep(now.holder, outcome.done());
+            }
+        }
+    }
+
+    /// Takes an event of the watch of the Lease.
+    pub fn handle_event(
+        &mut self,
+        now: Moment,
+        event: WatchEvent<Lease>,
+        log: &mut impl HolderLog,
+    ) {
+        match event {
+            WatchEvent::Applied(lease) => self.handle_seen(now, lease, NewsSource::Watch, log),
+            WatchEvent::Listed { version, items, .. } => match items.into_iter().next() {
+                Some(lease) => self.handle_seen(now, lease, NewsSource::List, log),
+                None => self.handle_missing(now, LeaseEvent::Absent(version)),
+            },
+            WatchEvent::Deleted(lease) => match lease_snapshot(&lease) {
+                Some(last) => self.handle_missing(now, LeaseEvent::Deleted(last.version)),
+                None => self.machine.request_read(),
+            },
+            WatchEvent::Rewound { .. } => self.machine.request_read(),
+            WatchEvent::Failed(error) => log.log_result(now.holder, LeasePath::Watch, Some(&error)),
+            WatchEvent::Gap { .. } => {}
+            WatchEvent::Synced => log.log_result(now.holder, LeasePath::Watch, None),
+        }
+    }
+
+    /// The Lease need not change from now on until then: this process leads, or is about to end.
+    pub fn expect_silence(&mut self, now: Instant) {
+        self.changed_at = now;
+    }
+
+    /// Whether the Lease has not changed for so long, so that it has to be read: the watch may be dead, or its leader.
+    /// Says when to look again too.
+    pub fn check_silence(&mut self, now: Instant, silence: Duration) -> (bool, Instant) {
+        let silent = self.changed_at.after(silence) <= now;
+        if silent {
+            self.changed_at = now;
+            self.machine.request_read();
+        }
+        (silent, self.changed_at.after(silence))
+    }
+
+    fn handle_seen(
+        &mut self,
+        now: Moment,
+        lease: Lease,
+        source: NewsSource,
+        log: &mut impl HolderLog,
+    ) {
+        log.log_fault(now.holder, lease.snapshot().err().as_ref());
+        match lease_snapshot(&lease) {
+            Some(snapshot) => {
+                let seen = LeaseEvent::Seen(snapshot, source);
+                self.machine.handle_event(now, seen);
+                self.keep(now.holder, Some(lease));
+            }
+            None => self.machine.request_read(),
+        }
+    }
+
+    fn handle_missing(&mut self, now: Moment, event: LeaseEvent) {
+        self.machine.handle_event(now, event);
+        self.keep(now.holder, None);
+    }
+
+    /// Keeps the object that belongs to what the machine knows.
+    fn keep(&mut self, now: Instant, lease: Option<Lease>) {
+        let known = self.machine.known().map(|known| known.version);
+        let version = |lease: &Lease| lease.snapshot().ok().map(|snapshot| snapshot.version);
+        if known.is_none() {
+            self.object = None;
+            return;
+        }
+        let Some(lease) = lease.filter(|lease| version(lease) == known) else {
+            return;
+        };
+        if self.object.as_ref().and_then(version) != known {
+            self.changed_at = now;
+            self.object = Some(lease);
+        }
+    }
+}
+
+impl fmt::Debug for HolderShell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HolderShell")
+            .field("lease", &self.lease)
+            .field("machine", &self.machine)
+            .field("request", &self.request)
+            .finish_non_exhaustive()
+    }
+}

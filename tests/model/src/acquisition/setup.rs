@@ -1,0 +1,113 @@
+//! The setup of a system whose processes acquire leases themselves.
+
+use std::time::Duration;
+
+use elector_protocol::StrategyName;
+use elector_protocol::holder::{Acquisition, Displaced, HolderMode};
+
+/// Processes that acquire, and what is unusual about them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct AcquisitionSetup {
+    /// How the processes come by their terms.
+    pub(in super::super) mode: ModelMode,
+    /// Overrides the wait for a Lease that is missing or unproven.
+    pub(in super::super) grace: Option<Duration>,
+    /// Whether the first process bears another name in every second life.
+    pub(in super::super) renames: bool,
+    /// Whether an elector may ping at any time, whatever becomes of it.
+    pub(in super::super) pinged: bool,
+    /// Whether the electors may write the Lease.
+    pub(in super::super) electors_write: bool,
+    /// Whether the first candidate is better than the others, so that they are asked to make room.
+    pub(in super::super) ranked: bool,
+    /// Where the lease is a lock of electors, of which two may believe (R17).
+    pub(in super::super) lock: Option<ModelLock>,
+}
+
+/// How a process comes by its terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum ModelMode {
+    /// It acquires as soon as the lease is free.
+    Plain,
+    /// It accepts grants, and acquires after the fallback.
+    Auto,
+}
+
+/// A lock that electors hold, at times beside the elector that is built into kube-apiserver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct ModelLock {
+    /// How many of the processes are electors; the others are built-in ones. That one waits as any holder does, and it
+    /// goes on until its own deadline where its watch lags as far.
+    pub(in super::super) electors: usize,
+    /// Whether a holder that is no elector is replaced at once.
+    pub(in super::super) displaces: bool,
+    /// How long an elector that took the lock waits before it acts.
+    pub(in super::super) quiet: Duration,
+}
+
+/// How long a lease is free before a process in auto mode takes it: a tick of any clock.
+pub(super) const FALLBACK: Duration = Duration::from_secs(2);
+
+// === impl AcquisitionSetup ===
+
+impl AcquisitionSetup {
+    /// Processes in plain mode.
+    pub(in super::super) const PLAIN: Self = Self {
+        mode: ModelMode::Plain,
+        grace: None,
+        renames: false,
+        pinged: false,
+        electors_write: true,
+        ranked: false,
+        lock: None,
+    };
+    /// Processes in auto mode.
+    pub(in super::super) const AUTO: Self = Self {
+        mode: ModelMode::Auto,
+        ..Self::PLAIN
+    };
+
+    /// Whether its waits are those of the rules.
+    pub(in super::super) fn is_as_shipped(self) -> bool {
+        self.grace.is_none() || self.lock.is_some()
+    }
+
+    /// Whether the process of an index is an elector that holds a lock.
+    pub(super) fn is_elector(&self, index: usize) -> bool {
+        self.lock.is_some_and(|lock| index < lock.electors)
+    }
+
+    /// Whether the process of an index is the elector that is built in.
+    pub(super) fn is_builtin(&self, index: usize) -> bool {
+        self.lock.is_some_and(|lock| index >= lock.electors)
+    }
+
+    /// The mode of the production holder of an index.
+    pub(super) fn holder_mode(&self, index: usize, longest: Duration) -> HolderMode {
+        let acquisition = |strategy| Acquisition {
+            strategy,
+            max_lease_duration: longest,
+            absent_lease_grace: self.grace.filter(|_| !self.is_builtin(index)),
+            displaced: if self.is_elector(index) && self.lock.is_some_and(|lock| lock.displaces) {
+                Displaced::AllButElectors
+            } else {
+                Displaced::None
+            },
+        };
+        match self.mode {
+            ModelMode::Plain => HolderMode::Plain(acquisition(None)),
+            ModelMode::Auto => HolderMode::Auto {
+                fallback: FALLBACK,
+                acquisition: acquisition(Some(StrategyName::oldest_emulation_version())),
+            },
+        }
+    }
+
+    /// How long a process waits at most after what it saw.
+    pub(super) fn longest_wait(&self, longest: Duration) -> Duration {
+        match self.mode {
+            ModelMode::Plain => longest,
+            ModelMode::Auto => longest + FALLBACK,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The audit log of a real API server: which user wrote what, and when.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use elector_api::parse_time;
+use elector_protocol::Timestamp;
+use serde_json::Value;
+
+/// The audit log of an API server, which has the writes of Leases and LeaseCandidates.
+#[derive(Debug)]
+pub struct AuditLog {
+    path: PathBuf,
+}
+
+/// A write as the API server logged it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditedWrite {
+    /// The user that it was done as.
+    pub user: String,
+    /// The verb, the resource, the namespace and the name.
+    pub what: String,
+    /// When the server received it.
+    pub at: Timestamp,
+    /// The status of the answer.
+    pub code: i64,
+}
+
+/// What is logged: one line for each write, when it has been answered. Reads and watches are many and change nothing.
+const POLICY: &str = r#"{
+  "apiVersion": "audit.k8s.io/v1",
+  "kind": "Policy",
+  "omitStages": ["RequestReceived", "ResponseStarted"],
+  "rules": [
+    {
+      "level": "Metadata",
+      "verbs": ["create", "update", "patch", "delete", "deletecollection"],
+      "resources": [
+        {"group": "coordination.k8s.io", "resources": ["leases", "leasecandidates"]},
+        {"group": "elector.dev", "resources": ["leasecandidates"]}
+      ]
+    },
+    {"level": "None"}
+  ]
+}
+"#;
+
+// === impl AuditLog ===
+
+impl AuditLog {
+    /// A log in that folder, with the flags by which an API server writes it.
+    ///
+    /// # Errors
+    /// When the policy cannot be written.
+    pub(super) fn in_folder(folder: &Path) -> Result<(Self, Vec<String>)> {
+        let (policy, path) = (folder.join("audit-policy.json"), folder.join("audit.log"));
+        fs::write(&policy, POLICY)
+            .with_context(|| format!("failed to write {}", policy.display()))?;
+        let flags = vec![
+            format!("--audit-policy-file={}", policy.display()),
+            format!("--audit-log-path={}", path.display()),
+            // A line is there before its answer is.
+            "--audit-log-mode=blocking".to_owned(),
+        ];
+        Ok((Self { path }, flags))
+    }
+
+    /// The writes of a user so far, in the order of their answers.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn writes_of(&self, user: &str) -> Result<Vec<AuditedWrite>> {
+        let text = fs::read_to_string(&self.path)
+            .with_context(|| format!("failed to read {}", self.path.display()))?;
+        let mut writes = Vec::new();
+        // The last line may be half written.
+        for line in text.lines().filter(|line| line.ends_with('}')) {
+            let event: Value = serde_json::from_str(line)?;
+            let write = AuditedWrite::of(&event).context("an audit event without its fields")?;
+            writes.extend(Some(write).filter(|write| write.user == user));
+        }
+        Ok(writes)
+    }
+}
+
+// === impl AuditedWrite ===
+
+impl AuditedWrite {
+    fn of(event: &Value) -> Option<Self> {
+        let user = match event["impersonatedUser"]["username"].as_str() {
+            Some(user) => user,
+            None => event["user"]["username"].as_str()?,
+        };
+        let object = |field: &str| event["objectRef"][field].as_str();
+        // A creation is named by its body, which is not logged.
+        let name = object("name").unwrap_or_default();
+        Some(Self {
+            user: user.to_owned(),
+            what: format!(
+                "{} {} {}/{name}",
+                event["verb"].as_str()?,
+                object("resource")?,
+                object("namespace")?
+            ),
+            at: parse_time(event["requestReceivedTimestamp"].as_str()?).ok()?,
+            code: event["responseStatus"]["code"].as_i64().unwrap_or_default(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_write_belongs_to_the_user_that_it_was_done_as() {
+        let folder = tempfile::tempdir().unwrap();
+        let (log, flags) = AuditLog::in_folder(folder.path()).unwrap();
+        assert_eq!(flags.len(), 3);
+        let event = |user: &str| {
+            json!({
+                "stage": "ResponseComplete", "verb": "update", "user": {"username": "admin"},
+                "impersonatedUser": {"username": user},
+                "objectRef": {"resource": "leases", "namespace": "ns", "name": "l"},
+                "requestReceivedTimestamp": "2026-01-01T00:00:00.000001Z",
+                "responseStatus": {"code": 409},
+            })
+        };
+        let text = format!("{}\n{}\n{{\"half", event("one"), event("other"));
+        fs::write(folder.path().join("audit.log"), text).unwrap();
+        let writes = log.writes_of("one").unwrap();
+        assert_eq!(writes.len(), 1);
+        assert_eq!(
+            (writes[0].what.as_str(), writes[0].code),
+            ("update leases ns/l", 409)
+        );
+        assert_eq!(log.writes_of("admin").unwrap(), []);
+    }
+}

@@ -1,0 +1,148 @@
+//! Candidates whose elector is away: the quality of the choice suffers, and there is a leader.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use elector_protocol::Timestamp;
+use elector_tests::rig::{
+    ClusterChoice, ClusterMode, EventKind, StartedCandidate, Suite, Testbed, between,
+};
+use tokio::time::sleep;
+
+use crate::{EVERYWHERE, OURS, PROMPTLY};
+
+pub(crate) fn add(suite: &mut Suite) {
+    suite.add(
+        "elector_is_away_and_comes_back",
+        ClusterChoice::Own,
+        OURS,
+        EVERYWHERE,
+        Duration::from_secs(90),
+        |testbed| Box::pin(away(testbed)),
+    );
+    suite.add(
+        "no_lease_candidates_are_served",
+        ClusterChoice::Own,
+        OURS,
+        &[ClusterMode::GateOff],
+        Duration::from_secs(40),
+        |testbed| Box::pin(not_served(testbed)),
+    );
+    suite.add(
+        "strategy_of_another_elector_is_left_to_it",
+        ClusterChoice::Shared,
+        OURS,
+        EVERYWHERE,
+        Duration::from_secs(30),
+        |testbed| Box::pin(foreign_strategy(testbed)),
+    );
+}
+
+/// W of these candidates.
+const SHORT_LEASE: Duration = Duration::from_secs(4);
+
+/// How long an elector has for its grant.
+const FALLBACK: Duration = Duration::from_secs(5);
+
+/// How soon after the death of a leader there is the next without an elector.
+const WITHOUT_AN_ELECTOR: Duration = SHORT_LEASE
+    .saturating_add(FALLBACK)
+    .saturating_add(Duration::from_secs(1));
+
+fn start(testbed: &Testbed, name: &str, version: &str) -> Result<StartedCandidate> {
+    testbed
+        .candidate(name)
+        .version(version)
+        .flag("--lease-duration=4s")
+        .flag("--renew-deadline=3s")
+        .start()
+}
+
+/// Waits until it leads, in an entry after the first `from`, and checks that it does so within the limit.
+async fn follows(
+    testbed: &Testbed,
+    candidate: &StartedCandidate,
+    (from, died): (usize, Timestamp),
+    figure: &str,
+) -> Result<()> {
+    let patience = WITHOUT_AN_ELECTOR + PROMPTLY;
+    let led = candidate.leads_again(from, patience).await?;
+    let took = between(died, led);
+    testbed.figure(figure, took);
+    ensure!(took <= WITHOUT_AN_ELECTOR, "{figure}: after {took:?}");
+    Ok(())
+}
+
+/// Without an elector each leader that dies is replaced; with one, the best leads again. With the gate on, the elector
+/// that is built into kube-apiserver is in charge of a cluster without ours, and grants what its strategy allows.
+async fn away(testbed: Arc<Testbed>) -> Result<()> {
+    testbed.write_released(("example.com/note", "kept")).await?;
+    let begun = testbed.note("two start without an elector");
+    let mut middle = start(&testbed, "middle", "1.2.0")?;
+    follows(&testbed, &middle, (0, begun), "first leader").await?;
+    let worst = start(&testbed, "worst", "1.3.0")?;
+    worst.says(EventKind::Start, 0, PROMPTLY).await?;
+    testbed.stays("middle", 3).await?;
+    let (seen, killed) = (testbed.journal().len(), middle.kill()?);
+    follows(&testbed, &worst, (seen, killed), "without an elector").await?;
+    testbed.stays("worst", 2).await?;
+
+    let best = start(&testbed, "best", "1.1.0")?;
+    best.says(EventKind::Start, 0, PROMPTLY).await?;
+    if testbed.site().mode() != ClusterMode::GateOn {
+        testbed.stays("worst", 2).await?;
+    }
+    let site = testbed.site();
+    let back = testbed.note("the elector comes back");
+    let mut elector = site.elector("elector", site.mode().elector_flags().iter().copied())?;
+    let led = best.leads(Duration::from_secs(60)).await?;
+    testbed.figure("until the best leads again", between(back, led));
+    testbed.stays("best", 3).await?;
+
+    testbed.note("kill elector and leader");
+    let seen = testbed.journal().len();
+    elector.kill()?;
+    let mut best = best;
+    let killed = best.kill()?;
+    follows(
+        &testbed,
+        &worst,
+        (seen, killed),
+        "elector and leader killed",
+    )
+    .await?;
+    testbed.stays("worst", 2).await
+}
+
+/// A cluster that knows nothing of LeaseCandidates.
+async fn not_served(testbed: Arc<Testbed>) -> Result<()> {
+    testbed.note("restart without LeaseCandidates");
+    testbed.site().restart(false).await?;
+    testbed.write_released(("example.com/note", "kept")).await?;
+    let begun = testbed.note("two start");
+    let mut first = start(&testbed, "first", "1.2.0")?;
+    follows(&testbed, &first, (0, begun), "first leader").await?;
+    let second = start(&testbed, "second", "1.1.0")?;
+    second.says(EventKind::Start, 0, PROMPTLY).await?;
+    testbed.stays("first", 3).await?;
+    let (seen, killed) = (testbed.journal().len(), first.kill()?);
+    follows(&testbed, &second, (seen, killed), "after a crash").await?;
+    testbed.stays("second", 2).await
+}
+
+/// No elector of that strategy is there. What it would choose by is not known here, so no candidate leads.
+async fn foreign_strategy(testbed: Arc<Testbed>) -> Result<()> {
+    testbed.write_released(("example.com/note", "kept")).await?;
+    let candidate = testbed
+        .candidate("candidate")
+        .strategy("example.com/by-temperature")
+        .start()?;
+    candidate.says(EventKind::Start, 0, PROMPTLY).await?;
+    // Three times as long as it takes where the strategy is ours.
+    sleep(FALLBACK * 3).await;
+    ensure!(testbed.terms() == 0, "a candidate leads");
+    let holder = testbed.lease()?.spec.holder_identity.clone();
+    ensure!(holder.unwrap_or_default().is_empty(), "the lease is held");
+    Ok(())
+}
