@@ -85,6 +85,8 @@ pub(super) enum Mutant {
     FallbackInstead,
     /// A missing Lease is created by a POST that names its author, which then believes.
     AcquireByPost,
+    /// A lock is released at once that was taken from a holder which may believe yet.
+    ReleaseEarly,
 }
 
 // === impl Mutant ===

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::config::{Displaced, HolderConfig};
 use crate::lease::LeaseSnapshot;
-use crate::presence::{NewsSource, Presence};
+use crate::presence::{NewsSource, ObservedLease, Presence};
 use crate::renumber::renumber;
 use crate::strategy::name::StrategyName;
 use crate::time::Instant;
@@ -22,6 +22,17 @@ pub(super) struct Vigil {
     pinged: Option<Instant>,
     /// When a read last said that the lease is as free as it seems.
     confirmed: Option<Instant>,
+    /// The holder that the lease was taken from, if that one may have been alive.
+    taken_from: Option<LivingHolder>,
+}
+
+/// A holder whose lease was taken before its record had expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct LivingHolder {
+    /// When its record was first seen.
+    seen: Instant,
+    /// How long after that it would have expired.
+    duration: Duration,
 }
 
 /// What is to be done about a lease that may be acquired, and when by the monotonic clock.
@@ -52,6 +63,7 @@ impl Vigil {
             posted: None,
             pinged: None,
             confirmed: None,
+            taken_from: None,
         }
     }
 
@@ -103,6 +115,26 @@ impl Vigil {
         }
     }
 
+    /// The lease is being taken.
+    pub(super) fn note_take(&mut self, now: Instant, config: &HolderConfig) {
+        let Presence::Present(observed) = &self.presence else {
+            return;
+        };
+        let expires = self.expires_at(observed, config);
+        let early = expires.filter(|expires| now < *expires);
+        self.taken_from = early.map(|expires| LivingHolder {
+            seen: observed.since,
+            duration: expires.since(observed.since),
+        });
+    }
+
+    /// From when on the lease that was taken may be released: one that was taken from a living holder is not opened to
+    /// others before that holder has certainly stopped (MC-P3b).
+    pub(super) fn releasable_at(&self) -> Option<Instant> {
+        let LivingHolder { seen, duration } = self.taken_from?;
+        Some(seen.after(duration))
+    }
+
     /// What an acquisition needs next. `None` where nothing is known of the Lease, or another elector decides it.
     ///
     /// One that comes late reads first: the process stood still, or its requests failed, and its stop-watch runs on a
@@ -148,13 +180,7 @@ impl Vigil {
         if !record.strategy.as_ref().is_none_or(ours) {
             return None;
         }
-        let longest = self
-            .longest
-            .max(acquisition.max_lease_duration)
-            .max(config.timing.lease_duration)
-            .min(LONGEST_LEASE);
-        let grace = acquisition.absent_lease_grace.unwrap_or(longest);
-        let free = observed.free_at(longest, grace);
+        let free = self.expires_at(observed, config)?;
         Some(match (acquisition.displaced, &record.holder) {
             (Displaced::AllButElectors, Some(holder)) if holder.is_elector() => {
                 free.min(observed.since.after(config.timing.renew_deadline / 2))
@@ -162,6 +188,18 @@ impl Vigil {
             (Displaced::AllButElectors, Some(_)) => observed.since,
             _ => free,
         })
+    }
+
+    /// When this record is free by the rules for every lease (R4, R6).
+    fn expires_at(&self, observed: &ObservedLease, config: &HolderConfig) -> Option<Instant> {
+        let (acquisition, _) = config.mode.acquisition()?;
+        let longest = self
+            .longest
+            .max(acquisition.max_lease_duration)
+            .max(config.timing.lease_duration)
+            .min(LONGEST_LEASE);
+        let grace = acquisition.absent_lease_grace.unwrap_or(longest);
+        Some(observed.free_at(longest, grace))
     }
 
     /// Since when the stop-watch runs, and whether on a record.
@@ -179,5 +217,8 @@ renumber!(Vigil {
     posted,
     pinged,
     confirmed,
+    taken_from,
     longest => longest
 });
+
+renumber!(LivingHolder { seen });

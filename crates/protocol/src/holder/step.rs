@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::acquisition::Acquire;
+use super::acquisition::{Acquire, Vigil};
 use super::decision::{Decision, Effect, StopReason, WriteKind};
 use super::machine::{Closing, Holder};
 use super::term::{Holding, InFlight, TermPhase, WorkState, WriteAttempt};
@@ -124,7 +124,7 @@ impl Holder {
                 Some(Effect::Read)
             }
             WantedRequest::Create => self.create(),
-            WantedRequest::Write(kind) => self.write(kind, now.holder, wall),
+            WantedRequest::Write(kind) => self.write(kind, now, wall),
         });
         None
     }
@@ -146,27 +146,31 @@ impl Holder {
             }
             TermPhase::Lost { .. } => None,
             TermPhase::Holding(holding) => {
-                let (kind, due) = self.wanted_of_term(holding, now.holder)?;
+                let (kind, due) = self.wanted_of_term(holding, now)?;
                 Some((WantedRequest::Write(kind), due))
             }
         }
     }
 
-    fn wanted_of_term(&self, holding: &Holding, now: Instant) -> Option<(WriteKind, Instant)> {
+    fn wanted_of_term(&self, holding: &Holding, now: Moment) -> Option<(WriteKind, Instant)> {
         match holding.work {
             WorkState::Due | WorkState::Running | WorkState::Draining
                 if self.tracked.backoff.is_failing() =>
             {
-                Some((WriteKind::Renew, now))
+                Some((WriteKind::Renew, now.holder))
             }
             WorkState::Due | WorkState::Running | WorkState::Draining => {
                 let due = holding.proven.after(self.config.timing.renew_interval);
                 Some((WriteKind::Renew, due))
             }
             WorkState::Stopped { .. } => match self.successor() {
-                Some(to) => Some((WriteKind::HandOff(to.clone()), now)),
+                Some(to) => Some((WriteKind::HandOff(to.clone()), now.holder)),
                 None if self.closing == Closing::Candidate => None,
-                None => Some((WriteKind::Release, now)),
+                None => {
+                    let open = self.vigil.as_ref().and_then(Vigil::releasable_at);
+                    let due = open.map_or(now.holder, |open| now.when_monotonic(open));
+                    Some((WriteKind::Release, due))
+                }
             },
         }
     }
@@ -180,8 +184,11 @@ impl Holder {
     }
 
     /// Sends a write on the known revision (R2).
-    fn write(&mut self, kind: WriteKind, now: Instant, wall: Timestamp) -> Option<Effect> {
+    fn write(&mut self, kind: WriteKind, now: Moment, wall: Timestamp) -> Option<Effect> {
         let known = self.known.as_ref()?;
+        if let (WriteKind::Acquire, Some(vigil)) = (&kind, &mut self.vigil) {
+            vigil.note_take(now.monotonic, &self.config);
+        }
         let at = self.distinct(known, wall);
         let record = match (&kind, &self.phase) {
             (WriteKind::Accept, _) => self.renewed(&known.record, Token(known.version), at),
@@ -207,7 +214,7 @@ impl Holder {
             attempt: WriteAttempt {
                 base: known.version,
                 renew_time: at,
-                sent_at: now,
+                sent_at: now.holder,
             },
         });
         Some(Effect::Write { kind, write })

@@ -10,6 +10,7 @@ use elector_protocol::{
     Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering, ResourceVersion,
 };
 
+use super::super::mutant::Mutant;
 use super::super::numbers::{FRESH, MOMENT, NOW, timestamp};
 use super::super::run::Run;
 use super::super::start::identity;
@@ -238,6 +239,16 @@ impl AcquiringProcess {
     pub(super) fn end_work(&mut self, run: &Run) -> Witnesses {
         (self.work, self.started) = (ProcessWork::Idle, None);
         self.holder.handle_work_stopped(MOMENT);
+        let known = self.holder.known();
+        if run.mutant == Some(Mutant::ReleaseEarly)
+            && self.message.is_none()
+            && let Some(known) = known.filter(|known| names(&known.record, self.name))
+        {
+            let write = known.replace(known.record.released(timestamp(FRESH)));
+            let release = LeaseRequest::Put(self.name, WriteKind::Release, write);
+            self.message = Some(AcquiringMessage::Sent(release));
+            return Witnesses::NONE;
+        }
         self.settle(run)
     }
 

@@ -238,6 +238,18 @@ fn locks() -> Vec<Run> {
         mixes: PEERS_APART,
         ..PLAIN
     };
+    let two = ModelLock {
+        electors: 2,
+        ..taken
+    };
+    let taken_early = |id, about| {
+        let run = Run {
+            mixes: UNLIKE,
+            candidates: 3,
+            ..PLAIN
+        };
+        safe(id, about, run)
+    };
     vec![
         live(
             displaced,
@@ -246,25 +258,23 @@ fn locks() -> Vec<Run> {
                 safe("MC-P3", "the built-in lock: taken by an elector", builtin),
             ),
         ),
-        // A finding that stands: an elector that took the lock over from another one early, and lets go of it at once,
-        // opens it to the built-in one while the other elector still believes. `--leader-elect` closes it.
+        live(
+            displaced,
+            full(lock(
+                two,
+                taken_early("MC-P3b", "the built-in lock: taken over early"),
+            )),
+        ),
         Run {
             breaks: Some("R17"),
             expectation: Expectation::Unsafe(Property::OneBeliever),
+            mutant: Some(Mutant::ReleaseEarly),
             ..full(lock(
-                ModelLock {
-                    electors: 2,
-                    ..taken
-                },
-                Run {
-                    mixes: UNLIKE,
-                    candidates: 3,
-                    ..safe(
-                        "MC-P3b",
-                        "the built-in lock: taken over early, and let go of at once",
-                        PLAIN,
-                    )
-                },
+                two,
+                taken_early(
+                    "MC-P3b-off",
+                    "the built-in lock: taken over early, and let go of at once",
+                ),
             ))
         },
         Run {

@@ -495,6 +495,15 @@ fn an_elector_displaces_the_built_in_one_at_once_and_another_elector_when_it_mis
     assert!(fixture.sent.is_empty());
     fixture.pass(seconds(0.1));
     assert_eq!(fixture.sent, [WriteKind::Acquire]);
+    // The other elector may believe yet: nobody else is let in before its record would have expired (MC-P3b).
+    fixture.pass(seconds(4.0));
+    fixture.holder.shut_down(fixture.moment());
+    fixture.run();
+    fixture.work_stops();
+    fixture.pass(seconds(5.9));
+    assert_eq!(fixture.sent, [WriteKind::Acquire, WriteKind::Renew]);
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent.last(), Some(&WriteKind::Release));
 }
 
 #[test]
