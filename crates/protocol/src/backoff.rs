@@ -53,6 +53,12 @@ impl RetryBackoff {
         self.until
     }
 
+    /// Whether a pause has ended within that time, so that this is the next attempt.
+    pub(crate) fn has_just_ended(&self, now: Instant, within: Duration) -> bool {
+        self.until
+            .is_some_and(|until| until <= now && now <= until.after(within))
+    }
+
     /// Whether the last attempt failed.
     pub(crate) fn is_failing(&self) -> bool {
         self.failures > 0

@@ -168,8 +168,28 @@ async fn the_lock_of_an_elector_that_died_is_taken_over_after_five_seconds() {
     assert!(died.elapsed() > millis(1_600), "a renewal may be late");
     let _candidate = cluster.candidate("default", "a", "l", "1.0.0");
     assert!(cluster.held_by("default", "l", "a").await < millis(200));
+    pass(seconds(11)).await;
     second.stop().await;
     assert_eq!(lock_holder(&cluster).await, "");
+}
+
+/// Who took the lock from another elector lets nobody else in before that one's record would have expired: it may have been
+/// slow, and believe yet.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_was_taken_early_is_not_released_at_once() {
+    let cluster = MemoryCluster::without_gate();
+    let first = RunningElector::start_seeded(&cluster, replacing(), 1);
+    pass(seconds(5)).await;
+    let held = lock_holder(&cluster).await;
+    let second = RunningElector::start_seeded(&cluster, replacing(), 2);
+    pass(seconds(1)).await;
+    drop(first);
+    while lock_holder(&cluster).await == held {
+        pass(millis(100)).await;
+    }
+    let taken = lock_holder(&cluster).await;
+    second.stop().await;
+    assert_eq!(lock_holder(&cluster).await, taken);
 }
 
 /// The record of the built-in controller is overwritten by compare-and-swap, with a term of its own, and our renewals

@@ -51,7 +51,7 @@ const POST_SETTLES: Duration = Duration::from_secs(2);
 
 /// How late an acquisition may come without a look at the Lease: more than a busy machine delays a step, and less than
 /// a pause that others make use of.
-const LATE: Duration = CandidateTiming::RETRY_MIN;
+pub(super) const LATE: Duration = CandidateTiming::RETRY_MIN;
 
 // === impl Vigil ===
 
@@ -137,10 +137,15 @@ impl Vigil {
 
     /// What an acquisition needs next. `None` where nothing is known of the Lease, or another elector decides it.
     ///
-    /// One that comes late reads first: the process stood still, or its requests failed, and its stop-watch runs on a
-    /// record that others may have replaced since. Compare-and-swap refuses its write then; a process that wakes up
-    /// writes nothing against its successor in the first place.
-    pub(super) fn next(&self, now: Instant, config: &HolderConfig) -> Option<Acquire> {
+    /// One that comes late, and is no retry, reads first: the process stood still, and its stop-watch runs on a record
+    /// that others may have replaced since. Compare-and-swap refuses its write then; a process that wakes up writes
+    /// nothing against its successor in the first place.
+    pub(super) fn next(
+        &self,
+        now: Instant,
+        retries: bool,
+        config: &HolderConfig,
+    ) -> Option<Acquire> {
         let (_, fallback) = config.mode.acquisition()?;
         let free = self.free_at(config)?;
         let due = self
@@ -148,7 +153,7 @@ impl Vigil {
             .map_or(free, |pinged| pinged.max(free))
             .after(fallback);
         let fresh = self.confirmed.map_or(due, |at| at.max(due));
-        if self.posted.is_none() && fresh.after(LATE) < now {
+        if self.posted.is_none() && !retries && fresh.after(LATE) < now {
             return Some(Acquire::Read(now));
         }
         Some(match (&self.presence, self.posted) {

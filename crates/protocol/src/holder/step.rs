@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::acquisition::{Acquire, Vigil};
+use super::acquisition::{Acquire, LATE, Vigil};
 use super::decision::{Decision, Effect, StopReason, WriteKind};
 use super::machine::{Closing, Holder};
 use super::term::{Holding, InFlight, TermPhase, WorkState, WriteAttempt};
@@ -105,6 +105,7 @@ impl Holder {
         if self.in_flight.is_some() || self.tracked.is_reading() {
             return None;
         }
+        let retries = self.tracked.backoff.has_just_ended(now.holder, LATE);
         let pause = self.tracked.backoff.pause(now.holder);
         if self.tracked.wants_read() {
             if pause.is_none() {
@@ -113,7 +114,7 @@ impl Holder {
             }
             return pause;
         }
-        let (wanted, due) = self.wanted(now)?;
+        let (wanted, due) = self.wanted(now, retries)?;
         let due = pause.map_or(due, |pause| pause.max(due));
         if now.holder < due {
             return Some(due);
@@ -129,19 +130,24 @@ impl Holder {
         None
     }
 
-    /// The request that is due next, and when.
-    fn wanted(&self, now: Moment) -> Option<(WantedRequest, Instant)> {
+    /// The request that is due next, and when. `retries`: a pause after a failure has just ended.
+    fn wanted(&self, now: Moment, retries: bool) -> Option<(WantedRequest, Instant)> {
         match &self.phase {
             TermPhase::Waiting { .. } if self.is_closing() => None,
             TermPhase::Waiting { .. } if self.grant().is_some() => {
                 Some((WantedRequest::Write(WriteKind::Accept), now.holder))
             }
             TermPhase::Waiting { .. } => {
-                let (wanted, due) = match self.vigil.as_ref()?.next(now.monotonic, &self.config)? {
-                    Acquire::Create(due) => (WantedRequest::Create, due),
-                    Acquire::Read(due) => (WantedRequest::Read, due),
-                    Acquire::Take(due) => (WantedRequest::Write(WriteKind::Acquire), due),
-                };
+                let (wanted, due) =
+                    match self
+                        .vigil
+                        .as_ref()?
+                        .next(now.monotonic, retries, &self.config)?
+                    {
+                        Acquire::Create(due) => (WantedRequest::Create, due),
+                        Acquire::Read(due) => (WantedRequest::Read, due),
+                        Acquire::Take(due) => (WantedRequest::Write(WriteKind::Acquire), due),
+                    };
                 Some((wanted, now.when_monotonic(due)))
             }
             TermPhase::Lost { .. } => None,
