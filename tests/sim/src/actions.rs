@@ -6,6 +6,7 @@ use elector_apiserver::{ApiServer, Fault, RequestVerb, Rule};
 use http::StatusCode;
 
 use crate::foreign::ForeignClient;
+use crate::names::{ELECTOR_LOCK, lease_name};
 use crate::plan::{Applied, FaultKind, ProcessIndex, Requests, RestartName, WatchClose};
 use crate::process::{ProcessKind, SimulatedProcess};
 use crate::schedule::ScheduledAction;
@@ -39,7 +40,10 @@ impl Simulation {
     async fn begin(&mut self, kind: FaultKind) {
         match kind {
             FaultKind::Compact => self.server.compact(),
-            FaultKind::TamperWithLease(lease, how) => self.tamper_with_lease(lease, how).await,
+            FaultKind::TamperWithLease(lease, how) => {
+                self.tamper_with_lease(&lease_name(lease), how).await;
+            }
+            FaultKind::TamperWithLock(how) => self.tamper_with_lease(ELECTOR_LOCK, how).await,
             FaultKind::Plain(lease, lasts) => {
                 self.start_foreign_client(ForeignClient::Plain, lease, lasts);
             }

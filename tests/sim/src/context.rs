@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::elector_belief::ElectorMonitor;
 use crate::guards::GuardMonitor;
 use crate::history::LeaseHistory;
 use crate::log::RunLog;
@@ -22,6 +23,7 @@ struct SharedContext {
 pub(crate) struct RunState {
     pub(crate) history: LeaseHistory,
     pub(crate) guards: GuardMonitor,
+    pub(crate) electors: ElectorMonitor,
     /// The violations, in the order of time.
     pub(crate) violations: Vec<RuleViolation>,
     polls: u32,
@@ -53,12 +55,13 @@ const MAX_POLLS: u32 = 100_000;
 
 impl RunContext {
     /// A context that begins now.
-    pub(crate) fn start(keep_log: bool, history: LeaseHistory) -> Self {
+    pub(crate) fn start(keep_log: bool, history: LeaseHistory, electors: ElectorMonitor) -> Self {
         Self(Arc::new(SharedContext {
             log: RunLog::start(keep_log),
             state: Mutex::new(RunState {
                 history,
                 guards: GuardMonitor::default(),
+                electors,
                 violations: Vec::new(),
                 polls: 0,
                 polled_at: Duration::ZERO,
@@ -99,6 +102,7 @@ impl RunContext {
             let RunState {
                 history,
                 guards,
+                electors,
                 polls,
                 polled_at,
                 ..
@@ -106,7 +110,9 @@ impl RunContext {
             *polls = if *polled_at == now { *polls + 1 } else { 0 };
             *polled_at = now;
             assert!(*polls < MAX_POLLS, "time no longer passes");
-            guards.check(now, history)
+            let mut found = guards.check(now, history);
+            found.extend(electors.check(history));
+            found
         };
         for (rule, text) in found {
             self.report(rule, text);
@@ -117,5 +123,15 @@ impl RunContext {
     pub(crate) fn check_hook(&self) -> Arc<dyn Fn() + Send + Sync> {
         let context = self.clone();
         Arc::new(move || context.check_now())
+    }
+}
+
+// === impl RunState ===
+
+impl RunState {
+    /// A process crashes.
+    pub(crate) fn handle_crash(&mut self, now: Duration, name: &str) {
+        self.guards.handle_crash(now, name);
+        self.electors.end(name);
     }
 }

@@ -57,6 +57,10 @@ pub struct LeadershipStats {
     pub recoveries: Vec<Duration>,
     /// From the end of all faults until the best one leads, lease by lease.
     pub best: Vec<Duration>,
+    /// Terms of the lock of the electors.
+    pub elector_terms: u64,
+    /// From the crash of the elector that leads the others to the next one's term, after the recovery.
+    pub elector_fail_overs: Vec<Duration>,
     /// Overlaps that S1 exempts.
     pub exempt: u64,
 }

@@ -141,7 +141,8 @@ impl LeaseHistory {
                         .as_ref()
                         .is_none_or(|before| before.term != it.term)
             };
-            if attempt.author.is_ours() && record.as_ref().is_some_and(acquires) {
+            let candidate = matches!(attempt.author.role, Role::Candidate { .. });
+            if candidate && record.as_ref().is_some_and(acquires) {
                 self.acquired += 1;
             }
             if let Some(why) = exemption(&attempt.author.role, previous.as_ref(), record.as_ref()) {

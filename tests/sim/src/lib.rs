@@ -16,6 +16,7 @@
 mod actions;
 mod clock;
 mod context;
+mod elector_belief;
 mod foreign;
 mod guards;
 mod history;
@@ -42,9 +43,9 @@ pub use clock::{SimClock, TRUE_RATE};
 pub use context::RuleViolation;
 pub use guards::LeadershipStats;
 pub use plan::{
-    Applied, CandidateTampering, ClockBound, FaultKind, KINDS, LeaseTampering, PlannedCandidate,
-    PlannedFault, PlannedMode, ProcessHost, ProcessIndex, Requests, RestartName, RunPlan, Setup,
-    WatchClose,
+    Applied, CandidateTampering, ClockBound, ElectorLocks, FaultKind, KINDS, LeaseTampering,
+    PlannedCandidate, PlannedFault, PlannedMode, ProcessHost, ProcessIndex, Requests, RestartName,
+    RunPlan, Setup, WatchClose,
 };
 pub use random::Random;
 pub use regressions::regressions;

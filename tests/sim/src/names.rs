@@ -17,6 +17,12 @@ pub(crate) const FOREIGN: &str = "foreign";
 /// A lease of the control plane, which our electors were not asked to touch (S11).
 pub(crate) const SYSTEM: &str = "litter-system";
 
+/// The lock of the electors, where they elect one of themselves.
+pub(crate) const ELECTOR_LOCK: &str = "electors";
+
+/// The lock of the elector that is built into Kubernetes, in `kube-system`.
+pub(crate) const BUILTIN_LOCK: &str = "leader-election-controller";
+
 /// The name of a lease by its number.
 pub(crate) fn lease_name(lease: usize) -> String {
     format!("lease-{lease}")

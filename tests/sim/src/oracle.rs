@@ -17,7 +17,7 @@ use self::past::PastRevisions;
 use crate::clock::TRUE_RATE;
 use crate::context::RuleViolation;
 use crate::history::{CandidateRevision, LeaseHistory, LeaseRevision, RequestAttempt, Role};
-use crate::names::{FALLBACK, SYSTEM, lease_name};
+use crate::names::{BUILTIN_LOCK, ELECTOR_LOCK, FALLBACK, SYSTEM};
 use crate::plan::{FaultKind, PlannedMode, RunPlan};
 
 /// The check of every Lease against the rules.
@@ -29,6 +29,9 @@ struct HistoryCheck<'a> {
     /// The names of all candidates that ever registered.
     registered: BTreeSet<&'a str>,
 }
+
+/// How long another elector may miss renewals of the lock of the built-in controller before it is taken over.
+const MISSED_RENEWAL: Duration = Duration::from_secs(5);
 
 type OracleViolation = (&'static str, String);
 
@@ -67,13 +70,18 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
 impl HistoryCheck<'_> {
     /// S11: no process of ours writes a Lease that no candidate of the plan names.
     fn strays(&self) -> Vec<RuleViolation> {
-        let names: BTreeSet<String> = (0..self.plan.setup.leases).map(lease_name).collect();
+        let locks = self.plan.setup.locks;
+        let builtin = locks.builtin.then(|| BUILTIN_LOCK.to_owned());
+        let names = self.plan.setup.lease_names().chain(builtin);
+        let names: BTreeSet<String> = names.collect();
         let all = self.history.attempts.iter();
         let strays = all.filter(|attempt| attempt.author.is_ours());
         strays
             .filter(|attempt| {
-                // A candidate that names a lease asks for it to be created.
-                let wanted = attempt.base.is_none() && attempt.lease != SYSTEM;
+                // A candidate that names a lease asks for it to be created. That of the control plane is served where
+                // the built-in controller is replaced.
+                let system = attempt.lease == SYSTEM && !locks.builtin;
+                let wanted = attempt.base.is_none() && !is_lock(&attempt.lease) && !system;
                 !names.contains(&attempt.lease) && !wanted
             })
             .map(|attempt| RuleViolation {
@@ -95,8 +103,13 @@ impl HistoryCheck<'_> {
         let (Some(attempt), Some(after)) = (attempt, &revision.record) else {
             return Ok(()); // deleted, or a stranger's
         };
-        // Each times other holders by a clock of its own, an elector and a candidate that may acquire.
+        // Each times other holders by a clock of its own, an elector and a candidate that may acquire. A lock has a
+        // holder as any plain lease has.
+        let lock = is_lock(&attempt.lease);
         let (actor, rate, mode) = match (&attempt.author.role, &attempt.author.identity) {
+            (Role::Elector { rate }, Some(me)) if lock => {
+                (Actor::Candidate(me), *rate, Some(PlannedMode::Plain))
+            }
             (Role::Elector { rate }, _) => (Actor::Elector, *rate, None),
             (Role::Candidate { rate, mode, .. }, Some(me)) => {
                 (Actor::Candidate(me), *rate, Some(*mode))
@@ -172,6 +185,12 @@ impl HistoryCheck<'_> {
         let age = local(past.since, attempt.at);
         let (rule, needed) = match before.occupancy() {
             Occupancy::Released => ("R18", Duration::ZERO),
+            // Two electors that act at the same time are harmless (R17), so they wait for no proof, and what the
+            // built-in controller holds is taken at once and waited out afterwards.
+            Occupancy::Unproven if is_lock(&attempt.lease) => ("R6", Duration::ZERO),
+            Occupancy::Held(holder) if attempt.lease == BUILTIN_LOCK => {
+                ("R4", builtin_wait(holder, before.duration()))
+            }
             Occupancy::Held(_) => ("R4", before.duration().unwrap_or(self.longest)),
             Occupancy::Unproven => {
                 // The holder of an earlier Lease of this name sent its last renewal before that one was gone, and
@@ -280,6 +299,20 @@ impl HistoryCheck<'_> {
         let spec = &found.object.spec;
         Some((&spec.emulation_version, &spec.binary_version))
     }
+}
+
+/// Whether a Lease is a lock, which electors hold.
+fn is_lock(lease: &str) -> bool {
+    [ELECTOR_LOCK, BUILTIN_LOCK].contains(&lease)
+}
+
+/// How long an elector leaves the lock of the built-in controller to that holder.
+fn builtin_wait(holder: &Identity, duration: Option<Duration>) -> Duration {
+    let missed = match holder.is_elector() {
+        true => MISSED_RENEWAL,
+        false => Duration::ZERO,
+    };
+    duration.map_or(missed, |duration| missed.min(duration))
 }
 
 /// R2: a Lease that is created for candidates names no holder.

@@ -6,6 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 pub use self::draw::ClockBound;
+use crate::names::{ELECTOR_LOCK, lease_name};
 
 /// Everything that a run depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +34,19 @@ pub struct Setup {
     pub leases: usize,
     /// The electors.
     pub electors: Vec<ProcessHost>,
+    /// The locks that the electors take.
+    pub locks: ElectorLocks,
     /// The candidates.
     pub candidates: Vec<PlannedCandidate>,
+}
+
+/// The locks that electors take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ElectorLocks {
+    /// W and H in seconds of their own lock, where they elect one of themselves; otherwise all of them act.
+    pub leader_election: Option<(u64, u64)>,
+    /// Whether they take the lock of the built-in controller.
+    pub builtin: bool,
 }
 
 /// Where a process runs.
@@ -141,6 +153,8 @@ pub enum FaultKind {
     StopClock(ProcessIndex, Duration),
     /// A stranger writes to a Lease what no rule allows.
     TamperWithLease(usize, LeaseTampering),
+    /// The same with the lock of the electors.
+    TamperWithLock(LeaseTampering),
     /// A stranger deletes the LeaseCandidate of a process, or writes nonsense into it.
     TamperWithCandidate(ProcessIndex, CandidateTampering),
     /// A second process takes the name of a candidate.
@@ -219,7 +233,7 @@ pub enum CandidateTampering {
 }
 
 /// The kinds of faults, for counting.
-pub const KINDS: [&str; 22] = [
+pub const KINDS: [&str; 23] = [
     "crash",
     "shut down",
     "pause",
@@ -242,6 +256,7 @@ pub const KINDS: [&str; 22] = [
     "built-in elector",
     "electors away",
     "may not write",
+    "tamper with the electors' lock",
 ];
 
 // === impl Setup ===
@@ -261,6 +276,12 @@ impl Setup {
             Some(index) => candidate(index),
             None => self.electors.get(who.0).copied(),
         }
+    }
+
+    /// The names of the leases that candidates stand for, and of the lock of the electors.
+    pub(crate) fn lease_names(&self) -> impl Iterator<Item = String> + use<> {
+        let lock = self.locks.leader_election.map(|_| ELECTOR_LOCK.to_owned());
+        (0..self.leases).map(lease_name).chain(lock)
     }
 
     /// The candidates of a lease.
@@ -305,6 +326,7 @@ impl FaultKind {
             Self::Builtin(..) => 19,
             Self::ElectorsAway(..) => 20,
             Self::Forbid(..) => 21,
+            Self::TamperWithLock(_) => 22,
         }
     }
 
@@ -330,6 +352,7 @@ impl FaultKind {
             | Self::Forbid(who, ..) => Some(*who),
             Self::Compact
             | Self::TamperWithLease(..)
+            | Self::TamperWithLock(_)
             | Self::Plain(..)
             | Self::Builtin(..)
             | Self::ElectorsAway(..) => None,
@@ -375,6 +398,15 @@ impl fmt::Display for RunPlan {
             },
             self.faults_end
         )?;
+        if let Some((w, h)) = setup.locks.leader_election {
+            writeln!(
+                f,
+                "  the electors elect one of themselves: W {w} s, H {h} s"
+            )?;
+        }
+        if setup.locks.builtin {
+            writeln!(f, "  the electors take the lock of the built-in controller")?;
+        }
         for (index, host) in setup.electors.iter().enumerate() {
             writeln!(f, "  elector {index}: {host}")?;
         }

@@ -14,7 +14,7 @@ use crate::context::RunContext;
 use crate::history::{Author, Role};
 use crate::names::EPOCH;
 use crate::pause::PauseSwitch;
-use crate::plan::{self, ProcessHost, RestartName};
+use crate::plan::{self, ElectorLocks, ProcessHost, RestartName};
 use crate::programs::{CandidateRun, run_elector};
 use crate::random::Random;
 use crate::transport::Transport;
@@ -42,8 +42,8 @@ pub(crate) struct SimulatedProcess {
 /// What a process is.
 #[derive(Clone, Debug)]
 pub(crate) enum ProcessKind {
-    /// An elector.
-    Elector,
+    /// An elector, and the locks that it takes.
+    Elector(ElectorLocks),
     /// A candidate, and the identity that it is made to use.
     Candidate(plan::PlannedCandidate, Option<String>),
 }
@@ -106,7 +106,10 @@ impl SimulatedProcess {
     pub(crate) fn identity(&self) -> String {
         match &self.kind {
             ProcessKind::Candidate(_, Some(identity)) => identity.clone(),
-            _ => format!("{}-{}", self.name, self.named),
+            ProcessKind::Candidate(_, None) => format!("{}-{}", self.name, self.named),
+            ProcessKind::Elector(_) => {
+                Identity::of_elector(&self.name, self.incarnation_seed()).to_string()
+            }
         }
     }
 
@@ -141,11 +144,18 @@ impl SimulatedProcess {
                 self.identity()
             ),
         );
+        if let ProcessKind::Elector(_) = &self.kind {
+            let mut state = self.context.state();
+            state
+                .electors
+                .start(&self.name, self.incarnation, self.clock.clone());
+        }
         let transport = self.transport();
         let check_now = context.check_hook();
         let task = match &self.kind {
-            ProcessKind::Elector => {
-                let run = run_elector(transport, self.longest, self.incarnation_seed(), shutdown);
+            ProcessKind::Elector(locks) => {
+                let times = (self.longest, *locks);
+                let run = run_elector(transport, times, self.incarnation_seed(), shutdown);
                 tokio::spawn(pauses.wrap(run, check_now))
             }
             ProcessKind::Candidate(candidate, _) => {
@@ -169,7 +179,7 @@ impl SimulatedProcess {
     pub(crate) async fn crash(&mut self) {
         self.context.log().note(&self.name, "crashes");
         let now = self.context.log().now();
-        self.context.state().guards.handle_crash(now, &self.name);
+        self.context.state().handle_crash(now, &self.name);
         if let Some(task) = self.task.take() {
             task.abort();
             self.log_end(task).await;
@@ -203,6 +213,7 @@ impl SimulatedProcess {
     }
 
     async fn log_end(&self, task: JoinHandle<()>) {
+        self.context.state().electors.end(&self.name);
         if let Err(error) = task.await
             && error.is_panic()
         {
@@ -214,7 +225,7 @@ impl SimulatedProcess {
 
     fn transport(&self) -> Transport {
         let role = match &self.kind {
-            ProcessKind::Elector => Role::Elector {
+            ProcessKind::Elector(_) => Role::Elector {
                 rate: self.clock.rate(),
             },
             ProcessKind::Candidate(candidate, _) => Role::Candidate {

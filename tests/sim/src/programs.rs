@@ -3,19 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use elector::{Config as ElectorConfig, Elector, Event as ElectorEvent};
+use elector::{
+    BuiltinController, Config as ElectorConfig, Elector, Event as ElectorEvent, LeaderElection,
+};
 use elector_candidate::{Candidate, Config as CandidateConfig, Leadership, Mode};
 use elector_protocol::{CandidateTiming, ElectorTiming, Identity, LeaseKey};
 
-use crate::names::{FALLBACK, NAMESPACE, lease_name};
+use crate::names::{ELECTOR_LOCK, FALLBACK, NAMESPACE, lease_name};
 use crate::pause::PauseSwitch;
-use crate::plan::{self, PlannedMode};
+use crate::plan::{self, ElectorLocks, PlannedMode};
 use crate::transport::Transport;
 
 /// Runs an elector until it is shut down.
 pub(crate) async fn run_elector(
     transport: Transport,
-    longest: Duration,
+    (longest, locks): (Duration, ElectorLocks),
     seed: u64,
     shutdown: impl Future<Output = ()>,
 ) {
@@ -25,6 +27,17 @@ pub(crate) async fn run_elector(
             max_lease_duration: longest,
             ..ElectorTiming::default()
         },
+        builtin: match locks.builtin {
+            true => BuiltinController::Replace { host: name.clone() },
+            false => BuiltinController::Respect,
+        },
+        leader_election: locks.leader_election.map(|(w, h)| LeaderElection {
+            lease: LeaseKey::new(NAMESPACE, ELECTOR_LOCK),
+            lease_duration: Duration::from_secs(w),
+            renew_deadline: Duration::from_secs(h),
+            retry_period: Duration::from_secs(h.min(6)) / 3,
+            ..LeaderElection::new(name.clone())
+        }),
         ..ElectorConfig::default()
     };
     let tell = {

@@ -17,7 +17,8 @@ const CLIENT: &str = "recorder";
 /// other client does.
 pub(crate) async fn record(server: ApiServer, api: Option<CandidateApi>, context: RunContext) {
     let client = Client::new(server.service(CLIENT), NAMESPACE);
-    let leases = Api::<Lease>::default_namespaced_with(client.clone(), &());
+    // The lock of the built-in controller is in another namespace than the rest.
+    let leases = Api::<Lease>::all_with(client.clone(), &());
     let leases = follow(&leases, |change, lease| {
         let now = context.log().now();
         let mut state = context.state();

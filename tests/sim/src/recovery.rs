@@ -1,12 +1,13 @@
 //! The recovery when all faults are over: a candidate leads soon, then the best one, then nothing happens; then a
 //! leader leaves, and another one dies.
 
+mod electors;
+
 use std::time::Duration;
 
 use tokio::time::sleep;
 
 use crate::clock::TRUE_RATE;
-use crate::history::Role;
 use crate::names::{FALLBACK, lease_name};
 use crate::plan::{self, PlannedMode, RestartName};
 use crate::process::ProcessKind;
@@ -32,6 +33,7 @@ const SLACK: Duration = Duration::from_secs(12);
 impl Simulation {
     /// Checks what must come about once nothing goes wrong any more (L1, L4, L5, L6).
     pub(crate) async fn check_recovery(&mut self) {
+        self.check_leading_elector().await;
         for lease in 0..self.plan.setup.leases {
             self.check_leader(lease).await;
         }
@@ -56,6 +58,8 @@ impl Simulation {
         self.check_quiet().await;
         self.check_leader_shutdown(0).await;
         self.check_leader_crash(self.plan.setup.leases - 1).await;
+        self.restart_all().await;
+        self.check_elector_changes(0).await;
         self.check_absent_electors().await;
     }
 
@@ -118,19 +122,13 @@ impl Simulation {
                 self.context.report("L5", format!("nobody leads {name}"));
                 continue;
             };
-            let (renewals, others) = self.writes(&name, &leader, start);
-            let most = self
-                .candidates(lease)
-                .iter()
-                .find(|(name, _)| *name == leader)
-                .map_or(0, |(_, it)| renewals_in(QUIET_PERIOD, it));
-            if others > 0 || renewals > most || renewals + 3 < most {
-                let text = format!(
-                    "{leader} wrote {renewals} times to {name} in {QUIET_PERIOD:?}, where {most} do, and others {others} times"
-                );
-                self.context.report("L5", text);
-            }
+            let candidates = self.candidates(lease);
+            let leading = candidates.iter().find(|(name, _)| *name == leader);
+            let (h, rate) = leading.map_or((0, 0), |(_, it)| (it.timing.1, it.host.rate));
+            let limits = (Duration::from_secs(h), rate);
+            self.check_renewals(&name, &leader, (start, QUIET_PERIOD), limits);
         }
+        self.check_quiet_lock(start, QUIET_PERIOD);
         let answers = {
             let state = self.context.state();
             let all = state.history.candidates.iter();
@@ -140,6 +138,24 @@ impl Simulation {
         let most = 2 * self.plan.setup.candidates.len() + 4;
         if answers > most {
             let text = format!("{answers} writes of candidates in {QUIET_PERIOD:?}");
+            self.context.report("L5", text);
+        }
+    }
+
+    /// Whether a leader of this H and clock wrote as often as it is to, and no other process did.
+    fn check_renewals(
+        &self,
+        lease: &str,
+        leader: &str,
+        (since, lasted): (Duration, Duration),
+        (h, rate): (Duration, u64),
+    ) {
+        let (renewals, others) = self.writes(lease, leader, since);
+        let most = renewals_in(lasted, h, rate);
+        if others > 0 || renewals > most || renewals + 3 < most {
+            let text = format!(
+                "{leader} wrote {renewals} times to {lease} in {lasted:?}, where {most} do, and others {others} times"
+            );
             self.context.report("L5", text);
         }
     }
@@ -156,11 +172,7 @@ impl Simulation {
                 .attempt
                 .and_then(|it| state.history.attempts.get(it));
             match attempt.map(|it| &it.author) {
-                Some(author)
-                    if author.name == leader && matches!(author.role, Role::Candidate { .. }) =>
-                {
-                    renewals += 1;
-                }
+                Some(author) if author.name == leader && author.is_ours() => renewals += 1,
                 _ => others += 1,
             }
         }
@@ -357,17 +369,15 @@ impl Simulation {
             .filter(|it| it.mode != PlannedMode::Elected);
         let acquirers = acquirers.map(|it| it.host.rate);
         let rates = setup.electors.iter().map(|host| host.rate).chain(acquirers);
-        let slowest = rates.min().unwrap_or(TRUE_RATE).max(1);
-        time.mul_f64(1_000_000.0 / f64::from(u32::try_from(slowest).unwrap_or(u32::MAX)))
+        real_time(time, rates.min())
     }
 
     /// Real time after which no belief is left that was not renewed.
     fn slowest_holder(&self) -> Duration {
         let candidates = &self.plan.setup.candidates;
-        let limits = candidates.iter().map(|it| {
-            let rate = u32::try_from(it.host.rate.max(1)).unwrap_or(u32::MAX);
-            Duration::from_secs(it.timing.1).mul_f64(1_000_000.0 / f64::from(rate))
-        });
+        let limits = candidates
+            .iter()
+            .map(|it| real_time(Duration::from_secs(it.timing.1), Some(it.host.rate)));
         limits.max().unwrap_or_default()
     }
 
@@ -378,9 +388,15 @@ impl Simulation {
     }
 }
 
-/// How often a holder writes at most in so much real time.
-fn renewals_in(time: Duration, candidate: &plan::PlannedCandidate) -> u64 {
-    let interval = Duration::from_secs(candidate.timing.1) / 3;
-    let local = time.as_nanos() * u128::from(candidate.host.rate) / u128::from(TRUE_RATE);
-    u64::try_from(local / interval.as_nanos() + 1).unwrap_or(u64::MAX)
+/// How often a holder of this H and clock writes at most in so much real time.
+fn renewals_in(time: Duration, h: Duration, rate: u64) -> u64 {
+    let local = time.as_nanos() * u128::from(rate) / u128::from(TRUE_RATE);
+    let interval = (h / 3).as_nanos().max(1);
+    u64::try_from(local / interval + 1).unwrap_or(u64::MAX)
+}
+
+/// Real time until a clock of this rate has counted so much.
+fn real_time(time: Duration, rate: Option<u64>) -> Duration {
+    let rate = u32::try_from(rate.unwrap_or(TRUE_RATE).max(1)).unwrap_or(u32::MAX);
+    time.mul_f64(1_000_000.0 / f64::from(rate))
 }

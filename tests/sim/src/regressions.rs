@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::plan::{
-    Applied, CandidateTampering, FaultKind, LeaseTampering, PlannedCandidate, PlannedFault,
-    PlannedMode, ProcessHost, ProcessIndex, Requests, RunPlan, Setup,
+    Applied, CandidateTampering, ElectorLocks, FaultKind, LeaseTampering, PlannedCandidate,
+    PlannedFault, PlannedMode, ProcessHost, ProcessIndex, Requests, RunPlan, Setup,
 };
 
 /// All of them.
@@ -61,6 +61,7 @@ fn failed_grant() -> RunPlan {
             host(1_012_230, -89_946, 9, 11_845),
             host(1_068_882, -167_085, 9, 1_317),
         ],
+        locks: ElectorLocks::default(),
         candidates: vec![
             candidate(
                 0,
@@ -123,6 +124,7 @@ fn stopped_clock() -> RunPlan {
             host(900_000, 233_740, 4, 12_580),
             host(1_000_000, -132_116, 8, 6_525),
         ],
+        locks: ElectorLocks::default(),
         candidates: vec![
             candidate(0, (3, 4), (10, 8), 1_289, host(950_995, 78_206, 10, 4_762)),
             candidate(
@@ -178,6 +180,7 @@ fn old_cache() -> RunPlan {
             host(1_000_000, 471_675, 7, 11_049),
             host(900_000, -535_503, 3, 891),
         ],
+        locks: ElectorLocks::default(),
         candidates: vec![
             candidate(0, (2, 2), (6, 4), 1_944, host(900_000, 492_275, 2, 6_926)),
             candidate(0, (1, 2), (6, 4), 780, host(1_100_000, -252_991, 1, 10_285)),
@@ -221,6 +224,7 @@ fn overtaken_read() -> RunPlan {
             host(1_000_000, 129_484, 2, 13_402),
             host(1_000_000, 275_038, 9, 2_584),
         ],
+        locks: ElectorLocks::default(),
         candidates: vec![
             candidate(
                 0,
@@ -267,6 +271,7 @@ fn unaskable() -> RunPlan {
             host(1_100_000, 301_729, 2, 18_329),
             host(900_000, -303_419, 7, 2_543),
         ],
+        locks: ElectorLocks::default(),
         candidates: vec![
             candidate(
                 0,
@@ -309,6 +314,7 @@ fn end_of_time() -> RunPlan {
         unserved: false,
         leases: 2,
         electors: vec![host(900_000, 175_611, 1, 16_955)],
+        locks: ElectorLocks::default(),
         candidates: vec![
             candidate(0, (2, 3), (15, 12), 453, host(900_000, -340_658, 9, 4_584)),
             candidate(
@@ -343,6 +349,7 @@ fn unreadable() -> RunPlan {
             host(1_016_229, -138_578, 1, 13_611),
             host(900_000, -166_850, 9, 8_058),
         ],
+        locks: ElectorLocks::default(),
         candidates: vec![
             candidate(
                 0,
@@ -370,6 +377,7 @@ fn hidden_term() -> RunPlan {
             host(1_100_000, 303_116, 4, 14_719),
             host(1_100_000, -295_326, 10, 17_181),
         ],
+        locks: ElectorLocks::default(),
         candidates: vec![
             candidate(0, (2, 2), (15, 10), 576, host(733_334, 538_784, 4, 15_299)),
             candidate(
@@ -419,6 +427,7 @@ fn blind_elector() -> RunPlan {
             host(1_088_621, 52_912, 6, 10_973),
             host(900_000, -150_331, 187, 17_113),
         ],
+        locks: ElectorLocks::default(),
         candidates: vec![
             candidate(0, (3, 4), (10, 8), 1_767, host(1_100_000, 596_067, 2, 180)),
             candidate(

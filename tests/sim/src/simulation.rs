@@ -7,6 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::context::{RuleViolation, RunContext};
+use crate::elector_belief::ElectorMonitor;
 use crate::guards::LeadershipStats;
 use crate::history::LeaseHistory;
 use crate::names::EPOCH;
@@ -70,7 +71,9 @@ pub fn simulate(plan: &RunPlan, keep_trace: bool) -> RunReport {
 impl Simulation {
     fn new(plan: &RunPlan, keep_trace: bool) -> Self {
         let longest = Duration::from_secs(plan.setup.longest());
-        let context = RunContext::start(keep_trace, LeaseHistory::new(longest));
+        let limit = plan.setup.locks.leader_election.map(|(_, h)| h);
+        let electors = ElectorMonitor::new(limit.map(Duration::from_secs));
+        let context = RunContext::start(keep_trace, LeaseHistory::new(longest), electors);
         let epoch = k8s_openapi::jiff::Timestamp::from_microsecond(EPOCH)
             .expect("2026 is a year of the common era");
         let server = ApiServer::new(Config {
@@ -86,11 +89,10 @@ impl Simulation {
             ..Config::default()
         });
         let setup = &plan.setup;
-        let electors = setup
-            .electors
-            .iter()
-            .enumerate()
-            .map(|(index, host)| (format!("e{index}"), ProcessKind::Elector, *host));
+        let electors = setup.electors.iter().enumerate().map(|(index, host)| {
+            let kind = ProcessKind::Elector(setup.locks);
+            (format!("e{index}"), kind, *host)
+        });
         let candidates = setup
             .candidates
             .iter()
@@ -163,6 +165,7 @@ impl Simulation {
         }
         let leadership = LeadershipStats {
             acquired: state.history.acquired,
+            elector_terms: state.electors.terms,
             ..state.guards.leadership.clone()
         };
         RunReport {

@@ -20,6 +20,8 @@ pub struct RunStatistics {
     hand_overs: Vec<Duration>,
     fail_overs: Vec<Duration>,
     unelected: Vec<Duration>,
+    elector_terms: u64,
+    elector_fail_overs: Vec<Duration>,
     recoveries: Vec<Duration>,
     best: Vec<Duration>,
     violations: BTreeMap<&'static str, u64>,
@@ -45,6 +47,9 @@ impl RunStatistics {
         self.hand_overs.extend(&leadership.hand_overs);
         self.fail_overs.extend(&leadership.fail_overs);
         self.unelected.extend(&leadership.unelected);
+        self.elector_terms += leadership.elector_terms;
+        self.elector_fail_overs
+            .extend(&leadership.elector_fail_overs);
         self.recoveries.extend(&leadership.recoveries);
         self.best.extend(&leadership.best);
         for violation in &report.violations {
@@ -89,6 +94,11 @@ impl RunStatistics {
             spread(&self.recoveries),
         );
         row("best leader after that", spread(&self.best));
+        row("terms of an elector's lock", self.elector_terms.to_string());
+        row(
+            "fail-overs of the electors",
+            spread(&self.elector_fail_overs),
+        );
         row("two believers, exempt (S1)", self.exempt.to_string());
         let count: u64 = self.faults.iter().sum();
         row("faults drawn", count.to_string());

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::clock::{SimClock, TRUE_RATE};
 use crate::history::{Author, Role};
-use crate::names::{EPOCH, FOREIGN, NAMESPACE, SYSTEM, lease_name};
+use crate::names::{EPOCH, FOREIGN, NAMESPACE, SYSTEM};
 use crate::plan::{CandidateTampering, LeaseTampering, ProcessIndex};
 use crate::random::Random;
 use crate::simulation::Simulation;
@@ -63,22 +63,21 @@ impl Simulation {
     }
 
     /// Does this to a Lease, if it is there.
-    pub(crate) async fn tamper_with_lease(&mut self, lease: usize, how: LeaseTampering) {
-        let name = lease_name(lease);
+    pub(crate) async fn tamper_with_lease(&mut self, name: &str, how: LeaseTampering) {
         if how == LeaseTampering::Unreadable {
-            self.server.corrupt("leases", (NAMESPACE, &name), |lease| {
+            self.server.corrupt("leases", (NAMESPACE, name), |lease| {
                 lease["spec"]["leaseDurationSeconds"] = json!("soon");
             });
             return;
         }
         let client = self.kubectl();
         let leases = Api::<Lease>::default_namespaced_with(client, &());
-        let Ok(Some(mut object)) = leases.get_opt(&name).await else {
+        let Ok(Some(mut object)) = leases.get_opt(name).await else {
             return;
         };
         if how == LeaseTampering::Delete {
             // It may be gone.
-            let _ = leases.delete(&name, &DeleteParams::default()).await;
+            let _ = leases.delete(name, &DeleteParams::default()).await;
             return;
         }
         let end_of_time = Some(Timestamp::MAX);
@@ -116,7 +115,7 @@ impl Simulation {
             }
         }
         // A conflict leaves the object as another client wrote it.
-        let _ = leases.replace(&name, &PostParams::default(), &object).await;
+        let _ = leases.replace(name, &PostParams::default(), &object).await;
     }
 
     /// Does this to the LeaseCandidate of a process, if it is there.
@@ -227,8 +226,7 @@ impl Simulation {
 
     /// Repairs every Lease that cannot be read or belongs to another elector, as an operator will at last.
     pub(crate) fn repair_leases(&self) {
-        for lease in 0..self.plan.setup.leases {
-            let name = lease_name(lease);
+        for name in self.plan.setup.lease_names() {
             let duration = {
                 let state = self.context.state();
                 let current = state.history.current(&name);

@@ -13,8 +13,9 @@ use kube::client::Body;
 use tower::{Service, ServiceExt as _};
 
 use crate::clock::SimClock;
-use crate::context::RunContext;
-use crate::history::{Author, RequestAttempt, version};
+use crate::context::{RunContext, RunState};
+use crate::history::{Author, RequestAttempt, Role, version};
+use crate::names::ELECTOR_LOCK;
 use crate::random::Random;
 
 /// A process's way to the API server, in one life.
@@ -62,6 +63,7 @@ impl Transport {
         let path = parts.uri.path();
         let summary = format!("{} {}", parts.method, short(path, parts.uri.query()));
         let base = self.record_write(&parts.method, path, &body, clock);
+        self.check_belief(&parts.method, path, clock);
         let log = self.context.log();
         match base {
             Some(base) => log.note(&self.author.name, format_args!("-> {summary} @{base}")),
@@ -111,6 +113,27 @@ impl Transport {
             });
         }
         Some(base)
+    }
+
+    /// Holds a write of an elector against its belief that it leads the others.
+    fn check_belief(&self, method: &Method, path: &str, clock: Instant) {
+        if *method == Method::GET || !matches!(self.author.role, Role::Elector { .. }) {
+            return;
+        }
+        let wrong = {
+            let mut state = self.context.state();
+            let RunState {
+                history, electors, ..
+            } = &mut *state;
+            let newest = history.attempts.last();
+            let lock = newest.filter(|it| path.contains("/leases") && it.lease == ELECTOR_LOCK);
+            electors.check_write(history, &self.author, clock, lock)
+        };
+        if let Some((rule, text)) = wrong {
+            let path = short(path, None);
+            self.context
+                .report(rule, format!("{text}: {method} {path}"));
+        }
     }
 
     async fn delay(&self) {

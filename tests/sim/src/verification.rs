@@ -14,7 +14,7 @@ use elector_verify::{
 
 use crate::context::RuleViolation;
 use crate::history::{LeaseHistory, Role};
-use crate::names::{EPOCH, NAMESPACE, lease_name};
+use crate::names::{ELECTOR_LOCK, EPOCH, NAMESPACE};
 use crate::plan::{self, LeaseTampering, PlannedFault, RunPlan};
 
 /// How much later than a commit an elector may have seen it, for all that can be told: it may have slept.
@@ -30,17 +30,16 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
         ..Limits::default()
     });
     let mut recorded = History::default().with_trace_coverage(TraceCoverage::Partial);
-    for lease in 0..plan.setup.leases {
-        let key = LeaseKey::new(NAMESPACE, lease_name(lease));
-        let name = lease_name(lease);
+    for name in plan.setup.lease_names() {
+        let key = LeaseKey::new(NAMESPACE, name.clone());
         for revision in history.leases.get(&name).into_iter().flatten() {
             let attempt = revision.attempt.and_then(|it| history.attempts.get(it));
             if attempt.is_none_or(|it| !it.author.is_ours()) {
                 participants.add_foreign(ResourceVersion(revision.version));
             }
-            // A plain process registers nothing.
+            // A plain process registers nothing, and neither does an elector.
             if let Some(author) = attempt.map(|it| &it.author)
-                && let (Role::Candidate { .. }, Some(identity)) = (&author.role, &author.identity)
+                && let (true, Some(identity)) = (holds(&author.role, &name), &author.identity)
             {
                 participants.add(key.clone(), identity.as_str(), Implementation::Elector);
             }
@@ -84,6 +83,15 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
         text: format!("in the recorded history: {breach}"),
     });
     breaches.collect()
+}
+
+/// Whether a process of ours holds that lease, rather than granting it to others.
+fn holds(role: &Role, lease: &str) -> bool {
+    match role {
+        Role::Candidate { .. } => true,
+        Role::Elector { .. } => lease == ELECTOR_LOCK,
+        Role::Plain | Role::Builtin | Role::Kubectl => false,
+    }
 }
 
 fn time(at: Duration) -> Timestamp {

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::{
-    Applied, CandidateTampering, FaultKind, LeaseTampering, PlannedCandidate, PlannedFault,
-    PlannedMode, ProcessHost, ProcessIndex, Requests, RestartName, RunPlan, Setup, WatchClose,
+    Applied, CandidateTampering, ElectorLocks, FaultKind, LeaseTampering, PlannedCandidate,
+    PlannedFault, PlannedMode, ProcessHost, ProcessIndex, Requests, RestartName, RunPlan, Setup,
+    WatchClose,
 };
 use crate::random::Random;
 
@@ -57,7 +58,9 @@ impl RunPlan {
     /// The plan of a seed.
     #[must_use]
     pub fn draw(seed: u64, reach: ClockBound) -> Self {
-        let setup = draw_setup(&mut Random::stream(seed, 1), reach);
+        let mut setup = draw_setup(&mut Random::stream(seed, 1), reach);
+        let mut locks = Random::stream(seed, 5);
+        draw_locks(&mut locks, &mut setup, reach);
         let mut random = Random::stream(seed, 2);
         let horizon = random.millis(40_000, 240_000);
         let count = random.between(0, 14);
@@ -82,6 +85,7 @@ impl RunPlan {
                 &setup,
                 horizon,
             ));
+            faults.extend(around_the_lock(&mut locks, &setup, horizon));
         }
         faults.sort_by_key(|fault| fault.at);
         let last = faults.iter().map(|fault| fault.at + fault.kind.lasts());
@@ -95,13 +99,14 @@ impl RunPlan {
     }
 }
 
-/// The faults that show a broken bound: each candidate in turn is cut off, so that the leader is too.
+/// The faults that show a broken bound: each candidate in turn is cut off, so that the leader is too, then each elector.
 fn cut_off(setup: &Setup) -> Vec<PlannedFault> {
     let candidates = setup.electors.len()..setup.processes();
     candidates
-        .enumerate()
-        .map(|(position, index)| PlannedFault {
-            at: Duration::from_secs(60 + 60 * u64::try_from(position).unwrap_or(0)),
+        .chain(0..setup.electors.len())
+        .zip(1..)
+        .map(|(index, turn)| PlannedFault {
+            at: Duration::from_secs(60 * turn),
             kind: FaultKind::Partition(ProcessIndex(index), Duration::from_secs(45)),
         })
         .collect()
@@ -167,6 +172,56 @@ fn without_electors(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<Pla
             at: random.millis(0, horizon),
             kind: FaultKind::Forbid(elector, random.millis(20_000, 120_000)),
         });
+    }
+    faults
+}
+
+/// The locks of the electors. The slowest of them may be as slow as W and H of their own allow, and is slower beyond
+/// the bound.
+fn draw_locks(random: &mut Random, setup: &mut Setup, reach: ClockBound) {
+    let beyond = reach == ClockBound::Beyond;
+    let several = setup.electors.len() > 1;
+    if several && (beyond || random.percent(60)) || random.percent(20) {
+        let (w, h) = random.pick(&TIMINGS).copied().unwrap_or((15, 10));
+        setup.locks.leader_election = Some((w, h));
+        let fastest = setup.electors.iter().map(|host| host.rate).max();
+        let slow = random.index(setup.electors.len());
+        if let Some((host, fastest)) = setup.electors.get_mut(slow).zip(fastest)
+            && (beyond || random.percent(15))
+        {
+            let slowest = fastest * h / w;
+            host.rate = if beyond {
+                slowest * 9 / 10
+            } else {
+                slowest + 1
+            };
+        }
+    }
+    setup.locks.builtin = random.percent(25) && !setup.custom && !setup.unserved;
+}
+
+/// What hits the electors where one of them leads the others: any of them may be the one.
+fn around_the_lock(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
+    let mut faults = Vec::new();
+    if setup.locks.leader_election.is_none() {
+        return faults;
+    }
+    for _ in 0..random.index(4) {
+        let elector = ProcessIndex(random.index(setup.electors.len()));
+        let lasts = random.millis(1_000, 45_000);
+        let kind = match random.index(5) {
+            0 => FaultKind::Crash(elector, lasts, RestartName::New),
+            1 => FaultKind::ShutDown(elector, lasts),
+            2 => FaultKind::Partition(elector, lasts),
+            _ => FaultKind::Pause(elector, lasts),
+        };
+        let at = random.millis(0, horizon);
+        faults.push(PlannedFault { at, kind });
+    }
+    if random.percent(25) {
+        let at = random.millis(0, horizon);
+        let kind = FaultKind::TamperWithLock(draw_tampering(random));
+        faults.push(PlannedFault { at, kind });
     }
     faults
 }
@@ -245,6 +300,7 @@ fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
         unserved,
         leases,
         electors,
+        locks: ElectorLocks::default(),
         candidates,
     }
 }
@@ -412,6 +468,7 @@ impl FaultKind {
             | Self::Compact
             | Self::StepClock(..)
             | Self::TamperWithLease(..)
+            | Self::TamperWithLock(_)
             | Self::TamperWithCandidate(..) => Duration::ZERO,
         }
     }
