@@ -23,7 +23,7 @@ pub(crate) struct ElectorMonitor {
     /// H of the lock; `None` where the electors elect none of themselves, so that all of them act.
     limit: Option<Duration>,
     /// The electors that run, by the names of their processes.
-    electors: BTreeMap<String, RunningElector>,
+    electors: BTreeMap<String, ElectorIncarnation>,
     /// How many attempts and how many revisions of the lock have been followed.
     followed: (usize, usize),
     /// The newest revision of the lock that a stranger wrote, by its position.
@@ -37,7 +37,7 @@ pub(crate) struct ElectorMonitor {
 }
 
 #[derive(Debug)]
-struct RunningElector {
+struct ElectorIncarnation {
     incarnation: u32,
     clock: SimClock,
     proof: Option<BeliefProof>,
@@ -68,7 +68,7 @@ impl ElectorMonitor {
 
     /// An incarnation of an elector begins.
     pub(crate) fn start(&mut self, name: &str, incarnation: u32, clock: SimClock) {
-        let elector = RunningElector {
+        let elector = ElectorIncarnation {
             incarnation,
             clock,
             proof: None,
@@ -146,12 +146,12 @@ impl ElectorMonitor {
         })
     }
 
-    fn running(&self, author: &Author) -> Option<&RunningElector> {
+    fn running(&self, author: &Author) -> Option<&ElectorIncarnation> {
         let elector = self.electors.get(&author.name)?;
         (elector.incarnation == author.incarnation).then_some(elector)
     }
 
-    fn running_mut(&mut self, author: &Author) -> Option<&mut RunningElector> {
+    fn running_mut(&mut self, author: &Author) -> Option<&mut ElectorIncarnation> {
         let elector = self.electors.get_mut(&author.name)?;
         (elector.incarnation == author.incarnation).then_some(elector)
     }
@@ -201,9 +201,9 @@ impl ElectorMonitor {
     }
 }
 
-// === impl RunningElector ===
+// === impl ElectorIncarnation ===
 
-impl RunningElector {
+impl ElectorIncarnation {
     /// Whether it may still lead by its own clock.
     fn believes(&self, limit: Duration) -> bool {
         self.proof.is_some_and(|proof| {
