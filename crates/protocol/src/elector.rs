@@ -38,6 +38,6 @@ pub use audit::{Actor, Move, Violation, audit};
 pub use decision::{Decision, Effect, Reason, Vacancy};
 pub use election::{Election, PreferenceField, Settings};
 pub use explain::{Explanation, Objects};
-pub use hold_back::HoldBackCause;
+pub use hold_back::{HoldBackCause, HoldBackCauseError, HoldBackNotice};
 pub use ranking::{RankedCandidate, Ranking};
 pub use wake::{Wake, WakeAfter, WakeReason};

@@ -61,6 +61,12 @@ impl Instant {
     pub const fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration))
     }
+
+    /// This instant moved into the past, to the process's epoch at most.
+    #[must_use]
+    pub const fn before(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(duration))
+    }
 }
 
 // === impl Moment ===

@@ -5,7 +5,11 @@
     reason = "a test that panics fails, its helpers included"
 )]
 
-use elector_protocol::elector::{Action, Explanation, Objects, Settings};
+use std::time::Duration;
+
+use elector_protocol::elector::{
+    Action, Explanation, HoldBackCause, HoldBackNotice, Objects, Settings,
+};
 use elector_protocol::{
     CandidateRecord, CandidateSpec, Identity, LeaseRecord, LeaseSnapshot, ResourceVersion,
     StrategyName, Timestamp, Uid,
@@ -229,8 +233,8 @@ fn a_missing_lease_of_a_foreign_strategy_is_created_unheld() {
 fn earlier_revisions_tell_of_hand_overs_that_were_in_vain() {
     let steady = |renewed| held("steady", renewed).unwrap().0.record;
     let preferring = steady(-31).preferring(Some(id("a")), None);
-    let handed_over = preferring.granted(id("a"), std::time::Duration::from_secs(5), at(-30));
-    let granted = handed_over.granted(id("steady"), std::time::Duration::from_secs(5), at(-25));
+    let handed_over = preferring.granted(id("a"), Duration::from_secs(5), at(-30));
+    let granted = handed_over.granted(id("steady"), Duration::from_secs(5), at(-25));
     let accepted = LeaseRecord {
         duration_seconds: Some(15),
         renew_time: Some(at(-1)),
@@ -255,6 +259,7 @@ fn earlier_revisions_tell_of_hand_overs_that_were_in_vain() {
             candidate("steady", "1.2.0", None, -1),
             candidate("b", "1.1.0", None, -1),
         ],
+        ..Objects::default()
     };
     let told = Explanation::of(&objects, at(0), &Settings::default());
     assert_eq!(
@@ -276,4 +281,73 @@ fn earlier_revisions_tell_of_hand_overs_that_were_in_vain() {
     objects.earlier.clear();
     let told = Explanation::of(&objects, at(0), &Settings::default());
     assert_eq!(told.action, Action::Prefer);
+}
+
+/// (R23) What an elector told of its memory is held back for as long as it said, and no longer.
+#[test]
+fn what_an_elector_holds_back_is_explained_by_its_own_notice() {
+    let notice = |candidate, because| HoldBackNotice {
+        candidate: id(candidate),
+        because,
+        until: at(35),
+        told: at(-10),
+    };
+    let told = |notices: Vec<HoldBackNotice>, now: i64, created: i64| {
+        let mut better = candidate("b", "1.1.0", None, now - 1);
+        better.created = at(created);
+        let objects = Objects {
+            lease: held("steady", now - 1),
+            candidates: vec![candidate("steady", "1.2.0", None, now - 1), better],
+            notices,
+            ..Objects::default()
+        };
+        Explanation::of(&objects, at(now), &Settings::default())
+    };
+    let many = HoldBackCause::Preemptions {
+        count: 6,
+        within: Duration::from_secs(600),
+    };
+    let in_vain = HoldBackCause::FailedHandOver { failures: 3 };
+    for cause in [in_vain, many] {
+        // It holds for every candidate, whichever it was told of.
+        let held_back = told(vec![notice("other", cause)], 0, -60);
+        let text = "b is better, but steady is not asked to make room for another 35.0s: ";
+        let reason = held_back.reason.to_string();
+        assert!(reason.starts_with(text), "{reason}");
+        assert_eq!(
+            (held_back.action, held_back.preferred_holder),
+            (Action::None, None)
+        );
+        assert_eq!(
+            told(vec![notice("b", cause)], 35, -60).action,
+            Action::Prefer
+        );
+        assert_eq!(
+            told(vec![notice("b", cause)], -11, -60).action,
+            Action::Prefer
+        );
+    }
+    // This one holds for the candidate that it was told of, and for those that came later.
+    let new = HoldBackCause::NewSinceFailure;
+    for (candidate, created, action) in [
+        ("b", -60, Action::None),
+        ("other", -60, Action::Prefer),
+        ("other", -9, Action::None),
+    ] {
+        let explained = told(vec![notice(candidate, new)], 0, created);
+        assert_eq!(explained.action, action, "{candidate} {created}");
+    }
+    // Of several the newest counts.
+    let older = HoldBackNotice {
+        until: at(5),
+        told: at(-20),
+        ..notice("b", in_vain)
+    };
+    let explained = told(vec![notice("b", many), older], 0, -60);
+    assert!(
+        explained
+            .reason
+            .to_string()
+            .contains("another 35.0s: leaders have made room")
+    );
 }

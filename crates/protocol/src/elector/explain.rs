@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::elector::action::Action;
 use crate::elector::decision::{Effect, Reason};
 use crate::elector::election::{Election, Settings};
+use crate::elector::hold_back::HoldBackNotice;
 use crate::elector::ranking::{RankedCandidate, Ranking};
 use crate::elector::wake::WakeAfter;
 use crate::lease::{LeaseRecord, LeaseSnapshot};
@@ -31,6 +32,10 @@ pub struct Objects {
     pub earlier: Vec<LeaseSnapshot>,
     /// The candidates that name it.
     pub candidates: Vec<CandidateRecord>,
+    /// What electors told of preferences that they hold back ([R23]), in any order. Those that are over do not count.
+    ///
+    /// [R23]: crate::rules#r23
+    pub notices: Vec<HoldBackNotice>,
 }
 
 /// What an elector would do next, and why.
@@ -63,6 +68,7 @@ impl Explanation {
     /// Explains one election at `now`.
     pub fn of(objects: &Objects, now: Timestamp, settings: &Settings) -> Self {
         let mut election = replay(objects, now);
+        replay_notices(&mut election, objects, now, settings);
         let mut decision = election.step(NOW, now, settings);
         if let [Effect::Create(born), ..] = &decision.effects[..]
             && born
@@ -149,6 +155,25 @@ fn replay(objects: &Objects, now: Timestamp) -> Election {
         election.preference.outgrow();
     }
     election
+}
+
+/// Replays what is held back at `now`. The newest notice counts: what an elector holds back for several reasons, it tells
+/// for the longest one.
+fn replay_notices(election: &mut Election, objects: &Objects, now: Timestamp, settings: &Settings) {
+    let current = |notice: &&HoldBackNotice| notice.told <= now && now < notice.until;
+    let newest = objects.notices.iter().filter(current);
+    let Some(notice) = newest.max_by_key(|notice| notice.told) else {
+        return;
+    };
+    let micros = notice.until.as_micros().saturating_sub(now.as_micros());
+    let remaining = Duration::from_micros(micros.try_into().unwrap_or_default());
+    let candidates = objects.candidates.iter();
+    let standing = candidates.filter(|candidate| candidate.created < notice.told);
+    let names = standing.map(|candidate| candidate.name.clone());
+    let until = NOW.after(remaining);
+    election
+        .hold_back
+        .replay(notice, until, names, &settings.timing);
 }
 
 /// Replays the one ping and the one ack that an object tells of, in their order.

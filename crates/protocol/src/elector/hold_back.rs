@@ -6,13 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use crate::elector::observation::ObservedCandidate;
 use crate::lease::{LeaseRecord, LeaseSnapshot, Occupancy};
 use crate::names::Identity;
 use crate::renumber::{Renumber, Renumbering};
-use crate::time::Instant;
+use crate::time::{Instant, Timestamp};
 use crate::timing::ElectorTiming;
 
 /// What one elector saw of the pre-emptions of a lease: hand-overs, releases and reservations for a better candidate,
@@ -59,6 +60,25 @@ pub enum HoldBackCause {
         within: Duration,
     },
 }
+
+/// What an elector told of a preference that it holds back, as far as it was written down: what is left of its memory for
+/// those who have nothing but objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldBackNotice {
+    /// The candidate that is better.
+    pub candidate: Identity,
+    /// Why it is not preferred.
+    pub because: HoldBackCause,
+    /// Until when, by the elector's wall clock.
+    pub until: Timestamp,
+    /// When that was told, by the elector's wall clock.
+    pub told: Timestamp,
+}
+
+/// A text is no [`HoldBackCause`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be a reason to hold a preference back")]
+pub struct HoldBackCauseError;
 
 /// The failures are forgotten when there was none for so long.
 const FALL_BACK: Duration = Duration::from_secs(3600);
@@ -165,6 +185,39 @@ impl HoldBack {
             now < failed.held_until(timing)
                 || (now < failed.at.after(timing.preemption_window) && self.is_new(failed, name))
         })
+    }
+
+    /// Remembers what another elector told, so that the same is held back until the same time. `until` is the notice's time
+    /// as an instant; `standing` are the candidates that were there when it was told.
+    pub(super) fn replay(
+        &mut self,
+        notice: &HoldBackNotice,
+        until: Instant,
+        standing: impl Iterator<Item = Identity>,
+        timing: &ElectorTiming,
+    ) {
+        let (lasts, failures) = match notice.because {
+            HoldBackCause::Preemptions { .. } => {
+                let at = until.before(timing.preemption_window);
+                self.preemptions = vec![at; timing.preemptions.into()];
+                return;
+            }
+            HoldBackCause::FailedHandOver { failures } => {
+                (timing.held_back_after(failures), failures)
+            }
+            HoldBackCause::NewSinceFailure => (timing.preemption_window, 1),
+        };
+        let mut standing: BTreeSet<Identity> = standing.collect();
+        if notice.because == HoldBackCause::NewSinceFailure {
+            standing.remove(&notice.candidate);
+        }
+        self.failed = Some(FailedHandOver {
+            at: until.before(lasts),
+            failures,
+            standing,
+        });
+        // An object does not tell whether its candidate has ever led.
+        self.accepted.remove(&notice.candidate);
     }
 
     /// A term ended, or a grant without an accept.
@@ -276,8 +329,58 @@ impl fmt::Display for HoldBackCause {
     }
 }
 
+impl FromStr for HoldBackCause {
+    type Err = HoldBackCauseError;
+
+    /// Reads what `Display` writes.
+    fn from_str(text: &str) -> Result<Self, HoldBackCauseError> {
+        let of = |prefix, suffix| text.strip_prefix(prefix)?.strip_suffix(suffix);
+        let cause = if text == Self::NewSinceFailure.to_string() {
+            Some(Self::NewSinceFailure)
+        } else if text == (Self::FailedHandOver { failures: 1 }).to_string() {
+            Some(Self::FailedHandOver { failures: 1 })
+        } else if let Some(failures) = of("the last ", " hand-overs were not accepted") {
+            let failures = failures.parse().ok();
+            failures.map(|failures| Self::FailedHandOver { failures })
+        } else {
+            let counts = of("leaders have made room ", "s").and_then(|rest| {
+                let (count, seconds) = rest.split_once(" times within ")?;
+                Some((count.parse().ok()?, seconds.parse().ok()?))
+            });
+            counts.map(|(count, seconds)| Self::Preemptions {
+                count,
+                within: Duration::from_secs(seconds),
+            })
+        };
+        cause.ok_or(HoldBackCauseError)
+    }
+}
+
 /// The holder that has accepted the term of this record.
 fn leader(record: &LeaseRecord) -> Option<&Identity> {
     let accepted = !record.is_unaccepted_grant() && record.reserved_from().is_none();
     record.holder.as_ref().filter(|_| accepted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_read_as_it_is_written() {
+        for cause in [
+            HoldBackCause::FailedHandOver { failures: 1 },
+            HoldBackCause::FailedHandOver { failures: 18 },
+            HoldBackCause::NewSinceFailure,
+            HoldBackCause::Preemptions {
+                count: 6,
+                within: Duration::from_secs(600),
+            },
+        ] {
+            assert_eq!(cause.to_string().parse(), Ok(cause));
+        }
+        for text in ["", "the last 999 hand-overs were not accepted", "leaders"] {
+            assert_eq!(text.parse::<HoldBackCause>(), Err(HoldBackCauseError));
+        }
+    }
 }
