@@ -12,6 +12,7 @@
 //! * [`CandidateApi`] says which LeaseCandidate a cluster serves, [`Carrier`] how a strategy and a preferred holder
 //!   travel there.
 //! * [`CANDIDATE_CRD`] is the LeaseCandidate of clusters that have none.
+//! * [`EventObject`] reads what electors tell in Events.
 //! * [`validate_lease`] and its relatives are the API server's own rules, for programs that play one.
 //!
 //! It performs no I/O; [`kube::Resource`] is implemented so that others can. Like every library it chooses no version
@@ -46,6 +47,7 @@ mod convert_candidate;
 mod convert_lease;
 mod crd;
 mod duration;
+mod event;
 mod field;
 mod lease;
 mod object;
@@ -57,6 +59,9 @@ pub use candidate_api::{CandidateApi, NotServed};
 pub use carrier::Carrier;
 pub use crd::CANDIDATE_CRD;
 pub use duration::{DurationError, parse_duration, parse_duration_or_seconds};
+pub use event::{
+    EventObject, HoldBackEvent, PREFERENCE_HELD_BACK, REPORTING_CONTROLLER, hold_back_note,
+};
 pub use field::{FieldError, Malformed, Problem};
 pub use lease::{Lease, LeaseSpec};
 pub use time::{Rfc3339, TimeError, creation_time, parse_time};
