@@ -1,5 +1,6 @@
 //! `elector run`: the elector as a process, with its flags and its end.
 
+mod endpoints;
 mod leader_elect;
 mod timing;
 
@@ -12,12 +13,13 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use elector::{BuiltinController, Config, ConfigError, Elector, Scope};
+use elector::{BuiltinController, Config, ConfigError, Elector, Health, Scope};
 use elector_api::parse_duration;
 use elector_runtime::{ClientArgs, LogArgs, connect, init_logging, shutdown_signal};
 use tokio::runtime::Builder;
 use tracing::info;
 
+use self::endpoints::EndpointArgs;
 use self::leader_elect::LeaderElectArgs;
 use self::timing::TimingArgs;
 use crate::output;
@@ -29,15 +31,24 @@ use crate::output;
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
+    elections: ElectionArgs,
+    #[command(flatten)]
+    endpoints: EndpointArgs,
+    #[command(flatten)]
+    client: ClientArgs,
+    #[command(flatten)]
+    logs: LogArgs,
+}
+
+/// What becomes the configuration of an elector.
+#[derive(Args, Debug)]
+struct ElectionArgs {
+    #[command(flatten)]
     scope: ScopeArgs,
     #[command(flatten)]
     leader_elect: LeaderElectArgs,
     #[command(flatten)]
     timing: TimingArgs,
-    #[command(flatten)]
-    client: ClientArgs,
-    #[command(flatten)]
-    logs: LogArgs,
 }
 
 /// What to elect for, and how.
@@ -83,8 +94,13 @@ const USAGE: u8 = 2;
 
 /// Runs the sub-command until it is told to stop.
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
-    let (client, logs) = (args.client.clone(), args.logs.clone());
-    let config = match Config::try_from(args) {
+    let RunArgs {
+        elections,
+        endpoints,
+        client,
+        logs,
+    } = args;
+    let config = match Config::try_from(elections) {
         Ok(config) => config,
         Err(error) => {
             output::print_error(format_args!("failed to start: {error}"));
@@ -97,21 +113,27 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    runtime.block_on(serve(config, &client))?;
+    runtime.block_on(serve(config, &endpoints, &client))?;
     // Connections are all that is left.
     runtime.shutdown_timeout(Duration::from_millis(100));
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(config: Config, client: &ClientArgs) -> anyhow::Result<()> {
+async fn serve(
+    config: Config,
+    endpoints: &EndpointArgs,
+    client: &ClientArgs,
+) -> anyhow::Result<()> {
     let signal = shutdown_signal().context("catch signals")?;
+    let health = Health::default();
+    let _endpoints = endpoints.serve(&health).await?;
     let cluster = connect(client).await?;
     info!(
         version = env!("CARGO_PKG_VERSION"),
         server = cluster.url(),
         "elector starts"
     );
-    let elector = Elector::new(config, cluster)?;
+    let elector = Elector::new(config, cluster)?.with_health(health);
     let shutdown = async {
         let signal = signal.await;
         info!(%signal, "asked to end");
@@ -123,10 +145,10 @@ async fn serve(config: Config, client: &ClientArgs) -> anyhow::Result<()> {
 
 // === impl Config ===
 
-impl TryFrom<RunArgs> for Config {
+impl TryFrom<ElectionArgs> for Config {
     type Error = ConfigError;
 
-    fn try_from(args: RunArgs) -> Result<Self, ConfigError> {
+    fn try_from(args: ElectionArgs) -> Result<Self, ConfigError> {
         let scope = args.scope;
         let namespaces: BTreeSet<Arc<str>> = scope.namespace.into_iter().map(Arc::from).collect();
         let config = Self {
@@ -181,7 +203,7 @@ mod tests {
     fn config(flags: &[&str]) -> Result<Config, String> {
         let line = ["elector"].iter().chain(flags);
         let program = RunCli::try_parse_from(line).map_err(|error| error.to_string())?;
-        Config::try_from(program.args).map_err(|error| error.to_string())
+        Config::try_from(program.args.elections).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -322,6 +344,10 @@ mod tests {
             (
                 &["--concurrent-elections=0"][..],
                 "number would be zero for non-zero type",
+            ),
+            (
+                &["--health-probe-bind-address=localhost:1"][..],
+                "must be 0 for off, PORT for that port of 127.0.0.1, :PORT for all interfaces, or IP:PORT",
             ),
             (
                 &["--namespace=kube-system"][..],

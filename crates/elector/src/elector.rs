@@ -13,6 +13,7 @@ use tracing::{info, warn};
 use crate::config::{Config, ConfigError};
 use crate::elector_lock::ElectorLock;
 use crate::event::{ElectorObserver, Event};
+use crate::health::Health;
 use crate::session::{ElectorSession, SessionEnd, StepFn};
 
 /// Elects leaders for the leases that candidates name.
@@ -38,6 +39,7 @@ pub struct Elector {
     seed: u64,
     step: StepFn,
     observer: ElectorObserver,
+    health: Option<Health>,
 }
 
 /// How often a better API of LeaseCandidates is asked for, where there may be one.
@@ -63,6 +65,7 @@ impl Elector {
             seed: random_seed(),
             step: Election::step,
             observer: Arc::new(|_| {}),
+            health: None,
         })
     }
 
@@ -84,6 +87,15 @@ impl Elector {
     pub fn observed_by(self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         Self {
             observer: Arc::new(observer),
+            ..self
+        }
+    }
+
+    /// The same elector, reporting its health there.
+    #[must_use]
+    pub fn with_health(self, health: Health) -> Self {
+        Self {
+            health: Some(health),
             ..self
         }
     }
@@ -119,6 +131,9 @@ impl Elector {
     ) -> SessionEnd {
         let discovery = || ApiDiscovery::new(self.cluster.clone(), API_DISCOVERY_PERIOD, self.seed);
         let (mut api_discovery, mut found) = (discovery(), None);
+        if let Some(health) = &self.health {
+            health.begin(&self.clock);
+        }
         loop {
             let candidates = match found.take() {
                 Some(api) => api,
@@ -127,6 +142,7 @@ impl Elector {
                     _ = &mut shutdown => return SessionEnd::ShutDown { idle: true },
                     api = api_discovery.next() => api,
                     never = keep(lock) => match never {},
+                    never = turn(self.health.as_ref(), &*self.clock) => match never {},
                 },
             };
             info!(
@@ -141,7 +157,7 @@ impl Elector {
                 (&mut api_discovery, lock.as_mut()),
                 (self.clock.clone(), self.seed),
                 self.step,
-                Arc::clone(&self.observer),
+                (Arc::clone(&self.observer), self.health.clone()),
             );
             match session.run(shutdown.as_mut()).await {
                 end @ SessionEnd::ShutDown { .. } => return end,
@@ -175,6 +191,17 @@ impl fmt::Debug for Elector {
             .field("config", &self.config)
             .field("cluster", &self.cluster)
             .finish_non_exhaustive()
+    }
+}
+
+/// Reports that this elector goes on, while no session does.
+async fn turn(health: Option<&Health>, clock: &dyn Clock) -> Infallible {
+    let Some(health) = health else {
+        return std::future::pending().await;
+    };
+    loop {
+        let again = health.turn(clock.monotonic());
+        clock.sleep_until(again).await;
     }
 }
 

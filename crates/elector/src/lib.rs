@@ -22,7 +22,9 @@
 //!
 //! What it sees and decides can be had as values, [`Event`]s, by [`Elector::observed_by`].
 //!
-//! The smallest program is in the example of [`Elector`]. What it does not do: serve metrics or health.
+//! It reports its [`Health`] by [`Elector::with_health`].
+//!
+//! The smallest program is in the example of [`Elector`]. What it does not do: serve health, or any other page.
 
 mod active_belief;
 mod builtin;
@@ -30,6 +32,7 @@ mod config;
 mod elector;
 mod elector_lock;
 mod event;
+mod health;
 mod leader_election;
 mod leadership_change;
 mod session;
@@ -38,6 +41,7 @@ mod view;
 pub use config::{BuiltinController, Config, ConfigError, Scope};
 pub use elector::Elector;
 pub use event::Event;
+pub use health::Health;
 pub use leader_election::{LeaderElection, LeaderElectionError};
 pub use leadership_change::LeadershipChange;
 #[cfg(test)]

@@ -12,6 +12,7 @@
 
 mod inputs;
 mod lock;
+mod monitor;
 mod requests;
 mod step;
 
@@ -33,6 +34,7 @@ use tracing::{debug, error};
 
 use self::inputs::{ElectorInput, InputHandler};
 use self::lock::{LockInput, LockShell};
+use self::monitor::SessionMonitor;
 use self::requests::{ElectionRequest, ElectionRequests, RequestProgress, requests_of};
 use self::step::{StepResult, StepRunner};
 use crate::active_belief::ActiveBelief;
@@ -40,6 +42,7 @@ use crate::builtin::Authority;
 use crate::config::{Config, Scope};
 use crate::elector_lock::{ElectorLock, ElectorLockInput};
 use crate::event::{ElectorObserver, Event};
+use crate::health::Health;
 use crate::view::{Area, Restored};
 
 pub(crate) use self::step::StepFn;
@@ -48,6 +51,7 @@ pub(crate) use self::step::StepFn;
 pub(crate) struct ElectorSession<'a> {
     clock: Arc<dyn Clock>,
     observer: ElectorObserver,
+    monitor: SessionMonitor,
     writer: Writer,
     api_discovery: &'a mut ApiDiscovery,
     leases: Watch<Lease>,
@@ -97,7 +101,7 @@ impl<'a> ElectorSession<'a> {
         (api_discovery, elector_lock): (&'a mut ApiDiscovery, Option<&'a mut ElectorLock>),
         (clock, seed): (Arc<dyn Clock>, u64),
         step: StepFn,
-        observer: ElectorObserver,
+        (observer, health): (ElectorObserver, Option<Health>),
     ) -> Self {
         let options = WatchOptions::elector(seed);
         let (scope, areas) = match &config.scope {
@@ -131,6 +135,7 @@ impl<'a> ElectorSession<'a> {
             writer: Writer::new(cluster.clone(), candidates),
             clock,
             observer,
+            monitor: SessionMonitor::new(health),
         }
     }
 
@@ -152,6 +157,7 @@ impl<'a> ElectorSession<'a> {
                 () = sleep(timer) => ElectorInput::Time,
                 () = sleep_until_holder(&*clock, lock_wake) => ElectorInput::Time,
             };
+            self.monitor.note_input(self.clock.monotonic(), &input);
             match input {
                 ElectorInput::ShutDown => return self.end().await,
                 // What is known of other candidates is of no use; that of Leases is soon seen again.
@@ -245,7 +251,14 @@ impl<'a> ElectorSession<'a> {
         let authority = self.lock.wake_at(now);
         let failures = &mut self.inputs.failures;
         failures.tick(now);
-        let wake = [due, authority, failures.wake_at(), Some(self.forget_at)];
+        let turn = self.monitor.turn(now);
+        let wake = [
+            due,
+            authority,
+            failures.wake_at(),
+            Some(self.forget_at),
+            turn,
+        ];
         (wake.into_iter().flatten().min(), locks)
     }
 

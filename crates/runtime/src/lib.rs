@@ -7,6 +7,7 @@
 //!                                     └── ApiDiscovery: which LeaseCandidates to use, at first and from then on
 //!   Clock: elector's, holder's and wall clock in one value
 //!   LogArgs ──init_logging──> stderr          shutdown_signal() ──> which one          printable(text) ──> one safe line
+//!   HttpServer: probes and scrapes, within bounds       HealthChecks: their answers, as kube-apiserver has them
 //!   FailureLog: what fails, in few lines         RequestSlot: a request under way         panic_text, random_seed
 //! ```
 //!
@@ -31,11 +32,14 @@
 //! ```
 
 mod api_discovery;
+mod bind_address;
 mod clock;
 mod cluster;
 mod connect;
 mod failure_log;
+mod health_checks;
 mod holder_shell;
+mod http_server;
 mod line;
 mod logging;
 mod panic_text;
@@ -53,11 +57,14 @@ mod write_outcome;
 mod writer;
 
 pub use api_discovery::ApiDiscovery;
+pub use bind_address::{BindAddress, BindAddressError};
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use cluster::{Cluster, DiscoveryError};
 pub use connect::{ClientArgs, ConnectError, connect};
 pub use failure_log::FailureLog;
+pub use health_checks::{HealthCheck, HealthChecks};
 pub use holder_shell::{HolderLog, HolderShell, LeasePath, LeaseResponse};
+pub use http_server::{HttpReply, HttpServer};
 pub use logging::{LogArgs, LogError, LogFormat, init_logging};
 pub use panic_text::panic_text;
 pub use request::{Cause, RequestError, Target, Verb};

@@ -128,6 +128,16 @@ impl RequestError {
         }
     }
 
+    /// Whether the server refused for lack of rights or of credentials, which no other attempt by the same account
+    /// changes. Admission, a quota for instance, refuses with the same code and is not meant.
+    pub fn is_refusal_of_rights(&self) -> bool {
+        match &self.cause {
+            Cause::Unauthorized => true,
+            Cause::Forbidden(message) => names_missing_right(message),
+            _ => false,
+        }
+    }
+
     /// The status code of the answer, where there was one.
     pub const fn code(&self) -> Option<u16> {
         match &self.cause {
@@ -149,7 +159,7 @@ impl fmt::Display for RequestError {
                 f,
                 "{target}: {url} refused the credentials (401 Unauthorized): is the token expired?"
             ),
-            Cause::Forbidden(message) if message.contains(" cannot ") => {
+            Cause::Forbidden(message) if names_missing_right(message) => {
                 write!(
                     f,
                     "{target}: RBAC does not grant the verb {}: {message}",
@@ -212,6 +222,11 @@ impl Cause {
     }
 }
 
+/// Whether a 403 is that of an authorizer, which says what the user cannot do.
+fn names_missing_right(message: &str) -> bool {
+    message.contains(" cannot ")
+}
+
 /// The reason at the end of the chain, which is the one that names the cause.
 fn innermost(error: &(dyn Error + 'static)) -> String {
     let mut error = error;
@@ -248,6 +263,15 @@ mod tests {
         let what = "list leases.coordination.k8s.io in namespace a: ";
         let rbac = "leases.coordination.k8s.io is forbidden: User \"u\" cannot list resource \"leases\" in API group \
                     \"coordination.k8s.io\" in the namespace \"a\"";
+        let refusals: Vec<_> = [
+            status(401, "Unauthorized", "Unauthorized"),
+            status(403, "Forbidden", rbac),
+            status(403, "Forbidden", "exceeded quota: one"),
+            Cause::NotSent("no plugin".into()),
+        ]
+        .map(|cause| error(cause).is_refusal_of_rights())
+        .into();
+        assert_eq!(refusals, [true, true, false, false]);
         for (cause, applied, text) in [
             (
                 Cause::Unreachable("Connection refused (os error 111)".into()),

@@ -13,7 +13,7 @@ use elector_testkit::{MemoryCluster, SentRequest};
 use crate::RunningElector;
 
 /// A configuration with leader election among electors, of a pod of that name.
-fn electing(host: &str) -> Config {
+pub(crate) fn electing(host: &str) -> Config {
     Config {
         leader_election: Some(LeaderElection::new(host)),
         ..Config::default()

@@ -9,6 +9,7 @@ mod builtin;
 mod collecting;
 mod elections;
 mod failures;
+mod health;
 mod leader_election;
 mod lifetime;
 mod lock;

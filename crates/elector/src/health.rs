@@ -1,0 +1,176 @@
+//! Whether an elector goes on, and whether it could act: what probes ask for.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use elector_protocol::Instant;
+use elector_runtime::{Clock, HealthCheck, HealthChecks, RequestError};
+
+/// The health of one elector, as it reports it itself. Clones are the same one.
+///
+/// | check | of | fails |
+/// |---|---|---|
+/// | `ping` | live, ready | never: the process answers |
+/// | `loop` | live | when the elector's loop has not turned for [`Health::LOOP_BOUND`] |
+/// | `discovery` | ready | as long as no API of LeaseCandidates has been found |
+/// | `lease-sync`, `candidate-sync` | ready | until all Leases, or candidates, are listed, and again after a gap |
+/// | `permissions` | ready | for 90 s after the server refused a request for lack of rights or of credentials |
+/// | `shutdown` | ready | once it has been told to end |
+///
+/// Being alive does not depend on the API server, and neither of the two on leadership among electors: a standby is
+/// ready.
+///
+/// ```
+/// use elector::Health;
+///
+/// let health = Health::default();
+/// let answer = health.checks().answer("/livez", Some("verbose"));
+/// assert_eq!(answer.body(), "[+]ping ok\n[+]loop ok\nlivez check passed\n");
+/// assert_eq!(health.checks().answer("/readyz", None).code(), 500); // no elector runs yet
+/// ```
+#[derive(Clone, Default)]
+pub struct Health(Arc<HealthState>);
+
+#[derive(Default)]
+struct HealthState {
+    /// That of the elector, from its start on.
+    clock: OnceLock<Arc<dyn Clock>>,
+    /// When the loop last turned, in nanoseconds of that clock.
+    turned: AtomicU64,
+    readiness: Mutex<Readiness>,
+}
+
+/// What readiness follows.
+#[derive(Debug, Default)]
+pub(crate) struct Readiness {
+    pub(crate) discovered: bool,
+    pub(crate) leases_synced: bool,
+    pub(crate) candidates_synced: bool,
+    pub(crate) ending: bool,
+    /// The newest refusal for lack of rights: when, and what was refused.
+    refused: Option<(Instant, String)>,
+}
+
+/// How often an idle loop turns.
+const LOOP_PERIOD: Duration = Duration::from_secs(5);
+
+/// For how long a refusal counts. What is refused is tried again more often: a watch every 2 s, a write after a minute at
+/// the latest (`--retry-max`).
+const REFUSAL_COUNTS: Duration = Duration::from_secs(90);
+
+// === impl Health ===
+
+impl Health {
+    /// How long the loop may stand still: six turns of an idle one. 30 s.
+    pub const LOOP_BOUND: Duration = Duration::from_secs(30);
+
+    /// The checks.
+    pub fn checks(&self) -> HealthChecks {
+        let check = |name, check: fn(&HealthState) -> Result<(), String>| {
+            let state = Arc::clone(&self.0);
+            HealthCheck::new(name, move || check(&state))
+        };
+        HealthChecks {
+            live: vec![HealthCheck::ping(), check("loop", HealthState::check_loop)],
+            ready: vec![
+                HealthCheck::ping(),
+                check("discovery", |state| {
+                    let found = state.readiness().discovered;
+                    pass_if(found, "no API of LeaseCandidates has been found yet")
+                }),
+                check("lease-sync", |state| {
+                    pass_if(state.readiness().leases_synced, "Leases are not all listed")
+                }),
+                check("candidate-sync", |state| {
+                    let synced = state.readiness().candidates_synced;
+                    pass_if(synced, "LeaseCandidates are not all listed")
+                }),
+                check("permissions", HealthState::check_permissions),
+                check("shutdown", |state| {
+                    pass_if(!state.readiness().ending, "the elector is ending")
+                }),
+            ],
+        }
+    }
+
+    /// An elector with that clock begins.
+    pub(crate) fn begin(&self, clock: &Arc<dyn Clock>) {
+        // A value that served an elector before goes on with the clock of that one.
+        let clock = self.0.clock.get_or_init(|| Arc::clone(clock));
+        self.turn(clock.monotonic());
+        *self.readiness() = Readiness::default();
+    }
+
+    /// The loop has turned. Says when it is to turn again, if nothing happens before.
+    pub(crate) fn turn(&self, now: Instant) -> Instant {
+        self.0.turned.store(nanos(now), Ordering::Relaxed);
+        now.after(LOOP_PERIOD)
+    }
+
+    pub(crate) fn readiness(&self) -> MutexGuard<'_, Readiness> {
+        self.0.readiness()
+    }
+
+    /// A request failed.
+    pub(crate) fn note_failure(&self, now: Instant, error: &RequestError) {
+        if error.is_refusal_of_rights() {
+            let (verb, resource) = (error.target.verb.as_str(), &error.target.resource);
+            self.readiness().refused = Some((now, format!("{verb} {resource}")));
+        }
+    }
+}
+
+impl fmt::Debug for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Health").field(&*self.readiness()).finish()
+    }
+}
+
+// === impl HealthState ===
+
+impl HealthState {
+    fn check_loop(&self) -> Result<(), String> {
+        let Some(clock) = self.clock.get() else {
+            return Ok(());
+        };
+        let still = nanos(clock.monotonic()).saturating_sub(self.turned.load(Ordering::Relaxed));
+        let still = Duration::from_nanos(still);
+        if still <= Health::LOOP_BOUND {
+            return Ok(());
+        }
+        let bound = Health::LOOP_BOUND;
+        Err(format!(
+            "the loop of the elector has not turned for {still:?}, which may be {bound:?}"
+        ))
+    }
+
+    fn check_permissions(&self) -> Result<(), String> {
+        let readiness = self.readiness();
+        match (&readiness.refused, self.clock.get()) {
+            (Some((at, what)), Some(clock)) if clock.monotonic().since(*at) < REFUSAL_COUNTS => {
+                Err(format!("the API server does not let this elector {what}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn readiness(&self) -> MutexGuard<'_, Readiness> {
+        // A poisoned lock holds a valid state: every update is a single assignment.
+        self.readiness
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn pass_if(passes: bool, otherwise: &str) -> Result<(), String> {
+    match passes {
+        true => Ok(()),
+        false => Err(otherwise.to_owned()),
+    }
+}
+
+fn nanos(instant: Instant) -> u64 {
+    u64::try_from(instant.since_epoch().as_nanos()).unwrap_or(u64::MAX)
+}

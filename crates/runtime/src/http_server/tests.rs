@@ -1,0 +1,130 @@
+use std::net::Ipv4Addr;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::task::JoinHandle;
+
+use super::*;
+
+/// A server that answers with the path, and where it listens. It is aborted when dropped.
+struct Echo {
+    address: SocketAddr,
+    task: JoinHandle<Infallible>,
+}
+
+impl Echo {
+    async fn start() -> Self {
+        let address = BindAddress::Socket((Ipv4Addr::LOCALHOST, 0).into());
+        let answer = |path: &str, query: Option<&str>| HttpReply::ok(format!("{path} {query:?}"));
+        let server = HttpServer::bind(address, answer).await.unwrap().unwrap();
+        Self {
+            address: server.local_address().unwrap(),
+            task: tokio::spawn(server.serve()),
+        }
+    }
+
+    /// An open connection.
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// All that comes back for these bytes until the server closes.
+    async fn exchange(&self, bytes: &[u8]) -> String {
+        let mut stream = self.connect().await;
+        // A server that has seen enough may close before it has read all.
+        let _ = stream.write_all(bytes).await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8(answer).unwrap()
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_answered_and_its_connection_closed() {
+    let server = Echo::start().await;
+    let answer = server
+        .exchange(b"GET /a?b=c HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+    for header in [
+        "content-type: text/plain; charset=utf-8",
+        "x-content-type-options: nosniff",
+        "connection: close",
+    ] {
+        assert!(head.contains(header), "{header}: {head}");
+    }
+    assert_eq!(body, "/a Some(\"b=c\")");
+    let answer = server
+        .exchange(b"HEAD /a HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await;
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.ends_with("\r\n\r\n"),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn only_reads_are_answered() {
+    let server = Echo::start().await;
+    let post = b"POST /a HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n";
+    let answer = server.exchange(post).await;
+    assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
+    assert!(answer.contains("allow: GET, HEAD"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_long_header_is_refused() {
+    let server = Echo::start().await;
+    let mut request = b"GET / HTTP/1.1\r\nlong: ".to_vec();
+    request.resize(HEADER_BYTES + 1024, b'x');
+    request.extend(b"\r\n\r\n");
+    let answer = server.exchange(&request).await;
+    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+}
+
+#[tokio::test]
+async fn silent_clients_keep_nobody_out() {
+    let server = Echo::start().await;
+    let mut silent = Vec::new();
+    for _ in 0..CONNECTIONS + 3 {
+        silent.push(server.connect().await);
+    }
+    let answer = server.exchange(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    // The first of them had to go.
+    let mut rest = Vec::new();
+    let closed = silent[0].read_to_end(&mut rest);
+    let closed = tokio::time::timeout(HEADER_TIMEOUT / 2, closed).await;
+    assert!(closed.is_ok(), "it is still open");
+}
+
+/// The clock of the runtime stands still, and the system's sockets do not: time passes where all wait for it.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_sends_nothing_is_closed() {
+    let server = Echo::start().await;
+    let start = tokio::time::Instant::now();
+    let answer = server.exchange(b"GET / HTTP/1.1\r\n").await;
+    assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(start.elapsed() <= LIFETIME, "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_refused() {
+    let server = Echo::start().await;
+    let answer = |_: &str, _: Option<&str>| HttpReply::not_found();
+    let address = BindAddress::Socket(server.address);
+    let error = HttpServer::bind(address, answer).await.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    assert!(
+        HttpServer::bind(BindAddress::Off, answer)
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
