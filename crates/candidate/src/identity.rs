@@ -3,17 +3,44 @@
 use elector_protocol::Identity;
 use rand::RngExt as _;
 
-/// The host name and a random part: one identity for one process life (R1).
+/// The longest name of an object, in bytes.
+const LONGEST_NAME: usize = 253;
+
+/// A dash and sixteen hexadecimal digits.
+const RANDOM_PART: usize = 17;
+
+/// The name of the Pod, or of the host, then a dash and sixteen random hexadecimal digits: one identity for one process
+/// life (R1).
 ///
-/// `hostname` may be the Pod's name. Only letters, digits and dashes are kept of it, in lower case: the name of a
-/// LeaseCandidate is a DNS subdomain where it is a custom resource, and the cluster may come to that.
-pub fn random_identity(hostname: &str) -> Identity {
-    let fits = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
-    let host: String = hostname.chars().filter(fits).take(200).collect();
+/// The name of a Pod is kept as it is, because admission policies let a Pod write only the LeaseCandidate that is named
+/// for it; of one with more than 236 characters the rest is cut off. A host may have a name that no LeaseCandidate can
+/// have: of such a name only letters, digits and dashes are kept, in lower case.
+pub fn random_identity(pod_or_host: &str) -> Identity {
     let random: u64 = rand::rng().random();
+    let cut: String = pod_or_host
+        .chars()
+        .take(LONGEST_NAME - RANDOM_PART)
+        .collect();
+    if is_subdomain(&cut) {
+        return Identity::new(format!("{cut}-{random:016x}")).expect("a dash is not empty");
+    }
+    let fits = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+    let host: String = cut.chars().filter(fits).collect();
     let text = format!("{host}-{random:016x}");
     let text = text.trim_start_matches('-').to_ascii_lowercase();
     Identity::new(text).expect("sixteen digits are not empty")
+}
+
+/// Whether it is a DNS subdomain (RFC 1123), as the name of every Pod is.
+fn is_subdomain(text: &str) -> bool {
+    text.split('.').all(|label| {
+        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let edge = |byte: Option<&u8>| byte.is_some_and(|byte| inner(*byte));
+        let bytes = label.as_bytes();
+        edge(bytes.first())
+            && edge(bytes.last())
+            && bytes.iter().all(|byte| inner(*byte) || *byte == b'-')
+    })
 }
 
 #[cfg(test)]
@@ -33,6 +60,8 @@ mod tests {
             "..",
             "-a",
             "A_b",
+            "a..b",
+            "a.-b",
             &"x".repeat(300),
         ] {
             let identity = random_identity(host);
@@ -41,6 +70,18 @@ mod tests {
                 assert_eq!(config.validate_in(api), Ok(()), "{identity}");
             }
             assert_ne!(identity, random_identity(host));
+        }
+    }
+
+    #[test]
+    fn it_continues_the_name_of_a_pod_whole() {
+        let longest = "x".repeat(LONGEST_NAME - RANDOM_PART);
+        for pod in ["web-7d4b9c-x2x9z", "a", "web.0-1.b", &longest] {
+            let identity = random_identity(pod);
+            let rest = identity.as_str().strip_prefix(pod).unwrap();
+            let digits = rest.strip_prefix('-').unwrap();
+            assert_eq!(digits.len(), 16, "{identity}");
+            assert!(digits.chars().all(|c| "0123456789abcdef".contains(c)));
         }
     }
 }

@@ -26,6 +26,7 @@ use elector_runtime::{ClientArgs, LogArgs, connect, init_logging, shutdown_signa
 use self::child::{Program, RunningCommand};
 use self::events::EventLines;
 use self::mode::ModeArgs;
+use crate::host::pod_or_host_name;
 use crate::output;
 
 /// Runs a command while it leads.
@@ -50,7 +51,7 @@ pub(crate) struct CandidateArgs {
     lease: String,
 
     /// Identity: the name of the LeaseCandidate and the holder of the lease, to be used by no other process
-    /// [default: the host name and a random part]
+    /// [default: the environment variable POD_NAME, else the host name, and a random part]
     #[arg(long, value_name = "ID")]
     name: Option<String>,
 
@@ -243,11 +244,6 @@ fn exit_code(outcome: RunOutcome<CommandExit, anyhow::Error>) -> anyhow::Result<
     }
 }
 
-fn host_name() -> String {
-    let name = rustix::system::uname();
-    name.nodename().to_string_lossy().into_owned()
-}
-
 // === impl CandidateArgs ===
 
 impl CandidateArgs {
@@ -269,7 +265,7 @@ impl CandidateArgs {
     fn identity(&self) -> anyhow::Result<Identity> {
         match &self.name {
             Some(name) => Identity::new(name.as_str()).context("--name is empty"),
-            None => Ok(random_identity(&host_name())),
+            None => Ok(random_identity(&pod_or_host_name())),
         }
     }
 

@@ -3,6 +3,7 @@
 mod candidate;
 mod dev;
 mod explain;
+mod host;
 mod input;
 mod output;
 mod run;

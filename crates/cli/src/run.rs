@@ -5,7 +5,6 @@ mod leader_elect;
 mod timing;
 
 use std::collections::BTreeSet;
-use std::env;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,6 +21,7 @@ use tracing::info;
 use self::endpoints::EndpointArgs;
 use self::leader_elect::LeaderElectArgs;
 use self::timing::TimingArgs;
+use crate::host::pod_or_host_name;
 use crate::output;
 
 /// Elects a leader for every lease that a candidate names, until SIGTERM or SIGINT
@@ -160,11 +160,13 @@ impl TryFrom<ElectionArgs> for Config {
             },
             system_namespaces: scope.system_namespaces,
             builtin: if scope.replace_builtin {
-                BuiltinController::Replace { host: host_name() }
+                BuiltinController::Replace {
+                    host: pod_or_host_name(),
+                }
             } else {
                 BuiltinController::Respect
             },
-            leader_election: args.leader_elect.election(host_name),
+            leader_election: args.leader_elect.election(pod_or_host_name),
             reserve: scope.reserve,
             concurrent_elections: scope.concurrent_elections,
             retry_base: scope.retry_base,
@@ -173,17 +175,6 @@ impl TryFrom<ElectionArgs> for Config {
         config.validate()?;
         Ok(config)
     }
-}
-
-/// What to call this process: the name of its pod, or of its host.
-fn host_name() -> String {
-    let pod = env::var("POD_NAME").ok().filter(|name| !name.is_empty());
-    pod.unwrap_or_else(|| {
-        rustix::system::uname()
-            .nodename()
-            .to_string_lossy()
-            .into_owned()
-    })
 }
 
 #[cfg(test)]
