@@ -42,6 +42,16 @@ pub enum Conflict {
     },
 }
 
+/// What the candidates of a conflict disagree on.
+pub(crate) enum Disputed<'a> {
+    /// The wish of this binary version.
+    Version(Option<&'a Version>),
+    /// Which of these strategies supersedes the others.
+    Firsts(&'a BTreeMap<StrategyName, Identity>),
+    /// What each strategy of a circle supersedes.
+    Circle(BTreeMap<&'a StrategyName, &'a StrategyName>),
+}
+
 /// Which strategy supersedes which, and the first candidate by name that says so.
 type Edges<'a> = BTreeMap<&'a StrategyName, BTreeMap<&'a StrategyName, &'a Identity>>;
 
@@ -197,18 +207,39 @@ fn entangled<'a>(edges: &Edges<'a>) -> BTreeSet<&'a StrategyName> {
 // === impl Conflict ===
 
 impl Conflict {
-    /// Whether this candidate takes part in it: without those that do, it would be over.
-    pub fn concerns(&self, candidate: &CandidateSpec) -> bool {
-        let rest = candidate.supersedes.iter().flatten();
-        let listed: BTreeSet<&StrategyName> =
-            [&candidate.strategy].into_iter().chain(rest).collect();
-        let lists = |strategy: &StrategyName| listed.contains(strategy);
+    /// What it is about, to be asked for each candidate.
+    pub(crate) fn disputed(&self) -> Disputed<'_> {
         match self {
-            Self::Wishes { binary, .. } => candidate.binary == *binary,
-            Self::Unrelated { firsts } => firsts.keys().any(lists),
-            Self::Circle { steps } => steps
-                .iter()
-                .any(|(above, below, _)| lists(above) && lists(below)),
+            Self::Wishes { binary, .. } => Disputed::Version(binary.as_ref()),
+            Self::Unrelated { firsts } => Disputed::Firsts(firsts),
+            Self::Circle { steps } => Disputed::Circle(
+                steps
+                    .iter()
+                    .map(|(above, below, _)| (above, below))
+                    .collect(),
+            ),
+        }
+    }
+}
+
+// === impl Disputed ===
+
+impl Disputed<'_> {
+    /// Whether this candidate takes part in the conflict: without those that do, it would be over.
+    ///
+    /// Looks at what the candidate lists and not at what the conflict is made of: each candidate may bring a strategy
+    /// of its own.
+    pub(crate) fn concerns(&self, candidate: &CandidateSpec) -> bool {
+        let rest = candidate.supersedes.iter().flatten();
+        let mut listed = [&candidate.strategy].into_iter().chain(rest);
+        match self {
+            Self::Version(binary) => candidate.binary.as_ref() == *binary,
+            Self::Firsts(firsts) => listed.any(|strategy| firsts.contains_key(strategy)),
+            Self::Circle(below) => {
+                let all: BTreeSet<&StrategyName> = listed.collect();
+                all.iter()
+                    .any(|above| below.get(above).is_some_and(|below| all.contains(below)))
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 //! disagree, candidates to be pinged once in a while, and dead ones.
 
 use crate::elector::decision::{Effect, Reason};
+use crate::elector::election::Election;
 use crate::elector::observation::Liveness;
 use crate::elector::step::Step;
 use crate::elector::wake::WakeReason;
@@ -12,7 +13,7 @@ use crate::time::Instant;
 
 // === impl Step ===
 
-impl Step<'_> {
+impl<'a> Step<'a> {
     /// A strategy that another elector decides: the Lease is to exist and to name it, and its holder is left alone.
     pub(super) fn on_foreign_strategy(
         &mut self,
@@ -39,12 +40,14 @@ impl Step<'_> {
     /// Candidates that disagree are pinged: a dead one must not block the others.
     pub(super) fn ping_disagreeing(&mut self, conflict: &Conflict) {
         let timing = &self.settings.timing;
-        for seen in self.election.candidates.values() {
+        let disputed = conflict.disputed();
+        let election: &'a Election = self.election;
+        for seen in election.candidates.values() {
             let disputes = seen
                 .candidate
                 .spec
                 .as_ref()
-                .is_ok_and(|spec| conflict.concerns(spec));
+                .is_ok_and(|spec| disputed.concerns(spec));
             if !disputes {
                 continue;
             }
@@ -72,7 +75,8 @@ impl Step<'_> {
     /// candidates once in a while, collect dead ones (R15).
     pub(super) fn maintain_candidates(&mut self) {
         let timing = &self.settings.timing;
-        for seen in self.election.candidates.values() {
+        let election: &'a Election = self.election;
+        for seen in election.candidates.values() {
             if seen.is_unsettled() {
                 self.ping(seen, seen.candidate.renew);
                 continue;

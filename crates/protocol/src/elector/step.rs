@@ -3,6 +3,8 @@
 //! Read [`Step::decide`] top down: strategy first, then the eligible candidates, then what the Lease allows. The rule
 //! that a branch follows is named where it is followed.
 
+use std::collections::BTreeSet;
+
 use crate::elector::contenders::Contenders;
 use crate::elector::decision::{Decision, Effect, Reason, Vacancy};
 use crate::elector::election::{Election, Settings};
@@ -26,6 +28,8 @@ pub(super) struct Step<'a> {
     pub(super) now: Instant,
     pub(super) wall: Timestamp,
     pub(super) effects: Vec<Effect>,
+    /// The candidates that a ping in `effects` is for.
+    pub(super) pinged: BTreeSet<&'a Identity>,
     pub(super) wake: Option<Wake>,
 }
 
@@ -43,6 +47,7 @@ impl Election {
             now,
             wall,
             effects: Vec::new(),
+            pinged: BTreeSet::new(),
             wake: None,
         };
         let reason = match &self.presence {
@@ -200,11 +205,10 @@ impl<'a> Step<'a> {
     }
 
     /// Writes a ping, at most one for each candidate in one step.
-    pub(super) fn ping(&mut self, seen: &ObservedCandidate, ping: Option<Timestamp>) {
+    pub(super) fn ping(&mut self, seen: &'a ObservedCandidate, ping: Option<Timestamp>) {
         let candidate = &seen.candidate;
-        let pinged = |effect: &Effect| matches!(effect, Effect::Ping { name, .. } if name == &candidate.name);
         let Some(ping) = ping else { return };
-        if self.effects.iter().any(pinged) {
+        if !self.pinged.insert(&candidate.name) {
             return;
         }
         self.effects.push(Effect::Ping {

@@ -1,5 +1,7 @@
 //! A Lease that is missing, unheld, late or expired: which candidate is granted it, and when (R3–R6, R15).
 
+use std::collections::BTreeSet;
+
 use crate::elector::contenders::Contenders;
 use crate::elector::decision::{Effect, Reason, Vacancy};
 use crate::elector::election::POST_SETTLES;
@@ -143,10 +145,9 @@ impl<'a> Step<'a> {
         record.strategy = Some(contenders.strategy_name.clone());
         let term = record.term;
         self.effects.push(Effect::Write(snapshot.replace(record)));
+        let passed: BTreeSet<&Identity> = silent.iter().chain([name]).collect();
         let mut others = contenders.ranked.iter().enumerate();
-        let runner_up = others.find(|(_, contender)| {
-            &contender.candidate.name != name && !silent.contains(&contender.candidate.name)
-        });
+        let runner_up = others.find(|(_, contender)| !passed.contains(&contender.candidate.name));
         let place = contenders.find(name).map(|(place, _)| place);
         let because = match runner_up {
             None if silent.is_empty() => "is the only candidate".to_owned(),

@@ -70,7 +70,9 @@ fn a_conflict_at_the_top_is_named_whatever_the_order() {
         };
         assert_eq!(conflict.to_string().replace("+x", ""), text);
         assert_eq!(
-            specs.each_ref().map(|spec| conflict.concerns(spec)),
+            specs
+                .each_ref()
+                .map(|spec| conflict.disputed().concerns(spec)),
             [false, true, true, true]
         );
     }
@@ -158,7 +160,9 @@ fn a_conflict_of_lists_concerns_those_that_list_it() {
         panic!("no conflict");
     };
     assert_eq!(
-        specs.each_ref().map(|spec| conflict.concerns(spec)),
+        specs
+            .each_ref()
+            .map(|spec| conflict.disputed().concerns(spec)),
         [true, true, false]
     );
 }
@@ -251,6 +255,6 @@ fn a_list_as_long_as_an_object_can_hold_is_resolved_at_once() {
     let Resolution::Conflict(conflict) = resolution else {
         panic!("{resolution:?}");
     };
-    assert!(conflict.concerns(&chain) && conflict.concerns(&turned));
+    assert!(conflict.disputed().concerns(&chain) && conflict.disputed().concerns(&turned));
     assert!(conflict.to_string().ends_with(" and 99992 more"));
 }

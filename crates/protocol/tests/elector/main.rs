@@ -15,6 +15,7 @@ mod gap;
 mod held;
 mod hold_back;
 mod maintenance;
+mod many;
 mod passed_over;
 mod ping_round;
 mod preferring;
