@@ -50,6 +50,9 @@ impl Simulation {
             FaultKind::Builtin(lease, lasts) => {
                 self.start_foreign_client(ForeignClient::Builtin, lease, lasts);
             }
+            FaultKind::IdleCandidate(lease, keeps, lasts) => {
+                self.start_foreign_client(ForeignClient::Idle(keeps), lease, lasts);
+            }
             FaultKind::TamperWithCandidate(who, how) => self.tamper_with_candidate(who, how).await,
             FaultKind::Twin(who, _) => self.twin(who),
             FaultKind::ElectorsAway(_) => {

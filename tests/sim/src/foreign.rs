@@ -1,5 +1,5 @@
-//! Clients that do not follow the rules of this repository: a plain client, and an elector as it is built into
-//! Kubernetes.
+//! Clients that do not follow the rules of this repository: a plain client, an elector as it is built into Kubernetes,
+//! and a candidate that accepts nothing.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::clock::SimClock;
 use crate::history::Role;
+use crate::idle_candidate::IdleCandidate;
 use crate::names::{NAMESPACE, lease_name};
 use crate::random::Random;
 use crate::simulation::Simulation;
@@ -23,6 +24,8 @@ pub(crate) enum ForeignClient {
     Plain,
     /// An elector as it is built into Kubernetes.
     Builtin,
+    /// A candidate that accepts nothing, and keeps each of its names for so long.
+    Idle(Duration),
 }
 
 /// A client as client-go's leader election is one, in a few lines: it takes a lease that is free or has not changed for
@@ -64,6 +67,7 @@ impl Simulation {
         let (name, role) = match which {
             ForeignClient::Plain => (format!("plain{lease}"), Role::Plain),
             ForeignClient::Builtin => (format!("builtin{lease}"), Role::Builtin),
+            ForeignClient::Idle(_) => (format!("idle{lease}"), Role::Kubectl),
         };
         let number = u64::try_from(self.foreign_clients.len()).unwrap_or(0);
         let mut random = Random::stream(self.plan.seed, 6000 + number);
@@ -102,6 +106,16 @@ impl Simulation {
                     clock,
                 };
                 self.foreign_clients.spawn(builtin.run(lasts));
+            }
+            ForeignClient::Idle(keeps) => {
+                let idle = IdleCandidate {
+                    candidates: candidates(&client, api),
+                    api,
+                    key,
+                    clock,
+                    keeps,
+                };
+                self.foreign_clients.spawn(idle.run(lasts));
             }
         }
     }

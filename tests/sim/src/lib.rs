@@ -20,6 +20,7 @@ mod elector_belief;
 mod foreign;
 mod guards;
 mod history;
+mod idle_candidate;
 mod log;
 mod names;
 mod oracle;

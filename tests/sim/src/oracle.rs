@@ -4,6 +4,7 @@
 //! knows the author of each write, its real time, and the rate of each clock.
 
 mod past;
+mod preemption;
 #[cfg(test)]
 mod tests;
 
@@ -60,6 +61,14 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
             let attempt = revision.attempt.and_then(|it| history.attempts.get(it));
             past.add(revision, attempt.is_none_or(|it| !it.author.is_ours()));
         }
+    }
+    for (lease, revisions) in &history.leases {
+        let wrong = preemption::violations(history, plan, revisions);
+        found.extend(wrong.into_iter().map(|(at, text)| RuleViolation {
+            at,
+            rule: "R23",
+            text: format!("{lease}: {text}"),
+        }));
     }
     found.sort_by_key(|violation| violation.at);
     found

@@ -163,6 +163,8 @@ pub enum FaultKind {
     Plain(usize, Duration),
     /// An elector as it is built into Kubernetes takes part.
     Builtin(usize, Duration),
+    /// A client registers the best candidate, which accepts nothing, and keeps each of its names for so long.
+    IdleCandidate(usize, Duration, Duration),
     /// Every elector dies at once, and all of them stay away.
     ElectorsAway(Duration),
     /// A process may read, but every write of it is refused, as when its permissions are removed.
@@ -233,7 +235,7 @@ pub enum CandidateTampering {
 }
 
 /// The kinds of faults, for counting.
-pub const KINDS: [&str; 23] = [
+pub const KINDS: [&str; 24] = [
     "crash",
     "shut down",
     "pause",
@@ -257,6 +259,7 @@ pub const KINDS: [&str; 23] = [
     "electors away",
     "may not write",
     "tamper with the electors' lock",
+    "idle candidate",
 ];
 
 // === impl Setup ===
@@ -327,6 +330,7 @@ impl FaultKind {
             Self::ElectorsAway(..) => 20,
             Self::Forbid(..) => 21,
             Self::TamperWithLock(_) => 22,
+            Self::IdleCandidate(..) => 23,
         }
     }
 
@@ -355,6 +359,7 @@ impl FaultKind {
             | Self::TamperWithLock(_)
             | Self::Plain(..)
             | Self::Builtin(..)
+            | Self::IdleCandidate(..)
             | Self::ElectorsAway(..) => None,
         }
     }

@@ -2,7 +2,6 @@
 
 use elector_api::{Carrier, Lease};
 use elector_protocol::{LeaseKey, LeaseRecord, ResourceVersion, Timestamp, Token};
-use elector_runtime::Clock;
 
 use super::*;
 use crate::clock::TRUE_RATE;

@@ -200,3 +200,124 @@ fn a_plain_process_accepts_no_grant() {
         assert_eq!(rules, expected);
     }
 }
+
+/// A lease whose holder is asked to make room again and again.
+struct HandOvers {
+    fixture: LeaseFixture,
+    record: LeaseRecord,
+    now: u64,
+}
+
+impl HandOvers {
+    /// Led by `a` since long.
+    fn new() -> Self {
+        let mut this = Self {
+            fixture: LeaseFixture::new(),
+            record: LeaseRecord::born(None),
+            now: 100,
+        };
+        let born = this.record.clone();
+        this.write("e0", born);
+        this.grant("a");
+        this.accept("a");
+        this
+    }
+
+    fn write(&mut self, name: &str, record: LeaseRecord) {
+        let role = match name.starts_with('e') {
+            true => Role::Elector { rate: TRUE_RATE },
+            false => candidate(PlannedMode::Elected),
+        };
+        self.record = record;
+        self.fixture
+            .write(self.now, LeaseFixture::author(role, name), &self.record);
+    }
+
+    fn grant(&mut self, to: &str) {
+        let window = Duration::from_secs(5);
+        let to = Identity::new(to).unwrap();
+        let grant = self.record.granted(to, window, at(self.now).unwrap());
+        self.write("e0", grant);
+    }
+
+    fn accept(&mut self, name: &str) {
+        let accept = LeaseRecord {
+            duration_seconds: Some(15),
+            renew_time: at(self.now + 1),
+            token: Some(Token(elector_protocol::ResourceVersion(2))),
+            token_term: Some(self.record.term),
+            ..self.record.clone()
+        };
+        self.write(name, accept);
+    }
+
+    /// So many seconds later the elector prefers `b`, and `a` hands over at once. Returns whether that was wrong.
+    fn hand_over(&mut self, after: u64) -> bool {
+        self.now += after;
+        let b = Identity::new("b").unwrap();
+        let preferred = self.record.preferring(Some(b.clone()), None);
+        self.write("e0", preferred);
+        let mut plan = RunPlan::draw(1, ClockBound::Within);
+        plan.faults.clear();
+        let found = violations(&self.fixture.history, &plan);
+        let now = Duration::from_secs(self.now);
+        let wrong = found.iter().any(|it| it.rule == "R23" && it.at == now);
+        let window = Duration::from_secs(5);
+        let successor = self.record.granted(b, window, at(self.now).unwrap());
+        self.write("a", successor);
+        wrong
+    }
+
+    /// The successor does not accept, and `a` leads again.
+    fn fail(&mut self) {
+        self.grant("a");
+        self.accept("a");
+    }
+
+    /// The successor accepts, and makes room for `a`.
+    fn succeed(&mut self) {
+        self.accept("b");
+        let released = self.record.released(at(self.now).unwrap());
+        self.write("b", released);
+        self.fail();
+    }
+}
+
+#[test]
+fn an_elector_prefers_no_candidate_after_a_hand_over_in_vain_each_time_for_longer() {
+    for (first, second, expected) in [
+        (60, 120, [false, false]),
+        (59, 120, [true, false]),
+        (60, 119, [false, true]),
+    ] {
+        let mut lease = HandOvers::new();
+        assert!(!lease.hand_over(10));
+        lease.fail();
+        let one = lease.hand_over(first);
+        lease.fail();
+        assert_eq!([one, lease.hand_over(second)], expected);
+    }
+}
+
+#[test]
+fn an_elector_has_three_holders_make_room_within_the_window() {
+    for (fourth, wrong) in [(400, true), (598, true), (600, false)] {
+        let mut lease = HandOvers::new();
+        for _ in 0..3 {
+            assert!(!lease.hand_over(1));
+            lease.succeed();
+        }
+        assert_eq!(lease.hand_over(fourth - 2), wrong);
+    }
+}
+
+#[test]
+fn a_candidate_that_is_new_since_a_hand_over_in_vain_is_not_preferred() {
+    for (appeared, wrong) in [(10, false), (130, true)] {
+        let mut lease = HandOvers::new();
+        lease.fixture.answer(appeared, "b");
+        assert!(!lease.hand_over(10));
+        lease.fail();
+        assert_eq!(lease.hand_over(100), wrong);
+    }
+}

@@ -86,6 +86,11 @@ impl RunPlan {
                 horizon,
             ));
             faults.extend(around_the_lock(&mut locks, &setup, horizon));
+            faults.extend(idle_candidate(
+                &mut Random::stream(seed, 6),
+                &setup,
+                horizon,
+            ));
         }
         faults.sort_by_key(|fault| fault.at);
         let last = faults.iter().map(|fault| fault.at + fault.kind.lasts());
@@ -224,6 +229,16 @@ fn around_the_lock(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<Plan
         faults.push(PlannedFault { at, kind });
     }
     faults
+}
+
+/// A candidate for which holders make room in vain.
+fn idle_candidate(random: &mut Random, setup: &Setup, horizon: u64) -> Option<PlannedFault> {
+    let keeps = [3, 20, 90].map(Duration::from_secs);
+    let keeps = random.pick(&keeps).copied().unwrap_or_default();
+    let lease = random.index(setup.leases);
+    let at = random.millis(0, horizon);
+    let kind = FaultKind::IdleCandidate(lease, keeps, random.millis(30_000, 300_000));
+    (random.percent(12) && !setup.unserved).then_some(PlannedFault { at, kind })
 }
 
 fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {
@@ -460,6 +475,7 @@ impl FaultKind {
             | Self::Twin(_, time)
             | Self::Plain(_, time)
             | Self::Builtin(_, time)
+            | Self::IdleCandidate(_, _, time)
             | Self::ElectorsAway(time)
             | Self::Forbid(_, time) => *time,
             Self::EndWatches(..)
