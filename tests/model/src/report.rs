@@ -193,6 +193,15 @@ pub fn page(reports: &[SearchReport], command: &str) -> String {
             report.took.as_secs_f64(),
         );
     }
+    let failed = reports
+        .iter()
+        .filter_map(|it| Some((it, it.failure.as_ref()?)));
+    for (position, (report, failure)) in failed.enumerate() {
+        if position == 0 {
+            text.push_str("\nWorlds that failed (`cargo xtask model --trace ID`):\n\n");
+        }
+        let _ = writeln!(text, "* {}: {}, {failure}", report.run.id, report.verdict);
+    }
     text
 }
 
@@ -221,6 +230,17 @@ mod tests {
             let row = format!("| {} | {} | {rule} |", run.id, run.about);
             assert!(page.contains(&row), "{row}");
         }
+    }
+
+    #[test]
+    fn the_page_names_the_worlds_that_failed_after_all_rows() {
+        let mut reports: Vec<SearchReport> = runs().into_iter().map(report).collect();
+        assert!(!page(&reports, "").contains("failed"));
+        let failed = &mut reports[1];
+        failed.verdict = "UNSAFE (S1, 7 moves)".to_owned();
+        failed.failure = Some("expected safe".to_owned());
+        let line = format!("* {}: UNSAFE (S1, 7 moves), expected safe\n", failed.run.id);
+        assert!(page(&reports, "").ends_with(&line));
     }
 
     #[test]
