@@ -26,7 +26,6 @@ pub struct EventObject {
     event_time: Option<String>,
     #[serde(alias = "reportingComponent")]
     reporting_controller: Option<String>,
-    reporting_instance: Option<String>,
 }
 
 /// What an elector told of a lease in an Event.
@@ -36,9 +35,7 @@ pub struct HoldBackEvent {
     pub lease: LeaseKey,
     /// The uid of its Lease.
     pub uid: Option<Uid>,
-    /// The elector, by its own word: whoever may create Events may write the same.
-    pub reported_by: String,
-    /// What it told.
+    /// What it told. Any account that may create Events may write the same.
     pub notice: HoldBackNotice,
 }
 
@@ -102,7 +99,6 @@ impl EventObject {
         Some(HoldBackEvent {
             lease: LeaseKey::new(lease.namespace.as_deref()?, lease.name.as_deref()?),
             uid: lease.uid.as_deref().map(Uid::new),
-            reported_by: self.reporting_instance.clone().unwrap_or_default(),
             notice: HoldBackNotice {
                 candidate: Identity::new(candidate)?,
                 because: because.parse().ok()?,
@@ -143,7 +139,6 @@ mod tests {
             "eventTime": "2023-11-14T22:13:20.000002Z",
             "series": null,
             "reportingController": REPORTING_CONTROLLER,
-            "reportingInstance": "pod",
         })
     }
 
@@ -158,7 +153,6 @@ mod tests {
         let expected = HoldBackEvent {
             lease: LeaseKey::new("ns", "l"),
             uid: Some(Uid::new("u")),
-            reported_by: "pod".to_owned(),
             notice: notice(),
         };
         // A name cannot pass for the time or the cause.

@@ -5,6 +5,7 @@
 //!                                     ├── Writer: put, post, delete, read ──> WriteOutcome
 //!                                     ├── HolderShell: one Lease, won, kept and ended by protocol::holder
 //!                                     └── ApiDiscovery: which LeaseCandidates to use, at first and from then on
+//!   LeaseEventRecorder: Events on Leases, and list_hold_backs, which reads what they tell
 //!   Clock: elector's, holder's and wall clock in one value
 //!   LogArgs ──init_logging──> stderr          shutdown_signal() ──> which one          printable(text) ──> one safe line
 //!   HttpServer: probes and scrapes, within bounds       HealthChecks: their answers, as kube-apiserver has them
@@ -40,6 +41,7 @@ mod failure_log;
 mod health_checks;
 mod holder_shell;
 mod http_server;
+mod lease_events;
 mod line;
 mod logging;
 mod panic_text;
@@ -65,6 +67,7 @@ pub use failure_log::FailureLog;
 pub use health_checks::{HealthCheck, HealthChecks};
 pub use holder_shell::{HolderLog, HolderShell, LeasePath, LeaseResponse};
 pub use http_server::{HttpReply, HttpServer};
+pub use lease_events::{EventSeverity, LeaseEvent, LeaseEventRecorder, list_hold_backs};
 pub use logging::{LogArgs, LogError, LogFormat, init_logging};
 pub use panic_text::panic_text;
 pub use request::{Cause, RequestError, Target, Verb};

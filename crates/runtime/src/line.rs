@@ -18,3 +18,13 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
         None => text.to_owned(),
     }
 }
+
+/// The beginning of a text, of so many bytes at most.
+pub(crate) fn cut_bytes(text: &str, most: usize) -> String {
+    const MARK: &str = "…";
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(most.saturating_sub(MARK.len()));
+    format!("{}{MARK}", &text[..end])
+}

@@ -24,6 +24,8 @@ pub enum Verb {
     Create,
     /// A PUT.
     Update,
+    /// A PATCH, of Events alone.
+    Patch,
     /// A DELETE.
     Delete,
 }
@@ -95,6 +97,7 @@ impl Verb {
             Self::Watch => "watch",
             Self::Create => "create",
             Self::Update => "update",
+            Self::Patch => "patch",
             Self::Delete => "delete",
         }
     }
