@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use elector_protocol::elector::{Reason, Vacancy};
 use elector_protocol::{Identity, LeaseKey, LeaseRecord, Occupancy, Term};
 
 /// A lease changed hands; this elector or any other process wrote it.
@@ -15,8 +16,34 @@ pub struct LeadershipChange {
     pub term: Term,
     /// The holder before.
     pub previous: Option<Identity>,
+    /// Why, in one word.
+    pub cause: ChangeCause,
     /// Why, in one line.
     pub reason: String,
+}
+
+/// Why a lease changed hands, as far as its records and the decisions of this elector tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ChangeCause {
+    /// An elector granted a lease that was free, or another elector granted it for a reason of its own.
+    Elected,
+    /// An elector granted it, since the record of the holder before had expired (R4).
+    Expired,
+    /// An elector granted it, since the grant before was not accepted (R5).
+    NotAccepted,
+    /// The holder before handed it over (R7).
+    HandedOver,
+    /// Its holder took it itself, without an elector (R18).
+    Acquired,
+    /// Its holder released it.
+    Released,
+    /// An elector reserved it from a holder that cannot be asked to yield (R3 d).
+    Reserved,
+    /// Its holder was removed by a process that speaks no protocol.
+    Removed,
+    /// The Lease was deleted.
+    Deleted,
 }
 
 /// A grant or a reservation that is being written, so that its reason is known when the record appears.
@@ -24,6 +51,7 @@ pub struct LeadershipChange {
 pub(crate) struct ExpectedGrant {
     pub(crate) to: Identity,
     pub(crate) term: Term,
+    pub(crate) cause: ChangeCause,
     pub(crate) reason: String,
 }
 
@@ -48,17 +76,41 @@ impl LeadershipChange {
         }
         let named = after.and_then(|record| record.holder.as_ref());
         let granted = |grant: &&ExpectedGrant| named == Some(&grant.to) && term == grant.term;
-        let reason = match (ours.filter(granted), before, after) {
-            (Some(grant), _, _) => grant.reason.clone(),
+        let (cause, reason) = match (ours.filter(granted), before, after) {
+            (Some(grant), _, _) => (grant.cause, grant.reason.clone()),
             (None, _, Some(after)) => told_by_records(before, after),
-            (None, _, None) => "the lease was deleted".to_owned(),
+            (None, _, None) => (ChangeCause::Deleted, "the lease was deleted".to_owned()),
         };
         Some(Self {
             lease: lease.clone(),
             holder,
             term,
             previous,
+            cause,
             reason,
+        })
+    }
+}
+
+impl ExpectedGrant {
+    /// What a decision writes, where it is a grant or a reservation.
+    pub(crate) fn of(decided: &Reason, record: &LeaseRecord) -> Option<Self> {
+        let cause = match decided {
+            Reason::Granted { vacancy, .. } => match vacancy {
+                Vacancy::Expired { .. } => ChangeCause::Expired,
+                Vacancy::NotAccepted { .. } => ChangeCause::NotAccepted,
+                Vacancy::Released | Vacancy::Unheld | Vacancy::Reserved { .. } => {
+                    ChangeCause::Elected
+                }
+            },
+            Reason::Reserved { .. } => ChangeCause::Reserved,
+            _ => return None,
+        };
+        Some(Self {
+            to: record.holder.clone()?,
+            term: record.term,
+            cause,
+            reason: decided.to_string(),
         })
     }
 }
@@ -81,18 +133,20 @@ fn leader(record: &LeaseRecord) -> Option<&Identity> {
 }
 
 /// The reason for a change that others made, as far as the two records tell it.
-fn told_by_records(before: Option<&LeaseRecord>, after: &LeaseRecord) -> String {
+fn told_by_records(before: Option<&LeaseRecord>, after: &LeaseRecord) -> (ChangeCause, String) {
     let previous = before.and_then(leader);
     if let Some(from) = after.reserved_from() {
-        return format!("another elector reserved it, since {from} cannot be asked to yield");
+        let reason = format!("another elector reserved it, since {from} cannot be asked to yield");
+        return (ChangeCause::Reserved, reason);
     }
     let Some(holder) = &after.holder else {
         let who = previous.map_or("its holder", Identity::as_str);
         return match after.occupancy() {
-            Occupancy::Released => format!("{who} released it"),
-            Occupancy::Held(_) | Occupancy::Unproven => {
-                format!("{who} was removed by somebody else")
-            }
+            Occupancy::Released => (ChangeCause::Released, format!("{who} released it")),
+            Occupancy::Held(_) | Occupancy::Unproven => (
+                ChangeCause::Removed,
+                format!("{who} was removed by somebody else"),
+            ),
         };
     };
     let handed_over = before.is_some_and(|record| {
@@ -100,14 +154,18 @@ fn told_by_records(before: Option<&LeaseRecord>, after: &LeaseRecord) -> String 
     });
     match previous {
         Some(previous) if handed_over && after.is_unaccepted_grant() => {
-            format!("{previous} handed over")
+            (ChangeCause::HandedOver, format!("{previous} handed over"))
         }
         // The built-in controller leaves no acquireTime in what it grants; a candidate that takes a lease itself writes one.
-        _ if after.is_unaccepted_grant() || after.acquire_time.is_none() => {
-            "another elector granted it".to_owned()
-        }
-        Some(previous) if previous == holder => format!("{holder} started another term"),
-        _ => format!("{holder} took it"),
+        _ if after.is_unaccepted_grant() || after.acquire_time.is_none() => (
+            ChangeCause::Elected,
+            "another elector granted it".to_owned(),
+        ),
+        Some(previous) if previous == holder => (
+            ChangeCause::Acquired,
+            format!("{holder} started another term"),
+        ),
+        _ => (ChangeCause::Acquired, format!("{holder} took it")),
     }
 }
 
@@ -162,53 +220,80 @@ mod tests {
             (
                 Some(&born),
                 Some(granted(&born, "a", 1)),
-                Some("another elector granted it"),
+                Some((ChangeCause::Elected, "another elector granted it")),
             ),
             (Some(&a), Some(renewed(&a, 3)), None),
             (Some(&a), Some(yielding.clone()), None),
             (
                 Some(&yielding),
                 Some(granted(&yielding, "b", 3)),
-                Some("a handed over"),
+                Some((ChangeCause::HandedOver, "a handed over")),
             ),
-            (Some(&a), Some(a.released(at(3))), Some("a released it")),
+            (
+                Some(&a),
+                Some(a.released(at(3))),
+                Some((ChangeCause::Released, "a released it")),
+            ),
             (
                 Some(&a),
                 Some(blanked),
-                Some("a was removed by somebody else"),
+                Some((ChangeCause::Removed, "a was removed by somebody else")),
             ),
-            (Some(&a), Some(taken), Some("b took it")),
+            (
+                Some(&a),
+                Some(taken),
+                Some((ChangeCause::Acquired, "b took it")),
+            ),
             (
                 Some(&a),
                 Some(granted(&a, "a", 3)),
-                Some("another elector granted it"),
+                Some((ChangeCause::Elected, "another elector granted it")),
             ),
             (
                 Some(&a),
                 Some(renewed(&granted(&a, "a", 3), 4)),
-                Some("a started another term"),
+                Some((ChangeCause::Acquired, "a started another term")),
             ),
             (
                 Some(&a),
                 Some(reserved.clone()),
-                Some("another elector reserved it, since a cannot be asked to yield"),
+                Some((
+                    ChangeCause::Reserved,
+                    "another elector reserved it, since a cannot be asked to yield",
+                )),
             ),
             (Some(&reserved), Some(reserved.released(at(4))), None),
             (
                 Some(&reserved),
                 Some(granted(&reserved, "b", 20)),
-                Some("another elector granted it"),
+                Some((ChangeCause::Elected, "another elector granted it")),
             ),
-            (Some(&a), None, Some("the lease was deleted")),
+            (
+                Some(&a),
+                None,
+                Some((ChangeCause::Deleted, "the lease was deleted")),
+            ),
             (Some(&born), None, None),
             (None, Some(born.clone()), None),
-            (None, Some(a.clone()), Some("a took it")),
-            (None, Some(without_time), Some("another elector granted it")),
+            (
+                None,
+                Some(a.clone()),
+                Some((ChangeCause::Acquired, "a took it")),
+            ),
+            (
+                None,
+                Some(without_time),
+                Some((ChangeCause::Elected, "another elector granted it")),
+            ),
         ];
         for (before, after, reason) in cases {
             let change =
                 LeadershipChange::between(&LeaseKey::new("ns", "l"), before, after.as_ref(), None);
-            assert_eq!(change.as_ref().map(|change| change.reason.as_str()), reason);
+            let told = |change: &'_ LeadershipChange| (change.cause, change.reason.clone());
+            assert_eq!(
+                change.as_ref().map(told),
+                reason.map(|(cause, text)| (cause, text.to_owned()))
+            );
         }
     }
 
@@ -219,6 +304,7 @@ mod tests {
         let ours = ExpectedGrant {
             to: id("a"),
             term: record.term,
+            cause: ChangeCause::Expired,
             reason: "is the only candidate".to_owned(),
         };
         let key = LeaseKey::new("ns", "l");
@@ -231,6 +317,7 @@ mod tests {
                 holder: Some(id("a")),
                 term: Term(1),
                 previous: None,
+                cause: ours.cause,
                 reason: ours.reason.clone(),
             }
         );
@@ -242,5 +329,37 @@ mod tests {
             Some(&ours),
         );
         assert_eq!(other.unwrap().reason, "another elector granted it");
+    }
+
+    #[test]
+    fn a_grant_of_our_own_is_caused_by_what_freed_the_lease() {
+        let (holder, after) = (id("a"), Duration::from_secs(5));
+        let record = granted(&LeaseRecord::born(None), "b", 1);
+        for (vacancy, cause) in [
+            (Vacancy::Unheld, ChangeCause::Elected),
+            (Vacancy::Released, ChangeCause::Elected),
+            (
+                Vacancy::Expired {
+                    holder: holder.clone(),
+                    after,
+                },
+                ChangeCause::Expired,
+            ),
+            (
+                Vacancy::NotAccepted { holder, after },
+                ChangeCause::NotAccepted,
+            ),
+        ] {
+            let reason = Reason::Granted {
+                to: id("b"),
+                term: record.term,
+                vacancy,
+                because: "is the only candidate".to_owned(),
+                silent: Vec::new(),
+            };
+            let expected = ExpectedGrant::of(&reason, &record).unwrap();
+            assert_eq!((expected.to, expected.cause), (id("b"), cause));
+        }
+        assert_eq!(ExpectedGrant::of(&Reason::NoCandidate, &record), None);
     }
 }

@@ -43,6 +43,6 @@ pub use elector::Elector;
 pub use event::Event;
 pub use health::Health;
 pub use leader_election::{LeaderElection, LeaderElectionError};
-pub use leadership_change::LeadershipChange;
+pub use leadership_change::{ChangeCause, LeadershipChange};
 #[cfg(test)]
 mod panics;

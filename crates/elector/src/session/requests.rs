@@ -7,7 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use elector_api::{Lease, LeaseCandidate};
-use elector_protocol::elector::{Decision, Effect, Reason};
+use elector_protocol::elector::{Decision, Effect};
 use elector_protocol::{Identity, LeaseKey, LeaseRecord, ResourceVersion, StrategyName};
 use elector_runtime::{RequestError, WriteOutcome, Writer, panic_text};
 use futures::future::BoxFuture;
@@ -15,6 +15,7 @@ use futures::stream::{self, BoxStream, SelectAll};
 use futures::{FutureExt, StreamExt};
 
 use crate::active_belief::ActiveBelief;
+use crate::leadership_change::ExpectedGrant;
 use crate::view::View;
 
 /// One request of an election, with all that it takes.
@@ -173,10 +174,6 @@ pub(crate) fn requests_of(
     decision: Decision,
     collects: bool,
 ) -> Vec<ElectionRequest> {
-    let grant = match &decision.reason {
-        Reason::Granted { .. } | Reason::Reserved { .. } => Some(decision.reason.to_string()),
-        _ => None,
-    };
     let mut requests = Vec::with_capacity(decision.effects.len());
     for effect in decision.effects {
         match effect {
@@ -188,8 +185,8 @@ pub(crate) fn requests_of(
                     continue;
                 };
                 let record = write.record;
-                if let (Some(reason), Some(to)) = (&grant, &record.holder) {
-                    view.expect_grant(key, to.clone(), record.term, reason.clone());
+                if let Some(expected) = ExpectedGrant::of(&decision.reason, &record) {
+                    view.expect_grant(key, expected);
                 }
                 requests.push(ElectionRequest::Write {
                     judged,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use elector_protocol::elector::NewsSource;
-use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion, Term};
+use elector_protocol::{Instant, LeaseKey, ResourceVersion};
 
 use crate::leadership_change::ExpectedGrant;
 use crate::view::entry::LeaseEntry;
@@ -118,15 +118,9 @@ impl View {
     }
 
     /// A grant is about to be written; when its record appears, this is why.
-    pub(crate) fn expect_grant(
-        &mut self,
-        key: &LeaseKey,
-        to: Identity,
-        term: Term,
-        reason: String,
-    ) {
+    pub(crate) fn expect_grant(&mut self, key: &LeaseKey, expected: ExpectedGrant) {
         if let Some(entry) = self.elections.get_mut(key) {
-            entry.expected = Some(ExpectedGrant { to, term, reason });
+            entry.expected = Some(expected);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use elector::{Config, Event, LeadershipChange, Scope};
+use elector::{ChangeCause, Config, Event, LeadershipChange, Scope};
 use elector_protocol::{Identity, LeaseKey, Term};
 use elector_testkit::{
     CANDIDATES, CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, millis, pass, seconds,
@@ -104,12 +104,13 @@ async fn an_observer_is_told_of_each_leader_and_the_reason() {
     let (lease, id) = (LeaseKey::new("ns", "l"), |name: &str| {
         Identity::new(name).unwrap()
     });
-    let change = |holder, term, previous: Option<&str>, reason: &str| {
+    let change = |holder, term, previous: Option<&str>, cause, reason: &str| {
         Event::LeadershipChanged(LeadershipChange {
             lease: lease.clone(),
             holder: Some(id(holder)),
             term: Term(term),
             previous: previous.map(id),
+            cause,
             reason: reason.to_owned(),
         })
     };
@@ -119,6 +120,7 @@ async fn an_observer_is_told_of_each_leader_and_the_reason() {
             "old",
             1,
             None,
+            ChangeCause::Elected,
             "the lease is unheld and nobody can lead any more; old is the only candidate",
         ),
         Event::Preferred {
@@ -129,7 +131,13 @@ async fn an_observer_is_told_of_each_leader_and_the_reason() {
                      1.1.0)"
                 .to_owned(),
         },
-        change("best", 2, Some("old"), "old handed over"),
+        change(
+            "best",
+            2,
+            Some("old"),
+            ChangeCause::HandedOver,
+            "old handed over",
+        ),
     ];
     assert_eq!(elector.events(), expected);
 }

@@ -1,5 +1,6 @@
 //! Reports in, lines out.
 
+use elector::ChangeCause;
 use elector_protocol::holder::Loss;
 use elector_protocol::{ResourceVersion, Token};
 
@@ -48,6 +49,7 @@ impl ReporterTest {
             holder: holder.map(id),
             term: Term(term),
             previous: None,
+            cause: ChangeCause::Elected,
             reason: reason.to_owned(),
         };
         self.elector(millis, elector::Event::LeadershipChanged(change));

@@ -4,6 +4,7 @@ use elector_protocol::elector::{Action, Effect, Settings};
 use elector_protocol::{LeaseRecord, Timestamp};
 
 use super::{ViewScene, candidate, held, id, key, lease, malformed, time};
+use crate::leadership_change::ExpectedGrant;
 use crate::view::{Area, ResourceVersion, Restored};
 
 #[test]
@@ -221,9 +222,10 @@ fn a_grant_of_ours_is_told_with_its_reason_whether_event_or_reply_comes_first() 
         let [.., Effect::Write(write)] = decision.effects.as_slice() else {
             panic!("a grant is due: {decision:?}");
         };
-        world
-            .view
-            .expect_grant(&key("l"), id("a"), write.record.term, "because".to_owned());
+        let mut expected = ExpectedGrant::of(&decision.reason, &write.record).unwrap();
+        assert_eq!((&expected.to, expected.term), (&id("a"), write.record.term));
+        expected.reason = "because".to_owned();
+        world.view.expect_grant(&key("l"), expected);
         let written = lease("l", 12, write.record.clone());
         if event_first {
             world.lease(written.clone());
