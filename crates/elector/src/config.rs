@@ -36,6 +36,9 @@ pub struct Config {
     /// where the server drops `spec.preferredHolder` (R3 d). From when that holder stops until its lease duration is over
     /// there is no leader. Off.
     pub reserve: bool,
+    /// What to call this process in the Events that it records on Leases: the name of its pod or host. A random part is
+    /// added. `None`, the default, where it records none.
+    pub event_host: Option<String>,
     /// How many leases may be written at the same time. 8.
     pub concurrent_elections: NonZeroUsize,
     /// How long a lease waits after its first failed write. 5 ms, doubling, as client-go.
@@ -166,6 +169,7 @@ impl Default for Config {
             builtin: BuiltinController::Respect,
             leader_election: None,
             reserve: false,
+            event_host: None,
             concurrent_elections: const { NonZeroUsize::new(8).expect("eight is not zero") },
             retry_base: Duration::from_millis(5),
             retry_max: Duration::from_secs(5),

@@ -6,13 +6,16 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
+use elector_protocol::Identity;
 use elector_protocol::elector::Election;
 use elector_runtime::{ApiDiscovery, Clock, Cluster, SystemClock, random_seed};
 use tracing::{info, warn};
 
+use crate::active_belief::ActiveBelief;
 use crate::config::{Config, ConfigError};
 use crate::elector_lock::ElectorLock;
 use crate::event::{ElectorObserver, Event};
+use crate::event_recorder::{EventPublisher, EventRecorder};
 use crate::health::Health;
 use crate::session::{ElectorSession, SessionEnd, StepFn};
 
@@ -117,7 +120,13 @@ impl Elector {
         let observer = Arc::clone(&self.observer);
         let election = self.config.leader_election.as_ref();
         let mut lock = election.map(|it| ElectorLock::new(it, &self.cluster, times, observer));
-        let ended = self.elect(&mut lock, pin!(shutdown)).await;
+        let (mut events, publisher) = self.event_recorder(lock.as_ref());
+        let shutdown = pin!(shutdown);
+        let ended = tokio::select! {
+            biased;
+            ended = self.elect(&mut lock, &mut events, shutdown) => ended,
+            never = publish(publisher) => match never {},
+        };
         // The server may still carry out what was given up: the lock must outlast that.
         if let (Some(lock), SessionEnd::ShutDown { idle: true }) = (lock, ended) {
             lock.release(RELEASE_TIMEOUT).await;
@@ -127,6 +136,7 @@ impl Elector {
     async fn elect(
         &self,
         lock: &mut Option<ElectorLock>,
+        events: &mut EventRecorder,
         mut shutdown: Pin<&mut impl Future>,
     ) -> SessionEnd {
         let discovery = || ApiDiscovery::new(self.cluster.clone(), API_DISCOVERY_PERIOD, self.seed);
@@ -157,7 +167,11 @@ impl Elector {
                 (&mut api_discovery, lock.as_mut()),
                 (self.clock.clone(), self.seed),
                 self.step,
-                (Arc::clone(&self.observer), self.health.clone()),
+                (
+                    Arc::clone(&self.observer),
+                    &mut *events,
+                    self.health.clone(),
+                ),
             );
             match session.run(shutdown.as_mut()).await {
                 end @ SessionEnd::ShutDown { .. } => return end,
@@ -177,6 +191,24 @@ impl Elector {
                 }
             }
         }
+    }
+
+    /// The recorder of Events, and its publisher where any are to be recorded.
+    fn event_recorder(
+        &self,
+        lock: Option<&ElectorLock>,
+    ) -> (EventRecorder, Option<EventPublisher>) {
+        let Some(host) = &self.config.event_host else {
+            return (EventRecorder::off(), None);
+        };
+        let clock = || Arc::clone(&self.clock);
+        let belief = lock.map_or_else(
+            || ActiveBelief::unlimited(clock()),
+            |lock| lock.belief().clone(),
+        );
+        let instance = Identity::of_elector(host, self.seed);
+        let (recorder, publisher) = EventRecorder::start(&self.cluster, &instance, clock(), belief);
+        (recorder, Some(publisher))
     }
 
     #[cfg(test)]
@@ -202,6 +234,14 @@ async fn turn(health: Option<&Health>, clock: &dyn Clock) -> Infallible {
     loop {
         let again = health.turn(clock.monotonic());
         clock.sleep_until(again).await;
+    }
+}
+
+/// Publishes the Events that are recorded.
+async fn publish(publisher: Option<EventPublisher>) -> Infallible {
+    match publisher {
+        Some(publisher) => publisher.run().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -17,6 +17,8 @@
 //! * Each write names the revision that was judged. A conflict means: read again, judge again.
 //! * A request that fails is repeated after 5 ms, doubling to 5 s; other leases do not wait for it. Neither a panic nor
 //!   an object that cannot be read stops the others.
+//! * What happens to a Lease is recorded in Events on it, where [`Config::event_host`] names the author; elections do not
+//!   wait for them.
 //! * Any number of electors may run at the same time; each change is written by the first of them (R17). With
 //!   [`LeaderElection`] among them one acts, and the others stand by.
 //!
@@ -32,6 +34,7 @@ mod config;
 mod elector;
 mod elector_lock;
 mod event;
+mod event_recorder;
 mod health;
 mod leader_election;
 mod leadership_change;

@@ -42,6 +42,7 @@ use crate::builtin::Authority;
 use crate::config::{Config, Scope};
 use crate::elector_lock::{ElectorLock, ElectorLockInput};
 use crate::event::{ElectorObserver, Event};
+use crate::event_recorder::EventRecorder;
 use crate::health::Health;
 use crate::view::{Area, Restored};
 
@@ -68,6 +69,7 @@ pub(crate) struct ElectorSession<'a> {
     queue: WorkQueue<LeaseKey>,
     step: StepRunner,
     requests: ElectionRequests,
+    events: &'a mut EventRecorder,
     synced: bool,
     /// When old memories are dropped next.
     forget_at: Instant,
@@ -101,7 +103,7 @@ impl<'a> ElectorSession<'a> {
         (api_discovery, elector_lock): (&'a mut ApiDiscovery, Option<&'a mut ElectorLock>),
         (clock, seed): (Arc<dyn Clock>, u64),
         step: StepFn,
-        (observer, health): (ElectorObserver, Option<Health>),
+        (observer, events, health): (ElectorObserver, &'a mut EventRecorder, Option<Health>),
     ) -> Self {
         let options = WatchOptions::elector(seed);
         let (scope, areas) = match &config.scope {
@@ -117,6 +119,7 @@ impl<'a> ElectorSession<'a> {
             None => ActiveBelief::unlimited(Arc::clone(&clock)),
         };
         let now = clock.monotonic();
+        events.begin();
         Self {
             leases: watch_leases(cluster, &scope, &options),
             candidates: watch_candidates(cluster, candidates, &scope, &options),
@@ -130,6 +133,7 @@ impl<'a> ElectorSession<'a> {
             acts: elector_lock.is_none(),
             elector_lock,
             belief,
+            events,
             synced: false,
             forget_at: now.after(FORGET_EVERY),
             writer: Writer::new(cluster.clone(), candidates),
@@ -222,6 +226,12 @@ impl<'a> ElectorSession<'a> {
     fn advance(&mut self) -> (Option<Instant>, Option<Instant>) {
         let now = self.clock.monotonic();
         while let Some(change) = self.inputs.view.next_change() {
+            if self.acts && self.synced {
+                let inputs = &mut self.inputs;
+                let lease = inputs.view.lease(&change.lease);
+                let failures = &mut inputs.failures;
+                self.events.record_change(now, &change, lease, failures);
+            }
             self.emit(&Event::LeadershipChanged(change));
         }
         for (key, panic) in self.inputs.view.take_panics() {
@@ -281,6 +291,7 @@ impl<'a> ElectorSession<'a> {
             // The view holds what happened meanwhile: one look at each lease is all it takes.
             self.queue = WorkQueue::new(RateLimiter::new(self.backoff));
             if acts {
+                self.events.begin();
                 self.decide_everything();
             }
         }
@@ -350,6 +361,7 @@ impl<'a> ElectorSession<'a> {
         let election = match self.inputs.view.election(key) {
             None => {
                 self.queue.forget(key);
+                self.events.forget(key);
                 return Vec::new();
             }
             Some(Err(fault)) => {
@@ -369,6 +381,11 @@ impl<'a> ElectorSession<'a> {
             StepResult::Left => {
                 // Every lease is decided again when the authority changes.
                 debug!(lease = %key, action = %Action::Leave, reason = %authority, "decided");
+                if let Authority::Builtin(controller) = authority {
+                    let lease = (key, election.lease());
+                    let failures = &mut self.inputs.failures;
+                    self.events.record_builtin(now, lease, controller, failures);
+                }
                 self.queue.forget(key);
                 return Vec::new();
             }
@@ -380,6 +397,13 @@ impl<'a> ElectorSession<'a> {
         };
         let wake = decision.wake.map(|wake| display(wake.after(now)));
         debug!(lease = %key, action = %decision.action(), reason = %decision.reason, wake, "decided");
+        self.events.record_decision(
+            times,
+            (key, election.lease()),
+            &decision,
+            self.writer.candidate_api(),
+            &mut self.inputs.failures,
+        );
         self.log_standstill(now, key, &decision);
         if let Some(event) = Event::of_preference(key, &decision.reason) {
             self.emit(&event);

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use elector_api::{Lease, LeaseCandidate, Malformed};
 use elector_protocol::elector::Election;
-use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion};
+use elector_protocol::{Identity, Instant, LeaseKey, LeaseSnapshot, ResourceVersion};
 use elector_runtime::panic_text;
 
 use crate::leadership_change::LeadershipChange;
@@ -147,8 +147,13 @@ impl View {
     }
 
     /// The newest revision of a Lease that is known.
+    pub(crate) fn lease(&self, key: &LeaseKey) -> Option<&LeaseSnapshot> {
+        self.elections.get(key)?.election.lease()
+    }
+
+    /// Its version.
     pub(crate) fn lease_version(&self, key: &LeaseKey) -> Option<ResourceVersion> {
-        Some(self.elections.get(key)?.election.lease()?.version)
+        Some(self.lease(key)?.version)
     }
 
     /// Drops what is not worth remembering; to be called once in a while.

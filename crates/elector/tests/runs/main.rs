@@ -8,6 +8,7 @@
 mod builtin;
 mod collecting;
 mod elections;
+mod events;
 mod failures;
 mod health;
 mod leader_election;
