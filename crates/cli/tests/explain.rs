@@ -136,7 +136,7 @@ fn the_json_form_is_stable() {
             "strategy": "OldestEmulationVersion", "ping": [],
             "reason": "the lease is unheld and nobody can lead any more; a has the older emulation version 1.1.0 \
                        (not 1.2.0)",
-            "wake": {"afterSeconds": 899.0, "reason": "a quiet candidate is pinged"},
+            "heldBack": null, "wake": {"afterSeconds": 899.0, "reason": "a quiet candidate is pinged"},
             "candidates": [
                 {"name": "a", "eligible": true, "rank": 1,
                  "reason": "has the older emulation version 1.1.0 (not 1.2.0)"},
@@ -315,4 +315,50 @@ fn bad_input_gets_one_clear_line() {
         );
         assert_eq!(output.status.code(), Some(1));
     }
+}
+
+/// (R23) Events that stand in the input say what is held back, in either form and wherever they stand.
+#[test]
+fn what_electors_told_in_events_is_held_back() {
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "web", "namespace": "default", "uid": "u", "resourceVersion": "7"},
+        "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "leaseTransitions": 1,
+                 "acquireTime": "2026-11-20T05:00:00.000000Z", "renewTime": "2026-11-20T05:30:01.000000Z"},
+    });
+    let event = |uid: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": "web.1", "namespace": "default"},
+            "involvedObject": {"kind": "Lease", "namespace": "default", "name": "web", "uid": uid},
+            "related": {"kind": "LeaseCandidate", "namespace": "default", "name": "b"},
+            "reason": "PreferenceHeldBack", "type": "Warning",
+            "message": "until 2026-11-20T05:40:02.000000Z a is not asked to make room for b: the last hand-over was not \
+                        accepted",
+            "eventTime": "2026-11-20T05:30:00.000000Z", "firstTimestamp": null,
+            "reportingComponent": "elector.dev/elector", "reportingInstance": "pod",
+        })
+    };
+    let explained = |event: Value| {
+        let candidates = [candidate("a", "1.2.0"), candidate("b", "1.1.0")];
+        let items = [vec![event, lease.clone()], candidates.to_vec()].concat();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+        rows(&[], &list.to_string()).take()[0].take()
+    };
+    let row = explained(event("u"));
+    assert_eq!(row["action"], "none", "{row:#}");
+    assert_eq!(row["preferredHolder"], "");
+    assert_eq!(
+        row["reason"],
+        "b is better, but a is not asked to make room for another 600.0s: the last hand-over was not accepted"
+    );
+    let held_back = json!({
+        "candidate": "b", "until": "2026-11-20T05:40:02.000000Z", "reason": "the last hand-over was not accepted",
+    });
+    assert_eq!(row["heldBack"], held_back);
+    // That one is about a Lease that was deleted since.
+    let row = explained(event("another"));
+    assert_eq!(
+        (&row["action"], &row["heldBack"]),
+        (&"prefer".into(), &Value::Null)
+    );
 }

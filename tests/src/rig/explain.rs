@@ -29,10 +29,24 @@ pub struct ExplainOutput {
     pub ping: Vec<String>,
     /// Why.
     pub reason: String,
+    /// The better candidate that is not preferred yet.
+    pub held_back: Option<HeldBack>,
     /// When the elector would look again, `None` for never.
     pub wake: Option<NextLook>,
     /// Each candidate.
     pub candidates: Vec<ExplainedCandidate>,
+}
+
+/// A better candidate that is not preferred yet.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeldBack {
+    /// The candidate.
+    pub candidate: String,
+    /// Until when, RFC 3339.
+    pub until: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// When the elector would look again, at the latest.

@@ -2,10 +2,12 @@
 
 use anyhow::bail;
 use elector_runtime::{
-    ClientArgs, Scope, WatchEvent, WatchOptions, connect, watch_candidates, watch_leases,
+    ClientArgs, Scope, WatchEvent, WatchOptions, connect, list_hold_backs, watch_candidates,
+    watch_leases,
 };
 
 use super::input::{Collector, InputObjects};
+use crate::output;
 
 /// The first complete list of a watch; a failure ends the sub-command rather than be retried.
 macro_rules! listed {
@@ -20,7 +22,8 @@ macro_rules! listed {
     };
 }
 
-/// Reads all leases and candidates, of one namespace or of all but `kube-node-lease`.
+/// Reads all leases and candidates, of one namespace or of all but `kube-node-lease`, and what electors told in Events.
+/// Events that cannot be read are one line on standard error, and the leases are explained without them.
 pub(super) async fn read(
     args: &ClientArgs,
     namespace: Option<&str>,
@@ -38,6 +41,14 @@ pub(super) async fn read(
     let mut leases = watch_leases(&cluster, &scope, &options);
     for lease in listed!(leases) {
         collector.lease(lease);
+    }
+    match list_hold_backs(&cluster, namespace).await {
+        Ok(events) => events
+            .into_iter()
+            .for_each(|event| collector.hold_back(event)),
+        Err(error) => output::print_error(format_args!(
+            "failed to {error}; what is held back is not known"
+        )),
     }
     Ok(collector.finish())
 }

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
-use elector_api::{CandidateApi, Lease, LeaseCandidate, Malformed, creation_time};
+use elector_api::{
+    CandidateApi, EventObject, HoldBackEvent, Lease, LeaseCandidate, Malformed, creation_time,
+};
 use elector_protocol::elector::{self, PreferenceField};
 use elector_protocol::{LeaseKey, LeaseSnapshot, Timestamp};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::input;
@@ -24,11 +27,13 @@ pub(crate) struct InputObjects {
     pub(crate) faults: Vec<String>,
 }
 
-/// Collects objects of both kinds in any order.
+/// Collects objects of all kinds in any order.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     /// The revisions of each Lease, in the order of the input.
     leases: BTreeMap<LeaseKey, Vec<Lease>>,
+    /// What electors told in Events.
+    hold_backs: Vec<HoldBackEvent>,
     objects: InputObjects,
 }
 
@@ -80,7 +85,12 @@ impl Collector {
         }
     }
 
-    /// Joins leases and candidates. Leases that no candidate names are left out.
+    /// Takes in what an elector told in an Event.
+    pub(crate) fn hold_back(&mut self, event: HoldBackEvent) {
+        self.hold_backs.push(event);
+    }
+
+    /// Joins leases, candidates and Events. Leases that no candidate names are left out.
     pub(crate) fn finish(mut self) -> InputObjects {
         for (key, mut revisions) in std::mem::take(&mut self.leases) {
             let Some(lease) = revisions.pop() else {
@@ -104,6 +114,16 @@ impl Collector {
                     self.fault(&fault);
                     self.objects.unreadable.insert(key, fault.to_string());
                 }
+            }
+        }
+        for event in self.hold_backs {
+            let Some(election) = self.objects.elections.get_mut(&event.lease) else {
+                continue;
+            };
+            // A Lease of the same name that was there before is another one.
+            let uid = election.lease.as_ref().map(|(lease, _)| &lease.uid);
+            if event.uid.is_none() || event.uid.as_ref() == uid {
+                election.notices.push(event.notice);
             }
         }
         self.objects
@@ -143,6 +163,11 @@ impl Collector {
             ("Lease", "coordination.k8s.io/v1") => self.lease(Lease::from_value(object)),
             ("LeaseCandidate", version) if CandidateApi::of_api_version(version).is_some() => {
                 self.candidate(&LeaseCandidate::from_value(object));
+            }
+            ("Event", "v1" | "events.k8s.io/v1") => {
+                let event = EventObject::deserialize(object);
+                self.hold_backs
+                    .extend(event.ok().and_then(|event| event.hold_back()));
             }
             ("Lease" | "LeaseCandidate", version) => {
                 self.objects

@@ -1,7 +1,10 @@
 //! The report: a table for people, JSON for programs.
 
 use anyhow::Context as _;
-use elector_protocol::elector::{Action, Explanation, RankedCandidate, Settings, WakeAfter};
+use elector_api::Rfc3339;
+use elector_protocol::elector::{
+    Action, Explanation, RankedCandidate, Reason, Settings, WakeAfter,
+};
 use elector_protocol::{Identity, LeaseKey, Timestamp};
 use serde::Serialize;
 
@@ -20,8 +23,17 @@ pub(crate) struct Row {
     strategy: Option<String>,
     ping: Vec<String>,
     reason: String,
+    held_back: Option<HeldBackRow>,
     wake: Option<WakeRow>,
     candidates: Vec<CandidateRow>,
+}
+
+/// A better candidate that is not preferred yet.
+#[derive(Debug, Serialize)]
+pub(crate) struct HeldBackRow {
+    candidate: String,
+    until: String,
+    reason: String,
 }
 
 /// When the elector would look again if nothing changed before.
@@ -72,6 +84,7 @@ pub(crate) fn rows(objects: &InputObjects, now: Timestamp, settings: &Settings) 
                 .map(|identity| identity.as_str().to_owned())
                 .collect(),
             reason: told.reason.to_string(),
+            held_back: HeldBackRow::of(&told.reason, now),
             wake: told.wake.map(WakeRow::from),
             candidates,
         }
@@ -160,9 +173,33 @@ impl Row {
             strategy: None,
             ping: Vec::new(),
             reason: fault.to_owned(),
+            held_back: None,
             wake: None,
             candidates,
         }
+    }
+}
+
+// === impl HeldBackRow ===
+
+impl HeldBackRow {
+    fn of(reason: &Reason, now: Timestamp) -> Option<Self> {
+        let Reason::HeldBack {
+            better,
+            because,
+            remaining,
+            ..
+        } = reason
+        else {
+            return None;
+        };
+        let micros = i64::try_from(remaining.as_micros()).unwrap_or(i64::MAX);
+        let until = Timestamp::from_micros(now.as_micros().saturating_add(micros));
+        Some(Self {
+            candidate: better.as_str().to_owned(),
+            until: Rfc3339(until.unwrap_or(Timestamp::MAX)).to_string(),
+            reason: because.to_string(),
+        })
     }
 }
 
