@@ -14,6 +14,7 @@
 mod audit_log;
 mod candidate;
 pub mod definition;
+mod describe;
 mod every_change;
 mod explain;
 mod journal;
@@ -36,7 +37,7 @@ pub use elector_verify::{
     work_intervals,
 };
 pub use every_change::EveryChange;
-pub use explain::{ExplainOutput, ExplainedCandidate};
+pub use explain::{ExplainOutput, ExplainedCandidate, HeldBack};
 pub use journal::{Journal, now};
 pub use process::TestProcess;
 pub use programs::{Interop, TestedPrograms};

@@ -16,7 +16,8 @@ use crate::paths;
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:elector-system:elector";
 
 /// All that the elector may do with resources, as `kubectl auth can-i --list` shows it: no more, no less.
-const RIGHTS: [&str; 3] = [
+const RIGHTS: [&str; 4] = [
+    "events.events.k8s.io [create patch]",
     "leasecandidates.coordination.k8s.io [get list watch update delete]",
     "leasecandidates.elector.dev [get list watch update delete]",
     "leases.coordination.k8s.io [get list watch create update]",

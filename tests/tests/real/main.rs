@@ -10,6 +10,7 @@ mod bad_input;
 mod choice;
 mod elections;
 mod electors;
+mod events;
 mod hosted;
 mod killed_work;
 mod many;
@@ -107,6 +108,7 @@ fn main() -> ExitCode {
     choice::add(&mut suite);
     elections::add(&mut suite);
     electors::add(&mut suite);
+    events::add(&mut suite);
     killed_work::add(&mut suite);
     many::add(&mut suite);
     migration::add(&mut suite);

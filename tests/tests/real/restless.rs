@@ -7,7 +7,8 @@ use anyhow::{Context as _, Result, ensure};
 use elector_api::LeaseCandidate;
 use elector_protocol::{Identity, Timestamp};
 use elector_tests::rig::{
-    ClusterChoice, EntryContent, EventKind, Implementation, Suite, Testbed, between, now,
+    ClusterChoice, EntryContent, EventKind, ExplainOutput, Implementation, Suite, Testbed, between,
+    now,
 };
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
@@ -83,8 +84,34 @@ async fn restless(testbed: Arc<Testbed>, names: bool) -> Result<()> {
         gaps.len() == 1 && without_work <= LONGEST_GAP,
         "no work for {gaps:?} in {LASTS:?}"
     );
+    explained(&testbed, &name).await?;
     account.delete(&name).await?;
     testbed.stays("steady", 1).await
+}
+
+/// Operators see what is held back, until when and why: on the Lease, and explained from the cluster.
+async fn explained(testbed: &Testbed, name: &str) -> Result<()> {
+    let cause = "it appeared or changed after a hand-over that was not accepted, and has never led";
+    let note = format!(" steady is not asked to make room for {name}: {cause}");
+    let parts = [
+        "Warning PreferenceHeldBack",
+        "elector.dev/elector until 20",
+        &note,
+    ];
+    let line = testbed.describes(&parts, PROMPTLY).await?;
+    let is_held_back = |told: &ExplainOutput| told.held_back.is_some();
+    let told = testbed
+        .explained("what is held back", PROMPTLY, is_held_back)
+        .await?;
+    let held_back = told.held_back.as_ref().context("it is not held back")?;
+    ensure!(
+        told.action == "none"
+            && told.preferred_holder.is_empty()
+            && (held_back.candidate.as_str(), held_back.reason.as_str()) == (name, cause)
+            && line.contains(&format!("until {} steady", held_back.until)),
+        "{line} is explained otherwise: {told:#?}"
+    );
+    Ok(())
 }
 
 /// For how long a candidate did not work, each time, between two moments.
