@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use elector::{BuiltinController, Config, ConfigError, Elector, Health, Scope};
+use elector::{BuiltinController, Config, ConfigError, Elector, Health, Metrics, Scope};
 use elector_api::parse_duration;
 use elector_runtime::{ClientArgs, LogArgs, connect, init_logging, shutdown_signal};
 use tokio::runtime::Builder;
@@ -125,15 +125,17 @@ async fn serve(
     client: &ClientArgs,
 ) -> anyhow::Result<()> {
     let signal = shutdown_signal().context("catch signals")?;
-    let health = Health::default();
-    let _endpoints = endpoints.serve(&health).await?;
+    let (health, metrics) = (Health::default(), Metrics::default());
+    let _endpoints = endpoints.serve(&health, &metrics).await?;
     let cluster = connect(client).await?;
     info!(
         version = env!("CARGO_PKG_VERSION"),
         server = cluster.url(),
         "elector starts"
     );
-    let elector = Elector::new(config, cluster)?.with_health(health);
+    let elector = Elector::new(config, cluster)?
+        .with_health(health)
+        .with_metrics(metrics);
     let shutdown = async {
         let signal = signal.await;
         info!(%signal, "asked to end");
@@ -340,6 +342,10 @@ mod tests {
             (
                 &["--concurrent-elections=0"][..],
                 "number would be zero for non-zero type",
+            ),
+            (
+                &["--metrics-bind-address=127.0.0.1"][..],
+                "must be 0 for off, PORT for that port of 127.0.0.1, :PORT for all interfaces, or IP:PORT",
             ),
             (
                 &["--health-probe-bind-address=localhost:1"][..],

@@ -17,7 +17,8 @@ use crate::elector_lock::ElectorLock;
 use crate::event::{ElectorObserver, Event};
 use crate::event_recorder::{EventPublisher, EventRecorder};
 use crate::health::Health;
-use crate::session::{ElectorSession, SessionEnd, StepFn};
+use crate::metrics::Metrics;
+use crate::session::{ElectorSession, SessionEnd, SessionMonitor, StepFn};
 
 /// Elects leaders for the leases that candidates name.
 ///
@@ -43,6 +44,7 @@ pub struct Elector {
     step: StepFn,
     observer: ElectorObserver,
     health: Option<Health>,
+    metrics: Option<Metrics>,
 }
 
 /// How often a better API of LeaseCandidates is asked for, where there may be one.
@@ -69,6 +71,7 @@ impl Elector {
             step: Election::step,
             observer: Arc::new(|_| {}),
             health: None,
+            metrics: None,
         })
     }
 
@@ -103,6 +106,15 @@ impl Elector {
         }
     }
 
+    /// The same elector, keeping these figures.
+    #[must_use]
+    pub fn with_metrics(self, metrics: Metrics) -> Self {
+        Self {
+            metrics: Some(metrics),
+            ..self
+        }
+    }
+
     /// Elects until `shutdown` is done, through failures of the API server; each is one line in the log. A
     /// server that is away at the start, or that serves no LeaseCandidates, is waited for.
     ///
@@ -117,9 +129,17 @@ impl Elector {
     /// them.
     pub async fn run(self, shutdown: impl Future) {
         let times = (Arc::clone(&self.clock), self.seed);
-        let observer = Arc::clone(&self.observer);
+        let mut observer = Arc::clone(&self.observer);
+        if let Some(metrics) = &self.metrics {
+            observer = metrics.observing(observer);
+        }
         let election = self.config.leader_election.as_ref();
         let mut lock = election.map(|it| ElectorLock::new(it, &self.cluster, times, observer));
+        if let (Some(metrics), Some(election)) = (&self.metrics, election) {
+            metrics.set_master(&election.lease.name, false);
+            let counts = Arc::clone(metrics.write_counts());
+            lock = lock.map(|lock| lock.with_write_counts(counts));
+        }
         let (mut events, publisher) = self.event_recorder(lock.as_ref());
         let shutdown = pin!(shutdown);
         let ended = tokio::select! {
@@ -160,6 +180,8 @@ impl Elector {
                 candidates = %candidates,
                 "electing"
             );
+            let (health, metrics) = (self.health.clone(), self.metrics.as_ref());
+            let monitor = SessionMonitor::new(health, metrics, &self.config);
             let session = ElectorSession::new(
                 &self.config,
                 &self.cluster,
@@ -167,11 +189,7 @@ impl Elector {
                 (&mut api_discovery, lock.as_mut()),
                 (self.clock.clone(), self.seed),
                 self.step,
-                (
-                    Arc::clone(&self.observer),
-                    &mut *events,
-                    self.health.clone(),
-                ),
+                (Arc::clone(&self.observer), &mut *events, monitor),
             );
             match session.run(shutdown.as_mut()).await {
                 end @ SessionEnd::ShutDown { .. } => return end,

@@ -17,7 +17,7 @@ use elector_protocol::holder::{Acquisition, Effect, Ending, HolderConfig, Holder
 use elector_protocol::{Identity, Instant, LeaseKey};
 use elector_runtime::{
     Cause, Clock, Cluster, FailureLog, HolderLog, HolderShell, LeasePath, LeaseResponse,
-    RequestError, Watch, WatchEvent, WatchOptions, Writer,
+    RequestError, Watch, WatchEvent, WatchOptions, WriteCounts, Writer,
 };
 use tracing::info;
 
@@ -104,6 +104,12 @@ impl ElectorLock {
             failures: FailureLog::default(),
             observer,
         }
+    }
+
+    /// The same part, counting its writes there.
+    pub(crate) fn with_write_counts(self, counts: Arc<WriteCounts>) -> Self {
+        let writer = self.writer.with_counts(counts);
+        Self { writer, ..self }
     }
 
     /// Until when this elector may act.

@@ -24,9 +24,9 @@
 //!
 //! What it sees and decides can be had as values, [`Event`]s, by [`Elector::observed_by`].
 //!
-//! It reports its [`Health`] by [`Elector::with_health`].
+//! It reports its [`Health`] by [`Elector::with_health`] and its figures by [`Elector::with_metrics`].
 //!
-//! The smallest program is in the example of [`Elector`]. What it does not do: serve health, or any other page.
+//! The smallest program is in the example of [`Elector`]. What it does not do: serve either of them.
 
 mod active_belief;
 mod builtin;
@@ -38,6 +38,7 @@ mod event_recorder;
 mod health;
 mod leader_election;
 mod leadership_change;
+mod metrics;
 mod session;
 mod view;
 
@@ -47,5 +48,6 @@ pub use event::Event;
 pub use health::Health;
 pub use leader_election::{LeaderElection, LeaderElectionError};
 pub use leadership_change::{ChangeCause, LeadershipChange};
+pub use metrics::{MetricDescription, Metrics};
 #[cfg(test)]
 mod panics;

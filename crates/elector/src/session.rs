@@ -27,14 +27,13 @@ use elector_runtime::{
     ApiDiscovery, Clock, Cluster, Scope as WatchScope, Watch, WatchEvent, WatchOptions, Writer,
     watch_candidates, watch_leases,
 };
-use elector_workqueue::{Backoff, Poll, RateLimiter, WorkQueue};
+use elector_workqueue::{Backoff, Poll};
 use futures::future::BoxFuture;
 use tracing::field::display;
 use tracing::{debug, error};
 
 use self::inputs::{ElectorInput, InputHandler};
 use self::lock::{LockInput, LockShell};
-use self::monitor::SessionMonitor;
 use self::requests::{ElectionRequest, ElectionRequests, RequestProgress, requests_of};
 use self::step::{StepResult, StepRunner};
 use crate::active_belief::ActiveBelief;
@@ -43,9 +42,10 @@ use crate::config::{Config, Scope};
 use crate::elector_lock::{ElectorLock, ElectorLockInput};
 use crate::event::{ElectorObserver, Event};
 use crate::event_recorder::EventRecorder;
-use crate::health::Health;
+use crate::metrics::MeasuredQueue;
 use crate::view::{Area, Restored};
 
+pub(crate) use self::monitor::SessionMonitor;
 pub(crate) use self::step::StepFn;
 
 /// The working memory, watches and requests of an elector.
@@ -64,9 +64,8 @@ pub(crate) struct ElectorSession<'a> {
     /// Whether this elector acts, as last acted upon.
     acts: bool,
     inputs: InputHandler,
-    backoff: Backoff,
     /// What is to be decided. Empty while this elector stands by.
-    queue: WorkQueue<LeaseKey>,
+    queue: MeasuredQueue,
     step: StepRunner,
     requests: ElectionRequests,
     events: &'a mut EventRecorder,
@@ -103,7 +102,7 @@ impl<'a> ElectorSession<'a> {
         (api_discovery, elector_lock): (&'a mut ApiDiscovery, Option<&'a mut ElectorLock>),
         (clock, seed): (Arc<dyn Clock>, u64),
         step: StepFn,
-        (observer, events, health): (ElectorObserver, &'a mut EventRecorder, Option<Health>),
+        (observer, events, monitor): (ElectorObserver, &'a mut EventRecorder, SessionMonitor),
     ) -> Self {
         let options = WatchOptions::elector(seed);
         let (scope, areas) = match &config.scope {
@@ -126,8 +125,7 @@ impl<'a> ElectorSession<'a> {
             api_discovery,
             lock: LockShell::new(config, cluster, candidates, &*clock, seed),
             inputs: InputHandler::new(config, areas),
-            queue: WorkQueue::new(RateLimiter::new(backoff)),
-            backoff,
+            queue: MeasuredQueue::new(backoff, monitor.metrics()),
             step: StepRunner::new(config, step),
             requests: ElectionRequests::new(config.concurrent_elections, belief.clone()),
             acts: elector_lock.is_none(),
@@ -136,10 +134,10 @@ impl<'a> ElectorSession<'a> {
             events,
             synced: false,
             forget_at: now.after(FORGET_EVERY),
-            writer: Writer::new(cluster.clone(), candidates),
+            writer: monitor.count_writes(Writer::new(cluster.clone(), candidates)),
             clock,
             observer,
-            monitor: SessionMonitor::new(health),
+            monitor,
         }
     }
 
@@ -241,6 +239,7 @@ impl<'a> ElectorSession<'a> {
             self.synced = true;
             let leases = self.inputs.view.keys().count();
             self.emit(&Event::Listed { leases });
+            self.monitor.begin(now, &self.inputs.view);
         }
         if now >= self.forget_at {
             self.forget_at = now.after(FORGET_EVERY);
@@ -248,6 +247,7 @@ impl<'a> ElectorSession<'a> {
         }
         let elector_lock = self.follow_elector_lock();
         while let Some(key) = self.inputs.view.next_dirty() {
+            self.monitor.follow(now, &key, &self.inputs.view);
             if self.acts {
                 self.queue.add(key, now.since_epoch());
             }
@@ -261,7 +261,8 @@ impl<'a> ElectorSession<'a> {
         let authority = self.lock.wake_at(now);
         let failures = &mut self.inputs.failures;
         failures.tick(now);
-        let turn = self.monitor.turn(now);
+        self.queue.report(now.since_epoch());
+        let turn = self.monitor.turn(now, &self.inputs.view);
         let wake = [
             due,
             authority,
@@ -289,7 +290,8 @@ impl<'a> ElectorSession<'a> {
         if acts != self.acts {
             self.acts = acts;
             // The view holds what happened meanwhile: one look at each lease is all it takes.
-            self.queue = WorkQueue::new(RateLimiter::new(self.backoff));
+            self.queue.reset();
+            self.monitor.set_acting(acts);
             if acts {
                 self.events.begin();
                 self.decide_everything();
@@ -351,6 +353,7 @@ impl<'a> ElectorSession<'a> {
                 self.queue.done(&key, now.since_epoch());
                 continue;
             }
+            self.monitor.note_requests(now, &key, &requests);
             self.requests.send(&self.writer, key, requests);
         }
         None
@@ -404,6 +407,7 @@ impl<'a> ElectorSession<'a> {
             self.writer.candidate_api(),
             &mut self.inputs.failures,
         );
+        self.monitor.note_decision(key, &decision.reason);
         self.log_standstill(now, key, &decision);
         if let Some(event) = Event::of_preference(key, &decision.reason) {
             self.emit(&event);

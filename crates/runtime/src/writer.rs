@@ -56,6 +56,15 @@ impl Writer {
         }
     }
 
+    /// The same writer, counting there how its writes end.
+    #[must_use]
+    pub fn with_counts(&self, counts: Arc<WriteCounts>) -> Self {
+        Self {
+            counts,
+            ..self.clone()
+        }
+    }
+
     /// The same writer for LeaseCandidates of another API.
     #[must_use]
     pub fn with_candidate_api(&self, candidates: CandidateApi) -> Self {

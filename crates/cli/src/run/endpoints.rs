@@ -5,8 +5,8 @@ use std::fmt;
 
 use anyhow::Context as _;
 use clap::Args;
-use elector::Health;
-use elector_runtime::{BindAddress, HttpServer};
+use elector::{Health, Metrics};
+use elector_runtime::{BindAddress, HttpReply, HttpServer};
 use tokio::task::JoinSet;
 use tracing::info;
 
@@ -18,6 +18,10 @@ pub(crate) struct EndpointArgs {
     /// ?exclude=NAME. 0 is off, PORT is that port of 127.0.0.1, :PORT that of all interfaces, or IP:PORT
     #[arg(long, value_name = "ADDRESS", default_value_t = BindAddress::Off)]
     health_probe_bind_address: BindAddress,
+
+    /// Serve the figures for Prometheus there, under /metrics; an address as above
+    #[arg(long, value_name = "ADDRESS", default_value_t = BindAddress::Off)]
+    metrics_bind_address: BindAddress,
 }
 
 /// The servers of a process. Dropping it closes them.
@@ -29,7 +33,11 @@ pub(crate) struct Endpoints {
 
 impl EndpointArgs {
     /// Listens, and serves from now on: on threads of the runtime, and so beside the elector.
-    pub(crate) async fn serve(&self, health: &Health) -> anyhow::Result<Endpoints> {
+    pub(crate) async fn serve(
+        &self,
+        health: &Health,
+        metrics: &Metrics,
+    ) -> anyhow::Result<Endpoints> {
         let mut servers = JoinSet::new();
         let checks = health.checks();
         let address = self.health_probe_bind_address;
@@ -39,6 +47,18 @@ impl EndpointArgs {
             .with_context(|| failure("--health-probe-bind-address", address))?;
         if let Some(server) = server {
             info!(address = %server.local_address()?, "serving health");
+            servers.spawn(server.serve());
+        }
+        let (address, metrics) = (self.metrics_bind_address, metrics.clone());
+        let server = HttpServer::bind(address, move |path, _| match path {
+            "/metrics" => HttpReply::typed(Metrics::CONTENT_TYPE, metrics.encode()),
+            _ => HttpReply::not_found(),
+        });
+        let server = server
+            .await
+            .with_context(|| failure("--metrics-bind-address", address))?;
+        if let Some(server) = server {
+            info!(address = %server.local_address()?, "serving metrics");
             servers.spawn(server.serve());
         }
         Ok(Endpoints { _servers: servers })

@@ -1,40 +1,137 @@
-//! What a session reports of itself, for probes.
+//! What a session reports of itself, for probes and scrapes.
 
-use elector_protocol::Instant;
-use elector_runtime::{LeaseResponse, RequestError, WatchEvent};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use elector_protocol::elector::Reason;
+use elector_protocol::{Instant, LeaseKey};
+use elector_runtime::{LeaseResponse, RequestError, WatchEvent, WriteOutcomeKind, Writer};
+
+use crate::config::Config;
 use crate::elector_lock::ElectorLockInput;
 use crate::health::Health;
+use crate::metrics::{AckTimer, LeaseTracker, Metrics, Obstacle};
 use crate::session::inputs::ElectorInput;
 use crate::session::lock::LockInput;
-use crate::session::requests::{ElectionResponse, RequestProgress};
+use crate::session::requests::{ElectionRequest, ElectionResponse, RequestProgress};
+use crate::view::View;
 
-/// The reports of a session.
+/// The reports of a session; those that were asked for.
 pub(crate) struct SessionMonitor {
     health: Option<Health>,
+    meter: Option<SessionMeter>,
 }
+
+/// What a session adds to the figures.
+struct SessionMeter {
+    metrics: Metrics,
+    leases: LeaseTracker,
+    acks: AckTimer,
+    /// Whether all is listed: before that, what is missing may only not have been seen.
+    begun: bool,
+    /// The watches that have listed once, by resource and namespace.
+    listed: BTreeSet<(&'static str, Option<Arc<str>>)>,
+}
+
+const LEASES: &str = "leases";
+const CANDIDATES: &str = "leasecandidates";
 
 // === impl SessionMonitor ===
 
 impl SessionMonitor {
     /// Those of a session that begins: LeaseCandidates have been found, and nothing is listed yet.
-    pub(crate) fn new(health: Option<Health>) -> Self {
+    pub(crate) fn new(health: Option<Health>, metrics: Option<&Metrics>, config: &Config) -> Self {
         if let Some(health) = &health {
             let mut readiness = health.readiness();
             readiness.discovered = true;
             readiness.leases_synced = false;
             readiness.candidates_synced = false;
         }
-        Self { health }
+        let longest = config.timing.max_lease_duration;
+        let meter = metrics.map(|metrics| SessionMeter {
+            metrics: metrics.clone(),
+            leases: LeaseTracker::new(metrics.clone(), longest),
+            acks: AckTimer::new(metrics.clone()),
+            begun: false,
+            listed: BTreeSet::new(),
+        });
+        Self { health, meter }
+    }
+
+    /// The figures, where they are kept.
+    pub(crate) fn metrics(&self) -> Option<&Metrics> {
+        self.meter.as_ref().map(|meter| &meter.metrics)
+    }
+
+    /// The same writer, whose writes are counted.
+    pub(crate) fn count_writes(&self, writer: Writer) -> Writer {
+        match &self.meter {
+            Some(meter) => writer.with_counts(Arc::clone(meter.metrics.write_counts())),
+            None => writer,
+        }
+    }
+
+    /// All is listed.
+    pub(crate) fn begin(&mut self, now: Instant, view: &View) {
+        if let Some(meter) = &mut self.meter {
+            meter.begun = true;
+            for key in view.keys() {
+                meter.leases.follow(now, key, view);
+            }
+        }
+    }
+
+    /// Something of a lease or of its candidates has changed.
+    pub(crate) fn follow(&mut self, now: Instant, key: &LeaseKey, view: &View) {
+        if let Some(meter) = self.meter.as_mut().filter(|meter| meter.begun) {
+            meter.leases.follow(now, key, view);
+        }
+    }
+
+    /// This elector acts from now on, or stands by.
+    pub(crate) fn set_acting(&mut self, acts: bool) {
+        if let Some(meter) = self.meter.as_mut().filter(|_| !acts) {
+            meter.leases.clear_obstacles();
+        }
+    }
+
+    /// A lease was decided about.
+    pub(crate) fn note_decision(&mut self, key: &LeaseKey, reason: &Reason) {
+        if let Some(meter) = &mut self.meter {
+            meter.leases.set_obstacle(key, Obstacle::of(reason));
+        }
+    }
+
+    /// These requests are sent.
+    pub(crate) fn note_requests(
+        &mut self,
+        now: Instant,
+        key: &LeaseKey,
+        requests: &[ElectionRequest],
+    ) {
+        let Some(meter) = &mut self.meter else {
+            return;
+        };
+        for request in requests {
+            if let ElectionRequest::Ping(_, object) = request {
+                meter.acks.handle_ping(now, key, object);
+            }
+        }
     }
 
     /// The loop has turned. Says when it is to turn again, if nothing happens before.
-    pub(crate) fn turn(&self, now: Instant) -> Option<Instant> {
-        self.health.as_ref().map(|health| health.turn(now))
+    pub(crate) fn turn(&mut self, now: Instant, view: &View) -> Option<Instant> {
+        let turn = self.health.as_ref().map(|health| health.turn(now));
+        let meter = self.meter.as_mut();
+        let figures = meter.and_then(|meter| meter.leases.advance(now, view));
+        [turn, figures].into_iter().flatten().min()
     }
 
     /// Something came in.
-    pub(crate) fn note_input(&self, now: Instant, input: &ElectorInput) {
+    pub(crate) fn note_input(&mut self, now: Instant, input: &ElectorInput) {
+        if let Some(meter) = &mut self.meter {
+            meter.note_input(now, input);
+        }
         let Some(health) = &self.health else {
             return;
         };
@@ -54,6 +151,41 @@ impl SessionMonitor {
         }
         if let Some(error) = error_of(input) {
             health.note_failure(now, error);
+        }
+    }
+}
+
+// === impl SessionMeter ===
+
+impl SessionMeter {
+    fn note_input(&mut self, now: Instant, input: &ElectorInput) {
+        match input {
+            ElectorInput::LeaseEvent(event) => self.note_watch(LEASES, event),
+            ElectorInput::CandidateEvent(event) => {
+                self.note_watch(CANDIDATES, event);
+                if let WatchEvent::Applied(candidate) = event {
+                    self.acks.handle_candidate(now, candidate);
+                }
+            }
+            ElectorInput::Response(key, RequestProgress::Response(response)) => {
+                if let ElectionResponse::Pinged(name, outcome) = &**response
+                    && outcome.kind() != WriteOutcomeKind::Done
+                {
+                    self.acks.handle_failure(key, name);
+                }
+            }
+            ElectorInput::Time => self.acks.forget(now),
+            _ => {}
+        }
+    }
+
+    fn note_watch<T>(&mut self, resource: &'static str, event: &WatchEvent<T>) {
+        match event {
+            WatchEvent::Gap { namespace } if !self.listed.insert((resource, namespace.clone())) => {
+                self.metrics.count_watch_restart(resource);
+            }
+            WatchEvent::Failed(_) => self.metrics.count_watch_failure(resource),
+            _ => {}
         }
     }
 }

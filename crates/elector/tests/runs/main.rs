@@ -14,6 +14,7 @@ mod health;
 mod leader_election;
 mod lifetime;
 mod lock;
+mod metrics;
 mod migration;
 mod namespaces;
 mod reserve;

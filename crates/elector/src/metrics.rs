@@ -1,0 +1,272 @@
+//! The figures of an elector, as Prometheus takes them.
+//!
+//! ```text
+//!   SessionMonitor ──> LeaseTracker, AckTimer, MeasuredQueue ──> Metrics: counters, gauges, histograms ──> scrape
+//! ```
+//!
+//! The elector's loop only adds to numbers; the text is made on the task that is asked for it. No label holds text from
+//! an object but the names of the first [`NAMESPACES`] namespaces.
+
+mod ack_timer;
+mod candidate_counts;
+mod lease_tracker;
+mod namespaces;
+mod observed_leadership;
+mod queue;
+mod register;
+mod writes;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use elector_runtime::WriteCounts;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use self::namespaces::NamespaceLabels;
+use self::register::{HistogramBuckets, MetricRegister, QUEUE_BUCKETS};
+use crate::event::{ElectorObserver, Event};
+
+pub(crate) use self::ack_timer::AckTimer;
+pub(crate) use self::lease_tracker::{LeaseTracker, Obstacle};
+pub(crate) use self::queue::MeasuredQueue;
+pub use self::register::MetricDescription;
+
+/// The figures of one elector. Clones are the same ones.
+///
+/// `docs/metrics.md` describes each of them.
+///
+/// ```
+/// use elector::Metrics;
+///
+/// let text = Metrics::default().encode();
+/// assert!(text.contains("elector_build_info{version="));
+/// ```
+#[derive(Clone)]
+pub struct Metrics(Arc<MetricFamilies>);
+
+/// Labels of one sample, in the order of the description.
+type LabelSet = Vec<(&'static str, Cow<'static, str>)>;
+
+pub(crate) type Seconds = Counter<f64, AtomicU64>;
+pub(crate) type SecondsGauge = Gauge<f64, AtomicU64>;
+type HistogramFamily = Family<LabelSet, Histogram, HistogramBuckets>;
+
+/// Every metric.
+struct MetricFamilies {
+    registry: Registry,
+    descriptions: Vec<MetricDescription>,
+    namespaces: Mutex<NamespaceLabels>,
+    leaderless_seconds: Family<LabelSet, Seconds>,
+    leases: Family<LabelSet, Gauge>,
+    leader_changes: Family<LabelSet, Counter>,
+    handover: Histogram,
+    failover: Histogram,
+    ack: Histogram,
+    candidates: Family<LabelSet, Gauge>,
+    obstructed: Family<LabelSet, Gauge>,
+    watch_restarts: Family<LabelSet, Counter>,
+    watch_failures: Family<LabelSet, Counter>,
+    master_status: Family<LabelSet, Gauge>,
+    writes: Arc<WriteCounts>,
+    queue_depth: Family<LabelSet, Gauge>,
+    queue_adds: Family<LabelSet, Counter>,
+    queue_retries: Family<LabelSet, Counter>,
+    queue_duration: HistogramFamily,
+    queue_work: HistogramFamily,
+    queue_unfinished: Family<LabelSet, SecondsGauge>,
+    queue_longest: Family<LabelSet, SecondsGauge>,
+}
+
+/// How many namespaces are told apart; all further ones share a label.
+pub(crate) const NAMESPACES: usize = 100;
+
+const NAMESPACE: &str = "namespace";
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// The content type of what [`Self::encode`] returns.
+    pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+    /// The figures now, in the text format of OpenMetrics.
+    pub fn encode(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail, and nothing else can.
+        let _ = encode(&mut text, &self.0.registry);
+        text
+    }
+
+    /// What there is to be seen: every metric, also those that have no sample yet.
+    pub fn descriptions(&self) -> &[MetricDescription] {
+        &self.0.descriptions
+    }
+
+    /// Where writers count how their writes ended.
+    pub(crate) fn write_counts(&self) -> &Arc<WriteCounts> {
+        &self.0.writes
+    }
+
+    /// An observer that notes which elector leads, before it tells that one.
+    pub(crate) fn observing(&self, observer: ElectorObserver) -> ElectorObserver {
+        let metrics = self.clone();
+        Arc::new(move |event| {
+            match event {
+                Event::Leading { lease, .. } => metrics.set_master(&lease.name, true),
+                Event::StandingBy { lease, .. } => metrics.set_master(&lease.name, false),
+                _ => {}
+            }
+            observer(event);
+        })
+    }
+
+    /// Whether this elector leads the electors, whose lock has that name.
+    pub(crate) fn set_master(&self, lock: &str, leads: bool) {
+        let labels = vec![("name", Cow::Owned(lock.to_owned()))];
+        let status = self.0.master_status.get_or_create(&labels);
+        status.set(i64::from(leads));
+    }
+
+    /// A watch of this resource lists anew.
+    pub(crate) fn count_watch_restart(&self, resource: &'static str) {
+        let labels = vec![("resource", Cow::Borrowed(resource))];
+        self.0.watch_restarts.get_or_create(&labels).inc();
+    }
+
+    /// A request of a watch of this resource failed.
+    pub(crate) fn count_watch_failure(&self, resource: &'static str) {
+        let labels = vec![("resource", Cow::Borrowed(resource))];
+        self.0.watch_failures.get_or_create(&labels).inc();
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut register = MetricRegister::default();
+        let writes = Arc::<WriteCounts>::default();
+        register.info(
+            "elector_build",
+            &[("version", env!("CARGO_PKG_VERSION"))],
+            "Always 1, with the version of this elector",
+        );
+        register.writes(Arc::clone(&writes));
+        Self(Arc::new(MetricFamilies {
+            namespaces: Mutex::new(NamespaceLabels::new(NAMESPACES)),
+            leaderless_seconds: register.seconds(
+                "elector_leaderless",
+                &[NAMESPACE],
+                "Time that leases with candidates were without a leader, summed over the leases",
+            ),
+            leases: register.gauge(
+                "elector_leases",
+                &[NAMESPACE, "state"],
+                "Leases that candidates name: led or leaderless",
+            ),
+            leader_changes: register.counter(
+                "elector_leader_changes",
+                &[NAMESPACE, "reason"],
+                "Terms that began, by the way in which the term before ended",
+            ),
+            handover: register.histogram(
+                "elector_handover_duration",
+                &[
+                    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+                    30.0,
+                ],
+                "From the write by which a leader handed over or released its lease to the accept of the next",
+            ),
+            failover: register.histogram(
+                "elector_failover_duration",
+                &[
+                    1.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 16.0, 17.5, 20.0, 25.0, 30.0, 60.0,
+                    120.0, 300.0,
+                ],
+                "From the last renewal of a leader that expired to the accept of the next",
+            ),
+            ack: register.histogram(
+                "elector_ack_duration",
+                &[
+                    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+                ],
+                "From a ping of this elector to the ack of the candidate, for those that acked",
+            ),
+            candidates: register.gauge(
+                "elector_candidates",
+                &[NAMESPACE, "state"],
+                "Candidates: leading, ready, pinged without an ack so far, or ineligible",
+            ),
+            obstructed: register.gauge(
+                "elector_obstructed_leases",
+                &[NAMESPACE, "obstacle"],
+                "Leases that this elector decides about and cannot elect for, or not the best candidate",
+            ),
+            watch_restarts: register.counter(
+                "elector_watch_restarts",
+                &["resource"],
+                "Watches that had to list anew, after which something may have been missed",
+            ),
+            watch_failures: register.counter(
+                "elector_watch_failures",
+                &["resource"],
+                "Requests of watches that failed",
+            ),
+            master_status: register.gauge(
+                "leader_election_master_status",
+                &["name"],
+                "1 while this elector leads the electors, 0 while it stands by; only with --leader-elect",
+            ),
+            writes,
+            queue_depth: register.gauge(
+                "workqueue_depth",
+                &["name"],
+                "Leases that are ready to be decided about",
+            ),
+            queue_adds: register.counter(
+                "workqueue_adds",
+                &["name"],
+                "Decisions that were asked for",
+            ),
+            queue_retries: register.counter(
+                "workqueue_retries",
+                &["name"],
+                "Decisions that were asked for again because requests had failed",
+            ),
+            queue_duration: register.histograms(
+                "workqueue_queue_duration",
+                &["name"],
+                QUEUE_BUCKETS,
+                "How long a lease was ready before it was decided about",
+            ),
+            queue_work: register.histograms(
+                "workqueue_work_duration",
+                &["name"],
+                QUEUE_BUCKETS,
+                "How long a decision took, its requests included",
+            ),
+            queue_unfinished: register.seconds_gauge(
+                "workqueue_unfinished_work",
+                &["name"],
+                "How long the decisions under way have been, summed",
+            ),
+            queue_longest: register.seconds_gauge(
+                "workqueue_longest_running_processor",
+                &["name"],
+                "How long the oldest decision under way has been",
+            ),
+            descriptions: std::mem::take(&mut register.descriptions),
+            registry: register.registry,
+        }))
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}

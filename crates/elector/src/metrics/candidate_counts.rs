@@ -1,0 +1,74 @@
+//! How many candidates of a lease are in which state.
+
+use elector_protocol::elector::Election;
+use elector_protocol::{CandidateRecord, Identity};
+
+/// The state of a candidate, as far as its record and its lease tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CandidateState {
+    Leading,
+    /// It has acked its last ping, or was never pinged.
+    Ready,
+    /// It has been pinged and has not acked so far.
+    Pinged,
+    /// Nothing can be elected with what it offers.
+    Ineligible,
+}
+
+/// The candidates of one lease by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CandidateCounts([u32; STATES.len()]);
+
+/// Every state.
+const STATES: [CandidateState; 4] = [
+    CandidateState::Leading,
+    CandidateState::Ready,
+    CandidateState::Pinged,
+    CandidateState::Ineligible,
+];
+
+// === impl CandidateState ===
+
+impl CandidateState {
+    fn of(candidate: &CandidateRecord, leader: Option<&Identity>) -> Self {
+        if leader == Some(&candidate.name) {
+            Self::Leading
+        } else if candidate.spec.is_err() {
+            Self::Ineligible
+        } else if candidate.is_pinged() {
+            Self::Pinged
+        } else {
+            Self::Ready
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Leading => "leading",
+            Self::Ready => "ready",
+            Self::Pinged => "pinged",
+            Self::Ineligible => "ineligible",
+        }
+    }
+}
+
+// === impl CandidateCounts ===
+
+impl CandidateCounts {
+    pub(super) fn of(election: &Election, leader: Option<&Identity>) -> Self {
+        let mut counts = Self::default();
+        for candidate in election.candidates() {
+            counts.0[CandidateState::of(candidate, leader) as usize] += 1;
+        }
+        counts
+    }
+
+    /// The states whose number differs from that of `before`, each with the difference.
+    pub(super) fn since(self, before: Self) -> impl Iterator<Item = (&'static str, i64)> {
+        STATES.into_iter().filter_map(move |state| {
+            let number = |counts: Self| i64::from(counts.0[state as usize]);
+            let difference = number(self) - number(before);
+            (difference != 0).then_some((state.as_str(), difference))
+        })
+    }
+}

@@ -1,0 +1,255 @@
+//! Whether a lease is led, as the records of it tell: the states that the figures of leadership are made of.
+
+use std::time::Duration;
+
+use elector_protocol::{Identity, Instant, LeaseRecord, Occupancy, Term, Timestamp};
+
+/// Whether a lease is led, and since when it is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ObservedLeadership {
+    Led(LedTerm),
+    Leaderless {
+        since: Instant,
+        /// The term before.
+        after: Option<LedTerm>,
+        end: LeadershipEnd,
+    },
+}
+
+/// A term that has been accepted, and when its record was last seen to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LedTerm {
+    pub(super) holder: Identity,
+    term: Term,
+    preferred: Option<Identity>,
+    renewed: Option<Timestamp>,
+    seen: Instant,
+    duration: Duration,
+}
+
+/// How a term ended, as the label of a change of leader has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LeadershipEnd {
+    /// There was none before.
+    First,
+    Released,
+    HandedOver,
+    /// Its holder did not renew.
+    Expired,
+    /// It was replaced by a placeholder (R3 d).
+    Reserved,
+    /// Another process took the holder out of the record.
+    Removed,
+    /// The Lease was deleted.
+    Deleted,
+    /// Another process wrote itself into the record.
+    Taken,
+    /// The same holder began another term.
+    Restarted,
+}
+
+/// A term that began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LeaderChange {
+    /// How the one before ended.
+    pub(super) reason: LeadershipEnd,
+    /// How long that took, where the former leader gave the lease away, or expired.
+    pub(super) took: Option<Duration>,
+}
+
+/// Other processes saw the last renewal somewhat earlier than this one, so to them it has expired earlier.
+const TOLERANCE: Duration = Duration::from_secs(1);
+
+// === impl ObservedLeadership ===
+
+impl ObservedLeadership {
+    /// A lease that was not followed before. `longest` is the duration of a record that names none.
+    pub(super) fn begin(now: Instant, record: Option<&LeaseRecord>, longest: Duration) -> Self {
+        match record.and_then(|record| LedTerm::of(now, record, longest)) {
+            Some(term) => Self::Led(term),
+            None => Self::Leaderless {
+                since: now,
+                after: None,
+                end: LeadershipEnd::First,
+            },
+        }
+    }
+
+    /// Takes in the newest record. Says whether a term began.
+    pub(super) fn follow(
+        &mut self,
+        now: Instant,
+        record: Option<&LeaseRecord>,
+        longest: Duration,
+    ) -> Option<LeaderChange> {
+        self.tick(now);
+        let led = record.and_then(|record| LedTerm::of(now, record, longest));
+        match (&mut *self, led) {
+            (Self::Led(known), Some(term)) if known.is(&term) => {
+                known.update(term);
+                None
+            }
+            (Self::Led(known), Some(term)) => {
+                let change = known.replaced_by(now, &term);
+                *self = Self::Led(term);
+                Some(change)
+            }
+            (Self::Led(known), None) => {
+                let end = known.ended_by(record);
+                let after = Some(known.clone());
+                *self = Self::Leaderless {
+                    since: now,
+                    after,
+                    end,
+                };
+                None
+            }
+            (Self::Leaderless { since, after, end }, Some(term)) => {
+                // A holder that renewed late, or whose record was put back, leads the term that it led before.
+                let same = after.as_ref().is_some_and(|after| after.is(&term));
+                // In another Lease of the same name terms begin anew.
+                let resumed = same && *end != LeadershipEnd::Deleted;
+                let took = match (*end, &after) {
+                    (LeadershipEnd::Released | LeadershipEnd::HandedOver, _) => Some(*since),
+                    (LeadershipEnd::Expired, Some(after)) => Some(after.seen),
+                    _ => None,
+                };
+                let change = LeaderChange {
+                    reason: *end,
+                    took: took.map(|from| now.since(from)),
+                };
+                *self = Self::Led(term);
+                (!resumed).then_some(change)
+            }
+            (Self::Leaderless { .. }, None) => None,
+        }
+    }
+
+    /// Lets a term expire whose time has come.
+    pub(super) fn tick(&mut self, now: Instant) {
+        if let Self::Led(term) = self
+            && now >= term.expires_at()
+        {
+            *self = Self::Leaderless {
+                since: term.expires_at(),
+                after: Some(term.clone()),
+                end: LeadershipEnd::Expired,
+            };
+        }
+    }
+
+    /// When the term expires if it is not renewed.
+    pub(super) fn expires_at(&self) -> Option<Instant> {
+        match self {
+            Self::Led(term) => Some(term.expires_at()),
+            Self::Leaderless { .. } => None,
+        }
+    }
+
+    /// The leader.
+    pub(super) const fn leader(&self) -> Option<&Identity> {
+        match self {
+            Self::Led(term) => Some(&term.holder),
+            Self::Leaderless { .. } => None,
+        }
+    }
+
+    /// Since when there is no leader.
+    pub(super) const fn leaderless_since(&self) -> Option<Instant> {
+        match self {
+            Self::Led(_) => None,
+            Self::Leaderless { since, .. } => Some(*since),
+        }
+    }
+}
+
+// === impl LedTerm ===
+
+impl LedTerm {
+    /// The term of a record that a holder has accepted.
+    fn of(now: Instant, record: &LeaseRecord, longest: Duration) -> Option<Self> {
+        let holder = record.holder.as_ref()?;
+        if record.reserved_from().is_some() || record.is_unaccepted_grant() {
+            return None;
+        }
+        Some(Self {
+            holder: holder.clone(),
+            term: record.term,
+            preferred: record.preferred_holder.clone(),
+            renewed: record.renew_time,
+            seen: now,
+            duration: record.duration().unwrap_or(longest),
+        })
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        (&self.holder, self.term) == (&other.holder, other.term)
+    }
+
+    /// A later record of the same term; a preference alone is no sign of life.
+    fn update(&mut self, later: Self) {
+        let seen = match self.renewed == later.renewed && self.duration == later.duration {
+            true => self.seen,
+            false => later.seen,
+        };
+        *self = Self { seen, ..later };
+    }
+
+    fn expires_at(&self) -> Instant {
+        self.seen.after(self.duration)
+    }
+
+    /// A term that followed without a record between the two that names no leader.
+    fn replaced_by(&self, now: Instant, next: &Self) -> LeaderChange {
+        let (reason, took) = if self.preferred.as_ref() == Some(&next.holder) {
+            (LeadershipEnd::HandedOver, Some(Duration::ZERO))
+        } else if self.holder == next.holder {
+            (LeadershipEnd::Restarted, None)
+        } else if now.after(TOLERANCE) >= self.expires_at() {
+            (LeadershipEnd::Expired, Some(now.since(self.seen)))
+        } else {
+            (LeadershipEnd::Taken, None)
+        };
+        LeaderChange { reason, took }
+    }
+
+    /// How a record that names no leader ended this term.
+    fn ended_by(&self, record: Option<&LeaseRecord>) -> LeadershipEnd {
+        let Some(record) = record else {
+            return LeadershipEnd::Deleted;
+        };
+        if record.reserved_from().is_some() {
+            return LeadershipEnd::Reserved;
+        }
+        match record.occupancy() {
+            Occupancy::Held(holder) if self.preferred.as_ref() == Some(holder) => {
+                LeadershipEnd::HandedOver
+            }
+            // Another elector granted what had expired to it.
+            Occupancy::Held(_) => LeadershipEnd::Expired,
+            Occupancy::Released => LeadershipEnd::Released,
+            Occupancy::Unproven => LeadershipEnd::Removed,
+        }
+    }
+}
+
+// === impl LeadershipEnd ===
+
+impl LeadershipEnd {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Released => "released",
+            Self::HandedOver => "handed_over",
+            Self::Expired => "expired",
+            Self::Reserved => "reserved",
+            Self::Removed => "removed",
+            Self::Deleted => "deleted",
+            Self::Taken => "taken",
+            Self::Restarted => "restarted",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! The queue of leases to decide about, and its figures under the names of client-go's workqueue.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use elector_protocol::LeaseKey;
+use elector_workqueue::{Backoff, Poll, RateLimiter, WorkQueue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+
+use crate::metrics::{LabelSet, Metrics, SecondsGauge};
+
+/// A [`WorkQueue`] whose figures are kept, where they are wanted.
+pub(crate) struct MeasuredQueue {
+    queue: WorkQueue<LeaseKey>,
+    backoff: Backoff,
+    figures: Option<QueueFigures>,
+}
+
+/// The figures of one queue.
+struct QueueFigures {
+    depth: Gauge,
+    adds: Counter,
+    retries: Counter,
+    queued: Histogram,
+    work: Histogram,
+    unfinished: SecondsGauge,
+    longest: SecondsGauge,
+    /// How much of the queue's own counts has been counted.
+    counted_adds: u64,
+    counted_retries: u64,
+}
+
+// === impl MeasuredQueue ===
+
+impl MeasuredQueue {
+    /// The value of the label `name`.
+    const NAME: &str = "elections";
+
+    pub(crate) fn new(backoff: Backoff, metrics: Option<&Metrics>) -> Self {
+        Self {
+            queue: WorkQueue::new(RateLimiter::new(backoff)),
+            backoff,
+            figures: metrics.map(QueueFigures::new),
+        }
+    }
+
+    /// Empties it, and forgets what it was given.
+    pub(crate) fn reset(&mut self) {
+        self.count();
+        self.queue = WorkQueue::new(RateLimiter::new(self.backoff));
+        if let Some(figures) = &mut self.figures {
+            (figures.counted_adds, figures.counted_retries) = (0, 0);
+        }
+    }
+
+    /// See [`WorkQueue::add`]; the same holds for the rest.
+    pub(crate) fn add(&mut self, key: LeaseKey, now: Duration) {
+        self.queue.add(key, now);
+    }
+
+    pub(crate) fn add_after(&mut self, key: LeaseKey, delay: Duration, now: Duration) {
+        self.queue.add_after(key, delay, now);
+    }
+
+    pub(crate) fn add_rate_limited(&mut self, key: LeaseKey, now: Duration) {
+        self.queue.add_rate_limited(key, now);
+    }
+
+    pub(crate) fn forget(&mut self, key: &LeaseKey) {
+        self.queue.forget(key);
+    }
+
+    pub(crate) fn poll(&mut self, now: Duration) -> Poll<LeaseKey> {
+        self.queue.poll(now)
+    }
+
+    pub(crate) fn done(&mut self, key: &LeaseKey, now: Duration) {
+        if let Some(times) = self.queue.done(key, now)
+            && let Some(figures) = &self.figures
+        {
+            figures.queued.observe(times.queued.as_secs_f64());
+            figures.work.observe(times.processing.as_secs_f64());
+        }
+    }
+
+    /// Brings the figures up to date.
+    pub(crate) fn report(&mut self, now: Duration) {
+        self.count();
+        let Some(figures) = &self.figures else {
+            return;
+        };
+        let queue = &self.queue;
+        let depth = i64::try_from(queue.depth()).unwrap_or(i64::MAX);
+        figures.depth.set(depth);
+        let unfinished = queue.unfinished_work(now).as_secs_f64();
+        figures.unfinished.set(unfinished);
+        let longest = queue.longest_processing(now).as_secs_f64();
+        figures.longest.set(longest);
+    }
+
+    fn count(&mut self) {
+        let Some(figures) = &mut self.figures else {
+            return;
+        };
+        let (adds, retries) = (self.queue.adds(), self.queue.retries());
+        figures.adds.inc_by(adds - figures.counted_adds);
+        figures.retries.inc_by(retries - figures.counted_retries);
+        (figures.counted_adds, figures.counted_retries) = (adds, retries);
+    }
+}
+
+// === impl QueueFigures ===
+
+impl QueueFigures {
+    fn new(metrics: &Metrics) -> Self {
+        let labels: LabelSet = vec![("name", Cow::Borrowed(MeasuredQueue::NAME))];
+        let families = &*metrics.0;
+        Self {
+            depth: families.queue_depth.get_or_create_owned(&labels),
+            adds: families.queue_adds.get_or_create_owned(&labels),
+            retries: families.queue_retries.get_or_create_owned(&labels),
+            queued: families.queue_duration.get_or_create_owned(&labels),
+            work: families.queue_work.get_or_create_owned(&labels),
+            unfinished: families.queue_unfinished.get_or_create_owned(&labels),
+            longest: families.queue_longest.get_or_create_owned(&labels),
+            counted_adds: 0,
+            counted_retries: 0,
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! How writes ended, read from the counts of the writers at each scrape.
+
+use std::borrow::Cow;
+use std::fmt::Error;
+use std::sync::Arc;
+
+use elector_runtime::{WriteCounts, Written};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+
+use crate::metrics::LabelSet;
+
+/// Shows the counts as a metric.
+#[derive(Debug)]
+pub(super) struct WriteCollector {
+    counts: Arc<WriteCounts>,
+}
+
+// === impl WriteCollector ===
+
+impl WriteCollector {
+    pub(super) const NAME: &str = "elector_writes";
+    pub(super) const LABELS: [&str; 3] = ["resource", "verb", "outcome"];
+    pub(super) const HELP: &str = "Writes to the API server by what was written and how that ended; an update of a \
+         leasecandidate is a ping, a conflict means that another process wrote first";
+
+    pub(super) fn new(counts: Arc<WriteCounts>) -> Self {
+        Self { counts }
+    }
+}
+
+impl Collector for WriteCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        let kind = MetricType::Counter;
+        let mut metric = encoder.encode_descriptor(Self::NAME, Self::HELP, None, kind)?;
+        for (written, verb, outcome, count) in self.counts.iter() {
+            let resource = match written {
+                Written::Lease => "leases",
+                Written::Candidate => "leasecandidates",
+            };
+            let values = [resource, verb.as_str(), outcome.as_str()];
+            let labels: LabelSet = Self::LABELS
+                .into_iter()
+                .zip(values.map(Cow::Borrowed))
+                .collect();
+            ConstCounter::new(count).encode(metric.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}
