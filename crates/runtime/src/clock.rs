@@ -6,12 +6,16 @@
 //! | [`Clock::holder`] | CLOCK_BOOTTIME, and CLOCK_REALTIME where that ran ahead | stepping down early | a holder's belief (R9) |
 //! | [`Clock::wall`] | CLOCK_REALTIME | anything | times that are written, never compared with others' |
 
+mod shared;
+
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use elector_protocol::{Instant, Moment, Timestamp};
 use futures::future::BoxFuture;
 use rustix::time::{ClockId, Timespec, clock_gettime};
+
+pub use self::shared::SharedInstant;
 
 /// The clocks of one process.
 pub trait Clock: Send + Sync + 'static {
@@ -63,6 +67,14 @@ struct HolderClock {
     gained: Duration,
 }
 
+/// The two clocks of a holder, read together, and what they make of its own.
+#[derive(Clone, Copy, Debug)]
+struct HolderReading {
+    boot: Duration,
+    wall: Duration,
+    elapsed: Instant,
+}
+
 /// Both clocks are disciplined alike, so their distance changes only when the time of day is set. Below this it is
 /// the time between the two readings.
 const NOISE: i128 = 1_000_000;
@@ -81,6 +93,12 @@ impl SystemClock {
             holder: Mutex::new(HolderClock::start(boot, wall)),
         }
     }
+
+    fn holder_reading(&self) -> HolderReading {
+        // A poisoned lock holds a valid state: every update is a single assignment.
+        let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        holder.reading(read(BOOTTIME), read(ClockId::Realtime))
+    }
 }
 
 impl Clock for SystemClock {
@@ -89,9 +107,7 @@ impl Clock for SystemClock {
     }
 
     fn holder(&self) -> Instant {
-        // A poisoned lock holds a valid state: every update is a single assignment.
-        let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
-        holder.elapsed(read(BOOTTIME), read(ClockId::Realtime))
+        self.holder_reading().elapsed
     }
 
     fn wall(&self) -> Timestamp {
@@ -156,6 +172,14 @@ impl HolderClock {
             boot_epoch: boot,
             ahead: distance(wall, boot),
             gained: Duration::ZERO,
+        }
+    }
+
+    fn reading(&mut self, boot: Duration, wall: Duration) -> HolderReading {
+        HolderReading {
+            boot,
+            wall,
+            elapsed: self.elapsed(boot, wall),
         }
     }
 

@@ -60,7 +60,7 @@ mod writer;
 
 pub use api_discovery::ApiDiscovery;
 pub use bind_address::{BindAddress, BindAddressError};
-pub use clock::{Clock, SystemClock, TokioClock};
+pub use clock::{Clock, SharedInstant, SystemClock, TokioClock};
 pub use cluster::{Cluster, DiscoveryError};
 pub use connect::{ClientArgs, ConnectError, connect};
 pub use failure_log::FailureLog;
