@@ -11,6 +11,7 @@ use elector_runtime::Clock;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::stop_limits::StopLimits;
 use crate::term_tasks::TermTasks;
 
 /// The guard of one term, handed to the work that the term owns. Clones are the same guard.
@@ -46,10 +47,10 @@ pub(crate) struct LeadershipReceiver {
 /// The state of a leadership, as the session passes it on to the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LeadershipState {
-    /// When the belief is over, `None` once it is.
-    pub(crate) deadline: Option<Instant>,
-    /// Until when the work may act after a loss, by the last deadline.
-    pub(crate) lease_limit: Instant,
+    /// Until when the work may act, by the last deadline of the belief.
+    pub(crate) limits: StopLimits,
+    /// Whether the belief is over, be it before that deadline.
+    pub(crate) lost: bool,
     /// Why the work is to stop, once it is.
     pub(crate) stop: Option<StopReason>,
     /// When it is dropped, once it was told.
@@ -108,7 +109,7 @@ impl Leadership {
     pub fn deadline(&self) -> Option<Instant> {
         // A candidate that is gone renews nothing and has stopped its work.
         self.receiver.state.has_changed().ok()?;
-        self.receiver.state.borrow().deadline
+        self.receiver.state.borrow().deadline()
     }
 
     /// How long the belief lasts unless another renewal succeeds. Zero once it has ended.
@@ -134,8 +135,27 @@ impl Leadership {
         }
         let now = self.clock.holder();
         let state = self.receiver.state.borrow();
-        let by_grace = state.stop_by.unwrap_or(now.after(self.receiver.grace));
-        by_grace.min(state.lease_limit).since(now)
+        let untold = state.limits.stop_by(now, self.receiver.grace);
+        let by = state
+            .stop_by
+            .map_or(untold, |by| by.min(state.limits.lease_limit));
+        by.since(now)
+    }
+
+    /// Until when the work may act unless another renewal succeeds, for work that runs outside of this process.
+    pub fn stop_limits(&self) -> StopLimits {
+        self.receiver.state.borrow().limits
+    }
+
+    /// Waits until [`Self::stop_limits`] are others than `known`, as they are after each renewal.
+    pub async fn stop_limits_after(&self, known: StopLimits) -> StopLimits {
+        let mut state = self.receiver.state.clone();
+        let renewed = state.wait_for(|state| state.limits != known).await;
+        match renewed.map(|state| state.limits) {
+            Ok(limits) => limits,
+            // The candidate is gone, and renews nothing.
+            Err(_) => std::future::pending().await,
+        }
     }
 
     /// Spawns a task that the term owns, as `tokio::spawn` does one that nothing owns.
@@ -213,11 +233,14 @@ impl Leadership {
     pub async fn stopped(&self) -> StopReason {
         let mut state = self.receiver.state.clone();
         loop {
-            let LeadershipState { deadline, stop, .. } = state.borrow_and_update().clone();
-            if let Some(why) = stop {
+            let told = state.borrow_and_update().clone();
+            if let Some(why) = told.stop {
                 return why;
             }
-            let Some(deadline) = deadline.filter(|deadline| self.clock.holder() < *deadline) else {
+            let Some(deadline) = told
+                .deadline()
+                .filter(|deadline| self.clock.holder() < *deadline)
+            else {
                 self.receiver.over.store(true, Ordering::Release);
                 return StopReason::Lost(Loss::DeadlinePassed);
             };
@@ -245,6 +268,15 @@ impl fmt::Debug for Leadership {
     }
 }
 
+// === impl LeadershipState ===
+
+impl LeadershipState {
+    /// When the belief is over, `None` once it is.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        (!self.lost).then_some(self.limits.deadline)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use elector_protocol::{ResourceVersion, Timestamp};
@@ -256,8 +288,8 @@ mod tests {
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::start(Timestamp::MIN));
         let deadline = clock.holder().after(deadline);
         let (sender, receiver) = watch::channel(LeadershipState {
-            deadline: Some(deadline),
-            lease_limit: deadline.after(Duration::from_secs(3)),
+            limits: StopLimits::of(deadline, Duration::from_secs(3)),
+            lost: false,
             stop: None,
             stop_by: None,
         });
@@ -315,7 +347,10 @@ mod tests {
         let stopped = tokio::spawn(async move { waiting.stopped().await });
         tokio::time::sleep(Duration::from_secs(9)).await;
         let later = clock.holder().after(Duration::from_secs(10));
-        sender.send_modify(|state| state.deadline = Some(later));
+        let limits = guard.stop_limits();
+        let renewed = StopLimits::of(later, Duration::from_secs(3));
+        sender.send_modify(|state| state.limits = renewed);
+        assert_eq!(guard.stop_limits_after(limits).await, renewed);
         tokio::time::sleep(Duration::from_secs(9)).await;
         assert!(guard.is_leader() && !stopped.is_finished());
         sender.send_modify(|state| state.stop = Some(StopReason::ShutDown));

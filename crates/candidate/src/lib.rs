@@ -43,6 +43,7 @@ mod identity;
 mod leadership;
 mod outcome;
 mod session;
+mod stop_limits;
 mod term_tasks;
 mod work;
 
@@ -52,3 +53,4 @@ pub use event::Event;
 pub use identity::random_identity;
 pub use leadership::Leadership;
 pub use outcome::{RunError, RunOutcome, TermEnd};
+pub use stop_limits::StopLimits;

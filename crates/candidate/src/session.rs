@@ -340,11 +340,11 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         let Some(work) = &mut self.work else {
             return;
         };
-        let by_grace = now.after(self.config.grace);
+        let grace = self.config.grace;
         let until = match &reason {
             StopReason::Lost(loss) if self.config.is_succeeded(loss) => now,
-            StopReason::Lost(_) => by_grace.min(work.lease_limit()),
-            StopReason::HandOver { .. } | StopReason::ShutDown => by_grace,
+            StopReason::Lost(_) => work.limits().stop_by(now, grace),
+            StopReason::HandOver { .. } | StopReason::ShutDown => now.after(grace),
         };
         let term = work.term;
         work.stop(reason.clone(), until);

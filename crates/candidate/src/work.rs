@@ -13,6 +13,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use crate::config::Config;
 use crate::leadership::{LeadershipReceiver, LeadershipState};
+use crate::stop_limits::StopLimits;
 use crate::term_tasks::TermTasks;
 
 /// The work of one term and the tasks that it has spawned. Dropping it drops them.
@@ -82,8 +83,8 @@ impl<T: Send + 'static, E: Send + 'static> TermWork<T, E> {
     {
         let budget = config.stop_budget();
         let (state, receiver) = watch::channel(LeadershipState {
-            deadline: Some(deadline),
-            lease_limit: deadline.after(budget),
+            limits: StopLimits::of(deadline, budget),
+            lost: false,
             stop: None,
             stop_by: None,
         });
@@ -113,18 +114,18 @@ impl<T: Send + 'static, E: Send + 'static> TermWork<T, E> {
     /// Passes on until when this process believes. How long the work may act follows the last such deadline.
     pub(crate) fn set_deadline(&self, deadline: Option<Instant>) {
         self.state.send_if_modified(|state| {
-            let changed = state.deadline != deadline;
-            state.deadline = deadline;
+            let changed = state.deadline() != deadline;
+            state.lost = deadline.is_none();
             if let Some(deadline) = deadline {
-                state.lease_limit = deadline.after(self.budget);
+                state.limits = StopLimits::of(deadline, self.budget);
             }
             changed
         });
     }
 
     /// Until when the work may act even if the lease is lost, as long as no other holder is known.
-    pub(crate) fn lease_limit(&self) -> Instant {
-        self.state.borrow().lease_limit
+    pub(crate) fn limits(&self) -> StopLimits {
+        self.state.borrow().limits
     }
 
     /// Tells the work to stop, and to have stopped by `until`. A later reason replaces an earlier one, a later limit
