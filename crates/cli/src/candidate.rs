@@ -5,13 +5,16 @@ mod descendants;
 mod events;
 pub(crate) mod init;
 mod mode;
+mod orders;
 mod own_program;
 mod reaper;
 pub(crate) mod shim;
+mod stop_guard;
 pub(crate) mod supervisor;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -21,7 +24,7 @@ use elector_candidate::{
     AfterTerm, Candidate, Config, Leadership, Mode, RunError, RunOutcome, TermEnd, random_identity,
 };
 use elector_protocol::{CandidateTiming, Identity, LeaseKey};
-use elector_runtime::{ClientArgs, LogArgs, connect, init_logging, shutdown_signal};
+use elector_runtime::{ClientArgs, LogArgs, SystemClock, connect, init_logging, shutdown_signal};
 
 use self::child::{Program, RunningCommand};
 use self::events::EventLines;
@@ -154,7 +157,8 @@ async fn run_candidate(args: CandidateArgs) -> anyhow::Result<ExitCode> {
     {
         tracing::info!("{line}");
     }
-    let work = |leadership: Leadership| hold(leadership, program.clone(), grace);
+    let clock = Arc::new(SystemClock::start());
+    let work = |leadership: Leadership| hold(leadership, program.clone(), Arc::clone(&clock));
     let shutdown = async {
         let signal = signal.await;
         // On a thread of its own: the command is told to stop even where this line cannot be written.
@@ -163,7 +167,9 @@ async fn run_candidate(args: CandidateArgs) -> anyhow::Result<ExitCode> {
         }));
     };
     lines.start();
-    let candidate = Candidate::new(config, cluster)?.observed_by(move |event| lines.tell(event));
+    let candidate = Candidate::new(config, cluster)?
+        .with_clock(clock.clone())
+        .observed_by(move |event| lines.tell(event));
     match candidate.run(work, shutdown).await {
         Ok(outcome) => exit_code(outcome),
         // The API that the cluster serves takes fewer names than others.
@@ -179,14 +185,15 @@ async fn run_candidate(args: CandidateArgs) -> anyhow::Result<ExitCode> {
 async fn hold(
     leadership: Leadership,
     program: Option<Program>,
-    grace: Duration,
+    clock: Arc<SystemClock>,
 ) -> anyhow::Result<CommandExit> {
     let Some(program) = program else {
         leadership.stopped().await;
         return Ok(None);
     };
     let environment = environment(&leadership);
-    let mut running = RunningCommand::start(&leadership, program, environment)
+    let grace = program.grace;
+    let mut running = RunningCommand::start(&leadership, program, environment, clock)
         .await
         .context("run the command")?;
     let status = tokio::select! {
@@ -195,6 +202,10 @@ async fn hold(
         status = running.exit() => status,
     };
     let status = status.context("wait for the command")?;
+    // The supervisor may have been the first to see that the belief is over: then the command has been stopped.
+    if !leadership.is_leader() {
+        leadership.stopped().await;
+    }
     tracing::info!(%status, "the command has ended");
     Ok(Some(child::exit_code(status)))
 }
@@ -293,6 +304,7 @@ impl CandidateArgs {
     fn program(&self) -> Option<Program> {
         (!self.command.is_empty()).then(|| Program {
             command: self.command.clone(),
+            grace: self.grace_period,
             output_to_stderr: self.events,
         })
     }

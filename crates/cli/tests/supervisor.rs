@@ -7,22 +7,33 @@
 )]
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{PipeWriter, Write as _, pipe};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use elector_runtime::{Clock as _, SystemClock};
+use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
 /// A supervisor and the pipe to it.
 struct SupervisedScript {
     process: Child,
+    orders: Option<PipeWriter>,
     folder: tempfile::TempDir,
 }
 
 /// How long anything may take: a machine under load is slow.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Longer than any test takes.
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A command that counts how often it is told to stop, and goes on.
+const STUBBORN: &str =
+    "trap 'echo told >> told' TERM; echo $$ > command; while :; do sleep 0.02; done";
 
 /// A process that leaves its session, its group and its parent, and stays.
 const DAEMON: &str = "(setsid sh -c 'trap \"\" TERM HUP; echo $$ > daemon; sleep 300 & wait' &)";
@@ -31,6 +42,14 @@ fn elector(arguments: &[&str], folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_elector"));
     command.args(arguments).current_dir(folder);
     command
+}
+
+/// The order that holds a command to these limits, counted from now.
+fn limits(deadline: Duration, lease_limit: Duration) -> String {
+    let clock = SystemClock::start();
+    let after = |wait| clock.share(clock.holder().after(wait));
+    let limits = json!({ "deadline": after(deadline), "lease_limit": after(lease_limit) });
+    json!({ "limits": limits }).to_string()
 }
 
 fn eventually<T>(what: &str, condition: impl Fn() -> Option<T>) -> T {
@@ -85,12 +104,25 @@ fn end(process: &mut Child) -> ExitStatus {
 
 impl SupervisedScript {
     fn start(script: &str) -> Self {
+        Self::start_command(&["sh", "-c", script], Stdio::inherit())
+    }
+
+    fn start_command(command: &[&str], stderr: Stdio) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let process = elector(&["supervise", "--", "sh", "-c", script], folder.path())
-            .stdin(Stdio::piped())
+        let (reader, orders) = pipe().unwrap();
+        let process = elector(&["supervise", "--grace-period", "1h", "--"], folder.path())
+            .args(command)
+            .stdin(reader)
+            .stderr(stderr)
             .spawn()
             .unwrap();
-        Self { process, folder }
+        let mut supervised = Self {
+            process,
+            orders: Some(orders),
+            folder,
+        };
+        supervised.order(&limits(HOUR, HOUR));
+        supervised
     }
 
     /// The id that the script has written to a file.
@@ -103,17 +135,29 @@ impl SupervisedScript {
         kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
     }
 
+    fn order(&mut self, order: &str) {
+        let orders = self.orders.as_mut().unwrap();
+        orders.write_all(format!("{order}\n").as_bytes()).unwrap();
+    }
+
     fn order_to_terminate(&mut self) {
-        self.process
-            .stdin
-            .as_mut()
-            .unwrap()
-            .write_all(b"t")
-            .unwrap();
+        self.order("\"terminate\"");
     }
 
     fn order_to_kill(&mut self) {
-        drop(self.process.stdin.take());
+        drop(self.orders.take());
+    }
+
+    /// Whether the command was told to stop, once and no more.
+    fn is_told_once(&self) -> bool {
+        let told = fs::read_to_string(self.folder.path().join("told"));
+        told.unwrap_or_default() == "told\n"
+    }
+
+    /// Says when the supervisor has read all orders.
+    fn has_read(&self) -> Option<()> {
+        let left = ioctl_fionread(self.orders.as_ref().unwrap()).unwrap();
+        (left == 0).then_some(())
     }
 
     fn code(&mut self) -> i32 {
@@ -135,10 +179,8 @@ fn the_exit_code_is_that_of_the_command() {
     assert_eq!(SupervisedScript::start("exit 7").code(), 7);
     assert_eq!(SupervisedScript::start("kill -KILL $$").code(), 137);
     assert_eq!(SupervisedScript::start("exec /no/such/command").code(), 127);
-    let folder = tempfile::tempdir().unwrap();
-    let mut missing = elector(&["supervise", "--", "/no/such/command"], folder.path());
-    let missing = missing.stdin(Stdio::piped()).stderr(Stdio::null());
-    assert_eq!(end(&mut missing.spawn().unwrap()).code(), Some(127));
+    let mut missing = SupervisedScript::start_command(&["/no/such/command"], Stdio::null());
+    assert_eq!(missing.code(), 127);
 }
 
 #[test]
@@ -161,6 +203,76 @@ fn a_command_that_ignores_sigterm_is_killed_with_its_group_when_the_pipe_ends() 
     supervised.order_to_kill();
     assert_eq!(supervised.code(), 137);
     assert!(!runs(child) && !runs(command));
+}
+
+/// The process that holds the lease may be stopped: then no order comes, and the command is to end all the same.
+#[test]
+fn without_a_renewal_the_command_is_told_to_stop_at_the_deadline() {
+    let script = "trap 'exit 3' TERM; echo $$ > command; while :; do sleep 0.05; done";
+    let mut supervised = SupervisedScript::start(script);
+    supervised.pid("command");
+    supervised.order(&limits(Duration::ZERO, HOUR));
+    assert_eq!(supervised.code(), 3);
+}
+
+#[test]
+fn a_command_that_goes_on_is_killed_when_the_lease_leaves_nothing_more() {
+    let mut supervised = SupervisedScript::start(&format!("{DAEMON}; {STUBBORN}"));
+    let (command, daemon) = (supervised.pid("command"), supervised.pid("daemon"));
+    supervised.order(&limits(Duration::ZERO, Duration::from_millis(500)));
+    assert_eq!(supervised.code(), 137);
+    assert!(supervised.is_told_once());
+    assert!(!runs(command) && !runs(daemon));
+}
+
+#[test]
+fn a_command_that_was_paused_for_longer_than_its_lease_is_killed_at_once() {
+    let mut supervised = SupervisedScript::start(STUBBORN);
+    supervised.pid("command");
+    supervised.order(&limits(Duration::ZERO, Duration::ZERO));
+    assert_eq!(supervised.code(), 137);
+    assert!(!supervised.folder.path().join("told").exists());
+}
+
+/// A supervisor that was stopped may wake up after a deadline that was moved meanwhile.
+#[test]
+fn a_renewal_that_came_while_the_supervisor_was_stopped_counts() {
+    let mut supervised = SupervisedScript::start(STUBBORN);
+    supervised.pid("command");
+    let wait = Duration::from_millis(200);
+    supervised.order(&limits(wait, HOUR));
+    eventually("the order is read", || supervised.has_read());
+    supervised.signal(Signal::STOP);
+    let passed = Instant::now() + wait;
+    supervised.order(&limits(HOUR, HOUR));
+    eventually("the deadline passes", || {
+        (Instant::now() > passed).then_some(())
+    });
+    supervised.signal(Signal::CONT);
+    eventually("the order is read", || supervised.has_read());
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(!supervised.folder.path().join("told").exists());
+    supervised.order_to_terminate();
+    eventually("it is told", || supervised.is_told_once().then_some(()));
+}
+
+#[test]
+fn nothing_is_started_without_limits() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = [
+        "supervise",
+        "--grace-period",
+        "1s",
+        "--",
+        "touch",
+        "started",
+    ];
+    let mut supervisor = elector(&script, folder.path());
+    let supervisor = supervisor.stdin(Stdio::piped()).stderr(Stdio::null());
+    let mut supervisor = supervisor.spawn().unwrap();
+    drop(supervisor.stdin.take());
+    assert_eq!(end(&mut supervisor).code(), Some(1));
+    assert!(!folder.path().join("started").exists());
 }
 
 /// A double fork and a session of its own: the group does not find it, and its parent is gone.

@@ -2,15 +2,18 @@
 //! all that it has started before the lease is given up.
 
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io::{self, PipeReader};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
 use std::time::Duration;
 
-use elector_candidate::Leadership;
+use elector_candidate::{Leadership, StopLimits};
+use elector_runtime::SystemClock;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::orders::{OrderWriter, SharedLimits, SupervisorOrder};
 use super::own_program::own_program;
 use super::supervisor;
 
@@ -19,6 +22,8 @@ use super::supervisor;
 pub(super) struct Program {
     /// The command and its arguments; never empty.
     pub(super) command: Vec<OsString>,
+    /// How long it may take to stop.
+    pub(super) grace: Duration,
     /// Whether its standard output goes to standard error, so that ours stays readable by machines.
     pub(super) output_to_stderr: bool,
 }
@@ -27,7 +32,11 @@ pub(super) struct Program {
 #[derive(Debug)]
 pub(super) struct RunningCommand {
     /// The pipe to the supervisor, whose end is the order to kill.
-    orders: Option<ChildStdin>,
+    orders: Option<OrderWriter>,
+    leadership: Leadership,
+    /// What the supervisor was told of it.
+    limits: StopLimits,
+    clock: Arc<SystemClock>,
     /// The end of the supervisor, and so of everything.
     exit: JoinHandle<io::Result<ExitStatus>>,
 }
@@ -41,16 +50,27 @@ impl RunningCommand {
         leadership: &Leadership,
         program: Program,
         environment: Vec<(&'static str, String)>,
+        clock: Arc<SystemClock>,
     ) -> io::Result<Self> {
-        let (started, orders) = oneshot::channel();
+        let (reader, writer) = io::pipe()?;
+        let mut orders = OrderWriter::new(writer)?;
+        // Before it is started: from then on this process may be stopped at any moment.
+        let limits = leadership.stop_limits();
+        orders.write(&SupervisorOrder::Limits(SharedLimits::of(limits, &clock)))?;
+        let (started, has_started) = oneshot::channel();
         let exit = leadership.spawn_blocking(move || {
-            let mut supervisor = program.supervised(environment).spawn()?;
-            // Where the receiver is gone, this closes the pipe.
-            let _ = started.send(supervisor.stdin.take());
+            let mut supervisor = program.supervised(environment, reader).spawn()?;
+            let _ = started.send(());
             supervisor.wait()
         });
-        match orders.await {
-            Ok(orders) => Ok(Self { orders, exit }),
+        match has_started.await {
+            Ok(()) => Ok(Self {
+                orders: Some(orders),
+                leadership: leadership.clone(),
+                limits,
+                clock,
+                exit,
+            }),
             Err(_) => {
                 let failed = || io::Error::other("it was not started");
                 Err(exit.await?.err().unwrap_or_else(failed))
@@ -58,16 +78,27 @@ impl RunningCommand {
         }
     }
 
-    /// Waits until the command has exited and nothing of what it has started is left.
+    /// Waits until the command has exited and nothing of what it has started is left. Meanwhile the supervisor is told
+    /// of each renewal.
     pub(super) async fn exit(&mut self) -> io::Result<ExitStatus> {
-        (&mut self.exit).await?
+        loop {
+            tokio::select! {
+                biased;
+                limits = self.leadership.stop_limits_after(self.limits) => {
+                    self.limits = limits;
+                    let shared = SharedLimits::of(limits, &self.clock);
+                    self.order(&SupervisorOrder::Limits(shared));
+                }
+                exit = &mut self.exit => return exit?,
+            }
+        }
     }
 
     /// Stops the command: SIGTERM to its group, and after `patience` SIGKILL to all that it has started. Without
     /// patience it is killed at once.
     pub(super) async fn stop(&mut self, patience: Duration) -> io::Result<ExitStatus> {
         if !patience.is_zero() {
-            self.terminate();
+            self.order(&SupervisorOrder::Terminate);
             if let Ok(exit) = tokio::time::timeout(patience, self.exit()).await {
                 return exit;
             }
@@ -80,10 +111,10 @@ impl RunningCommand {
         self.exit().await
     }
 
-    fn terminate(&mut self) {
+    fn order(&mut self, order: &SupervisorOrder) {
         if let Some(orders) = &mut self.orders {
-            // It fails where the command has just ended, and never blocks: the pipe is empty.
-            let _ = orders.write_all(&[supervisor::TERMINATE]);
+            // It fails where the command has just ended.
+            let _ = orders.write(order);
         }
     }
 }
@@ -99,13 +130,14 @@ pub(super) fn exit_code(status: ExitStatus) -> u8 {
 
 impl Program {
     /// The command under its supervisor, in a group of its own: what is typed at a terminal is not for it.
-    fn supervised(self, environment: Vec<(&'static str, String)>) -> Command {
+    fn supervised(self, environment: Vec<(&'static str, String)>, orders: PipeReader) -> Command {
+        let grace = format!("{}ns", self.grace.as_nanos());
         let mut command = Command::new(own_program());
         command
-            .args([supervisor::NAME, "--"])
+            .args([supervisor::NAME, "--grace-period", &grace, "--"])
             .args(self.command)
             .envs(environment)
-            .stdin(Stdio::piped())
+            .stdin(orders)
             .process_group(0);
         if self.output_to_stderr {
             command.stdout(io::stderr());

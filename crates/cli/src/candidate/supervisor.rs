@@ -12,6 +12,10 @@
 //!
 //! The end of the pipe is the order to kill, so that nothing outlives an `elector candidate` that was killed. The command
 //! itself dies with the supervisor. What the command has started does not, where the supervisor is killed.
+//!
+//! An `elector candidate` that is stopped (SIGSTOP, a debugger, a frozen cgroup) gives no orders. So it tells the limits
+//! of the command with each renewal, and without a newer renewal the supervisor stops the command by itself, at the same
+//! moments at which `elector candidate` would have.
 
 use std::ffi::OsString;
 use std::io;
@@ -22,20 +26,26 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use elector_api::parse_duration;
+use elector_runtime::{Clock as _, SystemClock};
 use rustix::process::{Pid, Signal, getpid, kill_process_group};
-use tokio::io::AsyncReadExt as _;
-use tokio::net::unix::pipe;
 use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
 use super::descendants;
+use super::orders::{OrderReader, SupervisorOrder};
 use super::own_program::own_program;
 use super::reaper::{ReapedState, Reaper};
 use super::shim;
+use super::stop_guard::{StopGuard, StopStep};
 
 /// The hidden sub-command. Its standard input is the pipe that orders come by.
 #[derive(Debug, Args)]
 pub(crate) struct SupervisorArgs {
+    /// How long the command may take to stop.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    grace_period: Duration,
+
     /// The command and its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
@@ -43,17 +53,6 @@ pub(crate) struct SupervisorArgs {
 
 /// Its name, which is not meant to be typed.
 pub(crate) const NAME: &str = "supervise";
-
-/// The order to send SIGTERM to the command and its group.
-pub(super) const TERMINATE: u8 = b't';
-
-/// What the supervisor is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SupervisorOrder {
-    Terminate,
-    /// The pipe has ended.
-    Kill,
-}
 
 /// The rounds in which all descendants are killed, until none is left.
 #[derive(Clone, Copy, Debug)]
@@ -75,14 +74,18 @@ pub(crate) fn run(args: &SupervisorArgs) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    let code = runtime.block_on(supervise(&args.command));
+    let code = runtime.block_on(supervise(&args.command, args.grace_period));
     code.map(ExitCode::from).context("supervise the command")
 }
 
-async fn supervise(command: &[OsString]) -> io::Result<u8> {
+async fn supervise(command: &[OsString], grace: Duration) -> io::Result<u8> {
     let _caught = catch_signals()?;
-    let orders = io::stdin().as_fd().try_clone_to_owned()?;
-    let mut orders = pipe::Receiver::from_owned_fd(orders)?;
+    let clock = SystemClock::start();
+    let mut orders = OrderReader::new(io::stdin().as_fd().try_clone_to_owned()?)?;
+    let Some(SupervisorOrder::Limits(limits)) = orders.next().await else {
+        return Err(io::Error::other("there is no limit to what it may do"));
+    };
+    let mut guard = StopGuard::new(limits.on(&clock), grace);
     let mut reaper = Reaper::start(|| start(command))?;
     let mut kill = None;
     loop {
@@ -96,14 +99,24 @@ async fn supervise(command: &[OsString]) -> io::Result<u8> {
         if let Some(rounds) = &mut kill {
             rounds.kill_if_due(&reaper)?;
         }
-        tokio::select! {
+        let step = tokio::select! {
             biased;
-            order = next_order(&mut orders), if kill.is_none() => match order {
-                SupervisorOrder::Terminate => signal_group(&reaper, Signal::TERM),
-                SupervisorOrder::Kill => kill = Some(KillRounds::start()),
-            },
-            () = reaper.ended() => {}
-            () = next_round(kill) => {}
+            order = orders.next(), if kill.is_none() => guard.handle_order(order, &clock),
+            () = reaper.ended() => StopStep::Nothing,
+            () = next_round(kill) => StopStep::Nothing,
+            () = clock.sleep_until_holder(guard.next_step()), if kill.is_none() => {
+                if orders.is_waiting() {
+                    // A process that was stopped may learn the time before it learns of a renewal.
+                    guard.handle_order(orders.next().await, &clock)
+                } else {
+                    guard.step(clock.holder())
+                }
+            }
+        };
+        match step {
+            StopStep::Nothing => {}
+            StopStep::Terminate => signal_group(&reaper, Signal::TERM),
+            StopStep::Kill => kill = Some(KillRounds::start()),
         }
     }
 }
@@ -130,16 +143,6 @@ fn catch_signals() -> io::Result<[unix::Signal; 4]> {
         signal(SignalKind::hangup())?,
         signal(SignalKind::quit())?,
     ])
-}
-
-async fn next_order(orders: &mut pipe::Receiver) -> SupervisorOrder {
-    loop {
-        match orders.read_u8().await {
-            Ok(TERMINATE) => return SupervisorOrder::Terminate,
-            Ok(_) => {}
-            Err(_) => return SupervisorOrder::Kill,
-        }
-    }
 }
 
 async fn next_round(kill: Option<KillRounds>) {

@@ -1,0 +1,167 @@
+//! When the command is to be stopped, as its supervisor sees it: by the clock, with nothing that has to come in.
+
+use std::time::Duration;
+
+use elector_candidate::StopLimits;
+use elector_protocol::Instant;
+use elector_runtime::{Clock as _, SystemClock};
+
+use super::orders::SupervisorOrder;
+
+/// Stops the command when the limits say so, also where the process that holds the lease does not answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StopGuard {
+    limits: StopLimits,
+    /// How long the command may take to stop.
+    grace: Duration,
+    /// When it was told to.
+    told: Option<Instant>,
+}
+
+/// What is to be done to the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StopStep {
+    Nothing,
+    Terminate,
+    Kill,
+}
+
+// === impl StopGuard ===
+
+impl StopGuard {
+    pub(super) const fn new(limits: StopLimits, grace: Duration) -> Self {
+        Self {
+            limits,
+            grace,
+            told: None,
+        }
+    }
+
+    /// What follows from an order, or from the end of the orders.
+    pub(super) fn handle_order(
+        &mut self,
+        order: Option<SupervisorOrder>,
+        clock: &SystemClock,
+    ) -> StopStep {
+        match order {
+            Some(SupervisorOrder::Limits(limits)) => {
+                self.renew(limits.on(clock));
+                StopStep::Nothing
+            }
+            Some(SupervisorOrder::Terminate) => self.terminate(clock.holder()),
+            None => StopStep::Kill,
+        }
+    }
+
+    /// Another renewal has succeeded.
+    fn renew(&mut self, limits: StopLimits) {
+        self.limits = limits;
+    }
+
+    /// The order to terminate. The command is told once.
+    fn terminate(&mut self, now: Instant) -> StopStep {
+        if self.told.is_some() {
+            return StopStep::Nothing;
+        }
+        self.told = Some(now);
+        if self.limits.stop_by(now, self.grace) <= now {
+            StopStep::Kill
+        } else {
+            StopStep::Terminate
+        }
+    }
+
+    /// What is to be done now.
+    pub(super) fn step(&mut self, now: Instant) -> StopStep {
+        if now < self.next_step() {
+            return StopStep::Nothing;
+        }
+        match self.told {
+            None => self.terminate(now),
+            Some(_) => StopStep::Kill,
+        }
+    }
+
+    /// When there is something to be done, unless an order comes.
+    pub(super) fn next_step(&self) -> Instant {
+        match self.told {
+            None => self.limits.deadline,
+            Some(told) => self.limits.stop_by(told, self.grace),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_epoch(Duration::from_millis(millis))
+    }
+
+    /// As after a renewal that was sent at that time, with the usual timing.
+    fn limits(renewed: u64) -> StopLimits {
+        StopLimits {
+            deadline: at(renewed + 10_000),
+            lease_limit: at(renewed + 13_750),
+        }
+    }
+
+    fn guard(grace: u64) -> StopGuard {
+        StopGuard::new(limits(0), Duration::from_secs(grace))
+    }
+
+    #[test]
+    fn without_a_renewal_the_command_is_told_at_the_deadline_and_killed_at_the_limit_of_the_lease()
+    {
+        let mut guard = guard(10);
+        assert_eq!(guard.step(at(9_999)), StopStep::Nothing);
+        assert_eq!(guard.next_step(), at(10_000));
+        assert_eq!(guard.step(at(10_000)), StopStep::Terminate);
+        assert_eq!(guard.next_step(), at(13_750));
+        assert_eq!(guard.step(at(13_749)), StopStep::Nothing);
+        assert_eq!(guard.step(at(13_750)), StopStep::Kill);
+    }
+
+    #[test]
+    fn a_short_grace_stays_short() {
+        let mut guard = guard(2);
+        assert_eq!(guard.step(at(10_500)), StopStep::Terminate);
+        assert_eq!(guard.next_step(), at(12_500));
+    }
+
+    #[test]
+    fn a_renewal_moves_everything() {
+        let mut guard = guard(10);
+        guard.renew(limits(3_000));
+        assert_eq!(guard.step(at(12_999)), StopStep::Nothing);
+        assert_eq!(guard.step(at(13_000)), StopStep::Terminate);
+        assert_eq!(guard.next_step(), at(16_750));
+    }
+
+    #[test]
+    fn after_a_pause_that_outlasts_the_lease_it_is_killed_without_being_told() {
+        assert_eq!(guard(10).step(at(13_750)), StopStep::Kill);
+        assert_eq!(guard(0).step(at(10_000)), StopStep::Kill);
+    }
+
+    /// A holder that drains goes on renewing, and the command has its whole grace.
+    #[test]
+    fn a_drain_lasts_as_long_as_the_lease_is_renewed_and_no_longer_than_the_grace() {
+        let mut guard = guard(10);
+        assert_eq!(guard.terminate(at(8_000)), StopStep::Terminate);
+        assert_eq!(guard.next_step(), at(13_750));
+        guard.renew(limits(9_000));
+        assert_eq!(guard.step(at(17_999)), StopStep::Nothing);
+        assert_eq!(guard.step(at(18_000)), StopStep::Kill);
+    }
+
+    /// To many programs a second SIGTERM says that they shall not finish what they do.
+    #[test]
+    fn the_command_is_told_once() {
+        let mut guard = guard(10);
+        assert_eq!(guard.step(at(10_001)), StopStep::Terminate);
+        assert_eq!(guard.terminate(at(10_002)), StopStep::Nothing);
+        assert_eq!(guard.step(at(10_003)), StopStep::Nothing);
+    }
+}
