@@ -186,13 +186,29 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_met_by_our_candidates_and_its_name_is_its_own() {
-        let all = names(&["::ours::0"]);
-        assert_eq!(all.len(), FAULTS.len());
+    fn every_fault_is_met_by_our_candidates_or_their_commands_and_its_name_is_its_own() {
+        let met = |subject: &str| names(&[&format!("::{subject}::0")]).len();
+        assert_eq!(
+            (met("ours"), met("command")),
+            (FAULTS.len() - 1, FAULTS.len())
+        );
         let mut names: Vec<_> = FAULTS.iter().map(|fault| fault.name).collect();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), FAULTS.len());
+    }
+
+    /// In a process that does its work itself there is nothing else that could be stopped.
+    #[test]
+    fn only_a_command_can_outrun_the_process_that_holds_its_lease() {
+        let cases = names(&["stop-holder-20", "--slice"]);
+        assert_eq!(
+            cases,
+            [
+                "stop-holder-20::command::0",
+                "stop-holder-20::trapping-command::0"
+            ]
+        );
     }
 
     #[test]

@@ -227,6 +227,12 @@ impl CaseRun {
                 self.renewal(leader).await?;
                 self.stop(leader, lasts).await?;
             }
+            FaultScript::StopHolder(lasts) => {
+                self.candidates[leader].process.signal(Signal::STOP)?;
+                sleep(lasts).await;
+                self.note_fault_end(leader);
+                self.candidates[leader].process.signal(Signal::CONT)?;
+            }
             FaultScript::AtLeader(network, lasts) => {
                 self.candidates[leader].port.set(network);
                 sleep(lasts).await;

@@ -33,6 +33,8 @@ pub(crate) enum FaultScript {
     Stop(Duration),
     /// The same at the moment when the server has taken a renewal and the answer is on its way.
     StopInFlight(Duration),
+    /// The process that holds the lease is stopped, and its command is not.
+    StopHolder(Duration),
     /// A network condition for the leader alone.
     AtLeader(NetworkCondition, Duration),
     /// The leader reaches neither the API server nor the register.
@@ -164,6 +166,14 @@ pub const FAULTS: &[FaultScenario] = &[
         FaultScript::StopInFlight(seconds(60)),
         100,
     ),
+    fault(
+        "stop-holder-20",
+        "leader's `elector candidate` alone stopped for 20 s, and not its command",
+        FaultScript::StopHolder(seconds(20)),
+        60,
+    )
+    .phases(4)
+    .sliced(),
     at_leader(
         "replies-5",
         "replies to the leader 5 s late, for 40 s",
@@ -362,6 +372,7 @@ impl FaultScenario {
         match self.script {
             FaultScript::KillElector { .. } | FaultScript::AtElector { .. } => subject.is_elected(),
             FaultScript::StopInFlight(_) => subject.has_lease(),
+            FaultScript::StopHolder(_) => subject.is_command(),
             _ => true,
         }
     }

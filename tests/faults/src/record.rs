@@ -23,7 +23,7 @@ does an operation every 50 ms at a register, directly. Everything below is read 
 
 * **ours**: candidates of the crate `elector-candidate`, elected by `elector run`; each asks `is_leader()` right before
   an operation. **command**: a command of `elector candidate -- CMD`, which cannot ask and never ends by itself; it is
-  stopped together with its wrapper, as a container is. **ignoring-tasks**: candidates of the crate whose work never asks
+  stopped together with its wrapper, as a container is, unless the row says that the wrapper alone is. **ignoring-tasks**: candidates of the crate whose work never asks
   and never returns; it works in two tasks that it has spawned on its guard, every 50 ms each. **trapping-command**: a
   command that traps SIGTERM and goes on for 4 s. **coordinated**: unmodified client-go with `Coordinated: true`,
   elected by `elector run`. **plain**: unmodified client-go that takes the Lease by itself. Both work until the context

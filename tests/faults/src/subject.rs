@@ -108,7 +108,7 @@ impl TestSubject {
     }
 
     /// Whether it is a command of `elector candidate`.
-    fn is_command(self) -> bool {
+    pub(crate) fn is_command(self) -> bool {
         matches!(self, Self::Command | Self::TrappingCommand)
     }
 
