@@ -42,7 +42,7 @@ pub use journal::{Journal, now};
 pub use process::TestProcess;
 pub use programs::{Interop, TestedPrograms};
 pub use recorder::{Journals, Recorder};
-pub use scenario::{ClusterChoice, Scenario, ScenarioBody};
+pub use scenario::{ClusterChoice, RequiredFlag, Scenario, ScenarioBody};
 pub use shared_clusters::warm_up;
 pub use site::{ClusterMode, TestSite, command};
 pub use suite::Suite;

@@ -44,12 +44,20 @@ enum DevelopmentTask {
         #[arg(long)]
         all_modes: bool,
 
+        /// Run the scenarios that take minutes too
+        #[arg(long)]
+        long: bool,
+
+        /// Run the scenarios too in which another build of elector, this program, is beside the one that is tested
+        #[arg(long, value_name = "PATH", value_parser = parse_program)]
+        beside: Option<PathBuf>,
+
         /// Kill a test program that runs longer than this, and its children; it counts as failed
         #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = parse_timeout)]
         timeout: Duration,
 
         /// Only cold start, hand-over and crash, on a kube-apiserver of this release: 1.31, 1.32, 1.34, 1.36 or 1.37
-        #[arg(long, value_name = "1.N", conflicts_with_all = ["require_real", "all_modes", "timeout"])]
+        #[arg(long, value_name = "1.N", conflicts_with_all = ["require_real", "all_modes", "long", "beside", "timeout"])]
         kubernetes: Option<Release>,
     },
 
@@ -228,11 +236,15 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
         DevelopmentTask::Test {
             require_real,
             all_modes,
+            long,
+            beside,
             timeout,
             ..
-        } => test::run(Wanted {
+        } => test::run(&Wanted {
             require_real,
             all_modes,
+            long,
+            beside,
             timeout,
         }),
         DevelopmentTask::Codegen { check: true } => codegen::check(),
@@ -280,6 +292,13 @@ fn run_in_cluster(options: &Options, command: &[OsString]) -> Result<bool> {
         .with_context(|| format!("failed to run {}", program.display()))?;
     cluster.stop()?;
     Ok(status.success())
+}
+
+/// The path of a program that is there, from everywhere: the test programs run in folders of their own.
+fn parse_program(text: &str) -> Result<PathBuf> {
+    let path = std::path::absolute(text)?;
+    anyhow::ensure!(path.is_file(), "there is no such program");
+    Ok(path)
 }
 
 /// A span of time such as `30m` or `90s`, more than nothing.

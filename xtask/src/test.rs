@@ -25,12 +25,16 @@ use crate::test::lanes::{ProgramResult, ProgramRun};
 use crate::test::program::TestProgram;
 
 /// What is to be tested.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// It is a failure if there is no kube-apiserver.
     pub(crate) require_real: bool,
     /// Scenarios that start a cluster of their own run on every kind of cluster.
     pub(crate) all_modes: bool,
+    /// Scenarios that take minutes run too.
+    pub(crate) long: bool,
+    /// Scenarios that need another build of elector run too, with this one.
+    pub(crate) beside: Option<PathBuf>,
     /// After this time a test program is killed with its children, and counts as failed.
     pub(crate) timeout: Duration,
 }
@@ -72,7 +76,7 @@ const CLUSTER: (&str, &str) = ("xtask real", "client_go");
 ///
 /// # Errors
 /// When they cannot be built, or there is no kube-apiserver where one is wanted.
-pub(crate) fn run(wanted: Wanted) -> Result<bool> {
+pub(crate) fn run(wanted: &Wanted) -> Result<bool> {
     // Said and, if need be, failed before anything takes long.
     let prepared = match prepare(wanted.require_real) {
         Ok(prepared) => Some(prepared),
@@ -93,7 +97,7 @@ pub(crate) fn run(wanted: Wanted) -> Result<bool> {
     let mut reasons = Vec::new();
     match &prepared {
         Some(prepared) => {
-            let lanes = on_a_cluster(&programs, prepared, wanted.all_modes)?;
+            let lanes = on_a_cluster(&programs, prepared, wanted)?;
             phases.push(TestPhase::run(
                 "on a real kube-apiserver",
                 lanes,
@@ -175,7 +179,7 @@ fn without_cluster(programs: &[TestProgram], rest_comes_later: bool) -> Vec<Vec<
 fn on_a_cluster(
     programs: &[TestProgram],
     prepared: &Prepared,
-    all_modes: bool,
+    wanted: &Wanted,
 ) -> Result<Vec<Vec<ProgramRun>>> {
     let elector = elector()?;
     let run_of = |program: &TestProgram| {
@@ -190,8 +194,12 @@ fn on_a_cluster(
                 command.args(["--skip", CLUSTER.1]);
             }
         }
-        if all_modes && program.name == SCENARIOS {
-            command.arg("--all-modes");
+        if program.name == SCENARIOS {
+            command.args(wanted.all_modes.then_some("--all-modes"));
+            command.args(wanted.long.then_some("--long"));
+            if let Some(other_build) = &wanted.beside {
+                command.arg("--beside").arg(other_build);
+            }
         }
         ProgramRun {
             name: program.name.clone(),

@@ -1,5 +1,6 @@
 //! Starting and ending candidates, ours and client-go's, in the same words.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,7 @@ pub struct CandidateBuilder<'w> {
     plain: bool,
     flags: Vec<String>,
     work: Vec<String>,
+    build: Option<PathBuf>,
 }
 
 /// A running candidate.
@@ -66,6 +68,7 @@ impl<'w> CandidateBuilder<'w> {
             plain: false,
             flags: Vec::new(),
             work: vec!["sleep".to_owned(), "100000".to_owned()],
+            build: None,
         }
     }
 
@@ -128,6 +131,13 @@ impl<'w> CandidateBuilder<'w> {
         self
     }
 
+    /// Of that build of elector; ours only.
+    #[must_use]
+    pub fn build(mut self, program: &Path) -> Self {
+        self.build = Some(program.to_owned());
+        self
+    }
+
     /// Starts it, and does not wait for anything.
     ///
     /// # Errors
@@ -159,7 +169,8 @@ impl<'w> CandidateBuilder<'w> {
         let namespace = self.testbed.namespace();
         let mut command = match self.implementation {
             Implementation::Elector => {
-                let mut command = site.command(&site.programs().elector);
+                let build = self.build.as_ref();
+                let mut command = site.command(build.unwrap_or(&site.programs().elector));
                 command.arg("candidate").arg("--events");
                 command
             }

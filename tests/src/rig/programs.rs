@@ -14,6 +14,8 @@ use xtask::release::Release;
 pub struct TestedPrograms {
     /// The binary `elector`.
     pub elector: PathBuf,
+    /// Another build of the binary `elector`, to run beside this one, where there is one.
+    pub other_build: Option<PathBuf>,
     /// What is not ours and stands for election, unless it is to be left out.
     pub interop: Option<Interop>,
     /// Kubernetes' own command-line client.
@@ -87,6 +89,7 @@ impl TestedPrograms {
         };
         Ok(Self {
             elector,
+            other_build: None,
             interop,
             kubectl: toolbox.path(Binary::Kubectl)?,
             release,

@@ -20,6 +20,7 @@ pub struct Scenario {
     pub(super) mode: ClusterMode,
     pub(super) implementation: Implementation,
     pub(super) cluster_choice: ClusterChoice,
+    pub(super) flag: RequiredFlag,
     pub(super) lasts: Duration,
     pub(super) run: ScenarioBody,
 }
@@ -31,6 +32,17 @@ pub enum ClusterChoice {
     Shared,
     /// A cluster of its own, without an elector.
     Own,
+}
+
+/// The flag without which a scenario is left out, also where it is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequiredFlag {
+    /// It takes a minute or two, and runs for every change.
+    Nothing,
+    /// `--long`: it takes minutes.
+    Long,
+    /// `--beside PATH`: it needs another build of elector.
+    Beside,
 }
 
 // === impl Scenario ===

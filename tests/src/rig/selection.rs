@@ -1,5 +1,7 @@
 //! The command line of the scenarios.
 
+use std::path::PathBuf;
+
 use anyhow::{Context as _, Result, bail};
 
 /// The scenarios that the command line asks for: the part of libtest's that people use.
@@ -12,6 +14,10 @@ pub(super) struct ScenarioSelection {
     pub(super) real: bool,
     /// Run each in every mode that it has.
     pub(super) all_modes: bool,
+    /// Run those too that take minutes.
+    pub(super) long: bool,
+    /// Run those too that need another build of elector: this one.
+    pub(super) beside: Option<PathBuf>,
     /// Only name them.
     pub(super) list: bool,
     /// How many at once.
@@ -44,6 +50,8 @@ impl ScenarioSelection {
                 "--exact" => selection.exact = true,
                 "--include-ignored" | "--ignored" => selection.real = true,
                 "--all-modes" => selection.all_modes = true,
+                "--long" => selection.long = true,
+                "--beside" => selection.beside = Some(PathBuf::from(value()?)),
                 "--skip" => selection.skip.push(value()?),
                 "--test-threads" => {
                     selection.jobs = Some(value()?.parse().context("--test-threads is no number")?);
@@ -78,6 +86,8 @@ impl ScenarioSelection {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn selection(words: &[&str]) -> Result<ScenarioSelection> {
@@ -112,6 +122,15 @@ mod tests {
         for flag in ["--ignored", "--include-ignored"] {
             assert!(selection(&["crash", flag]).unwrap().real);
         }
+    }
+
+    #[test]
+    fn what_takes_more_is_asked_for_by_a_flag_and_not_by_its_name() {
+        let named = selection(&["many_faults", "--ignored"]).unwrap();
+        assert!(!named.long && named.beside.is_none());
+        let asked = selection(&["--long", "--beside=/bin/other"]).unwrap();
+        assert!(asked.long && asked.beside.as_deref() == Some(Path::new("/bin/other")));
+        assert!(selection(&["--beside"]).is_err());
     }
 
     #[test]

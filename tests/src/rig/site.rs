@@ -312,7 +312,20 @@ impl TestSite {
         name: &str,
         flags: impl IntoIterator<Item = &'a str>,
     ) -> Result<TestProcess> {
-        let mut command = self.command(&self.programs.elector);
+        self.elector_of(&self.programs.elector, name, flags)
+    }
+
+    /// Starts `elector run` of that build with these flags.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn elector_of<'a>(
+        &self,
+        build: &Path,
+        name: &str,
+        flags: impl IntoIterator<Item = &'a str>,
+    ) -> Result<TestProcess> {
+        let mut command = self.command(build);
         command.arg("run").args(flags);
         TestProcess::spawn(name, command, &self.folder, |_| {})
     }

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use crate::rig::every_change::EveryChange;
 use crate::rig::programs::TestedPrograms;
 use crate::rig::results::{ScenarioResult, summary};
-use crate::rig::scenario::{ClusterChoice, Scenario, ScenarioBody};
+use crate::rig::scenario::{ClusterChoice, RequiredFlag, Scenario, ScenarioBody};
 use crate::rig::selection::ScenarioSelection;
 use crate::rig::shared_clusters::{OWN_CLUSTERS, SharedClusters};
 use crate::rig::site::ClusterMode;
@@ -59,6 +59,33 @@ impl Suite {
         lasts: Duration,
         run: ScenarioBody,
     ) {
+        let flag = RequiredFlag::Nothing;
+        self.add_with_flag(
+            flag,
+            name,
+            cluster_choice,
+            implementations,
+            modes,
+            lasts,
+            run,
+        );
+    }
+
+    /// The same for a scenario that is left out without that flag.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each names a property of the scenario, and each call has them in one list"
+    )]
+    pub fn add_with_flag(
+        &mut self,
+        flag: RequiredFlag,
+        name: &'static str,
+        cluster_choice: ClusterChoice,
+        implementations: &[Implementation],
+        modes: &[ClusterMode],
+        lasts: Duration,
+        run: ScenarioBody,
+    ) {
         for &mode in modes {
             for &implementation in implementations {
                 self.scenarios.push(Scenario {
@@ -66,6 +93,7 @@ impl Suite {
                     mode,
                     implementation,
                     cluster_choice,
+                    flag,
                     lasts,
                     run,
                 });
@@ -110,7 +138,8 @@ impl Suite {
             summary(&[], filtered_out, chosen.len(), Duration::ZERO);
             return Ok(true);
         }
-        let programs = TestedPrograms::build("dev")?;
+        let mut programs = TestedPrograms::build("dev")?;
+        programs.other_build.clone_from(&selection.beside);
         let before = chosen.len();
         if !selection.all_modes && !selection.names_some() {
             chosen.retain(|scenario| {
@@ -121,6 +150,20 @@ impl Suite {
                 "left out: {} scenarios that run in other modes (--all-modes)",
                 before - chosen.len()
             );
+        }
+        for (flag, given, what) in [
+            (RequiredFlag::Long, selection.long, "take minutes (--long)"),
+            (
+                RequiredFlag::Beside,
+                programs.other_build.is_some(),
+                "need another build of elector (--beside PATH)",
+            ),
+        ] {
+            let all = chosen.len();
+            chosen.retain(|scenario| given || scenario.flag != flag);
+            if chosen.len() < all {
+                println!("left out: {} scenarios that {what}", all - chosen.len());
+            }
         }
         chosen.retain(|scenario| {
             scenario.implementation == Implementation::Elector || programs.interop.is_some()

@@ -173,7 +173,7 @@ async fn two_at_once(testbed: Arc<Testbed>) -> Result<()> {
 }
 
 /// Revisions of the Lease that are no renewals of one term.
-fn signals(entries: &[HistoryEntry]) -> usize {
+pub(crate) fn signals(entries: &[HistoryEntry]) -> usize {
     let mut records = entries.iter().filter_map(|entry| match &entry.content {
         EntryContent::Lease(_, lease) => lease.record().ok(),
         _ => None,
@@ -194,7 +194,7 @@ fn signals(entries: &[HistoryEntry]) -> usize {
 }
 
 /// Changes of pingTime.
-fn pings(entries: &[HistoryEntry]) -> usize {
+pub(crate) fn pings(entries: &[HistoryEntry]) -> usize {
     let mut last = std::collections::BTreeMap::new();
     let mut count = 0;
     for entry in entries {

@@ -3,10 +3,12 @@
 //!
 //! Run by `cargo xtask test`, or alone with `cargo test --package elector-tests --test real -- --ignored`, followed by a
 //! word of the scenarios' names if not all are wanted. Scenarios that start a cluster of their own run on one
-//! kind of cluster, unless they are named or `--all-modes` is given.
+//! kind of cluster, unless they are named or `--all-modes` is given; those that take minutes run only with `--long`, and
+//! those that need another build of elector with `--beside PATH`.
 
 mod auto;
 mod bad_input;
+mod beside;
 mod choice;
 mod elections;
 mod electors;
@@ -105,6 +107,7 @@ fn main() -> ExitCode {
     let mut suite = Suite::new(EVERY_CHANGE);
     auto::add(&mut suite);
     bad_input::add(&mut suite);
+    beside::add(&mut suite);
     choice::add(&mut suite);
     elections::add(&mut suite);
     electors::add(&mut suite);

@@ -46,6 +46,24 @@ fn a_test_program_has_half_an_hour_unless_told_otherwise() {
 }
 
 #[test]
+fn another_build_is_a_program_and_is_found_from_everywhere() {
+    let beside = |path: &str| {
+        XtaskArgs::try_parse_from(["xtask", "test", "--long", "--beside", path]).map(|args| {
+            match args.task {
+                DevelopmentTask::Test { beside, long, .. } => (beside, long),
+                task => panic!("not a test: {task:?}"),
+            }
+        })
+    };
+    let (found, long) = beside("Cargo.toml").unwrap();
+    assert!(long && found.is_some_and(|path| path.is_absolute()));
+    for bad in ["nowhere/to/be/found", "src"] {
+        let error = beside(bad).unwrap_err().to_string();
+        assert!(error.contains("there is no such program"), "{error}");
+    }
+}
+
+#[test]
 fn up_reads_every_option() {
     let line = "xtask cluster up --gate on --serve-v1beta1 false --kubernetes 1.34 --port 6443 --dir /c --fsync \
                 --apiserver-flag=--v=4";
