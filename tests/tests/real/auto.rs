@@ -1,12 +1,14 @@
 //! Candidates whose elector is away: the quality of the choice suffers, and there is a leader.
 
+mod minutes;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    ClusterChoice, ClusterMode, EventKind, StartedCandidate, Suite, Testbed, between,
+    ClusterChoice, ClusterMode, EventKind, RequiredFlag, StartedCandidate, Suite, Testbed, between,
 };
 use tokio::time::sleep;
 
@@ -20,6 +22,15 @@ pub(crate) fn add(suite: &mut Suite) {
         EVERYWHERE,
         Duration::from_secs(90),
         |testbed| Box::pin(away(testbed)),
+    );
+    suite.add_with_flag(
+        RequiredFlag::Long,
+        "elector_is_away_for_minutes",
+        ClusterChoice::Own,
+        OURS,
+        EVERYWHERE,
+        Duration::from_secs(330),
+        |testbed| Box::pin(minutes::away_for_minutes(testbed)),
     );
     suite.add(
         "no_lease_candidates_are_served",
