@@ -1,6 +1,7 @@
 //! Candidates whose elector is away: the quality of the choice suffers, and there is a leader.
 
 mod minutes;
+mod permission;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use elector_tests::rig::{
 };
 use tokio::time::sleep;
 
-use crate::{EVERYWHERE, OURS, PROMPTLY};
+use crate::{EVERYWHERE, MODES, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
     suite.add(
@@ -31,6 +32,14 @@ pub(crate) fn add(suite: &mut Suite) {
         EVERYWHERE,
         Duration::from_secs(330),
         |testbed| Box::pin(minutes::away_for_minutes(testbed)),
+    );
+    suite.add(
+        "elector_may_not_write_any_more",
+        ClusterChoice::Own,
+        OURS,
+        MODES,
+        Duration::from_secs(110),
+        |testbed| Box::pin(permission::may_not_write(testbed)),
     );
     suite.add(
         "no_lease_candidates_are_served",

@@ -63,6 +63,7 @@ const CLIENT_GO_MODES: &[ClusterMode] = &[
 const EVERY_CHANGE: &[EveryChange] = &[
     every_change("elector_is_killed_and_restarted", &[ClusterMode::GateOn]),
     every_change("elector_is_away_and_comes_back", &[ClusterMode::GateOff]),
+    every_change("elector_may_not_write_any_more", &[ClusterMode::GateOff]),
     every_change(
         "two_electors_at_once",
         &[ClusterMode::GateOn, ClusterMode::Custom],

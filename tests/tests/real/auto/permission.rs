@@ -1,0 +1,137 @@
+//! An elector that runs and may not write Leases any more.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use elector_tests::rig::{EventKind, TestProcess, Testbed, between, command, warm_up};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::api::{Api, PostParams};
+use tokio::task::spawn_blocking;
+use xtask::paths;
+
+use super::{follows, start};
+use crate::PROMPTLY;
+
+/// The name of its service account and of the ClusterRole in `manifests/base`.
+const ELECTOR: &str = "elector";
+
+/// What it may do with Leases by `manifests/base`, and what is left without the right to write.
+const ALL: [&str; 5] = ["get", "list", "watch", "create", "update"];
+const READ: [&str; 3] = ["get", "list", "watch"];
+
+/// How soon the best leads again once the elector may write: it tries again after a pause that doubles, and with the gate
+/// on it has to replace the built-in controller first.
+const BEST_AGAIN: Duration = Duration::from_secs(60);
+
+/// With its rights the elector elects; without them leaders that die are replaced all the same; with them again, the best
+/// leads again.
+pub(super) async fn may_not_write(testbed: Arc<Testbed>) -> Result<()> {
+    let mut elector = elector(&testbed).await?;
+    warm_up(testbed.site()).await?;
+    let mut best = start(&testbed, "best", "1.1.0")?;
+    best.leads(PROMPTLY).await?;
+    let mut next = start(&testbed, "next", "1.2.0")?;
+    next.says(EventKind::Start, 0, PROMPTLY).await?;
+    testbed.stays("best", 2).await?;
+
+    testbed.note("the elector may not write Leases any more");
+    grant(&testbed, &READ).await?;
+    let (seen, killed) = (testbed.journal().len(), best.kill()?);
+    follows(&testbed, &next, (seen, killed), "after a crash").await?;
+    refused(&mut elector).await?;
+    let last = start(&testbed, "last", "1.3.0")?;
+    last.says(EventKind::Start, 0, PROMPTLY).await?;
+    testbed.stays("next", 2).await?;
+    let (seen, killed) = (testbed.journal().len(), next.kill()?);
+    follows(&testbed, &last, (seen, killed), "after another crash").await?;
+    let best = start(&testbed, "best-again", "1.1.0")?;
+    best.says(EventKind::Start, 0, PROMPTLY).await?;
+    testbed.stays("last", 3).await?;
+
+    let back = testbed.note("the elector may write Leases again");
+    grant(&testbed, &ALL).await?;
+    let led = best.leads(BEST_AGAIN).await?;
+    testbed.figure("until the best leads again", between(back, led));
+    testbed.stays("best-again", 3).await?;
+    let (status, _) = elector.terminate(PROMPTLY).await?;
+    ensure!(status.success(), "the elector ended with {status}");
+    Ok(())
+}
+
+/// Starts an elector as the service account of the manifests, with a token of that account.
+async fn elector(testbed: &Testbed) -> Result<TestProcess> {
+    let site = testbed.site();
+    let (kubectl, kubeconfig) = (site.programs().kubectl.clone(), site.kubeconfig());
+    let base = paths::workspace().join("manifests/base");
+    let token = spawn_blocking(move || {
+        ask(&kubectl, &kubeconfig, |command| {
+            command.arg("apply").arg("-k").arg(base);
+        })?;
+        ask(&kubectl, &kubeconfig, |command| {
+            command.args(["create", "token", ELECTOR, "--namespace=elector-system"]);
+        })
+    });
+    let token = token.await??;
+    let path = of_token(testbed, token.trim())?;
+    let mut command = command(&site.programs().elector, &path);
+    command.arg("run").args(site.mode().elector_flags());
+    TestProcess::spawn("elector", command, testbed.folder(), |_| {})
+}
+
+/// The administrator's kubeconfig with another token.
+fn of_token(testbed: &Testbed, token: &str) -> Result<PathBuf> {
+    let path = testbed.folder().join("elector.kubeconfig");
+    let text = fs::read_to_string(testbed.site().kubeconfig())?;
+    let lines = text.lines().map(|line| match line.split_once("token:") {
+        Some((indent, _)) => format!("{indent}token: {token}\n"),
+        None => format!("{line}\n"),
+    });
+    fs::write(&path, lines.collect::<String>())?;
+    Ok(path)
+}
+
+/// What kubectl says.
+fn ask(kubectl: &Path, kubeconfig: &Path, arguments: impl FnOnce(&mut Command)) -> Result<String> {
+    let mut command = command(kubectl, kubeconfig);
+    arguments(&mut command);
+    let output = command.output().context("failed to run kubectl")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "kubectl failed: {said}");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Lets the service account do this with Leases, and no more.
+async fn grant(testbed: &Testbed, verbs: &[&str]) -> Result<()> {
+    let roles: Api<ClusterRole> = Api::all(testbed.site().client().clone());
+    let mut role = roles.get(ELECTOR).await?;
+    let of_leases = |resources: &Option<Vec<String>>| {
+        let resources = resources.as_deref().unwrap_or_default();
+        resources.iter().any(|resource| resource == "leases")
+    };
+    let mut rules = role.rules.iter_mut().flatten();
+    let rule = rules.find(|rule| of_leases(&rule.resources));
+    let rule = rule.context("the ClusterRole says nothing of leases")?;
+    rule.verbs = verbs.iter().map(|verb| (*verb).to_owned()).collect();
+    roles
+        .replace(ELECTOR, &PostParams::default(), &role)
+        .await?;
+    Ok(())
+}
+
+/// The elector has tried to write the Lease and says what it lacks.
+async fn refused(elector: &mut TestProcess) -> Result<()> {
+    let what = ["forbidden", "update", "leases"];
+    let says = |output: &str| {
+        let mut lines = output.lines();
+        lines
+            .any(|line| what.iter().all(|word| line.contains(word)))
+            .then_some(())
+    };
+    elector
+        .output_until("that it may not update leases", PROMPTLY, says)
+        .await
+}
