@@ -20,6 +20,7 @@ mod migration;
 mod outage;
 mod overwritten;
 mod plain;
+mod readme;
 mod reserve;
 mod restless;
 mod rules;
@@ -116,6 +117,7 @@ fn main() -> ExitCode {
     killed_work::add(&mut suite);
     many::add(&mut suite);
     migration::add(&mut suite);
+    readme::add(&mut suite);
     reserve::add(&mut suite);
     outage::add(&mut suite);
     overwritten::add(&mut suite);
