@@ -1,5 +1,6 @@
 //! One scenario's share of a cluster: a namespace, its journal, and its candidates.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use elector_api::{Carrier, Lease, LeaseCandidate};
 use elector_protocol::{LeaseKey, LeaseRecord, ResourceVersion, Timestamp};
 use elector_verify::{
-    EntryContent, EventKind, HistoryEntry, Implementation, Limits, Participants, verify,
+    EntryContent, EventKind, History, HistoryEntry, Implementation, Limits, Participants, verify,
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
@@ -30,6 +31,7 @@ pub struct Testbed {
     folder: PathBuf,
     participants: Mutex<Participants>,
     figures: Mutex<Vec<(String, Duration)>>,
+    judged_by_lease: Mutex<BTreeSet<String>>,
 }
 
 /// The name of the lease in nearly all scenarios.
@@ -102,6 +104,7 @@ impl Testbed {
                 ..Limits::default()
             })),
             figures: Mutex::default(),
+            judged_by_lease: Mutex::default(),
         })
     }
 
@@ -139,6 +142,20 @@ impl Testbed {
     pub fn add_participant(&self, name: &str, implementation: Implementation, lease: &str) {
         let lease = LeaseKey::new(self.namespace.as_str(), lease);
         self.participants().add(lease, name, implementation);
+    }
+
+    /// Says that this candidate is stopped now and then: what it says comes late, so that the Lease alone tells how long
+    /// it may have believed.
+    pub fn judge_by_lease(&self, name: &str) {
+        let names = self.judged_by_lease.lock();
+        let mut names = names.unwrap_or_else(PoisonError::into_inner);
+        names.insert(name.to_owned());
+    }
+
+    /// Says how long all holders here believe after the send of a renewal (H), where it is not two thirds of the
+    /// duration.
+    pub fn believe_for(&self, renew_deadline: Duration) {
+        self.participants().limits.renew_deadline = Some(renew_deadline);
     }
 
     /// A figure for the report.
@@ -312,7 +329,7 @@ impl Testbed {
     pub async fn verdict(&self) -> Result<()> {
         self.settle().await?;
         let participants = self.participants().clone();
-        let history = self.journal.history();
+        let history = self.told_in_time();
         // Hundreds of leases take a second, in which others must not wait.
         let verdict = spawn_blocking(move || verify(&history, &participants)).await?;
         ensure!(verdict.holds(), "{verdict}");
@@ -323,6 +340,21 @@ impl Testbed {
     pub fn note(&self, text: &str) -> Timestamp {
         self.journal.note(text);
         now()
+    }
+
+    /// The journal without the words of those that are judged by the Lease.
+    fn told_in_time(&self) -> History {
+        let names = self.judged_by_lease.lock();
+        let names = names.unwrap_or_else(PoisonError::into_inner);
+        let told_late = |entry: &HistoryEntry| match &entry.content {
+            EntryContent::Event(event) => names.contains(&event.name),
+            _ => false,
+        };
+        let mut entries = self.journal.read(<[HistoryEntry]>::to_vec);
+        entries.retain(|entry| !told_late(entry));
+        // What a process said before it was killed may have been read later.
+        entries.sort_by_key(|entry| entry.at);
+        History::from(entries)
     }
 
     /// Waits until the recorder has seen a Lease that is written now, and with it all earlier ones.

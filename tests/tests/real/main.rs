@@ -20,6 +20,7 @@ mod migration;
 mod outage;
 mod overwritten;
 mod plain;
+mod plain_faults;
 mod readme;
 mod reserve;
 mod restless;
@@ -122,6 +123,7 @@ fn main() -> ExitCode {
     outage::add(&mut suite);
     overwritten::add(&mut suite);
     plain::add(&mut suite);
+    plain_faults::add(&mut suite);
     restless::add(&mut suite);
     rules::add(&mut suite);
     schedulers::add(&mut suite);
