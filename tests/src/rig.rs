@@ -11,6 +11,7 @@
 //! journal of its namespace, with every revision of every object and what each candidate said it believed, is judged
 //! against the rules, whichever rule the scenario was about.
 
+mod account;
 mod audit_log;
 mod candidate;
 pub mod definition;
@@ -30,6 +31,7 @@ mod site;
 mod suite;
 mod testbed;
 
+pub use account::TestAccount;
 pub use audit_log::{AuditLog, AuditedWrite};
 pub use candidate::{CandidateBuilder, StartedCandidate};
 pub use elector_verify::{

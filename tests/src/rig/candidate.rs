@@ -10,8 +10,10 @@ use elector_protocol::Timestamp;
 use elector_verify::{EntryContent, Event, EventKind, HistoryEntry, Implementation};
 use rustix::process::Signal;
 
+use crate::rig::account::TestAccount;
 use crate::rig::journal::{Journal, now};
 use crate::rig::process::TestProcess;
+use crate::rig::site::command;
 use crate::rig::testbed::Testbed;
 
 /// A candidate to be started.
@@ -28,6 +30,7 @@ pub struct CandidateBuilder<'w> {
     flags: Vec<String>,
     work: Vec<String>,
     build: Option<PathBuf>,
+    kubeconfig: Option<PathBuf>,
 }
 
 /// A running candidate.
@@ -69,6 +72,7 @@ impl<'w> CandidateBuilder<'w> {
             flags: Vec::new(),
             work: vec!["sleep".to_owned(), "100000".to_owned()],
             build: None,
+            kubeconfig: None,
         }
     }
 
@@ -104,6 +108,13 @@ impl<'w> CandidateBuilder<'w> {
     #[must_use]
     pub fn plain(mut self) -> Self {
         self.plain = true;
+        self
+    }
+
+    /// Under this account rather than as the administrator.
+    #[must_use]
+    pub fn account(mut self, account: &TestAccount) -> Self {
+        self.kubeconfig = Some(account.kubeconfig().to_owned());
         self
     }
 
@@ -167,14 +178,16 @@ impl<'w> CandidateBuilder<'w> {
     fn command(&self) -> Result<Command> {
         let site = self.testbed.site();
         let namespace = self.testbed.namespace();
+        let kubeconfig = self.kubeconfig.clone();
+        let kubeconfig = kubeconfig.unwrap_or_else(|| site.kubeconfig());
         let mut command = match self.implementation {
             Implementation::Elector => {
                 let build = self.build.as_ref();
-                let mut command = site.command(build.unwrap_or(&site.programs().elector));
+                let mut command = command(build.unwrap_or(&site.programs().elector), &kubeconfig);
                 command.arg("candidate").arg("--events");
                 command
             }
-            Implementation::ClientGo => site.command(&site.programs().interop()?.client_go),
+            Implementation::ClientGo => command(&site.programs().interop()?.client_go, &kubeconfig),
         };
         command.args([
             "--namespace",

@@ -351,7 +351,11 @@ pub fn command(program: &Path, kubeconfig: &Path) -> Command {
 }
 
 async fn client(kubeconfig: &Path) -> Result<Client> {
-    let kubeconfig = Kubeconfig::read_from(kubeconfig).context("failed to read the kubeconfig")?;
+    client_of(Kubeconfig::read_from(kubeconfig).context("failed to read the kubeconfig")?).await
+}
+
+/// A client with these credentials.
+pub(super) async fn client_of(kubeconfig: Kubeconfig) -> Result<Client> {
     let mut config =
         Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     // Its pauses double: a watch would be opened long after the server is there again.

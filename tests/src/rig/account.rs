@@ -1,0 +1,206 @@
+//! Accounts with no more rights than they are given: Pods with a token of their own, and users.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use kube::Client;
+use kube::api::{Api, PostParams};
+use kube::config::Kubeconfig;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::rig::process::TestProcess;
+use crate::rig::site::{TestSite, client_of, command};
+
+/// An account with its way to the cluster.
+#[derive(Clone)]
+pub struct TestAccount {
+    name: String,
+    /// The Pod that its token is bound to; empty for none.
+    pod: String,
+    kubeconfig: PathBuf,
+    client: Client,
+}
+
+// === impl TestSite ===
+
+impl TestSite {
+    /// A Pod of that name and its service account, with a token that is bound to both. The Pod is an object and no
+    /// process: there is no kubelet.
+    ///
+    /// # Errors
+    /// When one of them cannot be had.
+    pub async fn pod_account(
+        &self,
+        namespace: &str,
+        service_account: &str,
+        pod: &str,
+    ) -> Result<TestAccount> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client().clone(), namespace);
+        let object = json!({"metadata": {"name": service_account}});
+        create(&accounts, object).await?;
+        let pods: Api<Pod> = Api::namespaced(self.client().clone(), namespace);
+        let object = json!({
+            "metadata": {"name": pod},
+            "spec": {
+                "serviceAccountName": service_account,
+                "automountServiceAccountToken": false,
+                "securityContext": {
+                    "runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"},
+                },
+                "containers": [{
+                    "name": "none", "image": "none",
+                    "securityContext": {
+                        "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]},
+                    },
+                }],
+            },
+        });
+        create(&pods, object).await?;
+        let bound = json!({
+            "spec": {"audiences": [], "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": pod}},
+        });
+        let token = self.token(&accounts, service_account, bound).await?;
+        let name = format!("{namespace}-{pod}");
+        let account = self.account(&name, &format!("token: {token:?}")).await?;
+        Ok(TestAccount {
+            pod: pod.to_owned(),
+            ..account
+        })
+    }
+
+    /// A service account with a token that names no Pod.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub async fn unbound_account(
+        &self,
+        namespace: &str,
+        service_account: &str,
+    ) -> Result<TestAccount> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client().clone(), namespace);
+        create(&accounts, json!({"metadata": {"name": service_account}})).await?;
+        let request = json!({"spec": {"audiences": []}});
+        let token = self.token(&accounts, service_account, request).await?;
+        let name = format!("{namespace}-{service_account}");
+        self.account(&name, &format!("token: {token:?}")).await
+    }
+
+    /// A user, for whom the administrator speaks.
+    ///
+    /// # Errors
+    /// When its kubeconfig cannot be written.
+    pub async fn user_account(&self, user: &str, groups: &[&str]) -> Result<TestAccount> {
+        let text = fs::read_to_string(self.kubeconfig())?;
+        let token = token_line(&text)?;
+        let name = user.replace(':', "-");
+        let lines = format!("{token}\n    as: {user:?}\n    as-groups: {groups:?}");
+        self.account(&name, &lines).await
+    }
+
+    /// Starts `elector run` with these flags under this account.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn elector_of<'a>(
+        &self,
+        account: &TestAccount,
+        flags: impl IntoIterator<Item = &'a str>,
+    ) -> Result<TestProcess> {
+        let mut command = account.command(&self.programs().elector);
+        command.arg("run").args(flags);
+        TestProcess::spawn(account.name(), command, self.folder(), |_| {})
+    }
+
+    async fn token(
+        &self,
+        accounts: &Api<ServiceAccount>,
+        service_account: &str,
+        request: serde_json::Value,
+    ) -> Result<String> {
+        let request: TokenRequest = serde_json::from_value(request)?;
+        let issued = accounts
+            .create_token_request(service_account, &PostParams::default(), &request)
+            .await
+            .with_context(|| format!("no token for {service_account}"))?;
+        let status = issued.status.context("a token request without an answer")?;
+        status.token.context("an answer without a token")
+    }
+
+    /// The administrator's kubeconfig with other credentials.
+    async fn account(&self, name: &str, credentials: &str) -> Result<TestAccount> {
+        let text = fs::read_to_string(self.kubeconfig())?;
+        let kubeconfig = self.folder().join(format!("{name}.kubeconfig"));
+        let text = text.replacen(token_line(&text)?, credentials, 1);
+        fs::write(&kubeconfig, text)?;
+        let client = client_of(Kubeconfig::read_from(&kubeconfig)?).await?;
+        Ok(TestAccount {
+            name: name.to_owned(),
+            pod: String::new(),
+            kubeconfig,
+            client,
+        })
+    }
+}
+
+/// What says in a kubeconfig of the test cluster which account it is.
+fn token_line(kubeconfig: &str) -> Result<&str> {
+    kubeconfig
+        .lines()
+        .map(str::trim)
+        .find(|line| line.starts_with("token:"))
+        .context("the kubeconfig has no token")
+}
+
+/// Creates an object, unless it is there.
+async fn create<K>(api: &Api<K>, object: serde_json::Value) -> Result<()>
+where
+    K: Clone + fmt::Debug + DeserializeOwned + serde::Serialize,
+{
+    let object: K = serde_json::from_value(object)?;
+    match api.create(&PostParams::default(), &object).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        done => done.map(drop).context("failed to create an account"),
+    }
+}
+
+// === impl TestAccount ===
+
+impl TestAccount {
+    /// What to call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A command that reaches the cluster under this account, as in its Pod.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = command(program, &self.kubeconfig);
+        if !self.pod.is_empty() {
+            command.env("POD_NAME", &self.pod);
+        }
+        command
+    }
+
+    /// Its kubeconfig.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Its client.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl fmt::Debug for TestAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestAccount")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
