@@ -111,8 +111,8 @@ fn without_the_api_no_candidates_are_served() {
 fn the_manifests_are_accepted_and_grant_the_least() {
     let cluster = TestCluster::start(&Options::default()).unwrap();
     let said = manifests::apply(&kubectl(), &cluster.kubeconfig()).unwrap();
-    // Seven of the base, the CRD, and the Role for the built-in controller's lock with its binding.
-    assert_eq!(said.matches(" created").count(), 10, "{said}");
+    // Seven of the base and seventeen of the policies, the CRD, and two Roles with their bindings.
+    assert_eq!(said.matches(" created").count(), 29, "{said}");
     manifests::check_rights(&kubectl(), &cluster.kubeconfig()).unwrap();
 }
 

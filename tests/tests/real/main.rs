@@ -21,6 +21,7 @@ mod outage;
 mod overwritten;
 mod plain;
 mod plain_faults;
+mod policies;
 mod readme;
 mod reserve;
 mod restless;
@@ -81,6 +82,10 @@ const EVERY_CHANGE: &[EveryChange] = &[
         "active_elector_is_stopped_and_woken",
         &[ClusterMode::GateOff],
     ),
+    every_change(
+        "policies_bind_accounts_and_no_election",
+        &[ClusterMode::GateOff],
+    ),
     every_change("electors_are_restarted_one_by_one", &[ClusterMode::Custom]),
 ];
 
@@ -124,6 +129,7 @@ fn main() -> ExitCode {
     overwritten::add(&mut suite);
     plain::add(&mut suite);
     plain_faults::add(&mut suite);
+    policies::add(&mut suite);
     restless::add(&mut suite);
     rules::add(&mut suite);
     schedulers::add(&mut suite);

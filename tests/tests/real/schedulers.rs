@@ -1,6 +1,7 @@
 //! Two real kube-schedulers that stand for election.
 
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use elector_tests::rig::{
 use crate::{CLIENT_GO, NATIVE, PROMPTLY, crash_limit};
 
 /// The lease of the schedulers, in `kube-system`.
-const SCHEDULER: &str = "kube-scheduler";
+pub(crate) const SCHEDULER: &str = "kube-scheduler";
 
 pub(crate) fn add(suite: &mut Suite) {
     let lasts = Duration::from_secs(150);
@@ -59,7 +60,7 @@ async fn elect(testbed: &Testbed) -> Result<()> {
     let mut processes = Vec::new();
     for process in ["scheduler-one", "scheduler-two"] {
         let start = now();
-        let running = scheduler(testbed.site(), process)?;
+        let running = scheduler(testbed.site(), process, &testbed.site().kubeconfig())?;
         // They choose their names; the next to register is the one that was started last.
         let known: Vec<String> = processes
             .iter()
@@ -126,7 +127,7 @@ async fn elect(testbed: &Testbed) -> Result<()> {
 }
 
 /// The name of a candidate for the schedulers' lease that is not known yet.
-fn new_candidate(entries: &[HistoryEntry], known: &[String]) -> Option<String> {
+pub(crate) fn new_candidate(entries: &[HistoryEntry], known: &[String]) -> Option<String> {
     entries.iter().find_map(|entry| match &entry.content {
         EntryContent::Candidate(name, candidate)
             if candidate.spec.lease_name == SCHEDULER && !known.contains(name) =>
@@ -137,8 +138,8 @@ fn new_candidate(entries: &[HistoryEntry], known: &[String]) -> Option<String> {
     })
 }
 
-fn scheduler(site: &TestSite, name: &str) -> Result<TestProcess> {
-    let kubeconfig = site.kubeconfig();
+/// Starts one that finds the cluster by this kubeconfig.
+pub(crate) fn scheduler(site: &TestSite, name: &str, kubeconfig: &Path) -> Result<TestProcess> {
     let kubeconfig = kubeconfig
         .to_str()
         .context("the path of the kubeconfig is no text")?;

@@ -1,0 +1,92 @@
+//! What accounts may do to a LeaseCandidate: a write for each row of the table.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::accounts::{HOLDER, THIRD};
+use super::requests::ObjectWrite;
+use super::tables::TableRow;
+
+/// Every row.
+pub(super) const ROWS: &[TableRow] = &[
+    row("creation under the account's own name", |_, me| post(me)),
+    row("creation under the name of another Pod", |_, _| post(THIRD)),
+    row("ping", |o, _| {
+        put(o, |object| object["spec"]["pingTime"] = json!(LATER))
+    }),
+    row("ping with another change", |o, _| {
+        put(o, |object| {
+            object["spec"]["pingTime"] = json!(LATER);
+            object["spec"]["renewTime"] = json!(LATER);
+        })
+    }),
+    row("ack", |o, _| {
+        put(o, |object| object["spec"]["renewTime"] = json!(LATER))
+    }),
+    row("version", |o, _| {
+        put(o, |object| {
+            object["spec"]["binaryVersion"] = json!("999.0.0");
+        })
+    }),
+    row("strategy", |o, _| {
+        put(o, |object| {
+            object["spec"]["strategy"] = json!("attacker.example/mine");
+        })
+    }),
+    row("annotation", |o, _| {
+        put(o, |object| {
+            object["metadata"]["annotations"] = json!({"elector.dev/protocol": "2"});
+        })
+    }),
+    row("owner", |o, _| {
+        put(o, |object| {
+            object["metadata"]["ownerReferences"] =
+                json!([{"apiVersion": "v1", "kind": "Pod", "name": "gone", "uid": "gone"}]);
+        })
+    }),
+    row("no change", |o, _| put(o, |_| {})),
+    row("deletion", |o, _| ObjectWrite {
+        method: Method::DELETE,
+        object: o.unwrap_or_default(),
+    }),
+];
+
+const LATER: &str = "2026-01-01T00:00:06.123456Z";
+
+/// A LeaseCandidate for the Lease `work`, by this name.
+pub(super) fn candidate(name: &str) -> Value {
+    json!({
+        "kind": "LeaseCandidate",
+        "metadata": {"name": name},
+        "spec": {
+            "leaseName": "work", "binaryVersion": "1.0.0", "emulationVersion": "1.0.0",
+            "strategy": "OldestEmulationVersion", "renewTime": "2026-01-01T00:00:03.123456Z",
+        },
+    })
+}
+
+const fn row(name: &'static str, write: fn(Option<Value>, &str) -> ObjectWrite) -> TableRow {
+    TableRow {
+        name,
+        before: || Some(candidate(HOLDER)),
+        write,
+    }
+}
+
+fn put(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {
+    let mut object = before.unwrap_or_default();
+    change(&mut object);
+    ObjectWrite {
+        method: Method::PUT,
+        object,
+    }
+}
+
+fn post(name: &str) -> ObjectWrite {
+    // The candidate that is there stays, and a dry run leaves no trace: only the holder's own name is taken.
+    let name = if name == HOLDER { "web-0" } else { name };
+    ObjectWrite {
+        method: Method::POST,
+        object: candidate(name),
+    }
+}

@@ -1,0 +1,164 @@
+//! Elections among accounts that have the rights of the manifests and no more.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use elector_tests::rig::{ClusterMode, Implementation, TestAccount, TestProcess, Testbed, warm_up};
+use xtask::paths;
+
+use super::kubectl;
+use crate::PROMPTLY;
+use crate::schedulers::{self, SCHEDULER};
+
+/// Our candidates, client-go's and a kube-scheduler are elected, and no policy refuses any of them a write.
+pub(super) async fn go_on(testbed: &Arc<Testbed>) -> Result<()> {
+    let site = testbed.site();
+    let account = site
+        .pod_account("elector-system", "elector", "elector-0")
+        .await?;
+    let mut flags = vec![
+        "--leader-elect",
+        "--leader-elect-resource-namespace=elector-system",
+    ];
+    flags.push(match site.mode() {
+        ClusterMode::GateOn => "--replace-builtin",
+        _ => "--system-namespaces",
+    });
+    // No Lease of this cluster was ever led.
+    flags.push("--absent-lease-grace=0s");
+    let mut processes = vec![site.elector_of(&account, flags)?];
+    warm_up(site).await?;
+    processes.extend(ours(testbed).await?);
+    processes.push(named_for_its_pod(testbed).await?);
+    processes.push(plain(testbed).await?);
+    if site.mode() != ClusterMode::Custom && site.programs().interop.is_some() {
+        processes.push(client_go(testbed).await?);
+        processes.push(scheduler(testbed).await?);
+    }
+    for process in processes {
+        let output = process.output()?;
+        ensure!(
+            !output.contains("denied request"),
+            "a policy refuses something: {output}"
+        );
+    }
+    Ok(())
+}
+
+/// Grant, accept, renewal, hand-over, release.
+async fn ours(testbed: &Testbed) -> Result<Vec<TestProcess>> {
+    may_stand(testbed).await?;
+    let first = pod(testbed, "web-0").await?;
+    let second = pod(testbed, "web-1").await?;
+    let newer = testbed.candidate_of(Implementation::Elector, "web-0");
+    let first = newer.version("1.2.0").account(&first).start()?;
+    first.leads(PROMPTLY).await?;
+    testbed.stays("web-0", 1).await?;
+    let older = testbed.candidate_of(Implementation::Elector, "web-1");
+    let mut second = older.version("1.1.0").account(&second).start()?;
+    second.leads(PROMPTLY).await?;
+    testbed.stays("web-1", 1).await?;
+    let seen = testbed.journal().len();
+    second.terminate()?;
+    first.leads_again(seen, PROMPTLY).await?;
+    second.ends_well(PROMPTLY).await?;
+    Ok(vec![first.process, second.process])
+}
+
+/// A candidate that is told no name takes that of its Pod, so that the policies let it stand.
+async fn named_for_its_pod(outer: &Testbed) -> Result<TestProcess> {
+    let testbed = beside(outer, "named", Implementation::Elector).await?;
+    let account = pod(&testbed, "web.0").await?;
+    let mut command = account.command(&testbed.site().programs().elector);
+    command.args(["candidate", "--namespace", testbed.namespace()]);
+    command.args(["--lease", testbed.lease_name(), "--binary-version=1.0.0"]);
+    let process = TestProcess::spawn("web.0", command, testbed.folder(), |_| {})?;
+    testbed
+        .lease_until("the candidate of the Pod accepts", PROMPTLY, |lease| {
+            let record = lease.record().ok()?;
+            let named = record.holder.as_ref()?.as_str().starts_with("web.0-");
+            (named && record.has_token()).then_some(())
+        })
+        .await?;
+    Ok(process)
+}
+
+/// An acquisition (R18).
+async fn plain(outer: &Testbed) -> Result<TestProcess> {
+    let testbed = beside(outer, "plain", Implementation::Elector).await?;
+    let account = pod(&testbed, "web-0").await?;
+    let candidate = testbed
+        .candidate("web-0")
+        .plain()
+        .flag("--absent-lease-grace=0s")
+        .account(&account)
+        .start()?;
+    candidate.leads(PROMPTLY).await?;
+    testbed.stays("web-0", 1).await?;
+    testbed.verdict().await?;
+    Ok(candidate.process)
+}
+
+async fn client_go(outer: &Testbed) -> Result<TestProcess> {
+    let testbed = beside(outer, "client-go", Implementation::ClientGo).await?;
+    let account = pod(&testbed, "web-0").await?;
+    let candidate = testbed.candidate("web-0_x").account(&account).start()?;
+    candidate.leads(PROMPTLY).await?;
+    testbed.stays("web-0_x", 2).await?;
+    testbed.verdict().await?;
+    Ok(candidate.process)
+}
+
+/// It is no Pod, and has the rights that Kubernetes and the policies give to its user.
+async fn scheduler(outer: &Testbed) -> Result<TestProcess> {
+    let site = outer.site();
+    let account = site
+        .user_account("system:kube-scheduler", &["system:authenticated"])
+        .await?;
+    let client_go = Implementation::ClientGo;
+    let testbed = Testbed::open_for(Arc::clone(site), "kube-system", SCHEDULER, client_go).await?;
+    let process = schedulers::scheduler(site, "scheduler", account.kubeconfig())?;
+    let registers = Duration::from_secs(30);
+    let name = testbed
+        .journal()
+        .until("a kube-scheduler registers", registers, |entries| {
+            schedulers::new_candidate(entries, &[])
+        })
+        .await?;
+    testbed
+        .lease_until("the kube-scheduler accepts", PROMPTLY, |lease| {
+            let record = lease.record().ok()?;
+            let holds = record.holder.as_ref()?.as_str() == name;
+            (holds && !record.is_unaccepted_grant()).then_some(())
+        })
+        .await?;
+    testbed.stays(&name, 2).await?;
+    Ok(process)
+}
+
+async fn beside(outer: &Testbed, name: &str, implementation: Implementation) -> Result<Testbed> {
+    let namespace = format!("{}-{name}", outer.namespace());
+    let testbed = Testbed::open(Arc::clone(outer.site()), &namespace, implementation).await?;
+    may_stand(&testbed).await?;
+    Ok(testbed)
+}
+
+async fn pod(testbed: &Testbed, name: &str) -> Result<TestAccount> {
+    let (site, namespace) = (testbed.site(), testbed.namespace());
+    site.pod_account(namespace, "web", name).await
+}
+
+/// The Role of the manifests, for the Lease of this testbed.
+async fn may_stand(testbed: &Testbed) -> Result<()> {
+    let role = fs::read_to_string(paths::workspace().join("manifests/candidate/role.yaml"))?;
+    let namespace = format!("namespace: {}", testbed.namespace());
+    let lease = format!("resourceNames: [{}]", testbed.lease_name());
+    let role = role
+        .replace("namespace: default", &namespace)
+        .replace("resourceNames: [web]", &lease);
+    let path = testbed.folder().join("role.yaml");
+    fs::write(&path, role)?;
+    kubectl(testbed.site(), "-f", &path).await
+}

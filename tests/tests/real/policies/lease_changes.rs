@@ -1,0 +1,320 @@
+//! What accounts may do to a Lease: a write for each row of the table.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::accounts::{HOLDER, PREFERRED, THIRD};
+use super::requests::ObjectWrite;
+use super::tables::TableRow;
+
+/// Every row.
+pub(super) const ROWS: &[TableRow] = &[
+    row("grant of an unheld Lease", unheld, |o, _| {
+        term(o, THIRD, 5, None)
+    }),
+    row("grant of a held Lease", led, |o, _| term(o, THIRD, 5, None)),
+    row("grant to the same holder", led, |o, _| {
+        term(o, HOLDER, 5, None)
+    }),
+    row("grant for 61 s", led, |o, _| term(o, THIRD, 61, None)),
+    row("grant that keeps the preference", preferring, |o, _| {
+        let mut write = term(o, THIRD, 5, None);
+        note(&mut write.object, "preferred-holder", PREFERRED);
+        write
+    }),
+    row("grant of a term that is not the next", led, |o, _| {
+        let mut write = term(o, THIRD, 5, None);
+        write.object["spec"]["leaseTransitions"] = json!(9);
+        write
+    }),
+    row(
+        "acquisition of an unheld Lease for itself",
+        unheld,
+        |o, me| term(o, me, 15, Some(TRUE_TOKEN)),
+    ),
+    row("acquisition of a held Lease for itself", led, |o, me| {
+        term(o, me, 15, Some(TRUE_TOKEN))
+    }),
+    row("acquisition for another", led, |o, _| {
+        term(o, THIRD, 15, Some(TRUE_TOKEN))
+    }),
+    row(
+        "acquisition with a token of its own making",
+        led,
+        |o, me| term(o, me, 15, Some("999999999999")),
+    ),
+    row(
+        "acquisition with the strategy of another elector",
+        led,
+        |o, me| {
+            let mut write = term(o, me, 15, Some(TRUE_TOKEN));
+            note(&mut write.object, "strategy", "attacker.example/mine");
+            write
+        },
+    ),
+    row("acquisition for more than an hour", led, |o, me| {
+        term(o, me, 3601, Some(TRUE_TOKEN))
+    }),
+    row("accept", granted, |o, _| {
+        put(o, |object| {
+            object["spec"]["leaseDurationSeconds"] = json!(15);
+            object["spec"]["renewTime"] = json!(LATER);
+            token(object, TRUE_TOKEN);
+        })
+    }),
+    row("accept by client-go", granted, |o, _| {
+        put(o, |object| {
+            object["spec"]["leaseDurationSeconds"] = json!(15);
+            object["spec"]["acquireTime"] = json!("2026-01-01T00:00:00.000000Z");
+            object["spec"]["renewTime"] = json!(LATER);
+        })
+    }),
+    row("renewal", led, |o, _| renewal(o, |_| {})),
+    row("renewal with another duration", led, |o, _| {
+        renewal(o, |object| {
+            object["spec"]["leaseDurationSeconds"] = json!(16);
+        })
+    }),
+    row("renewal with another acquireTime", led, |o, _| {
+        renewal(o, |object| object["spec"]["acquireTime"] = json!(LATER))
+    }),
+    row("renewal with another token", led, |o, _| {
+        renewal(o, |object| token(object, TRUE_TOKEN))
+    }),
+    row("renewal without the token", led, |o, _| {
+        renewal(o, without_token)
+    }),
+    row("renewal that clears the preference", preferring, |o, _| {
+        renewal(o, |object| unnote(object, "preferred-holder"))
+    }),
+    row("release", preferring, |o, _| {
+        release(o, |object| {
+            without_token(object);
+            unnote(object, "preferred-holder");
+        })
+    }),
+    row("release by client-go", preferring, |o, _| {
+        release(o, |_| {})
+    }),
+    row("release of a lower term", led, |o, _| {
+        release(o, |object| object["spec"]["leaseTransitions"] = json!(6))
+    }),
+    row("hand-over to the preferred", preferring, |o, _| {
+        term(o, PREFERRED, 5, None)
+    }),
+    row("hand-over to another", preferring, |o, _| {
+        term(o, THIRD, 5, None)
+    }),
+    row("preference", led, |o, _| {
+        put(o, |object| note(object, "preferred-holder", THIRD))
+    }),
+    row("withdrawal of the preference", preferring, |o, _| {
+        put(o, |object| unnote(object, "preferred-holder"))
+    }),
+    row("strategy", led, |o, _| {
+        put(o, |object| note(object, "strategy", "a.example/b"))
+    }),
+    row("reservation", led_by_client_go, |o, _| {
+        term(
+            o,
+            &format!("elector.dev:reserved-from:{HOLDER}"),
+            15,
+            Some(TRUE_TOKEN),
+        )
+    }),
+    row("reservation that is too short", led_by_client_go, |o, _| {
+        term(
+            o,
+            &format!("elector.dev:reserved-from:{HOLDER}"),
+            14,
+            Some(TRUE_TOKEN),
+        )
+    }),
+    row("term that falls", led, |o, _| {
+        renewal(o, |object| object["spec"]["leaseTransitions"] = json!(6))
+    }),
+    row("token that falls", granted, |o, _| {
+        renewal(o, |object| token(object, "3"))
+    }),
+    row("record of an unheld Lease", unheld, |o, _| {
+        put(o, |object| {
+            object["spec"]["leaseDurationSeconds"] = json!(2);
+        })
+    }),
+    row("owner of a held Lease", led, |o, _| {
+        put(o, |object| {
+            object["metadata"]["ownerReferences"] =
+                json!([{"apiVersion": "v1", "kind": "Pod", "name": "gone", "uid": "gone"}]);
+        })
+    }),
+    row("label and annotation", led, |o, _| {
+        put(o, |object| {
+            object["metadata"]["labels"] = json!({"team": "web"});
+            object["metadata"]["annotations"]["example.com/note"] = json!("kept");
+        })
+    }),
+    row("creation without a holder", none, |_, _| post("")),
+    row("creation with itself as the holder", none, |_, me| post(me)),
+    row("creation with another holder", none, |_, _| post(THIRD)),
+    row("deletion of a held Lease", led, |o, _| delete(o)),
+    row("deletion of an unheld Lease", unheld, |o, _| delete(o)),
+];
+
+/// Stands for the resourceVersion that the write replaces.
+const TRUE_TOKEN: &str = "";
+
+const ACQUIRED: &str = "2026-01-01T00:00:00.123456Z";
+const RENEWED: &str = "2026-01-01T00:00:03.123456Z";
+const LATER: &str = "2026-01-01T00:00:06.123456Z";
+
+const fn row(
+    name: &'static str,
+    before: fn() -> Option<Value>,
+    write: fn(Option<Value>, &str) -> ObjectWrite,
+) -> TableRow {
+    TableRow {
+        name,
+        before,
+        write,
+    }
+}
+
+/// A Lease of that spec, under the built-in strategy.
+pub(super) fn lease(spec: &Value) -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {
+            "name": "work", "annotations": {"elector.dev/strategy": "OldestEmulationVersion"},
+        },
+        "spec": spec,
+    })
+}
+
+fn none() -> Option<Value> {
+    None
+}
+
+fn unheld() -> Option<Value> {
+    Some(lease(&json!({
+        "holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 7,
+        "acquireTime": RENEWED, "renewTime": RENEWED,
+    })))
+}
+
+fn granted() -> Option<Value> {
+    Some(lease(&json!({
+        "holderIdentity": HOLDER, "leaseDurationSeconds": 5, "leaseTransitions": 7,
+        "acquireTime": ACQUIRED, "renewTime": ACQUIRED,
+    })))
+}
+
+fn led_by_client_go() -> Option<Value> {
+    Some(lease(&json!({
+        "holderIdentity": HOLDER, "leaseDurationSeconds": 15, "leaseTransitions": 7,
+        "acquireTime": ACQUIRED, "renewTime": RENEWED,
+    })))
+}
+
+/// Led by the holder, which has accepted its term.
+pub(super) fn led() -> Option<Value> {
+    let mut lease = led_by_client_go()?;
+    token(&mut lease, "5");
+    Some(lease)
+}
+
+fn preferring() -> Option<Value> {
+    let mut lease = led()?;
+    note(&mut lease, "preferred-holder", PREFERRED);
+    Some(lease)
+}
+
+fn put(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {
+    let mut object = before.unwrap_or_default();
+    change(&mut object);
+    ObjectWrite {
+        method: Method::PUT,
+        object,
+    }
+}
+
+fn delete(before: Option<Value>) -> ObjectWrite {
+    ObjectWrite {
+        method: Method::DELETE,
+        object: before.unwrap_or_default(),
+    }
+}
+
+fn post(holder: &str) -> ObjectWrite {
+    ObjectWrite {
+        method: Method::POST,
+        object: lease(&json!({"holderIdentity": holder})),
+    }
+}
+
+/// The next term, for this holder: a grant without a token, an acquisition with one.
+fn term(before: Option<Value>, holder: &str, seconds: i64, own_token: Option<&str>) -> ObjectWrite {
+    put(before, |object| {
+        let term = object["spec"]["leaseTransitions"].as_i64().unwrap_or(0) + 1;
+        object["spec"] = json!({
+            "holderIdentity": holder, "leaseDurationSeconds": seconds, "leaseTransitions": term,
+            "acquireTime": LATER, "renewTime": LATER,
+        });
+        unnote(object, "preferred-holder");
+        without_token(object);
+        if let Some(text) = own_token {
+            token(object, text);
+        }
+    })
+}
+
+fn renewal(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {
+    put(before, |object| {
+        object["spec"]["renewTime"] = json!(LATER);
+        change(object);
+    })
+}
+
+fn release(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {
+    renewal(before, |object| {
+        object["spec"]["holderIdentity"] = json!("");
+        object["spec"]["leaseDurationSeconds"] = json!(1);
+        object["spec"]["acquireTime"] = json!(LATER);
+        change(object);
+    })
+}
+
+/// Writes a token with the term and the holder that it belongs to.
+fn token(object: &mut Value, text: &str) {
+    let version = object["metadata"]["resourceVersion"].as_str();
+    let text = match text {
+        TRUE_TOKEN => version.unwrap_or_default(),
+        other => other,
+    };
+    let (text, term) = (
+        text.to_owned(),
+        object["spec"]["leaseTransitions"].to_string(),
+    );
+    let holder = object["spec"]["holderIdentity"]
+        .as_str()
+        .unwrap_or_default();
+    let holder = holder.to_owned();
+    note(object, "token", &text);
+    note(object, "token-term", &term);
+    note(object, "token-holder", &holder);
+}
+
+fn without_token(object: &mut Value) {
+    for name in ["token", "token-term", "token-holder"] {
+        unnote(object, name);
+    }
+}
+
+fn note(object: &mut Value, name: &str, text: &str) {
+    object["metadata"]["annotations"][format!("elector.dev/{name}")] = json!(text);
+}
+
+fn unnote(object: &mut Value, name: &str) {
+    if let Some(map) = object["metadata"]["annotations"].as_object_mut() {
+        map.remove(&format!("elector.dev/{name}"));
+    }
+}

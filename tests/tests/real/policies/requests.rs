@@ -1,0 +1,141 @@
+//! Writes as JSON, and what a server says of them.
+
+use anyhow::{Result, bail, ensure};
+use elector_api::CandidateApi;
+use http::{Method, Request};
+use kube::Client;
+use serde_json::{Value, json};
+
+/// The objects of one kind in a namespace.
+pub(super) struct Collection {
+    path: String,
+    /// The API of LeaseCandidates; none for Leases.
+    api: Option<CandidateApi>,
+}
+
+/// One write.
+#[derive(Clone)]
+pub(super) struct ObjectWrite {
+    pub(super) method: Method,
+    pub(super) object: Value,
+}
+
+/// What the server says to a write.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    Accepted,
+    /// A policy refuses it, in these words.
+    Refused(String),
+}
+
+// === impl Collection ===
+
+impl Collection {
+    /// The LeaseCandidates of that API.
+    pub(super) fn candidates(api: CandidateApi, namespace: &str) -> Self {
+        Self {
+            path: format!("/apis/{api}/namespaces/{namespace}/leasecandidates"),
+            api: Some(api),
+        }
+    }
+
+    /// The Leases.
+    pub(super) fn leases(namespace: &str) -> Self {
+        Self {
+            path: format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"),
+            api: None,
+        }
+    }
+
+    /// An object as this API has it.
+    fn body(&self, object: &Value) -> Result<Vec<u8>> {
+        let mut object = object.clone();
+        if let Some(api) = self.api {
+            object["apiVersion"] = api.api_version().into();
+        }
+        // The API of Kubernetes 1.31 has a list.
+        if self.api == Some(CandidateApi::V1Alpha1)
+            && let Some(spec) = object["spec"].as_object_mut()
+            && let Some(strategy) = spec.remove("strategy")
+        {
+            spec.insert("preferredStrategies".to_owned(), json!([strategy]));
+        }
+        Ok(serde_json::to_vec(&object)?)
+    }
+
+    /// Puts an object in the place of one of its name.
+    pub(super) async fn reset(&self, admin: &Client, object: &Value) -> Result<Value> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        self.remove(admin, name).await?;
+        let request = Request::post(&self.path).body(self.body(object)?)?;
+        Ok(admin.request(request).await?)
+    }
+
+    /// Deletes an object, if it is there.
+    pub(super) async fn remove(&self, admin: &Client, name: &str) -> Result<()> {
+        let request = Request::delete(format!("{}/{name}", self.path)).body(Vec::new())?;
+        match admin.request::<Value>(request).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            done => Ok(done.map(drop)?),
+        }
+    }
+
+    /// The revision of an object, `None` where there is none.
+    pub(super) async fn revision(&self, admin: &Client, name: &str) -> Result<Option<String>> {
+        let request = Request::get(format!("{}/{name}", self.path)).body(Vec::new())?;
+        match admin.request::<Value>(request).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => bail!(error),
+            Ok(object) => Ok(object["metadata"]["resourceVersion"]
+                .as_str()
+                .map(str::to_owned)),
+        }
+    }
+
+    /// Sends a write. `dry` has the server do everything but store it.
+    pub(super) async fn send(
+        &self,
+        by: &Client,
+        write: &ObjectWrite,
+        dry: bool,
+    ) -> Result<Verdict> {
+        let name = write.object["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default();
+        let path = match write.method {
+            Method::POST => self.path.clone(),
+            _ => format!("{}/{name}", self.path),
+        };
+        let query = if dry { "?dryRun=All" } else { "" };
+        let body = match write.method {
+            Method::DELETE => Vec::new(),
+            _ => self.body(&write.object)?,
+        };
+        let request = Request::builder()
+            .method(write.method.clone())
+            .uri(format!("{path}{query}"))
+            .body(body)?;
+        match by.request::<Value>(request).await {
+            Ok(_) => Ok(Verdict::Accepted),
+            Err(kube::Error::Api(status)) => {
+                // Neither RBAC nor the validation of the API server is what is tested here.
+                ensure!(
+                    status.message.contains("ValidatingAdmissionPolicy"),
+                    "{name}: {}: {}",
+                    status.code,
+                    status.message
+                );
+                Ok(Verdict::Refused(status.message))
+            }
+            Err(error) => bail!(error),
+        }
+    }
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    pub(super) fn is_accepted(&self) -> bool {
+        matches!(self, Self::Accepted)
+    }
+}
