@@ -17,7 +17,7 @@ use std::sync::Arc;
 use elector_api::CandidateApi;
 use elector_protocol::elector::{Decision, HoldBackCause, HoldBackNotice, Reason};
 use elector_protocol::{Identity, Instant, LeaseKey, LeaseSnapshot, Timestamp};
-use elector_runtime::{Clock, Cluster, FailureLog, LeaseEvent, LeaseEventRecorder};
+use elector_runtime::{Clock, Cluster, FailureLog, LeaseEventRecorder, RecordedEvent};
 use tokio::sync::mpsc;
 
 use self::budget::EventBudget;
@@ -30,7 +30,7 @@ pub(crate) use self::publisher::EventPublisher;
 /// What is told of leases, each thing once, to the publisher.
 pub(crate) struct EventRecorder {
     /// `None` where no Events are recorded.
-    queue: Option<mpsc::Sender<LeaseEvent>>,
+    queue: Option<mpsc::Sender<RecordedEvent>>,
     budget: EventBudget,
     told: BTreeMap<LeaseKey, ToldObstacles>,
 }
@@ -76,7 +76,7 @@ impl EventRecorder {
         (Self::new(Some(sender)), publisher)
     }
 
-    fn new(queue: Option<mpsc::Sender<LeaseEvent>>) -> Self {
+    fn new(queue: Option<mpsc::Sender<RecordedEvent>>) -> Self {
         Self {
             queue,
             budget: EventBudget::default(),
@@ -98,7 +98,7 @@ impl EventRecorder {
         failures: &mut FailureLog,
     ) {
         let words = EventWords::of_change(change);
-        let event = LeaseEvent {
+        let event = RecordedEvent {
             // One with a count would show the leader of the first.
             version: lease.map(|lease| lease.version),
             ..words.event(&change.lease, lease)
@@ -143,7 +143,7 @@ impl EventRecorder {
                 }
                 told.held_back = Some(held_back);
                 let words = EventWords::of_hold_back(holder, &notice);
-                let event = LeaseEvent {
+                let event = RecordedEvent {
                     // One with a count would show the end of the first.
                     version: lease.map(|lease| lease.version),
                     related: Some((candidates, notice.candidate)),
@@ -200,7 +200,7 @@ impl EventRecorder {
         }
     }
 
-    fn send(&mut self, now: Instant, event: LeaseEvent, failures: &mut FailureLog) {
+    fn send(&mut self, now: Instant, event: RecordedEvent, failures: &mut FailureLog) {
         let Some(queue) = &self.queue else {
             return;
         };

@@ -19,7 +19,7 @@ use crate::terminal::printable;
 
 /// What an Event tells of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseEvent {
+pub struct RecordedEvent {
     /// The lease.
     pub lease: LeaseKey,
     /// Its Lease, where there is one. Without the uid `kubectl describe` does not show the Event.
@@ -105,7 +105,7 @@ impl LeaseEventRecorder {
     /// # Errors
     ///
     /// When the server does not confirm it. It is not tried again.
-    pub async fn record(&mut self, event: &LeaseEvent) -> Result<(), RequestError> {
+    pub async fn record(&mut self, event: &RecordedEvent) -> Result<(), RequestError> {
         if self.recorded >= REMEMBERED {
             self.forget();
         }
@@ -121,7 +121,7 @@ impl LeaseEventRecorder {
         answer
     }
 
-    async fn publish(&self, event: &LeaseEvent) -> Result<(), RequestError> {
+    async fn publish(&self, event: &RecordedEvent) -> Result<(), RequestError> {
         let (told, regarding) = (event.told(), event.regarding());
         let target = Target {
             verb: Verb::Create,
@@ -148,9 +148,9 @@ impl LeaseEventRecorder {
     }
 }
 
-// === impl LeaseEvent ===
+// === impl RecordedEvent ===
 
-impl LeaseEvent {
+impl RecordedEvent {
     fn told(&self) -> Event {
         let text = |text: &str| Some(text.to_owned());
         Event {
@@ -231,8 +231,8 @@ mod tests {
     use super::*;
     use crate::testing::{Reply, Script, failure};
 
-    fn event() -> LeaseEvent {
-        LeaseEvent {
+    fn event() -> RecordedEvent {
+        RecordedEvent {
             lease: LeaseKey::new("ns", "l"),
             uid: Some(Uid::new("u")),
             version: None,
@@ -258,7 +258,7 @@ mod tests {
         let mut recorder = LeaseEventRecorder::new(script.cluster(), &"i".repeat(200));
         recorder.record(&event()).await.unwrap();
         recorder.record(&event()).await.unwrap();
-        let elsewhere = LeaseEvent {
+        let elsewhere = RecordedEvent {
             version: Some(ResourceVersion(7)),
             ..event()
         };
@@ -310,13 +310,13 @@ mod tests {
         let script = Script::new((0..=REMEMBERED).map(|_| created()));
         let mut recorder = LeaseEventRecorder::new(script.cluster(), "i");
         for version in 0..REMEMBERED as u64 {
-            let event = LeaseEvent {
+            let event = RecordedEvent {
                 version: Some(ResourceVersion(version)),
                 ..event()
             };
             recorder.record(&event).await.unwrap();
         }
-        let repeated = LeaseEvent {
+        let repeated = RecordedEvent {
             version: Some(ResourceVersion(0)),
             ..event()
         };

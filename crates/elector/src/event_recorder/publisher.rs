@@ -6,14 +6,14 @@ use std::future::pending;
 use std::sync::Arc;
 
 use elector_protocol::Instant;
-use elector_runtime::{Clock, FailureLog, LeaseEvent, LeaseEventRecorder};
+use elector_runtime::{Clock, FailureLog, LeaseEventRecorder, RecordedEvent};
 use tokio::sync::mpsc;
 
 use crate::active_belief::ActiveBelief;
 
 /// Writes the Events of a queue, one after the other.
 pub(crate) struct EventPublisher {
-    queue: mpsc::Receiver<LeaseEvent>,
+    queue: mpsc::Receiver<RecordedEvent>,
     recorder: LeaseEventRecorder,
     clock: Arc<dyn Clock>,
     belief: ActiveBelief,
@@ -27,7 +27,7 @@ const SUBJECT: &str = "Events";
 
 impl EventPublisher {
     pub(super) fn new(
-        queue: mpsc::Receiver<LeaseEvent>,
+        queue: mpsc::Receiver<RecordedEvent>,
         recorder: LeaseEventRecorder,
         clock: Arc<dyn Clock>,
         belief: ActiveBelief,

@@ -3,7 +3,7 @@
 use elector_api::{PREFERENCE_HELD_BACK, hold_back_note};
 use elector_protocol::elector::{HoldBackNotice, Reason};
 use elector_protocol::{Identity, LeaseKey, LeaseSnapshot};
-use elector_runtime::{EventSeverity, LeaseEvent};
+use elector_runtime::{EventSeverity, RecordedEvent};
 
 use crate::leadership_change::{ChangeCause, LeadershipChange};
 
@@ -91,8 +91,8 @@ impl EventWords {
         }
     }
 
-    pub(super) fn event(self, key: &LeaseKey, lease: Option<&LeaseSnapshot>) -> LeaseEvent {
-        LeaseEvent {
+    pub(super) fn event(self, key: &LeaseKey, lease: Option<&LeaseSnapshot>) -> RecordedEvent {
+        RecordedEvent {
             lease: key.clone(),
             uid: lease.map(|lease| lease.uid.clone()),
             version: None,
