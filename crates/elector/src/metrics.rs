@@ -14,11 +14,11 @@ mod namespaces;
 mod observed_leadership;
 mod queue;
 mod register;
+mod series;
 mod writes;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use elector_runtime::WriteCounts;
@@ -30,7 +30,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use self::namespaces::NamespaceLabels;
-use self::register::{HistogramBuckets, MetricRegister, QUEUE_BUCKETS};
+use self::register::{MetricRegister, QUEUE_BUCKETS};
+use self::series::{HistogramFamily, LabelSet, Seconds, SecondsGauge};
 use crate::event::{ElectorObserver, Event};
 
 pub(crate) use self::ack_timer::AckTimer;
@@ -50,13 +51,6 @@ pub use self::register::MetricDescription;
 /// ```
 #[derive(Clone)]
 pub struct Metrics(Arc<MetricFamilies>);
-
-/// Labels of one sample, in the order of the description.
-type LabelSet = Vec<(&'static str, Cow<'static, str>)>;
-
-pub(crate) type Seconds = Counter<f64, AtomicU64>;
-pub(crate) type SecondsGauge = Gauge<f64, AtomicU64>;
-type HistogramFamily = Family<LabelSet, Histogram, HistogramBuckets>;
 
 /// Every metric.
 struct MetricFamilies {

@@ -10,7 +10,7 @@
 
 use std::fmt::{self, Write as _};
 
-use crate::http_server::HttpReply;
+use crate::http_server::ServerReply;
 
 /// A check by its name.
 pub struct HealthCheck {
@@ -58,32 +58,32 @@ impl fmt::Debug for HealthCheck {
 
 impl HealthChecks {
     /// The answer to a request for that path and query.
-    pub fn answer(&self, path: &str, query: Option<&str>) -> HttpReply {
+    pub fn answer(&self, path: &str, query: Option<&str>) -> ServerReply {
         let mut segments = path.trim_start_matches('/').splitn(2, '/');
         let (name, checks) = match segments.next() {
             Some("livez") => ("livez", &self.live),
             Some("healthz") => ("healthz", &self.live),
             Some("readyz") => ("readyz", &self.ready),
-            _ => return HttpReply::not_found(),
+            _ => return ServerReply::not_found(),
         };
         match segments.next() {
             None | Some("") => answer_all(name, checks, query.unwrap_or_default()),
             Some(one) => match checks.iter().find(|check| check.name == one) {
                 Some(check) => answer_one(check),
-                None => HttpReply::not_found(),
+                None => ServerReply::not_found(),
             },
         }
     }
 }
 
-fn answer_one(check: &HealthCheck) -> HttpReply {
+fn answer_one(check: &HealthCheck) -> ServerReply {
     match (check.check)() {
-        Ok(()) => HttpReply::ok("ok"),
-        Err(why) => HttpReply::failed(format!("internal server error: {why}\n")),
+        Ok(()) => ServerReply::ok("ok"),
+        Err(why) => ServerReply::failed(format!("internal server error: {why}\n")),
     }
 }
 
-fn answer_all(name: &str, checks: &[HealthCheck], query: &str) -> HttpReply {
+fn answer_all(name: &str, checks: &[HealthCheck], query: &str) -> ServerReply {
     let parameters = || {
         query
             .split('&')
@@ -119,11 +119,11 @@ fn answer_all(name: &str, checks: &[HealthCheck], query: &str) -> HttpReply {
         );
     }
     if failed {
-        return HttpReply::failed(format!("{lines}{name} check failed\n"));
+        return ServerReply::failed(format!("{lines}{name} check failed\n"));
     }
     match parameters().any(|(key, _)| key == "verbose") {
-        true => HttpReply::ok(format!("{lines}{name} check passed\n")),
-        false => HttpReply::ok("ok"),
+        true => ServerReply::ok(format!("{lines}{name} check passed\n")),
+        false => ServerReply::ok("ok"),
     }
 }
 

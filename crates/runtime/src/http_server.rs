@@ -33,14 +33,14 @@ pub struct HttpServer {
 
 /// What a request is answered with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HttpReply {
+pub struct ServerReply {
     status: StatusCode,
     content_type: &'static str,
     body: String,
 }
 
 /// The function of a server: path, query where there is one, and the reply.
-type Answer = Arc<dyn Fn(&str, Option<&str>) -> HttpReply + Send + Sync>;
+type Answer = Arc<dyn Fn(&str, Option<&str>) -> ServerReply + Send + Sync>;
 
 /// How many connections may be open at the same time.
 const CONNECTIONS: usize = 32;
@@ -69,7 +69,7 @@ impl HttpServer {
     /// When nothing can listen there: the port is in use or reserved, or the address is not one of this machine.
     pub async fn bind(
         address: BindAddress,
-        answer: impl Fn(&str, Option<&str>) -> HttpReply + Send + Sync + 'static,
+        answer: impl Fn(&str, Option<&str>) -> ServerReply + Send + Sync + 'static,
     ) -> io::Result<Option<Self>> {
         let candidates = address.candidates();
         let Some(last) = candidates.last().copied() else {
@@ -129,9 +129,9 @@ impl fmt::Debug for HttpServer {
     }
 }
 
-// === impl HttpReply ===
+// === impl ServerReply ===
 
-impl HttpReply {
+impl ServerReply {
     /// 200, plain text.
     pub fn ok(body: impl Into<String>) -> Self {
         Self::typed(TEXT, body)
@@ -191,7 +191,9 @@ async fn serve_connection(stream: TcpStream, answer: Answer) {
     let service = service_fn(move |request: Request<Incoming>| {
         let reply = match *request.method() {
             Method::GET | Method::HEAD => answer(request.uri().path(), request.uri().query()),
-            _ => HttpReply::with_status(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n"),
+            _ => {
+                ServerReply::with_status(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n")
+            }
         };
         async move { Ok::<_, Infallible>(reply.into_response()) }
     });

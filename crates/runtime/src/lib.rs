@@ -66,7 +66,7 @@ pub use connect::{ClientArgs, ConnectError, connect};
 pub use failure_log::FailureLog;
 pub use health_checks::{HealthCheck, HealthChecks};
 pub use holder_shell::{HolderLog, HolderShell, LeasePath, LeaseResponse};
-pub use http_server::{HttpReply, HttpServer};
+pub use http_server::{HttpServer, ServerReply};
 pub use lease_events::{EventSeverity, LeaseEventRecorder, RecordedEvent, list_hold_backs};
 pub use logging::{LogArgs, LogError, LogFormat, init_logging};
 pub use panic_text::panic_text;

@@ -6,7 +6,7 @@ use std::fmt;
 use anyhow::Context as _;
 use clap::Args;
 use elector::{Health, Metrics};
-use elector_runtime::{BindAddress, HttpReply, HttpServer};
+use elector_runtime::{BindAddress, HttpServer, ServerReply};
 use tokio::task::JoinSet;
 use tracing::info;
 
@@ -51,8 +51,8 @@ impl EndpointArgs {
         }
         let (address, metrics) = (self.metrics_bind_address, metrics.clone());
         let server = HttpServer::bind(address, move |path, _| match path {
-            "/metrics" => HttpReply::typed(Metrics::CONTENT_TYPE, metrics.encode()),
-            _ => HttpReply::not_found(),
+            "/metrics" => ServerReply::typed(Metrics::CONTENT_TYPE, metrics.encode()),
+            _ => ServerReply::not_found(),
         });
         let server = server
             .await

@@ -14,7 +14,8 @@ use elector_protocol::{Instant, LeaseKey, ResourceVersion};
 
 use crate::metrics::candidate_counts::CandidateCounts;
 use crate::metrics::observed_leadership::{LeaderChange, LeadershipEnd, ObservedLeadership};
-use crate::metrics::{LabelSet, Metrics, NAMESPACE, Seconds};
+use crate::metrics::series::{LabelSet, Seconds};
+use crate::metrics::{Metrics, NAMESPACE};
 use crate::view::View;
 
 /// The leases of one session, and the time that they were without a leader.
@@ -22,7 +23,7 @@ pub(crate) struct LeaseTracker {
     metrics: Metrics,
     /// The duration of a record that names none.
     longest: Duration,
-    leases: BTreeMap<LeaseKey, TrackedLease>,
+    leases: BTreeMap<LeaseKey, MeasuredLease>,
     /// When to look whether a term has expired; one time for each lease that is led.
     checks: BTreeSet<(Instant, LeaseKey)>,
     /// The leases whose candidates have to be counted, and when that is done.
@@ -33,7 +34,7 @@ pub(crate) struct LeaseTracker {
 }
 
 /// A lease, as it enters the figures now.
-struct TrackedLease {
+struct MeasuredLease {
     leadership: ObservedLeadership,
     version: Option<ResourceVersion>,
     candidates: CandidateCounts,
@@ -177,7 +178,7 @@ impl LeaseTracker {
         version: Option<ResourceVersion>,
     ) {
         self.enter(now, key, &leadership, 1);
-        let tracked = TrackedLease {
+        let tracked = MeasuredLease {
             leadership,
             version,
             candidates: CandidateCounts::default(),

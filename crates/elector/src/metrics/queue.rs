@@ -9,7 +9,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
-use crate::metrics::{LabelSet, Metrics, SecondsGauge};
+use crate::metrics::Metrics;
+use crate::metrics::series::{LabelSet, SecondsGauge};
 
 /// A [`WorkQueue`] whose figures are kept, where they are wanted.
 pub(crate) struct MeasuredQueue {

@@ -1,7 +1,6 @@
 //! The registration of metrics, each with a description that a document can be compared with.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use elector_runtime::WriteCounts;
@@ -12,8 +11,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::metrics::series::{HistogramBuckets, HistogramFamily, LabelSet, Seconds, SecondsGauge};
 use crate::metrics::writes::WriteCollector;
-use crate::metrics::{HistogramFamily, LabelSet, Seconds, SecondsGauge};
 
 /// What a metric is called and means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,10 +36,6 @@ pub(super) struct MetricRegister {
     pub(super) registry: Registry,
     pub(super) descriptions: Vec<MetricDescription>,
 }
-
-/// Makes the histograms of a family.
-#[derive(Clone, Copy)]
-pub(crate) struct HistogramBuckets(&'static [f64]);
 
 /// Those of client-go's workqueue.
 pub(super) const QUEUE_BUCKETS: &[f64] =
@@ -167,19 +162,5 @@ impl MetricRegister {
             unit,
             help,
         });
-    }
-}
-
-// === impl HistogramBuckets ===
-
-impl MetricConstructor<Histogram> for HistogramBuckets {
-    fn new_metric(&self) -> Histogram {
-        Histogram::new(self.0.iter().copied())
-    }
-}
-
-impl fmt::Debug for HistogramBuckets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("HistogramBuckets").field(&self.0).finish()
     }
 }

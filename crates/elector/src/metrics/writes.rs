@@ -10,7 +10,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 
-use crate::metrics::LabelSet;
+use crate::metrics::series::LabelSet;
 
 /// Shows the counts as a metric.
 #[derive(Debug)]

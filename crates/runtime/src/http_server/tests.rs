@@ -14,7 +14,7 @@ struct Echo {
 impl Echo {
     async fn start() -> Self {
         let address = BindAddress::Socket((Ipv4Addr::LOCALHOST, 0).into());
-        let answer = |path: &str, query: Option<&str>| HttpReply::ok(format!("{path} {query:?}"));
+        let answer = |path: &str, query: Option<&str>| ServerReply::ok(format!("{path} {query:?}"));
         let server = HttpServer::bind(address, answer).await.unwrap().unwrap();
         Self {
             address: server.local_address().unwrap(),
@@ -117,7 +117,7 @@ async fn a_client_that_sends_nothing_is_closed() {
 #[tokio::test]
 async fn a_port_in_use_is_refused() {
     let server = Echo::start().await;
-    let answer = |_: &str, _: Option<&str>| HttpReply::not_found();
+    let answer = |_: &str, _: Option<&str>| ServerReply::not_found();
     let address = BindAddress::Socket(server.address);
     let error = HttpServer::bind(address, answer).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
