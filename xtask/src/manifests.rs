@@ -40,7 +40,7 @@ pub(crate) fn try_on_a_cluster(options: &Options) -> Result<()> {
 /// `kubectl apply -k manifests/overlays/native`, twice, then `manifests/base`, of which it is made, and the single file
 /// `manifests/install.yaml`: the first must be accepted without a warning, and none of the others may change a thing.
 /// Then the same twice for `manifests/overlays/crd`, and for the Roles of `manifests/components/builtin-lock` and
-/// `manifests/candidate`. Returns what the first of each said.
+/// `manifests/candidate`. `manifests/overlays/monitoring` is built. Returns what the first of each said.
 ///
 /// # Errors
 /// When the API server refuses an object or warns about one, or a repetition changes something.
@@ -95,6 +95,12 @@ pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
                 path.display()
             );
         }
+    }
+    // Its kinds are those of an operator that is not here, so it is only built.
+    let monitoring = paths::workspace().join("manifests/overlays/monitoring");
+    let built = commands::read(Command::new(kubectl).arg("kustomize").arg(&monitoring))?;
+    if !built.stdout.contains("kind: PrometheusRule") {
+        bail!("{} has no PrometheusRule", monitoring.display());
     }
     Ok(said)
 }

@@ -1,0 +1,150 @@
+//! The alerts and the dashboard ask for figures that there are, by labels and values that these have.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics fails")]
+
+#[path = "monitoring/query.rs"]
+mod query;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use elector::Metrics;
+use serde_json::Value;
+
+use self::query::PromQuery;
+
+/// The labels that Prometheus adds to what it scrapes, as far as they are used.
+const OF_THE_TARGET: [&str; 1] = ["pod"];
+
+/// What can be queried: the names of all series, each with its labels.
+fn series() -> BTreeMap<String, BTreeSet<String>> {
+    let mut series = BTreeMap::new();
+    for metric in Metrics::default().descriptions() {
+        let mut labels: BTreeSet<String> = metric.labels.iter().map(ToString::to_string).collect();
+        labels.extend(OF_THE_TARGET.map(str::to_owned));
+        if metric.kind == "histogram" {
+            for suffix in ["_sum", "_count"] {
+                series.insert(format!("{}{suffix}", metric.name), labels.clone());
+            }
+            labels.insert("le".to_owned());
+            series.insert(format!("{}_bucket", metric.name), labels);
+        } else {
+            series.insert(metric.name.clone(), labels);
+        }
+    }
+    series
+}
+
+/// A file from the root of the workspace.
+fn read(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    fs::read_to_string(root.join(path)).unwrap()
+}
+
+/// Every text under that key, however deep.
+fn texts<'v>(value: &'v Value, key: &str, found: &mut Vec<&'v str>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::String(text) if name == key => found.push(text),
+                    value => texts(value, key, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| texts(item, key, found)),
+        _ => {}
+    }
+}
+
+/// What is wrong with a query.
+fn faults(text: &str) -> Vec<String> {
+    let (series, document) = (series(), read("docs/metrics.md"));
+    let query = PromQuery::parse(text);
+    let mut faults = Vec::new();
+    let mut known = BTreeSet::new();
+    for name in &query.metrics {
+        match series.get(name) {
+            Some(labels) => known.extend(labels.iter().cloned()),
+            None => faults.push(format!("there is no {name}")),
+        }
+    }
+    let missing = query.labels.iter().filter(|label| !known.contains(*label));
+    faults.extend(missing.map(|label| format!("there is no label {label}")));
+    // A value that is a variable of the dashboard can be anything.
+    let values = query.values.iter().filter(|value| !value.starts_with('$'));
+    let missing = values.filter(|value| !document.contains(&format!("`{value}`")));
+    faults.extend(missing.map(|value| format!("no label has the value {value}")));
+    faults
+}
+
+#[test]
+fn the_alerts_ask_for_what_there_is_and_tell_what_they_found() {
+    let rules = read("manifests/components/monitoring/prometheus-rule.yaml");
+    let rules: Value = serde_saphyr::from_str(&rules).unwrap();
+    let rules = rules["spec"]["groups"][0]["rules"].as_array().unwrap();
+    assert!(rules.len() >= 10, "{}", rules.len());
+    for rule in rules {
+        let (name, text) = (&rule["alert"], rule["expr"].as_str().unwrap());
+        assert_eq!(faults(text), [""; 0], "{name}: {text}");
+        let query = PromQuery::parse(text);
+        assert!(!query.metrics.is_empty(), "{name}: {text}");
+        let mut annotations = Vec::new();
+        texts(&rule["annotations"], "summary", &mut annotations);
+        texts(&rule["annotations"], "description", &mut annotations);
+        for part in annotations
+            .iter()
+            .flat_map(|text| text.split("$labels.").skip(1))
+        {
+            let end = |c: char| c != '_' && !c.is_ascii_alphanumeric();
+            let label = part.split(end).next().unwrap();
+            assert!(
+                query.groups.contains(label),
+                "{name} has no label {label} to tell"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_dashboard_asks_for_what_there_is() {
+    let dashboard = read("manifests/components/monitoring/dashboard.json");
+    let dashboard: Value = serde_json::from_str(&dashboard).unwrap();
+    let mut queries = Vec::new();
+    texts(&dashboard, "expr", &mut queries);
+    assert!(queries.len() >= 20, "{}", queries.len());
+    for text in queries {
+        assert_eq!(faults(text), [""; 0], "{text}");
+    }
+    let mut variables = Vec::new();
+    texts(&dashboard["templating"], "query", &mut variables);
+    let values = variables
+        .iter()
+        .find_map(|text| text.strip_prefix("label_values("));
+    let (metric, label) = values
+        .unwrap()
+        .trim_end_matches(')')
+        .split_once(", ")
+        .unwrap();
+    assert_eq!(faults(&format!("sum by ({label}) ({metric})")), [""; 0]);
+}
+
+#[test]
+fn what_there_is_not_is_found() {
+    for (text, fault) in [
+        (
+            "rate(elector_leaderless_seconds[5m])",
+            "there is no elector_leaderless_seconds",
+        ),
+        ("sum by (lease) (elector_leases)", "there is no label lease"),
+        ("elector_leases{stat=\"led\"} > 0", "there is no label stat"),
+        (
+            "elector_leases{state=~\"led|dead\"}",
+            "no label has the value dead",
+        ),
+        ("sum(elector_leases) / sum(up)", "there is no up"),
+    ] {
+        assert_eq!(faults(text), [fault], "{text}");
+    }
+}
