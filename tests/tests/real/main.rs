@@ -13,6 +13,7 @@ mod choice;
 mod elections;
 mod electors;
 mod events;
+mod figures;
 mod hosted;
 mod killed_work;
 mod many;
@@ -120,6 +121,7 @@ fn main() -> ExitCode {
     elections::add(&mut suite);
     electors::add(&mut suite);
     events::add(&mut suite);
+    figures::add(&mut suite);
     killed_work::add(&mut suite);
     many::add(&mut suite);
     migration::add(&mut suite);
