@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use elector_protocol::{Identity, LeaseKey, Timestamp};
+use elector_protocol::{Identity, LeaseKey, ResourceVersion, Timestamp, Uid};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::core::DynamicResourceScope;
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::candidate_api::CandidateApi;
 use crate::field::{FieldError, Malformed};
@@ -102,6 +102,14 @@ impl LeaseCandidate {
         let mut asked = self.clone();
         asked.spec.ping_time = Some(ping);
         asked
+    }
+
+    /// The merge patch that pings this very revision and touches nothing else: on any other the server answers 409.
+    pub fn ping_patch(uid: &Uid, version: ResourceVersion, ping: Timestamp) -> Value {
+        json!({
+            "metadata": {"uid": uid.as_str(), "resourceVersion": version.to_string()},
+            "spec": {"pingTime": Rfc3339(ping).to_string()},
+        })
     }
 
     /// This revision with another answer.
@@ -242,8 +250,6 @@ impl Serialize for LeaseCandidateSpec {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -316,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_and_an_answer_change_nothing_else() {
+    fn a_ping_and_an_ack_change_nothing_else() {
         let key = LeaseKey::new("ns", "l");
         let name = Identity::new("a").unwrap();
         let before = LeaseCandidate::named(CandidateApi::Elector, &key, &name);
@@ -329,6 +335,13 @@ mod tests {
         after.spec.ping_time = None;
         after.spec.renew_time = None;
         assert_eq!(after, before);
+        assert_eq!(
+            LeaseCandidate::ping_patch(&Uid::new("u"), ResourceVersion(7), time),
+            json!({
+                "metadata": {"uid": "u", "resourceVersion": "7"},
+                "spec": {"pingTime": "1970-01-01T00:00:00.000001Z"},
+            })
+        );
     }
 
     #[test]

@@ -170,7 +170,7 @@ impl TryFrom<ElectionArgs> for Config {
             },
             leader_election: args.leader_elect.election(pod_or_host_name),
             reserve: scope.reserve,
-            event_host: Some(host_name()),
+            event_host: Some(pod_or_host_name()),
             concurrent_elections: scope.concurrent_elections,
             retry_base: scope.retry_base,
             retry_max: scope.retry_max,
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn without_flags_it_is_the_default() {
         let expected = Config {
-            event_host: Some(host_name()),
+            event_host: Some(pod_or_host_name()),
             ..Config::default()
         };
         assert_eq!(config(&[]).unwrap(), expected);

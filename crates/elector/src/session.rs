@@ -353,7 +353,8 @@ impl<'a> ElectorSession<'a> {
                 self.queue.done(&key, now.since_epoch());
                 continue;
             }
-            self.monitor.note_requests(now, &key, &requests);
+            let view = &self.inputs.view;
+            self.monitor.note_requests(now, &key, &requests, view);
             self.requests.send(&self.writer, key, requests);
         }
         None

@@ -8,22 +8,24 @@
 //!
 //! The view performs no I/O and reads no clock. It knows three things that one election cannot: which candidate names
 //! which lease, since when a name that was never seen has been absent (the last complete list), and which object a
-//! revision came from, so that a write carries all of it.
+//! revision of a Lease came from, so that a write carries all of it.
 //!
-//! A lease that no candidate names costs its small record and a stop-watch, so that a first candidate finds the watch
-//! warm; its object is not kept and it is never stepped.
+//! What is kept is small, whatever objects hold: of a candidate what decisions need, of a Lease the object too unless it
+//! is large. A lease that no candidate names costs its small record and a stop-watch, so that a first candidate finds the
+//! watch warm; its object is not kept and it is never stepped.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use elector_api::{Lease, LeaseCandidate, Malformed};
+use elector_api::{Lease, Malformed};
 use elector_protocol::elector::Election;
 use elector_protocol::{Identity, Instant, LeaseKey, LeaseSnapshot, ResourceVersion};
 use elector_runtime::panic_text;
 
 use crate::leadership_change::LeadershipChange;
 use crate::view::entry::LeaseEntry;
+use crate::view::seen::is_kept;
 
 mod candidates;
 mod entry;
@@ -61,7 +63,6 @@ pub(crate) struct View {
 struct KnownCandidate {
     lease: LeaseKey,
     version: ResourceVersion,
-    object: Arc<LeaseCandidate>,
 }
 
 // === impl View ===
@@ -122,28 +123,20 @@ impl View {
         self.elections.iter().filter_map(named)
     }
 
-    /// The object of this very revision of a Lease, if it was kept.
-    pub(crate) fn lease_object(
-        &self,
+    /// The object of this very revision of a Lease, if there is one at hand. One that was read because it is large is
+    /// not kept any longer.
+    pub(crate) fn take_lease_object(
+        &mut self,
         key: &LeaseKey,
         version: ResourceVersion,
-    ) -> Option<&Arc<Lease>> {
-        let entry = self.elections.get(key)?;
-        let current = entry.election.lease()?.version == version;
-        entry.object.as_ref().filter(|_| current)
-    }
-
-    /// The object of this very revision of a candidate.
-    pub(crate) fn candidate_object(
-        &self,
-        namespace: &Arc<str>,
-        name: &Identity,
-        version: ResourceVersion,
-    ) -> Option<&Arc<LeaseCandidate>> {
-        let known = self
-            .known_candidates
-            .get(&(namespace.clone(), name.clone()))?;
-        (known.version == version).then_some(&known.object)
+    ) -> Option<Arc<Lease>> {
+        let entry = self.elections.get_mut(key)?;
+        if entry.election.lease()?.version != version {
+            return None;
+        }
+        let object = entry.object.clone()?;
+        entry.object.take_if(|object| !is_kept(object));
+        Some(object)
     }
 
     /// The newest revision of a Lease that is known.

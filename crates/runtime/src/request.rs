@@ -24,7 +24,7 @@ pub enum Verb {
     Create,
     /// A PUT.
     Update,
-    /// A PATCH, of Events alone.
+    /// A PATCH.
     Patch,
     /// A DELETE.
     Delete,

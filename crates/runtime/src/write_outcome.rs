@@ -56,7 +56,7 @@ pub struct WriteCounts {
 }
 
 /// The verbs that write.
-const WRITES: [Verb; 3] = [Verb::Create, Verb::Update, Verb::Delete];
+const WRITES: [Verb; 4] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete];
 
 // === impl WriteOutcome ===
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use elector_api::{CandidateApi, Carrier, Lease, LeaseCandidate};
 use elector_protocol::{Identity, LeaseKey, LeaseRecord, StrategyName};
-use kube::api::{Api, DeleteParams, PostParams, Preconditions};
+use kube::api::{Api, PostParams, Preconditions};
 use kube::core::DynamicResourceScope;
 use kube::{Resource, ResourceExt};
 use serde::Serialize;
@@ -16,6 +16,10 @@ use serde::de::DeserializeOwned;
 use crate::cluster::Cluster;
 use crate::request::{Cause, RequestError, Target, Verb};
 use crate::write_outcome::{WriteCounts, WriteOutcome, Written};
+
+mod candidate_revision;
+
+pub use candidate_revision::CandidateRevision;
 
 /// Reads and writes single Leases and LeaseCandidates. Cheap to clone; clones share counts and what was learned.
 ///
@@ -155,25 +159,6 @@ impl Writer {
             .post(Written::Candidate, &self.candidates, &candidate)
             .await;
         self.candidate_outcome(outcome)
-    }
-
-    /// Deletes the very revision of a candidate that was judged.
-    pub async fn delete_candidate(&self, candidate: &LeaseCandidate) -> WriteOutcome<()> {
-        let target = self.target(Verb::Delete, &self.candidates, candidate);
-        let outcome = match revision(candidate) {
-            Ok(preconditions) => {
-                let api = self.api(&self.candidates, candidate);
-                let name = candidate.name_any();
-                let parameters = DeleteParams::default().preconditions(preconditions);
-                let request = api.delete(&name, &parameters);
-                let answer = self.cluster.call(target, self.timeout, request).await;
-                self.outcome(Verb::Delete, answer.map(drop))
-            }
-            Err(cause) => WriteOutcome::Refused(self.cluster.error(target, cause)),
-        };
-        self.counts
-            .count(Written::Candidate, Verb::Delete, outcome.kind());
-        outcome
     }
 
     async fn read<K>(

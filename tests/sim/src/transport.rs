@@ -95,7 +95,7 @@ impl Transport {
         body: &[u8],
         clock: Instant,
     ) -> Option<u64> {
-        if !matches!(*method, Method::PUT | Method::POST) {
+        if !matches!(*method, Method::PUT | Method::POST | Method::PATCH) {
             return None;
         }
         let value = serde_json::from_slice::<serde_json::Value>(body).ok()?;

@@ -107,7 +107,7 @@ impl TestSite {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn elector_of<'a>(
+    pub fn elector_under<'a>(
         &self,
         account: &TestAccount,
         flags: impl IntoIterator<Item = &'a str>,

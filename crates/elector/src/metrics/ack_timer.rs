@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_api::LeaseCandidate;
-use elector_protocol::{Identity, Instant, LeaseKey, Timestamp};
+use elector_protocol::{CandidateRecord, Identity, Instant, LeaseKey, Timestamp};
 
 use crate::metrics::Metrics;
 
@@ -34,15 +34,18 @@ impl AckTimer {
         }
     }
 
-    /// A ping is being written; the object is what will be stored.
-    pub(crate) fn handle_ping(&mut self, now: Instant, key: &LeaseKey, object: &LeaseCandidate) {
-        let Ok(candidate) = object.candidate() else {
-            return;
-        };
+    /// This ping of a candidate is being written.
+    pub(crate) fn handle_ping(
+        &mut self,
+        now: Instant,
+        key: &LeaseKey,
+        candidate: &CandidateRecord,
+        ping: Timestamp,
+    ) {
+        let renewed = candidate.renew;
         // The settlement of a ping asks for nothing (R15).
-        if candidate.is_pinged() {
-            let name = (Arc::clone(&key.namespace), candidate.name);
-            let renewed = candidate.renew;
+        if renewed.is_none_or(|renewed| renewed < ping) {
+            let name = (Arc::clone(&key.namespace), candidate.name.clone());
             self.open
                 .entry(name)
                 .or_insert(OpenPing { at: now, renewed });

@@ -114,7 +114,7 @@ impl InputHandler {
             } => {
                 let items: Vec<_> = items
                     .into_iter()
-                    .filter_map(|item| self.parse_candidate(now, item))
+                    .filter_map(|item| self.parse_candidate(now, &item))
                     .collect();
                 self.view
                     .handle_candidates(now, &Area::of(namespace), items);
@@ -122,7 +122,7 @@ impl InputHandler {
             WatchEvent::Synced => self.log_recovery(now, "candidates"),
             WatchEvent::Applied(candidate) => {
                 let object = ObjectName::of(&candidate);
-                match (self.parse_candidate(now, candidate), object) {
+                match (self.parse_candidate(now, &candidate), object) {
                     (Some(seen), _) => self.view.handle_candidate(now, seen),
                     // One that cannot be read any more belongs to no election.
                     (None, Some(object)) => self.remove_candidate(&object),
@@ -162,7 +162,13 @@ impl InputHandler {
             ElectionResponse::Collected(name, outcome) => {
                 Ok(self.handle_collected(now, key, &name, &outcome))
             }
-            ElectionResponse::Read(read) => self.handle_read(now, key, *read),
+            ElectionResponse::Read(read) => {
+                let failed = self.handle_read(now, key, *read)?;
+                if !failed {
+                    self.view.look_again(key);
+                }
+                Ok(failed)
+            }
             ElectionResponse::Panicked(text) => {
                 error!(lease = %key, panic = text, "failed to perform a request, which is tried again");
                 Ok(true)
@@ -215,7 +221,7 @@ impl InputHandler {
         debug!(lease = %key, candidate = %name, outcome = %outcome.kind(), "pinged a candidate");
         match outcome {
             WriteOutcome::Done(candidate) => {
-                if let Some(seen) = self.parse_candidate(now, candidate) {
+                if let Some(seen) = self.parse_candidate(now, &candidate) {
                     self.view.handle_candidate_reply(now, seen);
                 }
                 self.log_success(now, RequestKind::Ping, key)
@@ -251,7 +257,7 @@ impl InputHandler {
         match read.response {
             Ok(Some(lease)) => {
                 let failed = self.log_success(now, RequestKind::Read, key);
-                let (seen, asked_at) = (LeaseSeen::of(lease), Some(read.asked_at));
+                let (seen, asked_at) = (LeaseSeen::whole(lease), Some(read.asked_at));
                 self.view.handle_lease_read(now, seen, asked_at)?;
                 Ok(failed)
             }
@@ -265,9 +271,9 @@ impl InputHandler {
     fn parse_candidate(
         &mut self,
         now: Instant,
-        candidate: LeaseCandidate,
+        candidate: &LeaseCandidate,
     ) -> Option<CandidateSeen> {
-        let object = ObjectName::of(&candidate)?;
+        let object = ObjectName::of(candidate)?;
         if !self.serves(&object.namespace) {
             return None;
         }

@@ -1,10 +1,10 @@
 //! What a session reports of itself, for probes and scrapes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use elector_protocol::elector::Reason;
-use elector_protocol::{Instant, LeaseKey};
+use elector_protocol::{Identity, Instant, LeaseKey, Timestamp};
 use elector_runtime::{LeaseResponse, RequestError, WatchEvent, WriteOutcomeKind, Writer};
 
 use crate::config::Config;
@@ -108,13 +108,19 @@ impl SessionMonitor {
         now: Instant,
         key: &LeaseKey,
         requests: &[ElectionRequest],
+        view: &View,
     ) {
-        let Some(meter) = &mut self.meter else {
+        let (Some(meter), Some(Ok(election))) = (&mut self.meter, view.election(key)) else {
             return;
         };
-        for request in requests {
-            if let ElectionRequest::Ping(_, object) = request {
-                meter.acks.handle_ping(now, key, object);
+        let pings = requests.iter().filter_map(|request| match request {
+            ElectionRequest::Ping(judged, ping) => Some((&judged.name, *ping)),
+            _ => None,
+        });
+        let mut pings: BTreeMap<&Identity, Timestamp> = pings.collect();
+        for candidate in election.candidates() {
+            if let Some(ping) = pings.remove(&candidate.name) {
+                meter.acks.handle_ping(now, key, candidate, ping);
             }
         }
     }

@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::elector::{Decision, Effect};
-use elector_protocol::{Identity, LeaseKey, LeaseRecord, ResourceVersion, StrategyName};
-use elector_runtime::{RequestError, WriteOutcome, Writer, panic_text};
+use elector_protocol::{
+    Identity, LeaseKey, LeaseRecord, ResourceVersion, StrategyName, Timestamp, Uid,
+};
+use elector_runtime::{CandidateRevision, RequestError, WriteOutcome, Writer, panic_text};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, SelectAll};
 use futures::{FutureExt, StreamExt};
@@ -29,10 +31,10 @@ pub(crate) enum ElectionRequest {
         version: ResourceVersion,
         record: LeaseRecord,
     },
-    /// PUT a candidate with a ping.
-    Ping(Identity, Box<LeaseCandidate>),
+    /// PATCH a candidate with a ping.
+    Ping(CandidateRevision, Timestamp),
     /// DELETE a candidate.
-    Collect(Identity, Arc<LeaseCandidate>),
+    Collect(CandidateRevision),
     /// GET the Lease, whose newest known revision is this.
     Read(ResourceVersion),
 }
@@ -174,13 +176,19 @@ pub(crate) fn requests_of(
     decision: Decision,
     collects: bool,
 ) -> Vec<ElectionRequest> {
+    let judged = |name: Identity, uid: Uid, version: ResourceVersion| CandidateRevision {
+        namespace: key.namespace.clone(),
+        name,
+        uid,
+        version,
+    };
     let mut requests = Vec::with_capacity(decision.effects.len());
     for effect in decision.effects {
         match effect {
             Effect::Create(record) => requests.push(ElectionRequest::Create(record.strategy)),
             Effect::Write(write) => {
                 let version = write.version;
-                let Some(judged) = view.lease_object(key, version).map(Arc::clone) else {
+                let Some(judged) = view.take_lease_object(key, version) else {
                     requests.push(ElectionRequest::Read(version));
                     continue;
                 };
@@ -196,24 +204,14 @@ pub(crate) fn requests_of(
             }
             Effect::Ping {
                 name,
+                uid,
                 version,
                 ping,
-                ..
-            } => {
-                let object = view.candidate_object(&key.namespace, &name, version);
-                requests.extend(
-                    object.map(|object| {
-                        ElectionRequest::Ping(name, Box::new(object.with_ping(ping)))
-                    }),
-                );
-            }
+            } => requests.push(ElectionRequest::Ping(judged(name, uid, version), ping)),
             // The built-in controller collects as long as it elects.
             Effect::Collect { .. } if !collects => {}
-            Effect::Collect { name, version, .. } => {
-                let object = view.candidate_object(&key.namespace, &name, version);
-                requests.extend(
-                    object.map(|object| ElectionRequest::Collect(name, Arc::clone(object))),
-                );
+            Effect::Collect { name, uid, version } => {
+                requests.push(ElectionRequest::Collect(judged(name, uid, version)));
             }
         }
     }
@@ -245,11 +243,13 @@ fn perform(
                 };
                 ElectionResponse::Wrote { outcome, read }
             }
-            ElectionRequest::Ping(name, candidate) => {
-                ElectionResponse::Pinged(name, writer.put_candidate(&candidate).await)
+            ElectionRequest::Ping(judged, ping) => {
+                let outcome = writer.ping_candidate(&judged, ping).await;
+                ElectionResponse::Pinged(judged.name, outcome)
             }
-            ElectionRequest::Collect(name, candidate) => {
-                ElectionResponse::Collected(name, writer.delete_candidate(&candidate).await)
+            ElectionRequest::Collect(judged) => {
+                let outcome = writer.collect_candidate(&judged).await;
+                ElectionResponse::Collected(judged.name, outcome)
             }
             ElectionRequest::Read(version) => {
                 ElectionResponse::Read(read(&writer, &key, version).await)

@@ -91,11 +91,7 @@ impl View {
     fn apply_candidate(&mut self, now: Instant, seen: CandidateSeen, source: NewsSource) {
         let name = seen.name();
         self.newest_candidate = self.newest_candidate.max(seen.candidate.version);
-        let CandidateSeen {
-            lease,
-            candidate,
-            object,
-        } = seen;
+        let CandidateSeen { lease, candidate } = seen;
         if let Some(known) = self.known_candidates.get(&name) {
             if candidate.version <= known.version && source != NewsSource::List {
                 return;
@@ -108,7 +104,6 @@ impl View {
         let known = KnownCandidate {
             lease: lease.clone(),
             version: candidate.version,
-            object,
         };
         self.known_candidates.insert(name, known);
         let absent_since = self.listed_at(&lease.namespace);

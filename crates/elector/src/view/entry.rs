@@ -14,7 +14,8 @@ pub(super) struct LeaseEntry {
     pub(super) election: Election,
     /// Whether the election knows if its Lease exists.
     pub(super) known: bool,
-    /// The object of the newest revision, kept while a candidate names the lease.
+    /// The object of the newest revision, kept while a candidate names the lease, and where it is large only from a
+    /// read until it is written.
     pub(super) object: Option<Arc<Lease>>,
     /// Why the newest revision cannot be judged.
     pub(super) fault: Option<Malformed>,

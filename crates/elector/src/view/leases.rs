@@ -101,12 +101,17 @@ impl View {
         } else if version == known
             && let Some(entry) = self.elections.get_mut(&seen.key)
             && entry.has_candidates()
-            // Where a write failed on what is there still, the next one waits for its pause.
-            && entry.object.replace(seen.object).is_none()
+            && seen.object.is_some()
         {
-            self.dirty.push_back(seen.key);
+            entry.object = seen.object;
         }
         Ok(())
+    }
+
+    /// A lease is to be judged anew: its object is at hand now. Not after a write that failed, where the next one waits
+    /// for its pause.
+    pub(crate) fn look_again(&mut self, key: &LeaseKey) {
+        self.dirty.push_back(key.clone());
     }
 
     /// A POST of ours was answered.
@@ -178,7 +183,10 @@ impl View {
             .lease()
             .is_some_and(|lease| lease.version == version)
         {
-            entry.object = Some(seen.object);
+            // The watch may bring again what a read has brought.
+            if fresh || seen.object.is_some() {
+                entry.object = seen.object;
+            }
         }
         if !fresh {
             return;

@@ -14,13 +14,14 @@ pub(crate) enum Area {
     Namespace(Arc<str>),
 }
 
-/// A revision of a Lease: what it says, and the object that says it.
+/// A revision of a Lease: what it says, and the object that says it where that is worth keeping.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseSeen {
     pub(crate) key: LeaseKey,
     pub(crate) version: Option<ResourceVersion>,
     pub(crate) snapshot: Result<LeaseSnapshot, Malformed>,
-    pub(crate) object: Arc<Lease>,
+    /// What a PUT carries over. `None` where it is large: it is read again when there is something to write.
+    pub(crate) object: Option<Arc<Lease>>,
 }
 
 /// A revision of a LeaseCandidate, and the lease that it names.
@@ -28,7 +29,14 @@ pub(crate) struct LeaseSeen {
 pub(crate) struct CandidateSeen {
     pub(crate) lease: LeaseKey,
     pub(crate) candidate: CandidateRecord,
-    pub(crate) object: Arc<LeaseCandidate>,
+}
+
+/// How many bytes of a Lease are kept that no decision needs; an object with more is read when it is to be written.
+const KEPT_BYTES: usize = 4096;
+
+/// Whether an object is kept until its lease is written.
+pub(super) fn is_kept(object: &Lease) -> bool {
+    object.carried_bytes() <= KEPT_BYTES
 }
 
 // === impl Area ===
@@ -50,8 +58,15 @@ impl Area {
 // === impl LeaseSeen ===
 
 impl LeaseSeen {
-    /// Reads an object.
+    /// Reads an object, and keeps it if it is small.
     pub(crate) fn of(object: Lease) -> Self {
+        let mut seen = Self::whole(object);
+        seen.object = seen.object.filter(|object| is_kept(object));
+        seen
+    }
+
+    /// Reads an object, and keeps it.
+    pub(crate) fn whole(object: Lease) -> Self {
         let snapshot = object.snapshot();
         let version = object.metadata.resource_version.as_deref();
         Self {
@@ -60,7 +75,7 @@ impl LeaseSeen {
                 .and_then(|text| text.parse().ok())
                 .map(ResourceVersion),
             snapshot,
-            object: Arc::new(object),
+            object: Some(Arc::new(object)),
         }
     }
 }
@@ -73,11 +88,10 @@ impl CandidateSeen {
     /// # Errors
     ///
     /// When it belongs to no election.
-    pub(crate) fn of(object: LeaseCandidate) -> Result<Self, Malformed> {
+    pub(crate) fn of(object: &LeaseCandidate) -> Result<Self, Malformed> {
         Ok(Self {
             lease: object.lease_key(),
             candidate: object.candidate()?,
-            object: Arc::new(object),
         })
     }
 

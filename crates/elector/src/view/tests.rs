@@ -51,7 +51,7 @@ fn lease(name: &str, version: u64, record: LeaseRecord) -> LeaseSeen {
             version,
             record,
         }),
-        object: Arc::new(Lease::default()),
+        object: Some(Arc::new(Lease::default())),
     }
 }
 
@@ -82,7 +82,6 @@ fn candidate(name: &str, lease: &str, version: u64) -> CandidateSeen {
             deleting: false,
             spec: CandidateSpec::parse("1.1.0", "1.0.0", "OldestEmulationVersion"),
         },
-        object: Arc::new(LeaseCandidate::default()),
     }
 }
 
@@ -126,6 +125,12 @@ impl ViewScene {
 
     fn candidate(&mut self, seen: CandidateSeen) {
         self.view.handle_candidate(time(self.now), seen);
+    }
+
+    /// Whether a write of this revision finds the object that it carries over.
+    fn has_object(&mut self, name: &str, version: u64) -> bool {
+        let version = ResourceVersion(version);
+        self.view.take_lease_object(&key(name), version).is_some()
     }
 
     fn dirty(&mut self) -> Vec<String> {
@@ -267,10 +272,9 @@ fn a_list_does_not_undo_what_a_reply_brought_meanwhile() {
         world.view.lease_version(&key("l")),
         Some(ResourceVersion(20))
     );
-    let known = world
-        .view
-        .candidate_object(&"ns".into(), &id("a"), ResourceVersion(21));
-    assert!(known.is_some());
+    let election = world.view.election(&key("l")).unwrap().unwrap();
+    let known = election.candidates().next().unwrap();
+    assert_eq!(known.version, ResourceVersion(21));
 }
 
 #[test]

@@ -135,12 +135,12 @@ async fn losing_the_lock_gives_up_what_is_under_way() {
     }
     cluster.inject(
         Rule::new(Fault::Delay(seconds(1)))
-            .verb(RequestVerb::Update)
+            .verb(RequestVerb::Patch)
             .resource(CANDIDATES),
     );
     let _elector = RunningElector::start_seeded(&cluster, replacing(), 7);
     let pings =
-        |cluster: &MemoryCluster| cluster.requests_with(&["PUT", "/leasecandidates/"]).len();
+        |cluster: &MemoryCluster| cluster.requests_with(&["PATCH", "/leasecandidates/"]).len();
     while pings(&cluster) < 10 {
         pass(millis(10)).await;
     }

@@ -11,6 +11,7 @@ mod elections;
 mod events;
 mod failures;
 mod health;
+mod large;
 mod leader_election;
 mod lifetime;
 mod lock;

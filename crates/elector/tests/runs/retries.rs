@@ -45,7 +45,7 @@ async fn a_ping_that_is_refused_is_written_as_soon_as_it_can_be() {
         cluster.inject(refuse(code).resource(CANDIDATES).named("a"));
         let released = json!({"holderIdentity": "", "leaseDurationSeconds": 1});
         cluster.put_lease("default", "l", released);
-        let tries = tries(&cluster, "PUT", "leasecandidates/a").await;
+        let tries = tries(&cluster, "PATCH", "leasecandidates/a").await;
         assert!((5..=30).contains(&tries), "{code}: {tries}");
         assert!(
             cluster.held_by("default", "l", "a").await < millis(5_500),

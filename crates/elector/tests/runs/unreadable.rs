@@ -36,7 +36,7 @@ async fn a_candidate_that_became_unreadable_is_not_elected_by_its_earlier_spec()
         drop(kept);
         let waited = cluster.held_by("default", "l", "other").await;
         assert!(waited < millis(15_100), "{unreadable}: {waited:?}");
-        let best = cluster.requests_since(overwritten, &["PUT", "leasecandidates/best"]);
+        let best = cluster.requests_since(overwritten, &["PATCH", "leasecandidates/best"]);
         assert!(pinged || best.is_empty(), "{unreadable}: {best:?}");
     }
 }

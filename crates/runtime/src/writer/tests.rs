@@ -1,4 +1,4 @@
-use elector_protocol::Timestamp;
+use elector_protocol::{ResourceVersion, Timestamp, Uid};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -37,6 +37,15 @@ fn candidate() -> LeaseCandidate {
         "metadata": {"namespace": "ns", "name": "c", "uid": "u", "resourceVersion": "7"},
         "spec": {"leaseName": "l", "binaryVersion": "1.0.0", "strategy": "a/b"},
     }))
+}
+
+fn judged_candidate() -> CandidateRevision {
+    CandidateRevision {
+        namespace: "ns".into(),
+        name: Identity::new("c").unwrap(),
+        uid: Uid::new("u"),
+        version: ResourceVersion(7),
+    }
 }
 
 fn record() -> LeaseRecord {
@@ -226,6 +235,14 @@ async fn nothing_is_written_without_uid_and_version() {
             writer.delete_candidate(&candidate).await.kind(),
             WriteOutcomeKind::Refused
         );
+        let any = CandidateRevision {
+            version: ResourceVersion(0),
+            ..judged_candidate()
+        };
+        assert_eq!(
+            writer.ping_candidate(&any, Timestamp::MIN).await.kind(),
+            WriteOutcomeKind::Refused
+        );
     }
     assert_eq!(script.lines(), Vec::<String>::new());
 }
@@ -234,7 +251,7 @@ async fn nothing_is_written_without_uid_and_version() {
 async fn candidates_are_written_to_the_api_that_is_served() {
     let reply = || Reply::Json(200, serde_json::to_value(candidate()).unwrap());
     let deleted = Reply::Json(200, json!({"kind": "Status", "status": "Success"}));
-    let script = Script::new([reply(), reply(), reply(), deleted]);
+    let script = Script::new([reply(), reply(), reply(), deleted, reply()]);
     let writer = Writer::new(script.cluster(), CandidateApi::V1Beta1)
         .with_candidate_api(CandidateApi::Elector);
     let done = writer.post_candidate(&candidate()).await.done().unwrap();
@@ -248,6 +265,9 @@ async fn candidates_are_written_to_the_api_that_is_served() {
         writer.delete_candidate(&candidate()).await,
         WriteOutcome::Done(())
     );
+    let judged = judged_candidate();
+    let pinged = writer.ping_candidate(&judged, Timestamp::MIN).await;
+    assert_eq!(pinged.done().unwrap().api, CandidateApi::Elector);
     let path = "/apis/elector.dev/v1alpha1/namespaces/ns/leasecandidates";
     assert_eq!(
         script.lines(),
@@ -256,6 +276,7 @@ async fn candidates_are_written_to_the_api_that_is_served() {
             format!("PUT {path}/c?"),
             format!("GET {path}/c"),
             format!("DELETE {path}/c?"),
+            format!("PATCH {path}/c?"),
         ]
     );
     let bodies: Vec<_> = script.seen().into_iter().map(|seen| seen.body).collect();
@@ -270,6 +291,8 @@ async fn candidates_are_written_to_the_api_that_is_served() {
         bodies[3]["preconditions"],
         json!({"uid": "u", "resourceVersion": "7"})
     );
+    let patch = LeaseCandidate::ping_patch(&Uid::new("u"), ResourceVersion(7), Timestamp::MIN);
+    assert_eq!(bodies[4], patch);
 }
 
 #[tokio::test(start_paused = true)]

@@ -25,7 +25,9 @@ pub(super) async fn missing(testbed: Arc<Testbed>) -> Result<()> {
         verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
         ..PolicyRule::default()
     };
-    let write = ["get", "list", "watch", "create", "update", "delete"];
+    let write = [
+        "get", "list", "watch", "create", "update", "patch", "delete",
+    ];
     for (namespace, leases, candidates) in [
         (free.namespace(), &write[..], &write[..]),
         (

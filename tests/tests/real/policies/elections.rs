@@ -28,7 +28,7 @@ pub(super) async fn go_on(testbed: &Arc<Testbed>) -> Result<()> {
     });
     // No Lease of this cluster was ever led.
     flags.push("--absent-lease-grace=0s");
-    let mut processes = vec![site.elector_of(&account, flags)?];
+    let mut processes = vec![site.elector_under(&account, flags)?];
     warm_up(site).await?;
     processes.extend(ours(testbed).await?);
     processes.push(named_for_its_pod(testbed).await?);

@@ -1,11 +1,13 @@
 //! What is heard of leases, and the changes of leadership in it.
 
+use elector_api::Lease;
 use elector_protocol::elector::{Action, Effect, Settings};
 use elector_protocol::{LeaseRecord, Timestamp};
+use serde_json::json;
 
 use super::{ViewScene, candidate, held, id, key, lease, malformed, time};
 use crate::leadership_change::ExpectedGrant;
-use crate::view::{Area, ResourceVersion, Restored};
+use crate::view::{Area, LeaseSeen, ResourceVersion, Restored};
 
 #[test]
 fn a_lease_found_by_a_relist_proves_nothing() {
@@ -34,36 +36,52 @@ fn the_object_is_kept_for_leases_with_candidates_only_and_a_read_brings_it() {
     let record = held("plain", 1);
     world.lease(lease("l", 11, record.clone()));
     world.candidate(candidate("a", "l", 12));
-    let version = ResourceVersion(11);
-    assert!(world.view.lease_object(&key("l"), version).is_none());
+    assert!(!world.has_object("l", 11));
+    let known = Some(ResourceVersion(11));
     let read = lease("l", 11, record.clone());
     world
         .view
-        .handle_lease_read(time(world.now), read, Some(version))
+        .handle_lease_read(time(world.now), read, known)
         .unwrap();
-    assert!(world.view.lease_object(&key("l"), version).is_some());
-    assert!(
-        world
-            .view
-            .lease_object(&key("l"), ResourceVersion(10))
-            .is_none()
-    );
+    assert!(world.has_object("l", 11));
+    assert!(!world.has_object("l", 10));
     world.lease(lease("l", 13, record));
-    assert!(
-        world
-            .view
-            .lease_object(&key("l"), ResourceVersion(13))
-            .is_some()
-    );
+    assert!(world.has_object("l", 13));
     world
         .view
         .handle_candidate_gone(&"ns".into(), &id("a"), None);
-    assert!(
-        world
-            .view
-            .lease_object(&key("l"), ResourceVersion(13))
-            .is_none()
-    );
+    assert!(!world.has_object("l", 13));
+}
+
+/// (R2) What is written carries over the whole object, so a large one is read, and kept for this one write.
+#[test]
+fn a_large_object_is_kept_from_a_read_to_the_write() {
+    let large = |version: u64| {
+        let text = "x".repeat(100_000);
+        let object = json!({
+            "metadata": {
+                "namespace": "ns", "name": "l", "uid": "uid", "resourceVersion": version.to_string(),
+                "annotations": {"large": text},
+            },
+            "spec": {"holderIdentity": "plain", "leaseDurationSeconds": 15, "leaseTransitions": version},
+        });
+        Lease::from_value(object)
+    };
+    let mut world = ViewScene::synced();
+    world.candidate(candidate("a", "l", 10));
+    world.lease(LeaseSeen::of(large(11)));
+    assert!(!world.has_object("l", 11));
+    let (now, known) = (time(world.now), Some(ResourceVersion(11)));
+    let read = LeaseSeen::whole(large(11));
+    world.view.handle_lease_read(now, read, known).unwrap();
+    // The watch is behind, and brings the same revision again.
+    world.lease(LeaseSeen::of(large(11)));
+    assert!(world.has_object("l", 11));
+    assert!(!world.has_object("l", 11), "taken for one write");
+    let read = LeaseSeen::whole(large(12));
+    world.view.handle_lease_read(now, read, known).unwrap();
+    world.lease(LeaseSeen::of(large(13)));
+    assert!(!world.has_object("l", 12) && !world.has_object("l", 13));
 }
 
 #[test]

@@ -72,7 +72,7 @@ async fn ping_many(cluster: &MemoryCluster, active: &Replica, delay: Duration) {
     for number in 0..40 {
         cluster.register("ns", &format!("c{number:02}"), "l", "1.0.0");
     }
-    let slow = Rule::new(Fault::Delay(delay)).verb(RequestVerb::Update);
+    let slow = Rule::new(Fault::Delay(delay)).verb(RequestVerb::Patch);
     cluster.faults_of(active.name).inject(slow.namespace("ns"));
     let start = cluster.now();
     let pings = || {
@@ -147,7 +147,7 @@ async fn an_elector_that_cannot_renew_stops_acting_before_another_takes_over() {
     let standby = Replica::start(&cluster, "standby");
     pass(seconds(20)).await;
     // Its writes are not carried out, while it hears of all that happens.
-    for verb in [RequestVerb::Update, RequestVerb::Create] {
+    for verb in [RequestVerb::Update, RequestVerb::Patch, RequestVerb::Create] {
         let hangs = Rule::new(Fault::HangBefore).verb(verb);
         cluster.faults_of("active").inject(hangs);
     }

@@ -8,7 +8,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// belief.
 #[tokio::test(start_paused = true)]
 async fn every_request_is_given_up_after_the_timeout_of_its_writer() {
-    for request in 0..7 {
+    for request in 0..9 {
         let script = Script::new([]);
         let writer = writer(&script).with_timeout(SECOND);
         let name = Identity::new("c").unwrap();
@@ -24,7 +24,16 @@ async fn every_request_is_given_up_after_the_timeout_of_its_writer() {
             3 => writer.post_candidate(&candidate()).await.error().cloned(),
             4 => writer.delete_candidate(&candidate()).await.error().cloned(),
             5 => writer.read_lease(&key()).await.err(),
-            _ => writer.read_candidate("ns", &name).await.err(),
+            6 => writer.read_candidate("ns", &name).await.err(),
+            7 => {
+                let outcome = writer.collect_candidate(&judged_candidate()).await;
+                outcome.error().cloned()
+            }
+            _ => {
+                let judged = judged_candidate();
+                let outcome = writer.ping_candidate(&judged, Timestamp::MIN).await;
+                outcome.error().cloned()
+            }
         };
         assert_eq!(
             error.map(|error| error.cause),
@@ -104,5 +113,36 @@ async fn a_server_error_to_a_post_leaves_its_outcome_open() {
         let script = Script::new([failure(code, "Reason", "why")]);
         let outcome = writer(&script).post_lease(&key(), None).await;
         assert_eq!(outcome.kind(), kind, "{code}");
+    }
+}
+
+/// A ping of a revision that is not the newest any more changes nothing.
+#[tokio::test(start_paused = true)]
+async fn each_answer_to_a_ping_has_its_outcome() {
+    let pinged = || Reply::Json(200, serde_json::to_value(candidate()).unwrap());
+    let mut other = serde_json::to_value(candidate()).unwrap();
+    other["metadata"]["uid"] = "another".into();
+    for (reply, kind) in [
+        (pinged(), WriteOutcomeKind::Done),
+        (Reply::Json(200, other), WriteOutcomeKind::Unknown),
+        (failure(404, "NotFound", "gone"), WriteOutcomeKind::Gone),
+        (
+            failure(409, "Conflict", "newer"),
+            WriteOutcomeKind::Conflict,
+        ),
+        (failure(403, "Forbidden", "no"), WriteOutcomeKind::Refused),
+        (
+            failure(500, "InternalError", "etcd"),
+            WriteOutcomeKind::Unknown,
+        ),
+        (Reply::Silence, WriteOutcomeKind::Unknown),
+    ] {
+        let script = Script::new([reply]);
+        let writer = writer(&script);
+        let judged = judged_candidate();
+        let outcome = writer.ping_candidate(&judged, Timestamp::MIN).await;
+        assert_eq!(outcome.kind(), kind);
+        let counted: Vec<_> = writer.counts().iter().collect();
+        assert_eq!(counted, [(Written::Candidate, Verb::Patch, kind, 1)]);
     }
 }
