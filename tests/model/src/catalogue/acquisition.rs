@@ -246,6 +246,7 @@ fn locks() -> Vec<Run> {
         let run = Run {
             mixes: UNLIKE,
             candidates: 3,
+            restarts: false,
             ..PLAIN
         };
         safe(id, about, run)
