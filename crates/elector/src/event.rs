@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use elector_protocol::elector::Reason;
 use elector_protocol::{Identity, LeaseKey, Term};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::leadership_change::LeadershipChange;
+use crate::view::LimitHit;
 
 /// What an elector sees and decides, as values. The log says the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,26 @@ pub enum Event {
         /// Why, in one line.
         reason: String,
     },
+    /// More candidates name a lease than are considered: the holder, the preferred one and the oldest objects are, and the
+    /// others wait. Told again only after a quarter of the places was free.
+    CandidatesWait {
+        /// The lease.
+        lease: LeaseKey,
+        /// How many are considered.
+        considered: usize,
+        /// How many waited at first.
+        waiting: usize,
+    },
+    /// A namespace has more candidates than are kept; those that came last are left out until leases and candidates are
+    /// listed again. Told again only after a tenth of the room was free.
+    NamespaceFull {
+        /// The namespace.
+        namespace: Arc<str>,
+        /// How many candidates are kept.
+        candidates: usize,
+        /// About how many bytes are kept of them.
+        bytes: usize,
+    },
 }
 
 /// The function that is told what happens.
@@ -55,6 +76,30 @@ pub(crate) type ElectorObserver = Arc<dyn Fn(&Event) + Send + Sync>;
 // === impl Event ===
 
 impl Event {
+    /// The limit that was hit.
+    pub(crate) fn of_limit(hit: LimitHit) -> Self {
+        match hit {
+            LimitHit::Lease {
+                lease,
+                considered,
+                waiting,
+            } => Self::CandidatesWait {
+                lease,
+                considered,
+                waiting,
+            },
+            LimitHit::Namespace {
+                namespace,
+                candidates,
+                bytes,
+            } => Self::NamespaceFull {
+                namespace,
+                candidates,
+                bytes,
+            },
+        }
+    }
+
     /// The request to a holder that follows from a decision for this reason, if one does.
     pub(crate) fn of_preference(lease: &LeaseKey, reason: &Reason) -> Option<Self> {
         let Reason::Preferred {
@@ -97,6 +142,23 @@ impl Event {
                 );
             }
             Self::Preferred { .. } => {}
+            Self::CandidatesWait {
+                lease, considered, ..
+            } => warn!(
+                lease = %lease,
+                considered,
+                "more candidates than are considered: holder, preferred and oldest are, the others wait"
+            ),
+            Self::NamespaceFull {
+                namespace,
+                candidates,
+                bytes,
+            } => warn!(
+                namespace = %namespace,
+                candidates,
+                bytes,
+                "more candidates than are kept: those that came last are left out"
+            ),
         }
     }
 }

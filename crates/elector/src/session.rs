@@ -232,6 +232,9 @@ impl<'a> ElectorSession<'a> {
             }
             self.emit(&Event::LeadershipChanged(change));
         }
+        while let Some(hit) = self.inputs.view.next_limit_hit() {
+            self.emit(&Event::of_limit(hit));
+        }
         for (key, panic) in self.inputs.view.take_panics() {
             error!(lease = %key, panic, "failed to take in an object; the lease starts anew");
         }

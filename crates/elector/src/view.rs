@@ -25,13 +25,19 @@ use elector_runtime::panic_text;
 
 use crate::leadership_change::LeadershipChange;
 use crate::view::entry::LeaseEntry;
+use crate::view::limits::Usage;
 use crate::view::seen::is_kept;
 
 mod candidates;
 mod entry;
 mod leases;
+mod limits;
+mod places;
 mod seen;
+mod waiting;
 
+#[cfg(test)]
+pub(crate) use limits::{LEASE_CANDIDATES, NAMESPACE_CANDIDATES};
 pub(crate) use seen::{Area, CandidateSeen, LeaseSeen};
 
 /// The store is older than what was seen of it: it was restored from a backup. Everything known is void (R4).
@@ -55,6 +61,8 @@ pub(crate) struct View {
     known_candidates: BTreeMap<(Arc<str>, Identity), KnownCandidate>,
     dirty: VecDeque<LeaseKey>,
     changes: VecDeque<LeadershipChange>,
+    usage: Usage,
+    limits_hit: VecDeque<LimitHit>,
     panics: Vec<(LeaseKey, String)>,
 }
 
@@ -63,6 +71,25 @@ pub(crate) struct View {
 struct KnownCandidate {
     lease: LeaseKey,
     version: ResourceVersion,
+    /// How many bytes are kept of it.
+    bytes: usize,
+}
+
+/// More was registered than is considered or kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LimitHit {
+    /// Of one lease.
+    Lease {
+        lease: LeaseKey,
+        considered: usize,
+        waiting: usize,
+    },
+    /// Of one namespace.
+    Namespace {
+        namespace: Arc<str>,
+        candidates: usize,
+        bytes: usize,
+    },
 }
 
 // === impl View ===
@@ -82,6 +109,8 @@ impl View {
             known_candidates: BTreeMap::new(),
             dirty: VecDeque::new(),
             changes: VecDeque::new(),
+            usage: Usage::default(),
+            limits_hit: VecDeque::new(),
             panics: Vec::new(),
         }
     }
@@ -101,6 +130,11 @@ impl View {
     /// A leadership change that has not been told yet.
     pub(crate) fn next_change(&mut self) -> Option<LeadershipChange> {
         self.changes.pop_front()
+    }
+
+    /// A limit that was hit, and has not been told yet.
+    pub(crate) fn next_limit_hit(&mut self) -> Option<LimitHit> {
+        self.limits_hit.pop_front()
     }
 
     /// Leases whose objects made the code fail, each with the panic's text. Their memory was thrown away.
@@ -163,7 +197,14 @@ impl View {
         };
         self.panics.push((key.clone(), panic_text(&*panic)));
         self.elections.insert(key.clone(), LeaseEntry::new(None));
-        self.known_candidates.retain(|_, known| known.lease != *key);
+        let usage = &mut self.usage;
+        self.known_candidates.retain(|(namespace, _), known| {
+            let stays = known.lease != *key;
+            if !stays {
+                usage.remove(namespace, known.bytes);
+            }
+            stays
+        });
     }
 
     /// When the leases of a namespace were last listed completely.

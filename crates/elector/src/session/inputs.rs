@@ -125,14 +125,14 @@ impl InputHandler {
                 match (self.parse_candidate(now, &candidate), object) {
                     (Some(seen), _) => self.view.handle_candidate(now, seen),
                     // One that cannot be read any more belongs to no election.
-                    (None, Some(object)) => self.remove_candidate(&object),
+                    (None, Some(object)) => self.remove_candidate(now, &object),
                     (None, None) => {}
                 }
             }
             WatchEvent::Deleted(candidate) => {
                 if let Some(object) = ObjectName::of(&candidate) {
                     self.failures.end(now, &object.subject(), None);
-                    self.remove_candidate(&object);
+                    self.remove_candidate(now, &object);
                 }
             }
             WatchEvent::Failed(error) => self.log_failure(now, "candidates", &error),
@@ -308,9 +308,9 @@ impl InputHandler {
         ours.then_some("the lock of the electors")
     }
 
-    fn remove_candidate(&mut self, object: &ObjectName) {
+    fn remove_candidate(&mut self, now: Instant, object: &ObjectName) {
         self.view
-            .handle_candidate_gone(&object.namespace, &object.name, object.version);
+            .handle_candidate_gone(now, &object.namespace, &object.name, object.version);
     }
 
     /// Whether leases of that namespace are ours to touch.

@@ -7,7 +7,9 @@ use elector_protocol::elector::NewsSource;
 use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion};
 
 use crate::view::entry::LeaseEntry;
-use crate::view::{Area, CandidateSeen, KnownCandidate, View};
+use crate::view::limits::bytes_of;
+use crate::view::waiting::Seniority;
+use crate::view::{Area, CandidateSeen, KnownCandidate, LimitHit, View};
 
 // === impl View ===
 
@@ -23,7 +25,7 @@ impl View {
         &mut self,
         now: Instant,
         area: &Area,
-        candidates: Vec<CandidateSeen>,
+        mut candidates: Vec<CandidateSeen>,
     ) {
         let floor = self
             .candidate_floor
@@ -31,6 +33,17 @@ impl View {
             .unwrap_or(ResourceVersion(0));
         self.candidates_listed.insert(area.clone());
         let listed: BTreeSet<_> = candidates.iter().map(CandidateSeen::name).collect();
+        // What is gone makes room, and where there is no room for all the oldest are kept.
+        let missing: Vec<_> = self
+            .known_candidates
+            .keys()
+            .filter(|name| area.covers(&name.0) && !listed.contains(name))
+            .cloned()
+            .collect();
+        for (namespace, name) in missing {
+            self.handle_candidate_gone(now, &namespace, &name, None);
+        }
+        candidates.sort_by_cached_key(|seen| Seniority::of(&seen.candidate));
         for seen in candidates {
             // A reply may have brought a later revision while the list was under way.
             let known = self
@@ -40,15 +53,6 @@ impl View {
             if !known.is_some_and(|known| seen.candidate.version < known && known > floor) {
                 self.update_candidate(now, seen, NewsSource::List);
             }
-        }
-        let missing: Vec<_> = self
-            .known_candidates
-            .keys()
-            .filter(|name| area.covers(&name.0) && !listed.contains(name))
-            .cloned()
-            .collect();
-        for (namespace, name) in missing {
-            self.handle_candidate_gone(&namespace, &name, None);
         }
     }
 
@@ -67,6 +71,7 @@ impl View {
     /// A candidate was seen deleted, or cannot be read any more.
     pub(crate) fn handle_candidate_gone(
         &mut self,
+        now: Instant,
         namespace: &Arc<str>,
         name: &Identity,
         version: Option<ResourceVersion>,
@@ -78,9 +83,10 @@ impl View {
         if version.is_some_and(|version| version < known.version) {
             return;
         }
-        let lease = known.lease.clone();
+        let (lease, bytes) = (known.lease.clone(), known.bytes);
         self.known_candidates.remove(&key);
-        self.unlink_candidate(&lease, name);
+        self.usage.remove(namespace, bytes);
+        self.unlink_candidate(now, &lease, name);
     }
 
     fn update_candidate(&mut self, now: Instant, seen: CandidateSeen, source: NewsSource) {
@@ -92,18 +98,35 @@ impl View {
         let name = seen.name();
         self.newest_candidate = self.newest_candidate.max(seen.candidate.version);
         let CandidateSeen { lease, candidate } = seen;
-        if let Some(known) = self.known_candidates.get(&name) {
-            if candidate.version <= known.version && source != NewsSource::List {
-                return;
+        let known = self.known_candidates.get(&name);
+        if known.is_some_and(|known| candidate.version <= known.version)
+            && source != NewsSource::List
+        {
+            return;
+        }
+        let (before, left) = (
+            known.map(|known| known.bytes),
+            known.map(|known| known.lease.clone()),
+        );
+        let bytes = bytes_of(&candidate);
+        if let Err(full) = self.usage.replace(&name.0, before, bytes) {
+            self.handle_candidate_gone(now, &name.0, &name.1, None);
+            if full.is_new {
+                self.limits_hit.push_back(LimitHit::Namespace {
+                    namespace: name.0,
+                    candidates: full.candidates,
+                    bytes: full.bytes,
+                });
             }
-            if known.lease != lease {
-                let left = known.lease.clone();
-                self.unlink_candidate(&left, &candidate.name);
-            }
+            return;
+        }
+        if let Some(left) = left.filter(|left| *left != lease) {
+            self.unlink_candidate(now, &left, &candidate.name);
         }
         let known = KnownCandidate {
             lease: lease.clone(),
             version: candidate.version,
+            bytes,
         };
         self.known_candidates.insert(name, known);
         let absent_since = self.listed_at(&lease.namespace);
@@ -111,16 +134,34 @@ impl View {
             .elections
             .entry(lease.clone())
             .or_insert_with(|| LeaseEntry::new(absent_since));
-        entry.election.handle_candidate(now, candidate, source);
-        self.dirty.push_back(lease);
+        if entry.handle_candidate(now, candidate, source) {
+            self.dirty.push_back(lease.clone());
+        }
+        self.note_waiting(&lease);
     }
 
-    /// A candidate does not name this lease any more.
-    fn unlink_candidate(&mut self, key: &LeaseKey, name: &Identity) {
+    /// Notes that candidates of this lease wait, when there were none before.
+    fn note_waiting(&mut self, key: &LeaseKey) {
         let Some(entry) = self.elections.get_mut(key) else {
             return;
         };
-        entry.election.handle_candidate_gone(name, None);
+        if let Some((considered, waiting)) = entry.new_overflow() {
+            self.limits_hit.push_back(LimitHit::Lease {
+                lease: key.clone(),
+                considered,
+                waiting,
+            });
+        }
+    }
+
+    /// A candidate does not name this lease any more.
+    fn unlink_candidate(&mut self, now: Instant, key: &LeaseKey, name: &Identity) {
+        let Some(entry) = self.elections.get_mut(key) else {
+            return;
+        };
+        if !entry.handle_candidate_gone(now, name) {
+            return;
+        }
         if !entry.has_candidates() {
             entry.object = None;
             entry.expected = None;

@@ -7,6 +7,7 @@ use elector_protocol::elector::{Election, NewsSource};
 use elector_protocol::{Identity, Instant, LeaseKey, LeaseRecord};
 
 use crate::leadership_change::{ExpectedGrant, LeadershipChange};
+use crate::view::waiting::Waiting;
 
 /// One lease.
 #[derive(Debug)]
@@ -20,6 +21,10 @@ pub(super) struct LeaseEntry {
     /// Why the newest revision cannot be judged.
     pub(super) fault: Option<Malformed>,
     pub(super) expected: Option<ExpectedGrant>,
+    /// The candidates for which there is no place in the election.
+    pub(super) waiting: Waiting,
+    /// Whether it was told that candidates wait.
+    pub(super) overflow_told: bool,
     /// The last holder, while there is none.
     former: Option<Identity>,
 }
@@ -34,6 +39,8 @@ impl LeaseEntry {
             object: None,
             fault: None,
             expected: None,
+            waiting: Waiting::default(),
+            overflow_told: false,
             former: None,
         }
     }
@@ -70,6 +77,8 @@ impl LeaseEntry {
             object: None,
             fault: Some(fault),
             expected: None,
+            waiting: std::mem::take(&mut self.waiting),
+            overflow_told: self.overflow_told,
             former: self.former.take(),
         };
     }

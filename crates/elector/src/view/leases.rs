@@ -174,7 +174,7 @@ impl View {
             .is_none_or(|known| known.version < snapshot.version);
         let version = snapshot.version;
         entry.known = true;
-        entry.election.handle_lease(now, snapshot, source);
+        entry.handle_lease(now, snapshot, source);
         if !entry.has_candidates() {
             return;
         }
@@ -217,7 +217,7 @@ impl View {
         let known = entry.election.lease().map(|lease| lease.record.clone());
         entry.fault = None;
         entry.known = true;
-        entry.election.handle_lease_gone(now, version, source);
+        entry.handle_lease_gone(now, version, source);
         if entry.election.lease().is_some() || !entry.has_candidates() {
             return;
         }

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use elector_api::{Lease, LeaseCandidate, Malformed};
-use elector_protocol::{CandidateRecord, Identity, LeaseKey, LeaseSnapshot, ResourceVersion};
+use elector_protocol::{
+    CandidateRecord, Identity, LeaseKey, LeaseSnapshot, Rejection, ResourceVersion,
+};
+
+use crate::view::limits::{CANDIDATE_BYTES, strategies};
 
 /// The namespaces that one watch covers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,15 +87,26 @@ impl LeaseSeen {
 // === impl CandidateSeen ===
 
 impl CandidateSeen {
-    /// Reads an object.
+    /// Reads an object. One that lists more strategies than are kept cannot be elected.
     ///
     /// # Errors
     ///
     /// When it belongs to no election.
     pub(crate) fn of(object: &LeaseCandidate) -> Result<Self, Malformed> {
+        let mut candidate = object.candidate()?;
+        if candidate
+            .spec
+            .as_ref()
+            .is_ok_and(|spec| strategies(spec) > CANDIDATE_BYTES)
+        {
+            let why = format!(
+                "spec.preferredStrategies: Too long: may not be more than {CANDIDATE_BYTES} bytes"
+            );
+            candidate.spec = Err(Rejection::Malformed(why));
+        }
         Ok(Self {
             lease: object.lease_key(),
-            candidate: object.candidate()?,
+            candidate,
         })
     }
 

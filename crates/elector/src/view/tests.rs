@@ -12,6 +12,7 @@ use super::*;
 
 mod areas;
 mod leases;
+mod limits;
 mod reads;
 
 struct ViewScene {
@@ -220,9 +221,12 @@ fn a_candidate_that_names_another_lease_leaves_the_first() {
     assert_eq!(world.dirty(), ["one", "two"]);
     // An older revision does not bring it back, nor does an older deletion take it away.
     world.candidate(candidate("a", "one", 9));
-    world
-        .view
-        .handle_candidate_gone(&"ns".into(), &id("a"), Some(ResourceVersion(10)));
+    world.view.handle_candidate_gone(
+        time(world.now),
+        &"ns".into(),
+        &id("a"),
+        Some(ResourceVersion(10)),
+    );
     assert_eq!(
         (world.names("one"), world.names("two")),
         (vec![], vec!["a".to_owned()])
@@ -290,7 +294,7 @@ fn what_is_long_gone_is_forgotten() {
     assert_eq!(world.view.elections.len(), 1, "a candidate is left");
     world
         .view
-        .handle_candidate_gone(&"ns".into(), &id("a"), None);
+        .handle_candidate_gone(time(world.now), &"ns".into(), &id("a"), None);
     world.now -= 1;
     world.view.forget(time(world.now));
     assert_eq!(world.view.elections.len(), 1, "a holder may be left");

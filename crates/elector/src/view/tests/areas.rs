@@ -110,7 +110,7 @@ fn a_name_is_absent_since_the_list_of_its_own_area() {
             assert_eq!(action, expected, "{namespace}, {relisted} was listed again");
         }
         let name = id("x");
-        view.handle_candidate_gone(&"a".into(), &name, None);
+        view.handle_candidate_gone(time(9), &"a".into(), &name, None);
         assert_eq!((candidates(&view, "a"), candidates(&view, "b")), (0, 1));
     }
 }

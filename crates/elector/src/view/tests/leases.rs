@@ -49,7 +49,7 @@ fn the_object_is_kept_for_leases_with_candidates_only_and_a_read_brings_it() {
     assert!(world.has_object("l", 13));
     world
         .view
-        .handle_candidate_gone(&"ns".into(), &id("a"), None);
+        .handle_candidate_gone(time(world.now), &"ns".into(), &id("a"), None);
     assert!(!world.has_object("l", 13));
 }
 
@@ -137,9 +137,12 @@ fn a_reply_does_not_bring_back_what_was_deleted() {
         .view
         .handle_lease_reply(time(world.now), lease("l", 12, held("a", 2)));
     assert_eq!(world.view.lease_version(&key("l")), None);
-    world
-        .view
-        .handle_candidate_gone(&"ns".into(), &id("a"), Some(ResourceVersion(15)));
+    world.view.handle_candidate_gone(
+        time(world.now),
+        &"ns".into(),
+        &id("a"),
+        Some(ResourceVersion(15)),
+    );
     world
         .view
         .handle_candidate_reply(time(world.now), candidate("a", "l", 14));

@@ -1,0 +1,153 @@
+//! How much of what a namespace holds is kept, so that one tenant cannot take the memory or the time of all.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use elector_protocol::{CandidateRecord, CandidateSpec};
+
+/// How many candidates of one lease are considered: the holder, the preferred one, the one that a reservation is from,
+/// and then the oldest objects. The others wait until there is a place.
+pub(crate) const LEASE_CANDIDATES: usize = 64;
+/// How many candidates of one namespace are kept, considered or waiting.
+pub(crate) const NAMESPACE_CANDIDATES: usize = 30_000;
+/// How many bytes of one namespace's candidates are kept.
+pub(crate) const NAMESPACE_BYTES: usize = 16 << 20;
+/// How many bytes of one candidate are kept; of one that has more, only that it cannot be elected.
+pub(crate) const CANDIDATE_BYTES: usize = 16 << 10;
+
+/// What a candidate takes beside its texts: two entries of maps, times, versions, stop-watches.
+const FIXED_BYTES: usize = 512;
+
+/// What is kept of the candidates of each namespace.
+#[derive(Debug, Default)]
+pub(super) struct Usage(BTreeMap<Arc<str>, NamespaceUsage>);
+
+#[derive(Debug, Default)]
+struct NamespaceUsage {
+    candidates: usize,
+    bytes: usize,
+    /// Whether it was told that there is no room.
+    told: bool,
+}
+
+/// The candidates of a namespace are more than are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Full {
+    /// Whether this is news: told once, until a tenth is free again.
+    pub(super) is_new: bool,
+    pub(super) candidates: usize,
+    pub(super) bytes: usize,
+}
+
+// === impl Usage ===
+
+impl Usage {
+    /// Counts a candidate that takes so many bytes in the place of one that took `before`.
+    ///
+    /// # Errors
+    ///
+    /// When that is more than is kept; nothing is counted then.
+    pub(super) fn replace(
+        &mut self,
+        namespace: &Arc<str>,
+        before: Option<usize>,
+        bytes: usize,
+    ) -> Result<(), Full> {
+        let usage = self.0.entry(namespace.clone()).or_default();
+        let after = NamespaceUsage {
+            candidates: usage.candidates + usize::from(before.is_none()),
+            bytes: usage.bytes.saturating_sub(before.unwrap_or_default()) + bytes,
+            told: usage.told,
+        };
+        let grows = before.is_none_or(|before| before < bytes);
+        let too_many = after.candidates > NAMESPACE_CANDIDATES || after.bytes > NAMESPACE_BYTES;
+        if grows && too_many {
+            return Err(Full {
+                is_new: !std::mem::replace(&mut usage.told, true),
+                candidates: usage.candidates,
+                bytes: usage.bytes,
+            });
+        }
+        *usage = after;
+        Ok(())
+    }
+
+    /// A candidate that took so many bytes is gone.
+    pub(super) fn remove(&mut self, namespace: &Arc<str>, bytes: usize) {
+        let Some(usage) = self.0.get_mut(namespace) else {
+            return;
+        };
+        usage.candidates = usage.candidates.saturating_sub(1);
+        usage.bytes = usage.bytes.saturating_sub(bytes);
+        let below = |value: usize, limit: usize| value < limit / 10 * 9;
+        if below(usage.candidates, NAMESPACE_CANDIDATES) && below(usage.bytes, NAMESPACE_BYTES) {
+            usage.told = false;
+        }
+        if usage.candidates == 0 {
+            self.0.remove(namespace);
+        }
+    }
+}
+
+/// About how many bytes are kept of a candidate.
+pub(super) fn bytes_of(candidate: &CandidateRecord) -> usize {
+    let spec = candidate.spec.as_ref().map_or(0, strategies);
+    FIXED_BYTES + 2 * candidate.name.as_str().len() + candidate.uid.as_str().len() + spec
+}
+
+/// About how many bytes the strategies of a candidate take, of which it may list a hundred thousand.
+pub(super) fn strategies(spec: &CandidateSpec) -> usize {
+    let listed = spec.supersedes.iter().flatten();
+    let listed = listed.map(|strategy| 16 + strategy.as_str().len());
+    spec.strategy.as_str().len() + listed.sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_full_by_number_or_by_bytes_and_another_is_not() {
+        let (full, other): (Arc<str>, Arc<str>) = ("full".into(), "other".into());
+        for bytes in [600, 10_000] {
+            let mut usage = Usage::default();
+            let kept = (0..).find(|_| usage.replace(&full, None, bytes).is_err());
+            let expected = NAMESPACE_CANDIDATES.min(NAMESPACE_BYTES / bytes);
+            assert_eq!(kept, Some(expected), "{bytes}");
+            assert_eq!(usage.replace(&other, None, bytes), Ok(()));
+            // One that is kept may change, but not grow.
+            assert_eq!(usage.replace(&full, Some(bytes), bytes), Ok(()));
+            usage.remove(&full, bytes);
+            assert_eq!(usage.replace(&full, None, bytes), Ok(()));
+            // It was told, and is news again when there has been room.
+            let is_new = |usage: &mut Usage| {
+                let result = usage.replace(&full, None, bytes);
+                result.unwrap_err().is_new
+            };
+            assert!(!is_new(&mut usage));
+            for _ in 0..expected / 5 {
+                usage.remove(&full, bytes);
+            }
+            while usage.replace(&full, None, bytes).is_ok() {}
+            usage.remove(&full, bytes);
+            assert_eq!(usage.replace(&full, None, bytes), Ok(()));
+            assert!(!is_new(&mut usage));
+        }
+    }
+
+    #[test]
+    fn one_that_is_kept_may_shrink_where_there_is_no_room() {
+        let (namespace, mut usage) = ("ns".into(), Usage::default());
+        while usage.replace(&namespace, None, CANDIDATE_BYTES).is_ok() {}
+        let larger = CANDIDATE_BYTES + 1;
+        assert!(
+            usage
+                .replace(&namespace, Some(CANDIDATE_BYTES), larger)
+                .is_err()
+        );
+        assert_eq!(
+            usage.replace(&namespace, Some(CANDIDATE_BYTES), 600),
+            Ok(())
+        );
+    }
+}

@@ -1,0 +1,179 @@
+//! What is considered of many candidates, and what is kept of a namespace.
+
+use elector_protocol::{Identity, LeaseRecord, Rejection, StrategyName, Timestamp};
+
+use super::{ViewScene, candidate, held, id, lease, time};
+use crate::view::{
+    Area, CandidateSeen, LEASE_CANDIDATES, LimitHit, NAMESPACE_CANDIDATES, ResourceVersion,
+};
+
+/// A candidate that was created in this second.
+fn created(name: &str, second: i64) -> CandidateSeen {
+    let mut seen = candidate(name, "l", u64::try_from(second).unwrap() + 1000);
+    seen.candidate.created = Timestamp::from_micros(second * 1_000_000).unwrap();
+    seen
+}
+
+fn named(range: std::ops::Range<i64>) -> Vec<String> {
+    range.map(|second| format!("c{second:05}")).collect()
+}
+
+/// A lease for which 100 candidates stand, each older than the next.
+fn crowded() -> ViewScene {
+    let mut world = ViewScene::synced();
+    for second in 0..100 {
+        world.candidate(created(&format!("c{second:05}"), second));
+    }
+    world
+}
+
+impl ViewScene {
+    fn gone(&mut self, name: &str) {
+        self.view
+            .handle_candidate_gone(time(self.now), &"ns".into(), &id(name), None);
+    }
+
+    fn hits(&mut self) -> Vec<LimitHit> {
+        std::iter::from_fn(|| self.view.next_limit_hit()).collect()
+    }
+}
+
+#[test]
+fn the_oldest_are_considered_and_a_flood_pushes_none_of_them_out() {
+    let mut world = crowded();
+    assert_eq!(world.names("l"), named(0..64));
+    let told = LimitHit::Lease {
+        lease: super::key("l"),
+        considered: LEASE_CANDIDATES,
+        waiting: 1,
+    };
+    assert_eq!(world.hits(), [told]);
+    world.dirty();
+    for second in 100..1000 {
+        world.candidate(created(&format!("a{second:05}"), second));
+    }
+    assert_eq!(world.names("l"), named(0..64));
+    assert_eq!(world.dirty(), [""; 0], "none of it costs a step");
+    assert_eq!(world.hits(), [], "it was told");
+}
+
+#[test]
+fn the_next_oldest_takes_a_place_that_becomes_free() {
+    let mut world = crowded();
+    world.dirty();
+    world.gone("c00080");
+    assert_eq!(world.dirty(), [""; 0]);
+    world.gone("c00003");
+    assert_eq!(world.dirty(), ["l"]);
+    let expected = [named(0..3), named(4..65)].concat();
+    assert_eq!(world.names("l"), expected);
+    // One that is being deleted gives its place away, whatever finalizers keep it.
+    let mut deleting = created("c00005", 5);
+    (deleting.candidate.deleting, deleting.candidate.version) = (true, ResourceVersion(5000));
+    world.candidate(deleting);
+    assert!(!world.names("l").contains(&"c00005".to_owned()));
+    assert!(world.names("l").contains(&"c00065".to_owned()));
+    for second in 6..100 {
+        world.gone(&format!("c{second:05}"));
+    }
+    assert_eq!(
+        world.names("l"),
+        ["c00000", "c00001", "c00002", "c00004", "c00005"]
+    );
+}
+
+#[test]
+fn holder_and_preferred_are_considered_however_young_they_are() {
+    let mut world = crowded();
+    let record = LeaseRecord {
+        preferred_holder: Identity::new("c00091"),
+        ..held("c00090", 1)
+    };
+    world.lease(lease("l", 2000, record));
+    let named_by_lease = ["c00090", "c00091"].map(str::to_owned).to_vec();
+    assert_eq!(world.names("l"), [named(0..62), named_by_lease].concat());
+    // Who took the lease before it registered is considered too.
+    world.lease(lease("l", 2001, held("late", 2)));
+    assert_eq!(world.names("l"), named(0..64));
+    world.candidate(created("late", 500));
+    assert_eq!(
+        world.names("l"),
+        [named(0..63), vec!["late".to_owned()]].concat()
+    );
+    world.lease(lease("l", 2002, held("c00001", 3)));
+    assert_eq!(world.names("l"), named(0..64));
+}
+
+/// Two electors that saw the same objects in another order must not disagree (R17).
+#[test]
+fn the_same_ones_are_considered_in_whatever_order_they_are_seen() {
+    let mut seen: Vec<_> = (0..200)
+        .map(|index| created(&format!("c{index:05}"), index / 50))
+        .collect();
+    let mut listed = ViewScene::synced();
+    listed.list_candidates(seen.clone());
+    let mut reversed = ViewScene::synced();
+    seen.reverse();
+    for one in seen {
+        reversed.candidate(one);
+    }
+    assert_eq!(listed.names("l").len(), LEASE_CANDIDATES);
+    assert_eq!(listed.names("l"), reversed.names("l"));
+}
+
+#[test]
+fn a_full_namespace_leaves_out_what_comes_last_and_no_other_namespace() {
+    let mut world = ViewScene::synced();
+    let count = i64::try_from(NAMESPACE_CANDIDATES).unwrap();
+    let one_each = |second: i64| {
+        let mut seen = created(&format!("c{second:05}"), second);
+        seen.lease = super::key(&format!("l{second:05}"));
+        seen
+    };
+    // Listed with the youngest first.
+    world.list_candidates((0..count + 5).rev().map(one_each).collect());
+    let hits = world.hits();
+    assert!(
+        matches!(&hits[..], [LimitHit::Namespace { namespace, .. }] if namespace.as_ref() == "ns"),
+        "told once: {hits:?}"
+    );
+    let known = world.view.known_candidates.len();
+    assert!(known > 20_000 && known <= NAMESPACE_CANDIDATES, "{known}");
+    assert_eq!(world.names("l00000"), ["c00000"], "the oldest are kept");
+    assert_eq!(world.names(&format!("l{:05}", count + 4)), [""; 0]);
+    let mut elsewhere = one_each(count + 9);
+    elsewhere.lease.namespace = "quiet".into();
+    world.candidate(elsewhere);
+    assert_eq!(world.view.known_candidates.len(), known + 1);
+    // There is room again where candidates go.
+    let area = Area::Namespace("ns".into());
+    world.view.handle_candidates(time(world.now), &area, vec![]);
+    assert_eq!(world.view.known_candidates.len(), 1);
+    world.candidate(one_each(count + 4));
+    assert_eq!(world.view.known_candidates.len(), 2);
+}
+
+/// A list of a hundred thousand strategies may stand in one object of v1alpha1.
+#[test]
+fn a_candidate_that_lists_more_than_is_kept_cannot_be_elected() {
+    let list = |count: usize| {
+        let strategies: Vec<_> = (0..count)
+            .map(|index| format!("example.com/s{index}"))
+            .collect();
+        let object = serde_json::json!({
+            "apiVersion": "coordination.k8s.io/v1alpha1",
+            "metadata": {"namespace": "ns", "name": "a", "uid": "u", "resourceVersion": "7"},
+            "spec": {
+                "leaseName": "l", "renewTime": "2026-01-02T03:04:05.000000Z", "preferredStrategies": strategies,
+            },
+        });
+        let object = elector_api::LeaseCandidate::from_value(object);
+        CandidateSeen::of(&object).unwrap().candidate.spec
+    };
+    assert_eq!(
+        list(3).unwrap().strategy,
+        StrategyName::parse("example.com/s0").unwrap()
+    );
+    let why = "spec.preferredStrategies: Too long: may not be more than 16384 bytes";
+    assert_eq!(list(100_000), Err(Rejection::Malformed(why.to_owned())));
+}

@@ -1,0 +1,64 @@
+//! Candidates that name a lease and are not considered, since others came before them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use elector_protocol::{CandidateRecord, Identity, Timestamp, Uid};
+
+/// The order in which candidates are considered. Objects that are being deleted come last; of two that were created in
+/// the same second the uid decides, which no client can choose, so that every elector considers the same ones.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Seniority {
+    deleting: bool,
+    created: Timestamp,
+    uid: Uid,
+}
+
+/// The candidates of one lease that wait for a place.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    records: BTreeMap<Identity, CandidateRecord>,
+    order: BTreeSet<(Seniority, Identity)>,
+}
+
+// === impl Seniority ===
+
+impl Seniority {
+    pub(super) fn of(candidate: &CandidateRecord) -> Self {
+        Self {
+            deleting: candidate.deleting,
+            created: candidate.created,
+            uid: candidate.uid.clone(),
+        }
+    }
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// The candidate that gets the next place.
+    pub(super) fn oldest(&self) -> Option<&(Seniority, Identity)> {
+        self.order.first()
+    }
+
+    pub(super) fn insert(&mut self, candidate: CandidateRecord) {
+        self.remove(&candidate.name);
+        let place = (Seniority::of(&candidate), candidate.name.clone());
+        self.order.insert(place);
+        self.records.insert(candidate.name.clone(), candidate);
+    }
+
+    pub(super) fn remove(&mut self, name: &Identity) -> Option<CandidateRecord> {
+        let candidate = self.records.remove(name)?;
+        self.order
+            .remove(&(Seniority::of(&candidate), name.clone()));
+        Some(candidate)
+    }
+}
