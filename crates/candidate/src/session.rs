@@ -11,14 +11,15 @@ mod inputs;
 mod migration;
 mod registration;
 mod requests;
+mod term;
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use elector_api::CandidateApi;
-use elector_protocol::holder::{Effect, StopReason, WriteKind};
-use elector_protocol::{Instant, Moment, Term, Token};
+use elector_protocol::holder::Effect;
+use elector_protocol::{Instant, Term};
 use elector_runtime::{
     ApiDiscovery, Clock, Cluster, HolderShell, WatchEvent, WatchOptions, Writer,
 };
@@ -33,7 +34,7 @@ use crate::config::{AfterTerm, Config, Mode};
 use crate::event::{CandidateObserver, Event};
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome, TermEnd};
-use crate::work::{TermWork, WorkChange, WorkEnd};
+use crate::work::{TermWork, WorkChange};
 
 /// Everything that one run owns. Dropping it drops the work, the watches and the requests.
 pub(crate) struct CandidateSession<T, E> {
@@ -194,33 +195,6 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         Ok(())
     }
 
-    fn handle_work_change(&mut self, now: Moment, change: WorkChange<T, E>) {
-        let Some(work) = &self.work else {
-            return;
-        };
-        let (told, gone, term) = (work.is_told(), work.is_gone(), work.term);
-        if gone {
-            self.emit(&Event::WorkStopped { term });
-        }
-        match change {
-            WorkChange::Returned(WorkEnd::Failed(error)) => {
-                self.begin_finish(Finish::WorkFailed(error));
-            }
-            WorkChange::Returned(WorkEnd::Panicked(message))
-            | WorkChange::TaskPanicked(message) => {
-                self.begin_finish(Finish::WorkPanicked(message));
-            }
-            WorkChange::Returned(WorkEnd::Ended(value)) if !told => {
-                self.begin_finish(Finish::WorkEnded(value));
-            }
-            WorkChange::Returned(WorkEnd::Ended(_) | WorkEnd::Dropped) | WorkChange::Stopped => {}
-        }
-        if gone {
-            self.work = None;
-            self.holder.machine.handle_work_stopped(now);
-        }
-    }
-
     /// Takes both machines as far as they go now. Returns when to look again.
     fn advance<F>(
         &mut self,
@@ -300,81 +274,11 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         }
     }
 
-    /// Notes whether the term that this request may begin is an acquired one, and what to tell of it then.
-    fn note_way_to_term(&mut self, effect: &Effect) {
-        if let Effect::Write { kind, .. } = effect {
-            self.acquired = match kind {
-                WriteKind::Acquire => self.holder.machine.free_for(self.clock.moment()),
-                WriteKind::Accept => None,
-                _ => return,
-            };
-        }
-    }
-
-    fn start_work<F>(
-        &mut self,
-        (term, token): (Term, Token),
-        now: Instant,
-        work: &mut impl FnMut(Leadership) -> F,
-    ) where
-        F: Future<Output = Result<T, E>> + Send + 'static,
-    {
-        self.term = Some(term);
-        self.last_end = None;
-        if let Some(free) = self.acquired.take() {
-            self.emit(&Event::Acquired { term, free });
-        }
-        self.emit(&Event::Leading { term, token });
-        let deadline = self.holder.deadline().unwrap_or(now);
-        let (lease, identity) = (self.config.lease.clone(), self.config.identity.clone());
-        let clock = Arc::clone(&self.clock);
-        self.work = Some(TermWork::start(term, deadline, &self.config, |receiver| {
-            let of = (term, token);
-            work(Leadership::new(lease, identity, of, clock, receiver))
-        }));
-    }
-
-    /// Tells the work to stop. After a loss it has what is left of the lease: counted from the last deadline that it
-    /// was told, and not from now, because this process may have been paused.
-    fn stop_work(&mut self, reason: StopReason, now: Instant) {
-        let Some(work) = &mut self.work else {
-            return;
-        };
-        let grace = self.config.grace;
-        let until = match &reason {
-            StopReason::Lost(loss) if self.config.is_succeeded(loss) => now,
-            StopReason::Lost(_) => work.limits().stop_by(now, grace),
-            StopReason::HandOver { .. } | StopReason::ShutDown => now.after(grace),
-        };
-        let term = work.term;
-        work.stop(reason.clone(), until);
-        // First what acts: a line may take as long as the reader of the log likes.
-        self.enforce_limit(now);
-        self.emit(&Event::Stopping { term, reason });
-    }
-
-    /// Drops the work when its time is up. Returns when to look again.
-    fn enforce_limit(&mut self, now: Instant) -> Option<Instant> {
-        let work = self.work.as_mut()?;
-        if work.enforce(now) {
-            let (lease, term) = (&self.config.lease, work.term);
-            tracing::warn!(%lease, %term, "its time to stop is over: the work is dropped");
-        }
-        work.limit()
-    }
-
     /// Begins to end the run.
     fn begin_finish(&mut self, finish: Finish<T, E>) {
         finish.add_to(&mut self.finish);
         self.holder.machine.shut_down(self.clock.moment());
         self.registration.machine.withdraw();
-    }
-
-    fn end_term(&mut self, end: TermEnd) {
-        if let Some(term) = self.term.take() {
-            self.last_end = Some(end.clone());
-            self.emit(&Event::Ended { term, end });
-        }
     }
 
     fn is_over(&mut self) -> bool {
