@@ -220,3 +220,55 @@ fn cancelled<T: Send + 'static>() -> JoinHandle<T> {
     handle.abort();
     handle
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_spawned_after_the_end_of_the_term_is_not_even_entered() {
+        let tasks = TermTasks::default();
+        tasks.close();
+        let spawned = tasks.spawn(async {});
+        assert!(tasks.is_empty());
+        let blocking = tasks.spawn_blocking(|| {});
+        assert!(tasks.is_empty());
+        assert!(spawned.await.unwrap_err().is_cancelled());
+        assert!(blocking.await.unwrap_err().is_cancelled());
+    }
+
+    /// The term ends on one thread while another one is about to poll the task.
+    #[test]
+    fn a_task_is_not_polled_between_the_end_of_the_term_and_its_abort() {
+        let tasks = TermTasks::default();
+        let mut task = TrackedFuture {
+            future: async { Ok(()) }.boxed(),
+            entry: tasks.enter().unwrap(),
+        };
+        tasks.close();
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(task.poll_unpin(&mut context).is_pending());
+    }
+
+    /// Its handle comes too late to be aborted with the others.
+    #[tokio::test]
+    async fn a_task_that_is_being_spawned_when_the_term_ends_is_aborted() {
+        let tasks = TermTasks::default();
+        let entry = tasks.enter().unwrap();
+        let number = entry.number;
+        let task = tokio::spawn(TrackedFuture::<()> {
+            future: std::future::pending().boxed(),
+            entry,
+        });
+        tasks.close();
+        tasks.shared.set_handle(number, &task.abort_handle());
+        let ended = timeout(Duration::from_secs(20), task).await;
+        assert!(ended.unwrap().unwrap_err().is_cancelled());
+        assert!(tasks.is_empty());
+    }
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{Config, Event, Mode, RunOutcome, TermEnd};
-use elector_protocol::{Identity, StrategyName, Term, Token};
+use elector_protocol::{Identity, Instant, StrategyName, Term, Token};
 use elector_testkit::{CapturedLog, LEASES, OneLease, eventually, millis, seconds};
 use http::StatusCode;
 
@@ -161,6 +161,26 @@ async fn a_granted_term_after_an_acquired_one_is_not_called_acquired() {
     running.leads(2).await;
     let acquired = |event: &Event| matches!(event, Event::Acquired { .. });
     assert_eq!(running.count(acquired), 1);
+}
+
+/// An acquisition that failed says nothing of the grant that came instead.
+#[tokio::test(start_paused = true)]
+async fn a_grant_after_an_acquisition_that_failed_is_not_called_acquired() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    released(&cluster);
+    let refusal = Rule::new(Fault::Refuse(StatusCode::INTERNAL_SERVER_ERROR));
+    cluster.inject(refusal.verb(RequestVerb::Update).resource(LEASES));
+    let running = start(&cluster, config(), obedient);
+    running.registered().await;
+    pass(6_000).await;
+    assert!(
+        cluster.last("PUT leases/web") > Instant::default(),
+        "it tried"
+    );
+    cluster.grant("me");
+    cluster.heal();
+    running.leads(1).await;
+    assert_eq!(free(&running), None);
 }
 
 /// An elector that pings acts: it is given the time again, once.

@@ -198,6 +198,22 @@ async fn a_lease_that_is_taken_in_the_middle_of_a_drain_leaves_no_time() {
     }
 }
 
+/// Each reason to stop comes with a time of its own, and the first of these times counts.
+#[tokio::test(start_paused = true)]
+async fn a_loss_in_the_middle_of_a_drain_gives_no_more_time() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let (_running, dropped) = stubborn(&cluster, graceful(2)).await;
+    cluster.prefer("better");
+    let begun = cluster.now();
+    pass(1_000).await;
+    cluster.write(|record| LeaseRecord {
+        holder: None,
+        ..record.clone()
+    });
+    let dropped = when(&dropped).await.since(begun).as_millis();
+    assert!((2_000..2_050).contains(&dropped), "{dropped} ms");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_deadline_that_passes_in_the_middle_of_a_drain_ends_the_belief_and_cuts_the_drain_short()
 {

@@ -1,12 +1,12 @@
 //! Tasks that the work spawns: they end with the term, and it ends with the last of them.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use elector_candidate::{Config, Event, Leadership, RunOutcome, TermEnd};
 use elector_protocol::holder::{Loss, StopReason};
-use elector_protocol::{Identity, Instant};
+use elector_protocol::{CandidateTiming, Identity, Instant};
 use elector_testkit::{OneLease, eventually, seconds};
 use tokio::sync::oneshot;
 
@@ -116,7 +116,11 @@ async fn the_lease_is_held_until_the_last_task_has_ended() {
     let cluster = OneLease::new(&[V1BETA1]);
     let (release, blocked) = mpsc::channel::<()>();
     let blocked = Mutex::new(Some(blocked));
-    let running = leader(&cluster, config(), move |leadership: Leadership| {
+    let config = Config {
+        timing: CandidateTiming::of(seconds(6), seconds(4)),
+        ..config()
+    };
+    let running = leader(&cluster, config, move |leadership: Leadership| {
         let started = start_blocking(&leadership, &blocked);
         async {
             started.await.unwrap();
@@ -131,7 +135,8 @@ async fn the_lease_is_held_until_the_last_task_has_ended() {
     eventually(|| running.count(told) == 1).await;
     assert_eq!(running.guard().stopped().await, StopReason::ShutDown);
     assert!(running.guard().is_leader(), "it leads as long as it works");
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let told_at = cluster.now();
+    eventually(|| cluster.last("PUT leases/web") > told_at).await;
     assert_eq!(cluster.record().holder, Identity::new("me"));
     let stopped = |event: &Event| matches!(event, Event::WorkStopped { .. });
     assert_eq!(running.count(stopped), 0);
@@ -155,14 +160,20 @@ async fn a_lease_whose_task_blocks_is_left_to_expire() {
         grace: Duration::from_millis(10),
         ..config()
     };
+    let blocks = Arc::new(AtomicBool::new(false));
+    let begun = Arc::clone(&blocks);
     let mut running = leader(&cluster, config, move |leadership: Leadership| {
         let started = start_blocking(&leadership, &blocked);
-        async {
+        let blocks = Arc::clone(&begun);
+        async move {
             started.await.unwrap();
+            blocks.store(true, Ordering::SeqCst);
             obedient(leadership).await
         }
     })
     .await;
+    // A task that has not begun is aborted like any other.
+    eventually(|| blocks.load(Ordering::SeqCst)).await;
     running.shut_down();
     assert_eq!(
         running.outcome().await,
