@@ -6,14 +6,15 @@ mod permission;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use elector_protocol::Timestamp;
 use elector_tests::rig::{
-    ClusterChoice, ClusterMode, EventKind, RequiredFlag, StartedCandidate, Suite, Testbed, between,
+    ClusterChoice, ClusterMode, EventKind, HistoryEntry, RequiredFlag, ScenarioBody,
+    StartedCandidate, Suite, Testbed, between, work_intervals,
 };
 use tokio::time::sleep;
 
-use crate::{EVERYWHERE, MODES, OURS, PROMPTLY};
+use crate::{EVERYWHERE, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
     suite.add(
@@ -22,7 +23,7 @@ pub(crate) fn add(suite: &mut Suite) {
         OURS,
         EVERYWHERE,
         Duration::from_secs(90),
-        |testbed| Box::pin(away(testbed)),
+        |testbed| Box::pin(beside_built_in(testbed, |testbed| Box::pin(away(testbed)))),
     );
     suite.add_with_flag(
         RequiredFlag::Long,
@@ -31,13 +32,18 @@ pub(crate) fn add(suite: &mut Suite) {
         OURS,
         EVERYWHERE,
         Duration::from_secs(330),
-        |testbed| Box::pin(minutes::away_for_minutes(testbed)),
+        |testbed| {
+            Box::pin(beside_built_in(testbed, |testbed| {
+                Box::pin(minutes::away_for_minutes(testbed))
+            }))
+        },
     );
     suite.add(
         "elector_may_not_write_any_more",
         ClusterChoice::Own,
         OURS,
-        MODES,
+        // With the gate on, the built-in controller elects as soon as ours may not.
+        &[ClusterMode::GateOff, ClusterMode::Custom],
         Duration::from_secs(110),
         |testbed| Box::pin(permission::may_not_write(testbed)),
     );
@@ -65,10 +71,63 @@ const SHORT_LEASE: Duration = Duration::from_secs(4);
 /// How long an elector has for its grant.
 const FALLBACK: Duration = Duration::from_secs(5);
 
-/// How soon after the death of a leader there is the next without an elector.
-const WITHOUT_AN_ELECTOR: Duration = SHORT_LEASE
-    .saturating_add(FALLBACK)
-    .saturating_add(Duration::from_secs(1));
+/// How soon after the death of a leader there is the next without an elector: with the gate on, a ping of the built-in
+/// controller begins the wait for a grant anew, once.
+fn without_an_elector(testbed: &Testbed) -> Duration {
+    let waits = match testbed.site().mode() {
+        ClusterMode::GateOn => 2,
+        ClusterMode::GateOff
+        | ClusterMode::Custom
+        | ClusterMode::Embedded
+        | ClusterMode::EmbeddedOff => 1,
+    };
+    SHORT_LEASE + FALLBACK * waits + Duration::from_secs(1)
+}
+
+/// Plays a scenario in which leaders die and are not stopped, and checks that no two led at once. With the gate on, the
+/// built-in controller elects when our elector is away. It follows other rules, counts no terms for one, so that what is
+/// written then is not judged by ours.
+async fn beside_built_in(outer: Arc<Testbed>, play: ScenarioBody) -> Result<()> {
+    let site = outer.site();
+    let testbed = match site.mode() {
+        ClusterMode::GateOn => {
+            let testbed = Testbed::open(Arc::clone(site), "built-in", outer.implementation());
+            Arc::new(testbed.await?)
+        }
+        ClusterMode::GateOff
+        | ClusterMode::Custom
+        | ClusterMode::Embedded
+        | ClusterMode::EmbeddedOff => Arc::clone(&outer),
+    };
+    let played = play(Arc::clone(&testbed)).await;
+    if site.mode() != ClusterMode::GateOn {
+        played?;
+        return testbed.journal().read(one_at_a_time);
+    }
+    for (name, figure) in testbed.figures() {
+        outer.figure(&name, figure);
+    }
+    played
+        .and_then(|()| testbed.journal().read(one_at_a_time))
+        .with_context(|| testbed.journal().text())
+}
+
+/// No candidate says that it leads while another one does.
+fn one_at_a_time(entries: &[HistoryEntry]) -> Result<()> {
+    let mut entries = entries.to_vec();
+    // What a process said before it was killed may have been read later.
+    entries.sort_by_key(|entry| entry.at);
+    let intervals = work_intervals(&entries);
+    for (early, late) in intervals.iter().zip(intervals.iter().skip(1)) {
+        ensure!(
+            early.to.is_some_and(|end| end <= late.from),
+            "{} led when {} began",
+            early.name,
+            late.name
+        );
+    }
+    Ok(())
+}
 
 fn start(testbed: &Testbed, name: &str, version: &str) -> Result<StartedCandidate> {
     testbed
@@ -86,11 +145,11 @@ async fn follows(
     (from, died): (usize, Timestamp),
     figure: &str,
 ) -> Result<()> {
-    let patience = WITHOUT_AN_ELECTOR + PROMPTLY;
-    let led = candidate.leads_again(from, patience).await?;
+    let limit = without_an_elector(testbed);
+    let led = candidate.leads_again(from, limit + PROMPTLY).await?;
     let took = between(died, led);
     testbed.figure(figure, took);
-    ensure!(took <= WITHOUT_AN_ELECTOR, "{figure}: after {took:?}");
+    ensure!(took <= limit, "{figure}: after {took:?}");
     Ok(())
 }
 

@@ -23,9 +23,8 @@ const ELECTOR: &str = "elector";
 const ALL: [&str; 5] = ["get", "list", "watch", "create", "update"];
 const READ: [&str; 3] = ["get", "list", "watch"];
 
-/// How soon the best leads again once the elector may write: it tries again after a pause that doubles, and with the gate
-/// on it has to replace the built-in controller first.
-const BEST_AGAIN: Duration = Duration::from_secs(60);
+/// How soon the best leads again once the elector may write: it tries again after a pause that doubles up to 5 s.
+const BEST_AGAIN: Duration = Duration::from_secs(15);
 
 /// With its rights the elector elects; without them leaders that die are replaced all the same; with them again, the best
 /// leads again.
