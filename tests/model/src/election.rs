@@ -10,5 +10,3 @@ mod system;
 mod transition;
 
 pub(super) use self::system::ElectionSystem;
-#[cfg(test)]
-pub(super) use self::{possible::possible, system::ElectionState, transition::ElectionTransition};

@@ -25,6 +25,7 @@ mod elector_steps;
 mod elector_transition;
 mod elector_variation;
 mod intern;
+mod lease_system;
 #[cfg(test)]
 mod meaning;
 mod mutant;

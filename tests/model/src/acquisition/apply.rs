@@ -93,7 +93,7 @@ impl AcquisitionState {
             ProcessTransition::Crash => {
                 let process = Rc::make_mut(&mut self.candidates[index]);
                 let name = system.next_name(index, process.name);
-                process.crash(name, Arc::clone(&system.configs[name]), run);
+                process.crash(name, Arc::clone(&system.kind.configs[name]), run);
                 Witnesses::NONE
             }
         }
@@ -126,7 +126,7 @@ impl AcquisitionState {
             LeaseRequest::Put(name, kind, write) => {
                 witnesses = self.witnesses_of(index, kind, system);
                 self.judge_new_term(&write.record, system);
-                let author = &system.configs[*name].identity;
+                let author = &system.kind.configs[*name].identity;
                 Rc::make_mut(&mut self.store).put(write, &Actor::Candidate(author))
             }
         };
@@ -225,7 +225,10 @@ impl AcquisitionState {
         let before = self.store.lease.as_ref().map(|lease| lease.record.term);
         let begins = after.holder.is_some() && before != Some(after.term);
         let mut processes = self.candidates.iter();
-        if begins && system.setup.lock.is_none() && processes.any(|it| it.believes(&system.run)) {
+        if begins
+            && system.kind.setup.lock.is_none()
+            && processes.any(|it| it.believes(&system.run))
+        {
             Rc::make_mut(&mut self.store).note(Property::AllowedMove);
         }
     }

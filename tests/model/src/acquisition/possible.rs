@@ -26,7 +26,7 @@ pub(super) fn possible(
         let requests = system.requests(index, elector, &state.store);
         let lands = |write: &LeaseWrite| state.store.accepts(write, Side::Elector);
         let mut next = of_elector(&system.run, elector, &requests, lands);
-        if !system.setup.electors_write {
+        if !system.kind.setup.electors_write {
             next.retain(|by| !writes(by));
         }
         transitions.extend(next.into_iter().map(transition));
@@ -92,7 +92,7 @@ fn transitions_of_process(
         ProcessWork::Stopping => transitions.push(ProcessTransition::WorkStops),
         ProcessWork::Idle | ProcessWork::Running => {}
     }
-    if system.setup.pinged && process.can_be_pinged() {
+    if system.kind.setup.pinged && process.can_be_pinged() {
         transitions.push(ProcessTransition::Ping);
     }
     if process.can_crash() {

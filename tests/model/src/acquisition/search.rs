@@ -1,95 +1,90 @@
-//! The search through a system whose processes acquire leases themselves.
+//! A system whose processes acquire leases themselves, as it is searched.
 
 use super::super::clocks::Time;
-use super::super::search::{Successor, TransitionSystem};
-use super::super::state::StateKey;
+use super::super::lease_system::CandidateKind;
+use super::super::search::TransitionKind;
 use super::super::store::Property;
+use super::super::witness::Witnesses;
 use super::possible::possible;
+use super::process::AcquiringProcess;
 use super::setup::ModelLock;
-use super::system::{AcquisitionState, AcquisitionSystem};
+use super::system::{AcquisitionKind, AcquisitionState, AcquisitionSystem};
 use super::transition::AcquisitionTransition;
 
-// === impl AcquisitionSystem ===
+// === impl AcquisitionKind ===
 
-impl TransitionSystem for AcquisitionSystem {
-    type State = AcquisitionState;
-    type Key = StateKey;
+impl CandidateKind for AcquisitionKind {
+    type Candidate = AcquiringProcess;
     type Transition = AcquisitionTransition;
-    type Violation = Property;
 
-    fn initial(&self) -> Vec<AcquisitionState> {
-        (0..self.run.mixes.len())
-            .map(|mix| self.start(mix))
-            .collect()
+    fn start(system: &AcquisitionSystem, mix: usize) -> AcquisitionState {
+        system.start(mix)
     }
 
-    fn successors(&self, state: &AcquisitionState) -> Vec<Successor<Self>> {
-        let successor = |by: AcquisitionTransition| {
-            let mut next = state.clone();
-            let witnesses = next.apply(&by, self);
-            if matches!(by, AcquisitionTransition::Tick) {
-                self.canonical.apply(&mut next, None, Time::Passes);
-                // Time may have ended a belief.
-                next.catch_up(self);
-                self.canonical.apply(&mut next, None, Time::Stands);
-            } else {
-                self.canonical.apply(&mut next, Some(state), Time::Stands);
-            }
-            Successor {
-                kind: by.kind(),
-                by,
-                witnesses,
-                state: next,
-            }
-        };
-        possible(self, state).into_iter().map(successor).collect()
+    fn possible(
+        system: &AcquisitionSystem,
+        state: &AcquisitionState,
+    ) -> Vec<AcquisitionTransition> {
+        possible(system, state)
     }
 
-    fn key(&mut self, state: &AcquisitionState) -> StateKey {
-        let [first, second] = self.run.mixes[state.mix].electors;
-        let alike = first == second && self.run.has_like_electors();
-        self.parts.key(state, alike)
+    fn transition_kind(
+        _: &AcquisitionSystem,
+        _: &AcquisitionState,
+        by: &AcquisitionTransition,
+    ) -> TransitionKind {
+        by.kind()
     }
 
-    fn state(&self, key: StateKey) -> AcquisitionState {
-        self.parts.state(key, &self.run)
+    fn time(by: &AcquisitionTransition) -> Time {
+        match by {
+            AcquisitionTransition::Tick => Time::Passes,
+            _ => Time::Stands,
+        }
     }
 
-    fn violation(&self, state: &AcquisitionState) -> Option<Property> {
-        let Some(lock) = self.setup.lock else {
-            return state.violation(&self.run, |process| process.believes(&self.run));
+    fn apply(
+        system: &AcquisitionSystem,
+        state: &mut AcquisitionState,
+        by: &AcquisitionTransition,
+    ) -> Witnesses {
+        state.apply(by, system)
+    }
+
+    fn catch_up(system: &AcquisitionSystem, state: &mut AcquisitionState) {
+        state.catch_up(system);
+    }
+
+    fn violation(system: &AcquisitionSystem, state: &AcquisitionState) -> Option<Property> {
+        let run = &system.run;
+        let Some(lock) = system.kind.setup.lock else {
+            return state.violation(run, |process| process.believes(run));
         };
         let builtin = state.candidates[lock.electors..]
             .iter()
-            .any(|process| process.believes(&self.run));
-        if builtin && self.has_authority(state, lock) {
-            return Some(Property::OneBeliever).filter(|property| self.run.checks(*property));
+            .any(|process| process.believes(run));
+        if builtin && has_authority(system, state, lock) {
+            return Some(Property::OneBeliever).filter(|property| run.checks(*property));
         }
-        state.violation(&self.run, |_| false)
+        state.violation(run, |_| false)
     }
 
-    fn is_goal(&self, state: &AcquisitionState) -> bool {
-        match self.setup.lock {
-            Some(lock) => self.has_authority(state, lock),
-            None => state.is_goal(&self.run, |process| process.believes(&self.run)),
+    fn is_goal(system: &AcquisitionSystem, state: &AcquisitionState) -> bool {
+        match system.kind.setup.lock {
+            Some(lock) => has_authority(system, state, lock),
+            None => state.is_goal(&system.run, |process| process.believes(&system.run)),
         }
     }
 
-    fn describe(&self, state: &AcquisitionState) -> String {
-        let believers: Vec<_> = state
-            .candidates
-            .iter()
-            .filter(|process| process.believes(&self.run))
-            .map(|process| process.describe())
-            .collect();
-        state.describe(&believers)
+    fn believers(system: &AcquisitionSystem, state: &AcquisitionState) -> Vec<String> {
+        let processes = state.candidates.iter();
+        let believers = processes.filter(|process| process.believes(&system.run));
+        believers.map(|process| process.describe()).collect()
     }
 }
 
-impl AcquisitionSystem {
-    /// Whether any elector may act.
-    fn has_authority(&self, state: &AcquisitionState, lock: ModelLock) -> bool {
-        let mut electors = state.candidates[..lock.electors].iter();
-        electors.any(|elector| elector.has_authority(lock, &self.run))
-    }
+/// Whether any elector may act.
+fn has_authority(system: &AcquisitionSystem, state: &AcquisitionState, lock: ModelLock) -> bool {
+    let mut electors = state.candidates[..lock.electors].iter();
+    electors.any(|elector| elector.has_authority(lock, &system.run))
 }

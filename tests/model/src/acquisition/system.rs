@@ -9,29 +9,27 @@ use elector_protocol::holder::HolderConfig;
 use elector_protocol::{CandidateRecord, Identity};
 
 use super::super::canonical::Canonical;
-use super::super::clocks::Time;
-use super::super::elector::{ElectorProcess, ElectorRequest};
 use super::super::elector_steps::ElectorSteps;
 use super::super::intern::{QuickMap, address};
+use super::super::lease_system::LeaseSystem;
 use super::super::run::Run;
 use super::super::start::identity;
 use super::super::state::{Parts, SystemState};
-use super::super::store::{LeaseStore, NAMES};
+use super::super::store::NAMES;
 use super::process::AcquiringProcess;
 use super::setup::AcquisitionSetup;
 
 /// The state of a system whose processes acquire leases themselves.
 pub(in super::super) type AcquisitionState = SystemState<AcquiringProcess>;
 
-/// The system of a run.
-pub(in super::super) struct AcquisitionSystem {
-    pub(super) run: Run,
+/// The system of a run whose processes acquire leases themselves.
+pub(in super::super) type AcquisitionSystem = LeaseSystem<AcquisitionKind>;
+
+/// What only a system has whose processes acquire leases themselves.
+pub(in super::super) struct AcquisitionKind {
     pub(super) setup: AcquisitionSetup,
-    pub(super) canonical: Canonical,
-    pub(super) parts: Parts<AcquiringProcess>,
     /// By the name.
     pub(super) configs: [Arc<HolderConfig>; NAMES.len()],
-    steps: ElectorSteps,
     /// By address of the interned process, which it keeps for ever.
     due: RefCell<QuickMap<usize, bool>>,
 }
@@ -63,13 +61,15 @@ impl AcquisitionSystem {
         canonical.waits = setup.longest_wait(longest).max(run.renew_deadline());
         canonical.usual = longest;
         Self {
-            configs: std::array::from_fn(config),
             steps: ElectorSteps::new([settings(), settings()]),
             canonical,
             parts: Parts::new(),
-            due: RefCell::default(),
+            kind: AcquisitionKind {
+                configs: std::array::from_fn(config),
+                due: RefCell::default(),
+                setup,
+            },
             run,
-            setup,
         }
     }
 
@@ -77,24 +77,14 @@ impl AcquisitionSystem {
     pub(super) fn next_name(&self, index: usize, name: usize) -> usize {
         let spare = NAMES.len() - 1;
         match index {
-            0 if self.setup.renames && name != spare => spare,
+            0 if self.kind.setup.renames && name != spare => spare,
             _ => self.run.name_of(index),
         }
     }
 
-    /// The requests of an elector, by its step.
-    pub(super) fn requests(
-        &self,
-        index: usize,
-        elector: &Rc<ElectorProcess>,
-        store: &LeaseStore,
-    ) -> Rc<Vec<ElectorRequest>> {
-        self.steps.requests(index, elector, store, &self.run)
-    }
-
     /// Whether a process's step would do something.
     pub(super) fn is_due(&self, process: &Rc<AcquiringProcess>) -> bool {
-        let mut known = self.due.borrow_mut();
+        let mut known = self.kind.due.borrow_mut();
         *known
             .entry(address(process))
             .or_insert_with(|| process.is_due())
@@ -107,7 +97,7 @@ impl AcquisitionSystem {
             let best = run.candidate(0).spec;
             let candidate = run.candidate(index);
             CandidateRecord {
-                spec: if self.setup.ranked {
+                spec: if self.kind.setup.ranked {
                     candidate.spec
                 } else {
                     best
@@ -120,18 +110,10 @@ impl AcquisitionSystem {
         let store = run.store((0..objects).map(|index| Some(object(index))).collect());
         let process = |index| {
             let name = run.name_of(index);
-            let config = Arc::clone(&self.configs[name]);
+            let config = Arc::clone(&self.kind.configs[name]);
             Rc::new(AcquiringProcess::new(name, config))
         };
-        let mut state = SystemState {
-            mix,
-            store: Rc::new(store),
-            candidates: (0..run.candidates).map(process).collect(),
-            electors: (0..run.electors)
-                .map(|_| Rc::new(ElectorProcess::new(None)))
-                .collect(),
-        };
-        self.canonical.apply(&mut state, None, Time::Stands);
-        state
+        let candidates = (0..run.candidates).map(process).collect();
+        self.state_of(mix, store, candidates)
     }
 }

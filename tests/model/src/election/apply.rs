@@ -105,7 +105,7 @@ impl ElectionState {
                 Witnesses::NONE
             }
             CandidateTransition::Crash => {
-                let config = Arc::clone(&system.configs[index]);
+                let config = Arc::clone(&system.kind.configs[index]);
                 Rc::make_mut(&mut self.candidates[index]).crash(config, run);
                 Witnesses::NONE
             }
@@ -207,7 +207,7 @@ impl ElectionState {
 
     /// A write of a candidate's reaches the store.
     fn put(&mut self, index: usize, write: &LeaseWrite, system: &ElectionSystem) -> Landed {
-        let actor = Actor::Candidate(&system.configs[index].identity);
+        let actor = Actor::Candidate(&system.kind.configs[index].identity);
         let landed = Rc::make_mut(&mut self.store).put(write, &actor);
         if landed == Landed::Applied {
             self.lease_changed(&system.run, None);
@@ -225,7 +225,7 @@ impl ElectionState {
             let own = known.is_some_and(|record| names(record, name) && record.has_token());
             if let Some(lease) = self.store.lease.as_ref().filter(|_| own) {
                 let write = lease.replace(lease.record.released(timestamp(FRESH)));
-                candidate.crash(Arc::clone(&system.configs[index]), run);
+                candidate.crash(Arc::clone(&system.kind.configs[index]), run);
                 candidate.orphans = vec![write];
                 return Witnesses::NONE;
             }

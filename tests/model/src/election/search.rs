@@ -1,79 +1,74 @@
-//! The search through a system with candidates of ours.
+//! A system with candidates of ours, as it is searched.
 
 use std::rc::Rc;
 
 use super::super::clocks::Time;
+use super::super::lease_system::CandidateKind;
 use super::super::numbers::NOW;
-use super::super::search::{Successor, TransitionSystem};
-use super::super::state::StateKey;
+use super::super::search::TransitionKind;
 use super::super::store::{NAMES, Property};
+use super::super::witness::Witnesses;
+use super::candidate::CandidateProcess;
 use super::possible::possible;
-use super::system::{ElectionState, ElectionSystem};
+use super::system::{ElectionKind, ElectionState, ElectionSystem};
 use super::transition::ElectionTransition;
 
-// === impl ElectionSystem ===
+// === impl ElectionKind ===
 
-impl TransitionSystem for ElectionSystem {
-    type State = ElectionState;
-    type Key = StateKey;
+impl CandidateKind for ElectionKind {
+    type Candidate = CandidateProcess;
     type Transition = ElectionTransition;
-    type Violation = Property;
 
-    fn initial(&self) -> Vec<ElectionState> {
-        (0..self.run.mixes.len())
-            .map(|mix| self.start(mix))
-            .collect()
+    fn start(system: &ElectionSystem, mix: usize) -> ElectionState {
+        system.start(mix)
     }
 
-    fn successors(&self, state: &ElectionState) -> Vec<Successor<Self>> {
-        let successor = |by: ElectionTransition| {
-            let mut next = state.clone();
-            let witnesses = next.apply(&by, self);
-            self.canonical.apply(&mut next, Some(state), by.time());
-            if by.time().passes() {
-                // Time may have ended a belief.
-                for candidate in &mut next.candidates {
-                    Rc::make_mut(candidate).catch_up(&next.store, &self.run);
-                }
-                self.canonical.apply(&mut next, None, Time::Stands);
-            }
-            Successor {
-                kind: by.kind(),
-                by,
-                witnesses,
-                state: next,
-            }
+    fn possible(system: &ElectionSystem, state: &ElectionState) -> Vec<ElectionTransition> {
+        possible(system, state)
+    }
+
+    fn transition_kind(
+        _: &ElectionSystem,
+        _: &ElectionState,
+        by: &ElectionTransition,
+    ) -> TransitionKind {
+        by.kind()
+    }
+
+    fn time(by: &ElectionTransition) -> Time {
+        by.time()
+    }
+
+    fn apply(
+        system: &ElectionSystem,
+        state: &mut ElectionState,
+        by: &ElectionTransition,
+    ) -> Witnesses {
+        state.apply(by, system)
+    }
+
+    fn catch_up(system: &ElectionSystem, state: &mut ElectionState) {
+        for candidate in &mut state.candidates {
+            Rc::make_mut(candidate).catch_up(&state.store, &system.run);
+        }
+    }
+
+    fn violation(system: &ElectionSystem, state: &ElectionState) -> Option<Property> {
+        state.violation(&system.run, |candidate| candidate.believes(&system.run))
+    }
+
+    fn is_goal(system: &ElectionSystem, state: &ElectionState) -> bool {
+        state.is_goal(&system.run, |candidate| candidate.holder.believes(NOW))
+    }
+
+    fn believers(system: &ElectionSystem, state: &ElectionState) -> Vec<String> {
+        let candidates = (0..).zip(&state.candidates);
+        let believers = candidates.filter(|(_, candidate)| candidate.believes(&system.run));
+        let name = |(index, candidate): (usize, &Rc<CandidateProcess>)| match NAMES[candidate.name]
+        {
+            name if candidate.name == index => name.to_owned(),
+            name => format!("another {name}"),
         };
-        possible(self, state).into_iter().map(successor).collect()
-    }
-
-    fn key(&mut self, state: &ElectionState) -> StateKey {
-        let [first, second] = self.run.mixes[state.mix].electors;
-        let alike = first == second && self.run.has_like_electors();
-        self.parts.key(state, alike)
-    }
-
-    fn state(&self, key: StateKey) -> ElectionState {
-        self.parts.state(key, &self.run)
-    }
-
-    fn violation(&self, state: &ElectionState) -> Option<Property> {
-        state.violation(&self.run, |candidate| candidate.believes(&self.run))
-    }
-
-    fn is_goal(&self, state: &ElectionState) -> bool {
-        state.is_goal(&self.run, |candidate| candidate.holder.believes(NOW))
-    }
-
-    fn describe(&self, state: &ElectionState) -> String {
-        let believers: Vec<_> = (0..)
-            .zip(&state.candidates)
-            .filter(|(_, candidate)| candidate.believes(&self.run))
-            .map(|(index, candidate)| match NAMES[candidate.name] {
-                name if candidate.name == index => name.to_owned(),
-                name => format!("another {name}"),
-            })
-            .collect();
-        state.describe(&believers)
+        believers.map(name).collect()
     }
 }

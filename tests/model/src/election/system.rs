@@ -9,26 +9,24 @@ use elector_protocol::elector::Settings;
 use elector_protocol::holder::{HolderConfig, HolderMode};
 
 use super::super::canonical::Canonical;
-use super::super::clocks::Time;
-use super::super::elector::{ElectorProcess, ElectorRequest};
 use super::super::elector_steps::ElectorSteps;
 use super::super::intern::{QuickMap, address};
+use super::super::lease_system::LeaseSystem;
 use super::super::run::Run;
 use super::super::start::identity;
 use super::super::state::{Parts, SystemState};
-use super::super::store::{LeaseStore, NAMES};
+use super::super::store::NAMES;
 use super::candidate::CandidateProcess;
 
 /// The state of a system with candidates of ours.
 pub(in super::super) type ElectionState = SystemState<CandidateProcess>;
 
-/// The system of a run.
-pub(in super::super) struct ElectionSystem {
-    pub(in super::super) run: Run,
-    pub(in super::super) configs: Vec<Arc<HolderConfig>>,
-    pub(in super::super) canonical: Canonical,
-    pub(in super::super) parts: Parts<CandidateProcess>,
-    steps: ElectorSteps,
+/// The system of a run with candidates of ours.
+pub(in super::super) type ElectionSystem = LeaseSystem<ElectionKind>;
+
+/// What only a system with candidates of ours has.
+pub(in super::super) struct ElectionKind {
+    pub(super) configs: Vec<Arc<HolderConfig>>,
     /// By address of the interned process, which it keeps for ever.
     due: RefCell<QuickMap<usize, bool>>,
 }
@@ -52,53 +50,34 @@ impl ElectionSystem {
             ..Settings::default()
         };
         Self {
-            configs: (0..run.candidates).map(config).collect(),
             steps: ElectorSteps::new([settings(), settings()]),
             canonical: Canonical::new(run, timing),
             parts: Parts::new(),
-            due: RefCell::default(),
+            kind: ElectionKind {
+                configs: (0..run.candidates).map(config).collect(),
+                due: RefCell::default(),
+            },
             run,
         }
     }
 
-    /// The requests of an elector, by its step.
-    pub(in super::super) fn requests(
-        &self,
-        index: usize,
-        elector: &Rc<ElectorProcess>,
-        store: &LeaseStore,
-    ) -> Rc<Vec<ElectorRequest>> {
-        self.steps.requests(index, elector, store, &self.run)
-    }
-
     /// Whether a candidate's step would do something.
-    pub(in super::super) fn is_due(&self, candidate: &Rc<CandidateProcess>) -> bool {
-        let mut known = self.due.borrow_mut();
+    pub(super) fn is_due(&self, candidate: &Rc<CandidateProcess>) -> bool {
+        let mut known = self.kind.due.borrow_mut();
         *known
             .entry(address(candidate))
             .or_insert_with(|| candidate.is_due())
     }
 
     /// The state at the start, with the clocks of a mix.
-    pub(in super::super) fn start(&self, mix: usize) -> ElectionState {
+    pub(super) fn start(&self, mix: usize) -> ElectionState {
         let run = &self.run;
         let objects = (0..=run.name_of(run.candidates - 1)).map(|index| Some(run.candidate(index)));
         let store = run.store(objects.collect());
-        let candidates = self.configs.iter().enumerate().map(|(index, config)| {
-            Rc::new(CandidateProcess::new(
-                index,
-                run.name_of(index),
-                Arc::clone(config),
-            ))
+        let candidates = self.kind.configs.iter().enumerate().map(|(index, config)| {
+            let name = run.name_of(index);
+            Rc::new(CandidateProcess::new(index, name, Arc::clone(config)))
         });
-        let electors = (0..run.electors).map(|_| Rc::new(ElectorProcess::new(None)));
-        let mut state = SystemState {
-            mix,
-            store: Rc::new(store),
-            candidates: candidates.collect(),
-            electors: electors.collect(),
-        };
-        self.canonical.apply(&mut state, None, Time::Stands);
-        state
+        self.state_of(mix, store, candidates.collect())
     }
 }

@@ -67,7 +67,7 @@ impl ReservationState {
     ) -> Witnesses {
         let holder = Rc::make_mut(&mut self.candidates[index]);
         match by {
-            HolderTransition::Write => holder.write(index, &self.store, system.setup.duration),
+            HolderTransition::Write => holder.write(index, &self.store, system.kind.duration),
             HolderTransition::Land => {
                 if let Some(PlainMessage::Sent(write, sent)) = holder.message.take() {
                     holder.message = Some(PlainMessage::Landed(sent));
@@ -80,7 +80,7 @@ impl ReservationState {
             }
             HolderTransition::Reply => {
                 let led = holder.believes();
-                holder.take_reply(system.setup.counts);
+                holder.take_reply(system.kind.counts);
                 return Witnesses::LEADS.when(!led && holder.believes());
             }
             HolderTransition::GiveUp => holder.give_up(),

@@ -64,7 +64,7 @@ fn transitions_of_holder(
             }
         }
         Some(PlainMessage::Landed(_)) => {
-            let in_time = holder.can_take_reply(system.setup.counts);
+            let in_time = holder.can_take_reply(system.kind.counts);
             if in_time {
                 transitions.push(HolderTransition::Reply);
             }

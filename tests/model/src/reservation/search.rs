@@ -1,76 +1,76 @@
-//! The search through a system with holders as client-go makes them.
+//! A system with holders as client-go makes them, as it is searched.
 
 use super::super::clocks::Time;
-use super::super::search::{Successor, TransitionSystem};
-use super::super::state::StateKey;
+use super::super::lease_system::CandidateKind;
+use super::super::search::TransitionKind;
 use super::super::store::{NAMES, Property};
+use super::super::witness::Witnesses;
 use super::holder::PlainHolder;
 use super::possible::possible;
+use super::setup::Reservation;
 use super::system::{ReservationState, ReservationSystem};
 use super::transition::ReservationTransition;
 
-// === impl ReservationSystem ===
+// === impl Reservation ===
 
-impl TransitionSystem for ReservationSystem {
-    type State = ReservationState;
-    type Key = StateKey;
+impl CandidateKind for Reservation {
+    type Candidate = PlainHolder;
     type Transition = ReservationTransition;
-    type Violation = Property;
 
-    fn initial(&self) -> Vec<ReservationState> {
-        (0..self.run.mixes.len())
-            .map(|mix| self.start(mix))
-            .collect()
+    fn start(system: &ReservationSystem, mix: usize) -> ReservationState {
+        system.start(mix)
     }
 
-    fn successors(&self, state: &ReservationState) -> Vec<Successor<Self>> {
-        let successor = |by: ReservationTransition| {
-            let mut next = state.clone();
-            let kind = by.kind(state, self);
-            let witnesses = next.apply(&by, self);
-            if matches!(by, ReservationTransition::Tick) {
-                self.canonical.apply(&mut next, None, Time::Passes);
-                next.settle(self);
-                self.canonical.apply(&mut next, None, Time::Stands);
-            } else {
-                self.canonical.apply(&mut next, Some(state), Time::Stands);
-            }
-            Successor {
-                kind,
-                by,
-                witnesses,
-                state: next,
-            }
-        };
-        possible(self, state).into_iter().map(successor).collect()
+    fn possible(
+        system: &ReservationSystem,
+        state: &ReservationState,
+    ) -> Vec<ReservationTransition> {
+        possible(system, state)
     }
 
-    fn key(&mut self, state: &ReservationState) -> StateKey {
-        let [first, second] = self.run.mixes[state.mix].electors;
-        let [one, other] = self.setup.by;
-        let alike = first == second && one == other && self.run.has_like_electors();
-        self.parts.key(state, alike)
+    fn transition_kind(
+        system: &ReservationSystem,
+        state: &ReservationState,
+        by: &ReservationTransition,
+    ) -> TransitionKind {
+        by.kind(state, system)
     }
 
-    fn state(&self, key: StateKey) -> ReservationState {
-        self.parts.state(key, &self.run)
+    fn time(by: &ReservationTransition) -> Time {
+        match by {
+            ReservationTransition::Tick => Time::Passes,
+            _ => Time::Stands,
+        }
     }
 
-    fn violation(&self, state: &ReservationState) -> Option<Property> {
-        state.violation(&self.run, PlainHolder::believes)
+    fn apply(
+        system: &ReservationSystem,
+        state: &mut ReservationState,
+        by: &ReservationTransition,
+    ) -> Witnesses {
+        state.apply(by, system)
     }
 
-    fn is_goal(&self, state: &ReservationState) -> bool {
-        state.is_goal(&self.run, PlainHolder::believes)
+    fn catch_up(system: &ReservationSystem, state: &mut ReservationState) {
+        state.settle(system);
     }
 
-    fn describe(&self, state: &ReservationState) -> String {
-        let believers: Vec<_> = NAMES
-            .iter()
-            .zip(&state.candidates)
-            .filter(|(_, holder)| holder.believes())
-            .map(|(name, _)| (*name).to_owned())
-            .collect();
-        state.describe(&believers)
+    fn tells_electors_apart(&self) -> bool {
+        let [one, other] = self.by;
+        one != other
+    }
+
+    fn violation(system: &ReservationSystem, state: &ReservationState) -> Option<Property> {
+        state.violation(&system.run, PlainHolder::believes)
+    }
+
+    fn is_goal(system: &ReservationSystem, state: &ReservationState) -> bool {
+        state.is_goal(&system.run, PlainHolder::believes)
+    }
+
+    fn believers(_: &ReservationSystem, state: &ReservationState) -> Vec<String> {
+        let holders = NAMES.iter().zip(&state.candidates);
+        let believers = holders.filter(|(_, holder)| holder.believes());
+        believers.map(|(name, _)| (*name).to_owned()).collect()
     }
 }

@@ -6,9 +6,8 @@ use elector_protocol::elector::{PreferenceField, Settings};
 use elector_protocol::{CandidateRecord, LeaseWrite};
 
 use super::super::canonical::Canonical;
-use super::super::clocks::Time;
-use super::super::elector::{ElectorProcess, ElectorRequest};
 use super::super::elector_steps::ElectorSteps;
+use super::super::lease_system::LeaseSystem;
 use super::super::mutant::Mutant;
 use super::super::run::Run;
 use super::super::state::{Parts, SystemState};
@@ -19,14 +18,8 @@ use super::setup::Reservation;
 /// The state of a system with holders as client-go makes them.
 pub(in super::super) type ReservationState = SystemState<PlainHolder>;
 
-/// The system of a run.
-pub(in super::super) struct ReservationSystem {
-    pub(in super::super) run: Run,
-    pub(in super::super) setup: Reservation,
-    pub(in super::super) canonical: Canonical,
-    pub(in super::super) parts: Parts<PlainHolder>,
-    steps: ElectorSteps,
-}
+/// The system of a run with holders as client-go makes them.
+pub(in super::super) type ReservationSystem = LeaseSystem<Reservation>;
 
 // === impl ReservationSystem ===
 
@@ -45,7 +38,7 @@ impl ReservationSystem {
             parts: Parts::new(),
             steps: ElectorSteps::new(settings),
             run,
-            setup,
+            kind: setup,
         }
     }
 
@@ -58,28 +51,8 @@ impl ReservationSystem {
         };
         let objects = (0..run.candidates).map(|index| Some(object(index)));
         let store = run.store(objects.collect());
-        let mut state = SystemState {
-            mix,
-            store: Rc::new(store),
-            candidates: (0..run.candidates)
-                .map(|_| Rc::new(PlainHolder::default()))
-                .collect(),
-            electors: (0..run.electors)
-                .map(|_| Rc::new(ElectorProcess::new(None)))
-                .collect(),
-        };
-        self.canonical.apply(&mut state, None, Time::Stands);
-        state
-    }
-
-    /// The requests of an elector, by its step.
-    pub(in super::super) fn requests(
-        &self,
-        index: usize,
-        elector: &Rc<ElectorProcess>,
-        store: &LeaseStore,
-    ) -> Rc<Vec<ElectorRequest>> {
-        self.steps.requests(index, elector, store, &self.run)
+        let candidates = (0..run.candidates).map(|_| Rc::new(PlainHolder::default()));
+        self.state_of(mix, store, candidates.collect())
     }
 
     /// Whether an elector's write would be applied: on the very revision that was judged (R2), unless that is the rule

@@ -69,7 +69,7 @@ impl ReservationTransition {
                     // When it is too late for a reply, this is what is left.
                     HolderTransition::GiveUp => prompt(
                         matches!(holder.message, Some(PlainMessage::Landed(_)))
-                            && !holder.can_take_reply(system.setup.counts),
+                            && !holder.can_take_reply(system.kind.counts),
                     ),
                     HolderTransition::LandOrphan(_) | HolderTransition::Crash => {
                         TransitionKind::Fault
