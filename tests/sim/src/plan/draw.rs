@@ -454,38 +454,3 @@ fn draw_tampering(random: &mut Random) -> LeaseTampering {
         .copied()
         .unwrap_or(LeaseTampering::Delete)
 }
-
-// === impl FaultKind ===
-
-impl FaultKind {
-    /// How long it lasts, as far as it is a matter of time.
-    #[must_use]
-    pub const fn lasts(&self) -> Duration {
-        match self {
-            Self::Crash(_, time, _)
-            | Self::ShutDown(_, time)
-            | Self::Pause(_, time)
-            | Self::Partition(_, time)
-            | Self::Slow(_, _, time)
-            | Self::Freeze(_, time)
-            | Self::OldCache(_, _, time)
-            | Self::Delay(_, _, time, _)
-            | Self::Repeat(_, _, time, _)
-            | Self::StopClock(_, time)
-            | Self::Twin(_, time)
-            | Self::Plain(_, time)
-            | Self::Builtin(_, time)
-            | Self::IdleCandidate(_, _, time)
-            | Self::ElectorsAway(time)
-            | Self::Forbid(_, time) => *time,
-            Self::EndWatches(..)
-            | Self::Refuse(..)
-            | Self::Lose(..)
-            | Self::Compact
-            | Self::StepClock(..)
-            | Self::TamperWithLease(..)
-            | Self::TamperWithLock(_)
-            | Self::TamperWithCandidate(..) => Duration::ZERO,
-        }
-    }
-}

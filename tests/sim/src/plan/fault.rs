@@ -1,0 +1,291 @@
+//! What can go wrong in a run.
+
+use std::time::Duration;
+
+/// A fault at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedFault {
+    /// When, since the start of the run.
+    pub at: Duration,
+    /// Its kind.
+    pub kind: FaultKind,
+}
+
+/// A process: electors first, then candidates, each in the order of the setup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ProcessIndex(pub usize);
+
+/// Which requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Requests {
+    /// All.
+    All,
+    /// Every read and watch.
+    Reads,
+    /// Every write.
+    Writes,
+    /// Writes of existing objects.
+    Updates,
+    /// POST.
+    Creates,
+}
+
+/// A kind of fault. Times are how long it lasts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// A process dies and is started again, under the same name or a new one.
+    Crash(ProcessIndex, Duration, RestartName),
+    /// A process is told to end, and is started again.
+    ShutDown(ProcessIndex, Duration),
+    /// A process is stopped in the middle of what it does.
+    Pause(ProcessIndex, Duration),
+    /// Nothing gets through to a process and from it.
+    Partition(ProcessIndex, Duration),
+    /// Everything to and from a process takes so many milliseconds more.
+    Slow(ProcessIndex, u64, Duration),
+    /// The watches of a process fall silent.
+    Freeze(ProcessIndex, Duration),
+    /// The watches of a process end, properly or in the middle of a line.
+    EndWatches(ProcessIndex, WatchClose),
+    /// A process is served by a cache that is so many revisions old.
+    OldCache(ProcessIndex, u64, Duration),
+    /// So many requests are answered with this status; `applied`: although they were carried out.
+    Refuse(ProcessIndex, Requests, u16, Applied, u32),
+    /// So many requests are lost, or their answers are.
+    Lose(ProcessIndex, Requests, Applied, u32),
+    /// So many requests arrive late, when the client has given them up.
+    Delay(ProcessIndex, Requests, Duration, u32),
+    /// So many requests arrive a second time.
+    Repeat(ProcessIndex, Requests, Duration, u32),
+    /// The server forgets its history.
+    Compact,
+    /// The time of day of a process is set, by so many milliseconds.
+    StepClock(ProcessIndex, i64),
+    /// The elector's clock of a process stands still, as while a machine sleeps.
+    StopClock(ProcessIndex, Duration),
+    /// A stranger writes to a Lease what no rule allows.
+    TamperWithLease(usize, LeaseTampering),
+    /// The same with the lock of the electors.
+    TamperWithLock(LeaseTampering),
+    /// A stranger deletes the LeaseCandidate of a process, or writes nonsense into it.
+    TamperWithCandidate(ProcessIndex, CandidateTampering),
+    /// A second process takes the name of a candidate.
+    Twin(ProcessIndex, Duration),
+    /// A client that knows nothing of candidates wants the lease.
+    Plain(usize, Duration),
+    /// An elector as it is built into Kubernetes takes part.
+    Builtin(usize, Duration),
+    /// A client registers the best candidate, which accepts nothing, and keeps each of its names for so long.
+    IdleCandidate(usize, Duration, Duration),
+    /// Every elector dies at once, and all of them stay away.
+    ElectorsAway(Duration),
+    /// A process may read, but every write of it is refused, as when its permissions are removed.
+    Forbid(ProcessIndex, Duration),
+}
+
+/// Under which name a process is started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RestartName {
+    /// A new one.
+    New,
+    /// The one that it had.
+    Same,
+}
+
+/// How a watch ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WatchClose {
+    /// As at its timeout.
+    Closed,
+    /// In the middle.
+    Broken,
+}
+
+/// Whether a request that failed was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Applied {
+    /// It was.
+    Yes,
+    /// It was not.
+    No,
+}
+
+/// A change that a stranger makes to a Lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeaseTampering {
+    /// Deletes it.
+    Delete,
+    /// Takes the holder away and leaves the rest.
+    Blank,
+    /// Makes it look new-born, but for the term.
+    Bare,
+    /// Writes it back as it was created, as from a manifest that was saved then.
+    Restore,
+    /// Writes a holder of its own.
+    Seize,
+    /// Gives the term one second.
+    Shorten,
+    /// Writes nonsense into annotations and times, and names the same holder.
+    Nonsense,
+    /// Leaves something that cannot be read, for some seconds.
+    Unreadable,
+    /// Gives the election to another elector, until the faults are over: no process of ours begins a term.
+    Strategy,
+}
+
+/// A change that a stranger makes to a LeaseCandidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CandidateTampering {
+    /// Deletes it.
+    Delete,
+    /// Writes another version.
+    Version,
+    /// Writes times at the end of time.
+    Times,
+    /// Writes a version that cannot be read.
+    Unreadable,
+}
+
+/// The kinds of faults, for counting.
+pub const KINDS: [&str; 24] = [
+    "crash",
+    "shut down",
+    "pause",
+    "partition",
+    "slow",
+    "freeze watches",
+    "end watches",
+    "old cache",
+    "refuse",
+    "lose",
+    "delay",
+    "repeat",
+    "compact",
+    "step clock",
+    "stop clock",
+    "tamper with lease",
+    "tamper with candidate",
+    "twin",
+    "plain client",
+    "built-in elector",
+    "electors away",
+    "may not write",
+    "tamper with the electors' lock",
+    "idle candidate",
+];
+
+// === impl FaultKind ===
+
+impl FaultKind {
+    /// Its index in [`KINDS`].
+    #[must_use]
+    pub const fn index(&self) -> usize {
+        match self {
+            Self::Crash(..) => 0,
+            Self::ShutDown(..) => 1,
+            Self::Pause(..) => 2,
+            Self::Partition(..) => 3,
+            Self::Slow(..) => 4,
+            Self::Freeze(..) => 5,
+            Self::EndWatches(..) => 6,
+            Self::OldCache(..) => 7,
+            Self::Refuse(..) => 8,
+            Self::Lose(..) => 9,
+            Self::Delay(..) => 10,
+            Self::Repeat(..) => 11,
+            Self::Compact => 12,
+            Self::StepClock(..) => 13,
+            Self::StopClock(..) => 14,
+            Self::TamperWithLease(..) => 15,
+            Self::TamperWithCandidate(..) => 16,
+            Self::Twin(..) => 17,
+            Self::Plain(..) => 18,
+            Self::Builtin(..) => 19,
+            Self::ElectorsAway(..) => 20,
+            Self::Forbid(..) => 21,
+            Self::TamperWithLock(_) => 22,
+            Self::IdleCandidate(..) => 23,
+        }
+    }
+
+    /// The process that it is for.
+    pub(crate) const fn who(&self) -> Option<ProcessIndex> {
+        match self {
+            Self::Crash(who, ..)
+            | Self::ShutDown(who, ..)
+            | Self::Pause(who, ..)
+            | Self::Partition(who, ..)
+            | Self::Slow(who, ..)
+            | Self::Freeze(who, ..)
+            | Self::EndWatches(who, ..)
+            | Self::OldCache(who, ..)
+            | Self::Refuse(who, ..)
+            | Self::Lose(who, ..)
+            | Self::Delay(who, ..)
+            | Self::Repeat(who, ..)
+            | Self::StepClock(who, ..)
+            | Self::StopClock(who, ..)
+            | Self::TamperWithCandidate(who, ..)
+            | Self::Twin(who, ..)
+            | Self::Forbid(who, ..) => Some(*who),
+            Self::Compact
+            | Self::TamperWithLease(..)
+            | Self::TamperWithLock(_)
+            | Self::Plain(..)
+            | Self::Builtin(..)
+            | Self::IdleCandidate(..)
+            | Self::ElectorsAway(..) => None,
+        }
+    }
+
+    /// Whether something is done when it is over.
+    pub(crate) const fn ends(&self) -> bool {
+        matches!(
+            self,
+            Self::Crash(..)
+                | Self::ShutDown(..)
+                | Self::Pause(..)
+                | Self::Partition(..)
+                | Self::Slow(..)
+                | Self::Freeze(..)
+                | Self::OldCache(..)
+                | Self::StopClock(..)
+                | Self::Twin(..)
+                | Self::Plain(..)
+                | Self::Builtin(..)
+                | Self::ElectorsAway(..)
+                | Self::Forbid(..)
+        )
+    }
+
+    /// How long it lasts, as far as it is a matter of time.
+    #[must_use]
+    pub const fn lasts(&self) -> Duration {
+        match self {
+            Self::Crash(_, time, _)
+            | Self::ShutDown(_, time)
+            | Self::Pause(_, time)
+            | Self::Partition(_, time)
+            | Self::Slow(_, _, time)
+            | Self::Freeze(_, time)
+            | Self::OldCache(_, _, time)
+            | Self::Delay(_, _, time, _)
+            | Self::Repeat(_, _, time, _)
+            | Self::StopClock(_, time)
+            | Self::Twin(_, time)
+            | Self::Plain(_, time)
+            | Self::Builtin(_, time)
+            | Self::IdleCandidate(_, _, time)
+            | Self::ElectorsAway(time)
+            | Self::Forbid(_, time) => *time,
+            Self::EndWatches(..)
+            | Self::Refuse(..)
+            | Self::Lose(..)
+            | Self::Compact
+            | Self::StepClock(..)
+            | Self::TamperWithLease(..)
+            | Self::TamperWithLock(_)
+            | Self::TamperWithCandidate(..) => Duration::ZERO,
+        }
+    }
+}
