@@ -4,6 +4,7 @@
 mod accounts;
 mod attacks;
 mod candidate_changes;
+mod durations;
 mod elections;
 mod lease_changes;
 mod requests;
@@ -58,6 +59,7 @@ async fn bind(testbed: Arc<Testbed>) -> Result<()> {
         let rows = candidate_changes::ROWS;
         cells += tables::play("change of a LeaseCandidate", rows, parties, &candidates).await?;
         candidates.remove(site.client(), accounts::HOLDER).await?;
+        cells += durations::play(&attacked, &accounts, api).await?;
     }
     let leases = Collection::leases(namespace);
     let rows = lease_changes::ROWS;

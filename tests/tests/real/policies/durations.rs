@@ -1,0 +1,117 @@
+//! How long a lease duration a candidate may announce, and what a Namespace changes about that.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use elector_api::CandidateApi;
+use elector_tests::rig::Testbed;
+use http::{Method, Request};
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::accounts::{Accounts, HOLDER};
+use super::candidate_changes::candidate;
+use super::requests::{Collection, ObjectWrite};
+
+/// What the annotation of the Namespace says, and announcements that are accepted and refused then. The first of each
+/// kind tells whether the API server has seen the annotation.
+const BOUNDS: &[(Option<&str>, &[&str], &[&str])] = &[
+    (
+        None,
+        &["60s", "60", "1m", "1s", "1000ms", "0.5m", "59s999ms"],
+        &[
+            "61s", "61", "1m0.001s", "999ms", "0", "0s", "-5s", "+5s", "soon", "", "s", "1h",
+            "999999h", "1e1s",
+        ],
+    ),
+    (Some("2m"), &["2m", "120"], &["121s", "999ms", "soon"]),
+    (Some("90"), &["90s"], &["91s", "2m"]),
+    // One hour is what an elector counts at most.
+    (Some("2h"), &["1h"], &["61m"]),
+    (Some("long"), &[], &["15s", "1s"]),
+];
+
+const IN_FORCE: Duration = Duration::from_secs(20);
+
+/// Plays every bound; how many announcements that are.
+pub(super) async fn play(
+    testbed: &Testbed,
+    accounts: &Accounts,
+    api: CandidateApi,
+) -> Result<usize> {
+    let (admin, namespace) = (testbed.site().client(), testbed.namespace());
+    let collection = Collection::candidates(api, namespace);
+    let author = &accounts.of("its holder")?.client;
+    let mut announcements = 0;
+    for (longest, accepted, refused) in BOUNDS {
+        annotate(admin, namespace, *longest).await?;
+        let rows = accepted.iter().map(|text| (text, true));
+        for (text, expected) in rows.chain(refused.iter().map(|text| (text, false))) {
+            let write = announcing(text);
+            let is_in_force = until(author, &collection, &write, expected).await;
+            is_in_force.with_context(|| {
+                format!("{text:?} in {api} where the Namespace says {longest:?}")
+            })?;
+            announcements += 1;
+        }
+    }
+    // What is announced already does not keep a candidate from acking when the bound has become lower.
+    annotate(admin, namespace, Some("1h")).await?;
+    until(author, &collection, &announcing("45m"), true).await?;
+    let mut object = collection.reset(admin, &announcing("45m").object).await?;
+    annotate(admin, namespace, None).await?;
+    object["spec"]["renewTime"] = json!("2026-01-01T00:00:09.123456Z");
+    let mut ack = ObjectWrite {
+        method: Method::PUT,
+        object,
+    };
+    let mut longer = ack.clone();
+    longer.object["metadata"]["annotations"]["elector.dev/lease-duration"] = json!("46m");
+    until(author, &collection, &longer, false).await?;
+    let verdict = collection.send(author, &ack, true).await?;
+    ensure!(
+        verdict.is_accepted(),
+        "an ack of an older announcement: {verdict:?}"
+    );
+    ack.object["metadata"]["annotations"] = json!({});
+    until(author, &collection, &ack, true).await?;
+    collection.remove(admin, HOLDER).await?;
+    Ok(announcements)
+}
+
+/// Waits until a write is accepted, or is not: policies see Namespaces by a watch.
+async fn until(
+    author: &Client,
+    collection: &Collection,
+    write: &ObjectWrite,
+    accepted: bool,
+) -> Result<()> {
+    let deadline = Instant::now() + IN_FORCE;
+    while collection.send(author, write, true).await?.is_accepted() != accepted {
+        ensure!(Instant::now() < deadline, "accepted is not {accepted}");
+        sleep(Duration::from_millis(50)).await;
+    }
+    Ok(())
+}
+
+fn announcing(text: &str) -> ObjectWrite {
+    let mut object = candidate(HOLDER);
+    object["metadata"]["annotations"] = json!({"elector.dev/lease-duration": text});
+    ObjectWrite {
+        method: Method::POST,
+        object,
+    }
+}
+
+async fn annotate(admin: &Client, namespace: &str, longest: Option<&str>) -> Result<()> {
+    let patch = json!({"metadata": {"annotations": {"elector.dev/max-lease-duration": longest}}});
+    let request = Request::patch(format!("/api/v1/namespaces/{namespace}"))
+        .header("Content-Type", "application/merge-patch+json")
+        .body(serde_json::to_vec(&patch)?)?;
+    admin
+        .request::<Value>(request)
+        .await
+        .map(drop)
+        .context("annotate the Namespace")
+}
