@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// An account and the name under which it acts.
 #[derive(Clone)]
-pub(super) struct Actor {
+pub(super) struct ActingAccount {
     /// The column of the tables.
     pub(super) column: &'static str,
     /// The name of its candidate, and its identity.
@@ -19,9 +19,9 @@ pub(super) struct Actor {
 /// The accounts of one namespace: all but the outsider may write every Lease and every LeaseCandidate in it, so that
 /// nothing but the policies tells them apart.
 pub(super) struct Accounts {
-    pub(super) actors: Vec<Actor>,
+    pub(super) actors: Vec<ActingAccount>,
     /// May write LeaseCandidates and no Lease.
-    pub(super) outsider: Actor,
+    pub(super) outsider: ActingAccount,
 }
 
 /// The candidate that holds the Leases of the tables, that of the Pod `web-0`.
@@ -92,12 +92,12 @@ impl Accounts {
         bind(admin, namespace, "aggregated", aggregated, &edits).await?;
         let impersonate = ("ClusterRole", "elector-impersonate");
         bind(admin, namespace, "exempt", impersonate, &exempted).await?;
-        let actor = |column, identity, account: &TestAccount| Actor {
+        let actor = |column, identity, account: &TestAccount| ActingAccount {
             column,
             identity,
             client: account.client().clone(),
         };
-        let administrator = Actor {
+        let administrator = ActingAccount {
             column: "administrator",
             identity: "anything",
             client: admin.clone(),
@@ -118,7 +118,7 @@ impl Accounts {
     }
 
     /// The account of that column; the Pod of the LeaseCandidates is the one of the holder.
-    pub(super) fn of(&self, column: &str) -> Result<&Actor> {
+    pub(super) fn of(&self, column: &str) -> Result<&ActingAccount> {
         let column = if column == "its Pod" {
             "its holder"
         } else {

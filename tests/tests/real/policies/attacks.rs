@@ -9,10 +9,10 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::accounts::{Accounts, Actor, HOLDER};
+use super::accounts::{Accounts, ActingAccount, HOLDER};
 use super::candidate_changes::candidate;
 use super::lease_changes::{lease, led};
-use super::requests::{Collection, ObjectWrite, Verdict};
+use super::requests::{Collection, ObjectWrite, PolicyAnswer};
 use crate::PROMPTLY;
 
 /// A write that harms others.
@@ -27,7 +27,7 @@ struct Attack {
     before: fn() -> Option<Value>,
     write: fn(Option<Value>) -> ObjectWrite,
     /// What it does to the choice, where `elector explain` tells.
-    effect: Option<Effect>,
+    effect: Option<AttackEffect>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ enum AttackedKind {
 
 /// What an attack does to an election.
 #[derive(Clone, Copy)]
-enum Effect {
+enum AttackEffect {
     /// No elector elects: the strategy belongs to another one.
     Frozen,
     /// The lease stays without a leader for an hour.
@@ -59,7 +59,7 @@ const ATTACKS: &[Attack] = &[
                 object["spec"]["strategy"] = json!(STRATEGY);
             })
         },
-        effect: Some(Effect::Frozen),
+        effect: Some(AttackEffect::Frozen),
     },
     Attack {
         name: "the lowest version",
@@ -82,7 +82,7 @@ const ATTACKS: &[Attack] = &[
         kind: AttackedKind::Candidate,
         before: || None,
         write: |_| post("outsider-0", announce_an_hour),
-        effect: Some(Effect::Delayed),
+        effect: Some(AttackEffect::Delayed),
     },
     Attack {
         name: "an announced lease duration of an hour, by a candidate for the Lease",
@@ -91,7 +91,7 @@ const ATTACKS: &[Attack] = &[
         kind: AttackedKind::Candidate,
         before: || None,
         write: |_| post("web-2-0123456789abcdef", announce_an_hour),
-        effect: Some(Effect::Delayed),
+        effect: Some(AttackEffect::Delayed),
     },
     Attack {
         name: "the strategy of another candidate",
@@ -105,7 +105,7 @@ const ATTACKS: &[Attack] = &[
                 object["spec"]["strategy"] = json!(STRATEGY);
             })
         },
-        effect: Some(Effect::Frozen),
+        effect: Some(AttackEffect::Frozen),
     },
     Attack {
         name: "deletion of another candidate",
@@ -165,10 +165,10 @@ pub(super) async fn succeed(testbed: &Testbed, accounts: &Accounts) -> Result<()
             let (collection, write) = attack.prepare(testbed, api).await?;
             attack.has_effect(testbed, false).await?;
             let actor = attack.actor(accounts)?;
-            let verdict = collection.send(&actor.client, &write, false).await?;
+            let answer = collection.send(&actor.client, &write, false).await?;
             ensure!(
-                verdict.is_accepted(),
-                "{} by {api} without policies: {verdict:?}",
+                answer.is_accepted(),
+                "{} by {api} without policies: {answer:?}",
                 attack.name
             );
             // The elector reads the kind of Kubernetes where both are served.
@@ -202,11 +202,11 @@ pub(super) async fn fail(testbed: &Testbed, accounts: &Accounts) -> Result<()> {
             let name = attack.object(&write);
             let before = collection.revision(admin, name).await?;
             match collection.send(&actor.client, &write, false).await? {
-                Verdict::Refused(words) => {
+                PolicyAnswer::Refused(words) => {
                     let by = |policy: &&str| words.contains(&format!("Policy '{policy}'"));
                     ensure!(attack.policies.iter().any(by), "{}: {words}", attack.name);
                 }
-                Verdict::Accepted => bail!("{} by {api} is accepted", attack.name),
+                PolicyAnswer::Accepted => bail!("{} by {api} is accepted", attack.name),
             }
             let after = collection.revision(admin, name).await?;
             ensure!(before == after, "{} changes something", attack.name);
@@ -236,7 +236,7 @@ impl Attack {
         }
     }
 
-    fn actor<'a>(&self, accounts: &'a Accounts) -> Result<&'a Actor> {
+    fn actor<'a>(&self, accounts: &'a Accounts) -> Result<&'a ActingAccount> {
         match self.by {
             "outsider" => Ok(&accounts.outsider),
             column => accounts.of(column),
@@ -285,8 +285,12 @@ impl Attack {
         let explained = testbed.explained(&what, PROMPTLY, |explained| {
             let found = match effect {
                 // A list of strategies, as Kubernetes 1.31 has it, makes a conflict of the two.
-                Effect::Frozen => explained.strategy.as_deref() != Some("OldestEmulationVersion"),
-                Effect::Delayed => wait(&explained.reason).is_some_and(|seconds| seconds > 3000.0),
+                AttackEffect::Frozen => {
+                    explained.strategy.as_deref() != Some("OldestEmulationVersion")
+                }
+                AttackEffect::Delayed => {
+                    wait(&explained.reason).is_some_and(|seconds| seconds > 3000.0)
+                }
             };
             found == expected
         });

@@ -69,10 +69,10 @@ pub(super) async fn play(
     let mut longer = ack.clone();
     longer.object["metadata"]["annotations"]["elector.dev/lease-duration"] = json!("46m");
     until(author, &collection, &longer, false).await?;
-    let verdict = collection.send(author, &ack, true).await?;
+    let answer = collection.send(author, &ack, true).await?;
     ensure!(
-        verdict.is_accepted(),
-        "an ack of an older announcement: {verdict:?}"
+        answer.is_accepted(),
+        "an ack of an older announcement: {answer:?}"
     );
     ack.object["metadata"]["annotations"] = json!({});
     until(author, &collection, &ack, true).await?;

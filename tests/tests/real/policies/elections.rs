@@ -35,7 +35,10 @@ pub(super) async fn go_on(testbed: &Arc<Testbed>) -> Result<()> {
     processes.push(plain(testbed).await?);
     if site.mode() != ClusterMode::Custom && site.programs().interop.is_some() {
         processes.push(client_go(testbed).await?);
-        processes.push(scheduler(testbed).await?);
+        // There is one kube-scheduler, and LeaseCandidates of other releases may be unknown to it.
+        if site.programs().release.is_none() {
+            processes.push(scheduler(testbed).await?);
+        }
     }
     for process in processes {
         let output = process.output()?;

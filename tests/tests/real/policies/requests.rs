@@ -22,7 +22,7 @@ pub(super) struct ObjectWrite {
 
 /// What the server says to a write.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum PolicyAnswer {
     Accepted,
     /// A policy refuses it, in these words.
     Refused(String),
@@ -98,7 +98,7 @@ impl Collection {
         by: &Client,
         write: &ObjectWrite,
         dry: bool,
-    ) -> Result<Verdict> {
+    ) -> Result<PolicyAnswer> {
         let name = write.object["metadata"]["name"]
             .as_str()
             .unwrap_or_default();
@@ -116,7 +116,7 @@ impl Collection {
             .uri(format!("{path}{query}"))
             .body(body)?;
         match by.request::<Value>(request).await {
-            Ok(_) => Ok(Verdict::Accepted),
+            Ok(_) => Ok(PolicyAnswer::Accepted),
             Err(kube::Error::Api(status)) => {
                 // Neither RBAC nor the validation of the API server is what is tested here.
                 ensure!(
@@ -125,16 +125,16 @@ impl Collection {
                     status.code,
                     status.message
                 );
-                Ok(Verdict::Refused(status.message))
+                Ok(PolicyAnswer::Refused(status.message))
             }
             Err(error) => bail!(error),
         }
     }
 }
 
-// === impl Verdict ===
+// === impl PolicyAnswer ===
 
-impl Verdict {
+impl PolicyAnswer {
     pub(super) fn is_accepted(&self) -> bool {
         matches!(self, Self::Accepted)
     }

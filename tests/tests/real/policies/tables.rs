@@ -52,9 +52,9 @@ pub(super) async fn play(
         for (column, cell) in columns.iter().zip(&documented).skip(1) {
             let actor = accounts.of(column)?;
             let write = (row.write)(before.clone(), actor.identity);
-            let verdict = collection.send(&actor.client, &write, true).await?;
-            if verdict.is_accepted() != (*cell == "yes") {
-                wrong.push_str(&format!("{name} by {column}: {cell}, but {verdict:?}\n"));
+            let answer = collection.send(&actor.client, &write, true).await?;
+            if answer.is_accepted() != (*cell == "yes") {
+                wrong.push_str(&format!("{name} by {column}: {cell}, but {answer:?}\n"));
             }
             cells += 1;
         }
