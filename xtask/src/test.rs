@@ -47,11 +47,13 @@ struct Prepared {
     without_interop: Option<String>,
 }
 
-/// The scenarios for every release: the election, the take-over by a better candidate, and the take-over after a crash.
-const ON_EVERY_RELEASE: [&str; 3] = [
+/// The scenarios for every release: the election, the take-over by a better candidate, the take-over after a crash, and
+/// the admission policies.
+const ON_EVERY_RELEASE: [&str; 4] = [
     "cold_start_of_three_versions",
     "better_candidate_arrives",
     "leader_is_killed",
+    "policies_bind_accounts_and_no_election",
 ];
 
 /// Programs that compute all the time, on all processors and in virtual time, so that others may go first.
@@ -116,7 +118,7 @@ pub(crate) fn run(wanted: &Wanted) -> Result<bool> {
     Ok(sum_up(&phases, &reasons))
 }
 
-/// Runs cold start, hand-over and crash on a real server of that release, whatever else is to be had.
+/// Runs cold start, hand-over, crash and the policies on a real server of that release, whatever else is to be had.
 pub(crate) fn run_on(release: Release) -> Result<()> {
     let toolbox = Toolbox::new(Some(release))?;
     for binary in [Binary::Etcd, Binary::KubeApiserver] {

@@ -33,12 +33,13 @@ pub(super) async fn go_on(testbed: &Arc<Testbed>) -> Result<()> {
     processes.extend(ours(testbed).await?);
     processes.push(named_for_its_pod(testbed).await?);
     processes.push(plain(testbed).await?);
-    if site.mode() != ClusterMode::Custom && site.programs().interop.is_some() {
+    // There is one kube-scheduler, which may not know the LeaseCandidates of other releases, and the client-go of 1.31
+    // reads them cluster-wide, for which a Role is not enough.
+    let programs = site.programs();
+    let interop = programs.interop.is_some() && programs.release.is_none();
+    if site.mode() != ClusterMode::Custom && interop {
         processes.push(client_go(testbed).await?);
-        // There is one kube-scheduler, and LeaseCandidates of other releases may be unknown to it.
-        if site.programs().release.is_none() {
-            processes.push(scheduler(testbed).await?);
-        }
+        processes.push(scheduler(testbed).await?);
     }
     for process in processes {
         let output = process.output()?;
