@@ -67,9 +67,6 @@ const STARTS: Duration = Duration::from_secs(2);
 /// How long a process may say that its work goes on after it woke up, and mean no more than that it is just awake.
 pub(super) const AWAKE: Duration = Duration::from_millis(300);
 
-/// How much later than the candidates the recorder may see a revision.
-const SEEN_LATE: Duration = Duration::from_millis(200);
-
 /// Judges a run by its journal, until `end`.
 pub(super) fn judge(
     entries: &[HistoryEntry],
@@ -181,15 +178,18 @@ fn take_over(
         })
         .filter(|at| *at > lost && *at < next.from && struck(*at));
     let from = strikes.max().unwrap_or(lost);
-    let released = entries.iter().find_map(|entry| match &entry.content {
-        EntryContent::Lease(_, lease)
-            if entry.at >= from && between(next.from, entry.at) <= SEEN_LATE =>
-        {
+    // The revisions until the one that the next leader wrote; the release of that one may follow at once.
+    let revisions = entries.iter().filter(|entry| entry.at >= from);
+    let holders = revisions.filter_map(|entry| match &entry.content {
+        EntryContent::Lease(_, lease) => {
             let holder = lease.spec.holder_identity.as_deref();
-            holder.unwrap_or_default().is_empty().then_some(entry.at)
+            Some((holder.unwrap_or_default(), entry.at))
         }
         _ => None,
     });
+    let released = holders
+        .take_while(|(holder, _)| *holder != next.name)
+        .find_map(|(holder, at)| holder.is_empty().then_some(at));
     let of_ours = last_to_lead(entries, from).is_some_and(|name| {
         let ours = |life: &ProcessLife| life.implementation == Implementation::Elector;
         lives.iter().any(|life| life.name == name && ours(life))
@@ -199,6 +199,8 @@ fn take_over(
         Some(_) if of_ours => LastTermEnd::Release,
         Some(_) => LastTermEnd::ReleaseOfClientGo,
     };
+    // From the write itself: how long a busy server takes for it is no wait of the next one.
+    let from = released.map_or(from, |released| released.min(next.from));
     let there = lives.iter().any(|life| {
         let undisturbed = life.to.is_none_or(|to| to > next.from)
             && life
