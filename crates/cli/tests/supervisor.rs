@@ -326,7 +326,7 @@ fn a_signal_to_the_supervisor_itself_ends_nothing() {
 
 #[test]
 fn the_command_dies_with_a_supervisor_that_is_killed() {
-    let mut supervised = SupervisedScript::start("trap '' TERM; echo $$ > command; sleep 300");
+    let mut supervised = SupervisedScript::start("trap '' TERM; echo $$ > command; exec sleep 300");
     let command = supervised.pid("command");
     supervised.signal(Signal::KILL);
     assert_eq!(end(&mut supervised.process).signal(), Some(9));

@@ -77,4 +77,4 @@ pub use signals::{Signal, shutdown_signal};
 pub use terminal::{printable, printable_json};
 pub use watch::{Scope, Watch, WatchEvent, WatchOptions, watch_candidates, watch_leases};
 pub use write_outcome::{WriteCounts, WriteOutcome, WriteOutcomeKind, Written};
-pub use writer::{CandidateRevision, Writer};
+pub use writer::{JudgedCandidate, Writer};

@@ -17,9 +17,9 @@ use crate::cluster::Cluster;
 use crate::request::{Cause, RequestError, Target, Verb};
 use crate::write_outcome::{WriteCounts, WriteOutcome, Written};
 
-mod candidate_revision;
+mod judged_candidate;
 
-pub use candidate_revision::CandidateRevision;
+pub use judged_candidate::JudgedCandidate;
 
 /// Reads and writes single Leases and LeaseCandidates. Cheap to clone; clones share counts and what was learned.
 ///

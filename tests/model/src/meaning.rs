@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use elector_protocol::{Instant, Renumber, Renumbering, Timestamp};
 
+use super::acquisition::AcquisitionSystem;
 use super::catalogue::runs;
 use super::clocks::Time;
 use super::election::ElectionSystem;
@@ -176,11 +177,20 @@ fn walk<K: CandidateKind>(mut system: LeaseSystem<K>) {
 fn what_is_forgotten_makes_no_difference() {
     // No run in which terms restart at zero: next to which old term they come to lie is another number, and of no
     // consequence, since the uid differs.
-    let walked = ["MC-S0", "MC-S1", "MC-G1", "MC-X2-off", "MC-R1"];
+    let walked = [
+        "MC-S0",
+        "MC-S1",
+        "MC-G1",
+        "MC-X2-off",
+        "MC-R1",
+        "MC-P1",
+        "MC-P2",
+    ];
     for run in runs().into_iter().filter(|run| walked.contains(&run.id())) {
-        match run.reservation {
-            Some(setup) => walk(ReservationSystem::new(run, setup)),
-            None => walk(ElectionSystem::new(run)),
+        match (run.reservation, run.acquisition) {
+            (Some(setup), _) => walk(ReservationSystem::new(run, setup)),
+            (None, Some(setup)) => walk(AcquisitionSystem::new(run, setup)),
+            (None, None) => walk(ElectionSystem::new(run)),
         }
     }
 }

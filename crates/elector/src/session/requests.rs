@@ -11,7 +11,7 @@ use elector_protocol::elector::{Decision, Effect};
 use elector_protocol::{
     Identity, LeaseKey, LeaseRecord, ResourceVersion, StrategyName, Timestamp, Uid,
 };
-use elector_runtime::{CandidateRevision, RequestError, WriteOutcome, Writer, panic_text};
+use elector_runtime::{JudgedCandidate, RequestError, WriteOutcome, Writer, panic_text};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, SelectAll};
 use futures::{FutureExt, StreamExt};
@@ -32,9 +32,9 @@ pub(crate) enum ElectionRequest {
         record: LeaseRecord,
     },
     /// PATCH a candidate with a ping.
-    Ping(CandidateRevision, Timestamp),
+    Ping(JudgedCandidate, Timestamp),
     /// DELETE a candidate.
-    Collect(CandidateRevision),
+    Collect(JudgedCandidate),
     /// GET the Lease, whose newest known revision is this.
     Read(ResourceVersion),
 }
@@ -176,7 +176,7 @@ pub(crate) fn requests_of(
     decision: Decision,
     collects: bool,
 ) -> Vec<ElectionRequest> {
-    let judged = |name: Identity, uid: Uid, version: ResourceVersion| CandidateRevision {
+    let judged = |name: Identity, uid: Uid, version: ResourceVersion| JudgedCandidate {
         namespace: key.namespace.clone(),
         name,
         uid,

@@ -32,7 +32,7 @@ struct NamespaceUsage {
 
 /// The candidates of a namespace are more than are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Full {
+pub(super) struct NamespaceFull {
     /// Whether this is news: told once, until a tenth is free again.
     pub(super) is_new: bool,
     pub(super) candidates: usize,
@@ -52,7 +52,7 @@ impl Usage {
         namespace: &Arc<str>,
         before: Option<usize>,
         bytes: usize,
-    ) -> Result<(), Full> {
+    ) -> Result<(), NamespaceFull> {
         let usage = self.0.entry(namespace.clone()).or_default();
         let after = NamespaceUsage {
             candidates: usage.candidates + usize::from(before.is_none()),
@@ -62,7 +62,7 @@ impl Usage {
         let grows = before.is_none_or(|before| before < bytes);
         let too_many = after.candidates > NAMESPACE_CANDIDATES || after.bytes > NAMESPACE_BYTES;
         if grows && too_many {
-            return Err(Full {
+            return Err(NamespaceFull {
                 is_new: !std::mem::replace(&mut usage.told, true),
                 candidates: usage.candidates,
                 bytes: usage.bytes,

@@ -39,8 +39,8 @@ fn candidate() -> LeaseCandidate {
     }))
 }
 
-fn judged_candidate() -> CandidateRevision {
-    CandidateRevision {
+fn judged_candidate() -> JudgedCandidate {
+    JudgedCandidate {
         namespace: "ns".into(),
         name: Identity::new("c").unwrap(),
         uid: Uid::new("u"),
@@ -235,7 +235,7 @@ async fn nothing_is_written_without_uid_and_version() {
             writer.delete_candidate(&candidate).await.kind(),
             WriteOutcomeKind::Refused
         );
-        let any = CandidateRevision {
+        let any = JudgedCandidate {
             version: ResourceVersion(0),
             ..judged_candidate()
         };

@@ -45,6 +45,9 @@ pub(in super::super) struct ModelLock {
     pub(in super::super) quiet: Duration,
 }
 
+/// More than an acquisition may be delayed without a look at the Lease (R18).
+const LATE: Duration = Duration::from_secs(1);
+
 /// How long a lease is free before a process in auto mode takes it: a tick of any clock.
 pub(super) const FALLBACK: Duration = Duration::from_secs(2);
 
@@ -103,9 +106,9 @@ impl AcquisitionSetup {
         }
     }
 
-    /// How long a process waits at most after what it saw.
+    /// How long a process waits at most after what it saw, and until its acquisition is late.
     pub(super) fn longest_wait(&self, longest: Duration) -> Duration {
-        match self.mode {
+        LATE + match self.mode {
             ModelMode::Plain => longest,
             ModelMode::Auto => longest + FALLBACK,
         }

@@ -13,7 +13,7 @@ use crate::write_outcome::{WriteOutcome, Written};
 /// The revision of a candidate that was judged: all that a ping or a deletion takes, so that a caller who knows
 /// thousands of candidates need not keep one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CandidateRevision {
+pub struct JudgedCandidate {
     /// `metadata.namespace`.
     pub namespace: Arc<str>,
     /// `metadata.name`.
@@ -31,7 +31,7 @@ impl Writer {
     /// what else the object says is carried over by the server.
     pub async fn ping_candidate(
         &self,
-        judged: &CandidateRevision,
+        judged: &JudgedCandidate,
         ping: Timestamp,
     ) -> WriteOutcome<LeaseCandidate> {
         let target = self.target_of(Verb::Patch, judged);
@@ -57,7 +57,7 @@ impl Writer {
     }
 
     /// Deletes the very revision of a candidate that was judged.
-    pub async fn collect_candidate(&self, judged: &CandidateRevision) -> WriteOutcome<()> {
+    pub async fn collect_candidate(&self, judged: &JudgedCandidate) -> WriteOutcome<()> {
         let preconditions = Preconditions {
             uid: Some(judged.uid.as_str().to_owned()),
             resource_version: Some(judged.version.to_string()),
@@ -97,7 +97,7 @@ impl Writer {
         Api::namespaced_with(self.cluster.client().clone(), namespace, &self.candidates)
     }
 
-    fn target_of(&self, verb: Verb, judged: &CandidateRevision) -> Target {
+    fn target_of(&self, verb: Verb, judged: &JudgedCandidate) -> Target {
         Target {
             verb,
             resource: resource::<LeaseCandidate>(&self.candidates).into(),
