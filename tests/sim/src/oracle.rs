@@ -294,7 +294,9 @@ impl HistoryCheck<'_> {
         }
         // A preference for a candidate that stops answering is withdrawn, so each fault may cost one more.
         let count = self.plan.setup.candidates.len() / self.plan.setup.leases;
-        let most = count.saturating_sub(1) + 2 * self.plan.faults.len();
+        let faults = self.plan.faults.iter();
+        let others: usize = faults.map(|fault| 2 * names_of(&fault.kind)).sum();
+        let most = count.saturating_sub(1) + others;
         if past.preferences + 1 > most {
             return Err(("L3", format!("more than {most} preferences in one term")));
         }
@@ -332,4 +334,13 @@ fn born(record: &LeaseRecord) -> Result<(), OracleViolation> {
     } else {
         Err(("S3", format!("created as {record:?} (R2)")))
     }
+}
+
+/// How many candidates a fault may bring or take away: one, or one for each name that a client registers in turn.
+fn names_of(fault: &FaultKind) -> usize {
+    let names = match fault {
+        FaultKind::IdleCandidate(_, keeps, lasts) => lasts.as_millis() / keeps.as_millis().max(1),
+        _ => 0,
+    };
+    usize::try_from(names).unwrap_or(usize::MAX / 4) + 1
 }

@@ -110,7 +110,7 @@ async fn an_election_a_hand_over_and_two_crashes_are_counted_and_timed() {
     // The one that is left was pinged before the lease expired.
     let acks = scrape.value("elector_ack_duration_seconds_count", &[]);
     let took = scrape.value("elector_ack_duration_seconds_sum", &[]);
-    let pings = count(&cluster, "PUT leasecandidates/ns/");
+    let pings = count(&cluster, "PATCH leasecandidates/ns/");
     assert!(acks >= 1.0 && acks <= pings, "{acks} of {pings}");
     assert!(took < 0.5 * acks, "{took}");
 
@@ -145,8 +145,8 @@ async fn an_election_a_hand_over_and_two_crashes_are_counted_and_timed() {
         count(&cluster, "PUT leases/ns/l")
     );
     assert_eq!(
-        writes("update", "leasecandidates"),
-        count(&cluster, "PUT leasecandidates/ns/")
+        writes("patch", "leasecandidates"),
+        count(&cluster, "PATCH leasecandidates/ns/")
     );
 
     cluster.delete(CANDIDATES, "ns", "old");

@@ -7,7 +7,8 @@ use elector_protocol::holder::{
     Effect, Holder, HolderConfig, LeaseEvent, LeaseOutcome, StopReason, WriteKind,
 };
 use elector_protocol::{
-    Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering, ResourceVersion,
+    Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite, Renumber, Renumbering,
+    ResourceVersion,
 };
 
 use super::super::mutant::Mutant;
@@ -240,9 +241,10 @@ impl AcquiringProcess {
         (self.work, self.started) = (ProcessWork::Idle, None);
         self.holder.handle_work_stopped(MOMENT);
         let known = self.holder.known();
+        let mine = Some(Identity::of_elector(NAMES[self.name], 0));
         if run.mutant == Some(Mutant::ReleaseEarly)
             && self.message.is_none()
-            && let Some(known) = known.filter(|known| names(&known.record, self.name))
+            && let Some(known) = known.filter(|known| known.record.holder == mine)
         {
             let write = known.replace(known.record.released(timestamp(FRESH)));
             let release = LeaseRequest::Put(self.name, WriteKind::Release, write);

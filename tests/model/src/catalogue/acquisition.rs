@@ -242,15 +242,6 @@ fn locks() -> Vec<Run> {
         electors: 2,
         ..taken
     };
-    let taken_early = |id, about| {
-        let run = Run {
-            mixes: UNLIKE,
-            candidates: 3,
-            restarts: false,
-            ..PLAIN
-        };
-        safe(id, about, run)
-    };
     vec![
         live(
             displaced,
@@ -259,22 +250,21 @@ fn locks() -> Vec<Run> {
                 safe("MC-P3", "the built-in lock: taken by an elector", builtin),
             ),
         ),
-        live(
-            displaced,
-            full(lock(
-                two,
-                taken_early("MC-P3b", "the built-in lock: taken over early"),
-            )),
-        ),
         Run {
-            breaks: Some("R17"),
             expectation: Expectation::Unsafe(Property::OneBeliever),
-            mutant: Some(Mutant::ReleaseEarly),
             ..full(lock(
                 two,
-                taken_early(
-                    "MC-P3b-off",
+                broken(
+                    "MC-P3b",
+                    "R17",
                     "the built-in lock: taken over early, and let go of at once",
+                    Mutant::ReleaseEarly,
+                    Run {
+                        mixes: UNLIKE,
+                        candidates: 3,
+                        restarts: false,
+                        ..PLAIN
+                    },
                 ),
             ))
         },
