@@ -312,7 +312,7 @@ impl FaultRun {
 
     /// Waits until there is a leader for good, and judges what was seen.
     async fn finish(mut self) -> Result<()> {
-        // Whoever leads now goes on.
+        // The leader of now goes on.
         let end = now();
         sleep(SHORT_LEASE * 2).await;
         let judgement = self

@@ -97,7 +97,7 @@ async fn what_stands_in_the_way_is_told_once_for_as_long_as_it_does() {
     };
     for _ in 0..2 {
         conflict("example.com/mine");
-        // Whatever is decided in ten minutes.
+        // All that is decided in ten minutes.
         pass(seconds(600)).await;
         conflict("OldestEmulationVersion");
         pass(seconds(60)).await;

@@ -173,8 +173,8 @@ async fn the_lock_of_an_elector_that_died_is_taken_over_after_five_seconds() {
     assert_eq!(lock_holder(&cluster).await, "");
 }
 
-/// Who took the lock from another elector lets nobody else in before that one's record would have expired: it may have been
-/// slow, and believe yet.
+/// An elector that took the lock from another one lets nobody else in before that one's record would have expired: that one
+/// may have been slow, and believe yet.
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_was_taken_early_is_not_released_at_once() {
     let cluster = MemoryCluster::without_gate();

@@ -294,7 +294,7 @@ async fn namespaces_are_told_apart_up_to_a_number_and_no_other_text_is_a_label()
     assert!(!elector.metrics.encode().contains("secret"));
 }
 
-/// Whoever reads the document finds what is served, and nothing else.
+/// The document tells what is served, and nothing else.
 #[tokio::test(start_paused = true)]
 async fn the_document_names_what_is_served() {
     let documented: BTreeSet<_> = include_str!("../../../../docs/metrics.md")

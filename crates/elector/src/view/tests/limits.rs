@@ -92,7 +92,7 @@ fn holder_and_preferred_are_considered_however_young_they_are() {
     world.lease(lease("l", 2000, record));
     let named_by_lease = ["c00090", "c00091"].map(str::to_owned).to_vec();
     assert_eq!(world.names("l"), [named(0..62), named_by_lease].concat());
-    // Who took the lease before it registered is considered too.
+    // A candidate that took the lease before it registered is considered too.
     world.lease(lease("l", 2001, held("late", 2)));
     assert_eq!(world.names("l"), named(0..64));
     world.candidate(created("late", 500));

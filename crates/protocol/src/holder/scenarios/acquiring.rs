@@ -411,7 +411,7 @@ fn a_process_that_stood_still_reads_the_lease_before_it_acquires() {
     fixture.pass(seconds(0.1));
     assert_eq!(fixture.sent, [WriteKind::Acquire]);
 
-    // Nobody took it meanwhile: what the read says is enough.
+    // The lease was not taken meanwhile: what the read says is enough.
     let mut fixture = led_by_another(plain(), 15);
     fixture.now = fixture.now.after(seconds(30.0));
     fixture.run();
