@@ -52,7 +52,7 @@ struct ReadmeStep {
 
 /// A shell that reads commands one by one, and ends its jobs with itself.
 struct JobShell {
-    _guard: ChildGuard,
+    guard: ChildGuard,
     commands: ChildStdin,
     done: Receiver<String>,
     folder: PathBuf,
@@ -165,10 +165,9 @@ impl JobShell {
             guard.child_mut().stdin.take(),
             guard.child_mut().stdout.take(),
         );
-        let (Some(mut commands), Some(stdout)) = pipes else {
+        let (Some(commands), Some(stdout)) = pipes else {
             anyhow::bail!("bash has no pipes");
         };
-        commands.write_all(b"trap 'kill -9 $(jobs -p) 2>/dev/null' EXIT\n")?;
         let (sender, done) = channel(1);
         // The thread ends with the shell.
         std::thread::spawn(move || {
@@ -179,7 +178,7 @@ impl JobShell {
             }
         });
         Ok(Self {
-            _guard: guard,
+            guard,
             commands,
             done,
             folder,
@@ -202,6 +201,13 @@ impl JobShell {
             .with_context(|| format!("`{command}` does not end"))?
             .context("the shell ended")?;
         Ok(fs::read_to_string(self.folder.join("said"))?)
+    }
+}
+
+impl Drop for JobShell {
+    fn drop(&mut self) {
+        // Its jobs are of its group.
+        let _ = self.guard.kill_group();
     }
 }
 
