@@ -23,6 +23,7 @@ mod process;
 mod programs;
 mod recorder;
 mod results;
+mod rights;
 mod scenario;
 mod selection;
 mod server;

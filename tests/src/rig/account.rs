@@ -14,7 +14,6 @@ use kube::config::Kubeconfig;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::rig::process::TestProcess;
 use crate::rig::site::{TestSite, client_of, command};
 
 /// An account with its way to the cluster.
@@ -101,20 +100,6 @@ impl TestSite {
         let name = user.replace(':', "-");
         let lines = format!("{token}\n    as: {user:?}\n    as-groups: {groups:?}");
         self.account(&name, &lines).await
-    }
-
-    /// Starts `elector run` with these flags under this account.
-    ///
-    /// # Errors
-    /// When it cannot be started.
-    pub fn elector_under<'a>(
-        &self,
-        account: &TestAccount,
-        flags: impl IntoIterator<Item = &'a str>,
-    ) -> Result<TestProcess> {
-        let mut command = account.command(&self.programs().elector);
-        command.arg("run").args(flags);
-        TestProcess::spawn(account.name(), command, self.folder(), |_| {})
     }
 
     async fn token(

@@ -1,4 +1,4 @@
-//! The audit log of a real API server: which user wrote what, and when.
+//! The audit log of a real API server: which Pod wrote what, and when.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ pub struct AuditLog {
 /// A write as the API server logged it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditedWrite {
-    /// The user that it was done as.
-    pub user: String,
+    /// The Pod whose token it was done with.
+    pub pod: String,
     /// The verb, the resource, the namespace and the name.
     pub what: String,
     /// When the server received it.
@@ -66,11 +66,11 @@ impl AuditLog {
         Ok((Self { path }, flags))
     }
 
-    /// The writes of a user so far, in the order of their answers.
+    /// The writes of a Pod so far, in the order of their answers.
     ///
     /// # Errors
     /// When the log cannot be read.
-    pub fn writes_of(&self, user: &str) -> Result<Vec<AuditedWrite>> {
+    pub fn writes_of(&self, pod: &str) -> Result<Vec<AuditedWrite>> {
         let text = fs::read_to_string(&self.path)
             .with_context(|| format!("failed to read {}", self.path.display()))?;
         let mut writes = Vec::new();
@@ -78,7 +78,7 @@ impl AuditLog {
         for line in text.lines().filter(|line| line.ends_with('}')) {
             let event: Value = serde_json::from_str(line)?;
             let write = AuditedWrite::of(&event).context("an audit event without its fields")?;
-            writes.extend(Some(write).filter(|write| write.user == user));
+            writes.extend(Some(write).filter(|write| write.pod == pod));
         }
         Ok(writes)
     }
@@ -88,15 +88,12 @@ impl AuditLog {
 
 impl AuditedWrite {
     fn of(event: &Value) -> Option<Self> {
-        let user = match event["impersonatedUser"]["username"].as_str() {
-            Some(user) => user,
-            None => event["user"]["username"].as_str()?,
-        };
+        let pod = event["user"]["extra"]["authentication.kubernetes.io/pod-name"][0].as_str();
         let object = |field: &str| event["objectRef"][field].as_str();
         // A creation is named by its body, which is not logged.
         let name = object("name").unwrap_or_default();
         Some(Self {
-            user: user.to_owned(),
+            pod: pod.unwrap_or_default().to_owned(),
             what: format!(
                 "{} {} {}/{name}",
                 event["verb"].as_str()?,
@@ -116,14 +113,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_belongs_to_the_user_that_it_was_done_as() {
+    fn a_write_belongs_to_the_pod_whose_token_it_was_done_with() {
         let folder = tempfile::tempdir().unwrap();
         let (log, flags) = AuditLog::in_folder(folder.path()).unwrap();
         assert_eq!(flags.len(), 3);
-        let event = |user: &str| {
+        let event = |pod: &str| {
             json!({
-                "stage": "ResponseComplete", "verb": "update", "user": {"username": "admin"},
-                "impersonatedUser": {"username": user},
+                "stage": "ResponseComplete", "verb": "update", "user": {
+                    "username": "system:serviceaccount:ns:elector",
+                    "extra": {"authentication.kubernetes.io/pod-name": [pod]},
+                },
                 "objectRef": {"resource": "leases", "namespace": "ns", "name": "l"},
                 "requestReceivedTimestamp": "2026-01-01T00:00:00.000001Z",
                 "responseStatus": {"code": 409},
@@ -137,6 +136,6 @@ mod tests {
             (writes[0].what.as_str(), writes[0].code),
             ("update leases ns/l", 409)
         );
-        assert_eq!(log.writes_of("admin").unwrap(), []);
+        assert_eq!(log.writes_of("none").unwrap(), []);
     }
 }

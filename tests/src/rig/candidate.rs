@@ -111,7 +111,7 @@ impl<'w> CandidateBuilder<'w> {
         self
     }
 
-    /// Under this account rather than as the administrator.
+    /// Under this account rather than that of all candidates of the testbed.
     #[must_use]
     pub fn account(mut self, account: &TestAccount) -> Self {
         self.kubeconfig = Some(account.kubeconfig().to_owned());
@@ -179,7 +179,7 @@ impl<'w> CandidateBuilder<'w> {
         let site = self.testbed.site();
         let namespace = self.testbed.namespace();
         let kubeconfig = self.kubeconfig.clone();
-        let kubeconfig = kubeconfig.unwrap_or_else(|| site.kubeconfig());
+        let kubeconfig = kubeconfig.unwrap_or_else(|| self.testbed.candidate_kubeconfig());
         let mut command = match self.implementation {
             Implementation::Elector => {
                 let build = self.build.as_ref();

@@ -48,7 +48,9 @@ impl SharedClusters {
             let site = self
                 .start(mode, &mode.to_string().replace(' ', "-"))
                 .await?;
-            let elector = site.elector("elector", mode.elector_flags().iter().copied())?;
+            let elector = site
+                .elector("elector", mode.elector_flags().iter().copied())
+                .await?;
             warm_up(&site)
                 .await
                 .context("the elector of a shared cluster elects nobody")?;

@@ -163,7 +163,7 @@ impl TestSite {
         }
         let api = mode.candidate_api(server.release())?;
         let recorder = Recorder::start(&client, api).await?;
-        Ok(Self {
+        let site = Self {
             mode,
             api,
             programs,
@@ -171,7 +171,11 @@ impl TestSite {
             client,
             recorder,
             server,
-        })
+        };
+        if !mode.is_embedded() {
+            site.install_rights().await?;
+        }
+        Ok(site)
     }
 
     /// What kind of cluster it is.
@@ -283,39 +287,26 @@ impl TestSite {
         Ok(log)
     }
 
-    /// Starts `elector run` with these flags as a user of its name, which may do everything: so the audit log tells it
-    /// from others.
+    /// Starts `elector run` with these flags, in a Pod of that name with the rights of the manifests where there are any.
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn elector_as<'a>(
+    pub async fn elector<'a>(
         &self,
         name: &str,
         flags: impl IntoIterator<Item = &'a str>,
     ) -> Result<TestProcess> {
-        let path = self.folder.join(format!("{name}.kubeconfig"));
-        let original = fs::read_to_string(self.kubeconfig())?;
-        // The administrator may speak for any user.
-        let user = format!("    as: \"{name}\"\n    as-groups: [\"system:masters\"]\n    token:");
-        fs::write(&path, original.replacen("    token:", &user, 1))?;
-        let mut command = command(&self.programs.elector, &path);
+        let program = &self.programs.elector;
+        let mut command = match self.elector_account(name).await? {
+            Some(account) => account.command(program),
+            None => self.command(program),
+        };
         command.arg("run").args(flags);
         TestProcess::spawn(name, command, &self.folder, |_| {})
     }
 
-    /// Starts `elector run` with these flags.
-    ///
-    /// # Errors
-    /// When it cannot be started.
-    pub fn elector<'a>(
-        &self,
-        name: &str,
-        flags: impl IntoIterator<Item = &'a str>,
-    ) -> Result<TestProcess> {
-        self.elector_of(&self.programs.elector, name, flags)
-    }
-
-    /// Starts `elector run` of that build with these flags.
+    /// Starts `elector run` of that build with these flags. It may do everything, since the rights that it needs are in
+    /// the manifests of its own commit.
     ///
     /// # Errors
     /// When it cannot be started.

@@ -17,6 +17,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ObjectMeta, PostParams};
 use tokio::task::spawn_blocking;
 
+use crate::rig::account::TestAccount;
 use crate::rig::journal::{Journal, now};
 use crate::rig::site::TestSite;
 
@@ -29,6 +30,7 @@ pub struct Testbed {
     lease: String,
     journal: Arc<Journal>,
     folder: PathBuf,
+    candidate_account: Option<TestAccount>,
     participants: Mutex<Participants>,
     figures: Mutex<Vec<(String, Duration)>>,
     judged_by_lease: Mutex<BTreeSet<String>>,
@@ -91,13 +93,15 @@ impl Testbed {
         let folder = site.folder().join(namespace);
         fs::create_dir_all(&folder)
             .with_context(|| format!("failed to create {}", folder.display()))?;
-        Ok(Self {
+        let candidate_account = site.candidate_account(namespace, lease).await?;
+        let testbed = Self {
             journal: site.journal(namespace),
             site,
             implementation,
             namespace: namespace.to_owned(),
             lease: lease.to_owned(),
             folder,
+            candidate_account,
             participants: Mutex::new(Participants::new(Limits {
                 longest_lease: LONGEST_LEASE,
                 recording_delay: RECORDING_DELAY,
@@ -105,7 +109,9 @@ impl Testbed {
             })),
             figures: Mutex::default(),
             judged_by_lease: Mutex::default(),
-        })
+        };
+        testbed.admit(&[lease]).await?;
+        Ok(testbed)
     }
 
     /// The cluster.
@@ -126,6 +132,12 @@ impl Testbed {
     /// The name of the lease that the scenario is about.
     pub fn lease_name(&self) -> &str {
         &self.lease
+    }
+
+    /// The account of its candidates that have none of their own; `None` where the server asks nobody who they are. Its
+    /// Pod has the name of the lease.
+    pub fn candidate_account(&self) -> Option<&TestAccount> {
+        self.candidate_account.as_ref()
     }
 
     /// What happened in it.

@@ -174,7 +174,9 @@ async fn away(testbed: Arc<Testbed>) -> Result<()> {
     }
     let site = testbed.site();
     let back = testbed.note("the elector comes back");
-    let mut elector = site.elector("elector", site.mode().elector_flags().iter().copied())?;
+    let mut elector = site
+        .elector("elector", site.mode().elector_flags().iter().copied())
+        .await?;
     let led = best.leads(Duration::from_secs(60)).await?;
     testbed.figure("until the best leads again", between(back, led));
     testbed.stays("best", 3).await?;

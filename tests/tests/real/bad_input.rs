@@ -167,6 +167,7 @@ async fn malformed(testbed: Arc<Testbed>) -> Result<()> {
     testbed.write(&odd).await?;
 
     let sane = testbed.candidate("sane").start()?;
+    testbed.admit(&["odd"]).await?;
     let next = testbed.candidate("next").lease("odd").start()?;
     sane.leads(PROMPTLY).await?;
     next.leads(LONGEST_LEASE + PROMPTLY).await?;

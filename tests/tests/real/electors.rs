@@ -35,14 +35,15 @@ pub(crate) fn add(suite: &mut Suite) {
 }
 
 /// Starts an elector for the whole cluster of the scenario.
-fn elector(testbed: &Testbed, name: &str) -> Result<TestProcess> {
+async fn elector(testbed: &Testbed, name: &str) -> Result<TestProcess> {
     testbed.note(&format!("start {name}"));
     let site = testbed.site();
     site.elector(name, site.mode().elector_flags().iter().copied())
+        .await
 }
 
 async fn restarted(testbed: Arc<Testbed>) -> Result<()> {
-    let mut first = elector(&testbed, "first-elector")?;
+    let mut first = elector(&testbed, "first-elector").await?;
     warm_up(testbed.site()).await?;
     let mut leader = testbed.candidate("leader").version("1.1.0").start()?;
     leader.leads(PROMPTLY).await?;
@@ -56,12 +57,12 @@ async fn restarted(testbed: Arc<Testbed>) -> Result<()> {
     testbed.stays("leader", 2).await?;
     // No candidate has to notice, at whatever moment the next ones are killed.
     for life in LIVES {
-        let mut elector = elector(&testbed, "short-lived-elector")?;
+        let mut elector = elector(&testbed, "short-lived-elector").await?;
         sleep(life).await;
         testbed.note(&format!("kill an elector after {life:?}"));
         elector.kill()?;
     }
-    let mut second = elector(&testbed, "second-elector")?;
+    let mut second = elector(&testbed, "second-elector").await?;
     // Long enough for the second one to know every record for W_max and to have taken the built-in lock over.
     testbed.stays("leader", 11).await?;
     ensure!(
@@ -112,6 +113,7 @@ async fn two_of_client_go(testbed: &Testbed) -> Result<Vec<StartedCandidate>> {
     if mode == ClusterMode::Custom || testbed.site().programs().interop.is_none() {
         return Ok(Vec::new());
     }
+    testbed.admit(&["client-go"]).await?;
     let start = |name, version| {
         let plan = testbed
             .candidate_of(Implementation::ClientGo, name)
@@ -128,8 +130,8 @@ async fn two_of_client_go(testbed: &Testbed) -> Result<Vec<StartedCandidate>> {
 /// Two electors decide everything twice; the later write ends in a conflict. No overlap, and no fight: the number of
 /// writes is that of one elector, but for a handful.
 async fn two_at_once(testbed: Arc<Testbed>) -> Result<()> {
-    let mut one = elector(&testbed, "one-elector")?;
-    let _other = elector(&testbed, "other-elector")?;
+    let mut one = elector(&testbed, "one-elector").await?;
+    let _other = elector(&testbed, "other-elector").await?;
     warm_up(testbed.site()).await?;
     let start = testbed.note("two versions start");
     let mut worse = testbed.candidate("worse").version("1.2.0").start()?;

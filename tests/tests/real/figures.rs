@@ -46,7 +46,7 @@ impl ScrapedElector {
         ];
         all.extend(flags);
         let name = format!("{name}-{}", testbed.namespace());
-        let mut process = testbed.site().elector(&name, all)?;
+        let mut process = testbed.site().elector(&name, all).await?;
         let health = address(&mut process, "serving health").await?;
         let metrics = address(&mut process, "serving metrics").await?;
         Ok(Self {
@@ -158,7 +158,7 @@ async fn figures(testbed: Arc<Testbed>) -> Result<()> {
 async fn port_in_use(testbed: &Testbed, elector: &ScrapedElector) -> Result<()> {
     let flag = format!("--metrics-bind-address={}", elector.metrics);
     let name = format!("second-{}", testbed.namespace());
-    let mut second = testbed.site().elector(&name, [flag.as_str()])?;
+    let mut second = testbed.site().elector(&name, [flag.as_str()]).await?;
     let status = second.exit(PROMPTLY).await?;
     let said = second.output()?;
     ensure!(status.code() == Some(1), "{status}: {said}");

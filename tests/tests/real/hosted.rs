@@ -52,7 +52,7 @@ impl<'w> Host<'w> {
         files.current = files.maximum;
         setrlimit(Resource::Nofile, files).context("failed to allow for more connections")?;
         let arguments = ClientArgs {
-            kubeconfig: Some(testbed.site().kubeconfig()),
+            kubeconfig: Some(testbed.candidate_kubeconfig()),
             ..ClientArgs::default()
         };
         let threads = Threads::start()?;

@@ -39,8 +39,14 @@ const ALL_LED: Duration = Duration::from_secs(60);
 
 async fn two_hundred(testbed: Arc<Testbed>) -> Result<()> {
     let site = testbed.site();
-    let _elector = site.elector("elector", site.mode().elector_flags().iter().copied())?;
+    let _elector = site
+        .elector("elector", site.mode().elector_flags().iter().copied())
+        .await?;
     warm_up(site).await?;
+    let leases: Vec<String> = (0..LEASES)
+        .map(|lease| format!("lease-{lease:03}"))
+        .collect();
+    testbed.admit(&leases).await?;
     let host = Host::connect(&testbed).await?;
 
     let start = testbed.note("start everybody");

@@ -46,7 +46,9 @@ async fn led(
     flags: &[&str],
 ) -> Result<(TestProcess, StartedCandidate, StartedCandidate)> {
     let site = testbed.site();
-    let elector = site.elector("elector", site.mode().elector_flags().iter().copied())?;
+    let elector = site
+        .elector("elector", site.mode().elector_flags().iter().copied())
+        .await?;
     warm_up(site).await?;
     let start = |name, version| {
         let plan = testbed.candidate(name).version(version);

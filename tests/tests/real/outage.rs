@@ -127,7 +127,7 @@ async fn for_long(testbed: Arc<Testbed>) -> Result<()> {
     let elector = &mut processes.elector;
     let replace = async {
         elector.kill()?;
-        *elector = elect(&testbed, "second-elector")?;
+        *elector = elect(&testbed, "second-elector").await?;
         Ok(())
     };
     let longer = outage(&testbed, Duration::from_secs(60), replace).await?;
@@ -144,9 +144,10 @@ async fn for_long(testbed: Arc<Testbed>) -> Result<()> {
 }
 
 /// Starts an elector for the whole cluster.
-fn elect(testbed: &Testbed, name: &str) -> Result<TestProcess> {
+async fn elect(testbed: &Testbed, name: &str) -> Result<TestProcess> {
     let site = testbed.site();
     site.elector(name, site.mode().elector_flags().iter().copied())
+        .await
 }
 
 /// Takes the API server away, and starts it again after so long; `meanwhile` is done in the middle of it.
@@ -204,7 +205,7 @@ async fn best_leads(testbed: &Testbed) -> Result<()> {
 impl OutageProcesses {
     /// Waits until the first one leads.
     async fn enter(testbed: &Testbed) -> Result<Self> {
-        let elector = elect(testbed, "elector")?;
+        let elector = elect(testbed, "elector").await?;
         warm_up(testbed.site()).await?;
         // What electors do after an outage is seen only where candidates take nothing by themselves.
         let candidate = |name, version| {
@@ -227,6 +228,7 @@ impl OutageProcesses {
         if testbed.site().programs().interop.is_none() {
             return Ok(());
         }
+        testbed.admit(&["client-go"]).await?;
         for (name, version) in [("client-go-1", "1.1.0"), ("client-go-2", "1.2.0")] {
             let plan = testbed
                 .candidate_of(Implementation::ClientGo, name)

@@ -47,6 +47,8 @@ const TO_CLIENT_GO: [&str; 4] = ["held", "renewed", "blank", "as-if-released"];
 
 /// Does all of it at once, each to a lease of its own.
 async fn done_to(testbed: Arc<Testbed>, stranger_writes: &[StrangerWrite]) -> Result<()> {
+    let leases: Vec<&str> = stranger_writes.iter().map(|write| write.name).collect();
+    testbed.admit(&leases).await?;
     let done = match testbed.implementation() {
         Implementation::Elector => {
             let host = Host::connect(&testbed).await?;

@@ -10,14 +10,13 @@ mod lease_changes;
 mod requests;
 mod tables;
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use elector_api::CandidateApi;
-use elector_tests::rig::{ClusterChoice, ClusterMode, Suite, TestSite, Testbed, definition};
-use tokio::task::spawn_blocking;
+use elector_tests::rig::{ClusterChoice, ClusterMode, Suite, Testbed, definition};
 use xtask::paths;
 
 use self::accounts::Accounts;
@@ -38,9 +37,9 @@ pub(crate) fn add(suite: &mut Suite) {
 /// The accounts are played on one kind of cluster, which serves LeaseCandidates of either kind and has no elector yet.
 async fn bind(testbed: Arc<Testbed>) -> Result<()> {
     let site = Arc::clone(testbed.site());
-    apply(&site, "manifests/base").await?;
+    site.apply("-k", &manifests("base")).await?;
     if site.mode() != ClusterMode::GateOff {
-        apply(&site, overlay(site.mode())).await?;
+        site.apply("-k", &overlay(site.mode())).await?;
         return elections::go_on(&testbed).await;
     }
     definition::install(site.client()).await?;
@@ -49,7 +48,7 @@ async fn bind(testbed: Arc<Testbed>) -> Result<()> {
     // The role that the exempt account is bound to is a part of the policies' manifests.
     let accounts = Accounts::create(&site, namespace).await?;
     attacks::succeed(&attacked, &accounts).await?;
-    apply(&site, overlay(site.mode())).await?;
+    site.apply("-k", &overlay(site.mode())).await?;
     attacks::fail(&attacked, &accounts).await?;
 
     let parties = (site.client(), &accounts);
@@ -69,23 +68,13 @@ async fn bind(testbed: Arc<Testbed>) -> Result<()> {
     elections::go_on(&testbed).await
 }
 
-fn overlay(mode: ClusterMode) -> &'static str {
-    match mode {
-        ClusterMode::Custom => "manifests/overlays/crd",
-        _ => "manifests/overlays/native",
-    }
+fn overlay(mode: ClusterMode) -> PathBuf {
+    manifests(match mode {
+        ClusterMode::Custom => "overlays/crd",
+        _ => "overlays/native",
+    })
 }
 
-/// `kubectl apply -k`.
-async fn apply(site: &TestSite, folder: &str) -> Result<()> {
-    kubectl(site, "-k", &paths::workspace().join(folder)).await
-}
-
-async fn kubectl(site: &TestSite, flag: &str, path: &Path) -> Result<()> {
-    let mut command = site.command(&site.programs().kubectl);
-    command.args(["apply", flag]).arg(path);
-    let output = spawn_blocking(move || command.output()).await??;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "kubectl apply: {said}");
-    Ok(())
+fn manifests(folder: &str) -> PathBuf {
+    paths::workspace().join("manifests").join(folder)
 }

@@ -37,7 +37,7 @@ const LEADS_ON: Duration = Duration::from_secs(12);
 
 /// Another client-go candidate follows. Without leave to reserve, nothing changes.
 async fn for_client_go(testbed: Arc<Testbed>) -> Result<()> {
-    let mut timid = elector(&testbed, "timid-elector", &[])?;
+    let mut timid = elector(&testbed, "timid-elector", &[]).await?;
     warm_up(testbed.site()).await?;
     let holder = testbed.candidate("holder").version("1.2.0").start()?;
     holder.leads(PROMPTLY).await?;
@@ -53,14 +53,14 @@ async fn for_client_go(testbed: Arc<Testbed>) -> Result<()> {
     timid.terminate(PROMPTLY).await?;
 
     let start = testbed.note("an elector that may reserve takes over");
-    let _elector = elector(&testbed, "elector", &["--reserve"])?;
+    let _elector = elector(&testbed, "elector", &["--reserve"]).await?;
     // client-go polls every 2 to 4.4 s.
     reserved(&testbed, &holder, &better, start, Duration::from_secs(6)).await
 }
 
 /// A candidate of ours follows a client-go one that releases at the end: what it releases is not its lease any more.
 async fn for_ours(testbed: Arc<Testbed>) -> Result<()> {
-    let _elector = elector(&testbed, "elector", &["--reserve"])?;
+    let _elector = elector(&testbed, "elector", &["--reserve"]).await?;
     warm_up(testbed.site()).await?;
     let holder = testbed
         .candidate("holder")
@@ -77,11 +77,12 @@ async fn for_ours(testbed: Arc<Testbed>) -> Result<()> {
     reserved(&testbed, &holder, &better, start, Duration::from_secs(2)).await
 }
 
-fn elector(testbed: &Testbed, name: &str, more: &[&'static str]) -> Result<TestProcess> {
+async fn elector(testbed: &Testbed, name: &str, more: &[&'static str]) -> Result<TestProcess> {
     let flags = testbed.site().mode().elector_flags();
     testbed
         .site()
         .elector(name, flags.iter().chain(more).copied())
+        .await
 }
 
 /// The lease is reserved from one and granted to the other, which accepts within `accepts`. No work overlaps.

@@ -37,7 +37,7 @@ async fn two(outer: Arc<Testbed>) -> Result<()> {
         | ClusterMode::Embedded
         | ClusterMode::EmbeddedOff => &["--system-namespaces"],
     };
-    let _elector = site.elector("elector", flags.iter().copied())?;
+    let _elector = site.elector("elector", flags.iter().copied()).await?;
     warm_up(site).await?;
     let testbed = Testbed::open_for(
         Arc::clone(site),

@@ -64,9 +64,9 @@ impl ElectorPair {
         let audit = site.audit().await?;
         // The namespace of their lock.
         Testbed::open(Arc::clone(site), "elector-system", Implementation::Elector).await?;
-        let mut active = elector(testbed, "active")?;
+        let mut active = elector(testbed, "active").await?;
         says(&mut active, LEADING, 1, PROMPTLY).await?;
-        let mut standby = elector(testbed, "standby")?;
+        let mut standby = elector(testbed, "standby").await?;
         says(&mut standby, STANDING_BY, 1, PROMPTLY).await?;
         warm_up(site).await?;
         // It knows every record for W_max.
@@ -164,14 +164,14 @@ async fn restarted_one_by_one(testbed: Arc<Testbed>) -> Result<()> {
         mut standby,
     } = electors;
     testbed.note("restart both electors, one by one");
-    let mut third = elector(&testbed, "third")?;
+    let mut third = elector(&testbed, "third").await?;
     says(&mut third, STANDING_BY, 1, PROMPTLY).await?;
     let ended = end(active).await?;
     says(&mut standby, LEADING, 1, PROMPTLY).await?;
     let took = between(ended, now());
     testbed.figure("until the standby acts after a release", took);
     ensure!(took <= RELEASED, "the standby acted after {took:?}");
-    let mut fourth = elector(&testbed, "fourth")?;
+    let mut fourth = elector(&testbed, "fourth").await?;
     says(&mut fourth, STANDING_BY, 1, PROMPTLY).await?;
     end(standby).await?;
     says(&mut third, LEADING, 1, PROMPTLY).await?;
@@ -189,7 +189,7 @@ async fn restarted_one_by_one(testbed: Arc<Testbed>) -> Result<()> {
         "{} terms began where {terms} had before",
         testbed.terms()
     );
-    let _last = elector(&testbed, "last")?;
+    let _last = elector(&testbed, "last").await?;
     testbed.note("kill the leader");
     let killed = leader.kill()?;
     let led = next.leads(LEASE_DURATION * 3 + PROMPTLY).await?;
@@ -200,12 +200,12 @@ async fn restarted_one_by_one(testbed: Arc<Testbed>) -> Result<()> {
     testbed.stays("next", 1).await
 }
 
-/// Starts an elector that stands for the lock of the electors, as a user of its own.
-fn elector(testbed: &Testbed, name: &str) -> Result<TestProcess> {
+/// Starts an elector that stands for the lock of the electors, in a Pod of its own.
+async fn elector(testbed: &Testbed, name: &str) -> Result<TestProcess> {
     testbed.note(&format!("start the elector {name}"));
     let site = testbed.site();
     let flags = site.mode().elector_flags().iter().copied();
-    site.elector_as(name, flags.chain(["--leader-elect"]))
+    site.elector(name, flags.chain(["--leader-elect"])).await
 }
 
 /// Waits until an elector has said something so many times.

@@ -98,7 +98,9 @@ async fn on_one_site(
     let _elector: Option<TestProcess> = if builtin {
         None
     } else {
-        let elector = site.elector("elector", mode.elector_flags().iter().copied())?;
+        let elector = site
+            .elector("elector", mode.elector_flags().iter().copied())
+            .await?;
         warm_up(&site).await?;
         Some(elector)
     };

@@ -42,7 +42,7 @@ pub(super) async fn away_for_minutes(testbed: Arc<Testbed>) -> Result<()> {
     let site = testbed.site();
     let built_in = site.mode() == ClusterMode::GateOn;
     let flags = || site.mode().elector_flags().iter().copied();
-    let mut elector = site.elector("elector", flags())?;
+    let mut elector = site.elector("elector", flags()).await?;
     warm_up(site).await?;
     let mut replicas = Vec::new();
     for (name, version) in CANDIDATES {
@@ -107,7 +107,7 @@ pub(super) async fn away_for_minutes(testbed: Arc<Testbed>) -> Result<()> {
 
     let back = testbed.note("the elector comes back");
     let seen = testbed.journal().len();
-    let _elector = site.elector("elector-again", flags())?;
+    let _elector = site.elector("elector-again", flags()).await?;
     let best = &replicas[0].candidate;
     // The built-in controller may have elected it, and then it stays.
     if leader(testbed, &replicas).await? != 0 {

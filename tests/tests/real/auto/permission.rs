@@ -1,22 +1,17 @@
 //! An elector that runs and may not write Leases any more.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use elector_tests::rig::{EventKind, TestProcess, Testbed, between, command, warm_up};
+use elector_tests::rig::{EventKind, TestProcess, Testbed, between, warm_up};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Api, PostParams};
-use tokio::task::spawn_blocking;
-use xtask::paths;
 
 use super::{follows, start};
 use crate::PROMPTLY;
 
-/// The name of its service account and of the ClusterRole in `manifests/base`.
+/// The name of its ClusterRole in `manifests/base`.
 const ELECTOR: &str = "elector";
 
 /// What it may do with Leases by `manifests/base`, and what is left without the right to write.
@@ -29,8 +24,11 @@ const BEST_AGAIN: Duration = Duration::from_secs(15);
 /// With its rights the elector elects; without them leaders that die are replaced all the same; with them again, the best
 /// leads again.
 pub(super) async fn may_not_write(testbed: Arc<Testbed>) -> Result<()> {
-    let mut elector = elector(&testbed).await?;
-    warm_up(testbed.site()).await?;
+    let site = testbed.site();
+    let mut elector = site
+        .elector("elector", site.mode().elector_flags().iter().copied())
+        .await?;
+    warm_up(site).await?;
     let mut best = start(&testbed, "best", "1.1.0")?;
     best.leads(PROMPTLY).await?;
     let mut next = start(&testbed, "next", "1.2.0")?;
@@ -59,48 +57,6 @@ pub(super) async fn may_not_write(testbed: Arc<Testbed>) -> Result<()> {
     let (status, _) = elector.terminate(PROMPTLY).await?;
     ensure!(status.success(), "the elector ended with {status}");
     Ok(())
-}
-
-/// Starts an elector as the service account of the manifests, with a token of that account.
-async fn elector(testbed: &Testbed) -> Result<TestProcess> {
-    let site = testbed.site();
-    let (kubectl, kubeconfig) = (site.programs().kubectl.clone(), site.kubeconfig());
-    let base = paths::workspace().join("manifests/base");
-    let token = spawn_blocking(move || {
-        ask(&kubectl, &kubeconfig, |command| {
-            command.arg("apply").arg("-k").arg(base);
-        })?;
-        ask(&kubectl, &kubeconfig, |command| {
-            command.args(["create", "token", ELECTOR, "--namespace=elector-system"]);
-        })
-    });
-    let token = token.await??;
-    let path = of_token(testbed, token.trim())?;
-    let mut command = command(&site.programs().elector, &path);
-    command.arg("run").args(site.mode().elector_flags());
-    TestProcess::spawn("elector", command, testbed.folder(), |_| {})
-}
-
-/// The administrator's kubeconfig with another token.
-fn of_token(testbed: &Testbed, token: &str) -> Result<PathBuf> {
-    let path = testbed.folder().join("elector.kubeconfig");
-    let text = fs::read_to_string(testbed.site().kubeconfig())?;
-    let lines = text.lines().map(|line| match line.split_once("token:") {
-        Some((indent, _)) => format!("{indent}token: {token}\n"),
-        None => format!("{line}\n"),
-    });
-    fs::write(&path, lines.collect::<String>())?;
-    Ok(path)
-}
-
-/// What kubectl says.
-fn ask(kubectl: &Path, kubeconfig: &Path, arguments: impl FnOnce(&mut Command)) -> Result<String> {
-    let mut command = command(kubectl, kubeconfig);
-    arguments(&mut command);
-    let output = command.output().context("failed to run kubectl")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "kubectl failed: {said}");
-    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// Lets the service account do this with Leases, and no more.

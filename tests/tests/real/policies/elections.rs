@@ -1,23 +1,17 @@
 //! Elections among accounts that have the rights of the manifests and no more.
 
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use elector_tests::rig::{ClusterMode, Implementation, TestAccount, TestProcess, Testbed, warm_up};
-use xtask::paths;
 
-use super::kubectl;
 use crate::PROMPTLY;
 use crate::schedulers::{self, SCHEDULER};
 
 /// Our candidates, client-go's and a kube-scheduler are elected, and no policy refuses any of them a write.
 pub(super) async fn go_on(testbed: &Arc<Testbed>) -> Result<()> {
     let site = testbed.site();
-    let account = site
-        .pod_account("elector-system", "elector", "elector-0")
-        .await?;
     let mut flags = vec![
         "--leader-elect",
         "--leader-elect-resource-namespace=elector-system",
@@ -28,7 +22,7 @@ pub(super) async fn go_on(testbed: &Arc<Testbed>) -> Result<()> {
     });
     // No Lease of this cluster was ever led.
     flags.push("--absent-lease-grace=0s");
-    let mut processes = vec![site.elector_under(&account, flags)?];
+    let mut processes = vec![site.elector("elector-0", flags).await?];
     warm_up(site).await?;
     processes.extend(ours(testbed).await?);
     processes.push(named_for_its_pod(testbed).await?);
@@ -53,7 +47,6 @@ pub(super) async fn go_on(testbed: &Arc<Testbed>) -> Result<()> {
 
 /// Grant, accept, renewal, hand-over, release.
 async fn ours(testbed: &Testbed) -> Result<Vec<TestProcess>> {
-    may_stand(testbed).await?;
     let first = pod(testbed, "web-0").await?;
     let second = pod(testbed, "web-1").await?;
     let newer = testbed.candidate_of(Implementation::Elector, "web-0");
@@ -144,25 +137,10 @@ async fn scheduler(outer: &Testbed) -> Result<TestProcess> {
 
 async fn beside(outer: &Testbed, name: &str, implementation: Implementation) -> Result<Testbed> {
     let namespace = format!("{}-{name}", outer.namespace());
-    let testbed = Testbed::open(Arc::clone(outer.site()), &namespace, implementation).await?;
-    may_stand(&testbed).await?;
-    Ok(testbed)
+    Testbed::open(Arc::clone(outer.site()), &namespace, implementation).await
 }
 
 async fn pod(testbed: &Testbed, name: &str) -> Result<TestAccount> {
     let (site, namespace) = (testbed.site(), testbed.namespace());
     site.pod_account(namespace, "web", name).await
-}
-
-/// The Role of the manifests, for the Lease of this testbed.
-async fn may_stand(testbed: &Testbed) -> Result<()> {
-    let role = fs::read_to_string(paths::workspace().join("manifests/candidate/role.yaml"))?;
-    let namespace = format!("namespace: {}", testbed.namespace());
-    let lease = format!("resourceNames: [{}]", testbed.lease_name());
-    let role = role
-        .replace("namespace: default", &namespace)
-        .replace("resourceNames: [web]", &lease);
-    let path = testbed.folder().join("role.yaml");
-    fs::write(&path, role)?;
-    kubectl(testbed.site(), "-f", &path).await
 }
