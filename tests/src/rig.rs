@@ -33,7 +33,7 @@ mod suite;
 mod testbed;
 
 pub use account::TestAccount;
-pub use audit_log::{AuditLog, AuditedWrite};
+pub use audit_log::{AuditLog, AuditedWrite, ResourceVerb};
 pub use candidate::{CandidateBuilder, StartedCandidate};
 pub use elector_verify::{
     EntryContent, Event, EventKind, HistoryEntry, Implementation, WorkInterval, between,

@@ -18,8 +18,8 @@ const SERVICE_ACCOUNT: &str = "system:serviceaccount:elector-system:elector";
 /// All that the elector may do with resources, as `kubectl auth can-i --list` shows it: no more, no less.
 const RIGHTS: [&str; 5] = [
     "events.events.k8s.io [create patch]",
-    "leasecandidates.coordination.k8s.io [get list watch patch delete]",
-    "leasecandidates.elector.dev [get list watch patch delete]",
+    "leasecandidates.coordination.k8s.io [list watch patch delete]",
+    "leasecandidates.elector.dev [list watch patch delete]",
     "leases.coordination.k8s.io [get list watch create update]",
     // No server serves these; the admission policies ask for the right.
     "leases.elector.dev [elect]",

@@ -1,5 +1,7 @@
-//! The audit log of a real API server: which Pod wrote what, and when.
+//! The audit log of a real API server: which Pod wrote what, and when, and which account asked for what.
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +10,7 @@ use elector_api::parse_time;
 use elector_protocol::Timestamp;
 use serde_json::Value;
 
-/// The audit log of an API server, which has the writes of Leases and LeaseCandidates.
+/// The audit log of an API server, which has the requests about Leases, LeaseCandidates and Events.
 #[derive(Debug)]
 pub struct AuditLog {
     path: PathBuf,
@@ -27,18 +29,29 @@ pub struct AuditedWrite {
     pub code: i64,
 }
 
-/// What is logged: one line for each write, when it has been answered. Reads and watches are many and change nothing.
+/// A verb of a resource, as RBAC names them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ResourceVerb {
+    group: String,
+    resource: String,
+    verb: String,
+}
+
+/// What changes an object.
+const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
+
+/// What is logged: one line for each request when it has been answered, and one when a watch begins.
 const POLICY: &str = r#"{
   "apiVersion": "audit.k8s.io/v1",
   "kind": "Policy",
-  "omitStages": ["RequestReceived", "ResponseStarted"],
+  "omitStages": ["RequestReceived"],
   "rules": [
     {
       "level": "Metadata",
-      "verbs": ["create", "update", "patch", "delete", "deletecollection"],
       "resources": [
         {"group": "coordination.k8s.io", "resources": ["leases", "leasecandidates"]},
-        {"group": "elector.dev", "resources": ["leasecandidates"]}
+        {"group": "elector.dev", "resources": ["leasecandidates"]},
+        {"group": "events.k8s.io", "resources": ["events"]}
       ]
     },
     {"level": "None"}
@@ -71,16 +84,83 @@ impl AuditLog {
     /// # Errors
     /// When the log cannot be read.
     pub fn writes_of(&self, pod: &str) -> Result<Vec<AuditedWrite>> {
+        let events = self.events()?;
+        let writes = events.iter().filter(|event| {
+            let verb = event["verb"].as_str();
+            verb.is_some_and(|verb| WRITES.contains(&verb)) && pod_of(event) == Some(pod)
+        });
+        writes
+            .map(|event| AuditedWrite::of(event).context("an audit event without its fields"))
+            .collect()
+    }
+
+    /// What this user has asked for so far.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn verbs_of(&self, user: &str) -> Result<BTreeSet<ResourceVerb>> {
+        let events = self.events()?;
+        let asked = events
+            .iter()
+            .filter(|event| event["user"]["username"] == user);
+        asked
+            .map(|event| ResourceVerb::of(event).context("an audit event without its fields"))
+            .collect()
+    }
+
+    /// What this user was refused so far.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn refused_to(&self, user: &str) -> Result<BTreeSet<ResourceVerb>> {
+        let events = self.events()?;
+        let refused = events.iter().filter(|event| {
+            event["user"]["username"] == user && event["responseStatus"]["code"] == 403
+        });
+        refused
+            .map(|event| ResourceVerb::of(event).context("an audit event without its fields"))
+            .collect()
+    }
+
+    fn events(&self) -> Result<Vec<Value>> {
         let text = fs::read_to_string(&self.path)
             .with_context(|| format!("failed to read {}", self.path.display()))?;
-        let mut writes = Vec::new();
         // The last line may be half written.
-        for line in text.lines().filter(|line| line.ends_with('}')) {
-            let event: Value = serde_json::from_str(line)?;
-            let write = AuditedWrite::of(&event).context("an audit event without its fields")?;
-            writes.extend(Some(write).filter(|write| write.pod == pod));
+        let whole = text.lines().filter(|line| line.ends_with('}'));
+        whole.map(|line| Ok(serde_json::from_str(line)?)).collect()
+    }
+}
+
+/// The Pod whose token a request came with.
+fn pod_of(event: &Value) -> Option<&str> {
+    event["user"]["extra"]["authentication.kubernetes.io/pod-name"][0].as_str()
+}
+
+// === impl ResourceVerb ===
+
+impl ResourceVerb {
+    /// That verb of that resource of that group.
+    pub fn new(group: &str, resource: &str, verb: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            verb: verb.to_owned(),
         }
-        Ok(writes)
+    }
+
+    fn of(event: &Value) -> Option<Self> {
+        let object = |field: &str| event["objectRef"][field].as_str();
+        Some(Self::new(
+            object("apiGroup")?,
+            object("resource")?,
+            event["verb"].as_str()?,
+        ))
+    }
+}
+
+impl fmt::Display for ResourceVerb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}.{}", self.verb, self.resource, self.group)
     }
 }
 
@@ -88,12 +168,11 @@ impl AuditLog {
 
 impl AuditedWrite {
     fn of(event: &Value) -> Option<Self> {
-        let pod = event["user"]["extra"]["authentication.kubernetes.io/pod-name"][0].as_str();
         let object = |field: &str| event["objectRef"][field].as_str();
         // A creation is named by its body, which is not logged.
         let name = object("name").unwrap_or_default();
         Some(Self {
-            pod: pod.unwrap_or_default().to_owned(),
+            pod: pod_of(event)?.to_owned(),
             what: format!(
                 "{} {} {}/{name}",
                 event["verb"].as_str()?,
@@ -123,7 +202,9 @@ mod tests {
                     "username": "system:serviceaccount:ns:elector",
                     "extra": {"authentication.kubernetes.io/pod-name": [pod]},
                 },
-                "objectRef": {"resource": "leases", "namespace": "ns", "name": "l"},
+                "objectRef": {
+                    "apiGroup": "coordination.k8s.io", "resource": "leases", "namespace": "ns", "name": "l",
+                },
                 "requestReceivedTimestamp": "2026-01-01T00:00:00.000001Z",
                 "responseStatus": {"code": 409},
             })
@@ -137,5 +218,10 @@ mod tests {
             ("update leases ns/l", 409)
         );
         assert_eq!(log.writes_of("none").unwrap(), []);
+        let user = "system:serviceaccount:ns:elector";
+        let update = ResourceVerb::new("coordination.k8s.io", "leases", "update");
+        assert!(log.verbs_of(user).unwrap().into_iter().eq([update]));
+        assert!(log.refused_to(user).unwrap().is_empty());
+        assert!(log.verbs_of("system:admin").unwrap().is_empty());
     }
 }

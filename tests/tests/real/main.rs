@@ -26,6 +26,7 @@ mod policies;
 mod readme;
 mod reserve;
 mod restless;
+mod rights;
 mod rules;
 mod schedulers;
 mod standby;
@@ -88,6 +89,7 @@ const EVERY_CHANGE: &[EveryChange] = &[
         &[ClusterMode::GateOff],
     ),
     every_change("electors_are_restarted_one_by_one", &[ClusterMode::Custom]),
+    every_change("every_right_is_used", &[ClusterMode::GateOff]),
 ];
 
 /// W: the lease duration of all candidates here.
@@ -133,6 +135,7 @@ fn main() -> ExitCode {
     plain_faults::add(&mut suite);
     policies::add(&mut suite);
     restless::add(&mut suite);
+    rights::add(&mut suite);
     rules::add(&mut suite);
     schedulers::add(&mut suite);
     standby::add(&mut suite);
