@@ -8,10 +8,13 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use elector_api::{CandidateApi, LeaseCandidate};
-use elector_tests::rig::{AuditLog, ClusterChoice, ResourceVerb, Suite, Testbed, warm_up};
+use elector_tests::rig::{
+    AuditLog, ClusterChoice, EventKind, ResourceVerb, Suite, Testbed, warm_up,
+};
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use rustix::process::Signal;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::task::AbortHandle;
@@ -36,10 +39,19 @@ const SHORT_LIVED: [&str; 4] = [
 ];
 
 /// How long it may take until each right has been used: those after a conflict when there is one.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A lease whose candidates wish for different strategies and never answer.
 const CONTESTED: &str = "contested";
+
+/// How soon a candidate leads whose writes conflict with those of strangers.
+const AMONG_STRANGERS: Duration = Duration::from_secs(40);
+
+/// How long a candidate sleeps that waits for a lease of 4 s.
+const ASLEEP: Duration = Duration::from_secs(6);
+
+/// How long strangers wait between their writes of an object: without that nobody else gets a write through.
+const BETWEEN_WRITES: Duration = Duration::from_millis(20);
 
 /// How long it may take until those are deleted.
 const FORGOTTEN: Duration = Duration::from_secs(40);
@@ -71,7 +83,6 @@ async fn used(outer: Arc<Testbed>) -> Result<()> {
     warm_up(site).await?;
     // What strangers write is not judged.
     let testbed = Testbed::open(Arc::clone(site), "strangers", outer.implementation()).await?;
-    testbed.admit(&[PLAIN]).await?;
     let rights = [
         GrantedRights::of_elector(&testbed).await?,
         GrantedRights::of_candidates(&testbed).await?,
@@ -79,6 +90,7 @@ async fn used(outer: Arc<Testbed>) -> Result<()> {
     // It is pinged once it has been quiet, and acks.
     testbed.admit(&[QUIET]).await?;
     let _quiet = testbed.candidate(QUIET).lease(QUIET).start()?;
+    acquire(&testbed).await?;
     let _strangers = [
         Strangers::write_lease(&testbed),
         Strangers::write_candidates(&testbed),
@@ -86,7 +98,7 @@ async fn used(outer: Arc<Testbed>) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     for round in 1.. {
         for turn in 1..=CHANGES {
-            change_leaders(&testbed, (round, turn)).await?;
+            change_leaders(&testbed, &format!("elected-{round}-{turn}")).await?;
         }
         contest(&testbed).await?;
         let unused: Vec<String> = rights.iter().flat_map(|each| each.unused(&audit)).collect();
@@ -108,19 +120,39 @@ async fn used(outer: Arc<Testbed>) -> Result<()> {
     Ok(())
 }
 
-/// A lease is granted and released; another one is created by its candidate.
-async fn change_leaders(testbed: &Testbed, (round, turn): (u32, u32)) -> Result<()> {
-    let name = format!("elected-{round}-{turn}");
-    let mut elected = testbed.candidate(&name).start()?;
-    elected.leads(PROMPTLY).await?;
-    let name = format!("plain-{round}-{turn}");
-    let plain = testbed.candidate(&name).lease(PLAIN).plain();
-    let mut plain = plain.flag("--absent-lease-grace=0s").start()?;
-    plain.leads(PROMPTLY).await?;
-    for candidate in [&mut elected, &mut plain] {
-        candidate.terminate()?;
-        candidate.ends_well(PROMPTLY).await?;
-    }
+/// A lease is granted, and released.
+async fn change_leaders(testbed: &Testbed, name: &str) -> Result<()> {
+    let mut elected = testbed.candidate(name).start()?;
+    elected.leads(AMONG_STRANGERS).await?;
+    elected.terminate()?;
+    elected.ends_well(AMONG_STRANGERS).await?;
+    Ok(())
+}
+
+/// A lease is created by its candidate, and taken from it by one that slept while it expired, which reads it before.
+async fn acquire(outer: &Testbed) -> Result<()> {
+    let (site, implementation) = (Arc::clone(outer.site()), outer.implementation());
+    let testbed = Testbed::open_for(site, outer.namespace(), PLAIN, implementation).await?;
+    let start = |name| {
+        let candidate = testbed.candidate(name).plain();
+        let candidate = candidate.flag("--absent-lease-grace=0s");
+        candidate
+            .flag("--lease-duration=4s")
+            .flag("--renew-deadline=3s")
+            .start()
+    };
+    let mut creator = start("creator")?;
+    creator.leads(PROMPTLY).await?;
+    let mut sleeper = start("sleeper")?;
+    sleeper.says(EventKind::Start, 0, PROMPTLY).await?;
+    testbed.stays("creator", 2).await?;
+    creator.kill()?;
+    sleeper.process.signal(Signal::STOP)?;
+    sleep(ASLEEP).await;
+    sleeper.process.signal(Signal::CONT)?;
+    sleeper.leads(PROMPTLY).await?;
+    sleeper.terminate()?;
+    sleeper.ends_well(PROMPTLY).await?;
     Ok(())
 }
 
@@ -134,6 +166,7 @@ async fn contest(testbed: &Testbed) -> Result<()> {
         ("that", "example.com/other"),
     ] {
         let object = json!({
+            "apiVersion": testbed.site().candidate_api().api_version(), "kind": "LeaseCandidate",
             "metadata": {"name": name},
             "spec": {
                 "leaseName": CONTESTED, "binaryVersion": "1.0.0", "emulationVersion": "1.0.0",
@@ -251,4 +284,5 @@ where
     let note = json!({"metadata": {"annotations": {"example.com/turn": turn.to_string()}}});
     let (parameters, patch) = (PatchParams::default(), Patch::Merge(&note));
     drop(objects.patch(name, &parameters, &patch).await);
+    sleep(BETWEEN_WRITES).await;
 }
