@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::binaries::{Binary, Toolbox};
 use crate::cluster::{self, Options, TestCluster};
 use crate::codegen;
+use crate::criteria;
 use crate::demo::{self, DemoKind};
 use crate::manifests;
 use crate::proofs::{self, Proof};
@@ -67,6 +68,9 @@ enum DevelopmentTask {
         #[arg(long)]
         check: bool,
     },
+
+    /// Check that the measures and the tests that SECURITY.md names exist
+    Criteria,
 
     /// Search every state of small worlds that run the production step functions; `--help` tells its flags
     #[command(disable_help_flag = true)]
@@ -249,6 +253,7 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
         }),
         DevelopmentTask::Codegen { check: true } => codegen::check(),
         DevelopmentTask::Codegen { check: false } => codegen::write().map(|()| true),
+        DevelopmentTask::Criteria => criteria::check().map(|()| true),
         DevelopmentTask::Model(args) => proofs::run(Proof::Model, &args.arguments).map(|()| true),
         DevelopmentTask::Sim(args) => proofs::run(Proof::Sim, &args.arguments).map(|()| true),
         DevelopmentTask::Faults(args) => proofs::run(Proof::Faults, &args.arguments).map(|()| true),

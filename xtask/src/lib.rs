@@ -4,6 +4,7 @@ mod cli;
 mod codegen;
 mod commands;
 mod crd;
+mod criteria;
 mod demo;
 mod fnv;
 mod golang;
