@@ -32,7 +32,7 @@ use futures::future::BoxFuture;
 use tracing::field::display;
 use tracing::{debug, error};
 
-use self::inputs::{ElectorInput, InputHandler};
+use self::inputs::{ElectorInput, InputHandler, namespace_group};
 use self::lock::{LockInput, LockShell};
 use self::requests::{ElectionRequest, ElectionRequests, RequestProgress, requests_of};
 use self::step::{StepResult, StepRunner};
@@ -373,7 +373,12 @@ impl<'a> ElectorSession<'a> {
             }
             Some(Err(fault)) => {
                 let text = format!("failed to decide about a Lease: {fault}");
-                self.inputs.failures.note(now, &key.to_string(), &text);
+                self.inputs.failures.note_in(
+                    now,
+                    &namespace_group(&key.namespace),
+                    &key.to_string(),
+                    &text,
+                );
                 self.queue.forget(key);
                 return Vec::new();
             }
@@ -432,10 +437,11 @@ impl<'a> ElectorSession<'a> {
     /// Logs once why none can be elected although there are candidates, and why a better one is held back.
     fn log_standstill(&mut self, now: Instant, key: &LeaseKey, decision: &Decision) {
         let (subject, failures) = (format!("standstill of {key}"), &mut self.inputs.failures);
+        let group = namespace_group(&key.namespace);
         match &decision.reason {
             Reason::StrategyConflict(_) | Reason::NoEligible { .. } => {
                 let text = format!("nobody can be elected for {key}: {}", decision.reason);
-                failures.note(now, &subject, &text);
+                failures.note_in(now, &group, &subject, &text);
             }
             _ => failures.end(now, &subject, None),
         }
@@ -443,7 +449,7 @@ impl<'a> ElectorSession<'a> {
         match &decision.reason {
             Reason::HeldBack { because, .. } => {
                 let text = format!("no better candidate is preferred for {key}: {because}");
-                failures.note(now, &subject, &text);
+                failures.note_in(now, &group, &subject, &text);
             }
             // The candidate that is held back may be silent for a while, or gone.
             Reason::HolderIsBest(_) | Reason::Preferred { .. } => {

@@ -36,6 +36,8 @@ pub struct FailureLog {
     subjects: BTreeMap<String, FailureSubject>,
     /// When the minute of each subject ends.
     minutes: BTreeSet<(Instant, String)>,
+    /// The subjects of each group that have lines of their own, and until when they keep that place at least.
+    groups: BTreeMap<String, BTreeMap<String, Instant>>,
 }
 
 #[derive(Debug)]
@@ -66,6 +68,8 @@ enum FailureLine {
 const MINUTE: Duration = Duration::from_secs(60);
 /// How many lines a subject has in that time.
 const LINES: usize = 5;
+/// How many subjects of a group have lines of their own.
+const PLACES: usize = 20;
 /// How long a line may be, in characters.
 const LONGEST_LINE: usize = 2000;
 /// How long a failure is remembered that neither ends nor happens again.
@@ -77,6 +81,19 @@ impl FailureLog {
     /// Logs a failure, unless its cause was logged within the last minute or its subject has had all its lines.
     pub fn note(&mut self, now: Instant, subject: &str, text: &str) {
         self.tick(now);
+        self.take(now, subject, text).log();
+    }
+
+    /// The same for one of a group of subjects that somebody else chooses, such as the objects of a namespace: 20 of them
+    /// have lines of their own, each for a minute at least and for as long as it is known. The others share the lines of
+    /// the group.
+    pub fn note_in(&mut self, now: Instant, group: &str, subject: &str, text: &str) {
+        self.tick(now);
+        let subject = if self.has_place(now, group, subject) {
+            subject
+        } else {
+            group
+        };
         self.take(now, subject, text).log();
     }
 
@@ -106,6 +123,22 @@ impl FailureLog {
     /// When [`Self::tick`] next has something to do if nothing fails before.
     pub fn wake_at(&self) -> Option<Instant> {
         self.minutes.first().map(|(until, _)| *until)
+    }
+
+    /// Whether a subject has a place among those of its group, or can be given one.
+    fn has_place(&mut self, now: Instant, group: &str, subject: &str) -> bool {
+        let places = self.groups.entry(group.to_owned()).or_default();
+        if !places.contains_key(subject) {
+            if places.len() >= PLACES {
+                let known = &self.subjects;
+                places.retain(|other, until| *until > now || known.contains_key(other));
+            }
+            if places.len() >= PLACES {
+                return false;
+            }
+            places.insert(subject.to_owned(), now.after(MINUTE));
+        }
+        true
     }
 
     fn take(&mut self, now: Instant, subject: &str, text: &str) -> FailureLine {
@@ -147,6 +180,9 @@ impl FailureLog {
 
     fn take_minutes(&mut self, now: Instant) -> Vec<FailureLine> {
         let mut lines = Vec::new();
+        if self.wake_at().is_none_or(|until| until > now) {
+            return lines;
+        }
         while let Some((until, _)) = self.minutes.first()
             && *until <= now
             && let Some((_, subject)) = self.minutes.pop_first()
@@ -165,6 +201,11 @@ impl FailureLog {
                 self.minutes.insert((known.until, subject));
             }
         }
+        let known = &self.subjects;
+        self.groups.retain(|_, places| {
+            places.retain(|subject, until| *until > now || known.contains_key(subject));
+            !places.is_empty()
+        });
         lines
     }
 }
@@ -390,5 +431,72 @@ mod tests {
         log.tick(60_000);
         assert_eq!(log.new_lines(), [failed("down", 0)]);
         assert_eq!(log.failures.wake_at(), None);
+    }
+
+    /// The lines of one failure of each of so many subjects of a group, at that moment.
+    fn failures_of(
+        failures: &mut FailureLog,
+        now: Instant,
+        subjects: std::ops::Range<usize>,
+    ) -> Vec<FailureLine> {
+        let mut lines = failures.take_minutes(now);
+        for subject in subjects {
+            let subject = subject.to_string();
+            let place = match failures.has_place(now, "group", &subject) {
+                true => subject.as_str(),
+                false => "group",
+            };
+            let text = format!("{subject} fails");
+            let line = failures.take(now, place, &text);
+            lines.extend(Some(line).filter(|line| !matches!(line, FailureLine::Again { .. })));
+        }
+        lines
+    }
+
+    #[test]
+    fn many_subjects_of_a_group_have_few_lines_and_a_count() {
+        let mut failures = FailureLog::default();
+        let lines = failures_of(&mut failures, at(0), 0..10_000);
+        assert_eq!(lines.len(), PLACES + LINES);
+        assert_eq!(failures.subjects.len(), PLACES + 1);
+        let (group, own) = failures.take_minutes(at(60_000)).into_iter().fold(
+            (Vec::new(), 0),
+            |(mut group, own), line| match line {
+                FailureLine::Failed { left_out, .. } => {
+                    group.push(left_out);
+                    (group, own)
+                }
+                _ => (group, own + 1),
+            },
+        );
+        assert_eq!((group, own), (vec![9_975], 0));
+    }
+
+    #[test]
+    fn subjects_that_come_and_go_keep_their_places_for_a_minute() {
+        let mut failures = FailureLog::default();
+        let mut lines = 0;
+        for second in 0..60 {
+            let subjects = second * 50..(second + 1) * 50;
+            lines += failures_of(&mut failures, at(1000 * second as u64), subjects.clone()).len();
+            for subject in subjects {
+                failures.forget(&subject.to_string());
+            }
+        }
+        assert_eq!(lines, PLACES + LINES);
+        // Their places are free then, for others.
+        let later = failures_of(&mut failures, at(61_000), 9_000..9_050);
+        assert!(later.len() > PLACES, "{later:?}");
+    }
+
+    #[test]
+    fn a_group_without_failures_is_forgotten() {
+        let mut failures = FailureLog::default();
+        failures_of(&mut failures, at(0), 0..100);
+        failures.take_minutes(at(60_000));
+        for minute in 2..20 {
+            failures.take_minutes(at(60_000 * minute));
+        }
+        assert!(failures.groups.is_empty() && failures.subjects.is_empty());
     }
 }

@@ -280,7 +280,12 @@ impl InputHandler {
         let key = candidate.lease_key();
         if let Some(lock) = self.lock_of(&key) {
             let text = format!("failed to admit LeaseCandidate {object}: {key} is {lock}");
-            self.failures.note(now, &object.subject(), &text);
+            self.failures.note_in(
+                now,
+                &namespace_group(&object.namespace),
+                &object.subject(),
+                &text,
+            );
             return None;
         }
         for note in candidate.notes() {
@@ -293,7 +298,12 @@ impl InputHandler {
             }
             Err(fault) => {
                 let text = format!("failed to read a LeaseCandidate: {fault}");
-                self.failures.note(now, &object.subject(), &text);
+                self.failures.note_in(
+                    now,
+                    &namespace_group(&object.namespace),
+                    &object.subject(),
+                    &text,
+                );
                 None
             }
         }
@@ -348,10 +358,20 @@ impl InputHandler {
     ) -> bool {
         if let Some(error) = error {
             let text = format!("failed to {error}");
-            self.failures.note(now, &kind.subject(key), &text);
+            self.failures.note_in(
+                now,
+                &namespace_group(&key.namespace),
+                &kind.subject(key),
+                &text,
+            );
         }
         true
     }
+}
+
+/// The group of what fails in a namespace, whose tenants choose how many objects there are.
+pub(crate) fn namespace_group(namespace: &str) -> String {
+    format!("namespace {namespace}")
 }
 
 // === impl RequestKind ===

@@ -355,10 +355,40 @@ async fn an_object_that_goes_to_and_fro_between_two_faults_has_few_lines_and_a_c
     pass(seconds(60)).await;
     let lines = log.lines("WARN");
     assert!(lines.len() < 10, "{lines:?}");
-    let counted = |line: &String| match line.split_once("left_out=") {
+    let all: usize = lines.iter().map(|line| counted(line)).sum();
+    assert_eq!(all, revisions, "each is logged or counted: {lines:?}");
+}
+
+/// It was a line for each of them.
+#[tokio::test(start_paused = true)]
+async fn many_unreadable_candidates_of_a_namespace_have_few_lines_and_those_of_another_their_own() {
+    let (log, cluster) = (CapturedLog::capture(), MemoryCluster::new());
+    let _elector = RunningElector::start(&cluster, Config::default());
+    pass(seconds(20)).await;
+    let objects = 1000;
+    for object in 0..objects {
+        cluster.put(CANDIDATES, "noisy", &format!("c{object}"), |object| {
+            object["spec"] = json!("nonsense");
+        });
+    }
+    cluster.put(CANDIDATES, "quiet", "c", |object| {
+        object["spec"] = json!("nonsense");
+    });
+    pass(seconds(61)).await;
+    let lines = log.lines("WARN");
+    let (quiet, noisy): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.contains("quiet/c"));
+    assert_eq!(quiet.len(), 1, "{quiet:?}");
+    // 20 objects and what they share have a line at first, or five, and one when the minute is over.
+    assert!(noisy.len() <= 2 * 20 + 5 + 1, "{noisy:?}");
+    let all: usize = noisy.iter().map(|line| counted(line)).sum();
+    // A revision when it is created, and one when it is filled.
+    assert_eq!(all, 2 * objects, "each is logged or counted: {noisy:?}");
+}
+
+/// How many failures a line tells of.
+fn counted(line: &str) -> usize {
+    match line.split_once("left_out=") {
         Some((_, count)) => count.parse().unwrap(),
         None => 1,
-    };
-    let all: usize = lines.iter().map(counted).sum();
-    assert_eq!(all, revisions, "each is logged or counted: {lines:?}");
+    }
 }
