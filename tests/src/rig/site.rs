@@ -13,6 +13,7 @@ use kube::{Client, Config};
 use xtask::cluster::Options;
 use xtask::release::Release;
 
+use crate::rig::account::TestAccount;
 use crate::rig::audit_log::AuditLog;
 use crate::rig::definition;
 use crate::rig::journal::Journal;
@@ -296,8 +297,22 @@ impl TestSite {
         name: &str,
         flags: impl IntoIterator<Item = &'a str>,
     ) -> Result<TestProcess> {
+        let account = self.elector_account(name).await?;
+        self.elector_under(account.as_ref(), name, flags)
+    }
+
+    /// The same under this account, which the API server need not be asked for.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn elector_under<'a>(
+        &self,
+        account: Option<&TestAccount>,
+        name: &str,
+        flags: impl IntoIterator<Item = &'a str>,
+    ) -> Result<TestProcess> {
         let program = &self.programs.elector;
-        let mut command = match self.elector_account(name).await? {
+        let mut command = match account {
             Some(account) => account.command(program),
             None => self.command(program),
         };
@@ -305,8 +320,8 @@ impl TestSite {
         TestProcess::spawn(name, command, &self.folder, |_| {})
     }
 
-    /// Starts `elector run` of that build with these flags. It may do everything, since the rights that it needs are in
-    /// the manifests of its own commit.
+    /// Starts `elector run` of that build with these flags. It may do everything: the rights that another build needs are
+    /// in the manifests of its own commit.
     ///
     /// # Errors
     /// When it cannot be started.

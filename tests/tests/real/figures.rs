@@ -36,17 +36,33 @@ const ANSWERS: Duration = Duration::from_secs(10);
 // === impl ScrapedElector ===
 
 impl ScrapedElector {
-    async fn start(testbed: &Testbed, name: &str, flags: &[&str]) -> Result<Self> {
-        let mut all = vec![
+    /// For the namespace of the testbed, with the rights of the manifests.
+    async fn start(testbed: &Testbed) -> Result<Self> {
+        let name = format!("measured-{}", testbed.namespace());
+        let flags = Self::flags(testbed);
+        Self::of(testbed.site().elector(&name, flags).await?).await
+    }
+
+    /// The same as a user who may do nothing, for whom the administrator speaks.
+    async fn without_rights(testbed: &Testbed) -> Result<Self> {
+        let name = format!("limited-{}", testbed.namespace());
+        let flags = Self::flags(testbed).into_iter();
+        let flags = flags.chain(["--as=nobody-in-particular"]);
+        let program = &testbed.site().programs().elector;
+        Self::of(testbed.site().elector_of(program, &name, flags)?).await
+    }
+
+    fn flags(testbed: &Testbed) -> [&str; 5] {
+        [
             "--namespace",
             testbed.namespace(),
             "--health-probe-bind-address=127.0.0.1:0",
             "--metrics-bind-address=127.0.0.1:0",
             "--logging-format=json",
-        ];
-        all.extend(flags);
-        let name = format!("{name}-{}", testbed.namespace());
-        let mut process = testbed.site().elector(&name, all).await?;
+        ]
+    }
+
+    async fn of(mut process: TestProcess) -> Result<Self> {
         let health = address(&mut process, "serving health").await?;
         let metrics = address(&mut process, "serving metrics").await?;
         Ok(Self {
@@ -90,7 +106,7 @@ impl ScrapedElector {
 }
 
 async fn figures(testbed: Arc<Testbed>) -> Result<()> {
-    let elector = ScrapedElector::start(&testbed, "measured", &[]).await?;
+    let elector = ScrapedElector::start(&testbed).await?;
     let deadline = Instant::now() + PROMPTLY;
     while elector.probe("/readyz").await?.0 != 200 {
         let (_, body) = elector.probe("/readyz?verbose").await?;
@@ -172,8 +188,7 @@ async fn port_in_use(testbed: &Testbed, elector: &ScrapedElector) -> Result<()> 
 
 /// An elector that may do nothing is alive and not ready, and says why.
 async fn without_rights(testbed: &Testbed) -> Result<()> {
-    let flags = ["--as=nobody-in-particular"];
-    let elector = ScrapedElector::start(testbed, "limited", &flags).await?;
+    let elector = ScrapedElector::without_rights(testbed).await?;
     let deadline = Instant::now() + PROMPTLY;
     loop {
         let (code, body) = elector.probe("/readyz/permissions").await?;

@@ -125,9 +125,12 @@ async fn for_long(testbed: Arc<Testbed>) -> Result<()> {
     best_leads(&testbed).await?;
     testbed.stays(BEST, 1).await?;
     let elector = &mut processes.elector;
+    let (site, name) = (testbed.site(), "second-elector");
+    let account = site.elector_account(name).await?;
     let replace = async {
         elector.kill()?;
-        *elector = elect(&testbed, "second-elector").await?;
+        let flags = site.mode().elector_flags().iter().copied();
+        *elector = site.elector_under(account.as_ref(), name, flags)?;
         Ok(())
     };
     let longer = outage(&testbed, Duration::from_secs(60), replace).await?;
