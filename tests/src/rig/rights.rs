@@ -8,6 +8,7 @@ use tokio::task::spawn_blocking;
 use xtask::paths;
 
 use crate::rig::account::TestAccount;
+use crate::rig::process::TestProcess;
 use crate::rig::site::TestSite;
 use crate::rig::testbed::Testbed;
 
@@ -58,6 +59,54 @@ impl TestSite {
             return Ok(None);
         }
         Ok(Some(self.pod_account(namespace, CANDIDATE, pod).await?))
+    }
+
+    /// Starts `elector run` with these flags, in a Pod of that name with the rights of the manifests where there are any.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub async fn elector<'a>(
+        &self,
+        name: &str,
+        flags: impl IntoIterator<Item = &'a str>,
+    ) -> Result<TestProcess> {
+        let account = self.elector_account(name).await?;
+        self.elector_under(account.as_ref(), name, flags)
+    }
+
+    /// The same under this account, which the API server need not be asked for.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn elector_under<'a>(
+        &self,
+        account: Option<&TestAccount>,
+        name: &str,
+        flags: impl IntoIterator<Item = &'a str>,
+    ) -> Result<TestProcess> {
+        let program = &self.programs().elector;
+        let mut command = match account {
+            Some(account) => account.command(program),
+            None => self.command(program),
+        };
+        command.arg("run").args(flags);
+        TestProcess::spawn(name, command, self.folder(), |_| {})
+    }
+
+    /// Starts `elector run` of that build with these flags. It may do everything: the rights that another build needs are
+    /// in the manifests of its own commit.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn elector_of<'a>(
+        &self,
+        build: &Path,
+        name: &str,
+        flags: impl IntoIterator<Item = &'a str>,
+    ) -> Result<TestProcess> {
+        let mut command = self.command(build);
+        command.arg("run").args(flags);
+        TestProcess::spawn(name, command, self.folder(), |_| {})
     }
 
     /// `kubectl apply` with `-f` or `-k`.

@@ -13,11 +13,9 @@ use kube::{Client, Config};
 use xtask::cluster::Options;
 use xtask::release::Release;
 
-use crate::rig::account::TestAccount;
 use crate::rig::audit_log::AuditLog;
 use crate::rig::definition;
 use crate::rig::journal::Journal;
-use crate::rig::process::TestProcess;
 use crate::rig::programs::TestedPrograms;
 use crate::rig::recorder::Recorder;
 use crate::rig::server::SiteServer;
@@ -286,54 +284,6 @@ impl TestSite {
         };
         self.server.start(options).await?;
         Ok(log)
-    }
-
-    /// Starts `elector run` with these flags, in a Pod of that name with the rights of the manifests where there are any.
-    ///
-    /// # Errors
-    /// When it cannot be started.
-    pub async fn elector<'a>(
-        &self,
-        name: &str,
-        flags: impl IntoIterator<Item = &'a str>,
-    ) -> Result<TestProcess> {
-        let account = self.elector_account(name).await?;
-        self.elector_under(account.as_ref(), name, flags)
-    }
-
-    /// The same under this account, which the API server need not be asked for.
-    ///
-    /// # Errors
-    /// When it cannot be started.
-    pub fn elector_under<'a>(
-        &self,
-        account: Option<&TestAccount>,
-        name: &str,
-        flags: impl IntoIterator<Item = &'a str>,
-    ) -> Result<TestProcess> {
-        let program = &self.programs.elector;
-        let mut command = match account {
-            Some(account) => account.command(program),
-            None => self.command(program),
-        };
-        command.arg("run").args(flags);
-        TestProcess::spawn(name, command, &self.folder, |_| {})
-    }
-
-    /// Starts `elector run` of that build with these flags. It may do everything: the rights that another build needs are
-    /// in the manifests of its own commit.
-    ///
-    /// # Errors
-    /// When it cannot be started.
-    pub fn elector_of<'a>(
-        &self,
-        build: &Path,
-        name: &str,
-        flags: impl IntoIterator<Item = &'a str>,
-    ) -> Result<TestProcess> {
-        let mut command = self.command(build);
-        command.arg("run").args(flags);
-        TestProcess::spawn(name, command, &self.folder, |_| {})
     }
 }
 

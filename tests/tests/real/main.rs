@@ -89,7 +89,6 @@ const EVERY_CHANGE: &[EveryChange] = &[
         &[ClusterMode::GateOff],
     ),
     every_change("electors_are_restarted_one_by_one", &[ClusterMode::Custom]),
-    every_change("every_right_is_used", &[ClusterMode::GateOff]),
 ];
 
 /// W: the lease duration of all candidates here.

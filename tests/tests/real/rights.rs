@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use elector_api::{CandidateApi, LeaseCandidate};
 use elector_tests::rig::{
-    AuditLog, ClusterChoice, EventKind, ResourceVerb, Suite, Testbed, warm_up,
+    AuditLog, ClusterChoice, EventKind, RequiredFlag, ResourceVerb, Suite, Testbed, warm_up,
 };
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use kube::ResourceExt as _;
@@ -23,11 +23,15 @@ use tokio::time::{Instant, sleep};
 use crate::{MODES, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let lasts = Duration::from_secs(90);
-    let (name, choice) = ("every_right_is_used", ClusterChoice::Own);
-    suite.add(name, choice, OURS, MODES, lasts, |testbed| {
-        Box::pin(used(testbed))
-    });
+    suite.add_with_flag(
+        RequiredFlag::Long,
+        "every_right_is_used",
+        ClusterChoice::Own,
+        OURS,
+        MODES,
+        Duration::from_secs(300),
+        |testbed| Box::pin(used(testbed)),
+    );
 }
 
 /// A candidate that stays silent for so long is deleted here.
@@ -39,7 +43,7 @@ const SHORT_LIVED: [&str; 4] = [
 ];
 
 /// How long it may take until each right has been used: those after a conflict when there is one.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A lease whose candidates wish for different strategies and never answer.
 const CONTESTED: &str = "contested";
@@ -255,13 +259,17 @@ impl Strangers {
         Self(task.abort_handle())
     }
 
-    /// Annotates all of its candidates again and again.
+    /// Annotates its candidates again and again, but those of the contested lease.
     fn write_candidates(testbed: &Testbed) -> Self {
         let candidates = testbed.candidates();
         let task = tokio::spawn(async move {
             for turn in 0.. {
                 let standing = candidates.list(&ListParams::default()).await;
                 for candidate in standing.map(|list| list.items).unwrap_or_default() {
+                    // Its deletion would conflict for ever.
+                    if candidate.spec.lease_name == CONTESTED {
+                        continue;
+                    }
                     annotate(&candidates, &candidate.name_any(), turn).await;
                 }
             }
