@@ -35,7 +35,8 @@ pub struct ElectorTiming {
     /// The time in which pre-emptions are counted, and for which a candidate that appears or changes after a failed
     /// hand-over is not preferred. 10 min ([R23](crate::rules#r23)).
     pub preemption_window: Duration,
-    /// How long all candidates may stay silent before the open pings are repeated, a microsecond later. 30 s ([R15]).
+    /// How long all candidates may stay silent before the open pings are repeated, a microsecond later. 30 s, doubling
+    /// to [`Self::ping_interval`] ([R15]).
     ///
     /// [R15]: crate::rules#r15
     pub re_ping_after: Duration,
@@ -177,6 +178,12 @@ impl ElectorTiming {
             return Duration::ZERO;
         }
         self.passed_over_after(failures)
+    }
+
+    /// How long the ping of a candidate stays open that had been silent for so long when it was pinged (R15): as long
+    /// again, so that those which never answer cost ever less.
+    pub(crate) fn re_ping_after_silence(&self, silence: Duration) -> Duration {
+        silence.min(self.ping_interval).max(self.re_ping_after)
     }
 
     /// How long a candidate is passed over after so many grants that it did not accept.

@@ -59,7 +59,8 @@ pub(crate) struct TimingArgs {
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     preemption_window: Duration,
 
-    /// How long all candidates may stay silent before the pings are repeated. From the longer ack window to 1h
+    /// How long all candidates may stay silent before the pings are repeated; the pauses double to --ping-interval. From
+    /// the longer ack window to 1h
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     re_ping_after: Duration,
 

@@ -114,7 +114,7 @@ impl<'a> PingRound<'a> {
     }
 
     /// No regular candidate acked: those passed over count again, the previous holder is waited for, and pings that
-    /// have been without an ack for long are repeated.
+    /// have been without an ack for long are repeated, ever less often.
     fn last_resort(
         &mut self,
         regular: &[(Contender<'a>, &'a ObservedCandidate)],
@@ -158,7 +158,10 @@ impl<'a> PingRound<'a> {
             let Some(repeated) = ping.next().filter(|_| seen.is_ping_open()) else {
                 continue;
             };
-            let due = pinged.at.after(criteria.timing.re_ping_after);
+            let silence = pinged.at.since(seen.heard);
+            let due = pinged
+                .at
+                .after(criteria.timing.re_ping_after_silence(silence));
             if criteria.now >= due {
                 self.pings.push((seen, repeated));
             } else {

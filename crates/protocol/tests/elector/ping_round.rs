@@ -87,6 +87,30 @@ fn silent_candidates_are_pinged_again_when_all_are_silent() {
     );
 }
 
+/// (R15) Whoever fills a namespace with candidates that never answer must not have them written at a steady pace.
+#[test]
+fn candidates_that_never_answer_are_pinged_ever_less_often_until_they_are_collected() {
+    let mut fixture = ElectionFixture::new();
+    fixture.list("a", "1.1.0");
+    fixture.lease(LeaseRecord::born(None));
+    let mut pings = Vec::new();
+    let mut collected = None;
+    for second in 0..3600 {
+        let decision = fixture.step();
+        let collects = |effect: &Effect| matches!(effect, Effect::Collect { .. });
+        if decision.effects.iter().any(collects) {
+            collected = Some(second);
+            break;
+        }
+        if fixture.deliver_pings(&decision) == ["a"] {
+            pings.push(second);
+        }
+        fixture.pass(1.0);
+    }
+    assert_eq!(pings, [0, 30, 60, 120, 240, 480, 960]);
+    assert_eq!(collected, Some(1800));
+}
+
 #[test]
 fn the_former_holder_is_waited_for_by_name_when_it_is_the_only_one_pinged() {
     let mut fixture = ElectionFixture::new();
