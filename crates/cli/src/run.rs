@@ -76,8 +76,9 @@ struct ScopeArgs {
     #[arg(long)]
     reserve: bool,
 
-    /// How many leases may be written at the same time, at least 1
-    #[arg(long, value_name = "N", default_value = "8")]
+    /// How many leases may be written at the same time, at least 1; where more than one namespace is served, those of one
+    /// are at most half of them
+    #[arg(long, value_name = "N", default_value = "16")]
     concurrent_elections: NonZeroUsize,
 
     /// How long a lease waits after its first failed write, doubled with each further one. From 1ms to --retry-max

@@ -39,7 +39,8 @@ pub struct Config {
     /// What to call this process in the Events that it records on Leases: the name of its pod or host. A random part is
     /// added. `None`, the default, where it records none.
     pub event_host: Option<String>,
-    /// How many leases may be written at the same time. 8.
+    /// How many leases may be written at the same time. 16; leases of one namespace are at most half of them, where more
+    /// than one namespace is served.
     pub concurrent_elections: NonZeroUsize,
     /// How long a lease waits after its first failed write. 5 ms, doubling, as client-go.
     pub retry_base: Duration,
@@ -154,6 +155,16 @@ impl Config {
         Ok(())
     }
 
+    /// How many leases of one namespace may be written at the same time.
+    pub(crate) fn concurrent_elections_of_namespace(&self) -> NonZeroUsize {
+        match &self.scope {
+            Scope::Namespaces(names) if names.len() == 1 => self.concurrent_elections,
+            _ => self
+                .concurrent_elections
+                .div_ceil(const { NonZeroUsize::new(2).expect("two is not zero") }),
+        }
+    }
+
     /// Whether leases of `kube-system` are served.
     pub(crate) fn serves_system(&self) -> bool {
         self.system_namespaces || matches!(self.builtin, BuiltinController::Replace { .. })
@@ -170,7 +181,7 @@ impl Default for Config {
             leader_election: None,
             reserve: false,
             event_host: None,
-            concurrent_elections: const { NonZeroUsize::new(8).expect("eight is not zero") },
+            concurrent_elections: const { NonZeroUsize::new(16).expect("sixteen is not zero") },
             retry_base: Duration::from_millis(5),
             retry_max: Duration::from_secs(5),
         }

@@ -283,7 +283,7 @@ impl ElectorLock {
 
     /// Logs an event, and tells the observer.
     fn emit(&self, event: &Event) {
-        event.log();
+        event.log(0);
         (self.observer)(event);
     }
 }

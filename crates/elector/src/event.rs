@@ -61,12 +61,18 @@ pub enum Event {
     /// A namespace has more candidates than are kept; those that came last are left out until leases and candidates are
     /// listed again. Told again only after a tenth of the room was free.
     NamespaceFull {
-        /// The namespace.
-        namespace: Arc<str>,
+        /// The lease that the first candidate names which is left out.
+        lease: LeaseKey,
         /// How many candidates are kept.
         candidates: usize,
         /// About how many bytes are kept of them.
         bytes: usize,
+    },
+    /// The leases of a namespace have had all the requests that a namespace may cost, and wait from time to time until
+    /// there is room again. Told at most every ten minutes.
+    NamespaceHeldUp {
+        /// The lease whose requests were too many.
+        lease: LeaseKey,
     },
 }
 
@@ -89,14 +95,15 @@ impl Event {
                 waiting,
             },
             LimitHit::Namespace {
-                namespace,
+                lease,
                 candidates,
                 bytes,
             } => Self::NamespaceFull {
-                namespace,
+                lease,
                 candidates,
                 bytes,
             },
+            LimitHit::Writes { lease } => Self::NamespaceHeldUp { lease },
         }
     }
 
@@ -116,8 +123,8 @@ impl Event {
         })
     }
 
-    /// One line about what happened; a decision has one of its own.
-    pub(crate) fn log(&self) {
+    /// One line about what happened; a decision has one of its own. So many lines of the namespace were left out before.
+    pub(crate) fn log(&self, left_out: u64) {
         match self {
             Self::Listed { leases } => info!(leases, "leases and candidates are listed"),
             Self::Leading { lease, term } => {
@@ -138,6 +145,7 @@ impl Event {
                     term = change.term.0,
                     previous = name(&change.previous),
                     reason = change.reason,
+                    left_out = (left_out > 0).then_some(left_out),
                     "leadership changed"
                 );
             }
@@ -150,14 +158,19 @@ impl Event {
                 "more candidates than are considered: holder, preferred and oldest are, the others wait"
             ),
             Self::NamespaceFull {
-                namespace,
+                lease,
                 candidates,
                 bytes,
             } => warn!(
-                namespace = %namespace,
+                namespace = %lease.namespace,
                 candidates,
                 bytes,
                 "more candidates than are kept: those that came last are left out"
+            ),
+            Self::NamespaceHeldUp { lease } => warn!(
+                namespace = %lease.namespace,
+                lease = %lease.name,
+                "more requests than a namespace may cost: its leases wait for each other"
             ),
         }
     }

@@ -7,12 +7,12 @@
 //! Elections never wait for them: the queue is bounded, what does not fit is dropped, and the publisher is a future of its
 //! own beside the session, which writes one Event at a time and none after this elector ceased to act.
 
-mod budget;
 mod publisher;
 mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use elector_api::CandidateApi;
 use elector_protocol::elector::{Decision, HoldBackCause, HoldBackNotice, Reason};
@@ -20,10 +20,11 @@ use elector_protocol::{Identity, Instant, LeaseKey, LeaseSnapshot, Timestamp};
 use elector_runtime::{Clock, Cluster, FailureLog, LeaseEventRecorder, RecordedEvent};
 use tokio::sync::mpsc;
 
-use self::budget::EventBudget;
 use self::words::EventWords;
 use crate::active_belief::ActiveBelief;
 use crate::leadership_change::LeadershipChange;
+use crate::namespace_budget::NamespaceBudget;
+use crate::view::LimitHit;
 
 pub(crate) use self::publisher::EventPublisher;
 
@@ -31,7 +32,7 @@ pub(crate) use self::publisher::EventPublisher;
 pub(crate) struct EventRecorder {
     /// `None` where no Events are recorded.
     queue: Option<mpsc::Sender<RecordedEvent>>,
-    budget: EventBudget,
+    budget: NamespaceBudget,
     told: BTreeMap<LeaseKey, ToldObstacles>,
 }
 
@@ -54,6 +55,10 @@ struct ToldHoldBack {
 
 /// How many Events wait for the publisher at most.
 const QUEUE: usize = 1000;
+/// How many Events a namespace may have at once: a start of as many leases. client-go allows 25 for one object.
+const BURST: u32 = 100;
+/// How long it takes until another one may follow.
+const REFILL: Duration = Duration::from_secs(5);
 
 // === impl EventRecorder ===
 
@@ -79,7 +84,7 @@ impl EventRecorder {
     fn new(queue: Option<mpsc::Sender<RecordedEvent>>) -> Self {
         Self {
             queue,
-            budget: EventBudget::default(),
+            budget: NamespaceBudget::new(BURST, REFILL),
             told: BTreeMap::new(),
         }
     }
@@ -168,6 +173,18 @@ impl EventRecorder {
     ) {
         let words = EventWords::of_builtin(controller);
         self.record_standstill(now, lease, words, failures);
+    }
+
+    /// There was more of something than one namespace or lease may have.
+    pub(crate) fn record_limit(
+        &mut self,
+        now: Instant,
+        hit: &LimitHit,
+        lease: Option<&LeaseSnapshot>,
+        failures: &mut FailureLog,
+    ) {
+        let words = EventWords::of_limit(hit);
+        self.send(now, words.event(hit.lease(), lease), failures);
     }
 
     /// No candidate names that lease any more.

@@ -39,6 +39,7 @@ mod health;
 mod leader_election;
 mod leadership_change;
 mod metrics;
+mod namespace_budget;
 mod session;
 mod view;
 

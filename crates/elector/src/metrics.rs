@@ -19,7 +19,7 @@ mod writes;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use elector_runtime::WriteCounts;
 use prometheus_client::encoding::text::encode;
@@ -33,6 +33,7 @@ use self::namespaces::NamespaceLabels;
 use self::register::{MetricRegister, QUEUE_BUCKETS};
 use self::series::{HistogramFamily, LabelSet, Seconds, SecondsGauge};
 use crate::event::{ElectorObserver, Event};
+use crate::view::LimitHit;
 
 pub(crate) use self::ack_timer::AckTimer;
 pub(crate) use self::lease_tracker::{LeaseTracker, Obstacle};
@@ -65,6 +66,7 @@ struct MetricFamilies {
     ack: Histogram,
     candidates: Family<LabelSet, Gauge>,
     obstructed: Family<LabelSet, Gauge>,
+    limits_hit: Family<LabelSet, Counter>,
     watch_restarts: Family<LabelSet, Counter>,
     watch_failures: Family<LabelSet, Counter>,
     master_status: Family<LabelSet, Gauge>,
@@ -125,6 +127,28 @@ impl Metrics {
         let labels = vec![("name", Cow::Owned(lock.to_owned()))];
         let status = self.0.master_status.get_or_create(&labels);
         status.set(i64::from(leads));
+    }
+
+    /// There was more of something than one namespace or lease may have.
+    pub(crate) fn count_limit_hit(&self, hit: &LimitHit) {
+        let limit = match hit {
+            LimitHit::Lease { .. } => "candidates_of_lease",
+            LimitHit::Namespace { .. } => "candidates_of_namespace",
+            LimitHit::Writes { .. } => "requests_of_namespace",
+        };
+        let labels = self.labels(&hit.lease().namespace, "limit", limit);
+        self.0.limits_hit.get_or_create(&labels).inc();
+    }
+
+    /// The labels of a figure of a namespace.
+    fn labels(&self, namespace: &Arc<str>, label: &'static str, value: &'static str) -> LabelSet {
+        // A poisoned lock holds a valid state: every update is a single insertion.
+        let namespaces = self.0.namespaces.lock();
+        let mut namespaces = namespaces.unwrap_or_else(PoisonError::into_inner);
+        vec![
+            (NAMESPACE, namespaces.value(namespace)),
+            (label, Cow::Borrowed(value)),
+        ]
     }
 
     /// A watch of this resource lists anew.
@@ -199,6 +223,11 @@ impl Default for Metrics {
                 "elector_obstructed_leases",
                 &[NAMESPACE, "obstacle"],
                 "Leases that this elector decides about and cannot elect for, or not the best candidate",
+            ),
+            limits_hit: register.counter(
+                "elector_limits_hit",
+                &[NAMESPACE, "limit"],
+                "Times that a lease or a namespace came to have more of something than it may",
             ),
             watch_restarts: register.counter(
                 "elector_watch_restarts",

@@ -11,10 +11,12 @@
 //! responses, so a slow answer holds up its own lease only.
 
 mod inputs;
+mod line_budget;
 mod lock;
 mod monitor;
 mod requests;
 mod step;
+mod write_budget;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,7 +29,7 @@ use elector_runtime::{
     ApiDiscovery, Clock, Cluster, Scope as WatchScope, Watch, WatchEvent, WatchOptions, Writer,
     watch_candidates, watch_leases,
 };
-use elector_workqueue::{Backoff, Poll};
+use elector_workqueue::Poll;
 use futures::future::BoxFuture;
 use tracing::field::display;
 use tracing::{debug, error};
@@ -36,6 +38,7 @@ use self::inputs::{ElectorInput, InputHandler, namespace_group};
 use self::lock::{LockInput, LockShell};
 use self::requests::{ElectionRequest, ElectionRequests, RequestProgress, requests_of};
 use self::step::{StepResult, StepRunner};
+use self::write_budget::WriteBudget;
 use crate::active_belief::ActiveBelief;
 use crate::builtin::Authority;
 use crate::config::{Config, Scope};
@@ -43,7 +46,7 @@ use crate::elector_lock::{ElectorLock, ElectorLockInput};
 use crate::event::{ElectorObserver, Event};
 use crate::event_recorder::EventRecorder;
 use crate::metrics::MeasuredQueue;
-use crate::view::{Area, Restored};
+use crate::view::{Area, LimitHit, Restored};
 
 pub(crate) use self::monitor::SessionMonitor;
 pub(crate) use self::step::StepFn;
@@ -68,6 +71,7 @@ pub(crate) struct ElectorSession<'a> {
     queue: MeasuredQueue,
     step: StepRunner,
     requests: ElectionRequests,
+    writes: WriteBudget,
     events: &'a mut EventRecorder,
     synced: bool,
     /// When old memories are dropped next.
@@ -112,7 +116,6 @@ impl<'a> ElectorSession<'a> {
                 names.iter().cloned().map(Area::Namespace).collect(),
             ),
         };
-        let backoff = Backoff::new(config.retry_base, config.retry_max);
         let belief = match &elector_lock {
             Some(lock) => lock.belief().clone(),
             None => ActiveBelief::unlimited(Arc::clone(&clock)),
@@ -125,9 +128,10 @@ impl<'a> ElectorSession<'a> {
             api_discovery,
             lock: LockShell::new(config, cluster, candidates, &*clock, seed),
             inputs: InputHandler::new(config, areas),
-            queue: MeasuredQueue::new(backoff, monitor.metrics()),
+            queue: MeasuredQueue::new(config, monitor.metrics()),
             step: StepRunner::new(config, step),
             requests: ElectionRequests::new(config.concurrent_elections, belief.clone()),
+            writes: WriteBudget::new(),
             acts: elector_lock.is_none(),
             elector_lock,
             belief,
@@ -233,7 +237,7 @@ impl<'a> ElectorSession<'a> {
             self.emit(&Event::LeadershipChanged(change));
         }
         while let Some(hit) = self.inputs.view.next_limit_hit() {
-            self.emit(&Event::of_limit(hit));
+            self.note_limit(now, hit);
         }
         for (key, panic) in self.inputs.view.take_panics() {
             error!(lease = %key, panic, "failed to take in an object; the lease starts anew");
@@ -358,6 +362,13 @@ impl<'a> ElectorSession<'a> {
             }
             let view = &self.inputs.view;
             self.monitor.note_requests(now, &key, &requests, view);
+            if let Some(held_up) = self.writes.charge(now, &key, requests.len()) {
+                let until = held_up.until.since_epoch();
+                self.queue.pause(&key.namespace, until);
+                if let Some(hit) = held_up.news {
+                    self.note_limit(now, hit);
+                }
+            }
             self.requests.send(&self.writer, key, requests);
         }
         None
@@ -459,9 +470,29 @@ impl<'a> ElectorSession<'a> {
         }
     }
 
+    /// Tells that there was more of something than one namespace or lease may have.
+    fn note_limit(&mut self, now: Instant, hit: LimitHit) {
+        self.monitor.note_limit(&hit);
+        if self.acts && self.synced {
+            let lease = self.inputs.view.lease(hit.lease());
+            let failures = &mut self.inputs.failures;
+            self.events.record_limit(now, &hit, lease, failures);
+        }
+        self.emit(&Event::of_limit(hit));
+    }
+
     /// Logs an event, and tells the observer.
-    fn emit(&self, event: &Event) {
-        event.log();
+    fn emit(&mut self, event: &Event) {
+        let left_out = match event {
+            Event::LeadershipChanged(change) => {
+                let now = self.clock.monotonic();
+                self.inputs.lines.take(now, &change.lease.namespace)
+            }
+            _ => Some(0),
+        };
+        if let Some(left_out) = left_out {
+            event.log(left_out);
+        }
         (self.observer)(event);
     }
 

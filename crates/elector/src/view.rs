@@ -86,10 +86,29 @@ pub(crate) enum LimitHit {
     },
     /// Of one namespace.
     Namespace {
-        namespace: Arc<str>,
+        /// The lease that the first candidate names which is left out.
+        lease: LeaseKey,
         candidates: usize,
         bytes: usize,
     },
+    /// Of the requests of one namespace.
+    Writes {
+        /// The lease whose requests were too many.
+        lease: LeaseKey,
+    },
+}
+
+// === impl LimitHit ===
+
+impl LimitHit {
+    /// The lease at which it was noticed.
+    pub(crate) fn lease(&self) -> &LeaseKey {
+        match self {
+            Self::Lease { lease, .. } | Self::Namespace { lease, .. } | Self::Writes { lease } => {
+                lease
+            }
+        }
+    }
 }
 
 // === impl View ===

@@ -9,7 +9,7 @@
 //! ```text
 //!   add ───────────────┐                             ┌───────── poll(now) ──> Ready(key)
 //!                      v                             │
-//!   add_after ──> [ waiting ] ── due ──> [ ready, first in, first out ] ──> [ processing ]
+//!   add_after ──> [ waiting ] ── due ──> [ ready, groups in turn      ] ──> [ processing ]
 //!   add_rate_limited ─┘ earliest wins        ^                                    │
 //!        │                                   └── dirty: added while processing ── done
 //!        └── delay from the limiter: 5 ms · 2ⁿ per key
@@ -29,7 +29,8 @@
 //!   the deadline where there is one. Polling more often than needed changes nothing.
 //! * **Poll only for a free worker.** The number of workers is the caller's affair: a caller that has
 //!   none free does not poll, and keys wait in the queue.
-//! * **Order** is first in, first out among ready keys. A delayed key counts from its deadline, whenever
+//! * **Order** is first in, first out among the ready keys of a group, and groups are served in turn; without
+//!   [groups](WorkQueue::grouped) all keys are in one. A group may be [paused](WorkQueue::pause). A delayed key counts from its deadline, whenever
 //!   the queue is next looked at; equal deadlines count in the order of their calls. Keys are only
 //!   compared, never hashed, so one sequence of inputs has one sequence of outputs.
 //!
@@ -82,6 +83,7 @@
 //!
 //! # Where it differs from client-go
 //!
+//! * Keys may be grouped, so that those of one tenant do not keep the others waiting.
 //! * No bucket bounds the retries of all keys together, as client-go's default limiter does.
 //! * The limiter's cap is the caller's choice. client-go's default is 1000 s; a controller that must
 //!   react to a cluster coming back wants seconds.
@@ -93,6 +95,7 @@
 mod delays;
 mod limiter;
 mod queue;
+mod turns;
 
 pub use limiter::{Backoff, RateLimiter};
 pub use queue::{Poll, WorkQueue, WorkTimes};

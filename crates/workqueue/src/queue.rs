@@ -1,10 +1,12 @@
 //! The queue: keys that are ready, keys that are being worked on, keys that have to come back.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::delays::Delays;
 use crate::limiter::RateLimiter;
+use crate::turns::Turns;
 
 /// What [`WorkQueue::poll`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,11 +34,13 @@ pub struct WorkTimes {
 
 /// A queue of keys that need to be looked at.
 ///
-/// The contract and a worker's loop are on the [crate's page](crate).
+/// The contract and a worker's loop are on the [crate's page](crate). `G` is what keys are grouped by; without groups all
+/// keys are in one.
 #[derive(Clone, Debug)]
-pub struct WorkQueue<K> {
-    /// Dirty keys that no worker has, in the order in which they became ready.
-    ready: VecDeque<K>,
+pub struct WorkQueue<K, G = ()> {
+    /// Dirty keys that no worker has.
+    ready: Turns<K, G>,
+    group_of: fn(&K) -> G,
     /// Keys that need work, with the time since when: exactly the ready ones, and those that were added
     /// while being processed.
     dirty: BTreeMap<K, Duration>,
@@ -75,8 +79,24 @@ enum QueueMode {
 impl<K: Ord + Clone> WorkQueue<K> {
     /// An empty queue whose failed keys wait as `limiter` says.
     pub const fn new(limiter: RateLimiter<K>) -> Self {
+        Self::grouped(limiter, |_| (), NonZeroUsize::MAX)
+    }
+}
+
+impl<K: Ord + Clone, G: Ord + Clone> WorkQueue<K, G> {
+    /// An empty queue that serves the groups of its keys in turn, and gives at most `workers` keys of one group away at
+    /// the same time.
+    ///
+    /// Between two keys of a group that is neither paused nor without a free worker, each other group has one turn at
+    /// most: how long a key waits depends on how many groups there are, and not on how many keys these have.
+    pub const fn grouped(
+        limiter: RateLimiter<K>,
+        group_of: fn(&K) -> G,
+        workers: NonZeroUsize,
+    ) -> Self {
         Self {
-            ready: VecDeque::new(),
+            ready: Turns::new(workers),
+            group_of,
             dirty: BTreeMap::new(),
             processing: BTreeMap::new(),
             waiting: Delays::new(),
@@ -133,12 +153,23 @@ impl<K: Ord + Clone> WorkQueue<K> {
         self.limiter.forget(key);
     }
 
-    /// Hands out the key that has been ready longest.
+    /// Hands out no key of `group` until that time, in the place of what was said before of this group; a time that is over
+    /// ends its pause.
+    ///
+    /// Its keys stay ready, and other groups are served meanwhile. Ignored after a shut-down, which ends all pauses.
+    pub fn pause(&mut self, group: &G, until: Duration) {
+        match self.mode {
+            QueueMode::Open if until > self.latest => self.ready.pause(group, until),
+            _ => self.ready.resume_group(group),
+        }
+    }
+
+    /// Hands out the key that has been ready longest, of the group whose turn it is.
     ///
     /// Poll for a worker that is free. After `Ready`, that worker owes a [`done`](Self::done).
     pub fn poll(&mut self, now: Duration) -> Poll<K> {
         let now = self.advance(now);
-        if let Some(key) = self.ready.pop_front() {
+        if let Some(key) = self.ready.pop() {
             let since = self.dirty.remove(&key).unwrap_or(now);
             let started = Started {
                 at: now,
@@ -149,8 +180,13 @@ impl<K: Ord + Clone> WorkQueue<K> {
         }
 
         match self.mode {
-            QueueMode::Open => Poll::Wait(self.waiting.next()),
+            QueueMode::Open => {
+                let deadlines = [self.waiting.next(), self.ready.resumes_at()];
+                Poll::Wait(deadlines.into_iter().flatten().min())
+            }
             QueueMode::Draining if !self.processing.is_empty() => Poll::Wait(None),
+            // Of a group all of whose workers are busy.
+            _ if self.ready.len() > 0 => Poll::Wait(None),
             QueueMode::Closed | QueueMode::Draining => Poll::ShutDown,
         }
     }
@@ -161,8 +197,10 @@ impl<K: Ord + Clone> WorkQueue<K> {
     pub fn done(&mut self, key: &K, now: Duration) -> Option<WorkTimes> {
         let now = self.advance(now);
         let (key, started) = self.processing.remove_entry(key)?;
+        let group = (self.group_of)(&key);
+        self.ready.done(&group);
         if self.dirty.contains_key(&key) {
-            self.ready.push_back(key);
+            self.ready.push(&group, key);
         }
         Some(WorkTimes {
             queued: started.queued,
@@ -195,7 +233,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
         self.limiter.num_requeues(key)
     }
 
-    /// Keys that are ready now.
+    /// Keys that are ready now, those of paused groups included.
     pub fn depth(&self) -> usize {
         self.ready.len()
     }
@@ -244,6 +282,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
     /// not depend on when a worker polls.
     fn advance(&mut self, now: Duration) -> Duration {
         self.latest = self.latest.max(now);
+        self.ready.resume(self.latest);
         while let Some((deadline, key)) = self.waiting.pop_due(self.latest) {
             self.mark(key, deadline);
         }
@@ -257,7 +296,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
         }
         self.adds += 1;
         if !self.processing.contains_key(&key) {
-            self.ready.push_back(key.clone());
+            self.ready.push(&(self.group_of)(&key), key.clone());
         }
         self.dirty.insert(key, since);
     }
@@ -265,6 +304,7 @@ impl<K: Ord + Clone> WorkQueue<K> {
     fn close(&mut self, mode: QueueMode, now: Duration) {
         self.advance(now);
         self.mode = mode;
+        self.ready.resume_all();
         self.waiting.clear();
     }
 }

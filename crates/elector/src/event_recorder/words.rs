@@ -6,6 +6,7 @@ use elector_protocol::{Identity, LeaseKey, LeaseSnapshot};
 use elector_runtime::{EventSeverity, RecordedEvent};
 
 use crate::leadership_change::{ChangeCause, LeadershipChange};
+use crate::view::LimitHit;
 
 /// What an Event says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +61,6 @@ impl EventWords {
             Reason::NoEligible { .. } => ("NoEligibleCandidate", Warning),
             Reason::NoAck(_) => ("NoCandidateAnswers", Warning),
             Reason::ForeignStrategy(_) => ("ForeignStrategy", Normal),
-            // What exceeds a limit on candidates belongs here too.
             _ => return None,
         };
         Some(Self {
@@ -79,6 +79,41 @@ impl EventWords {
             note: format!(
                 "the built-in controller is electing: this lease is left to it while {controller} renews its lock"
             ),
+        }
+    }
+
+    pub(super) fn of_limit(hit: &LimitHit) -> Self {
+        let (reason, note) = match hit {
+            LimitHit::Lease { considered, .. } => (
+                "CandidatesWait",
+                format!(
+                    "more candidates than are considered: the holder, the preferred one and the oldest are, up to \
+                     {considered}, and the others wait"
+                ),
+            ),
+            LimitHit::Namespace {
+                lease, candidates, ..
+            } => (
+                "NamespaceFull",
+                format!(
+                    "namespace {} has more candidates than are kept: {candidates} are, and those that came last, as one \
+                     of this lease, are left out",
+                    lease.namespace
+                ),
+            ),
+            LimitHit::Writes { lease } => (
+                "NamespaceHeldUp",
+                format!(
+                    "the leases of namespace {} cost more requests than one namespace may: they wait for each other",
+                    lease.namespace
+                ),
+            ),
+        };
+        Self {
+            reason,
+            severity: EventSeverity::Warning,
+            action: ELECT,
+            note,
         }
     }
 

@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use elector_protocol::elector::Reason;
@@ -295,13 +294,7 @@ impl LeaseTracker {
     }
 
     fn labels(&self, key: &LeaseKey, label: &'static str, value: &'static str) -> LabelSet {
-        let namespaces = &self.metrics.0.namespaces;
-        // A poisoned lock holds a valid state: every update is a single insertion.
-        let mut namespaces = namespaces.lock().unwrap_or_else(PoisonError::into_inner);
-        vec![
-            (NAMESPACE, namespaces.value(&key.namespace)),
-            (label, Cow::Borrowed(value)),
-        ]
+        self.metrics.labels(&key.namespace, label, value)
     }
 }
 

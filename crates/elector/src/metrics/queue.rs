@@ -1,6 +1,8 @@
 //! The queue of leases to decide about, and its figures under the names of client-go's workqueue.
 
 use std::borrow::Cow;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
 use elector_protocol::LeaseKey;
@@ -9,13 +11,16 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
+use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::metrics::series::{LabelSet, SecondsGauge};
 
-/// A [`WorkQueue`] whose figures are kept, where they are wanted.
+/// A [`WorkQueue`] that serves namespaces in turn, and whose figures are kept, where they are wanted.
 pub(crate) struct MeasuredQueue {
-    queue: WorkQueue<LeaseKey>,
+    queue: WorkQueue<LeaseKey, Arc<str>>,
     backoff: Backoff,
+    /// How many leases of one namespace may be written at the same time.
+    of_namespace: NonZeroUsize,
     figures: Option<QueueFigures>,
 }
 
@@ -39,18 +44,26 @@ impl MeasuredQueue {
     /// The value of the label `name`.
     const NAME: &str = "elections";
 
-    pub(crate) fn new(backoff: Backoff, metrics: Option<&Metrics>) -> Self {
+    pub(crate) fn new(config: &Config, metrics: Option<&Metrics>) -> Self {
+        let backoff = Backoff::new(config.retry_base, config.retry_max);
+        let of_namespace = config.concurrent_elections_of_namespace();
         Self {
-            queue: WorkQueue::new(RateLimiter::new(backoff)),
+            queue: Self::empty(backoff, of_namespace),
             backoff,
+            of_namespace,
             figures: metrics.map(QueueFigures::new),
         }
+    }
+
+    fn empty(backoff: Backoff, of_namespace: NonZeroUsize) -> WorkQueue<LeaseKey, Arc<str>> {
+        let limiter = RateLimiter::new(backoff);
+        WorkQueue::grouped(limiter, |key| Arc::clone(&key.namespace), of_namespace)
     }
 
     /// Empties it, and forgets what it was given.
     pub(crate) fn reset(&mut self) {
         self.count();
-        self.queue = WorkQueue::new(RateLimiter::new(self.backoff));
+        self.queue = Self::empty(self.backoff, self.of_namespace);
         if let Some(figures) = &mut self.figures {
             (figures.counted_adds, figures.counted_retries) = (0, 0);
         }
@@ -71,6 +84,10 @@ impl MeasuredQueue {
 
     pub(crate) fn forget(&mut self, key: &LeaseKey) {
         self.queue.forget(key);
+    }
+
+    pub(crate) fn pause(&mut self, namespace: &Arc<str>, until: Duration) {
+        self.queue.pause(namespace, until);
     }
 
     pub(crate) fn poll(&mut self, now: Duration) -> Poll<LeaseKey> {

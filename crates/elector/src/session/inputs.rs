@@ -11,6 +11,7 @@ use tracing::{debug, error, info};
 use crate::builtin::{LOCK_NAME, LOCK_NAMESPACE};
 use crate::config::{Config, NODE_LEASE_NAMESPACE, SYSTEM_NAMESPACE};
 use crate::elector_lock::ElectorLockInput;
+use crate::session::line_budget::LineBudget;
 use crate::session::lock::LockInput;
 use crate::session::requests::{ElectionResponse, LeaseRead, RequestProgress};
 use crate::view::{Area, CandidateSeen, LeaseSeen, Restored, View};
@@ -33,6 +34,7 @@ pub(crate) enum ElectorInput {
 pub(crate) struct InputHandler {
     pub(crate) view: View,
     pub(crate) failures: FailureLog,
+    pub(crate) lines: LineBudget,
     /// Whether leases of `kube-system` are served.
     serves_system: bool,
     /// The lock of the electors, where they elect one of themselves.
@@ -63,6 +65,7 @@ impl InputHandler {
         Self {
             view: View::new(areas),
             failures: FailureLog::default(),
+            lines: LineBudget::new(),
             serves_system: config.serves_system(),
             elector_lock: config.leader_election.as_ref().map(|it| it.lease.clone()),
         }
@@ -240,7 +243,10 @@ impl InputHandler {
     ) -> bool {
         match outcome {
             WriteOutcome::Done(()) => {
-                info!(lease = %key, candidate = %name, "collected a dead candidate");
+                if let Some(left_out) = self.lines.take(now, &key.namespace) {
+                    let left_out = (left_out > 0).then_some(left_out);
+                    info!(lease = %key, candidate = %name, left_out, "collected a dead candidate");
+                }
                 self.log_success(now, RequestKind::Collect, key)
             }
             WriteOutcome::Gone => false,

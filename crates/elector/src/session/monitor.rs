@@ -14,7 +14,7 @@ use crate::metrics::{AckTimer, LeaseTracker, Metrics, Obstacle};
 use crate::session::inputs::ElectorInput;
 use crate::session::lock::LockInput;
 use crate::session::requests::{ElectionRequest, ElectionResponse, RequestProgress};
-use crate::view::View;
+use crate::view::{LimitHit, View};
 
 /// The reports of a session; those that were asked for.
 pub(crate) struct SessionMonitor {
@@ -99,6 +99,13 @@ impl SessionMonitor {
     pub(crate) fn note_decision(&mut self, key: &LeaseKey, reason: &Reason) {
         if let Some(meter) = &mut self.meter {
             meter.leases.set_obstacle(key, Obstacle::of(reason));
+        }
+    }
+
+    /// There was more of something than one namespace or lease may have.
+    pub(crate) fn note_limit(&mut self, hit: &LimitHit) {
+        if let Some(meter) = &mut self.meter {
+            meter.metrics.count_limit_hit(hit);
         }
     }
 

@@ -113,7 +113,7 @@ impl View {
             self.handle_candidate_gone(now, &name.0, &name.1, None);
             if full.is_new {
                 self.limits_hit.push_back(LimitHit::Namespace {
-                    namespace: name.0,
+                    lease,
                     candidates: full.candidates,
                     bytes: full.bytes,
                 });

@@ -10,6 +10,7 @@ mod collecting;
 mod elections;
 mod events;
 mod failures;
+mod fairness;
 mod health;
 mod large;
 mod leader_election;

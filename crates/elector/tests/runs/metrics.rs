@@ -335,6 +335,9 @@ async fn the_document_names_what_is_served() {
     pass(seconds(30)).await;
     let _late = cluster.candidate("ns", "late", "l", "0.9.0");
     pass(seconds(30)).await;
+    for index in 0..65 {
+        cluster.register("ns", &format!("many-{index}"), "many", "1.0.0");
+    }
     cluster.make_revisions(1);
     cluster.compact();
     cluster.faults_of("one").inject(crate::refuse(500));

@@ -134,7 +134,7 @@ fn a_full_namespace_leaves_out_what_comes_last_and_no_other_namespace() {
     world.list_candidates((0..count + 5).rev().map(one_each).collect());
     let hits = world.hits();
     assert!(
-        matches!(&hits[..], [LimitHit::Namespace { namespace, .. }] if namespace.as_ref() == "ns"),
+        matches!(&hits[..], [LimitHit::Namespace { lease, .. }] if lease.namespace.as_ref() == "ns"),
         "told once: {hits:?}"
     );
     let known = world.view.known_candidates.len();

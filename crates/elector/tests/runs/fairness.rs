@@ -1,0 +1,74 @@
+//! What one namespace costs, and what it leaves to the others (L7).
+
+use elector::{Config, Event};
+use elector_testkit::{CapturedLog, MemoryCluster, ScriptedCandidate, millis, pass, seconds};
+
+use crate::RunningElector;
+
+/// Registers so many candidates in a namespace, each for a lease of its own, which do nothing more.
+fn fill(cluster: &MemoryCluster, namespace: &str, leases: usize) {
+    for index in 0..leases {
+        let name = format!("c{index:05}");
+        cluster.register(namespace, &name, &format!("l{index:05}"), "1.0.0");
+    }
+}
+
+/// First in, first out, the last would have waited for more than four seconds.
+#[tokio::test(start_paused = true)]
+async fn namespaces_are_served_in_turn() {
+    let cluster = MemoryCluster::new();
+    let _elector = RunningElector::start(&cluster, Config::default());
+    pass(seconds(20)).await;
+    cluster.slow(millis(50), millis(50));
+    fill(&cluster, "noisy", 400);
+    let _quiet = ScriptedCandidate::start(&cluster, "quiet", "q", "l", "1.0.0");
+    assert!(cluster.held_by("quiet", "l", "q").await < millis(600));
+    let served = cluster.writes().len();
+    assert!(served < 100, "{served} writes of 800 came before");
+}
+
+/// A server that hangs with what one namespace wrote is a way to take all the turns.
+#[tokio::test(start_paused = true)]
+async fn requests_of_one_namespace_leave_room_for_another() {
+    let cluster = MemoryCluster::new();
+    let _elector = RunningElector::start(&cluster, Config::default());
+    pass(seconds(20)).await;
+    cluster.slow(millis(1500), millis(0));
+    fill(&cluster, "noisy", 400);
+    pass(millis(1600)).await;
+    cluster.slow(millis(1), millis(1));
+    let _quiet = ScriptedCandidate::start(&cluster, "quiet", "q", "l", "1.0.0");
+    assert!(cluster.held_by("quiet", "l", "q").await < millis(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_costs_too_many_requests_waits_alone_and_that_is_told_once() {
+    let cluster = MemoryCluster::new();
+    let log = CapturedLog::capture();
+    let elector = RunningElector::start(&cluster, Config::default());
+    pass(seconds(20)).await;
+    fill(&cluster, "noisy", 12_000);
+    let start = cluster.now();
+    pass(seconds(60)).await;
+    let requests = cluster.requests_since(start, &["noisy/lease"]).len();
+    assert!(
+        (20_000..=20_000 + 61 * 200).contains(&requests),
+        "{requests}"
+    );
+    assert_eq!(
+        log.lines("more requests than a namespace may cost").len(),
+        1
+    );
+    let held_up = |event: &Event| matches!(event, Event::NamespaceHeldUp { lease } if lease.namespace.as_ref() == "noisy");
+    let told = elector.events.lock().unwrap();
+    assert_eq!(told.iter().filter(|event| held_up(event)).count(), 1);
+    drop(told);
+    let _quiet = ScriptedCandidate::start(&cluster, "quiet", "q", "l", "1.0.0");
+    assert!(cluster.held_by("quiet", "l", "q").await < millis(100));
+    let lines = log.lines("leadership changed");
+    assert!(
+        (1000..=1000 + 82).contains(&lines.len()),
+        "{} lines",
+        lines.len()
+    );
+}
