@@ -13,7 +13,7 @@ type Queue = WorkQueue<GroupedKey, char>;
 
 fn queue(workers: usize) -> Queue {
     let backoff = Backoff::new(s(1), s(5));
-    let workers = NonZeroUsize::new(workers).unwrap();
+    let workers = NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MAX);
     WorkQueue::grouped(RateLimiter::new(backoff), |key| key.0, workers)
 }
 
