@@ -21,6 +21,7 @@ mod explain;
 mod journal;
 mod process;
 mod programs;
+mod record;
 mod recorder;
 mod results;
 mod rights;

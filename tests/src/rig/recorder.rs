@@ -34,6 +34,9 @@ pub struct Recorder {
 /// How long a watch is asked to last; its end is no gap, since the next one starts where it ended.
 const WATCH_SECONDS: u32 = 290;
 
+/// The longest annotation of a candidate that is kept, in bytes.
+const LONGEST_ANNOTATION: usize = 4096;
+
 /// The pause after a watch that failed: an API server under load refuses one now and then.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -85,6 +88,10 @@ impl Recorder {
         let book = Arc::clone(&self.journals);
         let seen = move |mut candidate: LeaseCandidate, gone: bool| {
             candidate.api = api;
+            // What a flood carries is of no interest, and would fill the memory.
+            if let Some(annotations) = &mut candidate.metadata.annotations {
+                annotations.retain(|_, value| value.len() <= LONGEST_ANNOTATION);
+            }
             let journal = book.of(candidate.metadata.namespace.as_deref().unwrap_or_default());
             journal.record(now(), EntryContent::candidate(candidate, gone));
         };

@@ -9,7 +9,8 @@ use crate::rig::scenario::Scenario;
 pub(super) struct ScenarioResult {
     pub(super) scenario: Scenario,
     pub(super) took: Duration,
-    pub(super) figures: Vec<(String, Duration)>,
+    /// What was measured, each with its value and unit.
+    pub(super) figures: Vec<(String, String)>,
     pub(super) error: Option<String>,
 }
 
@@ -25,7 +26,7 @@ impl ScenarioResult {
         );
         for (name, value) in &self.figures {
             // Writing to a String does not fail.
-            let _ = write!(line, "; {name} {:.3} s", value.as_secs_f64());
+            let _ = write!(line, "; {name} {value}");
         }
         line.push(')');
         line

@@ -18,6 +18,8 @@ pub(super) struct ScenarioSelection {
     pub(super) long: bool,
     /// Run those too that need another build of elector: this one.
     pub(super) beside: Option<PathBuf>,
+    /// Write their figures into this document.
+    pub(super) record: Option<PathBuf>,
     /// Only name them.
     pub(super) list: bool,
     /// How many at once.
@@ -52,6 +54,7 @@ impl ScenarioSelection {
                 "--all-modes" => selection.all_modes = true,
                 "--long" => selection.long = true,
                 "--beside" => selection.beside = Some(PathBuf::from(value()?)),
+                "--record" => selection.record = Some(PathBuf::from(value()?)),
                 "--skip" => selection.skip.push(value()?),
                 "--test-threads" => {
                     selection.jobs = Some(value()?.parse().context("--test-threads is no number")?);

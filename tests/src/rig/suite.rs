@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use crate::rig::every_change::EveryChange;
 use crate::rig::programs::TestedPrograms;
+use crate::rig::record::record;
 use crate::rig::results::{ScenarioResult, summary};
 use crate::rig::scenario::{ClusterChoice, RequiredFlag, Scenario, ScenarioBody};
 use crate::rig::selection::ScenarioSelection;
@@ -189,6 +190,9 @@ impl Suite {
             println!("\nlogs: {}", folder.keep().display());
         }
         summary(&results, filtered_out, ignored, start.elapsed());
+        if let Some(document) = selection.record.as_ref().filter(|_| good) {
+            record(document, &results)?;
+        }
         Ok(good)
     }
 }
@@ -248,7 +252,7 @@ async fn run_one(
     scenario: &Scenario,
     clusters: &SharedClusters,
     slots: &Semaphore,
-) -> Result<(Vec<(String, Duration)>, Duration)> {
+) -> Result<(Vec<(String, String)>, Duration)> {
     let namespace = scenario.namespace();
     let (_own, site) = match scenario.cluster_choice {
         ClusterChoice::Shared => (None, clusters.shared(scenario.mode).await?),
@@ -284,6 +288,7 @@ async fn run_one(
     fs::write(testbed.folder().join("journal.txt"), &text)?;
     let recording = testbed.journal().history().recording();
     fs::write(testbed.folder().join("history.json"), recording)?;
-    result.map_err(|error| anyhow!("{error:#}\n\n{text}"))?;
-    Ok((testbed.figures(), start.elapsed()))
+    let figures = testbed.all_figures();
+    result.map_err(|error| anyhow!("{error:#}\n\nmeasured: {figures:?}\n\n{text}"))?;
+    Ok((figures, start.elapsed()))
 }

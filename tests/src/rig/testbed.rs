@@ -33,6 +33,8 @@ pub struct Testbed {
     candidate_account: Option<TestAccount>,
     participants: Mutex<Participants>,
     figures: Mutex<Vec<(String, Duration)>>,
+    /// How much there was of something, in words.
+    amounts: Mutex<Vec<(String, String)>>,
     judged_by_lease: Mutex<BTreeSet<String>>,
 }
 
@@ -108,6 +110,7 @@ impl Testbed {
                 ..Limits::default()
             })),
             figures: Mutex::default(),
+            amounts: Mutex::default(),
             judged_by_lease: Mutex::default(),
         };
         testbed.admit(&[lease]).await?;
@@ -176,6 +179,23 @@ impl Testbed {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push((name.to_owned(), value));
+    }
+
+    /// Another figure for the report, with its unit.
+    pub fn amount(&self, name: &str, value: impl Into<String>) {
+        self.amounts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((name.to_owned(), value.into()));
+    }
+
+    /// All figures, for the report.
+    pub(super) fn all_figures(&self) -> Vec<(String, String)> {
+        let times = self.figures().into_iter();
+        let times = times.map(|(name, value)| (name, format!("{:.3} s", value.as_secs_f64())));
+        let amounts = self.amounts.lock();
+        let amounts = amounts.unwrap_or_else(PoisonError::into_inner);
+        times.chain(amounts.iter().cloned()).collect()
     }
 
     /// The figures so far.
