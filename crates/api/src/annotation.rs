@@ -9,6 +9,10 @@ pub const PROTOCOL_VERSION: &str = "1";
 /// On a LeaseCandidate: the lease duration that it will use, as a Go duration (`15s`) or in seconds (R6).
 pub const LEASE_DURATION: &str = "elector.dev/lease-duration";
 
+/// On a LeaseCandidate: `true` where an operator wants it not to lead. It is not eligible then, and a holder is asked to
+/// make room (R16). Written by whoever may update the Lease.
+pub const STAND_DOWN: &str = "elector.dev/stand-down";
+
 /// On a Lease: the fencing token of the term, written by the accept (R14). A resourceVersion.
 pub const TOKEN: &str = "elector.dev/token";
 

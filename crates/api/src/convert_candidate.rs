@@ -82,7 +82,7 @@ impl LeaseCandidate {
                 "is above one hour and counts as one hour",
             ))
         });
-        note.into_iter().collect()
+        note.into_iter().chain(self.stands_down().err()).collect()
     }
 
     /// Marks this candidate as one that speaks Elector's protocol, and announces the lease duration that it will use.
@@ -112,7 +112,24 @@ impl LeaseCandidate {
         if spec.renew_time.is_none() {
             return Err(Rejection::NoRenewTime);
         }
+        if self.stands_down() == Ok(true) {
+            return Err(Rejection::StandsDown);
+        }
         Ok(offer)
+    }
+
+    /// Whether an operator wants it not to lead.
+    fn stands_down(&self) -> Result<bool, FieldError> {
+        let name = annotation::STAND_DOWN;
+        match self.annotation(name) {
+            None => Ok(false),
+            Some("true") => Ok(true),
+            Some(text) => Err(unreadable_annotation(
+                name,
+                text,
+                "must be \"true\", or not be there",
+            )),
+        }
     }
 
     /// The announced lease duration as written, above the bound too.
@@ -334,6 +351,26 @@ mod tests {
                 format!("metadata.annotations[elector.dev/lease-duration]: Invalid value: {text:?}: {rule}")
             });
             assert_eq!(notes, Vec::from_iter(expected));
+        }
+    }
+
+    /// (R16) Anything but one value is ignored and noted.
+    #[test]
+    fn an_operator_has_a_candidate_stand_down_by_one_value() {
+        let told = |text: &str| {
+            let wire = json!({ "elector.dev/stand-down": text });
+            let candidate = with("/metadata/annotations", wire);
+            let notes: Vec<_> = candidate.notes().iter().map(ToString::to_string).collect();
+            (candidate.candidate().unwrap().spec, notes)
+        };
+        assert_eq!(told("true"), (Err(Rejection::StandsDown), vec![]));
+        for text in ["false", "", "True", "2026-01-01T00:00:00Z"] {
+            let (spec, notes) = told(text);
+            assert!(spec.is_ok(), "{text}");
+            let note = format!(
+                "metadata.annotations[elector.dev/stand-down]: Invalid value: {text:?}: must be \"true\", or not be there"
+            );
+            assert_eq!(notes, [note]);
         }
     }
 

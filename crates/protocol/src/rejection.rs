@@ -32,6 +32,9 @@ pub enum Rejection {
     /// `spec.renewTime` is missing: the candidate has not registered itself yet.
     #[error("spec.renewTime is missing, so it never answered")]
     NoRenewTime,
+    /// An operator wants it not to lead: annotation `elector.dev/stand-down`.
+    #[error("it is told to stand down, by the annotation elector.dev/stand-down")]
+    StandsDown,
     /// A field could not be read at all.
     #[error("{0}")]
     Malformed(String),

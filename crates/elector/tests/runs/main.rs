@@ -19,6 +19,7 @@ mod lock;
 mod metrics;
 mod migration;
 mod namespaces;
+mod operators;
 mod reserve;
 mod restless;
 mod restored;

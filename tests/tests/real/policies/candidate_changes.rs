@@ -38,6 +38,11 @@ pub(super) const ROWS: &[TableRow] = &[
             object["metadata"]["annotations"] = json!({"elector.dev/protocol": "2"});
         })
     }),
+    row("stand-down", |o, _| {
+        put(o, |object| {
+            object["metadata"]["annotations"] = json!({"elector.dev/stand-down": "true"});
+        })
+    }),
     row("owner", |o, _| {
         put(o, |object| {
             object["metadata"]["ownerReferences"] =
