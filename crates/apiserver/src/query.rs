@@ -53,7 +53,7 @@ impl Query {
 
     /// A number; the error is Go's.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, String> {
-        let Some(text) = self.text(name) else {
+        let Some(text) = self.present(name) else {
             return Ok(None);
         };
         let number = text
@@ -105,6 +105,7 @@ mod tests {
             Query::parse(Some("limit=x")).number("limit"),
             Err("strconv.ParseInt: parsing \"x\": invalid syntax".to_owned())
         );
+        assert!(query.number("empty").is_err());
         assert_eq!(percent_decode("a+b%2Fc", false), "a+b/c");
     }
 

@@ -27,8 +27,8 @@ pub(crate) struct Page {
 struct Resume {
     /// The revision of the list, none to go on at the present one.
     revision: Option<u64>,
-    /// The key after which it goes on.
-    after: ObjectKey,
+    /// The first key that may be of the next page.
+    from: ObjectKey,
 }
 
 /// How long a read waits for a revision of the future.
@@ -51,7 +51,10 @@ pub(crate) async fn get(
     let revision = options::revision(text).map_err(Failure::internal)?;
     wait(store, revision, cache).await?;
     let object = store.with(|state| match cache {
-        Some(cache) => state.table(kind.bucket).at(cache).ok()?.remove(key),
+        Some(cache) => {
+            let past = state.table(kind.bucket).object_at(cache, key);
+            past.ok()?.cloned()
+        }
         None => state.table(kind.bucket).object(key).cloned(),
     });
     object.ok_or_else(missing)
@@ -76,20 +79,20 @@ pub(crate) async fn list(
                 "specifying resource version is not allowed when using continue",
             ));
         }
+        if let Some(revision) = resume.revision {
+            wait(store, revision, None).await?;
+        }
         return store.with(|state| {
             let table = state.table(kind.bucket);
             let revision = resume.revision.unwrap_or(state.revision());
-            let objects = table.at(revision).map_err(|_| {
+            let objects = table.at(revision, namespace, Some(&resume.from));
+            let objects = objects.map_err(|_| {
                 let present = Resume {
                     revision: None,
-                    after: resume.after.clone(),
+                    from: resume.from.clone(),
                 };
                 Failure::expired_continue(present.token(namespace))
             })?;
-            let objects = objects
-                .into_iter()
-                .filter(|(key, _)| *key > resume.after)
-                .map(|(_, object)| object);
             Ok(Page::of(objects, revision, namespace, options))
         });
     }
@@ -110,17 +113,9 @@ pub(crate) async fn list(
             At::NotOlderThan(_) => cache.map_or(present, |cache| cache.min(present)),
             At::Exact(revision) => revision,
         };
-        if revision == present {
-            let objects = table.objects(namespace).cloned();
-            return Ok(Page::of(objects, revision, namespace, options));
-        }
-        let objects = table.at(revision).map_err(|_| Failure::expired_list())?;
-        Ok(Page::of(
-            objects.into_values(),
-            revision,
-            namespace,
-            options,
-        ))
+        let objects = table.at(revision, namespace, None);
+        let objects = objects.map_err(|_| Failure::expired_list())?;
+        Ok(Page::of(objects, revision, namespace, options))
     })
 }
 
@@ -143,8 +138,8 @@ async fn wait(store: &ObjectStore, revision: u64, cache: Option<u64>) -> Result<
 
 impl Page {
     /// Takes what is selected, up to the limit, from objects in order.
-    fn of(
-        objects: impl Iterator<Item = Arc<Stored>>,
+    fn of<'a>(
+        mut objects: impl Iterator<Item = &'a Arc<Stored>>,
         revision: u64,
         namespace: Option<&str>,
         options: &ListOptions,
@@ -157,23 +152,22 @@ impl Page {
         } else {
             options.limit
         };
-        let mut here = objects
-            .filter(|object| namespace.is_none_or(|namespace| object.key().namespace == namespace));
-        let wanted = here
+        let wanted = objects
             .by_ref()
             .filter(|object| selector.matches(object.fields()));
-        let objects: Vec<_> = wanted.take(limit).collect();
+        let page: Vec<_> = wanted.take(limit).cloned().collect();
         // Whether any of the rest is selected is not looked at: the next page may be empty.
-        let rest = here.count();
-        let more = objects.last().filter(|_| rest > 0);
+        let rest = objects.count();
+        let more = page.last().filter(|_| rest > 0);
         let resume = more.map(|last| {
-            let after = last.key().clone();
+            let mut from = last.key().clone();
+            from.name.push('\0');
             let revision = Some(revision);
-            Resume { revision, after }.token(namespace)
+            Resume { revision, from }.token(namespace)
         });
         let remaining = (rest > 0 && selector.is_empty()).then_some(rest);
         Self {
-            objects,
+            objects: page,
             revision,
             resume,
             remaining,
@@ -216,15 +210,24 @@ impl Resume {
             Some(Node::Number(number)) => number.as_i64().unwrap_or_default(),
             _ => 0,
         };
+        if revision == 0 {
+            let why = format!("incorrect encoded start resourceVersion (version {version})");
+            return Err(invalid(&why));
+        }
         let start = node.text("start");
         if start.is_empty() {
-            return Err(invalid("encoded start key empty"));
+            let why = format!("encoded start key empty (version {version})");
+            return Err(invalid(&why));
         }
-        let start = start.trim_end_matches('\0').trim_start_matches('/');
-        let after = match namespace {
-            Some(namespace) => ObjectKey::new(namespace, start),
+        let key = start.strip_prefix('/').unwrap_or(start);
+        let leaves = |part: &str| matches!(part, "" | "." | "..");
+        if !key.is_empty() && key.split('/').any(leaves) {
+            return Err(invalid(start));
+        }
+        let from = match namespace {
+            Some(namespace) => ObjectKey::new(namespace, key),
             None => {
-                let (namespace, name) = start.split_once('/').unwrap_or(("", start));
+                let (namespace, name) = key.split_once('/').unwrap_or((key, ""));
                 ObjectKey::new(namespace, name)
             }
         };
@@ -232,14 +235,14 @@ impl Resume {
             revision: u64::try_from(revision)
                 .ok()
                 .filter(|revision| *revision > 0),
-            after,
+            from,
         })
     }
 
     fn token(&self, namespace: Option<&str>) -> String {
         let start = match namespace {
-            Some(_) => format!("/{}\0", self.after.name),
-            None => format!("{}/{}\0", self.after.namespace, self.after.name),
+            Some(_) => format!("/{}", self.from.name),
+            None => format!("{}/{}", self.from.namespace, self.from.name),
         };
         let revision = self
             .revision

@@ -301,12 +301,9 @@ fn backlog(
     }
     let present = state.revision();
     let at = cache.unwrap_or(present).min(present);
-    let objects = table.at(at).map_err(too_old(at))?;
-    let here = objects.into_values().filter(|object| {
-        let here = namespace.is_none_or(|namespace| object.key().namespace == namespace);
-        here && options.selector.matches(object.fields())
-    });
-    let mut pending: VecDeque<_> = here.map(Pending::Object).collect();
+    let objects = table.at(at, namespace, None).map_err(too_old(at))?;
+    let selected = objects.filter(|object| options.selector.matches(object.fields()));
+    let mut pending: VecDeque<_> = selected.cloned().map(Pending::Object).collect();
     if options.initial_events == Some(true) && options.bookmarks {
         pending.push_back(Pending::InitialEnd(at));
     }

@@ -50,36 +50,67 @@ impl ObjectTable {
         &'a self,
         namespace: Option<&'a str>,
     ) -> impl Iterator<Item = &'a Arc<Stored>> {
-        let first = namespace.map_or(Bound::Unbounded, |namespace| {
-            Bound::Included(ObjectKey::new(namespace, ""))
-        });
+        let first = namespace.map(|namespace| ObjectKey::new(namespace, ""));
         self.contents
-            .objects
-            .range((first, Bound::Unbounded))
+            .from(first.as_ref())
             .map(|(_, object)| object)
-            .take_while(move |object| {
-                namespace.is_none_or(|namespace| object.key().namespace == namespace)
-            })
+            .take_while(is_in(namespace))
     }
 
-    /// All objects as they were at a revision.
-    pub(crate) fn at(&self, revision: u64) -> Result<BTreeMap<ObjectKey, Arc<Stored>>, TooOld> {
-        self.check(revision)?;
-        let mut objects = self.contents.objects.clone();
-        for event in self
-            .contents
-            .events
-            .iter()
-            .rev()
-            .take_while(|event| event.revision() > revision)
-        {
-            let key = event.object.key();
-            match &event.previous {
-                Some(previous) => objects.insert(key.clone(), previous.clone()),
-                None => objects.remove(key),
-            };
+    /// One object as it was at a revision.
+    pub(crate) fn object_at(
+        &self,
+        revision: u64,
+        key: &ObjectKey,
+    ) -> Result<Option<&Arc<Stored>>, TooOld> {
+        let change = self
+            .since(revision)?
+            .find(|event| event.object.key() == key);
+        Ok(match change {
+            Some(event) => event.previous.as_ref(),
+            None => self.object(key),
+        })
+    }
+
+    /// The objects as they were at a revision, in order: of one namespace, or of all, from the first key on that is not
+    /// below `from`. The work is that of the objects that are taken and of the changes since, so that a list in many
+    /// pages costs little more than one in one.
+    pub(crate) fn at<'a>(
+        &'a self,
+        revision: u64,
+        namespace: Option<&'a str>,
+        from: Option<&ObjectKey>,
+    ) -> Result<impl Iterator<Item = &'a Arc<Stored>>, TooOld> {
+        let first = namespace.map(|namespace| ObjectKey::new(namespace, ""));
+        let first = first.as_ref().max(from);
+        let mut changed = BTreeMap::new();
+        for event in self.since(revision)? {
+            // The first change knows what there was before all of them.
+            changed
+                .entry(event.object.key())
+                .or_insert(event.previous.as_ref());
         }
-        Ok(objects)
+        let changed = match first {
+            Some(first) => changed.split_off(first),
+            None => changed,
+        };
+        let mut changed = changed.into_iter().peekable();
+        let mut present = self.contents.from(first).peekable();
+        let merged = std::iter::from_fn(move || {
+            loop {
+                let key = present.peek().map(|(key, _)| *key);
+                match changed.next_if(|(changed, _)| key.is_none_or(|key| *changed <= key)) {
+                    Some((changed, past)) => {
+                        present.next_if(|(key, _)| *key == changed);
+                        if past.is_some() {
+                            return past;
+                        }
+                    }
+                    None => return present.next().map(|(_, object)| object),
+                }
+            }
+        });
+        Ok(merged.take_while(is_in(namespace)))
     }
 
     /// What happened after a revision.
@@ -171,6 +202,25 @@ impl ObjectTable {
     }
 }
 
+// === impl Contents ===
+
+impl Contents {
+    /// The objects from this key on.
+    fn from(
+        &self,
+        first: Option<&ObjectKey>,
+    ) -> impl Iterator<Item = (&ObjectKey, &Arc<Stored>)> + use<'_> {
+        let first = first.map_or(Bound::Unbounded, Bound::Included);
+        self.objects
+            .range::<ObjectKey, _>((first, Bound::Unbounded))
+    }
+}
+
+/// Whether an object is of that namespace, where one is named.
+fn is_in(namespace: Option<&str>) -> impl FnMut(&&Arc<Stored>) -> bool {
+    move |object| namespace.is_none_or(|namespace| object.key().namespace == namespace)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::Map;
@@ -189,9 +239,8 @@ mod tests {
     }
 
     fn names_at(table: &ObjectTable, revision: u64) -> Vec<(String, u64)> {
-        let objects = table.at(revision).unwrap();
+        let objects = table.at(revision, None, None).unwrap();
         objects
-            .into_values()
             .map(|object| (object.key().name.clone(), object.revision()))
             .collect()
     }
@@ -215,11 +264,47 @@ mod tests {
     }
 
     #[test]
+    fn the_past_can_be_seen_from_any_key_on() {
+        let mut table = ObjectTable::new(99, 9);
+        let mut revision = 0;
+        let mut put = |table: &mut ObjectTable, namespace: &str, name: &str| {
+            revision += 1;
+            let key = ObjectKey::new(namespace, name);
+            table.put(Stored::new(key, Map::new(), revision));
+        };
+        for name in ["a", "c", "e"] {
+            put(&mut table, "one", name);
+            put(&mut table, "two", name);
+        }
+        // After revision 6: one before and one behind those that were there, one between them, one gone, one changed
+        // twice.
+        for name in ["0", "b", "f", "c", "c"] {
+            put(&mut table, "one", name);
+        }
+        table.remove(Stored::new(ObjectKey::new("one", "e"), Map::new(), 12));
+        let names = |namespace, from: Option<(&str, &str)>| {
+            let from = from.map(|(namespace, name)| ObjectKey::new(namespace, name));
+            let objects = table.at(6, namespace, from.as_ref()).unwrap();
+            let names = objects.map(|object| {
+                assert!(object.revision() <= 6, "{object:?}");
+                format!("{}/{}", object.key().namespace, object.key().name)
+            });
+            names.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(names(None, None), "one/a one/c one/e two/a two/c two/e");
+        assert_eq!(names(Some("one"), None), "one/a one/c one/e");
+        assert_eq!(names(Some("one"), Some(("one", "a\0"))), "one/c one/e");
+        assert_eq!(names(None, Some(("one", "c\0"))), "one/e two/a two/c two/e");
+        assert_eq!(names(None, Some(("two", "b"))), "two/c two/e");
+        assert_eq!(names(Some("one"), Some(("one", "e\0"))), "");
+    }
+
+    #[test]
     fn history_is_bounded_and_says_so() {
         let mut table = table(2);
         assert_eq!(table.since(3).unwrap().count(), 2);
         assert_eq!(table.since(2).err(), Some(TooOld(3)));
-        assert_eq!(table.at(2).err(), Some(TooOld(3)));
+        assert_eq!(table.at(2, None, None).err(), Some(TooOld(3)));
         table.compact(5);
         assert_eq!(table.since(4).err(), Some(TooOld(5)));
         assert_eq!(table.since(5).unwrap().count(), 0);
