@@ -17,11 +17,13 @@
 //! what to do next is left to the caller.
 //!
 //! ```no_run
-//! use elector_runtime::{ClientArgs, Scope, WatchEvent, WatchOptions, connect, watch_leases};
+//! use elector_api::Lease;
+//! use elector_runtime::{ClientArgs, Scope, Watch, WatchEvent, WatchOptions, connect, watch_leases};
 //!
 //! # async fn program() -> Result<(), Box<dyn std::error::Error>> {
 //! let cluster = connect(&ClientArgs::default()).await?;
-//! let mut leases = watch_leases(&cluster, &Scope::Cluster, &WatchOptions::elector(7));
+//! let options = WatchOptions::elector(7);
+//! let mut leases: Watch<Lease> = watch_leases(&cluster, &Scope::Cluster, &options);
 //! loop {
 //!     match leases.next().await {
 //!         WatchEvent::Applied(lease) => println!("{}: {:?}", lease.key(), lease.spec.holder_identity),

@@ -1,11 +1,16 @@
 //! Watches in the shells' own terms: what is complete, what changed, where something may have been missed.
 //!
+//! Lists are read in pages, of a bounded number of bytes, and each object goes into what is kept of the list as it is
+//! read: no list is in memory whole unless its reader keeps it whole.
+//!
 //! Built on plain list and watch requests, so that the list's own version is known (R4), a failing server is asked
 //! ever less often up to a cap, and one that closes watches early is not asked in a busy loop.
 
 mod event;
+mod object;
 mod options;
 mod pace;
+mod page;
 mod part;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -14,33 +19,47 @@ use std::sync::Arc;
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use futures::stream::{self, BoxStream, SelectAll, StreamExt};
+use tokio::sync::Semaphore;
 
 use crate::cluster::Cluster;
-use part::{Part, WatchedObject};
+use object::WatchedObject;
+use part::Part;
 
 pub use event::WatchEvent;
 pub use options::{Scope, WatchOptions};
 
 /// A watch of Leases or LeaseCandidates. It never ends; dropping it closes its connections.
-pub struct Watch<T> {
-    parts: SelectAll<BoxStream<'static, WatchEvent<T>>>,
+///
+/// A list is gathered in an `L`, which gets each object as soon as it is read and may keep as little of it as it needs. What
+/// is gathered is delivered when the list is complete, and dropped where it fails on the way.
+pub struct Watch<T, L = Vec<T>> {
+    parts: SelectAll<BoxStream<'static, WatchEvent<T, L>>>,
     incomplete: BTreeSet<Option<Arc<str>>>,
     synced: bool,
-    queue: VecDeque<WatchEvent<T>>,
+    queue: VecDeque<WatchEvent<T, L>>,
 }
 
+/// How many namespaces at a time have a page of their lists in memory.
+const READERS: usize = 4;
+
 /// Watches Leases.
-pub fn watch_leases(cluster: &Cluster, scope: &Scope, options: &WatchOptions) -> Watch<Lease> {
+pub fn watch_leases<L>(cluster: &Cluster, scope: &Scope, options: &WatchOptions) -> Watch<Lease, L>
+where
+    L: Default + Extend<Lease> + Send + 'static,
+{
     Watch::new(cluster, &(), scope, options)
 }
 
 /// Watches the LeaseCandidates that this API serves.
-pub fn watch_candidates(
+pub fn watch_candidates<L>(
     cluster: &Cluster,
     api: CandidateApi,
     scope: &Scope,
     options: &WatchOptions,
-) -> Watch<LeaseCandidate> {
+) -> Watch<LeaseCandidate, L>
+where
+    L: Default + Extend<LeaseCandidate> + Send + 'static,
+{
     Watch::new(cluster, &api, scope, options)
 }
 
@@ -50,7 +69,7 @@ pub fn watch_candidates(
     private_bounds,
     reason = "sealed: only Leases and LeaseCandidates are watched"
 )]
-impl<T: WatchedObject> Watch<T> {
+impl<T: WatchedObject, L: Default + Extend<T> + Send + 'static> Watch<T, L> {
     fn new(
         cluster: &Cluster,
         kind: &T::DynamicType,
@@ -61,6 +80,7 @@ impl<T: WatchedObject> Watch<T> {
             Scope::Cluster | Scope::Object(_) => vec![None],
             Scope::Namespaces(names) => names.iter().cloned().map(Some).collect(),
         };
+        let readers = Arc::new(Semaphore::new(READERS));
         let parts = namespaces
             .iter()
             .zip(options.seed..)
@@ -69,7 +89,9 @@ impl<T: WatchedObject> Watch<T> {
                     seed,
                     ..options.clone()
                 };
-                let part = Part::<T>::new(cluster, kind.clone(), scope, namespace.clone(), options);
+                let (kind, namespace) = (kind.clone(), namespace.clone());
+                let part =
+                    Part::<T, L>::new(cluster, kind, scope, namespace, options, readers.clone());
                 stream::unfold(
                     part,
                     |mut part| async move { Some((part.next().await, part)) },
@@ -85,7 +107,7 @@ impl<T: WatchedObject> Watch<T> {
     }
 
     /// The next event. Dropping this future loses nothing.
-    pub async fn next(&mut self) -> WatchEvent<T> {
+    pub async fn next(&mut self) -> WatchEvent<T, L> {
         loop {
             if let Some(event) = self.queue.pop_front() {
                 return event;
@@ -113,7 +135,7 @@ impl<T: WatchedObject> Watch<T> {
     }
 }
 
-impl<T> fmt::Debug for Watch<T> {
+impl<T, L> fmt::Debug for Watch<T, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watch")
             .field("parts", &self.parts.len())

@@ -1,8 +1,9 @@
 //! Objects from the cluster: one complete list of each kind.
 
 use anyhow::bail;
+use elector_api::{Lease, LeaseCandidate};
 use elector_runtime::{
-    ClientArgs, Scope, WatchEvent, WatchOptions, connect, list_hold_backs, watch_candidates,
+    ClientArgs, Scope, Watch, WatchEvent, WatchOptions, connect, list_hold_backs, watch_candidates,
     watch_leases,
 };
 
@@ -34,11 +35,11 @@ pub(super) async fn read(
     // The first list of a watch is all that is needed, and has the watch's field selector.
     let options = WatchOptions::elector(0);
     let mut collector = Collector::default();
-    let mut candidates = watch_candidates(&cluster, api, &scope, &options);
+    let mut candidates: Watch<LeaseCandidate> = watch_candidates(&cluster, api, &scope, &options);
     for candidate in listed!(candidates) {
         collector.candidate(&candidate);
     }
-    let mut leases = watch_leases(&cluster, &scope, &options);
+    let mut leases: Watch<Lease> = watch_leases(&cluster, &scope, &options);
     for lease in listed!(leases) {
         collector.lease(lease);
     }

@@ -192,7 +192,7 @@ impl SessionMeter {
         }
     }
 
-    fn note_watch<T>(&mut self, resource: &'static str, event: &WatchEvent<T>) {
+    fn note_watch<T, L>(&mut self, resource: &'static str, event: &WatchEvent<T, L>) {
         match event {
             WatchEvent::Gap { namespace } if !self.listed.insert((resource, namespace.clone())) => {
                 self.metrics.count_watch_restart(resource);
@@ -204,7 +204,7 @@ impl SessionMeter {
 }
 
 /// Whether all is listed after this event, where that may have changed.
-fn synced_by<T>(event: &WatchEvent<T>) -> Option<bool> {
+fn synced_by<T, L>(event: &WatchEvent<T, L>) -> Option<bool> {
     match event {
         WatchEvent::Gap { .. } | WatchEvent::Rewound { .. } => Some(false),
         WatchEvent::Synced => Some(true),

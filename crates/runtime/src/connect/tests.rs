@@ -1,12 +1,12 @@
 use clap::Parser;
-use elector_api::CandidateApi;
+use elector_api::{CandidateApi, Lease};
 use elector_protocol::LeaseKey;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::watch::{Scope, WatchEvent, WatchOptions, watch_leases};
+use crate::watch::{Scope, Watch, WatchEvent, WatchOptions, watch_leases};
 use crate::writer::Writer;
 
 #[derive(Parser)]
@@ -476,7 +476,8 @@ async fn a_list_may_take_its_own_time_to_begin_with_its_answer() {
         stream.write_all(answer.as_bytes()).await.unwrap();
         stream
     };
-    let mut watch = watch_leases(&cluster, &Scope::Cluster, &WatchOptions::elector(0));
+    let mut watch: Watch<Lease> =
+        watch_leases(&cluster, &Scope::Cluster, &WatchOptions::elector(0));
     let events = async {
         assert!(matches!(watch.next().await, WatchEvent::Gap { .. }));
         watch.next().await

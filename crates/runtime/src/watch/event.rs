@@ -9,9 +9,9 @@ use crate::request::RequestError;
 /// What a watch tells.
 ///
 /// `namespace` is `None` for a watch of the whole scope, and one of those of [`Scope::Namespaces`](crate::Scope::Namespaces)
-/// otherwise.
+/// otherwise. `L` is what a list is read into, object by object: [`Watch`](crate::Watch) says what for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum WatchEvent<T> {
+pub enum WatchEvent<T, L = Vec<T>> {
     /// A list begins: what happened since the last event, if there was one, may never be told.
     Gap {
         /// Where.
@@ -33,8 +33,8 @@ pub enum WatchEvent<T> {
         namespace: Option<Arc<str>>,
         /// The version of the store at the time.
         version: ResourceVersion,
-        /// The objects.
-        items: Vec<T>,
+        /// The objects, or what was kept of them.
+        items: L,
     },
     /// Every part of the scope is listed: after the first lists, and after each later gap.
     Synced,

@@ -23,7 +23,7 @@ pub struct WatchOptions {
     /// How long one watch request lasts before it is opened anew; also, with five seconds on top, how long a
     /// connection that fell silent goes unnoticed. 30 s for the elector, 290 s for a candidate.
     pub timeout: Duration,
-    /// How long a complete list may take, answer included. 30 s.
+    /// How long one page of a list may take, answer included. 30 s.
     pub list_timeout: Duration,
     /// The least time between two openings of the same watch. 1 s.
     pub floor: Duration,

@@ -1,41 +1,26 @@
 //! One list and the watches that follow it.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use elector_api::{CandidateApi, Lease, LeaseCandidate};
 use elector_protocol::ResourceVersion;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use kube::Resource;
-use kube::api::{Api, ListParams, WatchEvent as Wire, WatchParams};
-use kube::core::DynamicResourceScope;
-use serde::de::DeserializeOwned;
+use kube::api::{Api, ListParams, Request, WatchEvent as Wire, WatchParams};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::event::WatchEvent;
+use super::object::WatchedObject;
 use super::options::{Scope, WatchOptions};
 use super::pace::Pace;
+use super::page::{self, PageSize, PageText};
 use crate::cluster::Cluster;
 use crate::request::{Cause, RequestError, Target, Verb};
 use crate::writer::resource;
 
-/// What the elector and the candidates watch.
-pub(super) trait WatchedObject:
-    Resource<Scope = DynamicResourceScope, DynamicType: Clone + Debug + Unpin>
-    + Clone
-    + Debug
-    + DeserializeOwned
-    + Send
-    + 'static
-{
-    /// Fills in what an object of a list or a watch does not say of itself.
-    fn complete(&mut self, kind: &Self::DynamicType);
-}
-
 /// One list and the watches that follow it.
-pub(super) struct Part<K: WatchedObject> {
+pub(super) struct Part<K: WatchedObject, L> {
     cluster: Cluster,
     api: Api<K>,
     kind: K::DynamicType,
@@ -44,7 +29,11 @@ pub(super) struct Part<K: WatchedObject> {
     target: Target,
     options: WatchOptions,
     pace: Pace,
-    state: PartState<K>,
+    /// How lists are cut into pages, where there may be more than one object.
+    size: Option<PageSize>,
+    /// Lets so many parts at a time have a page in memory.
+    readers: Arc<Semaphore>,
+    state: PartState<K, L>,
     /// The highest version that a list, an event or a bookmark showed.
     seen: Option<ResourceVersion>,
 }
@@ -52,13 +41,13 @@ pub(super) struct Part<K: WatchedObject> {
 type WireEvents<K> = BoxStream<'static, kube::Result<Wire<K>>>;
 
 /// What comes next.
-enum PartState<K> {
+enum PartState<K, L> {
     /// Announcing the gap before a list.
     Announce,
     /// Listing.
     List,
     /// Delivering a list, after the news that the store went back.
-    Deliver(ResourceVersion, Vec<K>),
+    Deliver(ResourceVersion, L),
     /// Asking for the version of the store before watching on from `at`: after a failure, as a restored store has
     /// broken every connection.
     Probe { at: String },
@@ -75,27 +64,16 @@ enum PartState<K> {
 /// How much later than it should a watch may end before it counts as dead.
 const SILENCE: Duration = Duration::from_secs(5);
 
-// === impl WatchedObject ===
-
-impl WatchedObject for Lease {
-    fn complete(&mut self, (): &()) {}
-}
-
-impl WatchedObject for LeaseCandidate {
-    fn complete(&mut self, kind: &CandidateApi) {
-        self.api = *kind;
-    }
-}
-
 // === impl Part ===
 
-impl<K: WatchedObject> Part<K> {
+impl<K: WatchedObject, L: Default + Extend<K>> Part<K, L> {
     pub(super) fn new(
         cluster: &Cluster,
         kind: K::DynamicType,
         scope: &Scope,
         namespace: Option<Arc<str>>,
         options: WatchOptions,
+        readers: Arc<Semaphore>,
     ) -> Self {
         let (place, fields) = match scope {
             Scope::Cluster => (None, Some("metadata.namespace!=kube-node-lease".to_owned())),
@@ -127,6 +105,12 @@ impl<K: WatchedObject> Part<K> {
             fields,
             target,
             pace: Pace::new(options.clone()),
+            // A list of one object by its name is served as a read of it, and from a cache only without a limit.
+            size: match scope {
+                Scope::Cluster | Scope::Namespaces(_) => Some(PageSize::default()),
+                Scope::Object(_) => None,
+            },
+            readers,
             options,
             state: PartState::Announce,
             seen: None,
@@ -134,7 +118,7 @@ impl<K: WatchedObject> Part<K> {
     }
 
     /// The next event. The caller keeps this future until it is done, or drops the whole part.
-    pub(super) async fn next(&mut self) -> WatchEvent<K> {
+    pub(super) async fn next(&mut self) -> WatchEvent<K, L> {
         loop {
             let state = std::mem::replace(&mut self.state, PartState::Announce);
             let event = match state {
@@ -156,18 +140,9 @@ impl<K: WatchedObject> Part<K> {
         }
     }
 
-    async fn list(&mut self) -> WatchEvent<K> {
+    async fn list(&mut self) -> WatchEvent<K, L> {
         self.pace.wait().await;
-        let parameters = self.list_parameters();
-        let request = self.api.list(&parameters);
-        let answer = self
-            .cluster
-            .call(self.target(Verb::List), self.options.list_timeout, request)
-            .await;
-        let (version, items) = match answer.and_then(|list| {
-            let version = self.version(list.metadata.resource_version.as_deref())?;
-            Ok((version, list.items))
-        }) {
+        let (version, items) = match self.pages().await {
             Ok(listed) => listed,
             Err(error) => {
                 self.pace.failed();
@@ -188,10 +163,66 @@ impl<K: WatchedObject> Part<K> {
         }
     }
 
-    fn deliver(&mut self, version: ResourceVersion, mut items: Vec<K>) -> WatchEvent<K> {
-        for item in &mut items {
-            item.complete(&self.kind);
+    /// Everything that exists, page by page, at the version of the first page.
+    ///
+    /// Where one page fails there is no list, also when the server has forgotten the version of the first one (410): what
+    /// a list lacks counts as gone, and pages of two versions would prove nothing.
+    async fn pages(&mut self) -> Result<(ResourceVersion, L), RequestError> {
+        let readers = self.readers.clone();
+        let (mut list, mut first, mut resume) = (L::default(), None, None);
+        loop {
+            let Some(page) = self.fetch(&readers, resume.clone()).await? else {
+                continue;
+            };
+            let metadata = page::read_into(&page.bytes, &self.kind, &mut list)
+                .map_err(|error| self.unreadable(Cause::of(kube::Error::SerdeError(error))))?;
+            let version = self.version(metadata.resource_version.as_deref())?;
+            let first = *first.get_or_insert(version);
+            if version != first {
+                let why = format!("a page is of version {version}, the first one of {first}");
+                return Err(self.unreadable(Cause::Unreadable(why)));
+            }
+            resume = metadata.continue_.filter(|token| !token.is_empty());
+            if resume.is_none() {
+                return Ok((first, list));
+            }
+            if let Some(size) = &mut self.size {
+                size.adapt(page.bytes.len());
+            }
         }
+    }
+
+    /// The text of one page, `None` if it is too large; the next one is smaller.
+    async fn fetch<'a>(
+        &mut self,
+        readers: &'a Semaphore,
+        resume: Option<String>,
+    ) -> Result<Option<PageText<'a>>, RequestError> {
+        let parameters = ListParams {
+            limit: self.size.as_ref().map(PageSize::limit),
+            continue_token: resume,
+            ..self.list_parameters()
+        };
+        let most = self.size.as_ref().map_or(usize::MAX, PageSize::bytes);
+        let request = async {
+            let request = Request::new(self.api.resource_url()).list(&parameters);
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            page::fetch(self.cluster.client(), request, most, readers).await
+        };
+        let target = self.target(Verb::List);
+        let page = self
+            .cluster
+            .call(target, self.options.list_timeout, request)
+            .await?;
+        if page.is_none()
+            && let Some(size) = &mut self.size
+        {
+            size.shrink();
+        }
+        Ok(page)
+    }
+
+    fn deliver(&mut self, version: ResourceVersion, items: L) -> WatchEvent<K, L> {
         self.state = PartState::Open {
             at: version.to_string(),
         };
@@ -202,7 +233,7 @@ impl<K: WatchedObject> Part<K> {
         }
     }
 
-    async fn probe(&mut self, at: String) -> Option<WatchEvent<K>> {
+    async fn probe(&mut self, at: String) -> Option<WatchEvent<K, L>> {
         self.pace.wait().await;
         let parameters = self.list_parameters().limit(1);
         let request = self.api.list(&parameters);
@@ -229,7 +260,7 @@ impl<K: WatchedObject> Part<K> {
         }
     }
 
-    async fn open(&mut self, at: String) -> Option<WatchEvent<K>> {
+    async fn open(&mut self, at: String) -> Option<WatchEvent<K, L>> {
         self.pace.wait().await;
         let mut parameters = WatchParams::default().timeout(whole_seconds(self.options.timeout));
         parameters.field_selector.clone_from(&self.fields);
@@ -257,7 +288,7 @@ impl<K: WatchedObject> Part<K> {
         at: String,
         mut events: WireEvents<K>,
         until: Instant,
-    ) -> Option<WatchEvent<K>> {
+    ) -> Option<WatchEvent<K, L>> {
         let next = tokio::time::timeout_at(until, events.next()).await;
         let stay = |part: &mut Self, at| part.state = PartState::Read { at, events, until };
         let event = match next {
@@ -303,7 +334,7 @@ impl<K: WatchedObject> Part<K> {
     }
 
     /// Goes on after a failed watch: from where it was, unless the server has forgotten that or cannot be understood.
-    fn fail(&mut self, at: String, error: RequestError) -> Option<WatchEvent<K>> {
+    fn fail(&mut self, at: String, error: RequestError) -> Option<WatchEvent<K, L>> {
         self.pace.failed();
         let from_scratch = match &error.cause {
             Cause::Unreadable(_) => true,
@@ -332,9 +363,13 @@ impl<K: WatchedObject> Part<K> {
         let text = text.unwrap_or_default();
         text.parse().map(ResourceVersion).map_err(|_| {
             let why = format!("the list's resourceVersion {text:?} is no integer");
-            self.cluster
-                .error(self.target(Verb::List), Cause::Unreadable(why))
+            self.unreadable(Cause::Unreadable(why))
         })
+    }
+
+    /// What is wrong with the answer to a list.
+    fn unreadable(&self, cause: Cause) -> RequestError {
+        self.cluster.error(self.target(Verb::List), cause)
     }
 
     fn list_parameters(&self) -> ListParams {

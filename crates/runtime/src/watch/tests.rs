@@ -8,6 +8,7 @@ use elector_protocol::LeaseKey;
 use super::*;
 use crate::testing::{Reply, Script, WatchEnd, failure};
 
+mod pages;
 mod versions;
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/leases?";
@@ -129,7 +130,11 @@ async fn a_list_is_followed_by_its_changes() {
     };
     assert_eq!(
         script.lines(),
-        [format!("GET {LEASES}{NOT_NODES}"), watch(10), watch(20)]
+        [
+            format!("GET {LEASES}{NOT_NODES}&limit=128"),
+            watch(10),
+            watch(20)
+        ]
     );
 }
 
@@ -335,7 +340,8 @@ async fn one_candidate_is_watched_by_name_in_its_own_api() {
     ]);
     let scope = Scope::Object(LeaseKey::new("ns", "c"));
     let options = WatchOptions::candidate(1);
-    let mut watch = watch_candidates(&script.cluster(), CandidateApi::Elector, &scope, &options);
+    let mut watch: Watch<LeaseCandidate> =
+        watch_candidates(&script.cluster(), CandidateApi::Elector, &scope, &options);
     let mut apis = Vec::new();
     for _ in 0..4 {
         match watch.next().await {
