@@ -46,7 +46,7 @@ use crate::elector_lock::{ElectorLock, ElectorLockInput};
 use crate::event::{ElectorObserver, Event};
 use crate::event_recorder::EventRecorder;
 use crate::metrics::MeasuredQueue;
-use crate::view::{Area, LimitHit, Restored};
+use crate::view::{Area, CandidateList, LeaseList, LimitHit, Restored};
 
 pub(crate) use self::monitor::SessionMonitor;
 pub(crate) use self::step::StepFn;
@@ -58,8 +58,8 @@ pub(crate) struct ElectorSession<'a> {
     monitor: SessionMonitor,
     writer: Writer,
     api_discovery: &'a mut ApiDiscovery,
-    leases: Watch<Lease>,
-    candidates: Watch<LeaseCandidate>,
+    leases: Watch<Lease, LeaseList>,
+    candidates: Watch<LeaseCandidate, CandidateList>,
     lock: LockShell,
     /// The lock of the electors, where they elect one of themselves.
     elector_lock: Option<&'a mut ElectorLock>,

@@ -32,13 +32,15 @@ mod candidates;
 mod entry;
 mod leases;
 mod limits;
+mod lists;
 mod places;
 mod seen;
 mod waiting;
 
 #[cfg(test)]
 pub(crate) use limits::{LEASE_CANDIDATES, NAMESPACE_CANDIDATES};
-pub(crate) use seen::{Area, CandidateSeen, LeaseSeen};
+pub(crate) use lists::{CandidateList, LeaseList};
+pub(crate) use seen::{Area, CandidateSeen, LeaseSeen, ObjectName, ParsedCandidate};
 
 /// The store is older than what was seen of it: it was restored from a backup. Everything known is void (R4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,7 @@
 //! What comes in: watch events and responses, taken into the view.
 
-use std::fmt;
-use std::sync::Arc;
-
 use elector_api::{CandidateApi, Lease, LeaseCandidate};
-use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion};
+use elector_protocol::{Identity, Instant, LeaseKey};
 use elector_runtime::{FailureLog, RequestError, WatchEvent, WriteOutcome};
 use tracing::{debug, error, info};
 
@@ -14,13 +11,16 @@ use crate::elector_lock::ElectorLockInput;
 use crate::session::line_budget::LineBudget;
 use crate::session::lock::LockInput;
 use crate::session::requests::{ElectionResponse, LeaseRead, RequestProgress};
-use crate::view::{Area, CandidateSeen, LeaseSeen, Restored, View};
+use crate::view::{
+    Area, CandidateList, CandidateSeen, LeaseList, LeaseSeen, ObjectName, ParsedCandidate,
+    Restored, View,
+};
 
 /// One thing that the loop of a session waits for.
 pub(crate) enum ElectorInput {
     Response(LeaseKey, RequestProgress),
-    LeaseEvent(WatchEvent<Lease>),
-    CandidateEvent(WatchEvent<LeaseCandidate>),
+    LeaseEvent(WatchEvent<Lease, LeaseList>),
+    CandidateEvent(WatchEvent<LeaseCandidate, CandidateList>),
     Lock(LockInput),
     ElectorLock(ElectorLockInput),
     /// LeaseCandidates are to be used from this API from now on.
@@ -51,13 +51,6 @@ enum RequestKind {
     Collect,
 }
 
-/// The name of a candidate's object, read without judging the rest of it.
-struct ObjectName {
-    namespace: Arc<str>,
-    name: Identity,
-    version: Option<ResourceVersion>,
-}
-
 // === impl InputHandler ===
 
 impl InputHandler {
@@ -74,7 +67,7 @@ impl InputHandler {
     pub(crate) fn handle_lease_event(
         &mut self,
         now: Instant,
-        event: WatchEvent<Lease>,
+        event: WatchEvent<Lease, LeaseList>,
     ) -> Result<(), Restored> {
         match event {
             WatchEvent::Gap { namespace } => self.view.handle_lease_gap(&Area::of(namespace)),
@@ -82,8 +75,8 @@ impl InputHandler {
             WatchEvent::Listed {
                 namespace, items, ..
             } => {
-                let items = items.into_iter().map(LeaseSeen::of);
-                let ours = items
+                let ours = items.into_leases();
+                let ours = ours
                     .filter(|seen| self.serves(&seen.key.namespace))
                     .collect();
                 self.view.handle_leases(now, &Area::of(namespace), ours)?;
@@ -107,7 +100,7 @@ impl InputHandler {
     pub(crate) fn handle_candidate_event(
         &mut self,
         now: Instant,
-        event: WatchEvent<LeaseCandidate>,
+        event: WatchEvent<LeaseCandidate, CandidateList>,
     ) -> Result<(), Restored> {
         match event {
             WatchEvent::Gap { namespace } => self.view.handle_candidate_gap(&Area::of(namespace)),
@@ -116,20 +109,22 @@ impl InputHandler {
                 namespace, items, ..
             } => {
                 let items: Vec<_> = items
-                    .into_iter()
-                    .filter_map(|item| self.parse_candidate(now, &item))
+                    .into_candidates()
+                    .filter_map(|parsed| self.admit(now, parsed))
                     .collect();
                 self.view
                     .handle_candidates(now, &Area::of(namespace), items);
             }
             WatchEvent::Synced => self.log_recovery(now, "candidates"),
             WatchEvent::Applied(candidate) => {
-                let object = ObjectName::of(&candidate);
-                match (self.parse_candidate(now, &candidate), object) {
-                    (Some(seen), _) => self.view.handle_candidate(now, seen),
+                let Some(parsed) = ParsedCandidate::of(&candidate) else {
+                    return Ok(());
+                };
+                let object = parsed.object();
+                match self.admit(now, parsed) {
+                    Some(seen) => self.view.handle_candidate(now, seen),
                     // One that cannot be read any more belongs to no election.
-                    (None, Some(object)) => self.remove_candidate(now, &object),
-                    (None, None) => {}
+                    None => self.remove_candidate(now, &object),
                 }
             }
             WatchEvent::Deleted(candidate) => {
@@ -224,7 +219,8 @@ impl InputHandler {
         debug!(lease = %key, candidate = %name, outcome = %outcome.kind(), "pinged a candidate");
         match outcome {
             WriteOutcome::Done(candidate) => {
-                if let Some(seen) = self.parse_candidate(now, &candidate) {
+                let parsed = ParsedCandidate::of(&candidate);
+                if let Some(seen) = parsed.and_then(|parsed| self.admit(now, parsed)) {
                     self.view.handle_candidate_reply(now, seen);
                 }
                 self.log_success(now, RequestKind::Ping, key)
@@ -273,46 +269,31 @@ impl InputHandler {
         }
     }
 
-    /// Reads a candidate, if it is in scope and belongs to an election of ours.
-    fn parse_candidate(
-        &mut self,
-        now: Instant,
-        candidate: &LeaseCandidate,
-    ) -> Option<CandidateSeen> {
-        let object = ObjectName::of(candidate)?;
+    /// A candidate that is in scope and belongs to an election of ours.
+    fn admit(&mut self, now: Instant, parsed: ParsedCandidate) -> Option<CandidateSeen> {
+        let object = parsed.object();
         if !self.serves(&object.namespace) {
             return None;
         }
-        let key = candidate.lease_key();
-        if let Some(lock) = self.lock_of(&key) {
-            let text = format!("failed to admit LeaseCandidate {object}: {key} is {lock}");
-            self.failures.note_in(
-                now,
-                &namespace_group(&object.namespace),
-                &object.subject(),
-                &text,
-            );
-            return None;
-        }
-        for note in candidate.notes() {
-            debug!(candidate = %object, %note, "ignored an annotation");
-        }
-        match CandidateSeen::of(candidate) {
-            Ok(seen) => {
-                self.failures.end(now, &object.subject(), None);
-                Some(seen)
+        let refusal = match parsed {
+            ParsedCandidate::Malformed(_, fault) => {
+                format!("failed to read a LeaseCandidate: {fault}")
             }
-            Err(fault) => {
-                let text = format!("failed to read a LeaseCandidate: {fault}");
-                self.failures.note_in(
-                    now,
-                    &namespace_group(&object.namespace),
-                    &object.subject(),
-                    &text,
-                );
-                None
-            }
-        }
+            ParsedCandidate::Seen(seen) => match self.lock_of(&seen.lease) {
+                Some(lock) => {
+                    let key = &seen.lease;
+                    format!("failed to admit LeaseCandidate {object}: {key} is {lock}")
+                }
+                None => {
+                    self.failures.end(now, &object.subject(), None);
+                    return Some(seen);
+                }
+            },
+        };
+        let group = namespace_group(&object.namespace);
+        self.failures
+            .note_in(now, &group, &object.subject(), &refusal);
+        None
     }
 
     /// What a lease is that no candidate may lead.
@@ -392,33 +373,5 @@ impl RequestKind {
             Self::Ping => format!("pings of the candidates of {key}"),
             Self::Collect => format!("collections of the candidates of {key}"),
         }
-    }
-}
-
-// === impl ObjectName ===
-
-impl ObjectName {
-    /// `None` where the object has no name, which no server serves.
-    fn of(candidate: &LeaseCandidate) -> Option<Self> {
-        let metadata = &candidate.metadata;
-        let version = metadata.resource_version.as_deref();
-        Some(Self {
-            namespace: candidate.lease_key().namespace,
-            name: metadata.name.as_deref().and_then(Identity::new)?,
-            version: version
-                .and_then(|text| text.parse().ok())
-                .map(ResourceVersion),
-        })
-    }
-
-    /// What its failures are filed under.
-    fn subject(&self) -> String {
-        format!("candidate {self}")
-    }
-}
-
-impl fmt::Display for ObjectName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        LeaseKey::new(self.namespace.clone(), self.name.as_str()).fmt(f)
     }
 }

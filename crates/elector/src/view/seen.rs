@@ -1,11 +1,13 @@
 //! What a watch, a reply or a read shows: an object, and what it says.
 
+use std::fmt;
 use std::sync::Arc;
 
 use elector_api::{Lease, LeaseCandidate, Malformed};
 use elector_protocol::{
     CandidateRecord, Identity, LeaseKey, LeaseSnapshot, Rejection, ResourceVersion,
 };
+use tracing::debug;
 
 use crate::view::limits::{CANDIDATE_BYTES, strategies};
 
@@ -33,6 +35,23 @@ pub(crate) struct LeaseSeen {
 pub(crate) struct CandidateSeen {
     pub(crate) lease: LeaseKey,
     pub(crate) candidate: CandidateRecord,
+}
+
+/// All that is needed of the object of a LeaseCandidate, whatever else it holds.
+#[derive(Clone, Debug)]
+pub(crate) enum ParsedCandidate {
+    /// It belongs to an election.
+    Seen(CandidateSeen),
+    /// It belongs to none, for this reason.
+    Malformed(ObjectName, String),
+}
+
+/// The name of a candidate's object, read without judging the rest of it.
+#[derive(Clone, Debug)]
+pub(crate) struct ObjectName {
+    pub(crate) namespace: Arc<str>,
+    pub(crate) name: Identity,
+    pub(crate) version: Option<ResourceVersion>,
 }
 
 /// How many bytes of a Lease are kept that no decision needs; an object with more is read when it is to be written.
@@ -112,5 +131,61 @@ impl CandidateSeen {
 
     pub(super) fn name(&self) -> (Arc<str>, Identity) {
         (self.lease.namespace.clone(), self.candidate.name.clone())
+    }
+}
+
+// === impl ParsedCandidate ===
+
+impl ParsedCandidate {
+    /// Reads an object. `None` where it has no name, which no server serves.
+    pub(crate) fn of(candidate: &LeaseCandidate) -> Option<Self> {
+        let object = ObjectName::of(candidate)?;
+        for note in candidate.notes() {
+            debug!(candidate = %object, %note, "ignored an annotation");
+        }
+        Some(match CandidateSeen::of(candidate) {
+            Ok(seen) => Self::Seen(seen),
+            Err(fault) => Self::Malformed(object, fault.to_string()),
+        })
+    }
+
+    /// The name of the object.
+    pub(crate) fn object(&self) -> ObjectName {
+        match self {
+            Self::Seen(seen) => ObjectName {
+                namespace: seen.lease.namespace.clone(),
+                name: seen.candidate.name.clone(),
+                version: Some(seen.candidate.version),
+            },
+            Self::Malformed(object, _) => object.clone(),
+        }
+    }
+}
+
+// === impl ObjectName ===
+
+impl ObjectName {
+    /// `None` where the object has no name, which no server serves.
+    pub(crate) fn of(candidate: &LeaseCandidate) -> Option<Self> {
+        let metadata = &candidate.metadata;
+        let version = metadata.resource_version.as_deref();
+        Some(Self {
+            namespace: candidate.lease_key().namespace,
+            name: metadata.name.as_deref().and_then(Identity::new)?,
+            version: version
+                .and_then(|text| text.parse().ok())
+                .map(ResourceVersion),
+        })
+    }
+
+    /// What its failures are filed under.
+    pub(crate) fn subject(&self) -> String {
+        format!("candidate {self}")
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        LeaseKey::new(self.namespace.clone(), self.name.as_str()).fmt(f)
     }
 }

@@ -13,6 +13,7 @@ use super::*;
 mod areas;
 mod leases;
 mod limits;
+mod lists;
 mod reads;
 
 struct ViewScene {
