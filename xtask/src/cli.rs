@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::bench;
 use crate::binaries::{Binary, Toolbox};
 use crate::cluster::{self, Options, TestCluster};
 use crate::codegen;
@@ -85,6 +86,10 @@ enum DevelopmentTask {
     #[command(disable_help_flag = true)]
     Faults(ProofArgs),
 
+    /// Measure what the elector costs; each prints its flags with `--help`
+    #[command(subcommand)]
+    Bench(BenchTask),
+
     /// Try the manifests on a real kube-apiserver
     Manifests(OptionArgs),
 
@@ -108,6 +113,13 @@ enum ClusterTask {
     Status(DirArgs),
     /// Print the path of a program, building it if need be
     Binary(BinaryArgs),
+}
+
+#[derive(Debug, Subcommand)]
+enum BenchTask {
+    /// Time, memory, processor time and requests with thousands of leases; `--help` tells its flags
+    #[command(disable_help_flag = true)]
+    Scale(ProofArgs),
 }
 
 #[derive(Debug, Args)]
@@ -257,6 +269,9 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
         DevelopmentTask::Model(args) => proofs::run(Proof::Model, &args.arguments).map(|()| true),
         DevelopmentTask::Sim(args) => proofs::run(Proof::Sim, &args.arguments).map(|()| true),
         DevelopmentTask::Faults(args) => proofs::run(Proof::Faults, &args.arguments).map(|()| true),
+        DevelopmentTask::Bench(BenchTask::Scale(args)) => {
+            bench::scale(&args.arguments).map(|()| true)
+        }
         DevelopmentTask::Manifests(args) => {
             manifests::try_on_a_cluster(&args.options()).map(|()| true)
         }

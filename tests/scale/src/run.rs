@@ -1,0 +1,87 @@
+//! One measurement, from an empty server to the figures.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use elector_runtime::{ClientArgs, Writer, connect};
+use k8s_openapi::api::events::v1::Event;
+use kube::Client;
+use kube::api::{Api, ListParams};
+use tokio::time::Instant;
+
+use crate::args::{RunSize, ScaleArgs, ServerName};
+use crate::bare::{self, write_bare};
+use crate::benchmarked_elector::BenchmarkedElector;
+use crate::figures::{PhaseBorder, ScaleFigures};
+use crate::fleet::{self, Fleet};
+use crate::server::{BenchServer, create_namespaces};
+
+/// How long a request of a candidate may take: a server that is busy is waited for.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Measures one size.
+pub(crate) async fn measure(
+    args: &ScaleArgs,
+    size: &RunSize,
+    program: &Path,
+    folder: &Path,
+) -> Result<ScaleFigures> {
+    let server = BenchServer::start(args.server, program, folder, !args.no_fsync).await?;
+    let cluster = connect(&ClientArgs {
+        kubeconfig: Some(server.kubeconfig()),
+        request_timeout: REQUEST_TIMEOUT,
+        ..ClientArgs::default()
+    })
+    .await?;
+    let client = cluster.client().clone();
+    for prefix in [fleet::PREFIX, bare::PREFIX] {
+        create_namespaces(&client, size.namespaces(prefix)).await?;
+    }
+    let api = cluster.candidate_api().await?;
+    let writer = Writer::new(cluster, api);
+    let elector =
+        BenchmarkedElector::start(program, &server.kubeconfig(), &args.elector_flags, folder)
+            .await?;
+    let mut fleet = Fleet::new(size.clone(), writer.clone()).await;
+    let idle = border(&elector, &fleet, &client).await?;
+    eprintln!(
+        "{} leases with {} candidates each on {}: the elector is process {}",
+        size.leases,
+        size.candidates,
+        server.description(),
+        elector.id()
+    );
+    let times = fleet.elect(args.patience).await?;
+    let elected = border(&elector, &fleet, &client).await?;
+    fleet.hold(args.hold).await?;
+    let held = border(&elector, &fleet, &client).await?;
+    drop((elector, fleet));
+    let bare = if args.server == ServerName::Real {
+        let sockets = elected.usage.sockets.saturating_sub(idle.usage.sockets);
+        let connections = (size.connections + sockets) as usize;
+        Some(write_bare(size, connections, &writer).await?)
+    } else {
+        None
+    };
+    let states = [idle, elected, held];
+    let figures = ScaleFigures::of(server.description(), size, times, &states, bare);
+    Ok(figures)
+}
+
+async fn border(
+    elector: &BenchmarkedElector,
+    fleet: &Fleet,
+    client: &Client,
+) -> Result<PhaseBorder> {
+    let events: Api<Event> = Api::all(client.clone());
+    let recorded = events.list_metadata(&ListParams::default()).await?;
+    let usage = elector.usage()?;
+    Ok(PhaseBorder {
+        at: Instant::now(),
+        usage,
+        scrape: elector.scrape().await?,
+        fleet: fleet.counts,
+        recorded: recorded.items.len() as u64,
+    })
+}

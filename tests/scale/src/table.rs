@@ -1,0 +1,199 @@
+//! The table of what was measured.
+
+use std::fmt::Write as _;
+
+use crate::figures::{LatencySummary, Phase, ScaleFigures};
+
+/// A figure of a measurement, as text.
+type Cell = fn(&ScaleFigures) -> String;
+
+/// The figures, one line each.
+const LINES: [(&str, Cell); 26] = [
+    ("candidates of each lease", |it| it.candidates.to_string()),
+    ("namespaces", |it| it.namespaces.to_string()),
+    ("lease duration, renew interval", |it| {
+        format!("{} s, {:.1} s", it.lease_duration, it.renew_interval)
+    }),
+    ("connections of the candidates, of the elector", |it| {
+        format!("{}, {}", it.connections, it.elector_connections)
+    }),
+    ("all candidates registered after", |it| {
+        it.registered.map(seconds).unwrap_or_default()
+    }),
+    ("**all leases led after**", |it| match it.is_complete() {
+        true => seconds(it.led),
+        false => format!(
+            "**never**: {} in {}",
+            it.leases_led,
+            seconds(it.election.seconds)
+        ),
+    }),
+    ("registration to grant: p50, p99, max", |it| {
+        latency(&it.to_grant)
+    }),
+    ("registration to accept: p50, p99, max", |it| {
+        latency(&it.to_lead)
+    }),
+    ("events that the elector got", |it| {
+        it.election.events.to_string()
+    }),
+    ("requests of the elector", |it| {
+        it.election.requests.to_string()
+    }),
+    ("of these", |it| kinds(&it.election)),
+    ("requests for each lease", |it| {
+        format!("{:.2}", it.election.requests as f64 / f64::from(it.leases))
+    }),
+    ("processor time of the elector", |it| {
+        seconds(it.election.processor)
+    }),
+    ("**processor time for each event and response**", |it| {
+        micros(it.election.per_event)
+    }),
+    ("processor time for each lease", |it| {
+        micros(it.processor_per_lease())
+    }),
+    ("resident, idle", |it| megabytes(it.resident.idle)),
+    ("resident, all led", |it| megabytes(it.resident.elected)),
+    ("resident, after the renewals", |it| {
+        megabytes(it.resident.held)
+    }),
+    ("resident, at most", |it| megabytes(it.resident.most)),
+    ("**resident for each lease**, above idle", |it| {
+        format!("{:.2} KB", it.resident.per_lease / 1024.0)
+    }),
+    ("renewals: for so long, so many", |it| {
+        format!("{}, {}", seconds(it.hold.seconds), it.hold.fleet.renewals)
+    }),
+    ("renewals: events, requests of the elector", |it| {
+        format!("{}, {}", it.hold.events, it.hold.requests)
+    }),
+    ("renewals: processor time of the elector", |it| {
+        format!(
+            "{}, {}",
+            seconds(it.hold.processor),
+            micros(it.hold.per_event)
+        )
+    }),
+    ("bare writes: connections", |it| {
+        bare(it, |bare| bare.connections.to_string())
+    }),
+    ("bare writes: registrations, Leases, both", |it| {
+        bare(it, |bare| {
+            let times = [bare.registrations, bare.leases, bare.total];
+            times.map(seconds).join(", ")
+        })
+    }),
+    ("**all led ÷ bare writes**", |it| {
+        bare(it, |bare| format!("{:.2}", bare.ratio))
+    }),
+];
+
+/// One column for each measurement, Markdown, and below what went wrong; then how the costs grow.
+#[must_use]
+pub fn table(figures: &[ScaleFigures]) -> String {
+    let mut text = String::from("| leases |");
+    // Writing to a String does not fail.
+    for measured in figures {
+        let _ = write!(text, " {} |", measured.leases);
+    }
+    let _ = writeln!(text, "\n|---|{}", "--:|".repeat(figures.len()));
+    for (name, cell) in LINES {
+        let cells: Vec<String> = figures.iter().map(cell).collect();
+        if cells.iter().any(|cell| !cell.is_empty()) {
+            let _ = writeln!(text, "| {name} | {} |", cells.join(" | "));
+        }
+    }
+    for measured in figures {
+        for note in notes(measured) {
+            let _ = writeln!(text, "\n{} leases: {note}.", measured.leases);
+        }
+    }
+    text.push_str(&growth(figures));
+    text
+}
+
+/// The cost for each lease and event against that of the first measurement.
+fn growth(figures: &[ScaleFigures]) -> String {
+    let mut text = String::new();
+    let Some((first, rest)) = figures.split_first() else {
+        return text;
+    };
+    for measured in rest {
+        let ratio = |cost: fn(&ScaleFigures) -> f64| cost(measured) / cost(first);
+        let _ = write!(
+            text,
+            "\n{} leases ÷ {} leases: {:.2} in processor time for each lease, {:.2} for each event and response, {:.2} in \
+             resident memory for each lease.\n",
+            measured.leases,
+            first.leases,
+            ratio(ScaleFigures::processor_per_lease),
+            ratio(|it| it.election.per_event),
+            ratio(|it| it.resident.per_lease),
+        );
+    }
+    text
+}
+
+/// What makes the figures less exact than they look.
+fn notes(measured: &ScaleFigures) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (phase, name) in [
+        (&measured.election, "elections"),
+        (&measured.hold, "renewals"),
+    ] {
+        let fleet = &phase.fleet;
+        for (count, what) in [
+            (
+                fleet.failures,
+                "writes of candidates failed and were repeated",
+            ),
+            (
+                fleet.gaps,
+                "lists of the candidates' watches hid events, which are not counted",
+            ),
+            (phase.watch_restarts, "watches of the elector listed again"),
+            (
+                fleet.further_terms,
+                "leases were granted again, as their holders were late",
+            ),
+        ] {
+            if count > 0 {
+                notes.push(format!("{count} {what}, in the {name}"));
+            }
+        }
+    }
+    notes
+}
+
+fn kinds(phase: &Phase) -> String {
+    let kinds = phase.by_kind.iter();
+    let kinds: Vec<String> = kinds
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
+    kinds.join(", ")
+}
+
+fn bare(measured: &ScaleFigures, cell: fn(&crate::figures::BareWrites) -> String) -> String {
+    measured.bare.as_ref().map(cell).unwrap_or_default()
+}
+
+fn latency(latency: &LatencySummary) -> String {
+    let LatencySummary { p50, p99, max } = latency;
+    [*p50, *p99, *max].map(seconds).join(", ")
+}
+
+fn seconds(seconds: f64) -> String {
+    match seconds {
+        0.0..1.0 => format!("{:.0} ms", seconds * 1e3),
+        _ => format!("{seconds:.1} s"),
+    }
+}
+
+fn micros(micros: f64) -> String {
+    format!("{micros:.1} µs")
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / f64::from(1 << 20))
+}

@@ -1,0 +1,51 @@
+//! A measurement of a few leases: what is counted is what happened.
+
+use clap::Parser as _;
+use elector_scale::{Phase, ScaleArgs, measure, table};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_counted_is_what_happened() {
+    let args = ScaleArgs::parse_from([
+        "scale",
+        "--leases=20",
+        "--candidates=3",
+        "--namespaces=2",
+        "--lease-duration=15s",
+        "--hold=4s",
+        "--profile=dev",
+    ]);
+    let figures = measure(&args).await.unwrap();
+    let [measured] = figures.as_slice() else {
+        panic!("{figures:?}");
+    };
+    assert!(measured.is_complete(), "{measured:?}");
+    let (election, hold) = (&measured.election, &measured.hold);
+    // Each Lease is created and granted, and accepted by its candidate.
+    assert_eq!(election.fleet.registrations, 60);
+    assert_eq!(election.fleet.accepts, 20);
+    assert_eq!(election.fleet.lease_events, 60);
+    let of_kind = |phase: &Phase, kind| {
+        let counted = phase.by_kind.iter().find(|(name, _)| name == kind);
+        counted.map_or(0, |(_, count)| *count)
+    };
+    for kind in ["creates of Leases", "updates of Leases"] {
+        assert_eq!(
+            (of_kind(election, kind), of_kind(hold, kind)),
+            (20, 0),
+            "{kind}"
+        );
+    }
+    // They are written when there is time.
+    assert_eq!(of_kind(election, "Events") + of_kind(hold, "Events"), 20);
+    assert!(hold.fleet.renewals > 0);
+    assert_eq!(hold.fleet.renewals, hold.fleet.lease_events);
+    let resident = &measured.resident;
+    assert!(
+        resident.idle > 0 && resident.idle <= resident.most,
+        "{resident:?}"
+    );
+    assert!(measured.to_grant.max <= measured.to_lead.max);
+    assert!(measured.led >= measured.to_lead.max, "{measured:?}");
+    let table = table(&figures);
+    assert!(table.contains("| namespaces | 2 |"), "{table}");
+}
