@@ -5,6 +5,23 @@ use std::ffi::OsString;
 use anyhow::Result;
 
 use crate::commands::{cargo, show_and_run};
+use crate::paths;
+
+/// The scenario of a noisy namespace, on both kinds of LeaseCandidates.
+const NOISY: &str = "a_noisy_namespace_disturbs_no_other";
+/// Where its figures are recorded, from the root of the workspace.
+const BOUNDS: &str = "docs/bounds.md";
+
+/// Runs the measurement of a noisy namespace, one kind of cluster after the other.
+pub(crate) fn noisy(record: bool) -> Result<()> {
+    let mut command = cargo();
+    command.args(["test", "--package", "elector-tests", "--test", "real", "--"]);
+    command.args(["--include-ignored", "--long", "--test-threads=1", NOISY]);
+    if record {
+        command.arg("--record").arg(paths::workspace().join(BOUNDS));
+    }
+    show_and_run(&mut command)
+}
 
 /// Runs the measurement of many leases, with these arguments.
 pub(crate) fn scale(arguments: &[OsString]) -> Result<()> {

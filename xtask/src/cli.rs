@@ -120,6 +120,13 @@ enum BenchTask {
     /// Time, memory, processor time and requests with thousands of leases; `--help` tells its flags
     #[command(disable_help_flag = true)]
     Scale(ProofArgs),
+
+    /// What a namespace that is filled without end costs, and what its neighbour notices, on a real kube-apiserver
+    Noisy {
+        /// Write the figures into docs/bounds.md
+        #[arg(long)]
+        record: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -272,6 +279,7 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
         DevelopmentTask::Bench(BenchTask::Scale(args)) => {
             bench::scale(&args.arguments).map(|()| true)
         }
+        DevelopmentTask::Bench(BenchTask::Noisy { record }) => bench::noisy(record).map(|()| true),
         DevelopmentTask::Manifests(args) => {
             manifests::try_on_a_cluster(&args.options()).map(|()| true)
         }

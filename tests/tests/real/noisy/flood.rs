@@ -11,7 +11,7 @@ use elector_tests::rig::{TestSite, now};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Candidates in a namespace of their own, written as an administrator, whom nothing holds back.
@@ -36,7 +36,7 @@ pub(super) struct FloodSize {
 
 /// Candidates whose versions change without end. Dropping it ends that.
 pub(super) struct Restless {
-    task: AbortHandle,
+    _tasks: JoinSet<()>,
     changes: Arc<AtomicUsize>,
 }
 
@@ -46,8 +46,8 @@ const BALLAST: usize = (256 << 10) - 1024;
 const SIDE_BY_SIDE: usize = 16;
 /// How many candidates change their versions.
 const RESTLESS: usize = 10;
-/// How often one of them does.
-const CHANGES_EVERY: Duration = Duration::from_millis(20);
+/// How often each of them does.
+const CHANGES_EVERY: Duration = Duration::from_millis(200);
 
 const STRATEGY: &str = "OldestEmulationVersion";
 
@@ -95,32 +95,19 @@ impl Flood {
         self.create_illegal(size.illegal).await
     }
 
-    /// Candidates of one lease that are alive, and of which one changes its version every 20 ms.
+    /// Candidates of one lease that are alive, each of which changes its version five times a second.
     pub(super) async fn change(&self) -> Result<Restless> {
         self.create(RESTLESS, |index| {
             self.candidate("restless", index, "restless")
         })
         .await?;
-        let (objects, changes) = (self.objects.clone(), Arc::new(AtomicUsize::new(0)));
-        let counted = Arc::clone(&changes);
-        let task = tokio::spawn(async move {
-            let mut ticks = interval(CHANGES_EVERY);
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-            for turn in 0.. {
-                ticks.tick().await;
-                let renewed = elector_api::Rfc3339(now()).to_string();
-                let patch = json!({"spec": {
-                    "emulationVersion": format!("1.{}.0", turn % 1000), "renewTime": renewed,
-                }});
-                let name = format!("restless-{:05}", turn % RESTLESS);
-                let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
-                if objects.patch(&name, &parameters, &patch).await.is_ok() {
-                    counted.fetch_add(1, Ordering::Relaxed);
-                }
-            }
-        });
+        let (mut tasks, changes) = (JoinSet::new(), Arc::<AtomicUsize>::default());
+        for index in 0..RESTLESS {
+            let name = format!("restless-{index:05}");
+            tasks.spawn(restless(self.objects.clone(), name, Arc::clone(&changes)));
+        }
         Ok(Restless {
-            task: task.abort_handle(),
+            _tasks: tasks,
             changes,
         })
     }
@@ -178,8 +165,19 @@ impl Restless {
     }
 }
 
-impl Drop for Restless {
-    fn drop(&mut self) {
-        self.task.abort();
+/// Changes the version of this candidate again and again.
+async fn restless(objects: Api<LeaseCandidate>, name: String, changes: Arc<AtomicUsize>) {
+    let mut ticks = interval(CHANGES_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    for turn in 0_u32.. {
+        ticks.tick().await;
+        let patch = json!({"spec": {
+            "emulationVersion": format!("1.{}.0", turn % 1000),
+            "renewTime": elector_api::Rfc3339(now()).to_string(),
+        }});
+        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+        if objects.patch(&name, &parameters, &patch).await.is_ok() {
+            changes.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
