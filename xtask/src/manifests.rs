@@ -32,6 +32,7 @@ pub(crate) fn try_on_a_cluster(options: &Options) -> Result<()> {
     let cluster = TestCluster::start(options)?;
     print!("{}", apply(&kubectl, &cluster.kubeconfig())?);
     check_rights(&kubectl, &cluster.kubeconfig())?;
+    check_flow(&kubectl, &cluster.kubeconfig())?;
     println!("rights of {SERVICE_ACCOUNT}:");
     RIGHTS.iter().for_each(|right| println!("  {right}"));
     cluster.stop()
@@ -40,7 +41,8 @@ pub(crate) fn try_on_a_cluster(options: &Options) -> Result<()> {
 /// `kubectl apply -k manifests/overlays/native`, twice, then `manifests/base`, of which it is made, and the single file
 /// `manifests/install.yaml`: the first must be accepted without a warning, and none of the others may change a thing.
 /// Then the same twice for `manifests/overlays/crd`, and for the Roles of `manifests/components/builtin-lock` and
-/// `manifests/candidate`. `manifests/overlays/monitoring` is built. Returns what the first of each said.
+/// `manifests/candidate`. `manifests/overlays/replace-builtin` may change the Deployment alone, and
+/// `manifests/overlays/monitoring` is built. Returns what the first of each said.
 ///
 /// # Errors
 /// When the API server refuses an object or warns about one, or a repetition changes something.
@@ -72,6 +74,7 @@ pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
     let overlay = paths::workspace().join("manifests/overlays/crd");
     let role = paths::workspace().join("manifests/components/builtin-lock/role.yaml");
     let candidate = paths::workspace().join("manifests/candidate/role.yaml");
+    let flow = paths::workspace().join("manifests/candidate/flow-schema.yaml");
     let mut said = accepted("-k", &native)?;
     for (flag, path) in [
         ("-k", &native),
@@ -80,21 +83,25 @@ pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
         ("-k", &overlay),
         ("-f", &role),
         ("-f", &candidate),
+        ("-f", &flow),
     ] {
-        if [&overlay, &role, &candidate].contains(&path) {
+        if [&overlay, &role, &candidate, &flow].contains(&path) {
             said.push_str(&accepted(flag, path)?);
         }
         let again = run(flag, path)?;
-        if let Some(line) = again
-            .stdout
-            .lines()
-            .find(|line| !line.ends_with(" unchanged"))
-        {
+        if let Some(line) = again.stdout.lines().find(|line| !is_unchanged(line)) {
             bail!(
                 "applying {} again changes something: {line}",
                 path.display()
             );
         }
+    }
+    let replacing = paths::workspace().join("manifests/overlays/replace-builtin");
+    let said_of_it = accepted("-k", &replacing)?;
+    let mut changes = said_of_it.lines().filter(|line| !is_unchanged(line));
+    let (change, more) = (changes.next(), changes.next());
+    if (change, more) != (Some("deployment.apps/elector configured"), None) {
+        bail!("applying {} says: {said_of_it}", replacing.display());
     }
     // Its kinds are those of an operator that is not here, so it is only built.
     let monitoring = paths::workspace().join("manifests/overlays/monitoring");
@@ -139,6 +146,52 @@ pub fn check_rights(kubectl: &Path, kubeconfig: &Path) -> Result<()> {
             list(expected.difference(&found).collect()),
             list(found.difference(&expected).collect())
         );
+    }
+    Ok(())
+}
+
+/// Whether kubectl says that an object is as before.
+fn is_unchanged(line: &str) -> bool {
+    // It replaces the selector of a budget by the same one each time.
+    line.ends_with(" unchanged") || line == "poddisruptionbudget.policy/elector configured"
+}
+
+/// Asks as the elector does, and looks which FlowSchema the API server found for it (T15).
+///
+/// # Errors
+/// When it is not that of the manifests.
+pub fn check_flow(kubectl: &Path, kubeconfig: &Path) -> Result<()> {
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(kubectl);
+        command.arg("--kubeconfig").arg(kubeconfig).args(arguments);
+        commands::read(&mut command)
+    };
+    let uid = [
+        "get",
+        "flowschema",
+        "elector",
+        "--output=jsonpath={.metadata.uid}",
+    ];
+    let uid = run(&uid)?.stdout;
+    for resource in ["leases", "leasecandidates.elector.dev"] {
+        // Told with the headers of each answer; before the last one kubectl asks what the server serves.
+        let said = run(&[
+            "get",
+            resource,
+            "--all-namespaces",
+            "--as",
+            SERVICE_ACCOUNT,
+            "--v=8",
+        ])?;
+        let header = said.stderr.lines().rev().find_map(|line| {
+            let line = line.to_ascii_lowercase();
+            let (_, value) = line.split_once("x-kubernetes-pf-flowschema-uid")?;
+            Some(value.to_owned())
+        });
+        let found = header.context("the API server names no FlowSchema")?;
+        if !found.contains(uid.trim()) {
+            bail!("requests for {resource} are in FlowSchema {found}, and not in {uid}");
+        }
     }
     Ok(())
 }

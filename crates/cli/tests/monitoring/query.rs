@@ -25,7 +25,7 @@ enum Place {
 }
 
 /// Words that are no names.
-const OPERATORS: [&str; 4] = ["and", "or", "unless", "bool"];
+const OPERATORS: [&str; 5] = ["and", "or", "unless", "bool", "offset"];
 /// Words that a list of labels follows.
 const GROUPINGS: [&str; 4] = ["by", "without", "on", "ignoring"];
 
