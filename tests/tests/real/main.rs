@@ -16,6 +16,7 @@ mod events;
 mod figures;
 mod hosted;
 mod killed_work;
+mod large;
 mod many;
 mod migration;
 mod noisy;
@@ -126,6 +127,7 @@ fn main() -> ExitCode {
     events::add(&mut suite);
     figures::add(&mut suite);
     killed_work::add(&mut suite);
+    large::add(&mut suite);
     many::add(&mut suite);
     migration::add(&mut suite);
     noisy::add(&mut suite);

@@ -1,0 +1,124 @@
+//! A namespace full of large candidates: what the elector has in memory while it lists them, and while they change.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use elector_api::LeaseCandidate;
+use elector_protocol::{Identity, LeaseKey};
+use elector_tests::rig::{
+    ClusterChoice, ClusterMode, LONGEST_LEASE, RequiredFlag, Suite, TestProcess, Testbed, now,
+};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use crate::{OURS, PROMPTLY};
+
+pub(crate) fn add(suite: &mut Suite) {
+    let mut add = |flag, name, seconds, run| {
+        let (choice, modes) = (ClusterChoice::Own, &[ClusterMode::GateOff]);
+        let lasts = Duration::from_secs(seconds);
+        suite.add_with_flag(flag, name, choice, OURS, modes, lasts, run);
+    };
+    add(
+        RequiredFlag::Nothing,
+        "large_candidates_take_little_memory",
+        30,
+        |testbed| Box::pin(large(testbed, 600)),
+    );
+    add(
+        RequiredFlag::Long,
+        "half_a_gibibyte_of_candidates_takes_little_memory",
+        60,
+        |testbed| Box::pin(large(testbed, 2000)),
+    );
+}
+
+/// How much memory the elector may have had at most, in KiB.
+const MEMORY: u64 = 128 << 10;
+
+/// What an API server takes for the annotations of one object, less a few bytes for their names.
+const ANNOTATION: usize = (256 << 10) - 100;
+
+/// How many of the candidates change under the eyes of the elector.
+const CHANGES: usize = 200;
+
+/// How many requests of the test are under way.
+const AT_ONCE: usize = 8;
+
+/// How long it may take until the elector has read everything, beside the wait for leases that it never saw.
+const LISTING: Duration = Duration::from_secs(60);
+
+async fn large(testbed: Arc<Testbed>, count: usize) -> Result<()> {
+    let site = testbed.site();
+    stream::iter(0..count)
+        .map(|index| create(&testbed, index))
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<Vec<_>>()
+        .await?;
+    testbed.note("start the elector");
+    let elector = site.elector("elector", []).await?;
+    let first = testbed.candidate("first").version("1.0.0").start()?;
+    // Nobody is elected before the list is complete.
+    first.leads(LONGEST_LEASE + LISTING).await?;
+    check_memory(&testbed, &elector, "listed")?;
+    stream::iter(0..CHANGES)
+        .map(|index| change(&testbed, index))
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<Vec<_>>()
+        .await?;
+    // The watch brings this one after all the changes; it is the better one, as the oldest version is.
+    let second = testbed.candidate("second").version("0.9.0").start()?;
+    second.leads(PROMPTLY + LISTING).await?;
+    check_memory(&testbed, &elector, "changed")
+}
+
+/// Registers one that never answers.
+async fn create(testbed: &Testbed, index: usize) -> Result<()> {
+    let identity = Identity::new(name(index)).context("an empty name")?;
+    let key = LeaseKey::new(testbed.namespace(), "flooded");
+    let mut candidate = LeaseCandidate::named(testbed.site().candidate_api(), &key, &identity);
+    candidate.spec.binary_version = "1.0.0".to_owned();
+    candidate.spec.emulation_version = "1.0.0".to_owned();
+    candidate.spec.renew_time = Some(now());
+    let annotations = candidate.metadata.annotations.get_or_insert_default();
+    annotations.insert("text".to_owned(), "x".repeat(ANNOTATION));
+    let candidate = candidate.with_strategy("OldestEmulationVersion");
+    let candidates = testbed.candidates();
+    candidates
+        .create(&PostParams::default(), &candidate)
+        .await?;
+    Ok(())
+}
+
+async fn change(testbed: &Testbed, index: usize) -> Result<()> {
+    let patch = json!({"metadata": {"annotations": {"text": "y".repeat(ANNOTATION)}}});
+    let candidates = testbed.candidates();
+    candidates
+        .patch(&name(index), &PatchParams::default(), &Patch::Merge(&patch))
+        .await?;
+    Ok(())
+}
+
+fn name(index: usize) -> String {
+    format!("large-{index:05}")
+}
+
+/// The most that the elector ever had.
+fn check_memory(testbed: &Testbed, elector: &TestProcess, when: &str) -> Result<()> {
+    let path = format!("/proc/{}/status", elector.id());
+    let status = fs::read_to_string(path).context("the elector has ended")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let text = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    let peak: u64 = text
+        .context("no VmHWM in the status of a process")?
+        .parse()?;
+    testbed.note(&format!("{when}: the elector had {peak} KiB at most"));
+    ensure!(
+        peak < MEMORY,
+        "{when}: the elector had {peak} KiB in memory, more than {MEMORY}"
+    );
+    Ok(())
+}
