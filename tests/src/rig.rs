@@ -47,6 +47,7 @@ pub use process::TestProcess;
 pub use programs::{Interop, TestedPrograms};
 pub use recorder::{Journals, Recorder};
 pub use scenario::{ClusterChoice, RequiredFlag, Scenario, ScenarioBody};
+pub use server::kubeconfig;
 pub use shared_clusters::warm_up;
 pub use site::{ClusterMode, TestSite, command};
 pub use suite::Suite;

@@ -10,8 +10,8 @@ use elector_protocol::CandidateTiming;
 
 /// Measures the elector with many leases: how soon all are led, and what it costs for each lease and for each event
 ///
-/// Three processes share the machine: the API server, `elector run` as it ships, and this one, which plays all
-/// candidates over two watches. Each lease gets candidates of the same version; one of them is granted the lease, accepts
+/// The API server, `elector run` as it ships, as a process of its own, and the candidates share the machine; one process
+/// plays all candidates over two watches. Each lease gets candidates of the same version; one of them is granted the lease, accepts
 /// and renews it.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "cargo xtask bench scale", bin_name = "cargo xtask bench scale")]
@@ -24,7 +24,7 @@ pub struct ScaleArgs {
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub candidates: u32,
 
-    /// The API server: the one of `elector dev --serve-only`, or a real kube-apiserver with its etcd
+    /// The API server: the one of `elector dev`, in memory, or a real kube-apiserver with its etcd
     #[arg(long, value_enum, default_value = "embedded")]
     pub server: ServerName,
 
@@ -74,7 +74,7 @@ pub struct ScaleArgs {
 /// What serves the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ServerName {
-    /// The API server in memory.
+    /// The API server in memory, on threads of its own.
     Embedded,
     /// kube-apiserver and etcd.
     Real,

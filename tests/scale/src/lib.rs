@@ -1,9 +1,9 @@
 //! What the elector costs for each lease and for each event, with thousands of leases: `cargo xtask bench scale`.
 //!
 //! ```text
-//!   API server (a process) <── watches, writes ── elector run (a process) ──> /proc, /metrics ──> ScaleFigures
-//!            ^
-//!            └── two watches, all writes of all candidates ── Fleet (this process)
+//!   API server <── watches, writes ── elector run (a process) ──> /proc, /metrics ──> ScaleFigures
+//!      ^
+//!      └── two watches, all writes of all candidates ── Fleet (this process)
 //! ```
 //!
 //! Nothing is asserted: the program measures, and fails only where not all leases come to be led.

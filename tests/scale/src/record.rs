@@ -20,8 +20,8 @@ const INTRODUCTION: &str = "\
 Written by `cargo xtask bench scale --record`, one table for each API server; not to be edited.
 `cargo xtask bench scale --help` says what can be measured.
 
-Three processes share one machine: the API server, `elector run` as it ships, and the candidates, which are played by one
-process over two watches and write what `elector-candidate` does: they register, accept, ack and renew. All candidates
+The API server, `elector run` as it ships, as a process of its own, and the candidates share one machine. One process
+plays all candidates over two watches; they write what `elector-candidate` does: they register, accept, ack and renew. All
 are of the same version; those of one lease are registered one after the other, lease by lease, as fast as the server
 takes them.
 

@@ -27,7 +27,7 @@ pub(crate) async fn measure(
     program: &Path,
     folder: &Path,
 ) -> Result<ScaleFigures> {
-    let server = BenchServer::start(args.server, program, folder, !args.no_fsync).await?;
+    let server = BenchServer::start(args.server, folder, !args.no_fsync).await?;
     let cluster = connect(&ClientArgs {
         kubeconfig: Some(server.kubeconfig()),
         request_timeout: REQUEST_TIMEOUT,

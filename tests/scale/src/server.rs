@@ -1,16 +1,18 @@
 //! What serves the API to the elector and to the candidates.
 
+use std::fs;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
-use elector_tests::rig::TestProcess;
+use anyhow::{Context as _, Result};
+use elector_apiserver::{ApiServer, Config};
+use elector_tests::rig::kubeconfig;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
-use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep};
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::{JoinHandle, spawn_blocking};
 use xtask::cluster::{Options, TestCluster};
 
 use crate::args::ServerName;
@@ -18,27 +20,28 @@ use crate::args::ServerName;
 /// An API server, which ends when this is dropped.
 pub(crate) enum BenchServer {
     Embedded {
-        _process: TestProcess,
+        _threads: ServerThreads,
         kubeconfig: PathBuf,
     },
     Real(Box<TestCluster>),
 }
 
-/// How long the embedded API server may take to listen.
-const LISTENS: Duration = Duration::from_secs(30);
+/// The threads of the embedded API server; they may be dropped anywhere.
+pub(crate) struct ServerThreads(Option<Runtime>);
+
+/// How many threads the embedded API server has, as in `elector dev`.
+const THREADS: usize = 2;
+/// How many events of a resource the embedded API server can repeat for a watch that was cut off: about as many as the
+/// watch cache of kube-apiserver, which holds 102 400 at most.
+const HISTORY: usize = 100_000;
 
 // === impl BenchServer ===
 
 impl BenchServer {
-    /// Starts one with an empty store. Its log goes to `folder`.
-    pub(crate) async fn start(
-        name: ServerName,
-        elector: &Path,
-        folder: &Path,
-        fsync: bool,
-    ) -> Result<Self> {
+    /// Starts one with an empty store. Its kubeconfig goes to `folder`.
+    pub(crate) async fn start(name: ServerName, folder: &Path, fsync: bool) -> Result<Self> {
         match name {
-            ServerName::Embedded => Self::embedded(elector, folder).await,
+            ServerName::Embedded => Self::embedded(folder).await,
             ServerName::Real => {
                 let options = Options {
                     fsync,
@@ -50,32 +53,25 @@ impl BenchServer {
         }
     }
 
-    async fn embedded(elector: &Path, folder: &Path) -> Result<Self> {
-        let kubeconfig = folder.join("kubeconfig");
-        let mut command = Command::new(elector);
-        // Without its gate, as a real one has it by default.
-        command.args([
-            "dev",
-            "--serve-only",
-            "--plain",
-            "--gate=off",
-            "--kubeconfig-out",
-        ]);
-        command.arg(&kubeconfig);
-        let mut process = TestProcess::spawn("api-server", command, folder, |_| {})?;
-        let deadline = Instant::now() + LISTENS;
-        // The file is written when the port is open, and appears whole.
-        while !kubeconfig.exists() {
-            ensure!(
-                process.ended()?.is_none() && Instant::now() < deadline,
-                "the embedded API server does not listen: {}",
-                process.output()?
-            );
-            sleep(Duration::from_millis(10)).await;
-        }
+    async fn embedded(folder: &Path) -> Result<Self> {
+        let threads = ServerThreads::start()?;
+        let listening = threads.spawn(async {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+            let address = listener.local_addr()?;
+            let config = Config {
+                history: HISTORY,
+                ..Config::default()
+            };
+            let server = ApiServer::new(config);
+            tokio::spawn(async move { server.serve(listener, std::future::pending()).await });
+            Ok::<_, std::io::Error>(address)
+        })?;
+        let address = listening.await?.context("failed to listen")?;
+        let path = folder.join("kubeconfig");
+        fs::write(&path, kubeconfig(address)).context("failed to write a kubeconfig")?;
         Ok(Self::Embedded {
-            _process: process,
-            kubeconfig,
+            _threads: threads,
+            kubeconfig: path,
         })
     }
 
@@ -92,6 +88,32 @@ impl BenchServer {
         match self {
             Self::Embedded { .. } => "the embedded API server".to_owned(),
             Self::Real(cluster) => format!("kube-apiserver {}", cluster.release()),
+        }
+    }
+}
+
+// === impl ServerThreads ===
+
+impl ServerThreads {
+    fn start() -> Result<Self> {
+        let mut threads = Builder::new_multi_thread();
+        let runtime = threads.worker_threads(THREADS).enable_all().build();
+        Ok(Self(Some(runtime.context("failed to start threads")?)))
+    }
+
+    fn spawn<F>(&self, task: F) -> Result<JoinHandle<F::Output>>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let runtime = self.0.as_ref().context("the threads have ended")?;
+        Ok(runtime.spawn(task))
+    }
+}
+
+impl Drop for ServerThreads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
         }
     }
 }

@@ -196,7 +196,7 @@ impl Local {
 }
 
 /// How to reach an API server that asks for nothing.
-fn kubeconfig(address: SocketAddr) -> String {
+pub fn kubeconfig(address: SocketAddr) -> String {
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: local\n\
          clusters:\n- name: local\n  cluster:\n    server: http://{address}\n\
