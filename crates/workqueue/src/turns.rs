@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(crate) struct Turns<K, G> {
     /// The groups that have ready keys, busy workers or a pause.
-    groups: BTreeMap<G, Group<K>>,
+    groups: BTreeMap<G, KeyGroup<K>>,
     order: VecDeque<G>,
     /// When pauses end.
     pauses: BTreeSet<(Duration, G)>,
@@ -21,7 +21,7 @@ pub(crate) struct Turns<K, G> {
 }
 
 #[derive(Clone, Debug)]
-struct Group<K> {
+struct KeyGroup<K> {
     ready: VecDeque<K>,
     busy: usize,
     paused_until: Option<Duration>,
@@ -109,7 +109,7 @@ impl<K, G: Ord + Clone> Turns<K, G> {
     /// When the first pause ends of a group that has ready keys.
     pub(crate) fn resumes_at(&self) -> Option<Duration> {
         let has_ready = |group| {
-            let group: Option<&Group<K>> = self.groups.get(group);
+            let group: Option<&KeyGroup<K>> = self.groups.get(group);
             group.is_some_and(|group| !group.ready.is_empty())
         };
         let mut pauses = self.pauses.iter();
@@ -139,9 +139,9 @@ impl<K, G: Ord + Clone> Turns<K, G> {
     }
 }
 
-// === impl Group ===
+// === impl KeyGroup ===
 
-impl<K> Default for Group<K> {
+impl<K> Default for KeyGroup<K> {
     fn default() -> Self {
         Self {
             ready: VecDeque::new(),

@@ -9,9 +9,9 @@ use proptest::prelude::{Just, Strategy, prop_assert, prop_assert_eq, prop_oneof,
 
 /// A key is a letter for its group and a number.
 type GroupedKey = (char, u8);
-type Queue = WorkQueue<GroupedKey, char>;
+type GroupedQueue = WorkQueue<GroupedKey, char>;
 
-fn queue(workers: usize) -> Queue {
+fn queue(workers: usize) -> GroupedQueue {
     let backoff = Backoff::new(s(1), s(5));
     let workers = NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MAX);
     WorkQueue::grouped(RateLimiter::new(backoff), |key| key.0, workers)
@@ -22,7 +22,7 @@ const fn s(seconds: u64) -> Duration {
 }
 
 /// Takes what is to be had at `now`, in order, without marking it done.
-fn take(queue: &mut Queue, now: Duration) -> Vec<GroupedKey> {
+fn take(queue: &mut GroupedQueue, now: Duration) -> Vec<GroupedKey> {
     let keys = std::iter::from_fn(|| match queue.poll(now) {
         Poll::Ready(key) => Some(key),
         Poll::Wait(_) | Poll::ShutDown => None,
@@ -118,7 +118,7 @@ fn a_shut_down_ends_pauses_and_waits_for_the_workers_of_a_group() {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Op {
+enum GroupOp {
     Add(GroupedKey),
     Poll,
     Done(usize),
@@ -126,14 +126,14 @@ enum Op {
     Pass(u64),
 }
 
-fn op() -> impl Strategy<Value = Op> {
+fn op() -> impl Strategy<Value = GroupOp> {
     let group = || proptest::char::range('a', 'd');
     prop_oneof![
-        6 => (group(), 0..4_u8).prop_map(Op::Add),
-        8 => Just(Op::Poll),
-        4 => (0..8_usize).prop_map(Op::Done),
-        1 => (group(), 0..6_u64).prop_map(|(group, pause)| Op::Pause(group, pause)),
-        2 => (0..4_u64).prop_map(Op::Pass),
+        6 => (group(), 0..4_u8).prop_map(GroupOp::Add),
+        8 => Just(GroupOp::Poll),
+        4 => (0..8_usize).prop_map(GroupOp::Done),
+        1 => (group(), 0..6_u64).prop_map(|(group, pause)| GroupOp::Pause(group, pause)),
+        2 => (0..4_u64).prop_map(GroupOp::Pass),
     ]
 }
 
@@ -199,11 +199,11 @@ proptest! {
         for op in ops {
             let now = s(seen.now);
             match op {
-                Op::Add(key) => {
+                GroupOp::Add(key) => {
                     queue.add(key, now);
                     seen.wanted.insert(key);
                 }
-                Op::Poll => match queue.poll(now) {
+                GroupOp::Poll => match queue.poll(now) {
                     Poll::Ready(key) => {
                         prop_assert!(seen.open(workers).contains(&key.0), "{key:?} cannot be served");
                         prop_assert!(seen.wanted.contains(&key) && !seen.out.contains(&key));
@@ -216,16 +216,16 @@ proptest! {
                     Poll::Wait(_) => prop_assert_eq!(seen.open(workers), BTreeSet::new()),
                     Poll::ShutDown => prop_assert!(false, "nobody shut it down"),
                 },
-                Op::Done(place) if place < seen.out.len() => {
+                GroupOp::Done(place) if place < seen.out.len() => {
                     let key = seen.out.remove(place);
                     prop_assert!(queue.done(&key, now).is_some());
                 }
-                Op::Done(_) => {}
-                Op::Pause(group, pause) => {
+                GroupOp::Done(_) => {}
+                GroupOp::Pause(group, pause) => {
                     queue.pause(&group, s(seen.now + pause));
                     seen.pauses.insert(group, seen.now + pause);
                 }
-                Op::Pass(time) => {
+                GroupOp::Pass(time) => {
                     seen.now += time;
                     queue.add(('z', 0), s(seen.now));
                     seen.wanted.insert(('z', 0));
