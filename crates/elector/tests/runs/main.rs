@@ -20,6 +20,7 @@ mod metrics;
 mod migration;
 mod namespaces;
 mod operators;
+mod pages;
 mod reserve;
 mod restless;
 mod restored;
