@@ -103,7 +103,7 @@ async fn without_rights(testbed: &Testbed) -> Result<()> {
     let deadline = Instant::now() + PROMPTLY;
     loop {
         let (code, body) = elector.probe("/readyz/permissions").await?;
-        if code == 500 && body.contains("does not let this elector list leases") {
+        if code == 500 && body.contains("does not let this elector list ") {
             break;
         }
         ensure!(Instant::now() < deadline, "{code}: {body}");
