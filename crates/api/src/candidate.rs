@@ -107,7 +107,7 @@ impl LeaseCandidate {
     /// The merge patch that pings this very revision and touches nothing else: on any other the server answers 409.
     pub fn ping_patch(uid: &Uid, version: ResourceVersion, ping: Timestamp) -> Value {
         json!({
-            "metadata": {"uid": uid.as_str(), "resourceVersion": version.to_string()},
+            "metadata": {"uid": uid.to_string(), "resourceVersion": version.to_string()},
             "spec": {"pingTime": Rfc3339(ping).to_string()},
         })
     }
@@ -133,7 +133,10 @@ impl LeaseCandidate {
 
     /// Reads a decoded JSON or YAML object.
     pub fn from_value(value: Value) -> Self {
-        let mut object = Object::read(value);
+        Self::of(Object::of(value))
+    }
+
+    fn of(mut object: Object) -> Self {
         let spec = &mut object.spec;
         let lease_name = spec.text("leaseName").unwrap_or_default();
         let (ping_time, renew_time) = (spec.time("pingTime"), spec.time("renewTime"));
@@ -204,7 +207,7 @@ impl Resource for LeaseCandidate {
 
 impl<'de> Deserialize<'de> for LeaseCandidate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Object::value(deserializer).map(Self::from_value)
+        Object::deserialize(deserializer).map(Self::of)
     }
 }
 

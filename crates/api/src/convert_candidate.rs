@@ -64,7 +64,7 @@ impl LeaseCandidate {
                 .flatten()
                 .map(|duration| duration.min(LONGEST_LEASE)),
             deleting: metadata.deletion_timestamp.is_some(),
-            spec: self.offer(),
+            spec: self.offer().into(),
         })
     }
 
@@ -194,7 +194,7 @@ mod tests {
                 marked: false,
                 announced: None,
                 deleting: false,
-                spec: Ok(CandidateSpec::parse("1.2.0", "1.1.0", "a/b").unwrap()),
+                spec: CandidateSpec::parse("1.2.0", "1.1.0", "a/b").into(),
             }
         );
     }
@@ -203,7 +203,10 @@ mod tests {
     fn a_list_of_strategies_is_read_where_the_api_has_one() {
         let mut candidate = with("/spec/preferredStrategies", json!(["c/d", "a/b"]));
         candidate.spec.binary_version.clear();
-        let read = |candidate: &LeaseCandidate| candidate.candidate().unwrap().spec;
+        let read = |candidate: &LeaseCandidate| {
+            let read = candidate.candidate().unwrap();
+            read.offer().cloned().map_err(Rejection::clone)
+        };
         assert_eq!(
             read(&candidate),
             Err(Rejection::BinaryVersion(VersionError::Empty))
@@ -239,7 +242,7 @@ mod tests {
                 Rejection::Malformed("metadata.labels: Invalid value: []: must be a map of strings".into()),
             ),
         ] {
-            assert_eq!(with(pointer, value).candidate().unwrap().spec, Err(expected), "{pointer}");
+            assert_eq!(with(pointer, value).candidate().unwrap().offer(), Err(&expected), "{pointer}");
         }
     }
 
@@ -361,9 +364,10 @@ mod tests {
             let wire = json!({ "elector.dev/stand-down": text });
             let candidate = with("/metadata/annotations", wire);
             let notes: Vec<_> = candidate.notes().iter().map(ToString::to_string).collect();
-            (candidate.candidate().unwrap().spec, notes)
+            let spec = candidate.candidate().unwrap().spec;
+            (spec, notes)
         };
-        assert_eq!(told("true"), (Err(Rejection::StandsDown), vec![]));
+        assert_eq!(told("true"), (Err(Rejection::StandsDown).into(), vec![]));
         for text in ["false", "", "True", "2026-01-01T00:00:00Z"] {
             let (spec, notes) = told(text);
             assert!(spec.is_ok(), "{text}");

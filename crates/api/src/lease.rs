@@ -90,26 +90,12 @@ impl Lease {
         &self.faults
     }
 
-    /// About how many bytes of text it holds that no elector needs: labels, annotations, owners, finalizers, and fields
-    /// of a spec that this version does not know. A PUT must carry them over all the same.
-    pub fn carried_bytes(&self) -> usize {
-        let metadata = &self.metadata;
-        let maps = [&metadata.labels, &metadata.annotations];
-        let maps = maps.into_iter().flatten().flatten();
-        let owners = metadata.owner_references.iter().flatten();
-        let owners = owners.map(|owner| owner.name.len() + owner.kind.len() + owner.uid.len());
-        let finalizers = metadata.finalizers.iter().flatten().map(String::len);
-        let other = &self.spec.other;
-        maps.map(|(name, value)| name.len() + value.len())
-            .chain(owners)
-            .chain(finalizers)
-            .chain((!other.is_empty()).then(|| Value::Object(other.clone()).to_string().len()))
-            .sum()
-    }
-
     /// Reads a decoded JSON or YAML object.
     pub fn from_value(value: Value) -> Self {
-        let mut object = Object::read(value);
+        Self::of(Object::of(value))
+    }
+
+    fn of(mut object: Object) -> Self {
         let spec = &mut object.spec;
         let (holder_identity, lease_duration_seconds) = (
             spec.text("holderIdentity"),
@@ -180,7 +166,7 @@ impl Resource for Lease {
 
 impl<'de> Deserialize<'de> for Lease {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Object::value(deserializer).map(Self::from_value)
+        Object::deserialize(deserializer).map(Self::of)
     }
 }
 

@@ -51,6 +51,7 @@ mod event;
 mod field;
 mod lease;
 mod object;
+mod packed_lease;
 mod time;
 mod validate;
 
@@ -64,6 +65,7 @@ pub use event::{
 };
 pub use field::{FieldError, Malformed, Problem};
 pub use lease::{Lease, LeaseSpec};
+pub use packed_lease::PackedLease;
 pub use time::{Rfc3339, TimeError, creation_time, parse_time};
 pub use validate::names;
 pub use validate::{

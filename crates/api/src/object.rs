@@ -1,5 +1,6 @@
 //! Reading an object field by field, so that one bad field makes one bad object and not an unreadable list.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -26,142 +27,286 @@ pub(crate) struct Object {
     pub(crate) spec: Fields,
 }
 
-/// A map whose fields are taken out one by one. What is not taken, or cannot be read, stays.
+/// Fields that are taken out one by one. What is not taken, or cannot be read, stays.
 pub(crate) struct Fields {
     path: &'static str,
-    map: Map<String, Value>,
+    /// A dozen at most in most objects, which a list holds in less room and time than a map.
+    values: Vec<(FieldName, Value)>,
     faults: Vec<FieldError>,
 }
 
-/// Reads JSON as a [`Value`], but for managedFields, which are skipped as they come in.
-///
-/// Not only because nothing needs them: a client that may write one object may nest them a thousand levels deep, which
-/// API servers store and serve, and JSON readers refuse, the whole list of objects with them. What is skipped may be as
-/// deep as it likes.
-#[derive(Clone, Copy)]
-enum Level {
-    /// The whole object.
-    Object,
-    /// Its metadata.
-    Metadata,
+/// Those that every object has are not kept in texts of their own.
+type FieldName = Cow<'static, str>;
+
+/// Reads the name of a field.
+struct FieldNameSeed;
+
+/// Reads a JSON object member by member. Anything else is told and no error: one bad object leaves a list readable.
+struct MembersSeed<M>(M);
+
+/// What the members of a JSON object are read into.
+trait Members {
+    /// Reads the value of a member.
+    fn read<'de, A: MapAccess<'de>>(
+        &mut self,
+        name: FieldName,
+        access: &mut A,
+    ) -> Result<(), A::Error>;
+
+    /// There is another value in the place of an object.
+    fn reject(&mut self, value: Value);
 }
+
+/// The parts of an object.
+struct ObjectParts {
+    whole: Fields,
+    metadata: Fields,
+    spec: Fields,
+}
+
+/// The names of the fields that nearly every object has.
+const USUAL_FIELDS: [&str; 19] = [
+    "acquireTime",
+    "annotations",
+    "apiVersion",
+    "binaryVersion",
+    "creationTimestamp",
+    "emulationVersion",
+    "generation",
+    "holderIdentity",
+    "leaseDurationSeconds",
+    "leaseName",
+    "leaseTransitions",
+    "name",
+    "namespace",
+    "pingTime",
+    "preferredHolder",
+    "renewTime",
+    "resourceVersion",
+    "strategy",
+    "uid",
+];
 
 // === impl Object ===
 
 impl Object {
-    /// The JSON of an object without its managedFields.
-    pub(crate) fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-        Level::Object.deserialize(deserializer)
+    /// Takes a decoded object apart. What cannot be read is a fault.
+    pub(crate) fn of(value: Value) -> Self {
+        Self::deserialize(value).unwrap_or_else(|error| {
+            let mut parts = ObjectParts::default();
+            let fault = FieldError::unreadable("object", Value::Null, error.to_string());
+            parts.whole.faults.push(fault);
+            parts.object()
+        })
     }
+}
 
-    /// Takes an object apart. Never fails: what cannot be read is a fault.
-    pub(crate) fn read(value: Value) -> Self {
-        let mut whole = Fields::new("", value);
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let parts = MembersSeed(ObjectParts::default()).deserialize(deserializer)?;
+        Ok(parts.object())
+    }
+}
+
+// === impl ObjectParts ===
+
+impl ObjectParts {
+    fn object(self) -> Object {
+        let mut whole = self.whole;
         let api_version = whole.text("apiVersion").unwrap_or_default();
-        let metadata = whole.map.remove("metadata").unwrap_or_default();
-        let spec = whole.map.remove("spec").unwrap_or_default();
         let mut faults = whole.faults;
-        let metadata = read_metadata(Fields::new("metadata", metadata), &mut faults);
-        Self {
+        let metadata = read_metadata(self.metadata, &mut faults);
+        Object {
             api_version,
             metadata,
             faults,
-            spec: Fields::new("spec", spec),
+            spec: self.spec,
         }
     }
 }
 
-// === impl Level ===
+impl Default for ObjectParts {
+    fn default() -> Self {
+        Self {
+            whole: Fields::new(""),
+            metadata: Fields::new("metadata"),
+            spec: Fields::new("spec"),
+        }
+    }
+}
 
-impl<'de> DeserializeSeed<'de> for Level {
-    type Value = Value;
+impl Members for ObjectParts {
+    fn read<'de, A: MapAccess<'de>>(
+        &mut self,
+        name: FieldName,
+        access: &mut A,
+    ) -> Result<(), A::Error> {
+        match &*name {
+            "metadata" => {
+                self.metadata = access.next_value_seed(MembersSeed(Fields::new("metadata")))?;
+            }
+            "spec" => self.spec = access.next_value_seed(MembersSeed(Fields::new("spec")))?,
+            "apiVersion" => self.whole.put(name, access.next_value()?),
+            _ => {
+                let IgnoredAny = access.next_value()?;
+            }
+        }
+        Ok(())
+    }
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+    fn reject(&mut self, value: Value) {
+        self.whole.reject(value);
+    }
+}
+
+// === impl FieldNameSeed ===
+
+impl<'de> DeserializeSeed<'de> for FieldNameSeed {
+    type Value = FieldName;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<FieldName, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for FieldNameSeed {
+    type Value = FieldName;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a field")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<FieldName, E> {
+        let usual = USUAL_FIELDS.binary_search(&text).ok();
+        let usual = usual.and_then(|at| USUAL_FIELDS.get(at));
+        Ok(usual.map_or_else(
+            || Cow::Owned(text.to_owned()),
+            |usual| Cow::Borrowed(*usual),
+        ))
+    }
+}
+
+// === impl MembersSeed ===
+
+impl<M: Members> MembersSeed<M> {
+    fn rejecting(mut self, value: impl Into<Value>) -> M {
+        self.0.reject(value.into());
+        self.0
+    }
+}
+
+impl<'de, M: Members> DeserializeSeed<'de> for MembersSeed<M> {
+    type Value = M;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<M, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Level {
-    type Value = Value;
+impl<'de, M: Members> Visitor<'de> for MembersSeed<M> {
+    type Value = M;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any JSON value")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
-        while let Some(name) = access.next_key::<String>()? {
-            let value = match (self, name.as_str()) {
-                (Self::Object, "metadata") => access.next_value_seed(Self::Metadata)?,
-                (Self::Metadata, "managedFields") => {
-                    let IgnoredAny = access.next_value()?;
-                    continue;
-                }
-                _ => access.next_value()?,
-            };
-            map.insert(name, value);
+    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<M, A::Error> {
+        while let Some(name) = access.next_key_seed(FieldNameSeed)? {
+            self.0.read(name, &mut access)?;
         }
-        Ok(Value::Object(map))
+        Ok(self.0)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, access: A) -> Result<Value, A::Error> {
-        Value::deserialize(SeqAccessDeserializer::new(access))
+    fn visit_seq<A: SeqAccess<'de>>(self, access: A) -> Result<M, A::Error> {
+        let value = Value::deserialize(SeqAccessDeserializer::new(access))?;
+        Ok(self.rejecting(value))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
-        Ok(text.into())
+    fn visit_str<E: Error>(self, text: &str) -> Result<M, E> {
+        Ok(self.rejecting(text))
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
+    fn visit_bool<E: Error>(self, value: bool) -> Result<M, E> {
+        Ok(self.rejecting(value))
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Value, E> {
-        Ok(number.into())
+    fn visit_i64<E: Error>(self, number: i64) -> Result<M, E> {
+        Ok(self.rejecting(number))
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Value, E> {
-        Ok(number.into())
+    fn visit_u64<E: Error>(self, number: u64) -> Result<M, E> {
+        Ok(self.rejecting(number))
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
-        Ok(number.into())
+    fn visit_f64<E: Error>(self, number: f64) -> Result<M, E> {
+        Ok(self.rejecting(number))
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E: Error>(self) -> Result<M, E> {
+        Ok(self.0)
     }
 
-    fn visit_none<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_none<E: Error>(self) -> Result<M, E> {
+        Ok(self.0)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<M, D::Error> {
         self.deserialize(deserializer)
     }
 }
 
 // === impl Fields ===
 
-impl Fields {
-    fn new(path: &'static str, value: Value) -> Self {
-        let mut faults = Vec::new();
-        let map = match value {
-            Value::Object(map) => map,
-            Value::Null => Map::new(),
-            other => {
-                let path = if path.is_empty() { "object" } else { path };
-                faults.push(FieldError::unreadable(path, other, "must be an object"));
-                Map::new()
-            }
+impl Members for Fields {
+    /// managedFields are skipped as they come in.
+    ///
+    /// Not only because nothing needs them: a client that may write one object may nest them a thousand levels deep,
+    /// which API servers store and serve, and JSON readers refuse, the whole list of objects with them. What is skipped
+    /// may be as deep as it likes.
+    fn read<'de, A: MapAccess<'de>>(
+        &mut self,
+        name: FieldName,
+        access: &mut A,
+    ) -> Result<(), A::Error> {
+        if (self.path, &*name) == ("metadata", "managedFields") {
+            let IgnoredAny = access.next_value()?;
+        } else {
+            self.put(name, access.next_value()?);
+        }
+        Ok(())
+    }
+
+    fn reject(&mut self, value: Value) {
+        let path = match self.path {
+            "" => "object",
+            path => path,
         };
-        Self { path, map, faults }
+        let fault = FieldError::unreadable(path, value, "must be an object");
+        self.faults.push(fault);
+    }
+}
+
+impl Fields {
+    fn new(path: &'static str) -> Self {
+        Self {
+            path,
+            values: Vec::new(),
+            faults: Vec::new(),
+        }
+    }
+
+    /// Of a field that comes twice the last value counts.
+    fn put(&mut self, name: FieldName, value: Value) {
+        match self.values.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known = value,
+            None => self.values.push((name, value)),
+        }
     }
 
     /// A text.
     pub(crate) fn text(&mut self, name: &str) -> Option<String> {
         self.take(name, "must be a string", |value| match value {
-            Value::String(text) => Some(text.clone()),
+            Value::String(text) => Some(std::mem::take(text)),
             _ => None,
         })
     }
@@ -185,48 +330,63 @@ impl Fields {
     /// A list of texts, empty where it is absent.
     pub(crate) fn text_list(&mut self, name: &str) -> Vec<String> {
         let taken = self.take(name, "must be a list of strings", |value| {
-            serde_json::from_value(value.clone()).ok()
+            Vec::deserialize(&*value).ok()
         });
         taken.unwrap_or_default()
     }
 
     /// What was not taken, and the faults found.
     pub(crate) fn rest(self) -> (Map<String, Value>, Vec<FieldError>) {
-        (self.map, self.faults)
+        let values = self.values.into_iter();
+        let map = values.map(|(name, value)| (name.into_owned(), value));
+        (map.collect(), self.faults)
     }
 
-    /// Takes a field out. `null` is absent; an unreadable one stays in place, so that a write would carry it.
+    /// Takes a field out. `null` is absent; an unreadable one stays in place, so that a write would carry it: `read`
+    /// changes none of those.
     fn take<T>(
         &mut self,
         name: &str,
         rule: &str,
-        read: impl FnOnce(&Value) -> Option<T>,
+        read: impl FnOnce(&mut Value) -> Option<T>,
     ) -> Option<T> {
-        let value = self.map.remove(name)?;
-        if value.is_null() {
-            return None;
-        }
-        let taken = read(&value);
-        if taken.is_none() {
-            let path = if self.path.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{}.{name}", self.path)
-            };
-            self.faults
-                .push(FieldError::unreadable(path, value.clone(), rule));
-            self.map.insert(name.to_owned(), value);
-        }
+        let at = self.values.iter().position(|(known, _)| known == name)?;
+        let (_, value) = self.values.get_mut(at)?;
+        let taken = match value {
+            Value::Null => None,
+            value => match read(value) {
+                Some(taken) => Some(taken),
+                None => {
+                    let path = match self.path {
+                        "" => name.to_owned(),
+                        path => format!("{path}.{name}"),
+                    };
+                    let fault = FieldError::unreadable(path, value.clone(), rule);
+                    self.faults.push(fault);
+                    return None;
+                }
+            },
+        };
+        self.values.swap_remove(at);
         taken
     }
 
     fn int64(&mut self, name: &str) -> Option<i64> {
-        self.take(name, "must be a 64-bit integer", Value::as_i64)
+        self.take(name, "must be a 64-bit integer", |value| value.as_i64())
     }
 
     fn texts(&mut self, name: &str) -> Option<BTreeMap<String, String>> {
         self.take(name, "must be a map of strings", |value| {
-            serde_json::from_value(value.clone()).ok()
+            let map = value.as_object_mut()?;
+            if !map.values().all(Value::is_string) {
+                return None;
+            }
+            let texts = std::mem::take(map).into_iter();
+            let texts = texts.filter_map(|(name, value)| match value {
+                Value::String(text) => Some((name, text)),
+                _ => None,
+            });
+            Some(texts.collect())
         })
     }
 
@@ -246,10 +406,10 @@ impl Fields {
 /// Everything that a PUT must not lose. managedFields stay out: the server keeps its own where a write has none.
 fn read_metadata(mut fields: Fields, faults: &mut Vec<FieldError>) -> ObjectMeta {
     let owner_references = fields.take("ownerReferences", "must be a list of owners", |value| {
-        serde_json::from_value::<Vec<OwnerReference>>(value.clone()).ok()
+        Vec::<OwnerReference>::deserialize(&*value).ok()
     });
     let finalizers = fields.take("finalizers", "must be a list of strings", |value| {
-        serde_json::from_value::<Vec<String>>(value.clone()).ok()
+        Vec::<String>::deserialize(&*value).ok()
     });
     let metadata = ObjectMeta {
         name: fields.text("name"),
@@ -310,29 +470,54 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_value_is_read() {
+    fn every_kind_of_value_is_read_in_the_place_of_an_object() {
         for value in [
             json!(null),
+            json!({"a": {"managedFields": 1}, "managedFields": 2}),
             json!(true),
             json!(-7),
             json!(u64::MAX),
             json!(1.5),
             json!("x"),
             json!([1, [2]]),
-            json!({"a": {"managedFields": 1}, "managedFields": 2, "metadata": [{"b": null}]}),
         ] {
-            let read = super::Object::value(&value).unwrap();
-            assert_eq!(read, value);
-            let text = value.to_string();
-            let mut json = serde_json::Deserializer::from_str(&text);
-            assert_eq!(super::Object::value(&mut json).unwrap(), value);
+            let bad = !value.is_null() && !value.is_object();
+            for (wire, path) in [
+                (value.clone(), "object"),
+                (json!({"metadata": value}), "metadata"),
+                (json!({"spec": value}), "spec"),
+            ] {
+                let read = Lease::from_value(wire.clone());
+                let again: Lease = serde_json::from_str(&wire.to_string()).unwrap();
+                assert_eq!(read, again);
+                let faults = read.faults().iter().map(|fault| fault.field.as_str());
+                assert_eq!(Vec::from_iter(faults), Vec::from_iter(bad.then_some(path)));
+            }
         }
+    }
+
+    #[test]
+    fn managed_fields_are_left_out_of_metadata_only() {
         let wire =
             json!({"metadata": {"name": "a", "managedFields": [1]}, "spec": {"managedFields": 2}});
-        let read = super::Object::value(wire).unwrap();
-        assert_eq!(
-            read,
-            json!({"metadata": {"name": "a"}, "spec": {"managedFields": 2}})
-        );
+        let read = Lease::from_value(wire);
+        assert_eq!(read.metadata.managed_fields, None);
+        assert_eq!(read.metadata.name.as_deref(), Some("a"));
+        assert_eq!(read.spec.other["managedFields"], json!(2));
+        assert_eq!(read.faults(), []);
+    }
+
+    #[test]
+    fn of_a_field_that_comes_twice_the_last_value_counts() {
+        let text =
+            r#"{"spec": {"strategy": "a/b", "x": 1, "strategy": 2, "x": 3, "strategy": "c/d"}}"#;
+        let read: Lease = serde_json::from_str(text).unwrap();
+        assert_eq!(read.spec.strategy.as_deref(), Some("c/d"));
+        assert_eq!(read.spec.other["x"], json!(3));
+    }
+
+    #[test]
+    fn usual_fields_are_found_by_binary_search() {
+        assert!(super::USUAL_FIELDS.is_sorted());
     }
 }

@@ -20,16 +20,20 @@ use std::sync::Arc;
 
 use elector_api::{Lease, Malformed};
 use elector_protocol::elector::Election;
-use elector_protocol::{Identity, Instant, LeaseKey, LeaseSnapshot, ResourceVersion};
+use elector_protocol::{
+    CandidateSpec, Instant, LeaseKey, LeaseSnapshot, Rejection, ResourceVersion,
+};
 use elector_runtime::panic_text;
 
 use crate::leadership_change::LeadershipChange;
 use crate::view::entry::LeaseEntry;
+use crate::view::known::KnownCandidates;
 use crate::view::limits::Usage;
 use crate::view::seen::is_kept;
 
 mod candidates;
 mod entry;
+mod known;
 mod leases;
 mod limits;
 mod lists;
@@ -59,8 +63,11 @@ pub(crate) struct View {
     /// The same for candidates.
     candidate_floor: BTreeMap<Area, ResourceVersion>,
     newest_candidate: ResourceVersion,
-    elections: BTreeMap<LeaseKey, LeaseEntry>,
-    known_candidates: BTreeMap<(Arc<str>, Identity), KnownCandidate>,
+    /// Boxed: a map of so many is half empty.
+    elections: BTreeMap<LeaseKey, Box<LeaseEntry>>,
+    known_candidates: KnownCandidates,
+    /// The spec of the newest candidate, which most others share.
+    usual_spec: Option<Arc<Result<CandidateSpec, Rejection>>>,
     dirty: VecDeque<LeaseKey>,
     changes: VecDeque<LeadershipChange>,
     usage: Usage,
@@ -68,14 +75,8 @@ pub(crate) struct View {
     panics: Vec<(LeaseKey, String)>,
 }
 
-/// A candidate, and the lease that it names.
-#[derive(Debug)]
-struct KnownCandidate {
-    lease: LeaseKey,
-    version: ResourceVersion,
-    /// How many bytes are kept of it.
-    bytes: usize,
-}
+/// For how many keys there is room while none is dirty.
+const IDLE_ROOM: usize = 1024;
 
 /// More was registered than is considered or kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,7 +128,8 @@ impl View {
             candidate_floor: BTreeMap::new(),
             newest_candidate: ResourceVersion(0),
             elections: BTreeMap::new(),
-            known_candidates: BTreeMap::new(),
+            known_candidates: KnownCandidates::default(),
+            usual_spec: None,
             dirty: VecDeque::new(),
             changes: VecDeque::new(),
             usage: Usage::default(),
@@ -145,7 +147,12 @@ impl View {
 
     /// A key whose election has something new to judge.
     pub(crate) fn next_dirty(&mut self) -> Option<LeaseKey> {
-        self.dirty.pop_front()
+        let next = self.dirty.pop_front();
+        if next.is_none() {
+            // A list of thousands leaves much room behind.
+            self.dirty.shrink_to(IDLE_ROOM);
+        }
+        next
     }
 
     /// A leadership change that has not been told yet.
@@ -174,8 +181,8 @@ impl View {
 
     /// Every lease that a candidate names.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &LeaseKey> {
-        let named = |(key, entry): (_, &LeaseEntry)| entry.has_candidates().then_some(key);
-        self.elections.iter().filter_map(named)
+        let elections = self.elections.iter();
+        elections.filter_map(|(key, entry)| entry.has_candidates().then_some(key))
     }
 
     /// The object of this very revision of a Lease, if there is one at hand. One that was read because it is large is
@@ -184,14 +191,15 @@ impl View {
         &mut self,
         key: &LeaseKey,
         version: ResourceVersion,
-    ) -> Option<Arc<Lease>> {
+    ) -> Option<Lease> {
         let entry = self.elections.get_mut(key)?;
-        if entry.election.lease()?.version != version {
+        let snapshot = entry.election.lease()?;
+        if snapshot.version != version {
             return None;
         }
-        let object = entry.object.clone()?;
+        let object = entry.object.as_ref()?.lease(key, snapshot);
         entry.object.take_if(|object| !is_kept(object));
-        Some(object)
+        object
     }
 
     /// The newest revision of a Lease that is known.
@@ -217,15 +225,22 @@ impl View {
             return;
         };
         self.panics.push((key.clone(), panic_text(&*panic)));
-        self.elections.insert(key.clone(), LeaseEntry::new(None));
-        let usage = &mut self.usage;
-        self.known_candidates.retain(|(namespace, _), known| {
-            let stays = known.lease != *key;
-            if !stays {
-                usage.remove(namespace, known.bytes);
-            }
-            stays
-        });
+        self.elections
+            .insert(key.clone(), Box::new(LeaseEntry::new(None)));
+        for known in self.known_candidates.remove_of(key) {
+            self.usage.remove(&key.namespace, known.bytes);
+        }
+    }
+
+    /// The same key, in the texts that are kept already: each object brings its own.
+    fn shared(&self, key: LeaseKey) -> LeaseKey {
+        match self.elections.get_key_value(&key) {
+            Some((shared, _)) => shared.clone(),
+            None => LeaseKey {
+                namespace: self.usage.shared(key.namespace),
+                name: key.name,
+            },
+        }
     }
 
     /// When the leases of a namespace were last listed completely.

@@ -66,7 +66,7 @@
 //!     marked: true,
 //!     announced: None,
 //!     deleting: false,
-//!     spec: CandidateSpec::parse("1.31.0", emulation, "OldestEmulationVersion"),
+//!     spec: CandidateSpec::parse("1.31.0", emulation, "OldestEmulationVersion").into(),
 //! };
 //! let blue = candidate("blue", "1.31.0", 1);
 //! let green = candidate("green", "1.30.0", 2);

@@ -25,8 +25,17 @@ pub struct LeaseKey {
 pub struct Identity(Arc<str>);
 
 /// `metadata.uid`: tells an object from a later one of the same name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Uid(Arc<str>);
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Uid(UidText);
+
+/// The text of a uid. API servers give UUIDs, of which an elector keeps one for each object.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum UidText {
+    /// A UUID in lower case with its hyphens.
+    Uuid([u8; 16]),
+    /// Any other text.
+    Other(Arc<str>),
+}
 
 /// `metadata.resourceVersion`, comparable as an integer (KEP-5504) and growing across deletions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +56,9 @@ pub struct Token(pub ResourceVersion);
 /// Identities of electors begin with this and have another underscore behind the host; those of API servers, which hold
 /// the lock of the elector that is built in, have no second one.
 const ELECTOR_PREFIX: &str = "elector_";
+
+/// Where the hyphens of a UUID stand.
+const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
 /// The longest name of an object, in bytes.
 const LONGEST_NAME: usize = 253;
@@ -106,20 +118,33 @@ impl fmt::Display for Identity {
 // === impl Uid ===
 
 impl Uid {
-    /// A uid as the server gave it.
-    pub fn new(text: impl Into<Arc<str>>) -> Self {
-        Self(text.into())
-    }
-
-    /// The uid as it stands in the API.
-    pub fn as_str(&self) -> &str {
-        &self.0
+    /// A uid as the server gave it. `Display` gives it back, letter by letter.
+    pub fn new(text: impl AsRef<str>) -> Self {
+        let text = text.as_ref();
+        let uuid = uuid_of(text).map(UidText::Uuid);
+        Self(uuid.unwrap_or_else(|| UidText::Other(text.into())))
     }
 }
 
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        let bytes = match &self.0 {
+            UidText::Uuid(bytes) => bytes,
+            UidText::Other(text) => return f.write_str(text),
+        };
+        let mut text = [b'-'; 36];
+        let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        let places = (0..text.len()).filter(|place| !HYPHENS.contains(place));
+        for (place, digit) in places.zip(digits) {
+            text[place] = b"0123456789abcdef"[usize::from(digit)];
+        }
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Uid({:?})", self.to_string())
     }
 }
 
@@ -160,6 +185,31 @@ impl fmt::Display for Token {
     }
 }
 
+/// The bytes of a UUID, if the text is one in the very form in which `Display` would write it.
+fn uuid_of(text: &str) -> Option<[u8; 16]> {
+    let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
+    if HYPHENS.iter().any(|place| text[*place] != b'-') {
+        return None;
+    }
+    let mut digits = text.iter().enumerate();
+    let mut digits = std::iter::from_fn(|| digits.find(|(place, _)| !HYPHENS.contains(place)));
+    let mut bytes = [0; 16];
+    for byte in &mut bytes {
+        let ((_, high), (_, low)) = (digits.next()?, digits.next()?);
+        *byte = hex_digit(*high)? << 4 | hex_digit(*low)?;
+    }
+    Some(bytes)
+}
+
+/// The value of a digit in lower case.
+fn hex_digit(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
 /// Writes a name that an object brought, as far as a log line bears it.
 fn write_name(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
     if name.len() <= LONGEST_NAME {
@@ -183,5 +233,26 @@ mod tests {
         assert_eq!(Identity::new(&*megabyte).unwrap().as_str(), megabyte);
         let key = LeaseKey::new(&*longest, &*megabyte);
         assert_eq!(key.to_string(), format!("{longest}/{longest}…"));
+    }
+
+    #[test]
+    fn a_uid_reads_as_it_was_given() {
+        for text in [
+            "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0",
+            "0F1E2D3C-4b5a-6978-8796-a5b4c3d2e1f0",
+            "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f",
+            "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f00",
+            "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+            "0f1e2d3c-4b5a-6978-8796a-5b4c3d2e1f0",
+            "0g1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0",
+            "u-1",
+            "é",
+            "",
+        ] {
+            assert_eq!(Uid::new(text).to_string(), text);
+        }
+        let uuid = |text| matches!(Uid::new(text).0, UidText::Uuid(_));
+        assert!(uuid("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"));
+        assert!(!uuid("0F1E2D3C-4b5a-6978-8796-a5b4c3d2e1f0"));
     }
 }

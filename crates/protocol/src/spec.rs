@@ -1,5 +1,6 @@
 //! A LeaseCandidate as the protocol sees it: parsed once at the edge, never checked again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::names::{Identity, ResourceVersion, Uid};
@@ -31,8 +32,8 @@ pub struct CandidateRecord {
     /// Whether `metadata.deletionTimestamp` is set: it is gone as soon as its finalizers are. Until then it is a
     /// candidate like any other, save that it is not collected again.
     pub deleting: bool,
-    /// What it offers, or why that cannot be used.
-    pub spec: Result<CandidateSpec, Rejection>,
+    /// What it offers, or why that cannot be used: see [`Self::offer`]. An election keeps one for all who offer the same.
+    pub spec: Arc<Result<CandidateSpec, Rejection>>,
 }
 
 /// What a valid candidate offers.
@@ -52,6 +53,24 @@ pub struct CandidateSpec {
 // === impl CandidateRecord ===
 
 impl CandidateRecord {
+    /// What it offers.
+    ///
+    /// # Errors
+    ///
+    /// Why that cannot be used.
+    pub fn offer(&self) -> Result<&CandidateSpec, &Rejection> {
+        (*self.spec).as_ref()
+    }
+
+    /// Shares the spec of another candidate, or of an earlier revision, where that is the same to the letter.
+    pub fn share_spec(&mut self, other: &Arc<Result<CandidateSpec, Rejection>>) {
+        if let (Ok(own), Ok(spec)) = (self.offer(), &**other)
+            && own.is_identical(spec)
+        {
+            self.spec = Arc::clone(other);
+        }
+    }
+
     /// Whether a ping is open by the candidate's own clock: `renewTime` is below `pingTime`.
     ///
     /// Later Kubernetes keeps `pingTime` for ever, the first form cleared it; both read correctly here.
@@ -76,6 +95,17 @@ renumber!(CandidateRecord { version, ping => candidate_time, renew => candidate_
 // === impl CandidateSpec ===
 
 impl CandidateSpec {
+    /// Whether they are the same to the letter. Versions that differ in build metadata are equal, and not identical.
+    fn is_identical(&self, other: &Self) -> bool {
+        let identical = |own: &Option<Version>, other: &Option<Version>| match (own, other) {
+            (Some(own), Some(other)) => own.is_identical(other),
+            (own, other) => own.is_none() && other.is_none(),
+        };
+        identical(&self.binary, &other.binary)
+            && identical(&self.emulation, &other.emulation)
+            && (&self.strategy, &self.supersedes) == (&other.strategy, &other.supersedes)
+    }
+
     /// Parses what the API holds, in the API's own order of checks.
     ///
     /// # Errors

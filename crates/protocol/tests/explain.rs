@@ -32,7 +32,8 @@ fn candidate(name: &str, emulation: &str, ping: Option<i64>, renew: i64) -> Cand
         marked: true,
         announced: None,
         deleting: false,
-        spec: CandidateSpec::parse("1.40.0", emulation, StrategyName::OLDEST_EMULATION_VERSION),
+        spec: CandidateSpec::parse("1.40.0", emulation, StrategyName::OLDEST_EMULATION_VERSION)
+            .into(),
     }
 }
 
@@ -223,7 +224,7 @@ fn a_candidate_that_is_given_twice_is_taken_in_its_newest_revision() {
 #[test]
 fn a_missing_lease_of_a_foreign_strategy_is_created_unheld() {
     let mut foreign = candidate("a", "1.1.0", None, -1);
-    foreign.spec = CandidateSpec::parse("1.40.0", "1.1.0", "example.com/mine");
+    foreign.spec = CandidateSpec::parse("1.40.0", "1.1.0", "example.com/mine").into();
     let told = explain(None, vec![foreign]);
     assert_eq!((told.action, told.holder), (Action::Create, None));
 }

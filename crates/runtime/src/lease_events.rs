@@ -177,7 +177,7 @@ impl RecordedEvent {
             kind: Some("Lease".to_owned()),
             namespace: Some(self.lease.namespace.to_string()),
             name: Some(self.lease.name.to_string()),
-            uid: self.uid.as_ref().map(|uid| uid.as_str().to_owned()),
+            uid: self.uid.as_ref().map(ToString::to_string),
             resource_version: self.version.map(|version| version.0.to_string()),
             ..ObjectReference::default()
         }

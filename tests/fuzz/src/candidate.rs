@@ -270,7 +270,7 @@ impl CandidateDriver {
                 let reply = match (given, base) {
                     // No server applies a write to another object than the one it names (R2).
                     (Some(mut given), _) => {
-                        given.metadata.uid = Some(write.uid.as_str().to_owned());
+                        given.metadata.uid = Some(write.uid.to_string());
                         Some(given)
                     }
                     (None, base) => base.map(|base| {

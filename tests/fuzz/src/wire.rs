@@ -39,7 +39,7 @@ pub(crate) fn check_candidate_messages(candidate: &LeaseCandidate) {
     words.for_each(|word| check_line(&word.to_string()));
     match candidate.candidate() {
         Ok(read) => {
-            if let Err(why) = &read.spec {
+            if let Err(why) = read.offer() {
                 check_line(&why.to_string());
             }
             if candidate.faults().is_empty() {

@@ -61,7 +61,7 @@ impl Run {
             marked: true,
             announced: self.announced.then(|| self.lease_duration()),
             deleting: false,
-            spec,
+            spec: spec.into(),
         }
     }
 }

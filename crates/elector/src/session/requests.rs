@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 
 use elector_api::{Lease, LeaseCandidate};
 use elector_protocol::elector::{Decision, Effect};
@@ -27,7 +26,7 @@ pub(crate) enum ElectionRequest {
     Create(Option<StrategyName>),
     /// PUT a Lease.
     Write {
-        judged: Arc<Lease>,
+        judged: Box<Lease>,
         version: ResourceVersion,
         record: LeaseRecord,
     },
@@ -197,7 +196,7 @@ pub(crate) fn requests_of(
                     view.expect_grant(key, expected);
                 }
                 requests.push(ElectionRequest::Write {
-                    judged,
+                    judged: Box::new(judged),
                     version,
                     record,
                 });

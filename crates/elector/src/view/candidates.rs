@@ -7,9 +7,10 @@ use elector_protocol::elector::NewsSource;
 use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion};
 
 use crate::view::entry::LeaseEntry;
+use crate::view::known::KnownCandidate;
 use crate::view::limits::bytes_of;
 use crate::view::waiting::Seniority;
-use crate::view::{Area, CandidateSeen, KnownCandidate, LimitHit, View};
+use crate::view::{Area, CandidateSeen, LimitHit, View};
 
 // === impl View ===
 
@@ -36,9 +37,9 @@ impl View {
         // What is gone makes room, and where there is no room for all the oldest are kept.
         let missing: Vec<_> = self
             .known_candidates
-            .keys()
-            .filter(|name| area.covers(&name.0) && !listed.contains(name))
-            .cloned()
+            .names(area)
+            .map(|(namespace, name)| (namespace.clone(), name.clone()))
+            .filter(|name| !listed.contains(name))
             .collect();
         for (namespace, name) in missing {
             self.handle_candidate_gone(now, &namespace, &name, None);
@@ -46,10 +47,7 @@ impl View {
         candidates.sort_by_cached_key(|seen| Seniority::of(&seen.candidate));
         for seen in candidates {
             // A reply may have brought a later revision while the list was under way.
-            let known = self
-                .known_candidates
-                .get(&seen.name())
-                .map(|known| known.version);
+            let known = self.known(&seen).map(|known| known.version);
             if !known.is_some_and(|known| seen.candidate.version < known && known > floor) {
                 self.update_candidate(now, seen, NewsSource::List);
             }
@@ -63,7 +61,7 @@ impl View {
 
     /// The answer to a write of ours. Where the candidate is not known to exist, the watch knows better.
     pub(crate) fn handle_candidate_reply(&mut self, now: Instant, seen: CandidateSeen) {
-        if self.known_candidates.contains_key(&seen.name()) {
+        if self.known(&seen).is_some() {
             self.update_candidate(now, seen, NewsSource::OwnWrite);
         }
     }
@@ -76,41 +74,46 @@ impl View {
         name: &Identity,
         version: Option<ResourceVersion>,
     ) {
-        let key = (namespace.clone(), name.clone());
-        let Some(known) = self.known_candidates.get(&key) else {
-            return;
-        };
-        if version.is_some_and(|version| version < known.version) {
+        let newer = |known: &KnownCandidate| version.is_some_and(|version| version < known.version);
+        if self
+            .known_candidates
+            .get(namespace, name)
+            .is_some_and(newer)
+        {
             return;
         }
-        let (lease, bytes) = (known.lease.clone(), known.bytes);
-        self.known_candidates.remove(&key);
-        self.usage.remove(namespace, bytes);
+        let Some(known) = self.known_candidates.remove(namespace, name) else {
+            return;
+        };
+        self.usage.remove(namespace, known.bytes);
+        let lease = LeaseKey::new(namespace.clone(), known.lease);
         self.unlink_candidate(now, &lease, name);
     }
 
     fn update_candidate(&mut self, now: Instant, seen: CandidateSeen, source: NewsSource) {
-        let key = seen.lease.clone();
+        let lease = self.shared(seen.lease);
+        let key = lease.clone();
+        let seen = CandidateSeen { lease, ..seen };
         self.guarded(&key, |view| view.apply_candidate(now, seen, source));
     }
 
     fn apply_candidate(&mut self, now: Instant, seen: CandidateSeen, source: NewsSource) {
-        let name = seen.name();
         self.newest_candidate = self.newest_candidate.max(seen.candidate.version);
-        let CandidateSeen { lease, candidate } = seen;
-        let known = self.known_candidates.get(&name);
+        let known = self.known(&seen).cloned();
+        let CandidateSeen {
+            lease,
+            mut candidate,
+        } = seen;
+        let known = known.as_ref();
         if known.is_some_and(|known| candidate.version <= known.version)
             && source != NewsSource::List
         {
             return;
         }
-        let (before, left) = (
-            known.map(|known| known.bytes),
-            known.map(|known| known.lease.clone()),
-        );
+        let before = known.map(|known| known.bytes);
         let bytes = bytes_of(&candidate);
-        if let Err(full) = self.usage.replace(&name.0, before, bytes) {
-            self.handle_candidate_gone(now, &name.0, &name.1, None);
+        if let Err(full) = self.usage.replace(&lease.namespace, before, bytes) {
+            self.handle_candidate_gone(now, &lease.namespace, &candidate.name, None);
             if full.is_new {
                 self.limits_hit.push_back(LimitHit::Namespace {
                     lease,
@@ -120,24 +123,35 @@ impl View {
             }
             return;
         }
-        if let Some(left) = left.filter(|left| *left != lease) {
+        if let Some(known) = known.filter(|known| known.lease != lease.name) {
+            let left = LeaseKey::new(lease.namespace.clone(), known.lease.clone());
             self.unlink_candidate(now, &left, &candidate.name);
         }
+        if let Some(spec) = &self.usual_spec {
+            candidate.share_spec(spec);
+        }
+        self.usual_spec = Some(Arc::clone(&candidate.spec));
         let known = KnownCandidate {
-            lease: lease.clone(),
+            lease: lease.name.clone(),
             version: candidate.version,
             bytes,
         };
-        self.known_candidates.insert(name, known);
+        self.known_candidates
+            .insert(lease.namespace.clone(), candidate.name.clone(), known);
         let absent_since = self.listed_at(&lease.namespace);
         let entry = self
             .elections
             .entry(lease.clone())
-            .or_insert_with(|| LeaseEntry::new(absent_since));
+            .or_insert_with(|| Box::new(LeaseEntry::new(absent_since)));
         if entry.handle_candidate(now, candidate, source) {
             self.dirty.push_back(lease.clone());
         }
         self.note_waiting(&lease);
+    }
+
+    fn known(&self, seen: &CandidateSeen) -> Option<&KnownCandidate> {
+        let (namespace, name) = (&seen.lease.namespace, &seen.candidate.name);
+        self.known_candidates.get(namespace, name)
     }
 
     /// Notes that candidates of this lease wait, when there were none before.

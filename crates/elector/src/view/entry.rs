@@ -1,8 +1,6 @@
 //! The memory of one lease: its election, and the object behind it.
 
-use std::sync::Arc;
-
-use elector_api::{Lease, Malformed};
+use elector_api::{Malformed, PackedLease};
 use elector_protocol::elector::{Election, NewsSource};
 use elector_protocol::{Identity, Instant, LeaseKey, LeaseRecord};
 
@@ -17,10 +15,11 @@ pub(super) struct LeaseEntry {
     pub(super) known: bool,
     /// The object of the newest revision, kept while a candidate names the lease, and where it is large only from a
     /// read until it is written.
-    pub(super) object: Option<Arc<Lease>>,
+    pub(super) object: Option<PackedLease>,
     /// Why the newest revision cannot be judged.
-    pub(super) fault: Option<Malformed>,
-    pub(super) expected: Option<ExpectedGrant>,
+    pub(super) fault: Option<Box<Malformed>>,
+    /// The newest grant of ours that has not been seen yet.
+    pub(super) expected: Option<Box<ExpectedGrant>>,
     /// The candidates for which there is no place in the election.
     pub(super) waiting: Waiting,
     /// Whether it was told that candidates wait.
@@ -56,7 +55,8 @@ impl LeaseEntry {
         before: Option<&LeaseRecord>,
         after: Option<&LeaseRecord>,
     ) -> Option<LeadershipChange> {
-        let mut change = LeadershipChange::between(key, before, after, self.expected.as_ref())?;
+        let mut change = LeadershipChange::between(key, before, after, self.expected.as_deref())?;
+        self.expected = None;
         if change.holder.is_none() {
             self.former.clone_from(&change.previous);
         } else if change.previous.is_none() {
@@ -75,7 +75,7 @@ impl LeaseEntry {
             election,
             known: false,
             object: None,
-            fault: Some(fault),
+            fault: Some(Box::new(fault)),
             expected: None,
             waiting: std::mem::take(&mut self.waiting),
             overflow_told: self.overflow_told,

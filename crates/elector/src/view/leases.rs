@@ -125,12 +125,16 @@ impl View {
     /// A grant is about to be written; when its record appears, this is why.
     pub(crate) fn expect_grant(&mut self, key: &LeaseKey, expected: ExpectedGrant) {
         if let Some(entry) = self.elections.get_mut(key) {
-            entry.expected = Some(expected);
+            entry.expected = Some(Box::new(expected));
         }
     }
 
     fn update_lease(&mut self, now: Instant, seen: LeaseSeen, source: NewsSource) {
-        let key = seen.key.clone();
+        let key = self.shared(seen.key);
+        let seen = LeaseSeen {
+            key: key.clone(),
+            ..seen
+        };
         self.guarded(&key, |view| view.apply_lease(now, seen, source));
     }
 
@@ -147,7 +151,7 @@ impl View {
         let entry = self
             .elections
             .entry(seen.key.clone())
-            .or_insert_with(|| LeaseEntry::new(absent_since));
+            .or_insert_with(|| Box::new(LeaseEntry::new(absent_since)));
         let snapshot = match seen.snapshot {
             Ok(snapshot) => snapshot,
             Err(_)

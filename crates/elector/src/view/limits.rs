@@ -72,6 +72,14 @@ impl Usage {
         Ok(())
     }
 
+    /// The same name of a namespace, in the text that is kept already.
+    pub(super) fn shared(&self, namespace: Arc<str>) -> Arc<str> {
+        match self.0.get_key_value(&namespace) {
+            Some((shared, _)) => Arc::clone(shared),
+            None => namespace,
+        }
+    }
+
     /// A candidate that took so many bytes is gone.
     pub(super) fn remove(&mut self, namespace: &Arc<str>, bytes: usize) {
         let Some(usage) = self.0.get_mut(namespace) else {
@@ -91,8 +99,8 @@ impl Usage {
 
 /// About how many bytes are kept of a candidate.
 pub(super) fn bytes_of(candidate: &CandidateRecord) -> usize {
-    let spec = candidate.spec.as_ref().map_or(0, strategies);
-    FIXED_BYTES + 2 * candidate.name.as_str().len() + candidate.uid.as_str().len() + spec
+    let spec = candidate.offer().map_or(0, strategies);
+    FIXED_BYTES + 2 * candidate.name.as_str().len() + spec
 }
 
 /// About how many bytes the strategies of a candidate take, of which it may list a hundred thousand.

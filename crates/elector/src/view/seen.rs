@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use elector_api::{Lease, LeaseCandidate, Malformed};
+use elector_api::{Lease, LeaseCandidate, Malformed, PackedLease};
 use elector_protocol::{
     CandidateRecord, Identity, LeaseKey, LeaseSnapshot, Rejection, ResourceVersion,
 };
@@ -27,7 +27,7 @@ pub(crate) struct LeaseSeen {
     pub(crate) version: Option<ResourceVersion>,
     pub(crate) snapshot: Result<LeaseSnapshot, Malformed>,
     /// What a PUT carries over. `None` where it is large: it is read again when there is something to write.
-    pub(crate) object: Option<Arc<Lease>>,
+    pub(crate) object: Option<PackedLease>,
 }
 
 /// A revision of a LeaseCandidate, and the lease that it names.
@@ -54,12 +54,12 @@ pub(crate) struct ObjectName {
     pub(crate) version: Option<ResourceVersion>,
 }
 
-/// How many bytes of a Lease are kept that no decision needs; an object with more is read when it is to be written.
+/// How many bytes of a Lease are kept, packed, for a write; one with more is read when it is to be written.
 const KEPT_BYTES: usize = 4096;
 
 /// Whether an object is kept until its lease is written.
-pub(super) fn is_kept(object: &Lease) -> bool {
-    object.carried_bytes() <= KEPT_BYTES
+pub(super) fn is_kept(object: &PackedLease) -> bool {
+    object.bytes() <= KEPT_BYTES
 }
 
 // === impl Area ===
@@ -84,7 +84,7 @@ impl LeaseSeen {
     /// Reads an object, and keeps it if it is small.
     pub(crate) fn of(object: Lease) -> Self {
         let mut seen = Self::whole(object);
-        seen.object = seen.object.filter(|object| is_kept(object));
+        seen.object = seen.object.filter(is_kept);
         seen
     }
 
@@ -97,8 +97,11 @@ impl LeaseSeen {
             version: version
                 .and_then(|text| text.parse().ok())
                 .map(ResourceVersion),
+            object: snapshot
+                .as_ref()
+                .ok()
+                .and_then(|snapshot| PackedLease::new(object, snapshot)),
             snapshot,
-            object: Some(Arc::new(object)),
         }
     }
 }
@@ -114,14 +117,13 @@ impl CandidateSeen {
     pub(crate) fn of(object: &LeaseCandidate) -> Result<Self, Malformed> {
         let mut candidate = object.candidate()?;
         if candidate
-            .spec
-            .as_ref()
+            .offer()
             .is_ok_and(|spec| strategies(spec) > CANDIDATE_BYTES)
         {
             let why = format!(
                 "spec.preferredStrategies: Too long: may not be more than {CANDIDATE_BYTES} bytes"
             );
-            candidate.spec = Err(Rejection::Malformed(why));
+            candidate.spec = Arc::new(Err(Rejection::Malformed(why)));
         }
         Ok(Self {
             lease: object.lease_key(),

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use elector_api::FieldError;
+use elector_api::{FieldError, PackedLease};
 use elector_protocol::elector::{Action, Settings};
 use elector_protocol::{
-    CandidateRecord, CandidateSpec, LeaseRecord, LeaseSnapshot, Timestamp, Uid,
+    CandidateRecord, CandidateSpec, Identity, LeaseRecord, LeaseSnapshot, Timestamp, Uid,
 };
 
 use super::*;
@@ -45,15 +45,16 @@ fn held(holder: &str, renewed: i64) -> LeaseRecord {
 
 fn lease(name: &str, version: u64, record: LeaseRecord) -> LeaseSeen {
     let version = ResourceVersion(version);
+    let snapshot = LeaseSnapshot {
+        uid: Uid::new("uid"),
+        version,
+        record,
+    };
     LeaseSeen {
         key: key(name),
         version: Some(version),
-        snapshot: Ok(LeaseSnapshot {
-            uid: Uid::new("uid"),
-            version,
-            record,
-        }),
-        object: Some(Arc::new(Lease::default())),
+        object: PackedLease::new(Lease::default(), &snapshot),
+        snapshot: Ok(snapshot),
     }
 }
 
@@ -82,7 +83,7 @@ fn candidate(name: &str, lease: &str, version: u64) -> CandidateSeen {
             marked: true,
             announced: None,
             deleting: false,
-            spec: CandidateSpec::parse("1.1.0", "1.0.0", "OldestEmulationVersion"),
+            spec: CandidateSpec::parse("1.1.0", "1.0.0", "OldestEmulationVersion").into(),
         },
     }
 }

@@ -180,7 +180,7 @@ async fn a_preference_that_is_held_back_is_an_event_that_can_be_read() {
     assert_eq!(notice.candidate.as_str(), "restless");
     assert_eq!(notice.because, HoldBackCause::NewSinceFailure);
     assert_eq!(
-        held_back.uid.as_ref().map(|uid| uid.as_str().to_owned()),
+        held_back.uid.as_ref().map(ToString::to_string),
         cluster.lease("ns", "l").unwrap().metadata.uid
     );
     assert!(

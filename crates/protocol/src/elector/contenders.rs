@@ -64,7 +64,7 @@ impl Election {
             .candidates()
             .filter(|candidate| candidate.renew.is_some())
             .filter_map(|candidate| {
-                let spec = candidate.spec.as_ref().ok()?;
+                let spec = candidate.offer().ok()?;
                 strategy.eligible(spec).ok()?;
                 Some(Contender { candidate, spec })
             });

@@ -1,7 +1,10 @@
 //! The memory of one election: its Lease, its candidates, and those of them that did not accept a grant.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
+
+use litemap::LiteMap;
 
 use crate::elector::hold_back::HoldBack;
 use crate::elector::observation::ObservedCandidate;
@@ -9,6 +12,7 @@ use crate::elector::seen_preference::SeenPreference;
 use crate::lease::LeaseSnapshot;
 use crate::names::{Identity, ResourceVersion, Uid};
 use crate::presence::{NewsSource, Novelty, Presence};
+use crate::rejection::Rejection;
 use crate::renumber::renumber;
 use crate::spec::{CandidateRecord, CandidateSpec};
 use crate::time::Instant;
@@ -18,7 +22,8 @@ use crate::timing::{ElectorTiming, LONGEST_LEASE};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Election {
     pub(super) presence: Presence,
-    pub(super) candidates: BTreeMap<Identity, ObservedCandidate>,
+    /// A flat map of boxes: a tree sets aside room for eleven in each node, and most leases have three.
+    pub(super) candidates: LiteMap<Identity, Box<ObservedCandidate>>,
     pub(super) passed_over: BTreeMap<Identity, PassedOver>,
     /// The holder of the record before it became unheld: not waited for, and not believed alive by what it said before.
     pub(super) last_holder: Option<Identity>,
@@ -36,7 +41,7 @@ pub(super) struct PassedOver {
     pub(super) failures: u8,
     pub(super) since: Instant,
     uid: Uid,
-    spec: Option<CandidateSpec>,
+    spec: Arc<Result<CandidateSpec, Rejection>>,
 }
 
 /// What a step needs besides the election itself.
@@ -75,7 +80,7 @@ impl Election {
     pub fn unknown() -> Self {
         Self {
             presence: Presence::Unknown,
-            candidates: BTreeMap::new(),
+            candidates: LiteMap::new(),
             passed_over: BTreeMap::new(),
             last_holder: None,
             longest: Duration::ZERO,
@@ -176,19 +181,23 @@ impl Election {
     pub fn handle_candidate(
         &mut self,
         now: Instant,
-        candidate: CandidateRecord,
+        mut candidate: CandidateRecord,
         source: NewsSource,
     ) {
-        let known = self.candidates.get(&candidate.name);
-        let known = known.map(|seen| seen.candidate.version);
+        let seen = self.candidates.get(&candidate.name);
+        let known = seen.map(|seen| seen.candidate.version);
         if known == Some(candidate.version)
             || (known > Some(candidate.version) && source != NewsSource::List)
         {
             return;
         }
+        if let Some(like) = seen.or(self.candidates.first().map(|(_, first)| first)) {
+            candidate.share_spec(&like.candidate.spec);
+        }
         self.hear_of(&candidate.name);
         if let Some(failed) = self.passed_over.get(&candidate.name)
-            && (failed.uid != candidate.uid || failed.spec.as_ref() != candidate.spec.as_ref().ok())
+            && (failed.uid != candidate.uid
+                || (*failed.spec).as_ref().ok() != candidate.offer().ok())
         {
             self.passed_over.remove(&candidate.name);
         }
@@ -210,18 +219,18 @@ impl Election {
             }
             _ => {
                 let name = candidate.name.clone();
-                self.candidates
-                    .insert(name, ObservedCandidate::new(now, candidate, source));
+                self.candidates.insert(
+                    name,
+                    Box::new(ObservedCandidate::new(now, candidate, source)),
+                );
             }
         }
     }
 
     /// A candidate was seen deleted, or is missing in a complete list, or now names another lease.
     pub fn handle_candidate_gone(&mut self, name: &Identity, version: Option<ResourceVersion>) {
-        let newer = |seen: &ObservedCandidate| {
-            version.is_some_and(|version| version < seen.candidate.version)
-        };
-        if self.candidates.get(name).is_some_and(newer) {
+        let known = self.candidates.get(name).map(|seen| seen.candidate.version);
+        if known.is_some_and(|known| version.is_some_and(|version| version < known)) {
             return;
         }
         self.hear_of(name);
@@ -315,7 +324,7 @@ impl Election {
             failures,
             since: now,
             uid: seen.candidate.uid.clone(),
-            spec: seen.candidate.spec.as_ref().ok().cloned(),
+            spec: Arc::clone(&seen.candidate.spec),
         };
         self.passed_over.insert(electee.clone(), failed);
     }

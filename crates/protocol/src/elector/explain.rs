@@ -59,8 +59,8 @@ pub struct Explanation {
     pub candidates: Vec<RankedCandidate>,
 }
 
-/// `now` in the replay. Longer than the years 1 to 9999, so that every wire time has an instant.
-const NOW: Instant = Instant::from_epoch(Duration::from_secs(400_000_000_000));
+/// `now` in the replay: 475 years, and what is older is as old as that.
+const NOW: Instant = Instant::from_epoch(Duration::from_secs(15_000_000_000));
 
 // === impl Explanation ===
 

@@ -4,10 +4,12 @@
 //! without a leader for an accept window, and may come back under another name or version at once, which R5 would not
 //! know again. So this memory belongs to the lease, whatever names and specs come and go.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
+
+use litemap::LiteMap;
 
 use crate::elector::observation::ObservedCandidate;
 use crate::lease::{LeaseRecord, LeaseSnapshot, Occupancy};
@@ -21,11 +23,11 @@ use crate::timing::ElectorTiming;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct HoldBack {
     /// The newest pre-emption after which the lease was not accepted.
-    failed: Option<FailedHandOver>,
+    failed: Option<Box<FailedHandOver>>,
     /// When holders were pre-empted, the oldest first.
     preemptions: Vec<Instant>,
     /// Candidates that have accepted a term of this lease.
-    accepted: BTreeSet<Identity>,
+    accepted: LiteMap<Identity, ()>,
     /// Whether the holder was asked to make room in this term.
     asked: bool,
     /// Whether the holder before was pre-empted, and no grant has been accepted since.
@@ -94,7 +96,7 @@ impl HoldBack {
         now: Instant,
         before: Option<&LeaseSnapshot>,
         after: &LeaseSnapshot,
-        candidates: &BTreeMap<Identity, ObservedCandidate>,
+        candidates: &LiteMap<Identity, Box<ObservedCandidate>>,
     ) {
         let new = &after.record;
         let same_object = |before: &&LeaseSnapshot| before.uid == after.uid;
@@ -109,8 +111,8 @@ impl HoldBack {
         self.asked |= new.preferred_holder.is_some();
         if let Some(holder) = leader(new) {
             self.preempted = false;
-            if candidates.contains_key(holder) && !self.accepted.contains(holder) {
-                self.accepted.insert(holder.clone());
+            if candidates.contains_key(holder) && !self.accepted.contains_key(holder) {
+                self.accepted.insert(holder.clone(), ());
             }
         }
     }
@@ -175,7 +177,7 @@ impl HoldBack {
         now: Instant,
         timing: &ElectorTiming,
     ) -> bool {
-        if self.accepted.contains(name) {
+        if self.accepted.contains_key(name) {
             return false;
         }
         if fails_now && self.preempted && !timing.held_back_after(1).is_zero() {
@@ -211,11 +213,11 @@ impl HoldBack {
         if notice.because == HoldBackCause::NewSinceFailure {
             standing.remove(&notice.candidate);
         }
-        self.failed = Some(FailedHandOver {
+        self.failed = Some(Box::new(FailedHandOver {
             at: until.before(lasts),
             failures,
             standing,
-        });
+        }));
         // An object does not tell whether its candidate has ever led.
         self.accepted.remove(&notice.candidate);
     }
@@ -226,7 +228,7 @@ impl HoldBack {
         now: Instant,
         old: &LeaseRecord,
         new: &LeaseRecord,
-        candidates: &BTreeMap<Identity, ObservedCandidate>,
+        candidates: &LiteMap<Identity, Box<ObservedCandidate>>,
     ) {
         if old.is_unaccepted_grant() {
             if self.preempted {
@@ -249,16 +251,16 @@ impl HoldBack {
         &mut self,
         now: Instant,
         electee: Option<&Identity>,
-        candidates: &BTreeMap<Identity, ObservedCandidate>,
+        candidates: &LiteMap<Identity, Box<ObservedCandidate>>,
     ) {
         let recent = |failed: &&FailedHandOver| now.since(failed.at) < FALL_BACK;
-        let before = self.failed.as_ref().filter(recent);
+        let before = self.failed.as_deref().filter(recent);
         let failures = before.map_or(0, |failed| failed.failures);
-        self.failed = Some(FailedHandOver {
+        self.failed = Some(Box::new(FailedHandOver {
             at: now,
             failures: failures.saturating_add(1).min(FAILURES_MAX),
             standing: candidates.keys().cloned().collect(),
-        });
+        }));
         self.preempted = false;
         if let Some(electee) = electee {
             self.accepted.remove(electee);
@@ -267,7 +269,7 @@ impl HoldBack {
 
     /// Whether nothing speaks for a candidate: neither has it accepted a term, nor was it there before the failure.
     fn is_new(&self, failed: &FailedHandOver, name: &Identity) -> bool {
-        !self.accepted.contains(name) && !failed.standing.contains(name)
+        !self.accepted.contains_key(name) && !failed.standing.contains(name)
     }
 
     /// Until when there have been too many pre-emptions.

@@ -45,8 +45,7 @@ impl<'a> Step<'a> {
         for seen in election.candidates.values() {
             let disputes = seen
                 .candidate
-                .spec
-                .as_ref()
+                .offer()
                 .is_ok_and(|spec| disputed.concerns(spec));
             if !disputes {
                 continue;

@@ -68,10 +68,8 @@ impl<'a> PingRound<'a> {
         let (mut passed_over, regular): (Vec<_>, Vec<_>) = contenders
             .iter()
             .filter_map(|contender| {
-                Some((
-                    *contender,
-                    election.candidates.get(&contender.candidate.name)?,
-                ))
+                let seen = election.candidates.get(&contender.candidate.name)?;
+                Some((*contender, seen.as_ref()))
             })
             .partition(|(contender, _)| criteria.defers(&contender.candidate.name));
         passed_over.sort_by_key(|(contender, _)| criteria.passes_over(&contender.candidate.name));

@@ -106,7 +106,7 @@ pub(super) fn rejection(
     candidate: &CandidateRecord,
     strategy: Option<&dyn Strategy>,
 ) -> Option<Rejection> {
-    match (&candidate.spec, strategy) {
+    match (candidate.offer(), strategy) {
         (Err(rejection), _) => Some(rejection.clone()),
         (Ok(spec), Some(strategy)) => strategy
             .eligible(spec)

@@ -69,7 +69,7 @@ impl Election {
         let valid = || {
             self.candidates
                 .values()
-                .filter_map(|seen| Some((seen, seen.candidate.spec.as_ref().ok()?)))
+                .filter_map(|seen| Some((seen, seen.candidate.offer().ok()?)))
         };
         let silent = |seen: &ObservedCandidate| {
             seen.liveness(now, None, &settings.timing) == Liveness::Silent
@@ -144,10 +144,8 @@ impl<'a> Step<'a> {
         let reserved_from = record.reserved_from();
         if self.now >= late_at {
             let (holder, after) = (holder.clone(), duration);
-            let replaced = match &reserved_from {
-                Some(from) => self.election.candidates.get_key_value(from),
-                None => None,
-            };
+            let replaced = reserved_from.as_ref();
+            let replaced = replaced.and_then(|from| self.election.candidates.get(from));
             let vacancy = match reserved_from {
                 Some(from) => Vacancy::Reserved { from, after },
                 None if accepted => Vacancy::Expired { holder, after },
@@ -159,7 +157,8 @@ impl<'a> Step<'a> {
                 round: late_at,
                 ready_at: expires_at,
                 previous_holder: replaced
-                    .map_or(record.holder.as_ref(), |(replaced, _)| Some(replaced)),
+                    .map(|seen| &seen.candidate.name)
+                    .or(record.holder.as_ref()),
             };
             return self.elect(&open, contenders);
         }

@@ -1,7 +1,7 @@
 //! The name of a strategy, and the syntax that the API gives it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The name of a strategy, valid under the API's syntax.
 ///
@@ -28,6 +28,10 @@ pub enum StrategyNameError {
     Name,
 }
 
+/// The name of the built-in strategy, one text for all candidates.
+static BUILTIN: LazyLock<Arc<str>> =
+    LazyLock::new(|| StrategyName::OLDEST_EMULATION_VERSION.into());
+
 // === impl StrategyName ===
 
 impl StrategyName {
@@ -36,7 +40,7 @@ impl StrategyName {
 
     /// The built-in strategy.
     pub fn oldest_emulation_version() -> Self {
-        Self(Self::OLDEST_EMULATION_VERSION.into())
+        Self(Arc::clone(&BUILTIN))
     }
 
     /// Parses a strategy as the API validates it.
@@ -52,7 +56,7 @@ impl StrategyName {
             if text != Self::OLDEST_EMULATION_VERSION {
                 return Err(StrategyNameError::Unknown);
             }
-            return Ok(Self(text.into()));
+            return Ok(Self::oldest_emulation_version());
         };
         if !is_dns_subdomain(prefix) {
             return Err(StrategyNameError::Prefix);

@@ -201,7 +201,7 @@ fn candidates_are_known_by_their_newest_revision() {
     let same = fixture.election.candidates().next().unwrap().clone();
     let mut older = same.clone();
     older.version = ResourceVersion(1);
-    older.spec = CandidateSpec::parse("1.40.0", "1.0.0", "OldestEmulationVersion");
+    older.spec = CandidateSpec::parse("1.40.0", "1.0.0", "OldestEmulationVersion").into();
     for news in [NewsSource::List, NewsSource::Watch, NewsSource::OwnWrite] {
         fixture
             .election
@@ -369,7 +369,7 @@ fn the_binary_version_decides_between_equal_emulation_versions() {
     fixture.register("a", "1.2.0");
     fixture.register("b", "1.2.0");
     fixture.change("b", |candidate| {
-        candidate.spec = CandidateSpec::parse("1.39.0", "1.2.0", "OldestEmulationVersion");
+        candidate.spec = CandidateSpec::parse("1.39.0", "1.2.0", "OldestEmulationVersion").into();
     });
     let decision = fixture.step();
     assert_eq!(fixture.apply(&decision).holder, Some(id("b")));

@@ -9,7 +9,7 @@ use crate::fixture::{ElectionFixture, id, lease_write, pinged};
 
 fn wish(fixture: &mut ElectionFixture, name: &str, binary: &str, strategy: &str) {
     let spec = CandidateSpec::parse(binary, "1.1.0", strategy);
-    fixture.change(name, |candidate| candidate.spec = spec);
+    fixture.change(name, |candidate| candidate.spec = spec.into());
 }
 
 /// `a` and `b` disagree, at the highest binary version; `low` has a lower one.

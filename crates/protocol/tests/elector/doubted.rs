@@ -121,7 +121,7 @@ fn a_preferred_candidate_that_looks_no_better_is_given_its_time_to_be_seen() {
     assert_eq!(fixture.step().action(), Action::Wait);
     // News of another candidate says nothing about this one.
     fixture.change("d", |candidate| {
-        candidate.spec = CandidateSpec::parse("1.40.0", "1.5.0", "OldestEmulationVersion");
+        candidate.spec = CandidateSpec::parse("1.40.0", "1.5.0", "OldestEmulationVersion").into();
     });
     assert_stands_for(&mut fixture, 2.0);
 

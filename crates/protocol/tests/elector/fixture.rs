@@ -94,7 +94,8 @@ impl ElectionFixture {
             marked: true,
             announced: None,
             deleting: false,
-            spec: CandidateSpec::parse("1.40.0", emulation, StrategyName::OLDEST_EMULATION_VERSION),
+            spec: CandidateSpec::parse("1.40.0", emulation, StrategyName::OLDEST_EMULATION_VERSION)
+                .into(),
         }
     }
 

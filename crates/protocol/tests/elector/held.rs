@@ -108,7 +108,7 @@ fn a_preference_is_withdrawn_when_its_reason_vanishes() {
 
     fixture.election = preferred.clone();
     fixture.change("c", |c| {
-        c.spec = CandidateSpec::parse("1.40.0", "1.2.0", "OldestEmulationVersion");
+        c.spec = CandidateSpec::parse("1.40.0", "1.2.0", "OldestEmulationVersion").into();
     });
     assert_eq!(
         fixture.step().action(),

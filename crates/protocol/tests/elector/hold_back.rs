@@ -53,7 +53,7 @@ fn failed() -> ElectionFixture {
 fn change_version(fixture: &mut ElectionFixture, name: &str, minor: u64) {
     fixture.change(name, |candidate| {
         let binary = format!("1.{minor}.0");
-        candidate.spec = CandidateSpec::parse(&binary, "1.0.0", "OldestEmulationVersion");
+        candidate.spec = CandidateSpec::parse(&binary, "1.0.0", "OldestEmulationVersion").into();
     });
 }
 

@@ -86,7 +86,7 @@ fn a_conflict_of_as_many_strategies() {
     for index in 0..CANDIDATES {
         let mut candidate = fixture.mk_candidate(&format!("candidate-{index:06}"), "1.3.0");
         let strategy = format!("example.com/s{index:06}");
-        candidate.spec = CandidateSpec::parse_list("", "", &[&strategy]);
+        candidate.spec = CandidateSpec::parse_list("", "", &[&strategy]).into();
         fixture
             .election
             .handle_candidate(fixture.now, candidate, NewsSource::List);

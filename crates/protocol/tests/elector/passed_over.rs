@@ -87,7 +87,7 @@ fn a_hand_over_that_is_not_accepted_counts_too() {
 fn a_candidate_that_is_another_one_now_is_not_passed_over() {
     let mut fixture = failed();
     fixture.change("a", |candidate| {
-        candidate.spec = CandidateSpec::parse("1.40.0", "1.0.0", "OldestEmulationVersion");
+        candidate.spec = CandidateSpec::parse("1.40.0", "1.0.0", "OldestEmulationVersion").into();
     });
     assert!(!passed_over(&mut fixture), "another spec");
 

@@ -207,7 +207,7 @@ fn candidates_that_disagree_are_told_so_until_they_agree() {
     fixture.register("a", "1.1.0");
     fixture.register("b", "1.1.0");
     fixture.change("b", |c| {
-        c.spec = CandidateSpec::parse("1.40.0", "1.1.0", "example.com/mine");
+        c.spec = CandidateSpec::parse("1.40.0", "1.1.0", "example.com/mine").into();
     });
     let decision = fixture.step();
     assert_eq!(
@@ -217,7 +217,7 @@ fn candidates_that_disagree_are_told_so_until_they_agree() {
     );
     assert!(decision.effects.is_empty());
     fixture.change("b", |c| {
-        c.spec = CandidateSpec::parse("1.40.0", "1.1.0", "OldestEmulationVersion");
+        c.spec = CandidateSpec::parse("1.40.0", "1.1.0", "OldestEmulationVersion").into();
     });
     assert_eq!(fixture.step().action(), Action::Create);
 }

@@ -55,7 +55,7 @@ fn a_holder_that_is_not_eligible_is_asked_to_make_room_for_any_that_is() {
     fixture.register("c", "1.3.0");
     assert_eq!(fixture.step().reason, Reason::HolderIsBest(id("b")));
     fixture.change("b", |candidate| {
-        candidate.spec = CandidateSpec::parse("1.40.0", "", "OldestEmulationVersion");
+        candidate.spec = CandidateSpec::parse("1.40.0", "", "OldestEmulationVersion").into();
     });
     let decision = fixture.step();
     assert_eq!(

@@ -227,7 +227,7 @@ fn a_foreign_strategy_gets_an_unheld_lease_and_nothing_more() {
     let mut fixture = ElectionFixture::new();
     fixture.register("a", "1.1.0");
     fixture.change("a", |c| {
-        c.spec = CandidateSpec::parse("1.40.0", "", "example.com/mine");
+        c.spec = CandidateSpec::parse("1.40.0", "", "example.com/mine").into();
     });
     let decision = fixture.step();
     assert!(matches!(&decision.effects[..], [Effect::Create(record)]

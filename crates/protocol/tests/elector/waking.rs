@@ -129,7 +129,7 @@ fn candidates_that_disagree_are_pinged_once_in_a_while() {
     let mut fixture = ElectionFixture::new();
     for (name, strategy) in [("a", "OldestEmulationVersion"), ("b", "example.com/mine")] {
         let mut candidate = fixture.mk_candidate(name, "1.1.0");
-        candidate.spec = CandidateSpec::parse("1.40.0", "1.1.0", strategy);
+        candidate.spec = CandidateSpec::parse("1.40.0", "1.1.0", strategy).into();
         fixture
             .election
             .handle_candidate(fixture.now, candidate, NewsSource::Watch);

@@ -142,9 +142,9 @@ pub(crate) fn candidates() -> impl Arbitrary<Value = CandidateRecord> {
                 deleting: false,
                 spec: if strategy.contains(',') {
                     let list: Vec<_> = strategy.split(',').collect();
-                    CandidateSpec::parse_list(&binary, &emulation, &list)
+                    CandidateSpec::parse_list(&binary, &emulation, &list).into()
                 } else {
-                    CandidateSpec::parse(&binary, &emulation, strategy)
+                    CandidateSpec::parse(&binary, &emulation, strategy).into()
                 },
             },
         )

@@ -217,7 +217,8 @@ impl TwoWatchers {
             marked: true,
             announced: None,
             deleting: false,
-            spec: CandidateSpec::parse(version, version, StrategyName::OLDEST_EMULATION_VERSION),
+            spec: CandidateSpec::parse(version, version, StrategyName::OLDEST_EMULATION_VERSION)
+                .into(),
         }
     }
 

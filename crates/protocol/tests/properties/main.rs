@@ -352,7 +352,7 @@ impl Oracle {
                     .max(Some(settings.timing.max_lease_duration))
         );
         let versions = |candidate: &CandidateRecord| {
-            let spec = candidate.spec.clone().ok()?;
+            let spec = candidate.offer().ok()?.clone();
             // Without a renewal time of its own it cannot be elected.
             candidate.renew?;
             Some((spec.emulation?, spec.binary?))
@@ -449,7 +449,7 @@ proptest! {
         }
         let mut contenders: Vec<Contender<'_>> = unique
             .values()
-            .filter_map(|candidate| Some(Contender { candidate, spec: candidate.spec.as_ref().ok()? }))
+            .filter_map(|candidate| Some(Contender { candidate, spec: candidate.offer().ok()? }))
             .filter(|contender| ranking.eligible(contender.spec).is_ok())
             .collect();
         let names = |sorted: &[Contender<'_>]| -> Vec<Identity> {

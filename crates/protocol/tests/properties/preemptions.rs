@@ -220,7 +220,8 @@ impl PreemptedLease {
     fn change(&mut self, candidate: u8, minor: u8) {
         let name = name(candidate);
         let version = format!("1.{minor}.0");
-        let spec = CandidateSpec::parse("1.9.0", &version, StrategyName::OLDEST_EMULATION_VERSION);
+        let spec =
+            CandidateSpec::parse("1.9.0", &version, StrategyName::OLDEST_EMULATION_VERSION).into();
         let known = self.known(&name);
         if known.as_ref().is_some_and(|known| known.spec == spec) {
             return;
@@ -371,7 +372,8 @@ impl PreemptedLease {
             marked: true,
             announced: None,
             deleting: false,
-            spec: CandidateSpec::parse("1.9.0", "1.9.0", StrategyName::OLDEST_EMULATION_VERSION),
+            spec: CandidateSpec::parse("1.9.0", "1.9.0", StrategyName::OLDEST_EMULATION_VERSION)
+                .into(),
         }
     }
 

@@ -47,7 +47,7 @@ impl Writer {
                 .cluster
                 .call(target.clone(), self.timeout, request)
                 .await;
-            let uid = judged.uid.as_str().to_owned();
+            let uid = judged.uid.to_string();
             let answer = answer.and_then(|reply| self.believable(&target, reply, Some(&uid)));
             self.outcome(Verb::Patch, answer)
         };
@@ -59,7 +59,7 @@ impl Writer {
     /// Deletes the very revision of a candidate that was judged.
     pub async fn collect_candidate(&self, judged: &JudgedCandidate) -> WriteOutcome<()> {
         let preconditions = Preconditions {
-            uid: Some(judged.uid.as_str().to_owned()),
+            uid: Some(judged.uid.to_string()),
             resource_version: Some(judged.version.to_string()),
         };
         let target = self.target_of(Verb::Delete, judged);

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{ViewScene, candidate, held, id, key, lease, malformed, time};
 use crate::leadership_change::ExpectedGrant;
+use crate::view::known::KnownCandidates;
 use crate::view::{Area, LeaseSeen, ResourceVersion, Restored};
 
 #[test]
@@ -267,7 +268,7 @@ fn a_lease_that_made_the_code_fail_is_not_taken_for_absent() {
     world.candidate(candidate("a", "l", 10));
     world.lease(lease("l", 11, held("a", 1)));
     world.view.guarded(&key("l"), |view| {
-        view.known_candidates.clear();
+        view.known_candidates = KnownCandidates::default();
         panic!("half way");
     });
     assert_eq!(

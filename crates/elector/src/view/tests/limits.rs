@@ -168,7 +168,8 @@ fn a_candidate_that_lists_more_than_is_kept_cannot_be_elected() {
             },
         });
         let object = elector_api::LeaseCandidate::from_value(object);
-        CandidateSeen::of(&object).unwrap().candidate.spec
+        let seen = CandidateSeen::of(&object).unwrap();
+        seen.candidate.offer().cloned().map_err(Rejection::clone)
     };
     assert_eq!(
         list(3).unwrap().strategy,
