@@ -447,24 +447,25 @@ impl<'a> ElectorSession<'a> {
 
     /// Logs once why none can be elected although there are candidates, and why a better one is held back.
     fn log_standstill(&mut self, now: Instant, key: &LeaseKey, decision: &Decision) {
-        let (subject, failures) = (format!("standstill of {key}"), &mut self.inputs.failures);
-        let group = namespace_group(&key.namespace);
+        let failures = &mut self.inputs.failures;
+        let group = || namespace_group(&key.namespace);
+        let subject = format_args!("standstill of {key}");
         match &decision.reason {
             Reason::StrategyConflict(_) | Reason::NoEligible { .. } => {
                 let text = format!("nobody can be elected for {key}: {}", decision.reason);
-                failures.note_in(now, &group, &subject, &text);
+                failures.note_in(now, &group(), &subject.to_string(), &text);
             }
-            _ => failures.end(now, &subject, None),
+            _ => failures.end(now, subject, None),
         }
-        let subject = format!("hand-overs of {key}");
+        let subject = format_args!("hand-overs of {key}");
         match &decision.reason {
             Reason::HeldBack { because, .. } => {
                 let text = format!("no better candidate is preferred for {key}: {because}");
-                failures.note_in(now, &group, &subject, &text);
+                failures.note_in(now, &group(), &subject.to_string(), &text);
             }
             // The candidate that is held back may be silent for a while, or gone.
             Reason::HolderIsBest(_) | Reason::Preferred { .. } => {
-                failures.end(now, &subject, None);
+                failures.end(now, subject, None);
             }
             _ => {}
         }

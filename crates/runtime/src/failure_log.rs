@@ -4,6 +4,7 @@
 //! reason with each of its revisions. Without a limit an outage buries its own cause, and one object fills the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::time::Duration;
 
 use elector_protocol::Instant;
@@ -99,9 +100,13 @@ impl FailureLog {
 
     /// The subject does not fail any more, which `text` says. Without a text that is worth a line only where something
     /// was left out.
-    pub fn end(&mut self, now: Instant, subject: &str, text: Option<&str>) {
+    pub fn end(&mut self, now: Instant, subject: impl Display, text: Option<&str>) {
         self.tick(now);
-        if let Some(line) = self.take_end(subject, text) {
+        // Most of the time nothing fails, and then no name is put together.
+        if self.subjects.is_empty() {
+            return;
+        }
+        if let Some(line) = self.take_end(&subject.to_string(), text) {
             line.log();
         }
     }

@@ -129,7 +129,7 @@ impl InputHandler {
             }
             WatchEvent::Deleted(candidate) => {
                 if let Some(object) = ObjectName::of(&candidate) {
-                    self.failures.end(now, &object.subject(), None);
+                    self.failures.end(now, object.subject(), None);
                     self.remove_candidate(now, &object);
                 }
             }
@@ -285,14 +285,14 @@ impl InputHandler {
                     format!("failed to admit LeaseCandidate {object}: {key} is {lock}")
                 }
                 None => {
-                    self.failures.end(now, &object.subject(), None);
+                    self.failures.end(now, object.subject(), None);
                     return Some(seen);
                 }
             },
         };
         let group = namespace_group(&object.namespace);
         self.failures
-            .note_in(now, &group, &object.subject(), &refusal);
+            .note_in(now, &group, &object.subject().to_string(), &refusal);
         None
     }
 
@@ -331,7 +331,9 @@ impl InputHandler {
 
     /// A request for this lease has not failed.
     fn log_success(&mut self, now: Instant, kind: RequestKind, key: &LeaseKey) -> bool {
-        self.failures.end(now, &kind.subject(key), None);
+        let subject = kind.subject();
+        self.failures
+            .end(now, format_args!("{subject} {key}"), None);
         false
     }
 
@@ -348,7 +350,7 @@ impl InputHandler {
             self.failures.note_in(
                 now,
                 &namespace_group(&key.namespace),
-                &kind.subject(key),
+                &format!("{} {key}", kind.subject()),
                 &text,
             );
         }
@@ -364,14 +366,15 @@ pub(crate) fn namespace_group(namespace: &str) -> String {
 // === impl RequestKind ===
 
 impl RequestKind {
-    /// What failures are filed under: one subject for all candidates of a lease, as thousands may fail for one reason.
-    fn subject(self, key: &LeaseKey) -> String {
+    /// What failures are filed under, with the lease: one subject for all of its candidates, as thousands may fail for
+    /// one reason.
+    const fn subject(self) -> &'static str {
         match self {
-            Self::Create => format!("the creation of {key}"),
-            Self::Write => format!("writes of {key}"),
-            Self::Read => format!("reads of {key}"),
-            Self::Ping => format!("pings of the candidates of {key}"),
-            Self::Collect => format!("collections of the candidates of {key}"),
+            Self::Create => "the creation of",
+            Self::Write => "writes of",
+            Self::Read => "reads of",
+            Self::Ping => "pings of the candidates of",
+            Self::Collect => "collections of the candidates of",
         }
     }
 }
