@@ -13,6 +13,13 @@ pub const LEASE_DURATION: &str = "elector.dev/lease-duration";
 /// make room (R16). Written by whoever may update the Lease.
 pub const STAND_DOWN: &str = "elector.dev/stand-down";
 
+/// On a Lease: until when an operator wants no live leader to make room, see [`format_freeze`](crate::format_freeze).
+pub const FREEZE: &str = "elector.dev/freeze";
+
+/// On a Lease: the candidate that an operator wants to lead, and until when, see
+/// [`format_prefer`](crate::format_prefer).
+pub const PREFER: &str = "elector.dev/prefer";
+
 /// On a Lease: the fencing token of the term, written by the accept (R14). A resourceVersion.
 pub const TOKEN: &str = "elector.dev/token";
 

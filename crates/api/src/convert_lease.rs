@@ -72,7 +72,9 @@ impl Lease {
 
     /// Nonsense in Elector's own annotations, for the log: it is ignored, the Lease stays usable.
     pub fn notes(&self) -> Vec<FieldError> {
-        Annotations::read(self).1
+        let mut notes = Annotations::read(self).1;
+        notes.extend(self.read_operator_word().1);
+        notes
     }
 
     /// This object with another record, for a PUT. uid, resourceVersion and everything unknown stay as they were

@@ -51,6 +51,7 @@ mod event;
 mod field;
 mod lease;
 mod object;
+mod operator_word;
 mod packed_lease;
 mod time;
 mod validate;
@@ -65,6 +66,7 @@ pub use event::{
 };
 pub use field::{FieldError, Malformed, Problem};
 pub use lease::{Lease, LeaseSpec};
+pub use operator_word::{PreferError, format_freeze, format_prefer, parse_freeze, parse_prefer};
 pub use packed_lease::PackedLease;
 pub use time::{Rfc3339, TimeError, creation_time, parse_time};
 pub use validate::names;

@@ -132,6 +132,7 @@ pub mod elector;
 pub mod holder;
 mod lease;
 mod names;
+mod operator_word;
 mod order;
 mod presence;
 pub mod registration;
@@ -151,6 +152,7 @@ pub mod rules {}
 
 pub use lease::{LeaseRecord, LeaseSnapshot, LeaseWrite, Occupancy};
 pub use names::{Identity, LeaseKey, ResourceVersion, Term, Token, Uid};
+pub use operator_word::{OperatorPreference, OperatorWord};
 pub use order::{Contender, best_first};
 pub use presence::NewsSource;
 pub use rejection::Rejection;
