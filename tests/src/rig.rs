@@ -41,7 +41,9 @@ pub use elector_verify::{
     work_intervals,
 };
 pub use every_change::EveryChange;
-pub use explain::{ExplainOutput, ExplainedCandidate, HeldBack};
+pub use explain::{
+    ExplainOutput, ExplainedCandidate, HeldBack, OperatorsPreference, OperatorsWord,
+};
 pub use journal::{Journal, now};
 pub use process::TestProcess;
 pub use programs::{Interop, TestedPrograms};

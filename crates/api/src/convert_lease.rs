@@ -67,6 +67,7 @@ impl Lease {
             uid,
             version,
             record: self.record()?,
+            word: self.operator_word(),
         })
     }
 

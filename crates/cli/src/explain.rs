@@ -2,6 +2,7 @@
 
 mod cluster;
 mod input;
+mod operator;
 mod report;
 
 use std::path::PathBuf;

@@ -136,7 +136,7 @@ fn the_json_form_is_stable() {
             "strategy": "OldestEmulationVersion", "ping": [],
             "reason": "the lease is unheld and nobody can lead any more; a has the older emulation version 1.1.0 \
                        (not 1.2.0)",
-            "heldBack": null, "wake": {"afterSeconds": 899.0, "reason": "a quiet candidate is pinged"},
+            "heldBack": null, "operator": {"freeze": null, "prefer": null, "ignored": []}, "wake": {"afterSeconds": 899.0, "reason": "a quiet candidate is pinged"},
             "candidates": [
                 {"name": "a", "eligible": true, "rank": 1,
                  "reason": "has the older emulation version 1.1.0 (not 1.2.0)"},
@@ -267,6 +267,76 @@ fn the_next_look_is_explained_with_its_reason() {
     let unreadable = late.to_string().replace("15", "\"x\"");
     let row = &rows(&[], &format!("{}\n{unreadable}", candidate("a", "1.1.0")))[0];
     assert_eq!(row["wake"], Value::Null, "a Lease that cannot be read");
+}
+
+/// (R16) What counts, and what is ignored for which reason.
+#[test]
+fn an_operators_word_is_shown_whether_it_counts_or_not() {
+    let said = |freeze: &str, prefer: &str| {
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "web", "namespace": "default", "uid": "u", "resourceVersion": "7",
+                         "annotations": {"elector.dev/freeze": freeze, "elector.dev/prefer": prefer}},
+            "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "leaseTransitions": 1,
+                     "acquireTime": "2026-11-20T05:00:00.000000Z", "renewTime": "2026-11-20T05:30:01.000000Z"},
+        });
+        let candidates = format!("{}\n{}", candidate("a", "1.1.0"), candidate("b", "1.2.0"));
+        let mut annotated = candidate("c", "1.3.0");
+        annotated["metadata"]["annotations"] = json!({"elector.dev/stand-down": "maybe"});
+        let input = format!("{candidates}\n{annotated}\n{lease}");
+        let row = rows(&[], &input)[0].clone();
+        (
+            row,
+            text(&explain(&["-f", "-", "--now", NOW], &input).stdout),
+        )
+    };
+    let note = "candidate c: metadata.annotations[elector.dev/stand-down]: Invalid value: \"maybe\": must be \"true\", \
+                or not be there";
+    let (row, table) = said("2026-11-20T06:00:00Z", "b until 2026-11-20T05:40:00+00:00");
+    assert_eq!(
+        row["operator"],
+        json!({
+            "freeze": "2026-11-20T06:00:00.000000Z",
+            "prefer": {"candidate": "b", "until": "2026-11-20T05:40:00.000000Z"},
+            "ignored": [note],
+        })
+    );
+    assert_eq!(
+        row["reason"],
+        "b is better, but a is not asked to make room: the lease is frozen for another 1798.0s"
+    );
+    let best = &row["candidates"][0];
+    assert_eq!(
+        (&best["name"], &best["reason"]),
+        (&json!("b"), &json!("is preferred by an operator"))
+    );
+    for line in [
+        "no leader is asked to make room until 2026-11-20T06:00:00.000000Z\n",
+        "b goes before all others until 2026-11-20T05:40:00.000000Z\n",
+    ] {
+        assert!(table.contains(line), "{table}");
+    }
+    let ignored = |freeze, prefer| {
+        let (row, _) = said(freeze, prefer);
+        assert_eq!(row["reason"], "a leads and no candidate is better");
+        row["operator"]["ignored"].clone()
+    };
+    assert_eq!(
+        ignored(NOW, "x until 2026-11-20T06:00:00Z"),
+        json!([
+            "elector.dev/freeze ended at 2026-11-20T05:30:02.000000Z",
+            "elector.dev/prefer until 2026-11-20T06:00:00.000000Z: no eligible candidate has the name x",
+            note,
+        ])
+    );
+    assert_eq!(
+        ignored("1h", "b until 2026-11-20T05:30:00Z"),
+        json!([
+            "elector.dev/prefer of b ended at 2026-11-20T05:30:00.000000Z",
+            note,
+            "metadata.annotations[elector.dev/freeze]: Invalid value: \"1h\": must be an RFC 3339 time",
+        ])
+    );
 }
 
 #[test]

@@ -214,6 +214,7 @@ mod tests {
             uid: Uid::new("1"),
             version: ResourceVersion(7),
             record: a.clone(),
+            word: elector_protocol::OperatorWord::default(),
         };
         let reserved = snapshot.reserved(Duration::from_secs(15), at(3)).unwrap();
         let cases = [

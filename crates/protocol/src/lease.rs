@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::names::{Identity, ResourceVersion, Term, Token, Uid};
+use crate::operator_word::OperatorWord;
 use crate::renumber::renumber;
 use crate::strategy::name::StrategyName;
 use crate::time::Timestamp;
@@ -39,6 +40,8 @@ pub struct LeaseSnapshot {
     pub version: ResourceVersion,
     /// What the revision says.
     pub record: LeaseRecord,
+    /// What operators say of it.
+    pub word: OperatorWord,
 }
 
 /// The holder of a record, or how far an unheld one can be trusted to be free.

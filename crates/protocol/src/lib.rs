@@ -33,7 +33,8 @@
 //! * **Outputs** are decisions. `step` says what to do now, as data, and when to step again if nothing is seen before.
 //!   A step too many is harmless.
 //! * **Two kinds of time.** [`Instant`] is a reading of the process's own clock, for waiting. [`Timestamp`] is a time
-//!   in an object, written by another machine; it is compared for equality and never with a clock ([R4]).
+//!   in an object, written by another machine; it is compared for equality and never with a clock ([R4]), save for the
+//!   time until which an [`OperatorWord`] counts ([R16]).
 //! * **Writes are compare-and-swap** on the very revision that was judged ([R2]). A decision that was made twice, or by
 //!   two electors, ends in a conflict and never in a second leader ([R17]).
 //! * **One sequence of inputs has one sequence of outputs.** Nothing depends on the order of a hash table, or on the
@@ -49,7 +50,8 @@
 //!
 //! use elector_protocol::elector::{Action, Effect, Election, NewsSource, Settings};
 //! use elector_protocol::{
-//!     CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, ResourceVersion, Timestamp, Uid,
+//!     CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, OperatorWord, ResourceVersion,
+//!     Timestamp, Uid,
 //! };
 //!
 //! let settings = Settings::default();
@@ -79,6 +81,7 @@
 //!     uid: Uid::new("lease"),
 //!     version: ResourceVersion(3),
 //!     record: LeaseRecord::born(None).released(wall),
+//!     word: OperatorWord::default(),
 //! };
 //! election.handle_lease(now, released, NewsSource::Watch);
 //!
@@ -123,6 +126,7 @@
 //! [R1]: crate::rules#r1
 //! [R2]: crate::rules#r2
 //! [R4]: crate::rules#r4
+//! [R16]: crate::rules#r16
 //! [R17]: crate::rules#r17
 //! [R18]: crate::rules#r18
 //! [R23]: crate::rules#r23
@@ -153,7 +157,7 @@ pub mod rules {}
 pub use lease::{LeaseRecord, LeaseSnapshot, LeaseWrite, Occupancy};
 pub use names::{Identity, LeaseKey, ResourceVersion, Term, Token, Uid};
 pub use operator_word::{OperatorPreference, OperatorWord};
-pub use order::{Contender, best_first};
+pub use order::{CandidateOrder, Contender};
 pub use presence::NewsSource;
 pub use rejection::Rejection;
 pub use renumber::{Renumber, Renumbering};

@@ -1,4 +1,5 @@
-//! The one total order of candidates (R16): the strategy's keys, the incumbent, the older object, the name.
+//! The one total order of candidates (R16): the operator's preference, the strategy's keys, the incumbent, the older
+//! object, the name.
 
 use std::cmp::Ordering;
 
@@ -15,46 +16,68 @@ pub struct Contender<'a> {
     pub spec: &'a CandidateSpec,
 }
 
-/// Sorts contenders, the best one first. The result does not depend on the order that they come in.
-pub fn best_first<'a>(
-    strategy: &dyn Strategy,
-    incumbent: Option<&Identity>,
-    contenders: impl IntoIterator<Item = Contender<'a>>,
-) -> Vec<Contender<'a>> {
-    let mut sorted: Vec<_> = contenders.into_iter().collect();
-    sorted.sort_by(|left, right| compare(strategy, incumbent, left, right));
-    sorted
+/// What the order of the candidates of one lease depends on, besides themselves.
+#[derive(Clone, Copy, Debug)]
+pub struct CandidateOrder<'a> {
+    /// The candidate that an operator prefers now, if one does.
+    pub preferred: Option<&'a Identity>,
+    /// The strategy of the lease.
+    pub strategy: &'a dyn Strategy,
+    /// The holder of the record.
+    pub incumbent: Option<&'a Identity>,
 }
 
-/// Says why `better` precedes `other`, as a fragment that follows the candidate's name.
-pub(crate) fn because(
-    strategy: &dyn Strategy,
-    incumbent: Option<&Identity>,
-    better: &Contender<'_>,
-    other: &Contender<'_>,
-) -> String {
-    if strategy.compare(better.spec, other.spec) != Ordering::Equal {
-        return strategy.because(better.spec, other.spec);
-    }
-    if Some(&better.candidate.name) == incumbent {
-        return "is the incumbent among equals".to_owned();
-    }
-    if better.candidate.created == other.candidate.created {
-        return "has the lower name among equals".to_owned();
-    }
-    "is the older candidate among equals".to_owned()
-}
+// === impl CandidateOrder ===
 
-fn compare(
-    strategy: &dyn Strategy,
-    incumbent: Option<&Identity>,
-    left: &Contender<'_>,
-    right: &Contender<'_>,
-) -> Ordering {
-    let outsider = |contender: &Contender<'_>| Some(&contender.candidate.name) != incumbent;
-    strategy
-        .compare(left.spec, right.spec)
-        .then_with(|| outsider(left).cmp(&outsider(right)))
-        .then_with(|| left.candidate.created.cmp(&right.candidate.created))
-        .then_with(|| left.candidate.name.cmp(&right.candidate.name))
+impl CandidateOrder<'_> {
+    /// Sorts contenders, the best one first. The result does not depend on the order that they come in.
+    pub fn best_first<'c>(
+        &self,
+        contenders: impl IntoIterator<Item = Contender<'c>>,
+    ) -> Vec<Contender<'c>> {
+        let mut sorted: Vec<_> = contenders.into_iter().collect();
+        sorted.sort_by(|left, right| self.compare(left, right));
+        sorted
+    }
+
+    /// Whether `left` is strictly better than `right`, by what a holder makes room for: the operator's preference and
+    /// the strategy's keys.
+    pub fn is_better(&self, left: &Contender<'_>, right: &Contender<'_>) -> bool {
+        self.compare_keys(left, right) == Ordering::Less
+    }
+
+    /// Says why `better` precedes `other`, as a fragment that follows the candidate's name.
+    pub(crate) fn because(&self, better: &Contender<'_>, other: &Contender<'_>) -> String {
+        if self.prefers(better) {
+            return "is preferred by an operator".to_owned();
+        }
+        if self.strategy.compare(better.spec, other.spec) != Ordering::Equal {
+            return self.strategy.because(better.spec, other.spec);
+        }
+        if Some(&better.candidate.name) == self.incumbent {
+            return "is the incumbent among equals".to_owned();
+        }
+        if better.candidate.created == other.candidate.created {
+            return "has the lower name among equals".to_owned();
+        }
+        "is the older candidate among equals".to_owned()
+    }
+
+    fn prefers(&self, contender: &Contender<'_>) -> bool {
+        Some(&contender.candidate.name) == self.preferred
+    }
+
+    fn compare_keys(&self, left: &Contender<'_>, right: &Contender<'_>) -> Ordering {
+        let operators = self.prefers(right).cmp(&self.prefers(left));
+        operators.then_with(|| self.strategy.compare(left.spec, right.spec))
+    }
+
+    fn compare(&self, left: &Contender<'_>, right: &Contender<'_>) -> Ordering {
+        let outsider =
+            |contender: &Contender<'_>| Some(&contender.candidate.name) != self.incumbent;
+        self.compare_keys(left, right)
+            .then_with(|| outsider(left).cmp(&outsider(right)))
+            .then_with(|| left.candidate.created.cmp(&right.candidate.created))
+            .then_with(|| left.candidate.name.cmp(&right.candidate.name))
+    }
 }

@@ -75,6 +75,7 @@ mod tests {
                 preferred_holder: Identity::new("b"),
                 ..LeaseRecord::default()
             },
+            word: crate::operator_word::OperatorWord::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! [`Instant`] is one process's own clock, for waiting and for stop-watches. [`Timestamp`] is what stands in an
 //! object, written by some other machine: it is compared for equality and, within one object, for order, but never
-//! with a clock (R4).
+//! with a clock (R4); the end of an operator's word is the exception (R16).
 
 use std::fmt;
 use std::num::NonZeroU64;

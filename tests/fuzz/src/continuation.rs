@@ -135,7 +135,10 @@ impl Continuation<'_> {
                 | Reason::NotSynced
                 | Reason::HolderCannotYield { .. }
         ) && decision.action() != Action::Leave;
-        let ranking = self.election.ranking(self.now, self.settings).candidates;
+        let ranking = self
+            .election
+            .ranking(self.now, wall(), self.settings)
+            .candidates;
         let can_be_asked = |candidate: &CandidateRecord| {
             ranking
                 .iter()
@@ -230,6 +233,7 @@ impl Continuation<'_> {
             uid,
             version: self.next_version(),
             record,
+            word: elector_protocol::OperatorWord::default(),
         };
         self.election.handle_lease(self.now, snapshot, news);
     }

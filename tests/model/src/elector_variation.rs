@@ -317,6 +317,7 @@ impl AlteredStep<'_> {
             uid: known.map_or_else(|| Uid::new("hypothetical"), |known| known.uid),
             version,
             record: record.clone(),
+            word: elector_protocol::OperatorWord::default(),
         };
         election.handle_lease(NOW, snapshot, NewsSource::Watch);
         (self.step)(&election)

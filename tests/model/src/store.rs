@@ -285,6 +285,7 @@ impl LeaseStore {
             uid: Uid::new(format!("u{}", self.created)),
             version: self.revision,
             record,
+            word: elector_protocol::OperatorWord::default(),
         });
         self.created += 1;
         self.gone = None;

@@ -31,6 +31,8 @@ pub struct ExplainOutput {
     pub reason: String,
     /// The better candidate that is not preferred yet.
     pub held_back: Option<HeldBack>,
+    /// What operators say.
+    pub operator: OperatorsWord,
     /// When the elector would look again, `None` for never.
     pub wake: Option<NextLook>,
     /// Each candidate.
@@ -47,6 +49,28 @@ pub struct HeldBack {
     pub until: String,
     /// Why.
     pub reason: String,
+}
+
+/// What operators say of a lease.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorsWord {
+    /// Until when it is frozen, RFC 3339.
+    pub freeze: Option<String>,
+    /// The candidate that is preferred.
+    pub prefer: Option<OperatorsPreference>,
+    /// What does not count, and why.
+    pub ignored: Vec<String>,
+}
+
+/// The candidate that an operator prefers.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorsPreference {
+    /// The candidate.
+    pub candidate: String,
+    /// Until when, RFC 3339.
+    pub until: String,
 }
 
 /// When the elector would look again, at the latest.

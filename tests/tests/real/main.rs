@@ -20,6 +20,7 @@ mod large;
 mod many;
 mod migration;
 mod noisy;
+mod operators;
 mod outage;
 mod overwritten;
 mod plain;
@@ -131,6 +132,7 @@ fn main() -> ExitCode {
     many::add(&mut suite);
     migration::add(&mut suite);
     noisy::add(&mut suite);
+    operators::add(&mut suite);
     readme::add(&mut suite);
     reserve::add(&mut suite);
     outage::add(&mut suite);

@@ -21,6 +21,8 @@ pub(crate) struct InputObjects {
     pub(crate) elections: BTreeMap<LeaseKey, elector::Objects>,
     /// Leases that are among them and cannot be read, with the reason.
     pub(crate) unreadable: BTreeMap<LeaseKey, String>,
+    /// What their annotations say that cannot be read, and is ignored.
+    pub(crate) notes: BTreeMap<LeaseKey, Vec<String>>,
     /// Whether the server keeps `spec.preferredHolder`, as far as the objects show it.
     pub(crate) preference_field: PreferenceField,
     /// Objects that could not be used, one line each.
@@ -79,7 +81,11 @@ impl Collector {
                     .elections
                     .entry(candidate.lease_key())
                     .or_default();
+                let name = found.name.clone();
                 election.candidates.push(found);
+                for note in candidate.notes() {
+                    self.note(candidate.lease_key(), format!("candidate {name}: {note}"));
+                }
             }
             Err(fault) => self.fault(&fault),
         }
@@ -102,6 +108,7 @@ impl Collector {
             let Some(election) = self.objects.elections.get_mut(&key) else {
                 continue;
             };
+            let notes = lease.notes();
             match lease.snapshot() {
                 Ok(snapshot) => {
                     let created = creation_time(&lease.metadata);
@@ -112,8 +119,12 @@ impl Collector {
                 }
                 Err(fault) => {
                     self.fault(&fault);
-                    self.objects.unreadable.insert(key, fault.to_string());
+                    let fault = fault.to_string();
+                    self.objects.unreadable.insert(key.clone(), fault);
                 }
+            }
+            for note in notes {
+                self.note(key.clone(), note.to_string());
             }
         }
         for event in self.hold_backs {
@@ -127,6 +138,10 @@ impl Collector {
             }
         }
         self.objects
+    }
+
+    fn note(&mut self, key: LeaseKey, note: String) {
+        self.objects.notes.entry(key).or_default().push(note);
     }
 
     fn fault(&mut self, fault: &Malformed) {

@@ -9,6 +9,7 @@ use elector_protocol::{Identity, LeaseKey, Timestamp};
 use serde::Serialize;
 
 use super::input::InputObjects;
+use super::operator::OperatorRow;
 use crate::output::{columns, print};
 
 /// One lease. The JSON form is stable: fields may be added, none is renamed or removed.
@@ -24,6 +25,7 @@ pub(crate) struct Row {
     ping: Vec<String>,
     reason: String,
     held_back: Option<HeldBackRow>,
+    operator: OperatorRow,
     wake: Option<WakeRow>,
     candidates: Vec<CandidateRow>,
 }
@@ -63,13 +65,14 @@ pub(crate) fn rows(objects: &InputObjects, now: Timestamp, settings: &Settings) 
     };
     let rows = objects.elections.iter().map(|(key, election)| {
         let told = Explanation::of(election, now, settings);
+        let operator = OperatorRow::new(&told.word, &told.ignored, objects.notes.get(key));
         let candidates = told
             .candidates
             .into_iter()
             .map(CandidateRow::from)
             .collect();
         if let Some(fault) = objects.unreadable.get(key) {
-            return Row::left_alone(key, fault, candidates);
+            return Row::left_alone(key, fault, operator, candidates);
         }
         Row {
             namespace: key.namespace.to_string(),
@@ -85,6 +88,7 @@ pub(crate) fn rows(objects: &InputObjects, now: Timestamp, settings: &Settings) 
                 .collect(),
             reason: told.reason.to_string(),
             held_back: HeldBackRow::of(&told.reason, now),
+            operator,
             wake: told.wake.map(WakeRow::from),
             candidates,
         }
@@ -122,6 +126,17 @@ pub(crate) fn print_table(rows: &[Row]) -> anyhow::Result<()> {
             row.preferred_holder.clone(),
             row.reason_and_wake(),
         ]);
+        for [annotation, counts, what] in row.operator.lines() {
+            let empty = String::new;
+            lines.push([
+                empty(),
+                format!("  {annotation}"),
+                counts,
+                empty(),
+                empty(),
+                what,
+            ]);
+        }
         for candidate in &row.candidates {
             let rank = candidate
                 .rank
@@ -163,7 +178,12 @@ impl Row {
     }
 
     /// A Lease that cannot be read is not written either.
-    fn left_alone(key: &LeaseKey, fault: &str, candidates: Vec<CandidateRow>) -> Self {
+    fn left_alone(
+        key: &LeaseKey,
+        fault: &str,
+        operator: OperatorRow,
+        candidates: Vec<CandidateRow>,
+    ) -> Self {
         Self {
             namespace: key.namespace.to_string(),
             lease: key.name.to_string(),
@@ -174,6 +194,7 @@ impl Row {
             ping: Vec::new(),
             reason: fault.to_owned(),
             held_back: None,
+            operator,
             wake: None,
             candidates,
         }

@@ -78,6 +78,7 @@ impl WatchedLock {
             uid: Uid::new("lock"),
             version: ResourceVersion(self.version),
             record,
+            word: elector_protocol::OperatorWord::default(),
         };
         self.lock = Some(snapshot.clone());
         snapshot

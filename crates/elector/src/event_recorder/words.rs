@@ -61,6 +61,7 @@ impl EventWords {
             Reason::NoEligible { .. } => ("NoEligibleCandidate", Warning),
             Reason::NoAck(_) => ("NoCandidateAnswers", Warning),
             Reason::ForeignStrategy(_) => ("ForeignStrategy", Normal),
+            Reason::Frozen { .. } => ("Frozen", Normal),
             _ => return None,
         };
         Some(Self {

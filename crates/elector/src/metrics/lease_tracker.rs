@@ -59,6 +59,7 @@ pub(crate) enum Obstacle {
     HolderCannotYield,
     /// R23.
     HeldBack,
+    Frozen,
 }
 
 /// How long changes of candidates are gathered before those are counted.
@@ -321,6 +322,7 @@ impl Obstacle {
             Reason::NoAck(_) => Some(Self::NoAck),
             Reason::HolderCannotYield { .. } => Some(Self::HolderCannotYield),
             Reason::HeldBack { .. } => Some(Self::HeldBack),
+            Reason::Frozen { .. } => Some(Self::Frozen),
             _ => None,
         }
     }
@@ -333,6 +335,7 @@ impl Obstacle {
             Self::NoAck => "no_ack",
             Self::HolderCannotYield => "holder_cannot_yield",
             Self::HeldBack => "held_back",
+            Self::Frozen => "frozen",
         }
     }
 }

@@ -2,9 +2,7 @@
 //! whatever comes after them.
 
 use elector_protocol::elector::NewsSource;
-use elector_protocol::{
-    CandidateRecord, Identity, Instant, LeaseRecord, LeaseSnapshot, ResourceVersion,
-};
+use elector_protocol::{CandidateRecord, Identity, Instant, LeaseSnapshot, ResourceVersion};
 
 use crate::view::entry::LeaseEntry;
 use crate::view::limits::LEASE_CANDIDATES;
@@ -24,7 +22,7 @@ impl LeaseEntry {
             self.election.handle_lease(now, snapshot, source);
             return;
         }
-        for name in named(&snapshot.record) {
+        for name in named(&snapshot) {
             self.admit(now, &name);
         }
         self.election.handle_lease(now, snapshot, source);
@@ -151,13 +149,20 @@ impl LeaseEntry {
     /// The candidates that keep their places however many older ones there are.
     fn protected(&self) -> Vec<Identity> {
         let lease = self.election.lease();
-        lease.map_or_else(Vec::new, |lease| named(&lease.record))
+        lease.map_or_else(Vec::new, named)
     }
 }
 
-/// The holder, the candidate that it is to make room for, and the one that the lease is reserved from.
-fn named(record: &LeaseRecord) -> Vec<Identity> {
-    let names = [&record.holder, &record.preferred_holder];
+/// The holder, the candidate that it is to make room for, the one that an operator prefers, and the one that the lease is
+/// reserved from.
+fn named(lease: &LeaseSnapshot) -> Vec<Identity> {
+    let record = &lease.record;
+    let prefers = lease.word.prefer.as_deref();
+    let names = [
+        record.holder.as_ref(),
+        record.preferred_holder.as_ref(),
+        prefers.map(|preference| &preference.candidate),
+    ];
     let reserved = record.reserved_from();
     names
         .into_iter()

@@ -59,6 +59,7 @@ impl Decision {
             Reason::NoEligible { .. }
             | Reason::HolderIsBest(_)
             | Reason::HeldBack { .. }
+            | Reason::Frozen { .. }
             | Reason::HolderCannotYield { .. } => Action::None,
             Reason::Missing => Action::Create,
             Reason::Granted { .. } => Action::Grant,

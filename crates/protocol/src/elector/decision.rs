@@ -179,6 +179,15 @@ pub enum Reason {
         /// How much longer.
         remaining: Duration,
     },
+    /// A better candidate is not preferred, since an operator froze the lease ([R16](crate::rules#r16)).
+    Frozen {
+        /// The holder.
+        holder: Identity,
+        /// The best of the better candidates.
+        better: Identity,
+        /// How much longer.
+        remaining: Duration,
+    },
     /// The holder has been asked to make room.
     AwaitYield {
         /// The holder.

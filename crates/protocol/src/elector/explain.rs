@@ -12,10 +12,12 @@ use crate::elector::action::Action;
 use crate::elector::decision::{Effect, Reason};
 use crate::elector::election::{Election, Settings};
 use crate::elector::hold_back::HoldBackNotice;
+use crate::elector::ignored_word::IgnoredWord;
 use crate::elector::ranking::{RankedCandidate, Ranking};
 use crate::elector::wake::WakeAfter;
 use crate::lease::{LeaseRecord, LeaseSnapshot};
 use crate::names::{Identity, ResourceVersion, Uid};
+use crate::operator_word::OperatorWord;
 use crate::presence::NewsSource;
 use crate::spec::CandidateRecord;
 use crate::strategy::name::StrategyName;
@@ -53,6 +55,10 @@ pub struct Explanation {
     pub ping: Vec<Identity>,
     /// Why.
     pub reason: Reason,
+    /// What operators say that counts now.
+    pub word: OperatorWord,
+    /// What operators say that does not count, in the order of the fields of [`OperatorWord`].
+    pub ignored: Vec<IgnoredWord>,
     /// When the elector would look again if nothing changed before, and why.
     pub wake: Option<WakeAfter>,
     /// How the candidates stand.
@@ -93,7 +99,9 @@ impl Explanation {
         let Ranking {
             strategy,
             candidates,
-        } = election.ranking(NOW, settings);
+        } = election.ranking(NOW, now, settings);
+        let said = objects.lease.as_ref().map(|(lease, _)| lease.word.clone());
+        let (word, ignored) = IgnoredWord::split(&said.unwrap_or_default(), now, &candidates);
         Self {
             action: decision.action(),
             holder: record.and_then(|record| record.holder.clone()),
@@ -107,6 +115,8 @@ impl Explanation {
                 .collect(),
             wake: decision.wake.map(|wake| wake.after(NOW)),
             reason: decision.reason,
+            word,
+            ignored,
             candidates,
         }
     }
@@ -227,5 +237,6 @@ fn snapshot(record: LeaseRecord) -> LeaseSnapshot {
         uid: Uid::new("new"),
         version: ResourceVersion(0),
         record,
+        word: OperatorWord::default(),
     }
 }

@@ -135,10 +135,12 @@ impl HoldBack {
         self.accepted.remove(name);
     }
 
-    /// Until when this candidate is not preferred, and why; `None` where it may be.
+    /// Until when this candidate is not preferred, and why; `None` where it may be. The budget is no bound for the one
+    /// that an operator prefers.
     pub(super) fn holds(
         &self,
         name: &Identity,
+        by_operator: bool,
         now: Instant,
         timing: &ElectorTiming,
     ) -> Option<(Instant, HoldBackCause)> {
@@ -157,7 +159,8 @@ impl HoldBack {
             let until = failed.at.after(timing.preemption_window);
             (until, HoldBackCause::NewSinceFailure)
         });
-        let budget = self.budget_until(timing).map(|until| {
+        let budget = self.budget_until(timing).filter(|_| !by_operator);
+        let budget = budget.map(|until| {
             let (count, within) = (timing.preemptions, timing.preemption_window);
             (until, HoldBackCause::Preemptions { count, within })
         });

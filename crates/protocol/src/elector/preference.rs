@@ -34,7 +34,7 @@ impl<'a> Step<'a> {
         let timing = &self.settings.timing;
         let own = contenders.holder();
         let strictly_better = |contender: &&Contender<'a>| {
-            own.is_none_or(|own| contenders.is_better(contender, own))
+            own.is_none_or(|own| contenders.order.is_better(contender, own))
                 && &contender.candidate.name != holder
         };
         let ranked = contenders.ranked.iter();
@@ -53,8 +53,9 @@ impl<'a> Step<'a> {
             .collect();
         let record = &watched.snapshot.record;
         let preferred = record.preferred_holder.as_ref();
+        let frozen = watched.snapshot.word.frozen_for(self.wall);
         if let Some(preferred) = preferred
-            && let Some(doubt) = self.doubt(preferred, holder, &stronger)
+            && let Some(doubt) = self.doubt(preferred, holder, &stronger, frozen.is_some())
         {
             if let Some(until) = doubt.stands_until.filter(|until| self.now < *until) {
                 self.wake(until, WakeReason::PreferenceDoubted);
@@ -69,11 +70,19 @@ impl<'a> Step<'a> {
             return Reason::HolderIsBest(holder.clone());
         };
         let best = best.candidate.name.clone();
+        if let Some(remaining) = frozen {
+            self.wake(self.now.after(remaining), WakeReason::Frozen);
+            return Reason::Frozen {
+                holder: holder.clone(),
+                better: best,
+                remaining,
+            };
+        }
         // A holder that wrote a token speaks the protocol, whether or not its candidate still has the annotation.
         let reads_annotation = incumbent.candidate.marked || record.has_token();
         if !reads_annotation && self.settings.preference_field == PreferenceField::Dropped {
             if self.settings.reserve {
-                let allowed = match self.allowed(better, holder) {
+                let allowed = match self.allowed(better, holder, contenders) {
                     Ok(allowed) => allowed,
                     Err(held_back) if preferred.is_none() => return held_back,
                     Err(_) => Vec::new(),
@@ -93,7 +102,7 @@ impl<'a> Step<'a> {
             let (holder, better) = (holder.clone(), best);
             return Reason::HolderCannotYield { holder, better };
         }
-        let better = match self.allowed(better, holder) {
+        let better = match self.allowed(better, holder, contenders) {
             Ok(allowed) => allowed,
             Err(held_back) if preferred.is_none() => return held_back,
             Err(_) => Vec::new(),
@@ -105,7 +114,7 @@ impl<'a> Step<'a> {
                 Some(preferred) => {
                     let better = better.into_iter();
                     better
-                        .filter(|contender| contenders.is_better(contender, preferred))
+                        .filter(|contender| contenders.order.is_better(contender, preferred))
                         .collect()
                 }
             };
@@ -141,13 +150,16 @@ impl<'a> Step<'a> {
         &mut self,
         better: Vec<Contender<'a>>,
         holder: &Identity,
+        contenders: &Contenders<'a>,
     ) -> Result<Vec<Contender<'a>>, Reason> {
         let hold_back = &self.election.hold_back;
         let mut first = None;
         let mut allowed = Vec::with_capacity(better.len());
         for contender in better {
             let name = &contender.candidate.name;
-            let Some((until, because)) = hold_back.holds(name, self.now, &self.settings.timing)
+            let by_operator = contenders.order.preferred == Some(name);
+            let timing = &self.settings.timing;
+            let Some((until, because)) = hold_back.holds(name, by_operator, self.now, timing)
             else {
                 allowed.push(contender);
                 continue;
@@ -173,6 +185,7 @@ impl<'a> Step<'a> {
         preferred: &Identity,
         holder: &Identity,
         stronger: &[Contender<'_>],
+        is_frozen: bool,
     ) -> Option<PreferenceDoubt> {
         let timing = &self.settings.timing;
         let memory = &self.election.preference;
@@ -187,6 +200,12 @@ impl<'a> Step<'a> {
         let is_preferred = |contender: &Contender<'_>| &contender.candidate.name == preferred;
         let (because, stands_until) = match seen {
             _ if preferred == holder => ("is the holder itself", None),
+            // At once. Where another elector prefers it again, the two clocks differ on the end of the freeze, and they
+            // would take each other's word back without end.
+            _ if is_frozen => (
+                "has to wait, since the lease is frozen",
+                stands_until.filter(|_| memory.is_repeated()),
+            ),
             None => ("is no candidate any more", unless_heard),
             Some(_) if !stronger.iter().any(is_preferred) => {
                 ("is not better than the holder", unless_heard)

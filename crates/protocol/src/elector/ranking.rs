@@ -9,7 +9,7 @@ use crate::resolution::Resolution;
 use crate::spec::CandidateRecord;
 use crate::strategy::Strategy;
 use crate::strategy::name::StrategyName;
-use crate::time::Instant;
+use crate::time::{Instant, Timestamp};
 
 /// All candidates of one lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,16 +45,18 @@ impl Election {
         }
     }
 
-    /// How the candidates stand at `now`.
-    pub fn ranking(&self, now: Instant, settings: &Settings) -> Ranking {
+    /// How the candidates stand at `now`, which is `wall` by the elector's wall clock.
+    pub fn ranking(&self, now: Instant, wall: Timestamp, settings: &Settings) -> Ranking {
         let strategy = self.strategy(now, settings);
-        let contenders = strategy.as_ref().and_then(|name| self.contenders(name));
+        let contenders = strategy
+            .as_ref()
+            .and_then(|name| self.contenders(name, wall));
         let ranked = contenders.as_ref().map_or(&[][..], |all| &all.ranked);
         let mut candidates = Vec::with_capacity(self.candidates.len());
         for (index, contender) in ranked.iter().enumerate() {
             let because = |better, other| {
                 let all = contenders.as_ref();
-                all.map_or_else(String::new, |all| all.because(better, other))
+                all.map_or_else(String::new, |all| all.order.because(better, other))
             };
             let reason = match (index, ranked.get(1)) {
                 (0, None) => "is the only eligible candidate".to_owned(),
@@ -79,7 +81,7 @@ impl Election {
             if eligible.contains(&candidate.name) {
                 continue;
             }
-            let rejection = rejection(candidate, contenders.as_ref().map(|all| all.strategy));
+            let rejection = rejection(candidate, contenders.as_ref().map(|all| all.order.strategy));
             let foreign = strategy.is_some() && contenders.is_none();
             candidates.push(RankedCandidate {
                 name: candidate.name.clone(),

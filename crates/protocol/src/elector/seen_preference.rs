@@ -74,6 +74,11 @@ impl SeenPreference {
         self.heard
     }
 
+    /// Whether a preference of this term was withdrawn before.
+    pub(super) fn is_repeated(&self) -> bool {
+        self.withdrawals > 0
+    }
+
     /// Until when the present preference stands, although this elector sees no reason for it: `window` after it was
     /// first seen, doubled for each withdrawal in this term up to `longest`.
     pub(super) fn stands_until(&self, window: Duration, longest: Duration) -> Option<Instant> {

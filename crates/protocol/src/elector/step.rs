@@ -38,8 +38,8 @@ pub(super) struct Step<'a> {
 impl Election {
     /// Decides what to do now.
     ///
-    /// `now` is this elector's monotonic clock, `wall` the time to write into records; it is never compared with any
-    /// time that was read. Calling this again without new observations decides the same.
+    /// `now` is this elector's monotonic clock, `wall` the time to write into records; it is compared with no time that
+    /// was read but those until which an operator's word counts. Calling this again without new observations decides the same.
     pub fn step(&self, now: Instant, wall: Timestamp, settings: &Settings) -> Decision {
         let mut step = Step {
             election: self,
@@ -103,11 +103,15 @@ impl<'a> Step<'a> {
                 return Reason::StrategyConflict(conflict);
             }
         };
-        let Some(contenders) = self.election.contenders(&strategy) else {
+        let Some(contenders) = self.election.contenders(&strategy, self.wall) else {
             return self.on_foreign_strategy(lease, strategy);
         };
         if contenders.ranked.is_empty() {
-            return self.none_eligible(Some(contenders.strategy));
+            return self.none_eligible(Some(contenders.order.strategy));
+        }
+        let word = lease.ok().map(|lease| &lease.snapshot.word);
+        if let Some((_, remaining)) = word.and_then(|word| word.preferred_for(self.wall)) {
+            self.wake(self.now.after(remaining), WakeReason::OperatorPreference);
         }
         let watched = match lease {
             Ok(watched) => watched,

@@ -152,7 +152,7 @@ impl<'a> Step<'a> {
         let because = match runner_up {
             None if silent.is_empty() => "is the only candidate".to_owned(),
             None => "is the only one that answers".to_owned(),
-            Some((below, other)) if place < Some(below) => contenders.because(elected, other),
+            Some((below, other)) if place < Some(below) => contenders.order.because(elected, other),
             Some(_) => "is the best that answered".to_owned(),
         };
         Reason::Granted {

@@ -58,6 +58,10 @@ pub enum WakeReason {
     PreferenceDoubted,
     /// A better candidate that is held back may be preferred ([R23](crate::rules#r23)).
     HeldBack,
+    /// What an operator prefers is over ([R16](crate::rules#r16)).
+    OperatorPreference,
+    /// A freeze ends, so that a better candidate may be preferred ([R16](crate::rules#r16)).
+    Frozen,
     /// Pings that no candidate answered are repeated ([R15](crate::rules#r15)).
     RePing,
     /// Candidates that disagree on the strategy are pinged.
@@ -114,6 +118,8 @@ impl fmt::Display for WakeReason {
             Self::PreferenceStale => "the ack of the preferred candidate is not fresh any more",
             Self::PreferenceDoubted => "the preferred candidate has had its time",
             Self::HeldBack => "a candidate that is held back may be preferred",
+            Self::OperatorPreference => "the operator's preference ends",
+            Self::Frozen => "the freeze ends",
             Self::RePing => "unanswered pings are repeated",
             Self::Disagreement => "candidates that disagree are pinged",
             Self::QuietCandidate => "a quiet candidate is pinged",

@@ -151,6 +151,7 @@ fn a_restored_store_proves_no_absence() {
         uid: Uid::new("lease-1"),
         version: ResourceVersion(1),
         record: LeaseRecord::born(None),
+        word: elector_protocol::OperatorWord::default(),
     };
     fixture
         .election

@@ -215,6 +215,7 @@ fn a_placeholder_has_one_form() {
         uid: Uid::new("u"),
         version: ResourceVersion(9),
         record: record.clone(),
+        word: elector_protocol::OperatorWord::default(),
     };
     let reserve = |record: &LeaseRecord| {
         snapshot(record)
@@ -289,6 +290,7 @@ fn a_grant_and_a_release_write_every_field() {
         uid: Uid::new("u"),
         version: ResourceVersion(9),
         record: accepted(),
+        word: elector_protocol::OperatorWord::default(),
     };
     let placeholder = placeholder.reserved(Duration::ZERO, again).unwrap();
     assert_eq!(placeholder.strategy, grant_strategy());

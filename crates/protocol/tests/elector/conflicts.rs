@@ -184,7 +184,9 @@ fn a_candidate_without_a_renewal_time_is_not_elected() {
         "no eligible candidate: a: spec.renewTime is missing, so it never answered"
     );
     assert_eq!(pinged(&decision), Vec::<String>::new());
-    let report = fixture.election.ranking(fixture.now, &fixture.settings);
+    let report = fixture
+        .election
+        .ranking(fixture.now, fixture.wall(), &fixture.settings);
     assert!(!report.candidates[0].eligible);
     assert_eq!(
         report.candidates[0].reason,
@@ -204,7 +206,9 @@ fn a_candidate_without_a_renewal_time_is_not_elected() {
 #[test]
 fn the_ranking_of_a_conflict_names_no_candidate() {
     let fixture = disputed();
-    let report = fixture.election.ranking(fixture.now, &fixture.settings);
+    let report = fixture
+        .election
+        .ranking(fixture.now, fixture.wall(), &fixture.settings);
     assert_eq!(report.strategy, None);
     assert!(report.candidates.iter().all(|one| !one.eligible));
     assert_eq!(
@@ -213,7 +217,9 @@ fn the_ranking_of_a_conflict_names_no_candidate() {
     );
     let mut fixture = ElectionFixture::new();
     fixture.register("a", "1.1.0");
-    let report = fixture.election.ranking(fixture.now, &fixture.settings);
+    let report = fixture
+        .election
+        .ranking(fixture.now, fixture.wall(), &fixture.settings);
     assert_eq!(
         report.candidates[0].reason,
         "is the only eligible candidate"

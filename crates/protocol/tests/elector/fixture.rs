@@ -5,7 +5,7 @@ use std::time::Duration;
 use elector_protocol::elector::{Decision, Effect, Election, NewsSource, Settings};
 use elector_protocol::{
     CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
-    ResourceVersion, StrategyName, Timestamp, Token, Uid,
+    OperatorPreference, OperatorWord, ResourceVersion, StrategyName, Timestamp, Token, Uid,
 };
 
 /// An election whose store is the test itself.
@@ -14,6 +14,8 @@ pub(crate) struct ElectionFixture {
     pub(crate) settings: Settings,
     pub(crate) now: Instant,
     pub(crate) version: u64,
+    /// What the operator says of the Lease: its next revisions say it too.
+    pub(crate) word: OperatorWord,
 }
 
 impl ElectionFixture {
@@ -24,6 +26,7 @@ impl ElectionFixture {
             settings: Settings::default(),
             now: Instant::from_epoch(Duration::from_secs(3600)),
             version: 100,
+            word: OperatorWord::default(),
         }
     }
 
@@ -150,6 +153,7 @@ impl ElectionFixture {
             uid: write.uid,
             version: self.next_version(),
             record: write.record,
+            word: self.word.clone(),
         };
         self.election
             .handle_lease(self.now, snapshot.clone(), NewsSource::OwnWrite);
@@ -167,6 +171,7 @@ impl ElectionFixture {
             uid: Uid::new(uid),
             version: self.next_version(),
             record,
+            word: self.word.clone(),
         };
         self.election.handle_lease(self.now, snapshot, news);
     }
@@ -182,6 +187,28 @@ impl ElectionFixture {
     pub(crate) fn grant_to(&self, name: &str) -> LeaseRecord {
         self.record()
             .granted(id(name), Duration::from_secs(5), self.wall())
+    }
+
+    /// An operator freezes the lease for so many seconds from now on; the record stays.
+    pub(crate) fn freeze(&mut self, seconds: f64) {
+        self.word.freeze = Some(self.wall_after(seconds));
+        self.lease(self.record());
+    }
+
+    /// An operator prefers a candidate for so many seconds from now on; the record stays.
+    pub(crate) fn prefer(&mut self, name: &str, seconds: f64) {
+        self.word.prefer = Some(Box::new(OperatorPreference {
+            candidate: id(name),
+            until: self.wall_after(seconds),
+        }));
+        self.lease(self.record());
+    }
+
+    /// The wall clock so many seconds from now.
+    pub(crate) fn wall_after(&self, seconds: f64) -> Timestamp {
+        let micros = Duration::from_secs_f64(seconds).as_micros();
+        let micros = self.wall().as_micros() + i64::try_from(micros).unwrap();
+        Timestamp::from_micros(micros).unwrap()
     }
 
     /// Lets time pass under a holder that renews.

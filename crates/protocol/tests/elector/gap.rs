@@ -13,6 +13,7 @@ fn list(fixture: &mut ElectionFixture, version: u64, record: LeaseRecord) {
         uid: Uid::new("lease-1"),
         version: ResourceVersion(version),
         record,
+        word: elector_protocol::OperatorWord::default(),
     };
     fixture.version = fixture.version.max(version);
     fixture

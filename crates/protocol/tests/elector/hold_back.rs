@@ -466,6 +466,7 @@ fn grants_go_to_the_best_again_when_the_hold_back_is_over() {
         let mut fixture = ElectionFixture {
             election: fixture.election.clone(),
             settings: fixture.settings.clone(),
+            word: fixture.word.clone(),
             ..fixture
         };
         fixture.keep(seconds);

@@ -125,6 +125,7 @@ fn a_lease_found_by_a_list_proves_nothing() {
         uid: elector_protocol::Uid::new("lease-1"),
         version,
         record: LeaseRecord::born(None),
+        word: elector_protocol::OperatorWord::default(),
     };
     fixture
         .election

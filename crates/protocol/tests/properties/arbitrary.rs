@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use elector_protocol::elector::NewsSource;
 use elector_protocol::{
-    CandidateRecord, CandidateSpec, Identity, LeaseRecord, ResourceVersion, StrategyName, Term,
-    Timestamp, Token, Uid,
+    CandidateRecord, CandidateSpec, Identity, LeaseRecord, OperatorWord, ResourceVersion,
+    StrategyName, Term, Timestamp, Token, Uid,
 };
 use proptest::option;
 use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_oneof};
+
+use crate::operators::words;
 
 /// One thing that can happen to an election.
 #[derive(Clone, Debug)]
@@ -26,6 +28,8 @@ pub(crate) enum ElectionEvent {
     },
     CandidateGone(Identity),
     Created,
+    /// An operator annotates the Lease.
+    Word(OperatorWord),
     /// The write of the last decision is applied and its reply arrives.
     Applied,
     /// The record changes in a way that its holder would: the same but for the renewal time.
@@ -164,5 +168,6 @@ pub(crate) fn events() -> impl Arbitrary<Value = ElectionEvent> {
         1 => Just(ElectionEvent::Created),
         6 => Just(ElectionEvent::Applied),
         2 => Just(ElectionEvent::Renewed),
+        1 => words().prop_map(ElectionEvent::Word),
     ]
 }

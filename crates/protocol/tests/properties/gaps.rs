@@ -123,6 +123,7 @@ impl TwoWatchers {
             uid,
             version,
             record,
+            word: elector_protocol::OperatorWord::default(),
         });
         self.whole &= !missed;
         tell(&mut self.complete, self.now, version, self.lease.as_ref());

@@ -8,6 +8,7 @@
 
 mod arbitrary;
 mod gaps;
+mod operators;
 mod preemptions;
 
 use std::collections::BTreeMap;
@@ -18,8 +19,8 @@ use elector_protocol::elector::{
     audit,
 };
 use elector_protocol::{
-    CandidateRecord, Contender, Identity, Instant, LeaseRecord, LeaseSnapshot, ResourceVersion,
-    StrategyName, Timestamp, Uid, best_first,
+    CandidateOrder, CandidateRecord, Contender, Identity, Instant, LeaseRecord, LeaseSnapshot,
+    OperatorWord, ResourceVersion, StrategyName, Timestamp, Uid,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -48,7 +49,8 @@ fn drive(history: Vec<ElectionEvent>, settings: &Settings) -> Result<(), TestCas
     };
     let mut now = start;
     let mut version = 10;
-    let wall = Timestamp::from_micros(1_000).unwrap();
+    let mut word = OperatorWord::default();
+    let wall = operators::wall();
     for event in history {
         version += 1;
         match event {
@@ -61,6 +63,7 @@ fn drive(history: Vec<ElectionEvent>, settings: &Settings) -> Result<(), TestCas
                     uid: Uid::new(uid.to_string()),
                     version: ResourceVersion(version),
                     record,
+                    word: word.clone(),
                 };
                 oracle.lease(now, &snapshot, news);
                 election.handle_lease(now, snapshot, news);
@@ -89,6 +92,15 @@ fn drive(history: Vec<ElectionEvent>, settings: &Settings) -> Result<(), TestCas
                 &mut version,
                 settings,
             ),
+            ElectionEvent::Word(said) => {
+                word = said;
+                if let Some(mut snapshot) = election.lease().cloned() {
+                    snapshot.version = ResourceVersion(version);
+                    snapshot.word = word.clone();
+                    oracle.lease(now, &snapshot, NewsSource::Watch);
+                    election.handle_lease(now, snapshot, NewsSource::Watch);
+                }
+            }
             ElectionEvent::Renewed => {
                 if let Some(mut snapshot) = election.lease().cloned() {
                     snapshot.version = ResourceVersion(version);
@@ -106,7 +118,7 @@ fn drive(history: Vec<ElectionEvent>, settings: &Settings) -> Result<(), TestCas
             "a step repeats itself"
         );
         let _ = decision.reason.to_string();
-        let _ = election.ranking(now, settings);
+        let _ = election.ranking(now, wall, settings);
         oracle.check(now, &decision, settings, &election)?;
     }
     Ok(())
@@ -121,6 +133,8 @@ fn apply(
     version: &mut u64,
     settings: &Settings,
 ) {
+    let word = election.lease().map(|known| known.word.clone());
+    let word = word.unwrap_or_default();
     for effect in election.step(now, wall, settings).effects {
         *version += 1;
         match effect {
@@ -129,6 +143,7 @@ fn apply(
                     uid: write.uid,
                     version: ResourceVersion(*version),
                     record: write.record,
+                    word: word.clone(),
                 };
                 oracle.lease(now, &snapshot, NewsSource::OwnWrite);
                 election.handle_lease(now, snapshot, NewsSource::OwnWrite);
@@ -138,6 +153,7 @@ fn apply(
                     uid: Uid::new("new"),
                     version: ResourceVersion(*version),
                     record,
+                    word: OperatorWord::default(),
                 };
                 oracle.lease(now, &snapshot, NewsSource::Watch);
                 election.handle_lease(now, snapshot, NewsSource::Watch);
@@ -253,6 +269,7 @@ impl Oracle {
                         (&known.uid, known.version),
                         "R2"
                     );
+                    operators::check_frozen(&known.word, &known.record, &write.record)?;
                     self.check_write(
                         now,
                         &known.record,
@@ -439,6 +456,7 @@ proptest! {
     fn the_order_is_total_and_permutation_proof(
         list in vec(candidates(), 1..6),
         incumbent in option::of(identities()),
+        preferred in option::of(identities()),
         shift in 0..6usize,
     ) {
         let strategy = StrategyName::oldest_emulation_version();
@@ -455,17 +473,29 @@ proptest! {
         let names = |sorted: &[Contender<'_>]| -> Vec<Identity> {
             sorted.iter().map(|contender| contender.candidate.name.clone()).collect()
         };
-        let sorted = best_first(ranking, incumbent.as_ref(), contenders.iter().copied());
+        let order = CandidateOrder {
+            preferred: preferred.as_ref(),
+            strategy: ranking,
+            incumbent: incumbent.as_ref(),
+        };
+        let sorted = order.best_first(contenders.iter().copied());
         let length = contenders.len().max(1);
         if !contenders.is_empty() {
             contenders.rotate_left(shift % length);
         }
         contenders.reverse();
-        let again = best_first(ranking, incumbent.as_ref(), contenders.iter().copied());
+        let again = order.best_first(contenders.iter().copied());
         prop_assert_eq!(names(&sorted), names(&again));
         for pair in sorted.windows(2) {
-            let reversed = best_first(ranking, incumbent.as_ref(), [pair[1], pair[0]]);
+            let reversed = order.best_first([pair[1], pair[0]]);
             prop_assert_eq!(&reversed[0].candidate.name, &pair[0].candidate.name, "any two agree with the whole");
+            prop_assert!(!order.is_better(&pair[1], &pair[0]));
+        }
+        let first = sorted.first().map(|contender| &contender.candidate.name);
+        if preferred.as_ref().is_some_and(|name| names(&sorted).contains(name)) {
+            prop_assert_eq!(first, preferred.as_ref(), "what an operator prefers comes first");
+            let better = |other: &Contender<'_>| order.is_better(&sorted[0], other);
+            prop_assert!(sorted[1..].iter().all(better));
         }
     }
 }

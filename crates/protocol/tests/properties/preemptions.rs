@@ -95,6 +95,7 @@ impl PreemptedLease {
             uid: Uid::new("lease"),
             version: ResourceVersion(1),
             record: LeaseRecord::born(None).released(Timestamp::MIN),
+            word: elector_protocol::OperatorWord::default(),
         };
         let mut world = Self {
             now,

@@ -22,7 +22,7 @@ impl ElectorDriver {
             wire::check_line(&decision.reason.to_string());
             for ranked in tracked
                 .election
-                .ranking(self.now, &self.settings)
+                .ranking(self.now, wall(), &self.settings)
                 .candidates
             {
                 wire::check_line(&ranked.reason);

@@ -168,6 +168,7 @@ fn what_other_processes_do_is_told_apart() {
         uid: Uid::new("uid"),
         version: ResourceVersion(3),
         record: lease.record.clone(),
+        word: elector_protocol::OperatorWord::default(),
     };
     let reserved = snapshot.reserved(DURATION, lease.wall());
     assert_eq!(lease.show(reserved.unwrap()), None);

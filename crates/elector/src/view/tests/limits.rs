@@ -1,6 +1,8 @@
 //! What is considered of many candidates, and what is kept of a namespace.
 
-use elector_protocol::{Identity, LeaseRecord, Rejection, StrategyName, Timestamp};
+use elector_protocol::{
+    Identity, LeaseRecord, OperatorPreference, Rejection, StrategyName, Timestamp,
+};
 
 use super::{ViewScene, candidate, held, id, lease, time};
 use crate::view::{
@@ -102,6 +104,22 @@ fn holder_and_preferred_are_considered_however_young_they_are() {
     );
     world.lease(lease("l", 2002, held("c00001", 3)));
     assert_eq!(world.names("l"), named(0..64));
+}
+
+/// (R16) An operator means that one, however many came before it.
+#[test]
+fn the_candidate_that_an_operator_prefers_is_considered() {
+    let mut world = crowded();
+    let mut preferring = lease("l", 2000, held("c00000", 1));
+    preferring.snapshot.as_mut().unwrap().word.prefer = Some(Box::new(OperatorPreference {
+        candidate: id("c00099"),
+        until: Timestamp::MAX,
+    }));
+    world.lease(preferring);
+    assert_eq!(
+        world.names("l"),
+        [named(0..63), vec!["c00099".to_owned()]].concat()
+    );
 }
 
 /// Two electors that saw the same objects in another order must not disagree (R17).

@@ -130,6 +130,15 @@ impl fmt::Display for Reason {
                 "{better} is better, but {holder} is not asked to make room for another {:.1}s: {because}",
                 remaining.as_secs_f64()
             ),
+            Self::Frozen {
+                holder,
+                better,
+                remaining,
+            } => write!(
+                f,
+                "{better} is better, but {holder} is not asked to make room: the lease is frozen for another {:.1}s",
+                remaining.as_secs_f64()
+            ),
             Self::AwaitYield { holder, preferred } => {
                 write!(f, "{holder} has been asked to make room for {preferred}")
             }

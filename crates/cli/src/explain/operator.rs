@@ -1,0 +1,79 @@
+//! What operators say of a lease by annotations: what counts now, and what is ignored.
+
+use elector_api::{Rfc3339, annotation};
+use elector_protocol::elector::IgnoredWord;
+use elector_protocol::{OperatorPreference, OperatorWord};
+use serde::Serialize;
+
+/// An operator's word on one lease.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct OperatorRow {
+    freeze: Option<String>,
+    prefer: Option<PreferRow>,
+    /// One line for each word that does not count.
+    ignored: Vec<String>,
+}
+
+/// The candidate that an operator prefers.
+#[derive(Debug, Serialize)]
+pub(crate) struct PreferRow {
+    candidate: String,
+    until: String,
+}
+
+// === impl OperatorRow ===
+
+impl OperatorRow {
+    /// What counts, what does not, and what of the objects could not be read.
+    pub(crate) fn new(
+        counts: &OperatorWord,
+        ignored: &[IgnoredWord],
+        notes: Option<&Vec<String>>,
+    ) -> Self {
+        let notes = notes.into_iter().flatten().cloned();
+        let prefer = counts.prefer.as_deref().map(|preference| PreferRow {
+            candidate: preference.candidate.as_str().to_owned(),
+            until: Rfc3339(preference.until).to_string(),
+        });
+        Self {
+            freeze: counts.freeze.map(|until| Rfc3339(until).to_string()),
+            prefer,
+            ignored: ignored.iter().map(why_ignored).chain(notes).collect(),
+        }
+    }
+
+    /// A line for each word: the annotation, whether it counts, and what it says.
+    pub(crate) fn lines(&self) -> Vec<[String; 3]> {
+        let freeze = self.freeze.iter().map(|until| {
+            let what = format!("no leader is asked to make room until {until}");
+            [annotation::FREEZE, "yes", &what].map(str::to_owned)
+        });
+        let prefer = self.prefer.iter().map(|PreferRow { candidate, until }| {
+            let what = format!("{candidate} goes before all others until {until}");
+            [annotation::PREFER, "yes", &what].map(str::to_owned)
+        });
+        let ignored = self.ignored.iter();
+        let ignored = ignored.map(|why| ["(ignored)", "no", why].map(str::to_owned));
+        freeze.chain(prefer).chain(ignored).collect()
+    }
+}
+
+fn why_ignored(word: &IgnoredWord) -> String {
+    match word {
+        IgnoredWord::FreezeOver { until } => {
+            format!("{} ended at {}", annotation::FREEZE, Rfc3339(*until))
+        }
+        IgnoredWord::PreferenceOver(OperatorPreference { candidate, until }) => {
+            format!(
+                "{} of {candidate} ended at {}",
+                annotation::PREFER,
+                Rfc3339(*until)
+            )
+        }
+        IgnoredWord::NotEligible(OperatorPreference { candidate, until }) => format!(
+            "{} until {}: no eligible candidate has the name {candidate}",
+            annotation::PREFER,
+            Rfc3339(*until)
+        ),
+    }
+}

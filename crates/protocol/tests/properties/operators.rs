@@ -1,0 +1,43 @@
+//! What operators say at random, and what an elector may not do then (R16).
+
+use elector_protocol::elector::{Actor, Move, audit};
+use elector_protocol::{LeaseRecord, OperatorPreference, OperatorWord, Timestamp};
+use proptest::option;
+use proptest::prelude::{Strategy as Arbitrary, prop_assert, prop_oneof};
+use proptest::test_runner::TestCaseError;
+
+use crate::arbitrary::{identities, timestamps};
+
+/// The wall clock of all histories.
+pub(crate) fn wall() -> Timestamp {
+    Timestamp::from_micros(1_000).unwrap()
+}
+
+pub(crate) fn words() -> impl Arbitrary<Value = OperatorWord> {
+    let until = || {
+        let beside = (998..1_003i64).prop_filter_map("in range", Timestamp::from_micros);
+        prop_oneof![beside, timestamps()]
+    };
+    let preference = (identities(), until()).prop_map(|(candidate, until)| {
+        let preference = OperatorPreference { candidate, until };
+        Box::new(preference)
+    });
+    (option::of(until()), option::of(preference))
+        .prop_map(|(freeze, prefer)| OperatorWord { freeze, prefer })
+}
+
+/// While the lease is frozen, no live holder is asked to make room, and none is replaced.
+pub(crate) fn check_frozen(
+    word: &OperatorWord,
+    before: &LeaseRecord,
+    after: &LeaseRecord,
+) -> Result<(), TestCaseError> {
+    if word.freeze.is_none_or(|until| until <= wall()) {
+        return Ok(());
+    }
+    let asks =
+        after.preferred_holder != before.preferred_holder && after.preferred_holder.is_some();
+    let reserves = audit(before, after, &Actor::Elector) == Ok(Move::Reserve);
+    prop_assert!(!asks && !reserves, "frozen: {before:?} -> {after:?}");
+    Ok(())
+}
