@@ -153,6 +153,13 @@ pub(super) const ROWS: &[TableRow] = &[
             object["metadata"]["annotations"]["example.com/note"] = json!("kept");
         })
     }),
+    row("freeze and preference of an operator", led, |o, _| {
+        put(o, |object| {
+            let notes = &mut object["metadata"]["annotations"];
+            notes["elector.dev/freeze"] = json!("2026-01-01T00:00:00Z");
+            notes["elector.dev/prefer"] = json!("web-1 until 2026-01-01T00:00:00Z");
+        })
+    }),
     row("creation without a holder", none, |_, _| post("")),
     row("creation with itself as the holder", none, |_, me| post(me)),
     row("creation with another holder", none, |_, _| post(THIRD)),
