@@ -352,7 +352,7 @@ impl Oracle {
     }
 
     /// R3 (d): only where the holder cannot be asked to yield, for as long as any process may lead, and for a strictly
-    /// better candidate by version that has just acked.
+    /// better candidate, by the operator's preference or by version, that has just acked.
     fn check_reservation(
         &self,
         now: Instant,
@@ -381,13 +381,19 @@ impl Oracle {
             return Err(TestCaseError::fail("S11: no candidate holds the lease"));
         };
         prop_assert!(!holder.marked);
+        let word = election.lease().map(|known| &known.word);
+        let preferred = word.and_then(|word| word.preferred_for(operators::wall()));
+        let preferred = preferred.map(|(preferred, _)| preferred);
+        let is_preferred = |name: &Identity| preferred == Some(name);
+        let kept = is_preferred(&holder.name);
         let holder = versions(holder).filter(|(emulation, _)| !emulation.is_zero());
         let reason = |candidate: &&CandidateRecord| {
             let Some(own) = versions(candidate) else {
                 return false;
             };
             let fresh = self.check_acked(now, &candidate.name, Duration::from_secs(5));
-            fresh.is_ok() && holder.as_ref().is_none_or(|holder| own < *holder)
+            let by_version = holder.as_ref().is_none_or(|holder| own < *holder && !kept);
+            fresh.is_ok() && (by_version || is_preferred(&candidate.name))
         };
         prop_assert!(
             election.candidates().any(|candidate| reason(&candidate)),
