@@ -82,7 +82,14 @@ impl LeaseCandidate {
                 "is above one hour and counts as one hour",
             ))
         });
-        note.into_iter().chain(self.stands_down().err()).collect()
+        note.into_iter()
+            .chain(self.read_stand_down().err())
+            .collect()
+    }
+
+    /// Whether an operator wants it not to lead (annotation [`STAND_DOWN`](annotation::STAND_DOWN)).
+    pub fn stands_down(&self) -> bool {
+        self.read_stand_down() == Ok(true)
     }
 
     /// Marks this candidate as one that speaks Elector's protocol, and announces the lease duration that it will use.
@@ -112,14 +119,14 @@ impl LeaseCandidate {
         if spec.renew_time.is_none() {
             return Err(Rejection::NoRenewTime);
         }
-        if self.stands_down() == Ok(true) {
+        if self.stands_down() {
             return Err(Rejection::StandsDown);
         }
         Ok(offer)
     }
 
-    /// Whether an operator wants it not to lead.
-    fn stands_down(&self) -> Result<bool, FieldError> {
+    /// The operator's word on whether it is to lead.
+    fn read_stand_down(&self) -> Result<bool, FieldError> {
         let name = annotation::STAND_DOWN;
         match self.annotation(name) {
             None => Ok(false),

@@ -168,6 +168,8 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         if self.registration.take_ping() {
             self.holder.machine.handle_ping(moment);
         }
+        let stands_down = self.registration.stands_down();
+        self.holder.machine.handle_stand_down(stands_down);
         if self.registration.is_withdrawn() {
             self.holder.machine.handle_withdrawn();
         }

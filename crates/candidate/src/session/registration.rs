@@ -75,6 +75,13 @@ impl RegistrationShell {
         std::mem::take(&mut self.pinged)
     }
 
+    /// Whether the own LeaseCandidate says that an operator wants this process not to lead.
+    pub(crate) fn stands_down(&self) -> bool {
+        self.object
+            .as_ref()
+            .is_some_and(LeaseCandidate::stands_down)
+    }
+
     /// The LeaseCandidate that is registered, with what writes it, given away because this process is to be registered
     /// elsewhere.
     pub(crate) fn into_object(self) -> Option<(Writer, LeaseCandidate)> {

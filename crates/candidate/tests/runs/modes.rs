@@ -5,8 +5,9 @@ use std::time::Duration;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{Config, Event, Mode, RunOutcome, TermEnd};
 use elector_protocol::{Identity, Instant, StrategyName, Term, Token};
-use elector_testkit::{CapturedLog, LEASES, OneLease, eventually, millis, seconds};
+use elector_testkit::{CANDIDATES, CapturedLog, LEASES, OneLease, eventually, millis, seconds};
 use http::StatusCode;
+use serde_json::{Value, json};
 
 use crate::{CUSTOM, RunningCandidate, V1BETA1, config, obedient, pass, start};
 
@@ -133,6 +134,34 @@ async fn an_auto_candidate_takes_a_lease_that_no_elector_grants_and_says_how_lon
     cluster.prefer("better");
     eventually(|| cluster.record().holder == Identity::new("better")).await;
     assert!(cluster.record().is_unaccepted_grant());
+}
+
+/// (R16) An operator annotates its object, and takes that back.
+#[tokio::test(start_paused = true)]
+async fn an_auto_candidate_that_is_told_to_stand_down_acquires_nothing() {
+    let annotate = |cluster: &OneLease, change: &dyn Fn(&mut Value)| {
+        cluster.put(CANDIDATES, "default", "me", |fields| {
+            change(&mut fields["metadata"]["annotations"]);
+        });
+    };
+    let cluster = OneLease::new(&[V1BETA1]);
+    released(&cluster);
+    let running = start(&cluster, config(), obedient);
+    running.registered().await;
+    annotate(&cluster, &|annotations| {
+        annotations["elector.dev/stand-down"] = json!("true");
+    });
+    pass(60_000).await;
+    assert!(running.guards.lock().unwrap().is_empty());
+    // An ack does not lose the word.
+    cluster.ping(V1BETA1, "me");
+    pass(60_000).await;
+    assert!(running.guards.lock().unwrap().is_empty());
+    annotate(&cluster, &|annotations| {
+        let annotations = annotations.as_object_mut().unwrap();
+        annotations.remove("elector.dev/stand-down").unwrap();
+    });
+    running.leads(1).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,6 +22,8 @@ pub(super) struct Vigil {
     pinged: Option<Instant>,
     /// When a read last said that the lease is as free as it seems.
     confirmed: Option<Instant>,
+    /// Whether an operator wants this process not to lead (R16).
+    stands_down: bool,
     /// The holder that the lease was taken from, if that one may have been alive.
     taken_from: Option<LivingHolder>,
 }
@@ -63,6 +65,7 @@ impl Vigil {
             posted: None,
             pinged: None,
             confirmed: None,
+            stands_down: false,
             taken_from: None,
         }
     }
@@ -106,6 +109,11 @@ impl Vigil {
         if free && self.pinged.is_none() {
             self.pinged = Some(now);
         }
+    }
+
+    /// An operator wants this process not to lead, or does so no more.
+    pub(super) const fn note_stand_down(&mut self, stands_down: bool) {
+        self.stands_down = stands_down;
     }
 
     /// A read has said what the Lease is now.
@@ -173,7 +181,7 @@ impl Vigil {
     fn free_at(&self, config: &HolderConfig) -> Option<Instant> {
         let (acquisition, _) = config.mode.acquisition()?;
         let ours = |strategy: &StrategyName| strategy.strategy().is_some();
-        if !acquisition.strategy.as_ref().is_none_or(ours) {
+        if self.stands_down || !acquisition.strategy.as_ref().is_none_or(ours) {
             return None;
         }
         let observed = match &self.presence {

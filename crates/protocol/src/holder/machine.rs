@@ -165,6 +165,14 @@ impl Holder {
         }
     }
 
+    /// The own candidate says, or does so no more, that an operator wants this process not to lead: it acquires nothing
+    /// then ([R16](crate::rules#r16), [R18](crate::rules#r18)). It accepts what it is granted, and leads on.
+    pub const fn handle_stand_down(&mut self, stands_down: bool) {
+        if let Some(vigil) = &mut self.vigil {
+            vigil.note_stand_down(stands_down);
+        }
+    }
+
     /// The reply to [`super::Effect::Read`]; `Ok(None)` says that there is no such Lease.
     pub fn handle_read(&mut self, now: Moment, reply: Result<Option<LeaseSnapshot>, ReadFailed>) {
         self.end_expired_belief(now.holder);

@@ -146,6 +146,26 @@ fn a_ping_of_a_free_lease_restarts_the_wait_for_the_elector_once() {
     assert_eq!(fixture.sent, [WriteKind::Acquire]);
 }
 
+/// (R16) It takes what it is granted all the same: the elector knows better.
+#[test]
+fn what_stands_down_acquires_nothing_until_it_may_lead_again() {
+    let mut fixture = led_by_another(auto(), 15);
+    fixture.holder.handle_stand_down(true);
+    release(&mut fixture);
+    fixture.pass(seconds(60.0));
+    assert!(fixture.sent.is_empty());
+    assert_eq!(fixture.holder.free_for(fixture.moment()), None);
+    fixture.holder.handle_stand_down(false);
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+
+    let mut fixture = led_by_another(auto(), 15);
+    fixture.holder.handle_stand_down(true);
+    fixture.grant("me");
+    fixture.watch();
+    assert_eq!(fixture.sent, [WriteKind::Accept]);
+}
+
 #[test]
 fn a_plain_candidate_accepts_no_grant_and_waits_until_it_has_expired() {
     let mut fixture = HolderFixture::of(plain());
