@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::artefact;
 use crate::bench;
 use crate::binaries::{Binary, Toolbox};
 use crate::cluster::{self, Options, TestCluster};
@@ -89,6 +90,9 @@ enum DevelopmentTask {
     /// Measure what the elector costs; each prints its flags with `--help`
     #[command(subcommand)]
     Bench(BenchTask),
+
+    /// Make the programs as they are shipped, static ones for this machine's architecture, and try them
+    Release(ReleaseArgs),
 
     /// Try the manifests on a real kube-apiserver
     Manifests(OptionArgs),
@@ -228,6 +232,13 @@ struct BinaryArgs {
     kubernetes: Option<Release>,
 }
 
+#[derive(Debug, Args)]
+struct ReleaseArgs {
+    /// Release of Kubernetes to try them on [default: what KUBEBUILDER_ASSETS holds, otherwise 1.36]
+    #[arg(long, value_name = "1.N")]
+    kubernetes: Option<Release>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OnOff {
     On,
@@ -280,6 +291,7 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
             bench::scale(&args.arguments).map(|()| true)
         }
         DevelopmentTask::Bench(BenchTask::Noisy { record }) => bench::noisy(record).map(|()| true),
+        DevelopmentTask::Release(args) => artefact::make(args.kubernetes).map(|()| true),
         DevelopmentTask::Manifests(args) => {
             manifests::try_on_a_cluster(&args.options()).map(|()| true)
         }

@@ -1,0 +1,190 @@
+//! `cargo xtask release`: the programs as they are shipped, built, looked at, and run where nothing else is.
+
+mod contents;
+mod elf;
+mod empty_root;
+mod identity;
+mod trial;
+
+use std::env::consts::ARCH;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::commands::{self, cargo, show_and_run};
+use crate::paths;
+use crate::release::Release;
+
+/// A program that is shipped, of the command line's package.
+struct ShippedProgram {
+    /// What it is called on the command line.
+    name: &'static str,
+    /// The package that has it.
+    package: &'static str,
+}
+
+/// The program that the manifests run, and everything else that is shipped beside it.
+const ELECTOR: ShippedProgram = ShippedProgram {
+    name: "elector",
+    package: "elector-cli",
+};
+const PROGRAMS: &[ShippedProgram] = &[ELECTOR];
+
+/// How they are built: a profile of the workspace.
+const PROFILE: &str = "dist";
+/// Where they are put, from the root of the workspace.
+const FOLDER: &str = "target/release-artefacts";
+/// The largest that a program may be, in bytes: what a node has to fetch before it can run one.
+const MOST_BYTES: u64 = 12_000_000;
+
+/// Makes the programs, each a static one for the architecture of this machine, and tries the elector on a real
+/// kube-apiserver of that release.
+///
+/// # Errors
+/// When one cannot be built, or is not what it should be.
+pub(crate) fn make(kubernetes: Option<Release>) -> Result<()> {
+    let target = format!("{ARCH}-unknown-linux-musl");
+    add_target(&target)?;
+    for program in PROGRAMS {
+        program.build(&target)?;
+        program.inspect(&target)?;
+    }
+    trial::run(&ELECTOR.built(&target), kubernetes)?;
+    publish(&target)
+}
+
+/// Installs the standard library for the target, if it is not there.
+fn add_target(target: &str) -> Result<()> {
+    let sysroot = commands::read(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let library = Path::new(sysroot.stdout.trim())
+        .join("lib/rustlib")
+        .join(target);
+    if library.is_dir() {
+        return Ok(());
+    }
+    show_and_run(Command::new("rustup").args(["target", "add", target]))
+        .with_context(|| format!("the standard library for {target} is not installed"))
+}
+
+/// Puts the programs where releases are taken from, with the lists of what they are made of and the checksums of both.
+fn publish(target: &str) -> Result<()> {
+    let folder = paths::workspace().join(FOLDER);
+    fs::create_dir_all(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
+    let mut sums = Command::new("sha256sum");
+    sums.current_dir(&folder);
+    for program in PROGRAMS {
+        let name = program.artefact(platform(ARCH)?);
+        let (from, to) = (program.built(target), folder.join(&name));
+        fs::copy(&from, &to).with_context(|| format!("failed to copy {}", from.display()))?;
+        println!("{}", to.display());
+        let contents = format!("{name}.cdx.json");
+        let list = contents::list(program.package, program.name, target)?;
+        fs::write(folder.join(&contents), list).context("failed to write a list of contents")?;
+        println!("{}", folder.join(&contents).display());
+        sums.args([name, contents]);
+    }
+    let path = folder.join("SHA256SUMS");
+    fs::write(&path, commands::read(&mut sums)?.stdout)
+        .with_context(|| format!("failed to write {}", path.display()))?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+/// What images and Kubernetes call that architecture.
+fn platform(arch: &str) -> Result<&'static str> {
+    match arch {
+        "x86_64" => Ok("amd64"),
+        "aarch64" => Ok("arm64"),
+        other => bail!("no image is made for {other}"),
+    }
+}
+
+// === impl ShippedProgram ===
+
+impl ShippedProgram {
+    fn build(&self, target: &str) -> Result<()> {
+        show_and_run(
+            cargo()
+                .args(["build", "--locked", "--package", self.package])
+                .args(["--bin", self.name])
+                .args(["--profile", PROFILE, "--target", target]),
+        )
+        .context("a C compiler for musl is needed too: `musl-gcc`, of the package musl-tools")
+    }
+
+    /// Where a build leaves it.
+    fn built(&self, target: &str) -> PathBuf {
+        let folder = paths::workspace().join("target").join(target);
+        folder.join(PROFILE).join(self.name)
+    }
+
+    /// Checks that it needs nothing but the kernel, and that it is no larger than allowed.
+    fn inspect(&self, target: &str) -> Result<()> {
+        let bytes = fs::read(self.built(target)).context("failed to read the program")?;
+        if let Some(loader) = elf::loader(&bytes)? {
+            bail!("{} is not static: it asks for {loader}", self.name);
+        }
+        println!("{}: static, {} bytes", self.name, bytes.len());
+        ensure!(
+            u64::try_from(bytes.len())? <= MOST_BYTES,
+            "{} has {} bytes, and {MOST_BYTES} are allowed",
+            self.name,
+            bytes.len()
+        );
+        Ok(())
+    }
+
+    /// The name under which it is shipped.
+    fn artefact(&self, platform: &str) -> String {
+        format!("{}-linux-{platform}", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_image_holds_what_the_task_makes_and_runs_it_as_the_manifests_do() {
+        let workspace = paths::workspace();
+        let image = fs::read_to_string(workspace.join("Dockerfile")).unwrap();
+        let artefact = ELECTOR.artefact("${TARGETARCH}");
+        for line in [
+            "FROM scratch".to_owned(),
+            format!(
+                "COPY --chmod=0555 {FOLDER}/{artefact} {}",
+                empty_root::PROGRAM
+            ),
+            format!("USER {0}:{0}", empty_root::USER),
+            format!("ENTRYPOINT [\"{}\"]", empty_root::PROGRAM),
+        ] {
+            assert!(image.lines().any(|found| found == line), "{line}\n{image}");
+        }
+        // What is not sent to the engine cannot be copied.
+        let ignored = fs::read_to_string(workspace.join(".dockerignore")).unwrap();
+        assert_eq!(ignored, format!("*\n!{FOLDER}\n"));
+        let deployment =
+            fs::read_to_string(workspace.join("manifests/base/deployment.yaml")).unwrap();
+        let user = format!("runAsUser: {}\n", empty_root::USER);
+        assert!(deployment.contains(&user), "{user}");
+    }
+
+    #[test]
+    fn every_program_is_one_of_the_workspace() {
+        for program in PROGRAMS {
+            let manifest = paths::workspace().join("crates/cli/Cargo.toml");
+            let manifest = fs::read_to_string(manifest).unwrap();
+            assert!(manifest.contains(&format!("name = \"{}\"\n", program.package)));
+            assert!(manifest.contains(&format!("name = \"{}\"\n", program.name)));
+        }
+    }
+
+    #[test]
+    fn only_architectures_with_an_image_have_a_platform() {
+        assert_eq!(platform("x86_64").unwrap(), "amd64");
+        assert_eq!(platform("aarch64").unwrap(), "arm64");
+        assert!(platform("riscv64").is_err());
+    }
+}
