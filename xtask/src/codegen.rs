@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 
 use crate::crd;
 use crate::lock_role;
-use crate::manifests;
+use crate::manifests::{overlays, static_pod};
 use crate::paths;
 
 /// One generated file.
@@ -21,10 +21,6 @@ struct Generator {
 /// Every generated file of the repository.
 const GENERATORS: &[Generator] = &[
     Generator {
-        path: "manifests/install.yaml",
-        render: manifests::install,
-    },
-    Generator {
         path: "manifests/components/crd/leasecandidates.yaml",
         render: |_| crd::yaml(),
     },
@@ -36,21 +32,46 @@ const GENERATORS: &[Generator] = &[
         path: "crates/api/src/crd.json",
         render: |_| crd::json(),
     },
+    // What is made of those above.
+    Generator {
+        path: "manifests/overlays/control-plane/install.yaml",
+        render: |workspace| overlays::install(workspace, "control-plane"),
+    },
+    Generator {
+        path: "manifests/overlays/crd/install.yaml",
+        render: |workspace| overlays::install(workspace, "crd"),
+    },
+    Generator {
+        path: "manifests/overlays/namespaced/install.yaml",
+        render: |workspace| overlays::install(workspace, "namespaced"),
+    },
+    Generator {
+        path: "manifests/overlays/native/install.yaml",
+        render: |workspace| overlays::install(workspace, "native"),
+    },
+    Generator {
+        path: "manifests/overlays/replace-builtin/install.yaml",
+        render: |workspace| overlays::install(workspace, "replace-builtin"),
+    },
+    Generator {
+        path: "manifests/overlays/control-plane/static-pod.yaml",
+        render: static_pod::yaml,
+    },
 ];
 
-/// Writes the generated files.
+/// Writes the generated files, one after the other: some are made of others.
 pub(crate) fn write() -> Result<()> {
-    let stale = stale(paths::workspace(), GENERATORS)?;
-    for (generator, text) in &stale {
-        let path = paths::workspace().join(generator.path);
-        fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;
-        println!("wrote {}", generator.path);
+    let mut changed = 0;
+    for generator in GENERATORS {
+        for (generator, text) in stale(paths::workspace(), std::slice::from_ref(generator))? {
+            let path = paths::workspace().join(generator.path);
+            fs::write(&path, text)
+                .with_context(|| format!("failed to write {}", path.display()))?;
+            println!("wrote {}", generator.path);
+            changed += 1;
+        }
     }
-    println!(
-        "{} generated files, {} changed",
-        GENERATORS.len(),
-        stale.len()
-    );
+    println!("{} generated files, {changed} changed", GENERATORS.len());
     Ok(())
 }
 

@@ -1,8 +1,10 @@
 //! The manifests, tried on a real API server.
 
+pub mod overlays;
+pub(crate) mod static_pod;
+
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
@@ -38,30 +40,23 @@ pub(crate) fn try_on_a_cluster(options: &Options) -> Result<()> {
     cluster.stop()
 }
 
-/// `kubectl apply -k manifests/overlays/native`, twice, then `manifests/base`, of which it is made, and the single file
-/// `manifests/install.yaml`: the first must be accepted without a warning, and none of the others may change a thing.
-/// Then the same twice for `manifests/overlays/crd`, and for the Roles of `manifests/components/builtin-lock` and
-/// `manifests/candidate`. `manifests/overlays/replace-builtin` may change the Deployment alone, and
-/// `manifests/overlays/monitoring` is built. Returns what the first of each said.
+/// Applies everything that can stand beside each other: the overlays `native`, `crd` and `replace-builtin`, the Roles of
+/// `manifests/components/builtin-lock` and `manifests/candidate`, and the flow schema there. Each must be accepted without a
+/// warning, and change nothing when it is applied again, as a folder or as the file `install.yaml`; `replace-builtin` may
+/// change the Deployment alone. What would take away what these need is applied without effect (`--dry-run=server`):
+/// `namespaced` and `control-plane`, with its static Pod. `monitoring` is built, since its kinds are those of an operator.
+/// Returns what the first of each said, without `replace-builtin` and what came after it.
 ///
 /// # Errors
 /// When the API server refuses an object or warns about one, or a repetition changes something.
 pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
-    let native = paths::workspace().join("manifests/overlays/native");
-    let base = paths::workspace().join("manifests/base");
-    let install = paths::workspace().join("manifests/install.yaml");
-    let run = |flag: &str, path: &Path| {
+    let run = |arguments: &[&str], path: &Path| {
         let mut command = Command::new(kubectl);
-        command
-            .arg("--kubeconfig")
-            .arg(kubeconfig)
-            .arg("apply")
-            .arg(flag)
-            .arg(path);
-        commands::read(&mut command)
+        command.arg("--kubeconfig").arg(kubeconfig).arg("apply");
+        commands::read(command.args(arguments).arg(path))
     };
-    let accepted = |flag: &str, path: &Path| {
-        let first = run(flag, path)?;
+    let accepted = |arguments: &[&str], path: &Path| {
+        let first = run(arguments, path)?;
         if !first.stderr.trim().is_empty() {
             bail!(
                 "the API server warns about {}: {}",
@@ -71,42 +66,51 @@ pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
         }
         Ok(first.stdout)
     };
-    let overlay = paths::workspace().join("manifests/overlays/crd");
-    let role = paths::workspace().join("manifests/components/builtin-lock/role.yaml");
-    let candidate = paths::workspace().join("manifests/candidate/role.yaml");
-    let flow = paths::workspace().join("manifests/candidate/flow-schema.yaml");
-    let mut said = accepted("-k", &native)?;
-    for (flag, path) in [
-        ("-k", &native),
-        ("-k", &base),
-        ("-f", &install),
-        ("-k", &overlay),
-        ("-f", &role),
-        ("-f", &candidate),
-        ("-f", &flow),
-    ] {
-        if [&overlay, &role, &candidate, &flow].contains(&path) {
-            said.push_str(&accepted(flag, path)?);
-        }
-        let again = run(flag, path)?;
-        if let Some(line) = again.stdout.lines().find(|line| !is_unchanged(line)) {
-            bail!(
+    let unchanged = |flag: &str, path: &Path| {
+        let again = run(&[flag], path)?;
+        match again.stdout.lines().find(|line| !is_unchanged(line)) {
+            Some(line) => bail!(
                 "applying {} again changes something: {line}",
                 path.display()
-            );
+            ),
+            None => Ok(()),
         }
+    };
+    let manifests = paths::workspace().join("manifests");
+    let (native, crd) = (overlays::folder("native"), overlays::folder("crd"));
+    let mut said = accepted(&["-k"], &native)?;
+    unchanged("-k", &native)?;
+    unchanged("-k", &manifests.join("base"))?;
+    unchanged("-f", &overlays::install_file("native"))?;
+    said.push_str(&accepted(&["-k"], &crd)?);
+    unchanged("-k", &crd)?;
+    unchanged("-f", &overlays::install_file("crd"))?;
+    for file in [
+        "components/builtin-lock/role.yaml",
+        "candidate/role.yaml",
+        "candidate/flow-schema.yaml",
+    ] {
+        said.push_str(&accepted(&["-f"], &manifests.join(file))?);
+        unchanged("-f", &manifests.join(file))?;
     }
-    let replacing = paths::workspace().join("manifests/overlays/replace-builtin");
-    let said_of_it = accepted("-k", &replacing)?;
+    let replacing = overlays::folder("replace-builtin");
+    let said_of_it = accepted(&["-k"], &replacing)?;
     let mut changes = said_of_it.lines().filter(|line| !is_unchanged(line));
     let (change, more) = (changes.next(), changes.next());
     if (change, more) != (Some("deployment.apps/elector configured"), None) {
         bail!("applying {} says: {said_of_it}", replacing.display());
     }
-    // Its kinds are those of an operator that is not here, so it is only built.
-    let monitoring = paths::workspace().join("manifests/overlays/monitoring");
-    let built = commands::read(Command::new(kubectl).arg("kustomize").arg(&monitoring))?;
-    if !built.stdout.contains("kind: PrometheusRule") {
+    unchanged("-f", &overlays::install_file("replace-builtin"))?;
+    for file in [
+        overlays::install_file("namespaced"),
+        overlays::install_file("control-plane"),
+        overlays::folder("control-plane").join("static-pod.yaml"),
+    ] {
+        accepted(&["--dry-run=server", "-f"], &file)?;
+    }
+    let monitoring = overlays::folder("monitoring");
+    let built = overlays::kustomize(&monitoring)?;
+    if !built.contains("kind: PrometheusRule") {
         bail!("{} has no PrometheusRule", monitoring.display());
     }
     Ok(said)
@@ -212,63 +216,10 @@ fn resource_rights(table: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// `manifests/overlays/native` as one file, for `kubectl apply -f`: the resources in the order in which the
-/// kustomizations list them. There is nothing else in them that would have to be rendered.
-pub(crate) fn install(workspace: &Path) -> Result<String> {
-    let mut text =
-        "# Elector in one file. Generated by `cargo xtask codegen` from manifests/overlays/native.\n"
-            .to_owned();
-    for path in files(&workspace.join("manifests/overlays/native"))? {
-        text.push_str("---\n");
-        text.push_str(&read(&path)?);
-    }
-    Ok(text)
-}
-
-/// The files of a kustomization, and of the folders that it is made of.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    let path = folder.join("kustomization.yaml");
-    let entries = read(&path)?;
-    let entries = entries_of(&entries).with_context(|| format!("in {}", path.display()))?;
-    for entry in entries {
-        let path = folder.join(entry);
-        if path.is_dir() {
-            files.extend(self::files(&path)?);
-        } else {
-            files.push(path);
-        }
-    }
-    Ok(files)
-}
-
-fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))
-}
-
-/// The files and folders that a kustomization lists; anything but such lists is refused, since it would be lost.
-fn entries_of(kustomization: &str) -> Result<Vec<&str>> {
-    let mut entries = Vec::new();
-    let mut listing = false;
-    for line in kustomization
-        .lines()
-        .filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty())
-    {
-        if let Some(entry) = line.trim_start().strip_prefix("- ").filter(|_| listing) {
-            entries.push(entry);
-        } else if line == "resources:" || line == "components:" {
-            listing = true;
-        } else if line.starts_with("apiVersion: ") || line.starts_with("kind: ") {
-            listing = false;
-        } else {
-            bail!("{line:?} is nothing that this generator knows");
-        }
-    }
-    Ok(entries)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -293,30 +244,38 @@ secrets                                    []                  [one]            
     }
 
     #[test]
-    fn only_plain_lists_of_files_are_understood() {
-        let plain = "# c\napiVersion: x/v1\nkind: K\nresources:\n  - a.yaml\n  # why\n  - b.yaml\ncomponents:\n  - ../c\n";
-        assert_eq!(entries_of(plain).unwrap(), ["a.yaml", "b.yaml", "../c"]);
-        assert!(entries_of("resources:\n- a.yaml\nnamePrefix: x-\n").is_err());
-        assert!(entries_of("patches:\n- a.yaml\n").is_err());
+    fn every_overlay_has_the_policies_and_all_but_one_can_be_installed_from_a_file() {
+        let folder = paths::workspace().join("manifests/overlays");
+        let mut installable = Vec::new();
+        for overlay in folder.read_dir().unwrap() {
+            let overlay = overlay.unwrap().path();
+            let kustomization = fs::read_to_string(overlay.join("kustomization.yaml")).unwrap();
+            let policies = "\n  - ../../components/policies\n";
+            assert!(kustomization.contains(policies), "{}", overlay.display());
+            let name = overlay.file_name().unwrap().to_str().unwrap().to_owned();
+            if name == "monitoring" {
+                continue;
+            }
+            let install = fs::read_to_string(overlay.join("install.yaml")).unwrap();
+            let objects = overlays::objects(&install).unwrap();
+            let of_policies =
+                |object: &&serde_json::Value| object["kind"] == "ValidatingAdmissionPolicyBinding";
+            assert_eq!(objects.iter().filter(of_policies).count(), 4, "{name}");
+            installable.push(name);
+        }
+        installable.sort();
+        assert_eq!(installable, overlays::INSTALLABLE);
     }
 
     #[test]
-    fn the_policies_are_a_part_of_every_overlay_and_of_the_single_file() {
-        let overlays = paths::workspace().join("manifests/overlays");
-        let mut found = 0;
-        for overlay in overlays.read_dir().unwrap() {
-            let path = overlay.unwrap().path().join("kustomization.yaml");
-            let text = read(&path).unwrap();
-            let entries = entries_of(&text).unwrap();
-            assert!(
-                entries.contains(&"../../components/policies"),
-                "{}",
-                path.display()
-            );
-            found += 1;
+    fn the_image_has_the_version_of_the_workspace_and_is_named_once() {
+        let manifests = paths::workspace().join("manifests");
+        let base = fs::read_to_string(manifests.join("base/kustomization.yaml")).unwrap();
+        assert!(base.contains(&format!("\n    newTag: {}\n", env!("CARGO_PKG_VERSION"))));
+        for overlay in overlays::INSTALLABLE.iter().chain(&["monitoring"]) {
+            let path = overlays::folder(overlay).join("kustomization.yaml");
+            let text = fs::read_to_string(path).unwrap();
+            assert!(!text.contains("image"), "{overlay}");
         }
-        assert!(found >= 2);
-        let install = install(paths::workspace()).unwrap();
-        assert!(install.contains("kind: ValidatingAdmissionPolicyBinding\n"));
     }
 }

@@ -15,7 +15,7 @@ use crate::binaries::{Binary, Toolbox};
 use crate::child_guard::ChildGuard;
 use crate::cluster::{Options, TestCluster};
 use crate::commands;
-use crate::paths;
+use crate::manifests::overlays;
 use crate::release::Release;
 
 /// How long it may take from its start until it is ready, with [`LEASES`] there.
@@ -115,7 +115,7 @@ impl Administrator<'_> {
 
     /// Applies the manifests; returns what a Pod of their Deployment would have.
     fn install(&self) -> Result<PodIdentity> {
-        let manifests = paths::workspace().join("manifests/install.yaml");
+        let manifests = overlays::install_file("native");
         let manifests = manifests
             .to_str()
             .context("the workspace has no readable path")?;
