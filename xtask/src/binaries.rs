@@ -63,6 +63,27 @@ pub fn client_go_candidate(release: Release) -> Result<PathBuf> {
     recipe.build()
 }
 
+/// Helm, which renders and installs the chart; built on demand.
+///
+/// # Errors
+/// When there is no Go toolchain, or the build fails.
+pub fn helm() -> Result<PathBuf> {
+    let module = paths::workspace().join("xtask/go/helm");
+    let version = golang::required_version(&module.join("go.mod"), "helm.sh/helm/v3")?;
+    let recipe = Recipe {
+        name: "helm",
+        stamps: vec![format!(
+            "helm.sh/helm/v3/internal/version.version={version}"
+        )],
+        version,
+        module,
+        modfile: None,
+        tag: None,
+        package: "helm.sh/helm/v3/cmd/helm".to_owned(),
+    };
+    recipe.build()
+}
+
 /// The releases that `xtask/go` pins, oldest first.
 ///
 /// # Errors

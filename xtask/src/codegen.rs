@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 
 use crate::crd;
 use crate::lock_role;
-use crate::manifests::{overlays, static_pod};
+use crate::manifests::{chart, overlays, static_pod};
 use crate::paths;
 
 /// One generated file.
@@ -52,6 +52,18 @@ const GENERATORS: &[Generator] = &[
     Generator {
         path: "manifests/overlays/replace-builtin/install.yaml",
         render: |workspace| overlays::install(workspace, "replace-builtin"),
+    },
+    Generator {
+        path: "manifests/chart/Chart.yaml",
+        render: |_| Ok(chart::chart()),
+    },
+    Generator {
+        path: "manifests/chart/templates/elector.yaml",
+        render: chart::templates,
+    },
+    Generator {
+        path: "manifests/chart/values.yaml",
+        render: chart::values,
     },
     Generator {
         path: "manifests/overlays/control-plane/static-pod.yaml",

@@ -1,5 +1,6 @@
 //! The manifests, tried on a real API server.
 
+pub mod chart;
 pub mod overlays;
 pub(crate) mod static_pod;
 

@@ -45,6 +45,8 @@ struct Prepared {
     kubectl: PathBuf,
     /// Why there is no client-go candidate or kube-scheduler, if so.
     without_interop: Option<String>,
+    /// There is Helm, which takes a minute to build and is left out otherwise.
+    helm: bool,
 }
 
 /// The scenarios for every release: the election, the take-over by a better candidate, the take-over after a crash, and
@@ -70,8 +72,8 @@ const REAL: [&str; 4] = [
     "crates/cli dev",
 ];
 
-/// One of them; some of its tests need more, programs of others, which their names say.
-const CLUSTER: (&str, &str) = ("xtask real", "client_go");
+/// One of them; some of its tests need more, programs of others, which their names say: of client-go, and Helm.
+const CLUSTER: (&str, &str, &str) = ("xtask real", "client_go", "helm");
 
 /// Runs the tests that need nothing but Rust, then those on a real kube-apiserver if one is to be had. Whether all went
 /// well.
@@ -80,7 +82,7 @@ const CLUSTER: (&str, &str) = ("xtask real", "client_go");
 /// When they cannot be built, or there is no kube-apiserver where one is wanted.
 pub(crate) fn run(wanted: &Wanted) -> Result<bool> {
     // Said and, if need be, failed before anything takes long.
-    let prepared = match prepare(wanted.require_real) {
+    let prepared = match prepare(wanted.require_real, wanted.long) {
         Ok(prepared) => Some(prepared),
         Err(error) if wanted.require_real => {
             return Err(error.context("the tests on a real kube-apiserver cannot run"));
@@ -109,6 +111,9 @@ pub(crate) fn run(wanted: &Wanted) -> Result<bool> {
                 reasons.push(format!(
                     "interop with client-go and kube-scheduler, because {reason}"
                 ));
+            }
+            if !prepared.helm {
+                reasons.push("the chart as Helm renders it, which takes --long and Go".to_owned());
             }
         }
         None => reasons.push(
@@ -196,6 +201,9 @@ fn on_a_cluster(
                 command.args(["--skip", CLUSTER.1]);
             }
         }
+        if program.name == CLUSTER.0 && !prepared.helm {
+            command.args(["--skip", CLUSTER.2]);
+        }
         if program.name == SCENARIOS {
             command.args(wanted.all_modes.then_some("--all-modes"));
             command.args(wanted.long.then_some("--long"));
@@ -256,7 +264,7 @@ fn client_go(toolbox: &Toolbox) -> Result<()> {
 }
 
 /// Has every program ready before the tests start, so that none of them waits minutes for a build.
-fn prepare(require_interop: bool) -> Result<Prepared> {
+fn prepare(require_interop: bool, long: bool) -> Result<Prepared> {
     let toolbox = Toolbox::new(None)?;
     for binary in [Binary::Etcd, Binary::KubeApiserver] {
         toolbox.path(binary)?;
@@ -265,17 +273,21 @@ fn prepare(require_interop: bool) -> Result<Prepared> {
     let interop = toolbox
         .path(Binary::KubeScheduler)
         .and_then(|_| binaries::client_go_candidate(toolbox.release()));
-    match interop {
-        Ok(_) => Ok(Prepared {
-            kubectl,
-            without_interop: None,
-        }),
-        Err(error) if require_interop => Err(error),
-        Err(error) => Ok(Prepared {
-            kubectl,
-            without_interop: Some(format!("{error:#}")),
-        }),
+    let without_interop = match interop {
+        Ok(_) => None,
+        Err(error) if require_interop => return Err(error),
+        Err(error) => Some(format!("{error:#}")),
+    };
+    // Go builds both.
+    let helm = long && without_interop.is_none();
+    if helm {
+        binaries::helm()?;
     }
+    Ok(Prepared {
+        kubectl,
+        without_interop,
+        helm,
+    })
 }
 
 // === impl TestPhase ===

@@ -1,9 +1,11 @@
 //! The test cluster itself, and the manifests, on a real kube-apiserver.
 //!
 //! `cargo xtask test` runs these when a kube-apiserver is to be had; without `--ignored` they are left out. Those with
-//! `client_go` in their names also need a Go toolchain.
+//! `client_go` in their names also need a Go toolchain, and those with `helm` run with `--long` alone.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+mod helm;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
