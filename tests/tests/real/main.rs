@@ -15,6 +15,7 @@ mod electors;
 mod events;
 mod figures;
 mod hosted;
+mod installed;
 mod killed_work;
 mod large;
 mod many;
@@ -127,6 +128,7 @@ fn main() -> ExitCode {
     electors::add(&mut suite);
     events::add(&mut suite);
     figures::add(&mut suite);
+    installed::add(&mut suite);
     killed_work::add(&mut suite);
     large::add(&mut suite);
     many::add(&mut suite);
