@@ -19,6 +19,7 @@ mod describe;
 mod every_change;
 mod explain;
 mod journal;
+mod plugin;
 mod process;
 mod programs;
 mod record;

@@ -38,6 +38,7 @@
 //! # }
 //! ```
 
+mod age;
 pub mod annotation;
 pub mod calendar;
 mod candidate;
@@ -56,6 +57,7 @@ mod packed_lease;
 mod time;
 mod validate;
 
+pub use age::age;
 pub use candidate::{LeaseCandidate, LeaseCandidateSpec};
 pub use candidate_api::{CandidateApi, NotServed};
 pub use carrier::Carrier;

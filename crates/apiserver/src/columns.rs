@@ -1,5 +1,6 @@
 //! Tables for people: the API server's printer columns.
 
+use elector_api::age;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -240,56 +241,10 @@ fn text<'a>(fields: &'a ObjectFields, path: &[&str]) -> &'a str {
     value.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// How long ago, in two units at most: `5m`, `3h12m`, `<unknown>`.
+/// How long ago, `<unknown>` where the object does not say.
 fn ago(time: &str, now: Timestamp) -> String {
-    let Ok(time) = time.parse::<Timestamp>() else {
-        return "<unknown>".to_owned();
-    };
-    let seconds = now.as_second() - time.as_second();
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    let two = |whole: i64, unit: &str, part: i64, of: &str| match part {
-        0 => format!("{whole}{unit}"),
-        part => format!("{whole}{unit}{part}{of}"),
-    };
-    match seconds {
-        ..-1 => "<invalid>".to_owned(),
-        -1..120 => format!("{}s", seconds.max(0)),
-        120..600 => two(minutes, "m", seconds % 60, "s"),
-        600..10_800 => format!("{minutes}m"),
-        10_800..28_800 => two(hours, "h", minutes % 60, "m"),
-        28_800..172_800 => format!("{hours}h"),
-        172_800..691_200 => two(days, "d", hours % 24, "h"),
-        691_200..63_072_000 => format!("{days}d"),
-        63_072_000..252_288_000 => two(days / 365, "y", days % 365, "d"),
-        _ => format!("{}y", days / 365),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ages_are_told_as_kubectl_tells_them() {
-        let now: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
-        for (seconds, expected) in [
-            (-5, "<invalid>"),
-            (-1, "0s"),
-            (0, "0s"),
-            (119, "119s"),
-            (120, "2m"),
-            (185, "3m5s"),
-            (3600, "60m"),
-            (10_860, "3h1m"),
-            (86_400, "24h"),
-            (176_400, "2d1h"),
-            (864_000, "10d"),
-            (65_000_000, "2y22d"),
-            (400_000_000, "12y"),
-        ] {
-            let time = Timestamp::from_second(now.as_second() - seconds).unwrap();
-            assert_eq!(ago(&time.to_string(), now), expected);
-        }
-        assert_eq!(ago("", now), "<unknown>");
+    match time.parse::<Timestamp>() {
+        Ok(time) => age(now.as_second() - time.as_second()),
+        Err(_) => "<unknown>".to_owned(),
     }
 }

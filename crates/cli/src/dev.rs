@@ -7,7 +7,7 @@ mod reporter;
 mod scenario;
 
 use std::env;
-use std::io::{self, IsTerminal as _, Stdout};
+use std::io::{self, Stdout};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -26,6 +26,7 @@ use tokio::task::JoinSet;
 use self::kubeconfig::KubeconfigFile;
 use self::narration::Narration;
 use self::scenario::DemoScenario;
+use crate::output;
 
 /// Shows elections on this machine alone: an API server, the elector and a few candidates in one process
 ///
@@ -170,8 +171,7 @@ fn exit_code(signal: Signal) -> ExitCode {
 
 impl DevArgs {
     fn colour(&self) -> bool {
-        let refused = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        !self.plain && !refused && io::stdout().is_terminal()
+        !self.plain && output::is_coloured()
     }
 }
 

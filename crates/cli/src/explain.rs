@@ -1,7 +1,7 @@
 //! `elector explain`: what the elector would do next for each lease, and why.
 
-mod cluster;
-mod input;
+pub(crate) mod cluster;
+pub(crate) mod input;
 mod operator;
 mod report;
 
@@ -9,24 +9,29 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use elector_api::parse_time;
 use elector_protocol::elector::Settings;
 use elector_protocol::{ElectorTiming, Timestamp};
-use elector_runtime::ClientArgs;
+use elector_runtime::{ClientArgs, connect};
 
-use self::input::InputObjects;
+use self::input::{InputObjects, LeaseChoice};
+use crate::block_on::block_on;
+use crate::namespace::NamespaceArgs;
 use crate::output;
 
 /// Says what the elector would do next for each lease that a candidate names, and why.
 ///
-/// Reads the cluster, or with --filename a list as `kubectl get leases,leasecandidates -o json` (or yaml) prints it.
+/// Reads the namespace, or with --filename a list as `kubectl get leases,leasecandidates -o json` (or yaml) prints it.
 /// The objects' own times stand for what an elector would have observed; a missing Lease counts as long absent. Where a
 /// Lease comes in several revisions, as with `kubectl get leases -w -o json`, the last one is explained, and the earlier
 /// ones tell of hand-overs that were not accepted.
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
+    /// Only this lease
+    lease: Option<String>,
+
     /// Read objects from this file instead of the cluster; `-` is standard input
     #[arg(short = 'f', long, value_name = "FILE")]
     filename: Option<PathBuf>,
@@ -39,13 +44,8 @@ pub(crate) struct ExplainArgs {
     #[arg(short = 'o', long, value_enum, default_value_t = ExplainFormat::Table)]
     output: ExplainFormat,
 
-    /// Only this namespace [default: all]
-    #[arg(short = 'n', long)]
-    namespace: Option<String>,
-
-    /// Only this lease
-    #[arg(long, value_name = "NAME")]
-    lease: Option<String>,
+    #[command(flatten)]
+    namespace: NamespaceArgs,
 
     /// The longest lease duration that any client of the cluster uses
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = elector_api::parse_duration)]
@@ -73,14 +73,7 @@ enum ExplainFormat {
 ///
 /// When the input cannot be read.
 pub(crate) fn run(args: ExplainArgs) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("start the runtime")?;
-    let code = runtime.block_on(explain(args));
-    // Nothing is left, save perhaps a look-up of the server's address that blocks a thread.
-    runtime.shutdown_background();
-    code
+    block_on(explain(args))
 }
 
 async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
@@ -89,11 +82,20 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
         ..ElectorTiming::default()
     };
     timing.validate().context("use the flags")?;
-    let mut objects = match &args.filename {
-        Some(path) => InputObjects::read(path)?,
-        None => cluster::read(&args.client, args.namespace.as_deref()).await?,
+    let choice = LeaseChoice::named(args.lease.as_deref());
+    let (mut objects, namespace) = match &args.filename {
+        Some(path) => {
+            let namespace = args.namespace.in_file().map(str::to_owned);
+            (InputObjects::read(path, choice)?, namespace)
+        }
+        None => {
+            let cluster = connect(&args.client).await?;
+            let namespace = args.namespace.in_cluster(&cluster).map(str::to_owned);
+            let objects = cluster::read(&cluster, namespace.as_deref(), choice).await?;
+            (objects, namespace)
+        }
     };
-    objects.keep(args.namespace.as_deref(), args.lease.as_deref());
+    objects.keep(namespace.as_deref(), args.lease.as_deref());
     for fault in &objects.faults {
         output::print_error(fault);
     }
@@ -104,6 +106,9 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
         reserve: args.reserve,
     };
     let rows = report::rows(&objects, now, &settings);
+    if let Some(lease) = args.lease.filter(|_| rows.is_empty()) {
+        bail!("find lease {}", in_place(&lease, namespace.as_deref()));
+    }
     match args.output {
         ExplainFormat::Json => output::print_json(&rows).context("print the report")?,
         ExplainFormat::Table => report::print_table(&rows)?,
@@ -114,12 +119,24 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
+/// A lease and where it was looked for.
+pub(crate) fn in_place(lease: &str, namespace: Option<&str>) -> String {
+    match namespace {
+        Some(namespace) => {
+            format!("{namespace}/{lease}: there is no such Lease, and no candidate names it")
+        }
+        None => {
+            format!("{lease} in any namespace: there is no such Lease, and no candidate names it")
+        }
+    }
+}
+
 fn parse_now(text: &str) -> Result<Timestamp, String> {
     parse_time(text).map_err(|error| error.to_string())
 }
 
 /// The wall clock, in whole microseconds.
-fn present() -> Timestamp {
+pub(crate) fn present() -> Timestamp {
     let since_epoch = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();

@@ -1,7 +1,9 @@
 //! What is printed for people: names and messages in it come from objects that anybody may have written.
 
+use std::env;
 use std::fmt::Display;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process;
 
 use elector_runtime::{printable, printable_json};
 use serde::Serialize;
@@ -25,6 +27,37 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     }
 }
 
+/// Prints one of many texts. A closed pipe ends the process: what follows has no reader either.
+///
+/// # Errors
+///
+/// When standard output cannot be written.
+pub(crate) fn print_or_end(text: &str) -> io::Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => process::exit(0),
+        result => result,
+    }
+}
+
+/// Says on standard error that there is nothing to print, as kubectl says it.
+pub(crate) fn print_nothing_found(namespace: Option<&str>) {
+    match namespace {
+        Some(namespace) => eprintln!("No resources found in {} namespace.", printable(namespace)),
+        None => eprintln!("No resources found"),
+    }
+}
+
+/// Whether standard output is a terminal whose user does not refuse colours with $NO_COLOR.
+pub(crate) fn is_coloured() -> bool {
+    let refused = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !refused && io::stdout().is_terminal()
+}
+
+/// A line in one of the terminal's colours.
+pub(crate) fn paint(line: &str, colour: u8) -> String {
+    format!("\u{1b}[{colour}m{line}\u{1b}[0m")
+}
+
 /// Prints a value as JSON. A closed pipe is no error.
 ///
 /// # Errors
@@ -37,24 +70,82 @@ pub(crate) fn print_json(value: &impl Serialize) -> io::Result<()> {
 
 /// Left-aligned columns with so many blanks between them and none at the end of a line, each row one printable line.
 pub(crate) fn columns<R: AsRef<[String]>>(rows: &[R], blanks: usize) -> Vec<String> {
-    let rows: Vec<Vec<_>> = rows
-        .iter()
-        .map(|row| row.as_ref().iter().map(|cell| printable(cell)).collect())
-        .collect();
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..count).map(width).collect();
-    let line = |row: &Vec<_>| {
-        let cells = row.iter().zip(&widths);
-        let padded: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        padded.join(&" ".repeat(blanks)).trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
+    Columns::new(blanks).lines(rows)
+}
+
+/// Columns that are at least as wide as they were before, for rows that come one after the other.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    blanks: usize,
+    widths: Vec<usize>,
+}
+
+/// How many characters of a text the last column of a row shows: a sentence with a few names in it.
+const LONGEST_TEXT: usize = 1024;
+
+/// How many characters of a text any other column shows: no server takes a longer name of an object.
+const LONGEST_NAME: usize = 253;
+
+// === impl Columns ===
+
+impl Default for Columns {
+    /// As far apart as kubectl's.
+    fn default() -> Self {
+        Self::new(3)
+    }
+}
+
+impl Columns {
+    /// Columns with so many blanks between them.
+    pub(crate) const fn new(blanks: usize) -> Self {
+        Self {
+            blanks,
+            widths: Vec::new(),
+        }
+    }
+
+    /// Further rows. What is too long for a table is cut.
+    pub(crate) fn lines<R: AsRef<[String]>>(&mut self, rows: &[R]) -> Vec<String> {
+        let cells = |row: &R| {
+            let row = row.as_ref();
+            let most = |index| {
+                if index + 1 == row.len() {
+                    LONGEST_TEXT
+                } else {
+                    LONGEST_NAME
+                }
+            };
+            let cells = row.iter().enumerate();
+            cells.map(|(index, cell)| cut(cell, most(index))).collect()
+        };
+        let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
+        for row in &rows {
+            self.widths.resize(self.widths.len().max(row.len()), 0);
+            for (width, cell) in self.widths.iter_mut().zip(row) {
+                *width = cell.chars().count().max(*width);
+            }
+        }
+        let gap = " ".repeat(self.blanks);
+        let line = |row: &Vec<String>| {
+            let cells = row.iter().zip(&self.widths);
+            let padded: Vec<_> = cells
+                .map(|(cell, width)| format!("{cell:width$}"))
+                .collect();
+            padded.join(&gap).trim_end().to_owned()
+        };
+        rows.iter().map(line).collect()
+    }
+}
+
+/// A text as one printable line of so many characters at most.
+fn cut(text: &str, most: usize) -> String {
+    // No more of the text than can be shown is looked at.
+    let end = text.char_indices().nth(most + 1);
+    let shown = printable(end.map_or(text, |(end, _)| &text[..end]));
+    match shown.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &shown[..end]),
+        None => shown.into_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -66,5 +157,35 @@ mod tests {
         let rows =
             [["a\nb", "c"], ["long", "d\u{1b}[31m"], ["", ""]].map(|row| row.map(str::to_owned));
         assert_eq!(columns(&rows, 3), ["a\\nb   c", "long   d\\u{1b}[31m", ""]);
+    }
+
+    #[test]
+    fn a_cell_that_is_too_long_is_cut_after_it_was_escaped() {
+        let row = [
+            "\u{1b}".repeat(100_000),
+            "x".to_owned(),
+            "ü".repeat(100_000),
+        ];
+        let line = columns(&[row], 1).remove(0);
+        let cells: Vec<_> = line.split(' ').collect();
+        assert!(cells[0].starts_with(r"\u{1b}\u{1b}"), "{line}");
+        let length = |cell: &str| cell.chars().count();
+        assert_eq!(length(cells[0]), LONGEST_NAME + 1);
+        assert_eq!(length(cells[2]), LONGEST_TEXT + 1);
+        assert!(
+            cells[0].ends_with('…') && cells[2].ends_with("ü…"),
+            "{line}"
+        );
+        let exact = ["n".repeat(LONGEST_NAME), "x".to_owned()];
+        assert!(!columns(&[exact], 1)[0].contains('…'));
+    }
+
+    #[test]
+    fn columns_grow_and_never_shrink() {
+        let mut columns = Columns::new(1);
+        let row = |cells: [&str; 2]| cells.map(str::to_owned);
+        assert_eq!(columns.lines(&[row(["long", "a"])]), ["long a"]);
+        assert_eq!(columns.lines(&[row(["b", "c"])]), ["b    c"]);
+        assert_eq!(columns.lines(&[row(["longer", "d"])]), ["longer d"]);
     }
 }

@@ -343,14 +343,26 @@ fn an_operators_word_is_shown_whether_it_counts_or_not() {
 fn filters_leave_others_out() {
     let one = candidate("a", "1.1.0").to_string();
     assert_eq!(
-        rows(&["-n", "default", "--lease", "web"], &one)
+        rows(&["web", "-n", "default"], &one)
             .as_array()
             .unwrap()
             .len(),
         1
     );
     assert_eq!(rows(&["-n", "elsewhere"], &one), json!([]));
-    assert_eq!(rows(&["--lease", "other"], &one), json!([]));
+    assert_eq!(
+        rows(&["-n", "elsewhere", "-A"], &one)
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let output = explain(&["-f", "-", "other"], &one);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        text(&output.stderr),
+        "error: failed to find lease other in any namespace: there is no such Lease, and no candidate names it\n"
+    );
 }
 
 #[test]

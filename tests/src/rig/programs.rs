@@ -1,7 +1,7 @@
 //! The programs under test: built once, before the first scenario.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
@@ -14,6 +14,8 @@ use xtask::release::Release;
 pub struct TestedPrograms {
     /// The binary `elector`.
     pub elector: PathBuf,
+    /// The binary `kubectl-elector` of the same build.
+    pub kubectl_elector: PathBuf,
     /// Another build of the binary `elector`, to run beside this one, where there is one.
     pub other_build: Option<PathBuf>,
     /// What is not ours and stands for election, unless it is to be left out.
@@ -63,8 +65,18 @@ impl TestedPrograms {
     pub fn elector(profile: &str) -> Result<PathBuf> {
         match env::var_os(ELECTOR_BIN).filter(|path| !path.is_empty()) {
             Some(path) => Ok(PathBuf::from(path)),
-            None => build_elector(profile),
+            None => build_binary("elector", profile),
         }
+    }
+
+    /// The binary `kubectl-elector` beside that one, otherwise built now.
+    fn kubectl_elector(elector: &Path, profile: &str) -> Result<PathBuf> {
+        const NAME: &str = "kubectl-elector";
+        let beside = elector.with_file_name(NAME);
+        if env::var_os(ELECTOR_BIN).is_some() && beside.exists() {
+            return Ok(beside);
+        }
+        build_binary(NAME, profile)
     }
 
     /// The same for clusters of this release, `None` for the usual one.
@@ -73,6 +85,7 @@ impl TestedPrograms {
     /// When something cannot be built.
     pub fn build_for(profile: &str, release: Option<Release>) -> Result<Self> {
         let elector = Self::elector(profile)?;
+        let kubectl_elector = Self::kubectl_elector(&elector, profile)?;
         let toolbox = Toolbox::new(release)?;
         // Not needed here, but better now than in the middle of a scenario.
         toolbox.path(Binary::Etcd)?;
@@ -89,6 +102,7 @@ impl TestedPrograms {
         };
         Ok(Self {
             elector,
+            kubectl_elector,
             other_build: None,
             interop,
             kubectl: toolbox.path(Binary::Kubectl)?,
@@ -110,7 +124,7 @@ impl TestedPrograms {
 /// `0` leaves client-go and kube-scheduler out.
 const ELECTOR_INTEROP: &str = "ELECTOR_INTEROP";
 
-fn build_elector(profile: &str) -> Result<PathBuf> {
+fn build_binary(name: &str, profile: &str) -> Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args([
@@ -119,7 +133,7 @@ fn build_elector(profile: &str) -> Result<PathBuf> {
             "--package",
             "elector-cli",
             "--bin",
-            "elector",
+            name,
             "--profile",
             profile,
         ])
@@ -130,13 +144,13 @@ fn build_elector(profile: &str) -> Result<PathBuf> {
         .output()
         .context("failed to run cargo")?;
     if !output.status.success() {
-        bail!("failed to build elector");
+        bail!("failed to build {name}");
     }
     let messages = String::from_utf8(output.stdout).context("cargo wrote something unreadable")?;
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .find(|message| message["target"]["name"] == "elector" && message["executable"].is_string())
+        .find(|message| message["target"]["name"] == name && message["executable"].is_string())
         .and_then(|message| message["executable"].as_str().map(PathBuf::from))
-        .context("cargo names no executable elector")
+        .with_context(|| format!("cargo names no executable {name}"))
 }

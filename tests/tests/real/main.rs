@@ -21,6 +21,7 @@ mod large;
 mod many;
 mod migration;
 mod noisy;
+mod operator;
 mod operators;
 mod outage;
 mod overwritten;
@@ -137,6 +138,7 @@ fn main() -> ExitCode {
     operators::add(&mut suite);
     readme::add(&mut suite);
     reserve::add(&mut suite);
+    operator::add(&mut suite);
     outage::add(&mut suite);
     overwritten::add(&mut suite);
     plain::add(&mut suite);

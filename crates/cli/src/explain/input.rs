@@ -17,7 +17,7 @@ use crate::input;
 /// Everything that is to be explained.
 #[derive(Debug, Default)]
 pub(crate) struct InputObjects {
-    /// Each lease that a candidate names.
+    /// Each lease that was chosen.
     pub(crate) elections: BTreeMap<LeaseKey, elector::Objects>,
     /// Leases that are among them and cannot be read, with the reason.
     pub(crate) unreadable: BTreeMap<LeaseKey, String>,
@@ -29,9 +29,21 @@ pub(crate) struct InputObjects {
     pub(crate) faults: Vec<String>,
 }
 
+/// Which leases are explained.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LeaseChoice {
+    /// Those that a candidate names.
+    WithCandidates,
+    /// Those, and the Leases that were elected before: with a strategy, or a token of Elector's candidates.
+    Elected,
+    /// The one of this name, whether a candidate names it or not.
+    Named(String),
+}
+
 /// Collects objects of all kinds in any order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Collector {
+    choice: LeaseChoice,
     /// The revisions of each Lease, in the order of the input.
     leases: BTreeMap<LeaseKey, Vec<Lease>>,
     /// What electors told in Events.
@@ -43,11 +55,11 @@ pub(crate) struct Collector {
 
 impl InputObjects {
     /// Reads a file, or standard input for `-`.
-    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn read(path: &Path, choice: LeaseChoice) -> anyhow::Result<Self> {
         let (name, bytes) = input::read(path)?;
         let text = String::from_utf8(bytes).with_context(|| format!("read {name}"))?;
         let documents = parse(&text).with_context(|| format!("read {name} as JSON or YAML"))?;
-        let mut collector = Collector::default();
+        let mut collector = Collector::new(choice);
         for (index, document) in documents.into_iter().enumerate() {
             let place = format!("{name}: document {}", index + 1);
             collector.document(document, &place);
@@ -64,9 +76,43 @@ impl InputObjects {
     }
 }
 
+// === impl LeaseChoice ===
+
+impl LeaseChoice {
+    /// The one of that name, or those that a candidate names.
+    pub(crate) fn named(lease: Option<&str>) -> Self {
+        lease.map_or(Self::WithCandidates, |name| Self::Named(name.to_owned()))
+    }
+
+    /// Whether a Lease is chosen that no candidate names.
+    fn has(&self, lease: &Lease) -> bool {
+        match self {
+            Self::WithCandidates => false,
+            Self::Elected => {
+                let annotations = lease.metadata.annotations.as_ref();
+                let noted = |name| annotations.is_some_and(|all| all.contains_key(name));
+                lease.spec.strategy.is_some()
+                    || noted(elector_api::annotation::STRATEGY)
+                    || noted(elector_api::annotation::TOKEN)
+            }
+            Self::Named(name) => lease.metadata.name.as_ref() == Some(name),
+        }
+    }
+}
+
 // === impl Collector ===
 
 impl Collector {
+    /// An empty collection.
+    pub(crate) fn new(choice: LeaseChoice) -> Self {
+        Self {
+            choice,
+            leases: BTreeMap::new(),
+            hold_backs: Vec::new(),
+            objects: InputObjects::default(),
+        }
+    }
+
     /// Takes in a Lease, or another revision of one.
     pub(crate) fn lease(&mut self, lease: Lease) {
         self.leases.entry(lease.key()).or_default().push(lease);
@@ -96,7 +142,7 @@ impl Collector {
         self.hold_backs.push(event);
     }
 
-    /// Joins leases, candidates and Events. Leases that no candidate names are left out.
+    /// Joins leases, candidates and Events. Leases that are not chosen are left out.
     pub(crate) fn finish(mut self) -> InputObjects {
         for (key, mut revisions) in std::mem::take(&mut self.leases) {
             let Some(lease) = revisions.pop() else {
@@ -104,6 +150,9 @@ impl Collector {
             };
             if self.objects.preference_field == PreferenceField::Unknown {
                 self.objects.preference_field = shown_by(&lease);
+            }
+            if self.choice.has(&lease) {
+                self.objects.elections.entry(key.clone()).or_default();
             }
             let Some(election) = self.objects.elections.get_mut(&key) else {
                 continue;

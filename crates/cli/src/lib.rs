@@ -1,13 +1,17 @@
-//! The binary `elector`: wiring and words only.
+//! The binaries `elector` and `kubectl-elector`: wiring and words only.
 
+mod block_on;
 mod candidate;
 mod dev;
 mod explain;
 mod host;
 mod input;
+mod kubectl;
+mod namespace;
 mod output;
 mod run;
 mod verify;
+mod yaml;
 
 use std::process::ExitCode;
 
@@ -36,8 +40,9 @@ enum Command {
     Supervise(candidate::supervisor::SupervisorArgs),
 }
 
-fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+/// Runs the binary `elector`.
+pub fn elector() -> ExitCode {
+    exit_code(match Cli::parse().command {
         Command::Candidate(args) => candidate::run(*args),
         Command::Dev(args) => dev::run(*args),
         Command::Explain(args) => explain::run(*args),
@@ -46,7 +51,15 @@ fn main() -> ExitCode {
         Command::Init(args) => candidate::init::run(&args),
         Command::Supervise(args) => candidate::supervisor::run(&args),
         Command::Shim(args) => Ok(candidate::shim::run(&args)),
-    };
+    })
+}
+
+/// Runs the binary `kubectl-elector`, a plugin of kubectl.
+pub fn kubectl_elector() -> ExitCode {
+    exit_code(kubectl::run())
+}
+
+fn exit_code(done: anyhow::Result<ExitCode>) -> ExitCode {
     done.unwrap_or_else(|error| {
         output::print_error(format_args!("failed to {error:#}"));
         ExitCode::FAILURE

@@ -1,0 +1,7 @@
+//! The binary `elector`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    elector_cli::elector()
+}

@@ -1,0 +1,43 @@
+//! `kubectl elector`: what an operator asks and says, as a plugin of kubectl.
+
+mod status;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::block_on::block_on;
+use crate::explain::{self, ExplainArgs};
+
+/// Who leads, why, and what an operator can do about it
+///
+/// A plugin of kubectl: an executable of the name `kubectl-elector` anywhere in $PATH.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kubectl-elector",
+    bin_name = "kubectl elector",
+    version,
+    max_term_width = 120
+)]
+struct PluginArgs {
+    #[command(subcommand)]
+    command: PluginCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PluginCommand {
+    Explain(Box<ExplainArgs>),
+    Status(Box<status::StatusArgs>),
+}
+
+/// Runs the plugin.
+///
+/// # Errors
+///
+/// When what is asked for cannot be done.
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    match PluginArgs::parse().command {
+        PluginCommand::Explain(args) => explain::run(*args),
+        PluginCommand::Status(args) => block_on(status::run(*args)),
+    }
+}

@@ -1,0 +1,199 @@
+//! The status of one lease, in values.
+
+use std::collections::BTreeMap;
+
+use elector_api::Rfc3339;
+use elector_protocol::elector::{Action, Explanation, Reason, Settings};
+use elector_protocol::{CandidateRecord, Identity, LeaseKey, LeaseRecord, Timestamp};
+use serde::Serialize;
+
+use crate::explain::input::InputObjects;
+
+/// One lease. The JSON form is stable: fields may be added, none is renamed or removed.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StatusRow {
+    pub(super) namespace: String,
+    pub(super) lease: String,
+    pub(super) state: LeaseState,
+    /// Empty where the lease is unheld.
+    pub(super) holder: String,
+    /// When the holder got the lease.
+    pub(super) since: Option<String>,
+    /// When it last renewed.
+    pub(super) renewed: Option<String>,
+    /// The duration of the record.
+    pub(super) lease_duration_seconds: Option<u64>,
+    /// `None` where there is no Lease.
+    pub(super) term: Option<i32>,
+    /// The candidate that leads after this holder, as far as that is decided; empty otherwise.
+    pub(super) next: String,
+    pub(super) strategy: Option<String>,
+    /// What an elector would do next.
+    pub(super) action: &'static str,
+    pub(super) why: String,
+    pub(super) candidates: Vec<StatusCandidate>,
+}
+
+/// One candidate of it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StatusCandidate {
+    pub(super) name: String,
+    pub(super) eligible: bool,
+    pub(super) rank: Option<usize>,
+    pub(super) binary_version: Option<String>,
+    pub(super) emulation_version: Option<String>,
+    /// When it last answered a ping.
+    pub(super) renewed: Option<String>,
+    pub(super) why: String,
+}
+
+/// Whether a lease has a leader. The words are those of the metric `elector_leases`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum LeaseState {
+    Led,
+    Leaderless,
+    /// The Lease cannot be read, so that nothing is known.
+    Unreadable,
+}
+
+/// All elections, sorted by namespace and lease.
+pub(super) fn rows(objects: &InputObjects, now: Timestamp) -> Vec<StatusRow> {
+    let settings = Settings {
+        preference_field: objects.preference_field,
+        ..Settings::default()
+    };
+    let rows = objects.elections.iter().map(|(key, election)| {
+        let told = Explanation::of(election, now, &settings);
+        let record = election.lease.as_ref().map(|(lease, _)| &lease.record);
+        let mut row = StatusRow::of(key, record, &told, now);
+        row.candidates = StatusCandidate::all(&told, &election.candidates);
+        if let Some(fault) = objects.unreadable.get(key) {
+            row.state = LeaseState::Unreadable;
+            row.action = Action::Leave.as_str();
+            row.next.clear();
+            row.why.clone_from(fault);
+        }
+        row
+    });
+    rows.collect()
+}
+
+// === impl StatusRow ===
+
+impl StatusRow {
+    fn of(
+        key: &LeaseKey,
+        record: Option<&LeaseRecord>,
+        told: &Explanation,
+        now: Timestamp,
+    ) -> Self {
+        let holder = record.and_then(|record| record.holder.as_ref());
+        let time = |time: fn(&LeaseRecord) -> Option<Timestamp>| {
+            let time = time(record.filter(|_| holder.is_some())?)?;
+            Some(Rfc3339(time).to_string())
+        };
+        let state = if record.is_some_and(|record| is_led(record, now)) {
+            LeaseState::Led
+        } else {
+            LeaseState::Leaderless
+        };
+        Self {
+            namespace: key.namespace.to_string(),
+            lease: key.name.to_string(),
+            state,
+            holder: name(holder),
+            since: time(|record| record.acquire_time),
+            renewed: time(|record| record.renew_time),
+            lease_duration_seconds: record
+                .and_then(LeaseRecord::duration)
+                .map(|duration| duration.as_secs()),
+            term: record.map(|record| record.term.0),
+            next: name(next(told, holder)),
+            strategy: told.strategy.as_ref().map(ToString::to_string),
+            action: told.action.as_str(),
+            why: why(told),
+            candidates: Vec::new(),
+        }
+    }
+
+    /// Whether both say the same, ages and times left apart.
+    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+        let lease = |row: &Self| {
+            let now = (row.state, row.holder.clone(), row.since.clone(), row.term);
+            (now, row.next.clone(), row.strategy.clone(), row.action)
+        };
+        let candidates = |row: &Self| {
+            let candidates = row.candidates.iter();
+            let version = |each: &StatusCandidate| each.emulation_version.clone();
+            let told = candidates.map(|each| (each.name.clone(), each.rank, version(each)));
+            told.collect::<Vec<_>>()
+        };
+        lease(self) == lease(other) && candidates(self) == candidates(other)
+    }
+}
+
+/// The candidate that leads after this holder, as far as that is decided.
+fn next<'a>(told: &'a Explanation, holder: Option<&Identity>) -> Option<&'a Identity> {
+    let named = match &told.reason {
+        Reason::HolderLate { next, .. } | Reason::AwaitReserved { next, .. } => next.as_ref(),
+        Reason::Reserved { better, .. } => Some(better),
+        // The action is a grant.
+        _ => told.holder.as_ref().filter(|next| Some(*next) != holder),
+    };
+    told.preferred_holder.as_ref().or(named)
+}
+
+/// Whether a record has a holder that may still lead, and is no grant that waits for its acceptance.
+fn is_led(record: &LeaseRecord, now: Timestamp) -> bool {
+    let Some((renewed, duration)) = record.renew_time.zip(record.duration()) else {
+        return false;
+    };
+    let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+    let ends = renewed.as_micros().saturating_add(micros);
+    record.holder.is_some()
+        && record.reserved_from().is_none()
+        && !record.is_unaccepted_grant()
+        && now.as_micros() < ends
+}
+
+/// The reason, and for a holder that stays what makes it the best.
+fn why(told: &Explanation) -> String {
+    let reason = told.reason.to_string();
+    let Reason::HolderIsBest(holder) = &told.reason else {
+        return reason;
+    };
+    let best = told.candidates.iter().find(|each| each.name == *holder);
+    best.map_or(reason, |best| format!("{holder} {}", best.reason))
+}
+
+fn name(name: Option<&Identity>) -> String {
+    name.map_or_else(String::new, |name| name.as_str().to_owned())
+}
+
+// === impl StatusCandidate ===
+
+impl StatusCandidate {
+    /// Those of a lease, the eligible ones by rank, then the others by name.
+    fn all(told: &Explanation, records: &[CandidateRecord]) -> Vec<Self> {
+        let records: BTreeMap<_, _> = records.iter().map(|each| (&each.name, each)).collect();
+        let candidates = told.candidates.iter().map(|ranked| {
+            let record = records.get(&ranked.name);
+            let spec = record.and_then(|record| record.offer().ok());
+            Self {
+                name: ranked.name.as_str().to_owned(),
+                eligible: ranked.eligible,
+                rank: ranked.rank,
+                binary_version: spec.and_then(|spec| Some(spec.binary.as_ref()?.to_string())),
+                emulation_version: spec.and_then(|spec| Some(spec.emulation.as_ref()?.to_string())),
+                renewed: record
+                    .and_then(|record| record.renew)
+                    .map(|time| Rfc3339(time).to_string()),
+                why: ranked.reason.clone(),
+            }
+        });
+        candidates.collect()
+    }
+}

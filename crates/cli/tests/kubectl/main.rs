@@ -1,0 +1,6 @@
+//! `kubectl-elector` as a process, on an embedded API server with the objects of each test.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+mod server;
+mod status;

@@ -1,0 +1,231 @@
+//! `kubectl elector status`.
+
+use elector_apiserver::Config;
+use serde_json::{Value, json};
+
+use crate::server::{TestServer, ago, text};
+
+/// A namespace with a lease of each kind.
+fn server() -> TestServer {
+    let server = TestServer::start(Config::default());
+    server.lease(("default", "led"), &json!({}));
+    server.candidate(("default", "a"), "led", "1.1.0");
+    server.candidate(("default", "b"), "led", "1.2.0");
+    // Its holder died a minute ago.
+    let dead = json!({"holderIdentity": "gone", "leaseDurationSeconds": 15, "renewTime": ago(60)});
+    server.lease(("default", "expired"), &dead);
+    server.candidate(("default", "c"), "expired", "1.1.0");
+    let preferred = json!({"holderIdentity": "e", "preferredHolder": "d", "strategy": "OldestEmulationVersion"});
+    server.lease(("default", "moving"), &preferred);
+    server.candidate(("default", "d"), "moving", "1.1.0");
+    server.candidate(("default", "e"), "moving", "1.2.0");
+    server.candidate(("default", "f"), "missing", "1.1.0");
+    // Its candidates are gone, and nobody else has to do with the plain lease.
+    let left = json!({"holderIdentity": "", "strategy": "OldestEmulationVersion"});
+    server.lease(("default", "left"), &left);
+    server.lease(("default", "plain"), &json!({"holderIdentity": "x"}));
+    server.candidate(("shop", "g"), "till", "1.1.0");
+    server.lease(("shop", "till"), &json!({"holderIdentity": "g"}));
+    server
+}
+
+#[test]
+fn a_table_says_of_each_lease_who_leads_since_when_who_is_next_and_why() {
+    let server = server();
+    assert_eq!(
+        server.says(&["status"]),
+        "\
+LEASE     STATE        HOLDER   SINCE    TERM     NEXT     CANDIDATES   WHY
+expired   Leaderless   gone     3h       3        c        1/1          gone has not renewed for 15s; c is the only candidate
+led       Led          a        3h       3        <none>   2/2          a has the older emulation version 1.1.0 (not 1.2.0)
+left      Leaderless   <none>   <none>   3        <none>   0/0          no candidate names this lease
+missing   Leaderless   <none>   <none>   <none>   f        1/1          the lease is unheld and nobody can lead any more; \
+f is the only candidate
+moving    Led          e        3h       3        d        2/2          e has been asked to make room for d
+"
+    );
+    // The namespace of the context, one that is named, and all of them.
+    let till = "till   Led   g   3h   3   <none>   1/1   g is the only eligible candidate";
+    for arguments in [&["--context=shop"][..], &["-n", "shop"]] {
+        let said = server.says(&[&["status", "--no-headers"], arguments].concat());
+        assert_eq!(said.trim_end(), till);
+    }
+    let all = server.says(&["status", "-A", "-n", "ignored"]);
+    assert_eq!(all.lines().count(), 7, "{all}");
+    assert!(all.starts_with("NAMESPACE   LEASE     STATE "), "{all}");
+    assert!(all.contains("\nshop        till      Led   "), "{all}");
+}
+
+#[test]
+fn one_lease_is_shown_with_its_candidates_even_if_it_has_none() {
+    let server = server();
+    let said = server.says(&["status", "led"]);
+    let words: Vec<Vec<&str>> = said
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(
+        words[1][..7],
+        ["led", "Led", "a", "3h", "3", "<none>", "2/2"]
+    );
+    assert_eq!(words[2][..4], ["a", "rank", "1", "1.1.0"]);
+    assert_eq!(words[3][..4], ["b", "rank", "2", "1.2.0"]);
+    let plain = server.says(&["status", "plain"]);
+    assert!(plain.contains("no candidate names this lease"), "{plain}");
+    let wide = server.says(&["status", "-o", "wide"]);
+    let header = "CANDIDATES   RENEWED   DURATION   STRATEGY                 WHY";
+    assert!(wide.lines().next().unwrap().ends_with(header), "{wide}");
+    assert!(wide.contains("  rank 2       1.2.0"), "{wide}");
+}
+
+#[test]
+fn the_json_form_is_stable_and_yaml_is_the_same() {
+    let server = server();
+    let rows: Value = serde_json::from_str(&server.says(&["status", "led", "-o", "json"])).unwrap();
+    let lease = server.api.object("leases", ("default", "led")).unwrap();
+    let candidate = |name: &str, rank, version: &str, why: &str| {
+        let object = server
+            .api
+            .object("leasecandidates", ("default", name))
+            .unwrap();
+        json!({
+            "name": name, "eligible": true, "rank": rank, "binaryVersion": version, "emulationVersion": version,
+            "renewed": object["spec"]["renewTime"], "why": why,
+        })
+    };
+    let expected = json!([{
+        "namespace": "default", "lease": "led", "state": "led", "holder": "a",
+        "since": lease["spec"]["acquireTime"], "renewed": lease["spec"]["renewTime"],
+        "leaseDurationSeconds": 600, "term": 3, "next": "", "strategy": "OldestEmulationVersion", "action": "none",
+        "why": "a has the older emulation version 1.1.0 (not 1.2.0)",
+        "candidates": [
+            candidate("a", 1, "1.1.0", "has the older emulation version 1.1.0 (not 1.2.0)"),
+            candidate("b", 2, "1.2.0", "a has the older emulation version 1.1.0 (not 1.2.0)"),
+        ],
+    }]);
+    assert_eq!(rows, expected);
+    let yaml = server.says(&["status", "led", "-o", "yaml"]);
+    assert_eq!(serde_saphyr::from_str::<Value>(&yaml).unwrap(), expected);
+    assert_eq!(
+        server.says(&["status", "-n", "empty", "-o", "json"]),
+        "[]\n"
+    );
+}
+
+#[test]
+fn nothing_found_is_no_error_and_a_lease_that_does_not_exist_is_one() {
+    let server = server();
+    for (arguments, said) in [
+        (
+            &["-n", "empty"][..],
+            "No resources found in empty namespace.\n",
+        ),
+        (&["-n", "other"], "No resources found in other namespace.\n"),
+    ] {
+        let output = server.run(&[&["status"], arguments].concat());
+        assert_eq!(text(&output.stderr), said);
+        assert_eq!(
+            (text(&output.stdout).as_str(), output.status.code()),
+            ("", Some(0))
+        );
+    }
+    for command in ["status", "explain"] {
+        let output = server.run(&[command, "nope"]);
+        let line = "error: failed to find lease default/nope: there is no such Lease, and no candidate names it\n";
+        assert_eq!(text(&output.stderr), line);
+        assert_eq!(
+            (text(&output.stdout).as_str(), output.status.code()),
+            ("", Some(1))
+        );
+    }
+    let output = server.run(&["status", "--kubeconfig=/nowhere"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("error: failed to read kubeconfig /nowhere: "));
+}
+
+#[test]
+fn a_lease_that_cannot_be_read_is_shown_and_named() {
+    let server = server();
+    server.lease(("default", "led"), &json!({"leaseDurationSeconds": "x"}));
+    let output = server.run(&["status", "led"]);
+    assert_eq!(output.status.code(), Some(1));
+    let fault = "Lease default/led: spec.leaseDurationSeconds: Invalid value: \"x\": must be a 32-bit integer";
+    assert_eq!(text(&output.stderr), format!("error: {fault}\n"));
+    let table = text(&output.stdout);
+    let line: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(
+        line[..6],
+        ["led", "Unreadable", "<none>", "<none>", "<none>", "<none>"]
+    );
+    assert!(table.contains(fault), "{table}");
+}
+
+#[test]
+fn what_tenants_write_comes_out_escaped_and_cut() {
+    let server = TestServer::start(Config::default());
+    let hostile = format!(
+        "\u{1b}]0;owned\u{7}\u{9b}2J\nLEASE  \u{202e}x\u{2028}{}",
+        "y".repeat(100_000)
+    );
+    let spec = json!({"holderIdentity": &hostile, "preferredHolder": &hostile});
+    server.lease(("default", "web"), &spec);
+    server.candidate(("default", "a"), "web", &hostile);
+    server.candidate(("default", "b"), "web", "1.0.0");
+    server
+        .api
+        .put("leasecandidates", ("default", "b"), |fields| {
+            fields["spec"]["strategy"] = hostile.clone().into();
+        });
+    let is_printable = |c: char| c == '\n' || c == '…' || (' '..='~').contains(&c);
+    for arguments in [
+        &["status"][..],
+        &["status", "web"],
+        &["status", "-o", "wide"],
+        &["explain"],
+    ] {
+        let output = server.run(arguments);
+        for said in [text(&output.stdout), text(&output.stderr)] {
+            assert!(said.chars().all(is_printable), "{arguments:?}: {said:?}");
+            let longest = said.lines().map(str::len).max().unwrap_or(0);
+            assert!(
+                longest < 3000,
+                "{arguments:?}: a line of {longest} characters"
+            );
+        }
+        let table = text(&output.stdout);
+        assert!(
+            table.contains(r"\u{1b}]0;owned\u{7}\u{9b}2J\nLEASE"),
+            "{table}"
+        );
+        assert!(table.lines().count() <= 4, "{table}");
+    }
+    for format in ["json", "yaml"] {
+        let document = server.says(&["status", "-o", format]);
+        assert!(document.chars().all(is_printable), "{document:?}");
+        let rows: Value = serde_saphyr::from_str(&document).unwrap();
+        assert_eq!(
+            rows[0]["holder"],
+            hostile.as_str(),
+            "{format} keeps exact values"
+        );
+    }
+}
+
+#[test]
+fn a_watch_prints_a_line_for_each_change_and_none_for_a_renewal() {
+    let server = TestServer::start(Config::default());
+    server.lease(("default", "web"), &json!({}));
+    server.candidate(("default", "a"), "web", "1.1.0");
+    let mut plugin = server.start_plugin(&["status", "-w"]);
+    assert!(plugin.line().starts_with("LEASE   STATE"));
+    assert!(plugin.line().starts_with("web     Led     a"));
+    server.lease(("default", "web"), &json!({"renewTime": ago(0)}));
+    let next = json!({"holderIdentity": "b", "leaseTransitions": 4});
+    server.lease(("default", "web"), &next);
+    let line = plugin.line();
+    assert!(line.starts_with("web     Led     b"), "{line}");
+    // Nothing is written when a holder dies; that it is late shows all the same.
+    let dying = json!({"leaseDurationSeconds": 2, "renewTime": ago(0)});
+    server.lease(("default", "web"), &dying);
+    while !plugin.line().contains("Leaderless") {}
+}

@@ -1,0 +1,20 @@
+//! `kubectl elector`, as an operator uses it: kubectl finds the plugin in $PATH.
+
+mod status;
+
+use std::time::Duration;
+
+use elector_tests::rig::{ClusterChoice, Suite};
+
+use crate::{EVERYWHERE, OURS};
+
+pub(crate) fn add(suite: &mut Suite) {
+    suite.add(
+        "kubectl_elector_tells_who_leads",
+        ClusterChoice::Shared,
+        OURS,
+        EVERYWHERE,
+        Duration::from_secs(15),
+        |testbed| Box::pin(status::told(testbed)),
+    );
+}
