@@ -39,6 +39,11 @@ impl CandidateApi {
     /// The plural of the kind, in every group.
     pub const PLURAL: &str = "leasecandidates";
 
+    /// Whether it is Kubernetes' own, and no custom resource.
+    pub const fn is_native(self) -> bool {
+        !matches!(self, Self::Elector)
+    }
+
     /// The API group.
     pub const fn group(self) -> &'static str {
         match self {

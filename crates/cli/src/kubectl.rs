@@ -1,5 +1,6 @@
 //! `kubectl elector`: what an operator asks and says, as a plugin of kubectl.
 
+mod check;
 mod status;
 
 use std::process::ExitCode;
@@ -26,6 +27,7 @@ struct PluginArgs {
 
 #[derive(Debug, Subcommand)]
 enum PluginCommand {
+    Check(Box<check::CheckArgs>),
     Explain(Box<ExplainArgs>),
     Status(Box<status::StatusArgs>),
 }
@@ -37,6 +39,7 @@ enum PluginCommand {
 /// When what is asked for cannot be done.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     match PluginArgs::parse().command {
+        PluginCommand::Check(args) => block_on(check::run(*args)),
         PluginCommand::Explain(args) => explain::run(*args),
         PluginCommand::Status(args) => block_on(status::run(*args)),
     }

@@ -47,6 +47,11 @@ pub(crate) fn print_nothing_found(namespace: Option<&str>) {
     }
 }
 
+/// The colour of errors.
+pub(crate) const RED: u8 = 31;
+/// The colour of warnings.
+pub(crate) const YELLOW: u8 = 33;
+
 /// Whether standard output is a terminal whose user does not refuse colours with $NO_COLOR.
 pub(crate) fn is_coloured() -> bool {
     let refused = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_api::{CandidateApi, NotServed};
-use http::Request;
 use kube::Client;
 
 use crate::request::{Cause, RequestError, Target, Verb};
@@ -127,13 +126,10 @@ impl Cluster {
     /// The versions of a group that are served, none where it is not.
     async fn versions(&self, group: &str) -> Result<Vec<String>, RequestError> {
         let target = the_api(group);
-        let request = async {
-            let request = Request::get(format!("/apis/{group}"))
-                .body(Vec::new())
-                .map_err(kube::Error::HttpError)?;
-            self.client.request::<Group>(request).await
-        };
-        match self.call(target, self.request_timeout, request).await {
+        match self
+            .request::<Group>(target, &format!("/apis/{group}"), None)
+            .await
+        {
             Ok(group) => Ok(group
                 .versions
                 .into_iter()

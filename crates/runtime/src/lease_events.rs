@@ -206,15 +206,7 @@ pub async fn list_hold_backs(
         let path = format!(
             "/apis/events.k8s.io/v1/{place}events?limit={PAGE}&fieldSelector=reason%3D{PREFERENCE_HELD_BACK}{next}"
         );
-        let request = async {
-            let request = http::Request::get(path)
-                .body(Vec::new())
-                .map_err(kube::Error::HttpError)?;
-            cluster.client().request::<EventPage>(request).await
-        };
-        let page = cluster
-            .call(target, cluster.request_timeout(), request)
-            .await?;
+        let page: EventPage = cluster.request(target, &path, None).await?;
         found.extend(page.items.iter().filter_map(EventObject::hold_back));
         match page.metadata.next.filter(|token| !token.is_empty()) {
             // A token is of the characters that stand in an URL as they are; kube-apiserver's is base64 for URLs.

@@ -5,6 +5,7 @@
 //!                                     ├── Writer: put, post, delete, read ──> WriteOutcome
 //!                                     ├── HolderShell: one Lease, won, kept and ended by protocol::holder
 //!                                     └── ApiDiscovery: which LeaseCandidates to use, at first and from then on
+//!   Cluster::request, server_time: what no type here stands for
 //!   LeaseEventRecorder: Events on Leases, and list_hold_backs, which reads what they tell
 //!   Clock: elector's, holder's and wall clock in one value
 //!   LogArgs ──init_logging──> stderr          shutdown_signal() ──> which one          printable(text) ──> one safe line
@@ -38,6 +39,7 @@ mod api_discovery;
 mod bind_address;
 mod clock;
 mod cluster;
+mod cluster_request;
 mod connect;
 mod failure_log;
 mod health_checks;

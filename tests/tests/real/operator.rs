@@ -1,10 +1,11 @@
 //! `kubectl elector`, as an operator uses it: kubectl finds the plugin in $PATH.
 
+mod check;
 mod status;
 
 use std::time::Duration;
 
-use elector_tests::rig::{ClusterChoice, Suite};
+use elector_tests::rig::{ClusterChoice, ClusterMode, Suite};
 
 use crate::{EVERYWHERE, OURS};
 
@@ -16,5 +17,13 @@ pub(crate) fn add(suite: &mut Suite) {
         EVERYWHERE,
         Duration::from_secs(15),
         |testbed| Box::pin(status::told(testbed)),
+    );
+    suite.add(
+        "kubectl_elector_checks_a_cluster",
+        ClusterChoice::Own,
+        OURS,
+        &[ClusterMode::GateOff],
+        Duration::from_secs(40),
+        |testbed| Box::pin(check::faults(testbed)),
     );
 }

@@ -3,7 +3,7 @@
 mod follow;
 mod printer;
 mod query;
-mod row;
+pub(super) mod row;
 mod table;
 
 use std::process::ExitCode;

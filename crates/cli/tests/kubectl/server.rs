@@ -59,7 +59,7 @@ impl TestServer {
     pub(crate) fn lease(&self, key: (&str, &str), spec: &Value) {
         let mut all = json!({
             "holderIdentity": "a", "leaseDurationSeconds": 600, "leaseTransitions": 3,
-            "acquireTime": ago(3 * 3600), "renewTime": ago(1),
+            "acquireTime": ago(3 * 3600 + 10), "renewTime": ago(1),
         });
         merge(&mut all, spec);
         self.api.put("leases", key, |fields| {

@@ -96,7 +96,7 @@ fn the_json_form_is_stable_and_yaml_is_the_same() {
     let expected = json!([{
         "namespace": "default", "lease": "led", "state": "led", "holder": "a",
         "since": lease["spec"]["acquireTime"], "renewed": lease["spec"]["renewTime"],
-        "leaseDurationSeconds": 600, "term": 3, "next": "", "strategy": "OldestEmulationVersion", "action": "none",
+        "leaseDurationSeconds": 600, "leaderlessSince": null, "term": 3, "next": "", "strategy": "OldestEmulationVersion", "action": "none",
         "why": "a has the older emulation version 1.1.0 (not 1.2.0)",
         "candidates": [
             candidate("a", 1, "1.1.0", "has the older emulation version 1.1.0 (not 1.2.0)"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use elector_api::Rfc3339;
-use elector_protocol::elector::{Action, Explanation, Reason, Settings};
+use elector_protocol::elector::{Action, Explanation, Objects, Reason, Settings};
 use elector_protocol::{CandidateRecord, Identity, LeaseKey, LeaseRecord, Timestamp};
 use serde::Serialize;
 
@@ -12,47 +12,49 @@ use crate::explain::input::InputObjects;
 /// One lease. The JSON form is stable: fields may be added, none is renamed or removed.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct StatusRow {
-    pub(super) namespace: String,
-    pub(super) lease: String,
-    pub(super) state: LeaseState,
+pub(in crate::kubectl) struct StatusRow {
+    pub(in crate::kubectl) namespace: String,
+    pub(in crate::kubectl) lease: String,
+    pub(in crate::kubectl) state: LeaseState,
     /// Empty where the lease is unheld.
-    pub(super) holder: String,
+    pub(in crate::kubectl) holder: String,
     /// When the holder got the lease.
-    pub(super) since: Option<String>,
+    pub(in crate::kubectl) since: Option<String>,
     /// When it last renewed.
-    pub(super) renewed: Option<String>,
+    pub(in crate::kubectl) renewed: Option<String>,
     /// The duration of the record.
-    pub(super) lease_duration_seconds: Option<u64>,
+    pub(in crate::kubectl) lease_duration_seconds: Option<u64>,
+    /// Since when it has no leader, as far as the objects tell.
+    pub(in crate::kubectl) leaderless_since: Option<String>,
     /// `None` where there is no Lease.
-    pub(super) term: Option<i32>,
+    pub(in crate::kubectl) term: Option<i32>,
     /// The candidate that leads after this holder, as far as that is decided; empty otherwise.
-    pub(super) next: String,
-    pub(super) strategy: Option<String>,
+    pub(in crate::kubectl) next: String,
+    pub(in crate::kubectl) strategy: Option<String>,
     /// What an elector would do next.
-    pub(super) action: &'static str,
-    pub(super) why: String,
-    pub(super) candidates: Vec<StatusCandidate>,
+    pub(in crate::kubectl) action: &'static str,
+    pub(in crate::kubectl) why: String,
+    pub(in crate::kubectl) candidates: Vec<StatusCandidate>,
 }
 
 /// One candidate of it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct StatusCandidate {
-    pub(super) name: String,
-    pub(super) eligible: bool,
-    pub(super) rank: Option<usize>,
-    pub(super) binary_version: Option<String>,
-    pub(super) emulation_version: Option<String>,
+pub(in crate::kubectl) struct StatusCandidate {
+    pub(in crate::kubectl) name: String,
+    pub(in crate::kubectl) eligible: bool,
+    pub(in crate::kubectl) rank: Option<usize>,
+    pub(in crate::kubectl) binary_version: Option<String>,
+    pub(in crate::kubectl) emulation_version: Option<String>,
     /// When it last answered a ping.
-    pub(super) renewed: Option<String>,
-    pub(super) why: String,
+    pub(in crate::kubectl) renewed: Option<String>,
+    pub(in crate::kubectl) why: String,
 }
 
 /// Whether a lease has a leader. The words are those of the metric `elector_leases`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum LeaseState {
+pub(in crate::kubectl) enum LeaseState {
     Led,
     Leaderless,
     /// The Lease cannot be read, so that nothing is known.
@@ -60,7 +62,7 @@ pub(super) enum LeaseState {
 }
 
 /// All elections, sorted by namespace and lease.
-pub(super) fn rows(objects: &InputObjects, now: Timestamp) -> Vec<StatusRow> {
+pub(in crate::kubectl) fn rows(objects: &InputObjects, now: Timestamp) -> Vec<StatusRow> {
     let settings = Settings {
         preference_field: objects.preference_field,
         ..Settings::default()
@@ -69,6 +71,10 @@ pub(super) fn rows(objects: &InputObjects, now: Timestamp) -> Vec<StatusRow> {
         let told = Explanation::of(election, now, &settings);
         let record = election.lease.as_ref().map(|(lease, _)| &lease.record);
         let mut row = StatusRow::of(key, record, &told, now);
+        if row.state == LeaseState::Leaderless {
+            let since = leaderless_since(election);
+            row.leaderless_since = since.map(|since| Rfc3339(since).to_string());
+        }
         row.candidates = StatusCandidate::all(&told, &election.candidates);
         if let Some(fault) = objects.unreadable.get(key) {
             row.state = LeaseState::Unreadable;
@@ -110,6 +116,7 @@ impl StatusRow {
             lease_duration_seconds: record
                 .and_then(LeaseRecord::duration)
                 .map(|duration| duration.as_secs()),
+            leaderless_since: None,
             term: record.map(|record| record.term.0),
             next: name(next(told, holder)),
             strategy: told.strategy.as_ref().map(ToString::to_string),
@@ -120,7 +127,7 @@ impl StatusRow {
     }
 
     /// Whether both say the same, ages and times left apart.
-    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+    pub(in crate::kubectl) fn says_the_same(&self, other: &Self) -> bool {
         let lease = |row: &Self| {
             let now = (row.state, row.holder.clone(), row.since.clone(), row.term);
             (now, row.next.clone(), row.strategy.clone(), row.action)
@@ -157,6 +164,19 @@ fn is_led(record: &LeaseRecord, now: Timestamp) -> bool {
         && record.reserved_from().is_none()
         && !record.is_unaccepted_grant()
         && now.as_micros() < ends
+}
+
+/// Since when a lease without a leader has none: since its record ended, otherwise since it was last written, otherwise
+/// since the first candidate came.
+fn leaderless_since(election: &Objects) -> Option<Timestamp> {
+    let Some((lease, created)) = &election.lease else {
+        return election.candidates.iter().map(|each| each.created).min();
+    };
+    let record = &lease.record;
+    let written = record.renew_time.unwrap_or(*created);
+    let lasts = record.duration().filter(|_| record.holder.is_some());
+    let micros = i64::try_from(lasts.unwrap_or_default().as_micros()).unwrap_or(i64::MAX);
+    Timestamp::from_micros(written.as_micros().saturating_add(micros))
 }
 
 /// The reason, and for a holder that stays what makes it the best.

@@ -4,7 +4,7 @@ use elector_api::{age, parse_time};
 use elector_protocol::Timestamp;
 
 use super::row::{LeaseState, StatusCandidate, StatusRow};
-use crate::output::{Columns, paint};
+use crate::output::{Columns, RED, YELLOW, paint};
 
 /// A table of leases.
 #[derive(Debug, Default)]
@@ -24,9 +24,6 @@ pub(super) struct StatusTable {
 
 /// What kubectl prints for what is not there.
 const NONE: &str = "<none>";
-
-const RED: u8 = 31;
-const YELLOW: u8 = 33;
 
 // === impl StatusTable ===
 

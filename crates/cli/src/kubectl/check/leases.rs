@@ -1,0 +1,113 @@
+//! Whether each lease has a leader.
+
+use elector_api::{age, parse_time};
+
+use super::line::CheckLine;
+use super::place::CheckedPlace;
+use crate::explain::cluster;
+use crate::explain::input::LeaseChoice;
+use crate::kubectl::status::row::{LeaseState, StatusRow, rows};
+
+const CHECK: &str = "leases";
+
+/// After how many seconds without a leader a lease is stuck: a fail-over takes little more than the lease duration, which
+/// is 15 s unless configured otherwise.
+const STUCK_AFTER: i64 = 30;
+
+/// How many leases without a leader have a line each.
+const LONGEST: usize = 20;
+
+/// How many seconds a renewal may lie ahead of the server's clock.
+const TOLERATED: i64 = 5;
+
+/// Looks at all leases that are elected.
+pub(super) async fn check(place: &CheckedPlace, lines: &mut Vec<CheckLine>) {
+    let namespace = place.namespace.as_deref();
+    let objects = match cluster::read(&place.cluster, namespace, LeaseChoice::Elected).await {
+        Ok(mut objects) => {
+            objects.keep(namespace, None);
+            objects
+        }
+        Err(error) => {
+            let fix = format!(
+                "have somebody look who may: {} get leases,leasecandidates",
+                place.kubectl()
+            );
+            lines.push(CheckLine::error(CHECK, format!("failed to {error:#}"), fix));
+            return;
+        }
+    };
+    for fault in &objects.faults {
+        let fix = "mend the object: a Lease that cannot be read is left alone, such a candidate is not elected";
+        lines.push(CheckLine::error(CHECK, fault, fix));
+    }
+    let rows = rows(&objects, place.now);
+    let mut led = 0;
+    let mut leaderless = Vec::new();
+    for row in &rows {
+        lines.extend(ahead(row, place));
+        match row.state {
+            LeaseState::Led => led += 1,
+            LeaseState::Leaderless => leaderless.push(judge(row, place)),
+            LeaseState::Unreadable => {}
+        }
+    }
+    let all = leaderless.len();
+    lines.extend(leaderless.into_iter().take(LONGEST));
+    if all > LONGEST {
+        let text = format!("{} more leases have no leader", all - LONGEST);
+        lines.push(CheckLine::error(CHECK, text, "kubectl elector status -A"));
+    }
+    if led == rows.len() {
+        let text = match led {
+            0 => "no lease is elected here".to_owned(),
+            led => format!("every lease has a leader: {led}"),
+        };
+        lines.push(CheckLine::ok(CHECK, text));
+    }
+}
+
+/// What is to be said of a lease without a leader.
+fn judge(row: &StatusRow, place: &CheckedPlace) -> CheckLine {
+    let name = format!("{}/{}", row.namespace, row.lease);
+    let fix = format!("kubectl elector explain {} -n {}", row.lease, row.namespace);
+    let seconds = seconds_ago(row.leaderless_since.as_deref(), place);
+    let text = match seconds {
+        Some(seconds) => format!(
+            "{name} has had no leader for {}: {}",
+            age(seconds.max(0)),
+            row.why
+        ),
+        None => format!("{name} has no leader: {}", row.why),
+    };
+    // What is left to others, or has no candidate, is no affair of the electors.
+    if row.candidates.is_empty() {
+        let fix = "start its candidates, or delete the Lease that they left behind";
+        return CheckLine::warning(CHECK, text, fix);
+    }
+    if seconds.is_none_or(|seconds| seconds < STUCK_AFTER) {
+        return CheckLine::warning(
+            CHECK,
+            text,
+            format!("it may be in the middle of an election: {fix}"),
+        );
+    }
+    CheckLine::error(CHECK, text, fix)
+}
+
+/// A warning where the holder's clock is ahead of the server's: its renewals lie in the future.
+fn ahead(row: &StatusRow, place: &CheckedPlace) -> Option<CheckLine> {
+    let seconds = seconds_ago(row.renewed.as_deref(), place)?;
+    (seconds < -TOLERATED).then(|| {
+        CheckLine::warning(
+            "clocks",
+            format!("the clock of {}, which holds {}/{}, is {} ahead of the server's", row.holder, row.namespace, row.lease, age(-seconds)),
+            "set it by NTP: electors time it themselves, but status and explain would count it as alive that much longer",
+        )
+    })
+}
+
+fn seconds_ago(time: Option<&str>, place: &CheckedPlace) -> Option<i64> {
+    let time = parse_time(time?).ok()?;
+    Some((place.now.as_micros() - time.as_micros()).div_euclid(1_000_000))
+}

@@ -1,0 +1,247 @@
+//! `kubectl elector check`: faults are planted, and what to do about each is read.
+
+use elector_apiserver::{Config, NativeCandidates};
+use serde_json::{Value, json};
+
+use crate::server::{TestServer, ago, text};
+
+const LOCK: (&str, &str) = ("elector-system", "elector");
+const BUILTIN: (&str, &str) = ("kube-system", "leader-election-controller");
+
+/// A cluster in which all is well, as far as the embedded server can tell: it has no policies, rights and Pods.
+fn server() -> TestServer {
+    let server = TestServer::start(Config::default());
+    let lock = json!({"holderIdentity": "elector_elector-0_0123456789abcdef"});
+    server.lease(LOCK, &lock);
+    server.lease(("default", "web"), &json!({}));
+    server.candidate(("default", "a"), "web", "1.1.0");
+    server
+}
+
+/// The lines about these checks, and the exit code.
+fn found(server: &TestServer, checks: &[&str]) -> (Vec<String>, Option<i32>) {
+    let output = server.run(&["check"]);
+    assert_eq!(text(&output.stderr), "");
+    let said = text(&output.stdout);
+    let lines = said.lines().map(|line| {
+        let (level, rest) = line.split_once(' ').unwrap();
+        let (check, result) = rest.trim_start().split_once(' ').unwrap();
+        (check.to_owned(), format!("{level} {}", result.trim_start()))
+    });
+    let lines = lines.filter(|(check, _)| checks.contains(&check.as_str()));
+    (lines.map(|(_, line)| line).collect(), output.status.code())
+}
+
+#[test]
+fn where_all_is_well_each_line_says_so() {
+    let lines = found(
+        &server(),
+        &["api", "clocks", "builtin", "electors", "leases"],
+    );
+    let (mut lines, code) = lines;
+    // It has no Pods.
+    lines.retain(|line| !line.contains("list pods"));
+    assert_eq!(
+        lines,
+        [
+            "ok LeaseCandidates are of Kubernetes, coordination.k8s.io/v1beta1",
+            "ok the clocks of this machine and of the server agree",
+            "ok the controller that is built into kube-apiserver does not run",
+            "ok elector_elector-0_0123456789abcdef has been acting for 3h, in term 3",
+            "ok every lease has a leader: 1",
+        ]
+    );
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn an_api_that_is_not_served_is_an_error_and_the_rest_is_checked_all_the_same() {
+    let server = server();
+    server.api.serve_candidates(NativeCandidates::Absent, false);
+    let (lines, code) = found(&server, &["api", "electors"]);
+    assert!(
+        lines[0].starts_with("error no LeaseCandidates can be used: neither coordination.k8s.io ")
+    );
+    for fix in [
+        "--runtime-config=coordination.k8s.io/v1beta1=true",
+        "kubectl apply -f manifests/components/crd/",
+    ] {
+        assert!(lines[0].contains(fix), "{lines:?}");
+    }
+    assert!(lines[1].starts_with("ok elector_elector-0_"), "{lines:?}");
+    assert_eq!(code, Some(1));
+    server.api.serve_candidates(NativeCandidates::Absent, true);
+    let line = "ok LeaseCandidates are custom resources, elector.dev/v1alpha1";
+    assert_eq!(found(&server, &["api"]), (vec![line.to_owned()], Some(0)));
+}
+
+#[test]
+fn electors_that_do_not_act_are_an_error() {
+    let server = server();
+    let is_error = |start: &str, fix: &str| {
+        let (lines, code) = found(&server, &["electors"]);
+        assert!(lines[0].starts_with(&format!("error {start}")), "{lines:?}");
+        assert!(lines[0].contains(fix), "{lines:?}");
+        assert_eq!(code, Some(1));
+    };
+    let look = "; look why: kubectl -n elector-system get pods";
+    server.lease(
+        LOCK,
+        &json!({"holderIdentity": "elector_x_1", "renewTime": ago(3610)}),
+    );
+    is_error(
+        "no elector acts: elector_x_1 has not renewed the lock elector-system/elector for 60m",
+        look,
+    );
+    server.lease(LOCK, &json!({"holderIdentity": ""}));
+    is_error(
+        "no elector acts: none holds the lock elector-system/elector",
+        look,
+    );
+    server.lease(LOCK, &json!({"renewTime": "soon"}));
+    is_error(
+        "the lock of the electors cannot be read, so none acts: Lease elector-system/elector: spec.renewTime",
+        "; delete it, the electors make a new one: kubectl -n elector-system delete lease elector",
+    );
+    assert!(server.api.remove("leases", LOCK));
+    let (lines, code) = found(&server, &["electors"]);
+    assert!(
+        lines[0].starts_with("warning there is no lock elector-system/elector: "),
+        "{lines:?}"
+    );
+    assert!(
+        lines[0].contains("kubectl apply -k manifests/overlays/native"),
+        "{lines:?}"
+    );
+    assert_eq!(code, Some(0));
+    // Electors may be elsewhere.
+    server.lease(("other", "lock"), &json!({}));
+    let arguments = [
+        "check",
+        "--elector-namespace=other",
+        "--elector-lock=lock",
+        "-o",
+        "json",
+    ];
+    let lines: Value = serde_json::from_str(&server.says(&arguments)).unwrap();
+    let lock = lines
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|line| line["check"] == "electors");
+    let result = "a has been acting for 3h, in term 3";
+    let expected = json!({"level": "ok", "check": "electors", "result": result, "fix": null});
+    assert_eq!(lock, Some(&expected));
+}
+
+#[test]
+fn a_built_in_controller_that_lives_is_a_warning_and_one_that_does_not_is_none() {
+    let server = server();
+    let first = || found(&server, &["builtin"]).0.remove(0);
+    server.lease(BUILTIN, &json!({"holderIdentity": "kube-apiserver_1"}));
+    let line = first();
+    assert!(
+        line.starts_with("warning the built-in controller is alive, in kube-apiserver_1, "),
+        "{line}"
+    );
+    assert!(line.ends_with(
+        "; to have them elected by Elector: kubectl apply -k manifests/overlays/replace-builtin"
+    ));
+    server.lease(BUILTIN, &json!({"holderIdentity": "elector_x_1"}));
+    assert_eq!(
+        first(),
+        "ok the lock of the built-in controller is held by the elector elector_x_1"
+    );
+    server.lease(
+        BUILTIN,
+        &json!({"holderIdentity": "kube-apiserver_1", "renewTime": ago(3610)}),
+    );
+    assert_eq!(
+        first(),
+        "ok the built-in controller has not renewed its lock for 60m"
+    );
+    server.lease(BUILTIN, &json!({"leaseDurationSeconds": "x"}));
+    let line = first();
+    assert!(
+        line.starts_with("error the lock of the built-in controller cannot be read: "),
+        "{line}"
+    );
+    assert!(
+        line.ends_with("kubectl -n kube-system delete lease leader-election-controller"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_lease_that_is_stuck_is_an_error_and_one_that_is_being_elected_a_warning() {
+    let server = server();
+    let dead = |seconds: i64| json!({"leaseDurationSeconds": 15, "renewTime": ago(seconds)});
+    server.lease(("default", "web"), &dead(3600 + 25));
+    let (lines, code) = found(&server, &["leases"]);
+    assert!(
+        lines[0].starts_with("error default/web has had no leader for 60m: "),
+        "{lines:?}"
+    );
+    assert!(
+        lines[0].ends_with("; kubectl elector explain web -n default"),
+        "{lines:?}"
+    );
+    assert_eq!((lines.len(), code), (1, Some(1)));
+    server.lease(("default", "web"), &dead(20));
+    let (lines, code) = found(&server, &["leases"]);
+    assert!(
+        lines[0].starts_with("warning default/web has had no leader for "),
+        "{lines:?}"
+    );
+    assert_eq!(code, Some(0));
+    // One that was elected once and has no candidates any more.
+    server.lease(("default", "web"), &json!({}));
+    let left =
+        json!({"holderIdentity": "", "strategy": "OldestEmulationVersion", "renewTime": ago(3610)});
+    server.lease(("default", "left"), &left);
+    let (lines, code) = found(&server, &["leases"]);
+    assert!(
+        lines[0].starts_with("warning default/left has had no leader for 60m: no candidate"),
+        "{lines:?}"
+    );
+    assert_eq!(code, Some(0));
+    // Many are few lines.
+    for number in 0..30 {
+        let name = format!("many-{number:02}");
+        server.lease(("default", &name), &dead(3600));
+        server.candidate(("default", &name), &name, "1.1.0");
+    }
+    let (lines, code) = found(&server, &["leases"]);
+    assert_eq!((lines.len(), code), (21, Some(1)));
+    assert_eq!(
+        lines[20],
+        "error 11 more leases have no leader; kubectl elector status -A"
+    );
+}
+
+#[test]
+fn a_holder_whose_clock_is_ahead_is_named() {
+    let server = server();
+    server.lease(("default", "web"), &json!({"renewTime": ago(-3610)}));
+    let (lines, _) = found(&server, &["clocks"]);
+    let start = "warning the clock of a, which holds default/web, is 60m ahead";
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with(start) && line.contains("; set it by NTP")),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn an_object_that_cannot_be_read_is_an_error() {
+    let server = server();
+    server.lease(("default", "web"), &json!({"leaseDurationSeconds": "x"}));
+    let (lines, code) = found(&server, &["leases"]);
+    assert!(
+        lines[0].starts_with("error Lease default/web: spec.leaseDurationSeconds: "),
+        "{lines:?}"
+    );
+    assert!(lines[0].contains("; mend the object"), "{lines:?}");
+    assert_eq!(code, Some(1));
+}
