@@ -321,7 +321,7 @@ impl HolderLog for ElectorLockLog<'_> {
 
 /// What follows from a lock that may not be read or written, and what helps.
 fn missing_role(lease: &LeaseKey) -> String {
-    let LeaseKey { namespace, name } = lease;
+    let (namespace, name) = (&lease.namespace, &lease.name);
     format!(
         "; this elector stands by until a Role in the namespace {namespace} grants create of \
          leases.coordination.k8s.io, and get, list, watch and update of those with the resourceName {name}, such as that \

@@ -88,7 +88,7 @@ impl LeaderElection {
             }));
         }
         self.timing().validate()?;
-        let LeaseKey { namespace, name } = &self.lease;
+        let (namespace, name) = (&self.lease.namespace, &self.lease.name);
         let label =
             |text: &str| text.len() <= 63 && !text.contains('.') && dns_subdomain(text).is_empty();
         if !label(namespace) {

@@ -233,13 +233,10 @@ impl View {
     }
 
     /// The same key, in the texts that are kept already: each object brings its own.
-    fn shared(&self, key: LeaseKey) -> LeaseKey {
-        match self.elections.get_key_value(&key) {
+    fn shared(&self, key: &LeaseKey) -> LeaseKey {
+        match self.elections.get_key_value(key) {
             Some((shared, _)) => shared.clone(),
-            None => LeaseKey {
-                namespace: self.usage.shared(key.namespace),
-                name: key.name,
-            },
+            None => LeaseKey::new(self.usage.shared(key.namespace.clone()), key.name.clone()),
         }
     }
 

@@ -23,6 +23,7 @@ mod hold_back;
 mod ignored_word;
 mod maintenance;
 mod observation;
+mod observed_candidates;
 mod open_lease;
 mod ping_round;
 mod preference;

@@ -1,13 +1,21 @@
 //! The names and numbers that tell leases, candidates, revisions and terms apart.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// Namespace and name of a Lease: the key of one election.
 ///
 /// `Display`, which is for logs and messages, cuts both after 253 bytes, the length of the longest name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LeaseKey {
+///
+/// A clone is a pointer to the same parts: an elector has the key of each lease in half a dozen maps.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LeaseKey(Arc<LeaseKeyParts>);
+
+/// What a [`LeaseKey`] consists of.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct LeaseKeyParts {
     /// Namespace of the Lease and of its candidates.
     pub namespace: Arc<str>,
     /// Name of the Lease; candidates name it in `spec.leaseName`.
@@ -68,10 +76,39 @@ const LONGEST_NAME: usize = 253;
 impl LeaseKey {
     /// A key from its two parts.
     pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
-        Self {
+        Self(Arc::new(LeaseKeyParts {
             namespace: namespace.into(),
             name: name.into(),
+        }))
+    }
+}
+
+impl Deref for LeaseKey {
+    type Target = LeaseKeyParts;
+
+    fn deref(&self) -> &LeaseKeyParts {
+        &self.0
+    }
+}
+
+impl Ord for LeaseKey {
+    /// By namespace, then by name. Most comparisons are of keys that share a text.
+    fn cmp(&self, other: &Self) -> Ordering {
+        if Arc::ptr_eq(&self.0, &other.0) {
+            return Ordering::Equal;
         }
+        let of_one_namespace = Arc::ptr_eq(&self.namespace, &other.namespace);
+        let namespaces = match of_one_namespace {
+            true => Ordering::Equal,
+            false => self.namespace.cmp(&other.namespace),
+        };
+        namespaces.then_with(|| self.name.cmp(&other.name))
+    }
+}
+
+impl PartialOrd for LeaseKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

@@ -8,8 +8,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use litemap::LiteMap;
-
 use crate::names::{ResourceVersion, Term, Token};
 use crate::time::{Instant, Timestamp};
 
@@ -129,14 +127,6 @@ impl<T: Renumber> Renumber for Vec<T> {
 impl<T: Renumber> Renumber for Box<T> {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         self.as_mut().renumber(by);
-    }
-}
-
-impl<K: Ord, T: Renumber> Renumber for LiteMap<K, T> {
-    fn renumber(&mut self, by: &mut dyn Renumbering) {
-        for (_, inner) in self.iter_mut() {
-            inner.renumber(by);
-        }
     }
 }
 

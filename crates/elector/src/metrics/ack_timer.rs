@@ -66,7 +66,7 @@ impl AckTimer {
         let Ok(candidate) = object.candidate() else {
             return;
         };
-        let name = (object.lease_key().namespace, candidate.name);
+        let name = (object.lease_key().namespace.clone(), candidate.name);
         if let Some(ping) = self.open.get(&name)
             && candidate.renew != ping.renewed
         {

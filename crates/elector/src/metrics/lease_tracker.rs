@@ -22,7 +22,8 @@ pub(crate) struct LeaseTracker {
     metrics: Metrics,
     /// The duration of a record that names none.
     longest: Duration,
-    leases: BTreeMap<LeaseKey, MeasuredLease>,
+    /// Boxed: a map of so many is half empty.
+    leases: BTreeMap<LeaseKey, Box<MeasuredLease>>,
     /// When to look whether a term has expired; one time for each lease that is led.
     checks: BTreeSet<(Instant, LeaseKey)>,
     /// The leases whose candidates have to be counted, and when that is done.
@@ -185,7 +186,7 @@ impl LeaseTracker {
             obstacle: None,
             is_checked: false,
         };
-        self.leases.insert(key.clone(), tracked);
+        self.leases.insert(key.clone(), Box::new(tracked));
         self.check_later(key);
         self.count_soon(now, key);
     }

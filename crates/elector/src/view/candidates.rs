@@ -86,12 +86,11 @@ impl View {
             return;
         };
         self.usage.remove(namespace, known.bytes);
-        let lease = LeaseKey::new(namespace.clone(), known.lease);
-        self.unlink_candidate(now, &lease, name);
+        self.unlink_candidate(now, &known.lease, name);
     }
 
     fn update_candidate(&mut self, now: Instant, seen: CandidateSeen, source: NewsSource) {
-        let lease = self.shared(seen.lease);
+        let lease = self.shared(&seen.lease);
         let key = lease.clone();
         let seen = CandidateSeen { lease, ..seen };
         self.guarded(&key, |view| view.apply_candidate(now, seen, source));
@@ -123,16 +122,15 @@ impl View {
             }
             return;
         }
-        if let Some(known) = known.filter(|known| known.lease != lease.name) {
-            let left = LeaseKey::new(lease.namespace.clone(), known.lease.clone());
-            self.unlink_candidate(now, &left, &candidate.name);
+        if let Some(known) = known.filter(|known| known.lease != lease) {
+            self.unlink_candidate(now, &known.lease, &candidate.name);
         }
         if let Some(spec) = &self.usual_spec {
             candidate.share_spec(spec);
         }
         self.usual_spec = Some(Arc::clone(&candidate.spec));
         let known = KnownCandidate {
-            lease: lease.name.clone(),
+            lease: lease.clone(),
             version: candidate.version,
             bytes,
         };

@@ -11,10 +11,10 @@ use crate::view::Area;
 #[derive(Debug, Default)]
 pub(super) struct KnownCandidates(BTreeMap<Arc<str>, BTreeMap<Identity, KnownCandidate>>);
 
-/// A candidate, and the lease of its namespace that it names.
+/// A candidate, and the lease that it names.
 #[derive(Clone, Debug)]
 pub(super) struct KnownCandidate {
-    pub(super) lease: Arc<str>,
+    pub(super) lease: LeaseKey,
     pub(super) version: ResourceVersion,
     /// How many bytes are kept of it.
     pub(super) bytes: usize,
@@ -64,7 +64,7 @@ impl KnownCandidates {
         let Some(candidates) = self.0.get_mut(&lease.namespace) else {
             return Vec::new();
         };
-        let removed = candidates.extract_if(.., |_, known| known.lease == lease.name);
+        let removed = candidates.extract_if(.., |_, known| known.lease == *lease);
         let removed = removed.map(|(_, known)| known).collect();
         if candidates.is_empty() {
             self.0.remove(&lease.namespace);

@@ -130,7 +130,7 @@ impl View {
     }
 
     fn update_lease(&mut self, now: Instant, seen: LeaseSeen, source: NewsSource) {
-        let key = self.shared(seen.key);
+        let key = self.shared(&seen.key);
         let seen = LeaseSeen {
             key: key.clone(),
             ..seen

@@ -172,7 +172,7 @@ impl ObjectName {
         let metadata = &candidate.metadata;
         let version = metadata.resource_version.as_deref();
         Some(Self {
-            namespace: candidate.lease_key().namespace,
+            namespace: metadata.namespace.as_deref().unwrap_or_default().into(),
             name: metadata.name.as_deref().and_then(Identity::new)?,
             version: version
                 .and_then(|text| text.parse().ok())

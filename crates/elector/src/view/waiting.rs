@@ -13,9 +13,12 @@ pub(super) struct Seniority {
     uid: Uid,
 }
 
-/// The candidates of one lease that wait for a place.
+/// The candidates of one lease that wait for a place: most have none.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct Waiting(Option<Box<WaitingCandidates>>);
+
+#[derive(Debug, Default)]
+struct WaitingCandidates {
     records: BTreeMap<Identity, CandidateRecord>,
     order: BTreeSet<(Seniority, Identity)>,
 }
@@ -36,29 +39,32 @@ impl Seniority {
 
 impl Waiting {
     pub(super) fn len(&self) -> usize {
-        self.records.len()
+        self.0.as_ref().map_or(0, |waiting| waiting.records.len())
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        self.0.is_none()
     }
 
     /// The candidate that gets the next place.
     pub(super) fn oldest(&self) -> Option<&(Seniority, Identity)> {
-        self.order.first()
+        self.0.as_ref()?.order.first()
     }
 
     pub(super) fn insert(&mut self, candidate: CandidateRecord) {
         self.remove(&candidate.name);
+        let waiting = self.0.get_or_insert_default();
         let place = (Seniority::of(&candidate), candidate.name.clone());
-        self.order.insert(place);
-        self.records.insert(candidate.name.clone(), candidate);
+        waiting.order.insert(place);
+        waiting.records.insert(candidate.name.clone(), candidate);
     }
 
     pub(super) fn remove(&mut self, name: &Identity) -> Option<CandidateRecord> {
-        let candidate = self.records.remove(name)?;
-        self.order
-            .remove(&(Seniority::of(&candidate), name.clone()));
+        let waiting = self.0.as_mut()?;
+        let candidate = waiting.records.remove(name)?;
+        let place = (Seniority::of(&candidate), name.clone());
+        waiting.order.remove(&place);
+        self.0.take_if(|waiting| waiting.records.is_empty());
         Some(candidate)
     }
 }

@@ -94,6 +94,7 @@ fn lock() -> LeaseKey {
 
 /// Its holder, empty where there is none.
 fn lock_holder(cluster: &MemoryCluster) -> String {
-    let LeaseKey { namespace, name } = lock();
-    cluster.holder(&namespace, &name).unwrap_or_default()
+    let lock = lock();
+    let (namespace, name) = (&lock.namespace, &lock.name);
+    cluster.holder(namespace, name).unwrap_or_default()
 }

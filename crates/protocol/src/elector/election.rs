@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use litemap::LiteMap;
-
 use crate::elector::hold_back::HoldBack;
 use crate::elector::observation::ObservedCandidate;
+use crate::elector::observed_candidates::ObservedCandidates;
 use crate::elector::seen_preference::SeenPreference;
 use crate::lease::LeaseSnapshot;
 use crate::names::{Identity, ResourceVersion, Uid};
@@ -22,8 +21,7 @@ use crate::timing::{ElectorTiming, LONGEST_LEASE};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Election {
     pub(super) presence: Presence,
-    /// A flat map of boxes: a tree sets aside room for eleven in each node, and most leases have three.
-    pub(super) candidates: LiteMap<Identity, Box<ObservedCandidate>>,
+    pub(super) candidates: ObservedCandidates,
     pub(super) passed_over: BTreeMap<Identity, PassedOver>,
     /// The holder of the record before it became unheld: not waited for, and not believed alive by what it said before.
     pub(super) last_holder: Option<Identity>,
@@ -80,7 +78,7 @@ impl Election {
     pub fn unknown() -> Self {
         Self {
             presence: Presence::Unknown,
-            candidates: LiteMap::new(),
+            candidates: ObservedCandidates::new(),
             passed_over: BTreeMap::new(),
             last_holder: None,
             longest: Duration::ZERO,
@@ -109,7 +107,7 @@ impl Election {
 
     /// The candidates that name this lease, by name.
     pub fn candidates(&self) -> impl Iterator<Item = &CandidateRecord> {
-        self.candidates.values().map(|seen| &seen.candidate)
+        self.candidates.iter().map(|seen| &seen.candidate)
     }
 
     /// Whether nothing here is worth remembering at `now`: no Lease, no candidate, and absent for so long that no
@@ -130,8 +128,14 @@ impl Election {
     /// revision starts the stop-watch of that record anew, also where the record looks the same ([R4]).
     ///
     /// [R4]: crate::rules#r4
-    pub fn handle_lease(&mut self, now: Instant, snapshot: LeaseSnapshot, source: NewsSource) {
+    pub fn handle_lease(&mut self, now: Instant, mut snapshot: LeaseSnapshot, source: NewsSource) {
         self.posted = None;
+        if let Some(holder) = &mut snapshot.record.holder
+            && let Some(seen) = self.candidates.get(holder)
+        {
+            // One text for both.
+            *holder = seen.candidate.name.clone();
+        }
         match self.presence.novelty(snapshot.version, source) {
             Novelty::None => return,
             Novelty::Rewound => *self = Self::unknown(),
@@ -191,7 +195,7 @@ impl Election {
         {
             return;
         }
-        if let Some(like) = seen.or(self.candidates.first().map(|(_, first)| first)) {
+        if let Some(like) = seen.or(self.candidates.iter().next()) {
             candidate.share_spec(&like.candidate.spec);
         }
         self.hear_of(&candidate.name);
@@ -217,13 +221,9 @@ impl Election {
             {
                 seen.update(now, candidate, source);
             }
-            _ => {
-                let name = candidate.name.clone();
-                self.candidates.insert(
-                    name,
-                    Box::new(ObservedCandidate::new(now, candidate, source)),
-                );
-            }
+            _ => self
+                .candidates
+                .insert(ObservedCandidate::new(now, candidate, source)),
         }
     }
 

@@ -9,9 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use litemap::LiteMap;
-
-use crate::elector::observation::ObservedCandidate;
+use crate::elector::observed_candidates::ObservedCandidates;
 use crate::lease::{LeaseRecord, LeaseSnapshot, Occupancy};
 use crate::names::Identity;
 use crate::renumber::{Renumber, Renumbering};
@@ -26,8 +24,8 @@ pub(super) struct HoldBack {
     failed: Option<Box<FailedHandOver>>,
     /// When holders were pre-empted, the oldest first.
     preemptions: Vec<Instant>,
-    /// Candidates that have accepted a term of this lease.
-    accepted: LiteMap<Identity, ()>,
+    /// Candidates that have accepted a term of this lease, in the order of their names.
+    accepted: Vec<Identity>,
     /// Whether the holder was asked to make room in this term.
     asked: bool,
     /// Whether the holder before was pre-empted, and no grant has been accepted since.
@@ -96,7 +94,7 @@ impl HoldBack {
         now: Instant,
         before: Option<&LeaseSnapshot>,
         after: &LeaseSnapshot,
-        candidates: &LiteMap<Identity, Box<ObservedCandidate>>,
+        candidates: &ObservedCandidates,
     ) {
         let new = &after.record;
         let same_object = |before: &&LeaseSnapshot| before.uid == after.uid;
@@ -111,8 +109,11 @@ impl HoldBack {
         self.asked |= new.preferred_holder.is_some();
         if let Some(holder) = leader(new) {
             self.preempted = false;
-            if candidates.contains_key(holder) && !self.accepted.contains_key(holder) {
-                self.accepted.insert(holder.clone(), ());
+            if candidates.contains(holder)
+                && let Err(place) = self.accepted.binary_search(holder)
+            {
+                self.accepted.reserve_exact(1);
+                self.accepted.insert(place, holder.clone());
             }
         }
     }
@@ -132,7 +133,7 @@ impl HoldBack {
     /// A candidate is gone, or another one has its name.
     pub(super) fn remove_candidate(&mut self, name: &Identity) {
         self.change_candidate(name);
-        self.accepted.remove(name);
+        self.forget_terms(name);
     }
 
     /// Until when this candidate is not preferred, and why; `None` where it may be. The budget is no bound for the one
@@ -180,7 +181,7 @@ impl HoldBack {
         now: Instant,
         timing: &ElectorTiming,
     ) -> bool {
-        if self.accepted.contains_key(name) {
+        if self.has_led(name) {
             return false;
         }
         if fails_now && self.preempted && !timing.held_back_after(1).is_zero() {
@@ -222,7 +223,7 @@ impl HoldBack {
             standing,
         }));
         // An object does not tell whether its candidate has ever led.
-        self.accepted.remove(&notice.candidate);
+        self.forget_terms(&notice.candidate);
     }
 
     /// A term ended, or a grant without an accept.
@@ -231,7 +232,7 @@ impl HoldBack {
         now: Instant,
         old: &LeaseRecord,
         new: &LeaseRecord,
-        candidates: &LiteMap<Identity, Box<ObservedCandidate>>,
+        candidates: &ObservedCandidates,
     ) {
         if old.is_unaccepted_grant() {
             if self.preempted {
@@ -254,7 +255,7 @@ impl HoldBack {
         &mut self,
         now: Instant,
         electee: Option<&Identity>,
-        candidates: &LiteMap<Identity, Box<ObservedCandidate>>,
+        candidates: &ObservedCandidates,
     ) {
         let recent = |failed: &&FailedHandOver| now.since(failed.at) < FALL_BACK;
         let before = self.failed.as_deref().filter(recent);
@@ -262,17 +263,31 @@ impl HoldBack {
         self.failed = Some(Box::new(FailedHandOver {
             at: now,
             failures: failures.saturating_add(1).min(FAILURES_MAX),
-            standing: candidates.keys().cloned().collect(),
+            standing: candidates
+                .iter()
+                .map(|seen| seen.candidate.name.clone())
+                .collect(),
         }));
         self.preempted = false;
         if let Some(electee) = electee {
-            self.accepted.remove(electee);
+            self.forget_terms(electee);
+        }
+    }
+
+    /// Whether a candidate has accepted a term of this lease.
+    fn has_led(&self, name: &Identity) -> bool {
+        self.accepted.binary_search(name).is_ok()
+    }
+
+    fn forget_terms(&mut self, name: &Identity) {
+        if let Ok(place) = self.accepted.binary_search(name) {
+            self.accepted.remove(place);
         }
     }
 
     /// Whether nothing speaks for a candidate: neither has it accepted a term, nor was it there before the failure.
     fn is_new(&self, failed: &FailedHandOver, name: &Identity) -> bool {
-        !self.accepted.contains_key(name) && !failed.standing.contains(name)
+        !self.has_led(name) && !failed.standing.contains(name)
     }
 
     /// Until when there have been too many pre-emptions.

@@ -27,7 +27,7 @@ impl<'a> Step<'a> {
             return Reason::ForeignStrategy(strategy);
         };
         let record = &watched.snapshot.record;
-        let ours = |holder| self.election.candidates.contains_key(holder);
+        let ours = |holder| self.election.candidates.contains(holder);
         let unstamped = record.strategy.as_ref() != Some(&strategy);
         if unstamped && record.holder.as_ref().is_none_or(ours) {
             let next = record.preferring(record.preferred_holder.clone(), Some(strategy.clone()));
@@ -42,7 +42,7 @@ impl<'a> Step<'a> {
         let timing = &self.settings.timing;
         let disputed = conflict.disputed();
         let election: &'a Election = self.election;
-        for seen in election.candidates.values() {
+        for seen in election.candidates.iter() {
             let disputes = seen
                 .candidate
                 .offer()
@@ -75,7 +75,7 @@ impl<'a> Step<'a> {
     pub(super) fn maintain_candidates(&mut self) {
         let timing = &self.settings.timing;
         let election: &'a Election = self.election;
-        for seen in election.candidates.values() {
+        for seen in election.candidates.iter() {
             if seen.is_unsettled() {
                 self.ping(seen, seen.candidate.renew);
                 continue;

@@ -69,7 +69,7 @@ impl<'a> PingRound<'a> {
             .iter()
             .filter_map(|contender| {
                 let seen = election.candidates.get(&contender.candidate.name)?;
-                Some((*contender, seen.as_ref()))
+                Some((*contender, seen))
             })
             .partition(|(contender, _)| criteria.defers(&contender.candidate.name));
         passed_over.sort_by_key(|(contender, _)| criteria.passes_over(&contender.candidate.name));

@@ -68,7 +68,7 @@ impl Election {
     pub(super) fn resolve(&self, now: Instant, settings: &Settings) -> Resolution {
         let valid = || {
             self.candidates
-                .values()
+                .iter()
                 .filter_map(|seen| Some((seen, seen.candidate.offer().ok()?)))
         };
         let silent = |seen: &ObservedCandidate| {
@@ -227,7 +227,7 @@ impl<'a> Step<'a> {
         let mut rejected = self
             .election
             .candidates
-            .values()
+            .iter()
             .filter_map(|seen| Some((seen, unfit(seen)?)));
         let Some((first, rejection)) = rejected.next() else {
             return Reason::NoCandidate;

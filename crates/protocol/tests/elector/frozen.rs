@@ -42,7 +42,7 @@ fn no_candidate_is_preferred_until_the_freeze_ends() {
 fn a_holder_that_is_not_eligible_stays_while_the_lease_is_frozen() {
     let mut fixture = led();
     fixture.change("b", |candidate| {
-        candidate.spec = Err(Rejection::StandsDown).into()
+        candidate.spec = Err(Rejection::StandsDown).into();
     });
     fixture.freeze(60.0);
     assert!(matches!(fixture.step().reason, Reason::Frozen { .. }));

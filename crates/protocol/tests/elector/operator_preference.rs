@@ -72,7 +72,7 @@ fn a_candidate_that_is_unknown_or_not_eligible_is_not_preferred() {
     fixture.prefer("x", 60.0);
     assert_eq!(fixture.step().reason, Reason::HolderIsBest(id("a")));
     fixture.change("b", |candidate| {
-        candidate.spec = Err(Rejection::StandsDown).into()
+        candidate.spec = Err(Rejection::StandsDown).into();
     });
     fixture.prefer("b", 60.0);
     assert_eq!(fixture.step().reason, Reason::HolderIsBest(id("a")));

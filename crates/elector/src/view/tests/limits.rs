@@ -1,7 +1,7 @@
 //! What is considered of many candidates, and what is kept of a namespace.
 
 use elector_protocol::{
-    Identity, LeaseRecord, OperatorPreference, Rejection, StrategyName, Timestamp,
+    Identity, LeaseKey, LeaseRecord, OperatorPreference, Rejection, StrategyName, Timestamp,
 };
 
 use super::{ViewScene, candidate, held, id, lease, time};
@@ -160,7 +160,7 @@ fn a_full_namespace_leaves_out_what_comes_last_and_no_other_namespace() {
     assert_eq!(world.names("l00000"), ["c00000"], "the oldest are kept");
     assert_eq!(world.names(&format!("l{:05}", count + 4)), [""; 0]);
     let mut elsewhere = one_each(count + 9);
-    elsewhere.lease.namespace = "quiet".into();
+    elsewhere.lease = LeaseKey::new("quiet", elsewhere.lease.name.clone());
     world.candidate(elsewhere);
     assert_eq!(world.view.known_candidates.len(), known + 1);
     // There is room again where candidates go.

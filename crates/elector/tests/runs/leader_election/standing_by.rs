@@ -2,7 +2,7 @@
 
 use elector::{BuiltinController, Config, Event};
 use elector_apiserver::{Fault, Latency, RequestVerb, Rule};
-use elector_protocol::{LeaseKey, Term};
+use elector_protocol::Term;
 use elector_testkit::{
     CANDIDATES, CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, millis, pass, seconds,
 };
@@ -20,8 +20,9 @@ async fn one_of_two_leads_and_both_say_so() {
     assert!(first.leads(), "{}", lock_holder(&cluster));
     let writes = first.writes_since(start);
     assert_eq!(writes.len(), 2, "{writes:?}");
-    let LeaseKey { namespace, name } = lock();
-    let lease = cluster.lease(&namespace, &name).unwrap();
+    let key = lock();
+    let (namespace, name) = (&key.namespace, &key.name);
+    let lease = cluster.lease(namespace, name).unwrap();
     assert_eq!(lease.spec.lease_duration_seconds, Some(15));
     assert_eq!(lease.spec.lease_transitions, Some(1));
     assert_eq!(lease.spec.strategy, None, "no elector elects it");
@@ -131,8 +132,9 @@ async fn no_candidate_leads_the_electors() {
         ScriptedCandidate::start(&cluster, "elector-system", "hostile", "elector", "0.0.1");
     pass(seconds(120)).await;
     assert!(active.leads());
-    let LeaseKey { namespace, name } = lock();
-    assert_eq!(cluster.term(&namespace, &name), Some(1));
+    let key = lock();
+    let (namespace, name) = (&key.namespace, &key.name);
+    assert_eq!(cluster.term(namespace, name), Some(1));
     let refused = log.lines(
         "failed to admit LeaseCandidate elector-system/hostile: elector-system/elector is the lock of the electors",
     );
