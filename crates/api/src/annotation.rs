@@ -13,6 +13,10 @@ pub const LEASE_DURATION: &str = "elector.dev/lease-duration";
 /// make room (R16). Written by whoever may update the Lease.
 pub const STAND_DOWN: &str = "elector.dev/stand-down";
 
+/// On a LeaseCandidate: its priority, from 1 to 2147483647, for the strategy of the same name (KEP-4355). Written by
+/// administrators; a candidate without it comes after all that have one.
+pub const PRIORITY: &str = "elector.dev/priority";
+
 /// On a Lease: until when an operator wants no live leader to make room, see [`format_freeze`](crate::format_freeze).
 pub const FREEZE: &str = "elector.dev/freeze";
 

@@ -84,6 +84,7 @@ impl LeaseCandidate {
         });
         note.into_iter()
             .chain(self.read_stand_down().err())
+            .chain(self.priority().err())
             .collect()
     }
 
@@ -111,7 +112,7 @@ impl LeaseCandidate {
         }
         let spec = &self.spec;
         let (binary, emulation) = (&spec.binary_version, &spec.emulation_version);
-        let offer = if self.api.lists_strategies() {
+        let mut offer = if self.api.lists_strategies() {
             CandidateSpec::parse_list(binary, emulation, &spec.preferred_strategies)?
         } else {
             CandidateSpec::parse(binary, emulation, &spec.strategy)?
@@ -122,6 +123,7 @@ impl LeaseCandidate {
         if self.stands_down() {
             return Err(Rejection::StandsDown);
         }
+        offer.priority = self.priority().unwrap_or_default();
         Ok(offer)
     }
 
@@ -137,6 +139,19 @@ impl LeaseCandidate {
                 "must be \"true\", or not be there",
             )),
         }
+    }
+
+    /// Its priority, 0 where it has none.
+    fn priority(&self) -> Result<i32, FieldError> {
+        let name = annotation::PRIORITY;
+        let Some(text) = self.annotation(name) else {
+            return Ok(0);
+        };
+        // A sign or a leading zero would be a second way to write the same.
+        let canonical = |priority: &i32| *priority > 0 && priority.to_string() == text;
+        text.parse().ok().filter(canonical).ok_or_else(|| {
+            unreadable_annotation(name, text, "must be an integer from 1 to 2147483647")
+        })
     }
 
     /// The announced lease duration as written, above the bound too.
@@ -382,6 +397,27 @@ mod tests {
                 "metadata.annotations[elector.dev/stand-down]: Invalid value: {text:?}: must be \"true\", or not be there"
             );
             assert_eq!(notes, [note]);
+        }
+    }
+
+    #[test]
+    fn a_priority_is_a_positive_integer_and_anything_else_is_ignored_and_noted() {
+        let told = |text: &str| {
+            let wire = json!({ "elector.dev/priority": text });
+            let candidate = with("/metadata/annotations", wire);
+            let notes: Vec<_> = candidate.notes().iter().map(ToString::to_string).collect();
+            let read = candidate.candidate().unwrap();
+            (read.offer().unwrap().priority, notes)
+        };
+        for (text, priority) in [("1", 1), ("100", 100), ("2147483647", i32::MAX)] {
+            assert_eq!(told(text), (priority, vec![]));
+        }
+        for text in ["0", "-1", "", "+1", "01", "1.5", "high", "2147483648"] {
+            let note = format!(
+                "metadata.annotations[elector.dev/priority]: Invalid value: {text:?}: must be an integer from 1 to \
+                 2147483647"
+            );
+            assert_eq!(told(text), (0, vec![note]));
         }
     }
 

@@ -21,7 +21,8 @@ pub struct Config {
     pub binary_version: String,
     /// The version that it behaves as, no higher than the binary's. Defaults to the binary version.
     pub emulation_version: String,
-    /// The strategy that it wishes the lease to be elected under. `OldestEmulationVersion`.
+    /// The strategy that it wishes the lease to be elected under: one of [`StrategyName::KNOWN`], or that of another
+    /// elector. `OldestEmulationVersion`.
     pub strategy: String,
     /// How long it waits for what. Lease duration 15 s, renew deadline 10 s, as client-go.
     pub timing: CandidateTiming,
@@ -86,6 +87,9 @@ pub enum ConfigError {
     /// The API server would not take the LeaseCandidate. The text names the field.
     #[error("{0}")]
     Candidate(FieldError),
+    /// No elector decides leases of this strategy: the name is one of Elector's, which has no such strategy.
+    #[error("strategy is {0:?}: Elector has {known}", known = StrategyName::KNOWN.join(", "))]
+    Strategy(String),
     /// The API server would take the LeaseCandidate but never a Lease of the name that it wants. The text names the
     /// rule.
     #[error("the lease {name:?} cannot exist: {error}")]
@@ -114,6 +118,8 @@ pub enum ConfigError {
     UnusedAbsentLeaseGrace,
 }
 
+/// What the names of Elector's own strategies begin with; names of other domains belong to others.
+const OUR_STRATEGIES: &str = "elector.dev/";
 /// What the renewTime of a client-go holder may lag behind its write.
 const WHOLE_SECOND: Duration = Duration::from_secs(1);
 /// The longest of the waits that can be set.
@@ -255,8 +261,12 @@ impl Config {
         let mut errors = validate_candidate(&self.object(api));
         // What was said comes before what follows from it.
         errors.sort_by_key(|error| error.field != "spec.binaryVersion");
+        let is_ours = |text: &str| text.starts_with(OUR_STRATEGIES);
         match errors.into_iter().next() {
             Some(error) => Err(ConfigError::Candidate(error)),
+            None if is_ours(&self.strategy) && !StrategyName::KNOWN.contains(&&*self.strategy) => {
+                Err(ConfigError::Strategy(self.strategy.clone()))
+            }
             None => Ok(()),
         }
     }
@@ -355,6 +365,11 @@ mod tests {
         );
         assert!(refusal(|config| config.emulation_version = "2.0.0".into()).starts_with("spec."));
         assert!(refusal(|config| config.strategy = "mine".into()).starts_with("spec.strategy"));
+        assert_eq!(
+            refusal(|config| config.strategy = "elector.dev/oldest".into()),
+            "strategy is \"elector.dev/oldest\": Elector has OldestEmulationVersion, elector.dev/newest-version, \
+             elector.dev/priority, elector.dev/sticky"
+        );
         assert!(
             refusal(|config| config.identity = Identity::new("a/b").unwrap())
                 .starts_with("metadata.name")

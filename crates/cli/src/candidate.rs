@@ -66,8 +66,9 @@ pub(crate) struct CandidateArgs {
     #[arg(long, value_name = "VERSION")]
     emulation_version: Option<String>,
 
-    /// Strategy that the lease is to be elected under: the built-in one, or a name domain/name of another elector's,
-    /// without which there is no leader then [default: OldestEmulationVersion]
+    /// Strategy that the lease is to be elected under: OldestEmulationVersion, elector.dev/newest-version,
+    /// elector.dev/priority, elector.dev/sticky, or a name domain/name of another elector's, without which there is no
+    /// leader then [default: OldestEmulationVersion]
     #[arg(long, value_name = "STRATEGY")]
     strategy: Option<String>,
 

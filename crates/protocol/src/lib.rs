@@ -163,7 +163,10 @@ pub use rejection::Rejection;
 pub use renumber::{Renumber, Renumbering};
 pub use resolution::{Conflict, Resolution};
 pub use spec::{CandidateRecord, CandidateSpec};
-pub use strategy::{OldestEmulationVersion, Strategy, StrategyName, StrategyNameError};
+pub use strategy::{
+    HighestPriority, NewestVersion, OldestEmulationVersion, Sticky, Strategy, StrategyName,
+    StrategyNameError,
+};
 pub use time::{Instant, Moment, Timestamp};
 pub use timing::{CandidateTiming, ElectorTiming, LONGEST_LEASE, TimingError};
 pub use version::{Version, VersionError};

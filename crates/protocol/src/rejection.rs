@@ -12,8 +12,8 @@ pub enum Rejection {
     /// `spec.emulationVersion` is given and no version.
     #[error("spec.emulationVersion {0}")]
     EmulationVersion(VersionError),
-    /// `spec.emulationVersion` is missing or 0.0.0, which `OldestEmulationVersion` cannot rank.
-    #[error("spec.emulationVersion is missing, OldestEmulationVersion needs it")]
+    /// `spec.emulationVersion` is missing or 0.0.0, which a strategy that ranks by it cannot do without.
+    #[error("spec.emulationVersion is missing, and the strategy needs it")]
     NoEmulationVersion,
     /// The emulation version is above the binary version.
     #[error("spec.emulationVersion {emulation} is above spec.binaryVersion {binary}")]

@@ -48,6 +48,8 @@ pub struct CandidateSpec {
     /// What that strategy supersedes, the nearest first, where the API has a list of strategies (v1alpha1). `None`
     /// where it has one wish, and the highest binary version decides among several.
     pub supersedes: Option<Vec<StrategyName>>,
+    /// Its priority, from 1 to 2147483647, annotation `elector.dev/priority`; 0 where it has none.
+    pub priority: i32,
 }
 
 // === impl CandidateRecord ===
@@ -103,10 +105,11 @@ impl CandidateSpec {
         };
         identical(&self.binary, &other.binary)
             && identical(&self.emulation, &other.emulation)
-            && (&self.strategy, &self.supersedes) == (&other.strategy, &other.supersedes)
+            && (&self.strategy, &self.supersedes, self.priority)
+                == (&other.strategy, &other.supersedes, other.priority)
     }
 
-    /// Parses what the API holds, in the API's own order of checks.
+    /// Parses what the API holds, in the API's own order of checks. It has no priority.
     ///
     /// # Errors
     ///
@@ -121,6 +124,7 @@ impl CandidateSpec {
             emulation,
             strategy,
             supersedes: None,
+            priority: 0,
         })
     }
 
@@ -157,6 +161,7 @@ impl CandidateSpec {
             emulation,
             strategy,
             supersedes: Some(strategies.collect()),
+            priority: 0,
         })
     }
 }

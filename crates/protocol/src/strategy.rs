@@ -7,7 +7,10 @@
 
 mod known;
 pub(crate) mod name;
+mod newest_version;
 mod oldest_emulation_version;
+mod priority;
+mod sticky;
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -16,7 +19,10 @@ use crate::rejection::Rejection;
 use crate::spec::CandidateSpec;
 
 pub use name::{StrategyName, StrategyNameError};
+pub use newest_version::NewestVersion;
 pub use oldest_emulation_version::OldestEmulationVersion;
+pub use priority::HighestPriority;
+pub use sticky::Sticky;
 
 /// A way to choose among candidates; one value for each strategy that Elector decides itself.
 pub trait Strategy: fmt::Debug + Sync {

@@ -197,7 +197,7 @@ fn a_candidate_that_cannot_be_elected_is_told_why() {
     );
     assert_eq!(
         told.candidates[0].reason,
-        "spec.emulationVersion is missing, OldestEmulationVersion needs it"
+        "spec.emulationVersion is missing, and the strategy needs it"
     );
 }
 

@@ -7,10 +7,9 @@ use anyhow::{Context as _, Result, ensure};
 use elector_api::{LeaseCandidate, annotation};
 use elector_protocol::Identity;
 use elector_tests::rig::{
-    ClusterChoice, ClusterMode, EntryContent, EventKind, HistoryEntry, Suite, Testbed, between, now,
+    ClusterChoice, ClusterMode, EntryContent, EventKind, HistoryEntry, Suite, Testbed, now,
 };
 use kube::api::PostParams;
-use tokio::task::spawn_blocking;
 
 use crate::{MODES, OURS, PROMPTLY};
 
@@ -35,9 +34,6 @@ pub(crate) fn add(suite: &mut Suite) {
         Box::pin(third_party(testbed))
     });
     add("mixed_strategies", 20, |testbed| Box::pin(mixed(testbed)));
-    add("leader_is_told_to_stand_down", 20, |testbed| {
-        Box::pin(told_to_stand_down(testbed))
-    });
 }
 
 /// Creates a candidate object without a process, as only a stranger would.
@@ -96,45 +92,6 @@ async fn without_version(testbed: Arc<Testbed>) -> Result<()> {
         ensure!(!granted, "a candidate without emulation version was chosen");
         Ok(())
     })
-}
-
-/// An operator annotates the best candidate, which makes room, and takes that back.
-async fn told_to_stand_down(testbed: Arc<Testbed>) -> Result<()> {
-    let best = testbed.candidate("best").version("1.0.0").start()?;
-    best.leads(PROMPTLY).await?;
-    let next = testbed.candidate("next").version("1.1.0").start()?;
-    let seen = testbed.journal().len();
-    let annotated = testbed.note("stand down");
-    annotate(&testbed, "best", "elector.dev/stand-down=true").await?;
-    let led = next.leads(PROMPTLY).await?;
-    testbed.figure("next leads after the word", between(annotated, led));
-    let explanation = testbed
-        .explained("another leader", PROMPTLY, |each| each.holder == "next")
-        .await?;
-    let told = explanation.of("best")?;
-    ensure!(
-        !told.eligible && told.reason.contains("elector.dev/stand-down"),
-        "{told:?}"
-    );
-    testbed.stays("next", 2).await?;
-    annotate(&testbed, "best", "elector.dev/stand-down-").await?;
-    best.leads_again(seen, PROMPTLY).await?;
-    testbed.stays("best", 1).await
-}
-
-/// `kubectl annotate`.
-async fn annotate(testbed: &Testbed, candidate: &str, annotation: &str) -> Result<()> {
-    let site = testbed.site();
-    let mut command = site.command(&site.programs().kubectl);
-    let resource = format!("leasecandidates.{}", site.candidate_api().group());
-    let namespace = testbed.namespace();
-    command.args([
-        "annotate", "-n", namespace, &resource, candidate, annotation,
-    ]);
-    let output = spawn_blocking(move || command.output()).await??;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "kubectl annotate: {said}");
-    Ok(())
 }
 
 /// The Lease of a foreign strategy exists, says so and names no holder, until another elector decides.

@@ -1,4 +1,4 @@
-//! What operators say of a Lease with `kubectl annotate` (R16).
+//! What operators say of Leases and candidates with `kubectl annotate` (R16).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +12,25 @@ use tokio::task::spawn_blocking;
 use crate::{MODES, OURS, PROMPTLY};
 
 pub(crate) fn add(suite: &mut Suite) {
-    suite.add(
-        "operators_freeze_and_prefer",
-        ClusterChoice::Shared,
-        OURS,
-        MODES,
-        Duration::from_secs(30),
-        |testbed| Box::pin(freeze_and_prefer(testbed)),
-    );
+    let mut add = |name, seconds, run| {
+        suite.add(
+            name,
+            ClusterChoice::Shared,
+            OURS,
+            MODES,
+            Duration::from_secs(seconds),
+            run,
+        );
+    };
+    add("operators_freeze_and_prefer", 30, |testbed| {
+        Box::pin(freeze_and_prefer(testbed))
+    });
+    add("leader_is_told_to_stand_down", 20, |testbed| {
+        Box::pin(told_to_stand_down(testbed))
+    });
+    add("strategies_choose_the_leader", 20, |testbed| {
+        Box::pin(strategies(testbed))
+    });
 }
 
 /// A leader that is worse stays while its lease is frozen, leads once more while it is preferred, and not after that.
@@ -93,23 +104,102 @@ async fn freeze_and_prefer(testbed: Arc<Testbed>) -> Result<()> {
     testbed.stays("best", 1).await
 }
 
+/// An operator annotates the best candidate, which makes room, and takes that back.
+async fn told_to_stand_down(testbed: Arc<Testbed>) -> Result<()> {
+    let best = testbed.candidate("best").version("1.0.0").start()?;
+    best.leads(PROMPTLY).await?;
+    let next = testbed.candidate("next").version("1.1.0").start()?;
+    let seen = testbed.journal().len();
+    let annotated = testbed.note("stand down");
+    annotate_candidate(&testbed, "best", "elector.dev/stand-down=true").await?;
+    let led = next.leads(PROMPTLY).await?;
+    testbed.figure("next leads after the word", between(annotated, led));
+    let explanation = testbed
+        .explained("another leader", PROMPTLY, |each| each.holder == "next")
+        .await?;
+    let told = explanation.of("best")?;
+    ensure!(
+        !told.eligible && told.reason.contains("elector.dev/stand-down"),
+        "{told:?}"
+    );
+    testbed.stays("next", 2).await?;
+    annotate_candidate(&testbed, "best", "elector.dev/stand-down-").await?;
+    best.leads_again(seen, PROMPTLY).await?;
+    testbed.stays("best", 1).await
+}
+
+/// The wish of the highest binary version counts, so that each candidate that comes brings the next strategy.
+async fn strategies(testbed: Arc<Testbed>) -> Result<()> {
+    let candidate = |name: &str, version: &str, strategy: &str| {
+        let strategy = format!("elector.dev/{strategy}");
+        testbed
+            .candidate(name)
+            .version(version)
+            .strategy(&strategy)
+            .start()
+    };
+    let seen = || testbed.journal().len();
+    let old = candidate("old", "1.0.0", "newest-version")?;
+    old.leads(PROMPTLY).await?;
+    let new = candidate("new", "1.1.0", "newest-version")?;
+    new.leads(PROMPTLY).await?;
+
+    let before = seen();
+    let _third = candidate("third", "1.2.0", "priority")?;
+    old.leads_again(before, PROMPTLY).await?;
+    let before = seen();
+    annotate_candidate(&testbed, "new", "elector.dev/priority=10").await?;
+    new.leads_again(before, PROMPTLY).await?;
+    let explained = testbed.explain().await?;
+    ensure!(
+        explained.strategy.as_deref() == Some("elector.dev/priority")
+            && explained.of("new")?.reason == "has the higher priority 10 (not none)",
+        "{explained:?}"
+    );
+
+    let _fourth = candidate("fourth", "1.3.0", "sticky")?;
+    testbed
+        .explained("a sticky lease", PROMPTLY, |each| {
+            each.strategy.as_deref() == Some("elector.dev/sticky")
+        })
+        .await?;
+    annotate_candidate(&testbed, "new", "elector.dev/priority-").await?;
+    testbed.stays("new", 1).await
+}
+
+/// `kubectl annotate` of the Lease.
+async fn annotate(testbed: &Testbed, annotation: &str) -> Result<()> {
+    kubectl_annotate(testbed, "lease", testbed.lease_name(), annotation).await
+}
+
+/// `kubectl annotate` of a LeaseCandidate.
+async fn annotate_candidate(testbed: &Testbed, candidate: &str, annotation: &str) -> Result<()> {
+    let group = testbed.site().candidate_api().group();
+    let resource = format!("leasecandidates.{group}");
+    kubectl_annotate(testbed, &resource, candidate, annotation).await
+}
+
 /// The time of day in so many seconds.
 fn after(seconds: i64) -> Timestamp {
     Timestamp::from_micros(now().as_micros() + seconds * 1_000_000).unwrap_or(Timestamp::MAX)
 }
 
-/// `kubectl annotate` of the Lease.
-async fn annotate(testbed: &Testbed, annotation: &str) -> Result<()> {
+async fn kubectl_annotate(
+    testbed: &Testbed,
+    resource: &str,
+    name: &str,
+    annotation: &str,
+) -> Result<()> {
     let site = testbed.site();
     let mut command = site.command(&site.programs().kubectl);
-    let (namespace, lease) = (testbed.namespace(), testbed.lease_name());
+    let namespace = testbed.namespace();
     command.args([
         "annotate",
         "--overwrite",
         "-n",
         namespace,
-        "lease",
-        lease,
+        resource,
+        name,
         annotation,
     ]);
     let output = spawn_blocking(move || command.output()).await??;

@@ -31,11 +31,6 @@ impl Strategy for OldestEmulationVersion {
     }
 
     fn because(&self, better: &CandidateSpec, other: &CandidateSpec) -> String {
-        let show = |version: &Option<Version>| {
-            version
-                .as_ref()
-                .map_or_else(|| "none".into(), ToString::to_string)
-        };
         if better.emulation == other.emulation {
             return format!(
                 "has the older binary version {} (not {})",
@@ -51,6 +46,12 @@ impl Strategy for OldestEmulationVersion {
     }
 }
 
+/// A version, or that there is none.
+pub(super) fn show(version: &Option<Version>) -> String {
+    let version = version.as_ref();
+    version.map_or_else(|| "none".to_owned(), ToString::to_string)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,7 +64,7 @@ mod tests {
             (
                 "1.0.0",
                 "",
-                "spec.emulationVersion is missing, OldestEmulationVersion needs it",
+                "spec.emulationVersion is missing, and the strategy needs it",
             ),
         ] {
             let spec = CandidateSpec::parse_list(binary, emulation, &wish).unwrap();

@@ -23,6 +23,7 @@ mod ping_round;
 mod preferring;
 mod reserved;
 mod stopwatch;
+mod strategies;
 mod vacant;
 mod waking;
 mod wmax;

@@ -228,7 +228,7 @@ fn candidates_without_a_valid_version_are_told_why() {
     fixture.register("a", "");
     assert_eq!(
         fixture.step().reason.to_string(),
-        "no eligible candidate: a: spec.emulationVersion is missing, OldestEmulationVersion needs it"
+        "no eligible candidate: a: spec.emulationVersion is missing, and the strategy needs it"
     );
     assert!(fixture.step().effects.is_empty());
 }

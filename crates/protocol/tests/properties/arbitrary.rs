@@ -9,6 +9,7 @@ use elector_protocol::{
 };
 use proptest::option;
 use proptest::prelude::{Just, Strategy as Arbitrary, any, prop_oneof};
+use proptest::sample::select;
 
 use crate::operators::words;
 
@@ -62,6 +63,11 @@ pub(crate) fn strategies() -> impl Arbitrary<Value = StrategyName> {
         4 => Just(StrategyName::oldest_emulation_version()),
         1 => Just(StrategyName::parse("example.com/x").unwrap()),
     ]
+}
+
+/// Those that Elector decides itself.
+pub(crate) fn known_strategies() -> impl Arbitrary<Value = StrategyName> {
+    select(StrategyName::KNOWN.to_vec()).prop_map(|name| StrategyName::parse(name).unwrap())
 }
 
 pub(crate) fn records() -> impl Arbitrary<Value = LeaseRecord> {

@@ -20,7 +20,7 @@ use elector_protocol::elector::{
 };
 use elector_protocol::{
     CandidateOrder, CandidateRecord, Contender, Identity, Instant, LeaseRecord, LeaseSnapshot,
-    OperatorWord, ResourceVersion, StrategyName, Timestamp, Uid,
+    OperatorWord, ResourceVersion, Timestamp, Uid,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -464,8 +464,8 @@ proptest! {
         incumbent in option::of(identities()),
         preferred in option::of(identities()),
         shift in 0..6usize,
+        strategy in arbitrary::known_strategies(),
     ) {
-        let strategy = StrategyName::oldest_emulation_version();
         let ranking = strategy.strategy().unwrap();
         let mut unique: BTreeMap<Identity, &CandidateRecord> = BTreeMap::new();
         for candidate in &list {

@@ -43,6 +43,11 @@ pub(super) const ROWS: &[TableRow] = &[
             object["metadata"]["annotations"] = json!({"elector.dev/stand-down": "true"});
         })
     }),
+    row("priority", |o, _| {
+        put(o, |object| {
+            object["metadata"]["annotations"] = json!({"elector.dev/priority": "1"});
+        })
+    }),
     row("owner", |o, _| {
         put(o, |object| {
             object["metadata"]["ownerReferences"] =
