@@ -43,7 +43,7 @@ pub use elector_verify::{
 };
 pub use every_change::EveryChange;
 pub use explain::{
-    ExplainOutput, ExplainedCandidate, HeldBack, OperatorsPreference, OperatorsWord,
+    ExplainOutput, ExplainedCandidate, ExplainedPreference, ExplainedWord, HeldBack,
 };
 pub use journal::{Journal, now};
 pub use process::TestProcess;

@@ -55,6 +55,7 @@ impl Simulation {
             }
             FaultKind::TamperWithCandidate(who, how) => self.tamper_with_candidate(who, how).await,
             FaultKind::Twin(who, _) => self.twin(who),
+            FaultKind::Say(lease, word, lasts) => self.say(lease, word, lasts).await,
             FaultKind::ElectorsAway(_) => {
                 self.electors_away += 1;
                 for elector in self.electors() {
@@ -75,6 +76,10 @@ impl Simulation {
             if let Some(index) = self.twins.iter().position(|client| client.name == name) {
                 self.twins.remove(index).crash().await;
             }
+            return;
+        }
+        if let FaultKind::Say(lease, word, _) = kind {
+            self.unsay(lease, word).await;
             return;
         }
         if let FaultKind::ElectorsAway(_) = kind {

@@ -23,6 +23,7 @@ mod history;
 mod idle_candidate;
 mod log;
 mod names;
+mod operator;
 mod oracle;
 mod pause;
 mod plan;
@@ -45,8 +46,8 @@ pub use context::RuleViolation;
 pub use guards::LeadershipStats;
 pub use plan::{
     Applied, CandidateTampering, ClockBound, ElectorLocks, FaultKind, KINDS, LeaseTampering,
-    PlannedCandidate, PlannedFault, PlannedMode, ProcessHost, ProcessIndex, Requests, RestartName,
-    RunPlan, Setup, WatchClose,
+    PlannedCandidate, PlannedFault, PlannedMode, PlannedWord, ProcessHost, ProcessIndex, Requests,
+    RestartName, RunPlan, Setup, WatchClose,
 };
 pub use random::Random;
 pub use regressions::regressions;

@@ -19,7 +19,7 @@ use crate::clock::TRUE_RATE;
 use crate::context::RuleViolation;
 use crate::history::{CandidateRevision, LeaseHistory, LeaseRevision, RequestAttempt, Role};
 use crate::names::{BUILTIN_LOCK, ELECTOR_LOCK, FALLBACK, SYSTEM};
-use crate::plan::{FaultKind, PlannedMode, RunPlan};
+use crate::plan::{FaultKind, PlannedMode, PlannedWord, RunPlan};
 
 /// The check of every Lease against the rules.
 struct HistoryCheck<'a> {
@@ -281,7 +281,10 @@ impl HistoryCheck<'_> {
             return Ok(());
         };
         let changed = |fault: &crate::plan::PlannedFault| {
-            matches!(fault.kind, FaultKind::TamperWithCandidate(..))
+            matches!(
+                fault.kind,
+                FaultKind::TamperWithCandidate(..) | FaultKind::Say(_, PlannedWord::Prefer(_), _)
+            )
         };
         if !self.plan.faults.iter().any(changed)
             && let Some((one, other)) = self.version(preferred).zip(self.version(holder))

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 pub use self::draw::ClockBound;
 pub use self::fault::{
-    Applied, CandidateTampering, FaultKind, KINDS, LeaseTampering, PlannedFault, ProcessIndex,
-    Requests, RestartName, WatchClose,
+    Applied, CandidateTampering, FaultKind, KINDS, LeaseTampering, PlannedFault, PlannedWord,
+    ProcessIndex, Requests, RestartName, WatchClose,
 };
 use crate::names::{ELECTOR_LOCK, lease_name};
 

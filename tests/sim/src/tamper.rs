@@ -264,7 +264,7 @@ impl Simulation {
         }
     }
 
-    fn kubectl(&self) -> Client {
+    pub(crate) fn kubectl(&self) -> Client {
         self.foreign_transport("kubectl", Role::Kubectl, TRUE_RATE)
             .client()
     }

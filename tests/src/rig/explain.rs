@@ -32,7 +32,7 @@ pub struct ExplainOutput {
     /// The better candidate that is not preferred yet.
     pub held_back: Option<HeldBack>,
     /// What operators say.
-    pub operator: OperatorsWord,
+    pub operator: ExplainedWord,
     /// When the elector would look again, `None` for never.
     pub wake: Option<NextLook>,
     /// Each candidate.
@@ -54,11 +54,11 @@ pub struct HeldBack {
 /// What operators say of a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OperatorsWord {
+pub struct ExplainedWord {
     /// Until when it is frozen, RFC 3339.
     pub freeze: Option<String>,
     /// The candidate that is preferred.
-    pub prefer: Option<OperatorsPreference>,
+    pub prefer: Option<ExplainedPreference>,
     /// What does not count, and why.
     pub ignored: Vec<String>,
 }
@@ -66,7 +66,7 @@ pub struct OperatorsWord {
 /// The candidate that an operator prefers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OperatorsPreference {
+pub struct ExplainedPreference {
     /// The candidate.
     pub candidate: String,
     /// Until when, RFC 3339.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{
     Applied, CandidateTampering, ElectorLocks, FaultKind, LeaseTampering, PlannedCandidate,
-    PlannedFault, PlannedMode, ProcessHost, ProcessIndex, Requests, RestartName, RunPlan, Setup,
-    WatchClose,
+    PlannedFault, PlannedMode, PlannedWord, ProcessHost, ProcessIndex, Requests, RestartName,
+    RunPlan, Setup, WatchClose,
 };
 use crate::random::Random;
 
@@ -91,6 +91,8 @@ impl RunPlan {
                 &setup,
                 horizon,
             ));
+            let mut operator = Random::stream(seed, 7);
+            faults.extend(operators_words(&mut operator, &setup, horizon));
         }
         faults.sort_by_key(|fault| fault.at);
         let last = faults.iter().map(|fault| fault.at + fault.kind.lasts());
@@ -239,6 +241,28 @@ fn idle_candidate(random: &mut Random, setup: &Setup, horizon: u64) -> Option<Pl
     let at = random.millis(0, horizon);
     let kind = FaultKind::IdleCandidate(lease, keeps, random.millis(30_000, 300_000));
     (random.percent(12) && !setup.unserved).then_some(PlannedFault { at, kind })
+}
+
+/// What an operator says: most preferences are for candidates of the lease.
+fn operators_words(random: &mut Random, setup: &Setup, horizon: u64) -> Vec<PlannedFault> {
+    let count = if random.percent(25) {
+        random.index(4)
+    } else {
+        0
+    };
+    let draw = |_| {
+        let lease = random.index(setup.leases);
+        let word = if random.percent(50) {
+            PlannedWord::Freeze
+        } else {
+            PlannedWord::Prefer(ProcessIndex(random.index(setup.processes())))
+        };
+        PlannedFault {
+            at: random.millis(0, horizon),
+            kind: FaultKind::Say(lease, word, random.millis(1_000, 120_000)),
+        }
+    };
+    (0..count).map(draw).collect()
 }
 
 fn draw_setup(random: &mut Random, reach: ClockBound) -> Setup {

@@ -81,6 +81,17 @@ pub enum FaultKind {
     ElectorsAway(Duration),
     /// A process may read, but every write of it is refused, as when its permissions are removed.
     Forbid(ProcessIndex, Duration),
+    /// An operator annotates a lease, and takes that back.
+    Say(usize, PlannedWord, Duration),
+}
+
+/// What an operator says of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PlannedWord {
+    /// It is frozen.
+    Freeze,
+    /// This process is preferred, if it is a candidate.
+    Prefer(ProcessIndex),
 }
 
 /// Under which name a process is started again.
@@ -147,7 +158,7 @@ pub enum CandidateTampering {
 }
 
 /// The kinds of faults, for counting.
-pub const KINDS: [&str; 24] = [
+pub const KINDS: [&str; 25] = [
     "crash",
     "shut down",
     "pause",
@@ -172,6 +183,7 @@ pub const KINDS: [&str; 24] = [
     "may not write",
     "tamper with the electors' lock",
     "idle candidate",
+    "operator's word",
 ];
 
 // === impl FaultKind ===
@@ -205,6 +217,7 @@ impl FaultKind {
             Self::Forbid(..) => 21,
             Self::TamperWithLock(_) => 22,
             Self::IdleCandidate(..) => 23,
+            Self::Say(..) => 24,
         }
     }
 
@@ -234,6 +247,7 @@ impl FaultKind {
             | Self::Plain(..)
             | Self::Builtin(..)
             | Self::IdleCandidate(..)
+            | Self::Say(..)
             | Self::ElectorsAway(..) => None,
         }
     }
@@ -255,6 +269,7 @@ impl FaultKind {
                 | Self::Builtin(..)
                 | Self::ElectorsAway(..)
                 | Self::Forbid(..)
+                | Self::Say(..)
         )
     }
 
@@ -276,6 +291,7 @@ impl FaultKind {
             | Self::Plain(_, time)
             | Self::Builtin(_, time)
             | Self::IdleCandidate(_, _, time)
+            | Self::Say(_, _, time)
             | Self::ElectorsAway(time)
             | Self::Forbid(_, time) => *time,
             Self::EndWatches(..)
