@@ -43,6 +43,24 @@ async fn told(cluster: &MemoryCluster) -> Vec<String> {
     events(cluster).await.iter().map(line).collect()
 }
 
+/// (R16) Told once, for as long as a better candidate waits.
+#[tokio::test(start_paused = true)]
+async fn a_frozen_lease_with_a_better_candidate_is_told_once() {
+    let cluster = MemoryCluster::new();
+    let _elector = RunningElector::start(&cluster, recording("pod"));
+    pass(seconds(20)).await;
+    let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
+    pass(seconds(10)).await;
+    cluster.put(LEASES, "ns", "l", |lease| {
+        lease["metadata"]["annotations"]["elector.dev/freeze"] = json!("9999-01-01T00:00:00Z");
+    });
+    let _best = ScriptedCandidate::start(&cluster, "ns", "best", "l", "1.0.0");
+    pass(seconds(60)).await;
+    let told = told(&cluster).await;
+    let start = "Normal Frozen x1: best is better, but old is not asked to make room: the lease is frozen for another ";
+    assert!(told.len() == 2 && told[1].starts_with(start), "{told:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn each_change_of_leader_is_an_event_on_its_lease() {
     let cluster = MemoryCluster::new();

@@ -8,6 +8,7 @@ use elector::{Config, Elector, Metrics};
 use elector_testkit::{
     CANDIDATES, CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, pass, seconds,
 };
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use self::scrape::Scrape;
@@ -176,6 +177,32 @@ async fn a_release_is_a_hand_over_and_what_others_do_has_a_reason_of_its_own() {
         .scrape()
         .by("elector_leader_changes_total", "reason");
     assert_eq!(changes, [("deleted", 1.0), ("first", 1.0)].map(named));
+}
+
+/// (R16) For as long as it is frozen.
+#[tokio::test(start_paused = true)]
+async fn a_frozen_lease_is_shown_while_a_better_candidate_waits() {
+    let cluster = MemoryCluster::new();
+    let elector = MeasuredElector::start(&cluster);
+    pass(seconds(20)).await;
+    let _old = ScriptedCandidate::start(&cluster, "ns", "old", "l", "1.1.0");
+    pass(seconds(10)).await;
+    let freeze = |until: Value| {
+        cluster.put(LEASES, "ns", "l", |lease| {
+            lease["metadata"]["annotations"]["elector.dev/freeze"] = until;
+        });
+    };
+    let frozen = || {
+        let labels = [("namespace", "ns"), ("obstacle", "frozen")];
+        elector.scrape().value("elector_obstructed_leases", &labels)
+    };
+    freeze(json!("9999-01-01T00:00:00Z"));
+    let _best = ScriptedCandidate::start(&cluster, "ns", "best", "l", "1.0.0");
+    pass(seconds(10)).await;
+    assert_eq!(frozen(), 1.0);
+    freeze(json!(""));
+    pass(seconds(10)).await;
+    assert_eq!(frozen(), 0.0);
 }
 
 /// It acks and never accepts what it is handed (R23).
