@@ -2,7 +2,8 @@
 //!
 //! In this order: the folder that `KUBEBUILDER_ASSETS` names, the cache, and a build from Go modules that the
 //! folders under `xtask/go` pin. To move to another release, change the versions in its go.mod (all of
-//! `k8s.io/…` together) and run `go mod tidy` there; the fingerprint in the cache follows.
+//! `k8s.io/…` together) and run `go mod tidy` there; the fingerprint in the cache follows. kube-controller-manager, which
+//! few tests need, has a folder of its own, so that what all need is built without it.
 
 use std::env;
 use std::fmt;
@@ -68,18 +69,43 @@ pub fn client_go_candidate(release: Release) -> Result<PathBuf> {
 /// # Errors
 /// When there is no Go toolchain, or the build fails.
 pub fn helm() -> Result<PathBuf> {
-    let module = paths::workspace().join("xtask/go/helm");
-    let version = golang::required_version(&module.join("go.mod"), "helm.sh/helm/v3")?;
+    let version = (
+        "helm.sh/helm/v3",
+        "helm.sh/helm/v3/internal/version.version",
+    );
+    single("helm", version, "helm.sh/helm/v3/cmd/helm")
+}
+
+/// Kubernetes' own kube-controller-manager of the usual release, which ends namespaces; built on demand.
+///
+/// # Errors
+/// When there is no Go toolchain, or the build fails.
+pub fn kube_controller_manager() -> Result<PathBuf> {
+    let version = (
+        "k8s.io/kubernetes",
+        "k8s.io/component-base/version.gitVersion",
+    );
+    let package = "k8s.io/kubernetes/cmd/kube-controller-manager";
+    single("kube-controller-manager", version, package)
+}
+
+/// A program with a folder of its own in `xtask/go`: the module that it has its version from, and the variable that is
+/// told.
+fn single(
+    name: &'static str,
+    (versioned, variable): (&str, &str),
+    package: &str,
+) -> Result<PathBuf> {
+    let module = paths::workspace().join("xtask/go").join(name);
+    let version = golang::required_version(&module.join("go.mod"), versioned)?;
     let recipe = Recipe {
-        name: "helm",
-        stamps: vec![format!(
-            "helm.sh/helm/v3/internal/version.version={version}"
-        )],
+        name,
+        stamps: vec![format!("{variable}={version}")],
         version,
         module,
         modfile: None,
         tag: None,
-        package: "helm.sh/helm/v3/cmd/helm".to_owned(),
+        package: package.to_owned(),
     };
     recipe.build()
 }

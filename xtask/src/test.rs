@@ -278,10 +278,11 @@ fn prepare(require_interop: bool, long: bool) -> Result<Prepared> {
         Err(error) if require_interop => return Err(error),
         Err(error) => Some(format!("{error:#}")),
     };
-    // Go builds both.
+    // Go builds all of these.
     let helm = long && without_interop.is_none();
     if helm {
         binaries::helm()?;
+        binaries::kube_controller_manager()?;
     }
     Ok(Prepared {
         kubectl,

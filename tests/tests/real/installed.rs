@@ -14,6 +14,7 @@ use elector_tests::rig::{
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
+use xtask::binaries;
 use xtask::manifests::overlays;
 
 use crate::{CLIENT_GO, LEASE_DURATION, PROMPTLY, crash_limit};
@@ -26,7 +27,7 @@ pub(crate) fn add(suite: &mut Suite) {
         CLIENT_GO,
         &[ClusterMode::Custom],
         lasts,
-        |outer| Box::pin(whole_life(outer, "namespaced")),
+        |outer| Box::pin(whole_life(outer, "namespaced", NamespaceEnding::OfAllElse)),
     );
     let mut long = |name, mode, run| {
         let flag = RequiredFlag::Long;
@@ -35,22 +36,34 @@ pub(crate) fn add(suite: &mut Suite) {
     long(
         "overlay_crd_applied_and_deleted",
         &[ClusterMode::Custom],
-        |outer| Box::pin(whole_life(outer, "crd")),
+        |outer| Box::pin(whole_life(outer, "crd", NamespaceEnding::ByKubernetes)),
     );
     long(
         "overlay_native_applied_and_deleted",
         &[ClusterMode::GateOff],
-        |outer| Box::pin(whole_life(outer, "native")),
+        |outer| Box::pin(whole_life(outer, "native", NamespaceEnding::ByKubernetes)),
     );
     long(
         "overlay_replace_builtin_applied_and_deleted",
         &[ClusterMode::GateOn],
-        |outer| Box::pin(whole_life(outer, "replace-builtin")),
+        |outer| {
+            Box::pin(whole_life(
+                outer,
+                "replace-builtin",
+                NamespaceEnding::ByKubernetes,
+            ))
+        },
     );
     long(
         "overlay_control_plane_applied_and_deleted",
         &[ClusterMode::GateOff],
-        |outer| Box::pin(whole_life(outer, "control-plane")),
+        |outer| {
+            Box::pin(whole_life(
+                outer,
+                "control-plane",
+                NamespaceEnding::ByKubernetes,
+            ))
+        },
     );
 }
 
@@ -72,6 +85,15 @@ struct Installation {
     objects: Vec<Value>,
 }
 
+/// What becomes of the namespace of an overlay that is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NamespaceEnding {
+    /// A real kube-controller-manager ends it.
+    ByKubernetes,
+    /// It stays for want of one, and is all that does.
+    OfAllElse,
+}
+
 /// What a Pod of an overlay runs.
 struct PodTemplate {
     replicas: u64,
@@ -81,11 +103,19 @@ struct PodTemplate {
     variables: Vec<(String, String)>,
 }
 
-async fn whole_life(outer: Arc<Testbed>, overlay: &'static str) -> Result<()> {
+async fn whole_life(
+    outer: Arc<Testbed>,
+    overlay: &'static str,
+    ending: NamespaceEnding,
+) -> Result<()> {
     let site = outer.site();
+    let _controllers = match ending {
+        NamespaceEnding::ByKubernetes => Some(controllers(site).await?),
+        NamespaceEnding::OfAllElse => None,
+    };
     let installation = Installation::apply(site, overlay).await?;
     let testbed = Testbed::open(Arc::clone(site), NAMESPACE, Implementation::ClientGo).await?;
-    let lived = live(&installation, &testbed).await;
+    let lived = live(&installation, &testbed, ending).await;
     let judged = testbed.verdict().await;
     for (name, figure) in testbed.figures() {
         outer.figure(&name, figure);
@@ -93,7 +123,11 @@ async fn whole_life(outer: Arc<Testbed>, overlay: &'static str) -> Result<()> {
     lived.and(judged).with_context(|| testbed.journal().text())
 }
 
-async fn live(installation: &Installation, testbed: &Testbed) -> Result<()> {
+async fn live(
+    installation: &Installation,
+    testbed: &Testbed,
+    ending: NamespaceEnding,
+) -> Result<()> {
     let mut electors = installation.electors(testbed).await?;
     let start = testbed.note("two candidates start");
     let mut old = candidate(testbed, "old", "1.2.0").await?;
@@ -135,7 +169,7 @@ async fn live(installation: &Installation, testbed: &Testbed) -> Result<()> {
             "an elector ended after {took:?}"
         );
     }
-    installation.is_gone().await?;
+    installation.is_gone(ending).await?;
     testbed.stays("old", 2).await?;
 
     testbed.note("client-go elects alone");
@@ -151,6 +185,18 @@ async fn live(installation: &Installation, testbed: &Testbed) -> Result<()> {
     next.leads(crash_limit(Implementation::ClientGo) + PROMPTLY)
         .await?;
     testbed.stays("next", 1).await
+}
+
+/// A real kube-controller-manager, to end namespaces and nothing else.
+async fn controllers(site: &TestSite) -> Result<TestProcess> {
+    let program = spawn_blocking(binaries::kube_controller_manager).await??;
+    let mut command = site.command(&program);
+    command
+        .arg("--kubeconfig")
+        .arg(site.kubeconfig())
+        .args(["--controllers=namespace-controller", "--leader-elect=false"])
+        .arg("--secure-port=0");
+    TestProcess::spawn("kube-controller-manager", command, site.folder(), |_| {})
 }
 
 /// One of ours that no other than the elector brings to lead, in a Pod of its own.
@@ -234,15 +280,15 @@ impl Installation {
         account.context("the server asks nobody who they are")
     }
 
-    /// Deletes what was applied. The namespace needs a controller to end, which is not here.
+    /// Deletes what was applied, and does not wait.
     async fn delete(&self) -> Result<()> {
         let file = self.file.to_str().context("the path is not readable")?;
         let delete = ["delete", "--wait=false", "--filename", file];
         self.kubectl(&delete).await.map(drop)
     }
 
-    /// Waits until nothing of it is left but its namespace.
-    async fn is_gone(&self) -> Result<()> {
+    /// Waits until nothing of it is left.
+    async fn is_gone(&self, ending: NamespaceEnding) -> Result<()> {
         let file = self.file.to_str().context("the path is not readable")?;
         let get = [
             "get",
@@ -251,10 +297,15 @@ impl Installation {
             "--filename",
             file,
         ];
-        let deadline = Instant::now() + PROMPTLY;
+        let expected = match ending {
+            NamespaceEnding::ByKubernetes => "",
+            NamespaceEnding::OfAllElse => "namespace/elector-system",
+        };
+        // An empty namespace takes the time in which its controller looks twice.
+        let deadline = Instant::now() + PROMPTLY * 3;
         loop {
             let left = self.kubectl(&get).await?;
-            if left.trim() == "namespace/elector-system" {
+            if left.trim() == expected {
                 return Ok(());
             }
             ensure!(Instant::now() < deadline, "still there: {left}");
