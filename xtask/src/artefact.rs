@@ -30,7 +30,13 @@ const ELECTOR: ShippedProgram = ShippedProgram {
     name: "elector",
     package: "elector-cli",
 };
-const PROGRAMS: &[ShippedProgram] = &[ELECTOR];
+const PROGRAMS: &[ShippedProgram] = &[
+    ELECTOR,
+    ShippedProgram {
+        name: "kubectl-elector",
+        package: "elector-cli",
+    },
+];
 
 /// How they are built: a profile of the workspace.
 const PROFILE: &str = "dist";

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -61,6 +61,7 @@ pub(super) fn run(program: &Path, kubernetes: Option<Release>) -> Result<()> {
     first.has_elected(LEASES)?;
     first.is_confined()?;
     let resident = first.resident_kib()?;
+    administrator.looks(program)?;
     first.end()?;
     println!(
         "in an empty, read-only root folder as user {USER}: {LEASES} leases led, {resident} KiB resident"
@@ -111,6 +112,25 @@ impl Administrator<'_> {
         let mut command = Command::new(self.kubectl);
         command.arg("--kubeconfig").arg(self.cluster.kubeconfig());
         Ok(commands::read(command.args(arguments))?.stdout)
+    }
+
+    /// Runs the plugin of kubectl, which lies beside the program, as kubectl finds it: it must show each lease.
+    fn looks(&self, program: &Path) -> Result<()> {
+        let folder = program.parent().context("the program has no folder")?;
+        let mut command = Command::new(self.kubectl);
+        command
+            .args(["elector", "status", "--namespace=default", "--no-headers"])
+            .env("KUBECONFIG", self.cluster.kubeconfig())
+            .env("PATH", folder);
+        let shown = commands::read(&mut command)?.stdout;
+        let leases = shown.lines().filter(|line| line.contains("lease-"));
+        let leases = leases.count();
+        ensure!(
+            leases == LEASES,
+            "kubectl elector shows {leases} leases: {shown}"
+        );
+        println!("kubectl elector status: {leases} leases");
+        Ok(())
     }
 
     /// Applies the manifests; returns what a Pod of their Deployment would have.
