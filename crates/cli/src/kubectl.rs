@@ -1,7 +1,9 @@
 //! `kubectl elector`: what an operator asks and says, as a plugin of kubectl.
 
+mod annotation_patch;
 mod check;
 mod status;
+mod words;
 
 use std::process::ExitCode;
 
@@ -29,7 +31,11 @@ struct PluginArgs {
 enum PluginCommand {
     Check(Box<check::CheckArgs>),
     Explain(Box<ExplainArgs>),
+    Freeze(Box<words::FreezeArgs>),
+    Prefer(Box<words::PreferArgs>),
+    StandDown(Box<words::StandDownArgs>),
     Status(Box<status::StatusArgs>),
+    Unfreeze(Box<words::UnfreezeArgs>),
 }
 
 /// Runs the plugin.
@@ -41,6 +47,10 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     match PluginArgs::parse().command {
         PluginCommand::Check(args) => block_on(check::run(*args)),
         PluginCommand::Explain(args) => explain::run(*args),
+        PluginCommand::Freeze(args) => block_on(words::freeze(*args)),
+        PluginCommand::Prefer(args) => block_on(words::prefer(*args)),
+        PluginCommand::StandDown(args) => block_on(words::stand_down(*args)),
+        PluginCommand::Unfreeze(args) => block_on(words::unfreeze(*args)),
         PluginCommand::Status(args) => block_on(status::run(*args)),
     }
 }

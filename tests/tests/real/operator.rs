@@ -2,6 +2,7 @@
 
 mod check;
 mod status;
+mod words;
 
 use std::time::Duration;
 
@@ -25,5 +26,13 @@ pub(crate) fn add(suite: &mut Suite) {
         &[ClusterMode::GateOff],
         Duration::from_secs(40),
         |testbed| Box::pin(check::faults(testbed)),
+    );
+    suite.add(
+        "kubectl_elector_says_what_an_operator_wants",
+        ClusterChoice::Shared,
+        OURS,
+        EVERYWHERE,
+        Duration::from_secs(15),
+        |testbed| Box::pin(words::obeyed(testbed)),
     );
 }

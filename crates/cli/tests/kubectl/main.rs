@@ -5,3 +5,4 @@
 mod check;
 mod server;
 mod status;
+mod words;

@@ -1,0 +1,193 @@
+//! `kubectl elector stand-down`, `freeze`, `unfreeze` and `prefer`.
+
+use elector_api::{parse_freeze, parse_prefer, parse_time};
+use elector_apiserver::{Config, Fault, NativeCandidates, RequestVerb, Rule};
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::server::{TestServer, ago, text};
+
+fn server() -> TestServer {
+    let server = TestServer::start(Config::default());
+    server.lease(("default", "web"), &json!({}));
+    server.candidate(("default", "a"), "web", "1.1.0");
+    server.candidate(("default", "other"), "till", "1.1.0");
+    server
+}
+
+fn annotation(server: &TestServer, resource: &str, name: &str, annotation: &str) -> Value {
+    let object = server.api.object(resource, ("default", name)).unwrap();
+    object["metadata"]["annotations"][annotation].clone()
+}
+
+/// That a time lies so many seconds ahead, give or take a minute.
+fn is_ahead(text: &str, seconds: i64) -> bool {
+    let (time, expected) = (
+        parse_time(text).unwrap(),
+        parse_time(&ago(-seconds)).unwrap(),
+    );
+    (time.as_micros() - expected.as_micros()).abs() < 60_000_000
+}
+
+#[test]
+fn a_candidate_stands_down_and_may_be_elected_again() {
+    let server = server();
+    let word = |arguments: &[&str]| server.says(&[&["stand-down", "a"], arguments].concat());
+    let value = || annotation(&server, "leasecandidates", "a", "elector.dev/stand-down");
+    let before = server
+        .api
+        .object("leasecandidates", ("default", "a"))
+        .unwrap();
+    let shown = "leasecandidate.coordination.k8s.io/a";
+    assert_eq!(
+        word(&["--dry-run=server"]),
+        format!("{shown} stands down (server dry run)\n")
+    );
+    assert_eq!(value(), Value::Null);
+    assert_eq!(word(&[]), format!("{shown} stands down\n"));
+    assert_eq!(value(), "true");
+    assert_eq!(
+        word(&["--dry-run=none"]),
+        format!("{shown} stands down already\n")
+    );
+    assert_eq!(word(&["--undo"]), format!("{shown} may be elected again\n"));
+    assert_eq!(
+        word(&["--undo"]),
+        format!("{shown} may be elected already\n")
+    );
+    let mut after = server
+        .api
+        .object("leasecandidates", ("default", "a"))
+        .unwrap();
+    after["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
+    assert_eq!(after, before, "nothing else has changed");
+}
+
+#[test]
+fn a_custom_candidate_stands_down_too() {
+    let server = TestServer::start(Config {
+        native: NativeCandidates::Absent,
+        custom_candidates: true,
+        ..Config::default()
+    });
+    let missing = server.run(&["stand-down", "a"]);
+    let line = "error: failed to find leasecandidate.elector.dev/a in namespace default\n";
+    assert_eq!(
+        (text(&missing.stderr).as_str(), missing.status.code()),
+        (line, Some(1))
+    );
+}
+
+#[test]
+fn a_lease_is_frozen_until_a_time_and_thawed() {
+    let server = server();
+    let value = || annotation(&server, "leases", "web", "elector.dev/freeze");
+    let said = server.says(&["freeze", "web"]);
+    let until = value().as_str().unwrap().to_owned();
+    assert_eq!(
+        said,
+        format!("lease.coordination.k8s.io/web frozen until {until}\n")
+    );
+    assert!(
+        parse_freeze(&until).is_ok() && is_ahead(&until, 3600),
+        "{until}"
+    );
+    server.says(&["freeze", "web", "--for", "15m"]);
+    assert!(
+        is_ahead(value().as_str().unwrap(), 900),
+        "the last word counts"
+    );
+    assert_eq!(
+        server.says(&["unfreeze", "web"]),
+        "lease.coordination.k8s.io/web not frozen any more\n"
+    );
+    assert_eq!(value(), Value::Null);
+    assert_eq!(
+        server.says(&["unfreeze", "web"]),
+        "lease.coordination.k8s.io/web not frozen\n"
+    );
+    let lease = server.api.object("leases", ("default", "web")).unwrap();
+    assert_eq!(lease["spec"]["holderIdentity"], "a");
+}
+
+#[test]
+fn a_candidate_of_the_lease_is_preferred_and_no_other() {
+    let server = server();
+    let value = || annotation(&server, "leases", "web", "elector.dev/prefer");
+    let said = server.says(&["prefer", "web", "a"]);
+    let preference = parse_prefer(value().as_str().unwrap()).unwrap();
+    assert_eq!(preference.candidate.as_str(), "a");
+    let until = elector_api::Rfc3339(preference.until).to_string();
+    assert!(is_ahead(&until, 600), "{until}");
+    assert_eq!(
+        said,
+        format!("lease.coordination.k8s.io/web prefers a until {until}\n")
+    );
+    for (arguments, line) in [
+        (
+            ["prefer", "web", "other"],
+            "prefer other: it is a candidate for lease till, not for web",
+        ),
+        (
+            ["prefer", "web", "nope"],
+            "find leasecandidate.coordination.k8s.io/nope in namespace default",
+        ),
+        (
+            ["prefer", "nope", "other"],
+            "prefer other: it is a candidate for lease till, not for nope",
+        ),
+        (
+            ["prefer", "web", "a/b"],
+            "use \"a/b\": no object can have that name",
+        ),
+        (
+            ["freeze", "nope", "--for=1h"],
+            "find lease.coordination.k8s.io/nope in namespace default",
+        ),
+    ] {
+        let output = server.run(&arguments);
+        assert_eq!(text(&output.stderr), format!("error: failed to {line}\n"));
+        assert_eq!(
+            (text(&output.stdout).as_str(), output.status.code()),
+            ("", Some(1))
+        );
+    }
+    assert_eq!(parse_prefer(value().as_str().unwrap()).unwrap(), preference);
+    let said = server.says(&["prefer", "web", "--undo"]);
+    assert_eq!(
+        said,
+        "lease.coordination.k8s.io/web prefers no candidate any more\n"
+    );
+    assert_eq!(value(), Value::Null);
+    for arguments in [
+        &["prefer", "web"][..],
+        &["prefer", "web", "a", "--undo"],
+        &["freeze", "web", "--for=0s"],
+    ] {
+        assert_eq!(
+            server.run(arguments).status.code(),
+            Some(2),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn a_change_that_others_got_ahead_of_is_tried_again_and_not_for_ever() {
+    let server = server();
+    let conflict = || Rule::new(Fault::Refuse(StatusCode::CONFLICT)).verb(RequestVerb::Patch);
+    server
+        .api
+        .switches("system:anonymous")
+        .inject(conflict().times(4));
+    server.says(&["stand-down", "a"]);
+    server.api.switches("system:anonymous").inject(conflict());
+    let output = server.run(&["stand-down", "a", "--undo"]);
+    let stderr = text(&output.stderr);
+    let start = "error: failed to patch leasecandidates.coordination.k8s.io default/a: ";
+    assert!(
+        stderr.starts_with(start) && stderr.contains(" answered 409"),
+        "{stderr}"
+    );
+    assert_eq!(output.status.code(), Some(1));
+}
