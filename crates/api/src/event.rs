@@ -1,7 +1,7 @@
 //! Events on Leases: what electors tell of a preference that they hold back, and how it is read again.
 
 use elector_protocol::elector::HoldBackNotice;
-use elector_protocol::{Identity, LeaseKey, Uid};
+use elector_protocol::{Identity, LeaseKey, Timestamp, Uid};
 use serde::Deserialize;
 
 use crate::time::{Rfc3339, parse_time};
@@ -24,11 +24,31 @@ pub struct EventObject {
     #[serde(alias = "message")]
     note: Option<String>,
     event_time: Option<String>,
+    series: Option<EventSeries>,
+    #[serde(rename = "type")]
+    severity: Option<String>,
     #[serde(alias = "reportingComponent")]
     reporting_controller: Option<String>,
 }
 
-/// What an elector told of a lease in an Event.
+/// What an elector told of a lease, in any Event. Any account that may create Events may write the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToldEvent {
+    /// The lease.
+    pub lease: LeaseKey,
+    /// When it was told.
+    pub at: Timestamp,
+    /// When it was told last, and how often, where it was told more than once.
+    pub repeated: Option<(Timestamp, u32)>,
+    /// Whether it is worth a look.
+    pub is_warning: bool,
+    /// Why, in one CamelCase word.
+    pub reason: String,
+    /// One sentence.
+    pub note: String,
+}
+
+/// What an elector told of a preference that is held back, in an Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldBackEvent {
     /// The lease.
@@ -37,6 +57,13 @@ pub struct HoldBackEvent {
     pub uid: Option<Uid>,
     /// What it told. Any account that may create Events may write the same.
     pub notice: HoldBackNotice,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct EventSeries {
+    count: u32,
+    last_observed_time: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -79,6 +106,27 @@ pub fn hold_back_note(holder: &Identity, notice: &HoldBackNotice) -> String {
 // === impl EventObject ===
 
 impl EventObject {
+    /// What it says of a lease, `None` where no elector told it or it cannot be read.
+    pub fn told(&self) -> Option<ToldEvent> {
+        let lease = self.regarding.as_ref()?;
+        let is_ours = self.reporting_controller.as_deref() == Some(REPORTING_CONTROLLER);
+        if !is_ours || lease.kind.as_deref() != Some("Lease") {
+            return None;
+        }
+        let repeated = self.series.as_ref().and_then(|series| {
+            let last = parse_time(series.last_observed_time.as_deref()?).ok()?;
+            Some((last, series.count))
+        });
+        Some(ToldEvent {
+            lease: LeaseKey::new(lease.namespace.as_deref()?, lease.name.as_deref()?),
+            at: parse_time(self.event_time.as_deref()?).ok()?,
+            repeated,
+            is_warning: self.severity.as_deref() == Some("Warning"),
+            reason: self.reason.clone()?,
+            note: self.note.clone().unwrap_or_default(),
+        })
+    }
+
     /// What it says of a preference that is held back, `None` where it is about anything else.
     pub fn hold_back(&self) -> Option<HoldBackEvent> {
         let is = |field: &Option<String>, text| field.as_deref() == Some(text);
@@ -111,7 +159,6 @@ impl EventObject {
 
 #[cfg(test)]
 mod tests {
-    use elector_protocol::Timestamp;
     use elector_protocol::elector::HoldBackCause;
     use serde_json::{Value, json};
 
@@ -172,6 +219,33 @@ mod tests {
                 old.as_object_mut().unwrap().remove(before);
             }
             assert_eq!(read(old), Some(expected.clone()));
+        }
+    }
+
+    #[test]
+    fn every_event_of_an_elector_on_a_lease_is_told() {
+        let mut event = event("a");
+        let told = |event: &Value| {
+            serde_json::from_value::<EventObject>(event.clone())
+                .unwrap()
+                .told()
+        };
+        let first = told(&event).unwrap();
+        assert_eq!(
+            (first.lease, first.at),
+            (LeaseKey::new("ns", "l"), notice().told)
+        );
+        assert_eq!((first.repeated, first.is_warning), (None, false));
+        assert_eq!(first.reason, PREFERENCE_HELD_BACK);
+        event["type"] = json!("Warning");
+        event["series"] = json!({"count": 3, "lastObservedTime": "2023-11-14T22:14:20.000000Z"});
+        let again = told(&event).unwrap();
+        let last = Timestamp::from_micros(1_700_000_060_000_000).unwrap();
+        assert_eq!((again.repeated, again.is_warning), (Some((last, 3)), true));
+        for (field, value) in [("reportingController", "kubelet"), ("eventTime", "soon")] {
+            let mut other = event.clone();
+            other[field] = json!(value);
+            assert_eq!(told(&other), None, "{field}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod annotation_patch;
 mod check;
+mod history;
 mod status;
 mod words;
 
@@ -32,9 +33,11 @@ enum PluginCommand {
     Check(Box<check::CheckArgs>),
     Explain(Box<ExplainArgs>),
     Freeze(Box<words::FreezeArgs>),
+    History(Box<history::HistoryArgs>),
     Prefer(Box<words::PreferArgs>),
     StandDown(Box<words::StandDownArgs>),
     Status(Box<status::StatusArgs>),
+    Timeline(Box<history::TimelineArgs>),
     Unfreeze(Box<words::UnfreezeArgs>),
 }
 
@@ -48,6 +51,8 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         PluginCommand::Check(args) => block_on(check::run(*args)),
         PluginCommand::Explain(args) => explain::run(*args),
         PluginCommand::Freeze(args) => block_on(words::freeze(*args)),
+        PluginCommand::History(args) => block_on(history::history(*args)),
+        PluginCommand::Timeline(args) => block_on(history::timeline(*args)),
         PluginCommand::Prefer(args) => block_on(words::prefer(*args)),
         PluginCommand::StandDown(args) => block_on(words::stand_down(*args)),
         PluginCommand::Unfreeze(args) => block_on(words::unfreeze(*args)),

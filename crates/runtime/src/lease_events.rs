@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use elector_api::{
-    CandidateApi, EventObject, HoldBackEvent, PREFERENCE_HELD_BACK, REPORTING_CONTROLLER,
+    CandidateApi, EventObject, HoldBackEvent, PREFERENCE_HELD_BACK, REPORTING_CONTROLLER, ToldEvent,
 };
 use elector_protocol::{Identity, LeaseKey, ResourceVersion, Uid};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -193,21 +193,54 @@ pub async fn list_hold_backs(
     cluster: &Cluster,
     namespace: Option<&str>,
 ) -> Result<Vec<HoldBackEvent>, RequestError> {
+    let selector = format!("reason%3D{PREFERENCE_HELD_BACK}");
+    let api = (EVENTS, "/apis/events.k8s.io/v1");
+    let events = list_events(cluster, api, namespace, &selector).await?;
+    Ok(events.iter().filter_map(EventObject::hold_back).collect())
+}
+
+/// What electors have told of a lease, the oldest first, as far as the server has kept it.
+///
+/// # Errors
+///
+/// When the server gives no usable answer.
+pub async fn list_told_events(
+    cluster: &Cluster,
+    lease: &LeaseKey,
+) -> Result<Vec<ToldEvent>, RequestError> {
+    // In their old form, as `kubectl describe` asks for them: that of the new API selects by other names.
+    let selector = format!(
+        "involvedObject.kind%3DLease%2CinvolvedObject.name%3D{}",
+        lease.name
+    );
+    let namespace = Some(&*lease.namespace);
+    let events = list_events(cluster, ("events", "/api/v1"), namespace, &selector).await?;
+    let told = events.iter().filter_map(EventObject::told);
+    let mut told: Vec<_> = told.filter(|event| event.lease == *lease).collect();
+    told.sort_by_key(|event| event.at);
+    Ok(told)
+}
+
+/// The Events of a namespace or of all that a field selector chooses.
+async fn list_events(
+    cluster: &Cluster,
+    (resource, api): (&'static str, &str),
+    namespace: Option<&str>,
+    selector: &str,
+) -> Result<Vec<EventObject>, RequestError> {
     let place = namespace.map_or_else(String::new, |name| format!("namespaces/{name}/"));
     let mut found = Vec::new();
     let mut next = String::new();
     loop {
         let target = Target {
             verb: Verb::List,
-            resource: Cow::Borrowed(EVENTS),
+            resource: Cow::Borrowed(resource),
             namespace: namespace.map(Arc::from),
             name: None,
         };
-        let path = format!(
-            "/apis/events.k8s.io/v1/{place}events?limit={PAGE}&fieldSelector=reason%3D{PREFERENCE_HELD_BACK}{next}"
-        );
+        let path = format!("{api}/{place}events?limit={PAGE}&fieldSelector={selector}{next}");
         let page: EventPage = cluster.request(target, &path, None).await?;
-        found.extend(page.items.iter().filter_map(EventObject::hold_back));
+        found.extend(page.items);
         match page.metadata.next.filter(|token| !token.is_empty()) {
             // A token is of the characters that stand in an URL as they are; kube-apiserver's is base64 for URLs.
             Some(token) => next = format!("&continue={token}"),

@@ -71,7 +71,9 @@ pub use failure_log::FailureLog;
 pub use health_checks::{HealthCheck, HealthChecks};
 pub use holder_shell::{HolderLog, HolderShell, LeasePath, LeaseResponse};
 pub use http_server::{HttpServer, ServerReply};
-pub use lease_events::{EventSeverity, LeaseEventRecorder, RecordedEvent, list_hold_backs};
+pub use lease_events::{
+    EventSeverity, LeaseEventRecorder, RecordedEvent, list_hold_backs, list_told_events,
+};
 pub use logging::{LogArgs, LogError, LogFormat, init_logging};
 pub use panic_text::panic_text;
 pub use request::{Cause, RequestError, Target, Verb};

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod check;
+mod history;
 mod server;
 mod status;
 mod words;

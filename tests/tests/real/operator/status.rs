@@ -49,7 +49,37 @@ pub(super) async fn told(testbed: Arc<Testbed>) -> Result<()> {
         told[1].contains("better leads and no candidate is better"),
         "{told:?}"
     );
-    follows(&mut watch, lease, "better").await
+    follows(&mut watch, lease, "better").await?;
+    past(&testbed).await
+}
+
+/// Both terms are told afterwards, from Events, and drawn.
+async fn past(testbed: &Testbed) -> Result<()> {
+    let lease = testbed.lease_name();
+    let tells = |lines: &[String], parts: [&str; 2]| {
+        let has = |line: &&String| parts.iter().all(|part| line.contains(part));
+        lines.iter().any(|line| has(&line))
+    };
+    let is_told = |lines: &[String]| {
+        tells(lines, [" Elected first 1 ", "first leads in term 1: "])
+            && tells(
+                lines,
+                [
+                    " HandedOver better 2 ",
+                    "better leads in term 2: first handed over",
+                ],
+            )
+    };
+    testbed
+        .operates(&["history", lease], PROMPTLY, is_told)
+        .await?;
+    let is_drawn = |lines: &[String]| {
+        tells(lines, ["first #", "."]) && tells(lines, ["better .", "#"]) && lines.len() == 3
+    };
+    testbed
+        .operates(&["timeline", lease], PROMPTLY, is_drawn)
+        .await?;
+    Ok(())
 }
 
 /// Waits until the one that goes on has a line for this leader.

@@ -1,0 +1,158 @@
+//! `kubectl elector history` and `timeline`: who led a lease when, as far as that is still known.
+
+mod past;
+mod picture;
+mod second;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, ValueEnum};
+use elector_api::age;
+use elector_protocol::{LeaseKey, Timestamp};
+use elector_runtime::{ClientArgs, connect};
+
+use self::past::{LeasePast, PastLine};
+use self::second::in_seconds;
+use crate::explain::present;
+use crate::output::{self, RED, YELLOW, paint};
+
+/// Tells who led a lease when and why, from Events, or from a recording.
+///
+/// Servers keep Events for an hour, unless --event-ttl of kube-apiserver says otherwise; how far back these reach is said at
+/// the end. A recording is what `kubectl get lease -w -o json` prints.
+#[derive(Args, Debug)]
+pub(super) struct HistoryArgs {
+    #[command(flatten)]
+    source: PastArgs,
+
+    /// Print a table, or a JSON array whose form is stable
+    #[arg(short = 'o', long, value_enum, default_value_t = HistoryFormat::Table)]
+    output: HistoryFormat,
+}
+
+/// Shows who led a lease when as a picture: a line for each leader, from the oldest Event or revision until now.
+#[derive(Args, Debug)]
+pub(super) struct TimelineArgs {
+    #[command(flatten)]
+    source: PastArgs,
+
+    /// How many characters wide the time is
+    #[arg(long, value_name = "NUMBER", default_value_t = 60, value_parser = clap::value_parser!(u16).range(10..=1000))]
+    width: u16,
+}
+
+/// Where the past comes from.
+#[derive(Args, Debug)]
+struct PastArgs {
+    /// The lease
+    lease: String,
+
+    /// Namespace of the lease [default: that of the kubeconfig's context, and `default` in a file]
+    #[arg(short = 'n', long, value_name = "NAME")]
+    namespace: Option<String>,
+
+    /// Read a recording instead of the cluster; `-` is standard input
+    #[arg(short = 'f', long, value_name = "FILE")]
+    filename: Option<PathBuf>,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// How to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum HistoryFormat {
+    Table,
+    Json,
+}
+
+/// Runs `history`.
+///
+/// # Errors
+///
+/// When nothing is known of the lease, or it cannot be read.
+pub(super) async fn history(args: HistoryArgs) -> anyhow::Result<ExitCode> {
+    let past = args.source.read().await?;
+    match args.output {
+        HistoryFormat::Json => output::print_json(&past.lines),
+        HistoryFormat::Table => output::print(&table(&past, present())),
+    }
+    .context("print the history")?;
+    if args.output == HistoryFormat::Table {
+        eprintln!("{}", past.reach(present()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `timeline`.
+///
+/// # Errors
+///
+/// As [`history`].
+pub(super) async fn timeline(args: TimelineArgs) -> anyhow::Result<ExitCode> {
+    let past = args.source.read().await?;
+    let until = past.until.unwrap_or_else(present);
+    let picture = picture::draw(&past, until, usize::from(args.width));
+    output::print(&picture).context("print the timeline")?;
+    eprintln!("{}", past.reach(until));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(past: &LeasePast, now: Timestamp) -> String {
+    let header = ["TIME", "AGE", "REASON", "LEADER", "TERM", "MESSAGE"].map(str::to_owned);
+    let cells = |line: &PastLine| {
+        let none = || "<none>".to_owned();
+        [
+            in_seconds(line.at),
+            age((now.as_micros() - line.at.as_micros()).div_euclid(1_000_000)),
+            line.reason.clone(),
+            line.leader.clone().unwrap_or_else(none),
+            line.term.map_or_else(none, |term| term.to_string()),
+            line.message(now),
+        ]
+    };
+    let rows: Vec<_> = [header]
+        .into_iter()
+        .chain(past.lines.iter().map(cells))
+        .collect();
+    let coloured = output::is_coloured();
+    let colours = past.lines.iter().map(|line| {
+        let colour = if line.leader.is_none() { RED } else { YELLOW };
+        (line.is_warning && coloured).then_some(colour)
+    });
+    let lines = output::columns(&rows, 3).into_iter();
+    let lines = lines.zip([None].into_iter().chain(colours));
+    let lines = lines.map(|(line, colour)| match colour {
+        Some(colour) => paint(&line, colour) + "\n",
+        None => line + "\n",
+    });
+    lines.collect()
+}
+
+// === impl PastArgs ===
+
+impl PastArgs {
+    async fn read(&self) -> anyhow::Result<LeasePast> {
+        let past = match &self.filename {
+            Some(path) => {
+                let namespace = self.namespace.as_deref().unwrap_or("default");
+                LeasePast::recorded(path, &LeaseKey::new(namespace, self.lease.as_str()))?
+            }
+            None => {
+                let cluster = connect(&self.client).await?;
+                let namespace = self.namespace.as_deref().unwrap_or(cluster.namespace());
+                LeasePast::told(&cluster, &LeaseKey::new(namespace, self.lease.as_str())).await?
+            }
+        };
+        if past.lines.is_empty() {
+            bail!(
+                "find anything about lease {}: {}",
+                past.lease,
+                past.nothing()
+            );
+        }
+        Ok(past)
+    }
+}

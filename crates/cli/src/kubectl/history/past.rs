@@ -1,0 +1,256 @@
+//! What is known of a lease's past.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use elector_api::{Lease, Rfc3339, ToldEvent, age};
+use elector_protocol::{LeaseKey, Timestamp};
+use elector_runtime::{Cluster, Target, Verb, list_told_events};
+use elector_verify::{EntryContent, RecordingReader};
+use serde::{Serialize, Serializer};
+
+use super::second::in_seconds;
+use crate::{input, output};
+
+/// The past of one lease, the oldest line first.
+#[derive(Clone, Debug)]
+pub(super) struct LeasePast {
+    pub(super) lease: LeaseKey,
+    pub(super) lines: Vec<PastLine>,
+    /// When it was last heard of; `None` for now.
+    pub(super) until: Option<Timestamp>,
+    source: PastSource,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PastSource {
+    Events,
+    Recording,
+}
+
+/// One thing that happened. The JSON form is stable.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PastLine {
+    #[serde(serialize_with = "rfc3339")]
+    pub(super) at: Timestamp,
+    /// The reason of the Event, or where else it is known from.
+    pub(super) reason: String,
+    /// The leader from then on; `None` where none led, or where the line is about something else.
+    pub(super) leader: Option<String>,
+    pub(super) term: Option<i32>,
+    pub(super) note: String,
+    pub(super) is_warning: bool,
+    /// Whether leadership changed.
+    pub(super) is_change: bool,
+    /// How often it was told, and when last.
+    count: u32,
+    #[serde(skip)]
+    last: Timestamp,
+}
+
+/// The reasons of Events that tell of a leader, and of those that tell that there is none (docs/events.md).
+const LED: &[&str] = &[
+    "Elected",
+    "Expired",
+    "NotAccepted",
+    "HandedOver",
+    "Acquired",
+];
+const LEADERLESS: &[&str] = &["Released", "Reserved", "Removed", "Deleted"];
+
+// === impl LeasePast ===
+
+impl LeasePast {
+    /// What electors have told in Events, and since when the present holder has led, by its Lease.
+    ///
+    /// # Errors
+    ///
+    /// When the server gives no usable answer.
+    pub(super) async fn told(cluster: &Cluster, lease: &LeaseKey) -> anyhow::Result<Self> {
+        let events = list_told_events(cluster, lease).await?;
+        let mut lines: Vec<_> = events.into_iter().map(PastLine::from).collect();
+        let target = Target {
+            verb: Verb::Get,
+            resource: "leases.coordination.k8s.io".into(),
+            namespace: Some(lease.namespace.clone()),
+            name: Some(lease.name.clone()),
+        };
+        let (namespace, name) = (&lease.namespace, &lease.name);
+        let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
+        match cluster.request::<Lease>(target, &path, None).await {
+            Ok(present) => {
+                let line = PastLine::of_present(&present);
+                let is_known = |line: &PastLine| {
+                    let same =
+                        |other: &PastLine| (&other.leader, other.term) == (&line.leader, line.term);
+                    lines.iter().any(same)
+                };
+                let line = line.filter(|line| !is_known(line));
+                lines.extend(line);
+                lines.sort_by_key(|line| line.at);
+            }
+            Err(error) if error.code() == Some(404) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Self {
+            lease: lease.clone(),
+            lines,
+            until: None,
+            source: PastSource::Events,
+        })
+    }
+
+    /// What a recorded watch tells: each revision in which the holder or the term is another. What cannot be read is named
+    /// on standard error.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read.
+    pub(super) fn recorded(path: &Path, lease: &LeaseKey) -> anyhow::Result<Self> {
+        let (name, bytes) = input::read(path)?;
+        let text = String::from_utf8(bytes).with_context(|| format!("read {name}"))?;
+        let mut reader = RecordingReader::default();
+        reader.read(&name, &text);
+        let (history, errors) = reader.finish();
+        for error in errors {
+            output::print_error(error);
+        }
+        let mut lines: Vec<PastLine> = Vec::new();
+        let mut until = None;
+        for entry in history.entries() {
+            let line = match &entry.content {
+                EntryContent::Lease(_, object) if object.key() == *lease => {
+                    PastLine::of_revision(entry.at, object)
+                }
+                EntryContent::LeaseGone(_, object) if object.key() == *lease => {
+                    PastLine::leaderless(entry.at, "Deleted", "the Lease was deleted")
+                }
+                _ => continue,
+            };
+            until = Some(entry.at);
+            let said = |line: &PastLine| (line.leader.clone(), line.term);
+            if lines.last().map(said) != Some(said(&line)) {
+                lines.push(line);
+            }
+        }
+        Ok(Self {
+            lease: lease.clone(),
+            lines,
+            until,
+            source: PastSource::Recording,
+        })
+    }
+
+    /// How far back this reaches.
+    pub(super) fn reach(&self, now: Timestamp) -> String {
+        let Some(first) = self.lines.first() else {
+            return self.nothing().to_owned();
+        };
+        let ago = age((now.as_micros() - first.at.as_micros()).div_euclid(1_000_000));
+        let source = match self.source {
+            PastSource::Events => {
+                "Events and the Lease; servers keep Events for an hour, unless --event-ttl says otherwise"
+            }
+            PastSource::Recording => "the recording",
+        };
+        format!(
+            "This reaches back to {}, {ago} ago: {source}.",
+            in_seconds(first.at)
+        )
+    }
+
+    /// Why there is nothing.
+    pub(super) fn nothing(&self) -> &'static str {
+        match self.source {
+            PastSource::Events => "the server has no Events about it, and it has no holder",
+            PastSource::Recording => "it is not in the recording",
+        }
+    }
+}
+
+// === impl PastLine ===
+
+impl PastLine {
+    /// The note, and how often it was told.
+    pub(super) fn message(&self, now: Timestamp) -> String {
+        if self.count < 2 {
+            return self.note.clone();
+        }
+        let ago = age((now.as_micros() - self.last.as_micros()).div_euclid(1_000_000));
+        format!("{} (x{}, last {ago} ago)", self.note, self.count)
+    }
+
+    /// The present term, as its Lease tells it.
+    fn of_present(lease: &Lease) -> Option<Self> {
+        let at = lease.spec.acquire_time?;
+        let line = Self::of_revision(at, lease);
+        line.leader.is_some().then(|| Self {
+            reason: "Lease".to_owned(),
+            note: "leads by what its Lease says (acquireTime); no Event tells why".to_owned(),
+            ..line
+        })
+    }
+
+    fn of_revision(at: Timestamp, lease: &Lease) -> Self {
+        let holder = lease.spec.holder_identity.clone().unwrap_or_default();
+        let term = lease.spec.lease_transitions.unwrap_or_default();
+        if holder.is_empty() {
+            return Self {
+                term: Some(term),
+                ..Self::leaderless(at, "Unheld", "the Lease has no holder")
+            };
+        }
+        Self {
+            reason: "Held".to_owned(),
+            note: format!("{holder} holds the Lease in term {term}"),
+            leader: Some(holder),
+            term: Some(term),
+            ..Self::leaderless(at, "", "")
+        }
+    }
+
+    fn leaderless(at: Timestamp, reason: &str, note: &str) -> Self {
+        Self {
+            at,
+            reason: reason.to_owned(),
+            leader: None,
+            term: None,
+            note: note.to_owned(),
+            is_warning: false,
+            is_change: true,
+            count: 1,
+            last: at,
+        }
+    }
+}
+
+impl From<ToldEvent> for PastLine {
+    fn from(event: ToldEvent) -> Self {
+        let is_led = LED.contains(&event.reason.as_str());
+        let (leader, term) = leader(&event.note).filter(|_| is_led).unzip();
+        let (last, count) = event.repeated.unwrap_or((event.at, 1));
+        Self {
+            at: event.at,
+            is_change: leader.is_some() || LEADERLESS.contains(&event.reason.as_str()),
+            reason: event.reason,
+            leader,
+            term,
+            note: event.note,
+            is_warning: event.is_warning,
+            count,
+            last,
+        }
+    }
+}
+
+/// The leader and the term of a note: `web-0 leads in term 3: why`.
+fn leader(note: &str) -> Option<(String, i32)> {
+    let (name, rest) = note.split_once(" leads in term ")?;
+    let (term, _) = rest.split_once(':')?;
+    Some((name.to_owned(), term.parse().ok()?))
+}
+
+fn rfc3339<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&Rfc3339(*time))
+}

@@ -1,0 +1,257 @@
+//! `kubectl elector history` and `timeline`.
+
+use std::fs;
+
+use elector_apiserver::Config;
+use serde_json::{Value, json};
+
+use crate::server::{TestServer, ago, text};
+
+/// A lease whose leader changed twice within the last hour, and whose present leader no Event tells.
+fn server() -> TestServer {
+    let server = TestServer::start(Config::default());
+    let told = [
+        (
+            3010,
+            "Elected",
+            "Normal",
+            "a leads in term 1: a is the only candidate",
+        ),
+        (
+            2410,
+            "PreferenceHeldBack",
+            "Warning",
+            "until then a is not asked",
+        ),
+        (
+            1810,
+            "Expired",
+            "Warning",
+            "b leads in term 2: a has not renewed for 15s",
+        ),
+        (1210, "Released", "Normal", "nobody leads: b released it"),
+    ];
+    for (number, (seconds, reason, severity, note)) in told.into_iter().enumerate() {
+        event(
+            &server,
+            &format!("web.{number}"),
+            seconds,
+            [reason, severity, note],
+        );
+    }
+    let present = json!({"holderIdentity": "c", "leaseTransitions": 3, "acquireTime": ago(610)});
+    server.lease(("default", "web"), &present);
+    server
+}
+
+fn event(server: &TestServer, name: &str, seconds: i64, [reason, severity, note]: [&str; 3]) {
+    server.api.put("events", ("default", name), |fields| {
+        let about = json!({"kind": "Lease", "namespace": "default", "name": "web"});
+        for (field, value) in [
+            ("involvedObject", about),
+            ("eventTime", ago(seconds).into()),
+            ("reportingComponent", "elector.dev/elector".into()),
+            ("reason", reason.into()),
+            ("type", severity.into()),
+            ("message", note.into()),
+        ] {
+            fields.insert(field.to_owned(), value);
+        }
+    });
+}
+
+/// The lines of a table without their time, each with single blanks.
+fn table(said: &[u8]) -> Vec<String> {
+    let said = text(said);
+    let words = |line: &str| {
+        line.split_whitespace()
+            .skip(1)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    said.lines().map(words).collect()
+}
+
+#[test]
+fn each_event_is_a_line_and_the_end_says_how_far_back_they_reach() {
+    let server = server();
+    let output = server.run(&["history", "web"]);
+    assert_eq!(
+        table(&output.stdout),
+        [
+            "AGE REASON LEADER TERM MESSAGE",
+            "50m Elected a 1 a leads in term 1: a is the only candidate",
+            "40m PreferenceHeldBack <none> <none> until then a is not asked",
+            "30m Expired b 2 b leads in term 2: a has not renewed for 15s",
+            "20m Released <none> <none> nobody leads: b released it",
+            "10m Lease c 3 leads by what its Lease says (acquireTime); no Event tells why",
+        ]
+    );
+    let reach = text(&output.stderr);
+    assert!(
+        reach.starts_with("This reaches back to ") && reach.contains(", 50m ago: Events "),
+        "{reach}"
+    );
+    assert_eq!(output.status.code(), Some(0));
+    let output = server.run(&["history", "web", "-o", "json"]);
+    assert_eq!(text(&output.stderr), "");
+    let lines: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let event = server.api.object("events", ("default", "web.2")).unwrap();
+    let expected = json!({
+        "at": event["eventTime"], "reason": "Expired", "leader": "b", "term": 2, "isWarning": true, "isChange": true,
+        "count": 1, "note": "b leads in term 2: a has not renewed for 15s",
+    });
+    assert_eq!(lines[2], expected);
+}
+
+#[test]
+fn the_present_term_is_told_once_and_repetitions_are_counted() {
+    let server = server();
+    event(
+        &server,
+        "web.4",
+        605,
+        ["HandedOver", "Normal", "c leads in term 3: b handed over"],
+    );
+    server.api.put("events", ("default", "web.1"), |fields| {
+        let series = json!({"count": 4, "lastObservedTime": ago(70)});
+        fields.insert("series".to_owned(), series);
+    });
+    let lines = table(&server.run(&["history", "web"]).stdout);
+    assert_eq!(
+        lines[2],
+        "40m PreferenceHeldBack <none> <none> until then a is not asked (x4, last 70s ago)"
+    );
+    assert_eq!(
+        lines[5..],
+        ["10m HandedOver c 3 c leads in term 3: b handed over"]
+    );
+}
+
+#[test]
+fn a_timeline_has_a_line_for_each_leader() {
+    let said = server().run(&["timeline", "web", "--width", "50"]);
+    let said = text(&said.stdout);
+    let rows: Vec<_> = said.lines().skip(1).collect();
+    // Of 50 minutes, a led 20, b 10, none 10, and c leads.
+    let row = |parts: [usize; 3], mark: &str| {
+        format!(
+            "{}{}{}",
+            ".".repeat(parts[0]),
+            mark.repeat(parts[1]),
+            ".".repeat(parts[2])
+        )
+    };
+    let expected = [
+        ("a", row([0, 20, 30], "#")),
+        ("b", row([20, 10, 20], "#")),
+        ("<none>", row([30, 10, 10], "!")),
+        ("c", row([40, 10, 0], "#")),
+    ];
+    // A mark more or less is a matter of how long the test takes.
+    assert_eq!(rows.len(), expected.len(), "{said}");
+    for (row, (name, marks)) in rows.iter().zip(expected) {
+        let (leader, drawn) = row.split_once("   ").unwrap();
+        assert_eq!(leader.trim(), name);
+        let off = drawn
+            .trim()
+            .chars()
+            .zip(marks.chars())
+            .filter(|(a, b)| a != b)
+            .count();
+        assert!(off <= 2 && drawn.trim().len() == 50, "{said}");
+    }
+}
+
+#[test]
+fn what_nothing_is_known_of_is_an_error() {
+    let server = TestServer::start(Config::default());
+    for command in ["history", "timeline"] {
+        let output = server.run(&[command, "web"]);
+        let line = "error: failed to find anything about lease default/web: the server has no Events about it, and it has \
+                    no holder\n";
+        assert_eq!(text(&output.stderr), line);
+        assert_eq!(
+            (text(&output.stdout).as_str(), output.status.code()),
+            ("", Some(1))
+        );
+    }
+}
+
+#[test]
+fn a_recording_is_read_without_a_cluster() {
+    let revision = |version: u32, holder: &str, term: u32, second: u32| {
+        json!({"type": "MODIFIED", "object": {
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "u", "resourceVersion": version.to_string()},
+            "spec": {"holderIdentity": holder, "leaseTransitions": term, "leaseDurationSeconds": 15,
+                     "renewTime": format!("2026-01-01T00:00:{second:02}.000000Z")},
+        }})
+    };
+    let revisions = [
+        revision(1, "a", 1, 0),
+        revision(2, "a", 1, 10),
+        revision(3, "b", 2, 20),
+        revision(4, "b", 2, 30),
+        // A term that is shorter than a mark.
+        revision(5, "c", 3, 30),
+        revision(6, "b", 4, 30),
+        revision(7, "a", 5, 40),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("watch.json");
+    fs::write(&file, revisions.map(|each| each.to_string()).join("\n")).unwrap();
+    let server = TestServer::start(Config::default());
+    let file = file.to_str().unwrap();
+    let said = server.run(&["timeline", "web", "-n", "shop", "-f", file, "--width=40"]);
+    assert_eq!(
+        text(&said.stdout),
+        "\
+LEADER   2026-01-01T00:00:00Z2026-01-01T00:00:40Z
+a        ####################...................#
+b        ....................###################.
+c        ..............................#.........
+"
+        .replace("Z2026", "Z 2026")
+    );
+    let said = server.run(&["history", "web", "-n", "shop", "-f", file]);
+    let lines = text(&said.stdout);
+    assert_eq!(lines.lines().count(), 6, "{lines}");
+    assert!(
+        lines
+            .lines()
+            .nth(2)
+            .unwrap()
+            .starts_with("2026-01-01T00:00:20Z "),
+        "{lines}"
+    );
+    assert!(
+        lines
+            .lines()
+            .nth(2)
+            .unwrap()
+            .ends_with(" Held     b        2      b holds the Lease in term 2"),
+        "{lines}"
+    );
+    let missing = server.run(&["history", "other", "-n", "shop", "-f", file]);
+    let line =
+        "error: failed to find anything about lease shop/other: it is not in the recording\n";
+    assert_eq!(
+        (text(&missing.stderr).as_str(), missing.status.code()),
+        (line, Some(1))
+    );
+}
+
+#[test]
+fn what_others_write_into_events_stays_in_its_line() {
+    let server = server();
+    let note = format!("\u{1b}[2J\nx leads in term 9: {}", "y".repeat(100_000));
+    event(&server, "web.9", 100, ["Elected", "Normal", &note]);
+    for command in ["history", "timeline"] {
+        let said = text(&server.run(&[command, "web"]).stdout);
+        let is_printable = |c: char| c == '\n' || c == '…' || (' '..='~').contains(&c);
+        assert!(said.chars().all(is_printable), "{said:?}");
+        assert!(said.contains(r"\u{1b}[2J\nx"), "{said}");
+        assert!(said.lines().all(|line| line.len() < 2000) && said.lines().count() <= 7);
+    }
+}
