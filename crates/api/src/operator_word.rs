@@ -14,11 +14,16 @@ pub enum PreferError {
     /// The text is not `CANDIDATE until TIME`.
     #[error("must be CANDIDATE until TIME")]
     Syntax,
+    /// What stands before `until` is longer than the longest name of an object. An elector keeps it.
+    #[error("must name a candidate in at most {LONGEST_NAME} bytes")]
+    TooLong,
     /// What stands behind `until` is no time.
     #[error("{0}, behind \"until\"")]
     Time(TimeError),
 }
 
+/// The longest name of an object, in bytes.
+const LONGEST_NAME: usize = 253;
 /// What stands between the candidate and the time.
 const UNTIL: &str = " until ";
 
@@ -72,9 +77,12 @@ pub fn format_prefer(preference: &OperatorPreference) -> String {
 ///
 /// # Errors
 ///
-/// When a part is missing, or the time is none.
+/// When a part is missing, the candidate is longer than a name can be, or the time is none.
 pub fn parse_prefer(text: &str) -> Result<OperatorPreference, PreferError> {
     let (candidate, until) = text.rsplit_once(UNTIL).ok_or(PreferError::Syntax)?;
+    if candidate.len() > LONGEST_NAME {
+        return Err(PreferError::TooLong);
+    }
     Ok(OperatorPreference {
         candidate: Identity::new(candidate).ok_or(PreferError::Syntax)?,
         until: parse_time(until).map_err(PreferError::Time)?,
@@ -170,6 +178,19 @@ mod tests {
         assert_eq!(
             nothing.read_operator_word(),
             (OperatorWord::default(), Vec::new())
+        );
+    }
+
+    /// An elector keeps the name, so a tenant does not choose how much that is.
+    #[test]
+    fn a_candidate_has_at_most_the_name_of_an_object() {
+        let prefer =
+            |bytes| parse_prefer(&format!("{} until 2026-01-01T00:00:00Z", "a".repeat(bytes)));
+        assert!(prefer(253).is_ok());
+        let error = prefer(254).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "must name a candidate in at most 253 bytes"
         );
     }
 
