@@ -65,7 +65,7 @@ struct ObjectParts {
 }
 
 /// The names of the fields that nearly every object has.
-const USUAL_FIELDS: [&str; 19] = [
+const USUAL_FIELDS: [&str; 24] = [
     "acquireTime",
     "annotations",
     "apiVersion",
@@ -74,15 +74,20 @@ const USUAL_FIELDS: [&str; 19] = [
     "emulationVersion",
     "generation",
     "holderIdentity",
+    "kind",
+    "labels",
     "leaseDurationSeconds",
     "leaseName",
     "leaseTransitions",
+    "managedFields",
+    "metadata",
     "name",
     "namespace",
     "pingTime",
     "preferredHolder",
     "renewTime",
     "resourceVersion",
+    "spec",
     "strategy",
     "uid",
 ];

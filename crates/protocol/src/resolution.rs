@@ -114,18 +114,13 @@ fn one_of(
     wishes: BTreeMap<&StrategyName, &Identity>,
     conflict: impl FnOnce(BTreeMap<StrategyName, Identity>) -> Conflict,
 ) -> Resolution {
-    let mut wishes: BTreeMap<_, _> = wishes
-        .into_iter()
-        .map(|(strategy, name)| (strategy.clone(), name.clone()))
-        .collect();
     if wishes.len() > 1 {
-        return Resolution::Conflict(conflict(wishes));
+        let wishes = wishes.into_iter();
+        let wishes = wishes.map(|(strategy, name)| (strategy.clone(), name.clone()));
+        return Resolution::Conflict(conflict(wishes.collect()));
     }
-    wishes
-        .pop_first()
-        .map_or(Resolution::NoWish, |(strategy, _)| {
-            Resolution::One(strategy)
-        })
+    let only = wishes.into_keys().next();
+    only.cloned().map_or(Resolution::NoWish, Resolution::One)
 }
 
 /// Enters a strategy with the first name that stands for it.

@@ -17,7 +17,7 @@ enum CandidateState {
 
 /// The candidates of one lease by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct CandidateCounts([u32; STATES.len()]);
+pub(super) struct CandidateCounts([u8; STATES.len()]);
 
 /// Every state.
 const STATES: [CandidateState; 4] = [
@@ -58,7 +58,9 @@ impl CandidateCounts {
     pub(super) fn of(election: &Election, leader: Option<&Identity>) -> Self {
         let mut counts = Self::default();
         for candidate in election.candidates() {
-            counts.0[CandidateState::of(candidate, leader) as usize] += 1;
+            // No more than some sixty are considered.
+            let count = &mut counts.0[CandidateState::of(candidate, leader) as usize];
+            *count = count.saturating_add(1);
         }
         counts
     }

@@ -11,7 +11,7 @@ pub(super) enum ObservedLeadership {
     Leaderless {
         since: Instant,
         /// The term before.
-        after: Option<LedTerm>,
+        after: Option<Box<LedTerm>>,
         end: LeadershipEnd,
     },
 }
@@ -24,7 +24,7 @@ pub(super) struct LedTerm {
     preferred: Option<Identity>,
     renewed: Option<Timestamp>,
     seen: Instant,
-    duration: Duration,
+    expires_at: Instant,
 }
 
 /// How a term ended, as the label of a change of leader has it.
@@ -96,7 +96,7 @@ impl ObservedLeadership {
             }
             (Self::Led(known), None) => {
                 let end = known.ended_by(record);
-                let after = Some(known.clone());
+                let after = Some(Box::new(known.clone()));
                 *self = Self::Leaderless {
                     since: now,
                     after,
@@ -128,11 +128,11 @@ impl ObservedLeadership {
     /// Lets a term expire whose time has come.
     pub(super) fn tick(&mut self, now: Instant) {
         if let Self::Led(term) = self
-            && now >= term.expires_at()
+            && now >= term.expires_at
         {
             *self = Self::Leaderless {
-                since: term.expires_at(),
-                after: Some(term.clone()),
+                since: term.expires_at,
+                after: Some(Box::new(term.clone())),
                 end: LeadershipEnd::Expired,
             };
         }
@@ -141,7 +141,7 @@ impl ObservedLeadership {
     /// When the term expires if it is not renewed.
     pub(super) fn expires_at(&self) -> Option<Instant> {
         match self {
-            Self::Led(term) => Some(term.expires_at()),
+            Self::Led(term) => Some(term.expires_at),
             Self::Leaderless { .. } => None,
         }
     }
@@ -178,7 +178,7 @@ impl LedTerm {
             preferred: record.preferred_holder.clone(),
             renewed: record.renew_time,
             seen: now,
-            duration: record.duration().unwrap_or(longest),
+            expires_at: now.after(record.duration().unwrap_or(longest)),
         })
     }
 
@@ -188,15 +188,20 @@ impl LedTerm {
 
     /// A later record of the same term; a preference alone is no sign of life.
     fn update(&mut self, later: Self) {
-        let seen = match self.renewed == later.renewed && self.duration == later.duration {
-            true => self.seen,
-            false => later.seen,
+        let same = self.renewed == later.renewed && self.duration() == later.duration();
+        let (seen, expires_at) = match same {
+            true => (self.seen, self.expires_at),
+            false => (later.seen, later.expires_at),
         };
-        *self = Self { seen, ..later };
+        *self = Self {
+            seen,
+            expires_at,
+            ..later
+        };
     }
 
-    fn expires_at(&self) -> Instant {
-        self.seen.after(self.duration)
+    fn duration(&self) -> Duration {
+        self.expires_at.since(self.seen)
     }
 
     /// A term that followed without a record between the two that names no leader.
@@ -205,7 +210,7 @@ impl LedTerm {
             (LeadershipEnd::HandedOver, Some(Duration::ZERO))
         } else if self.holder == next.holder {
             (LeadershipEnd::Restarted, None)
-        } else if now.after(TOLERANCE) >= self.expires_at() {
+        } else if now.after(TOLERANCE) >= self.expires_at {
             (LeadershipEnd::Expired, Some(now.since(self.seen)))
         } else {
             (LeadershipEnd::Taken, None)
