@@ -85,7 +85,10 @@ fn the_alerts_ask_for_what_there_is_and_tell_what_they_found() {
     let rules: Value = serde_saphyr::from_str(&rules).unwrap();
     let rules = rules["spec"]["groups"][0]["rules"].as_array().unwrap();
     assert!(rules.len() >= 10, "{}", rules.len());
+    let operate = read("docs/operate.md");
     for rule in rules {
+        let row = format!("\n| `{}` | ", rule["alert"].as_str().unwrap());
+        assert!(operate.contains(&row), "docs/operate.md has no {row:?}");
         let (name, text) = (&rule["alert"], rule["expr"].as_str().unwrap());
         assert_eq!(faults(text), [""; 0], "{name}: {text}");
         let query = PromQuery::parse(text);
