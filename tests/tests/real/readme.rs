@@ -123,14 +123,22 @@ fn print(steps: &[ReadmeStep]) -> String {
     lines.collect()
 }
 
-/// The same without what differs from run to run: how long a lease had been free, below one second.
+/// The same without what differs from run to run: for how long a lease had been free, below one second, and ages.
 fn normal(said: &str) -> String {
+    let is_age = |word: &str| {
+        let number = word.strip_suffix('s').filter(|number| !number.is_empty());
+        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
     let lines = said.lines().map(|line| match line.split_once("free=") {
         Some((before, time)) => {
             let seconds = time.trim_end_matches('s').split('.').next();
             format!("{before}free={}s\n", seconds.unwrap_or_default())
         }
-        None => format!("{line}\n"),
+        None => {
+            let words = line.split_whitespace();
+            let words = words.map(|word| if is_age(word) { "[AGE]" } else { word });
+            format!("{}\n", words.collect::<Vec<_>>().join(" "))
+        }
     });
     lines.collect()
 }
@@ -138,7 +146,7 @@ fn normal(said: &str) -> String {
 // === impl JobShell ===
 
 impl JobShell {
-    /// Starts it in a folder of its own, with `elector` and `kubectl` where programs are looked for first.
+    /// Starts it in a folder of its own, with `elector`, `kubectl` and its plugin where programs are looked for first.
     fn start(testbed: &Testbed) -> Result<Self> {
         let site = testbed.site();
         let folder = testbed.folder().join("shell");
@@ -147,6 +155,7 @@ impl JobShell {
         for (program, name) in [
             (&site.programs().elector, "elector"),
             (&site.programs().kubectl, "kubectl"),
+            (&site.programs().kubectl_elector, "kubectl-elector"),
         ] {
             symlink(program, programs.join(name))?;
         }
