@@ -2,13 +2,14 @@
 
 mod annotation_patch;
 mod check;
+mod completion;
 mod history;
 mod status;
 mod words;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::block_on::block_on;
 use crate::explain::{self, ExplainArgs};
@@ -31,6 +32,9 @@ struct PluginArgs {
 #[derive(Debug, Subcommand)]
 enum PluginCommand {
     Check(Box<check::CheckArgs>),
+    #[command(name = completion::NAME, hide = true)]
+    Complete(completion::CompleteArgs),
+    Completion(completion::CompletionArgs),
     Explain(Box<ExplainArgs>),
     Freeze(Box<words::FreezeArgs>),
     History(Box<history::HistoryArgs>),
@@ -49,6 +53,11 @@ enum PluginCommand {
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     match PluginArgs::parse().command {
         PluginCommand::Check(args) => block_on(check::run(*args)),
+        PluginCommand::Complete(args) => {
+            let command = PluginArgs::command();
+            block_on(completion::complete(command, args))
+        }
+        PluginCommand::Completion(_) => completion::print_script(),
         PluginCommand::Explain(args) => explain::run(*args),
         PluginCommand::Freeze(args) => block_on(words::freeze(*args)),
         PluginCommand::History(args) => block_on(history::history(*args)),
