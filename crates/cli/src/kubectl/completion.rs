@@ -29,7 +29,7 @@ pub(super) struct CompleteArgs {
 
 /// What can stand in the place of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Choices {
+enum WordChoices {
     /// One of these, each with what it is.
     Words(Vec<(String, String)>),
     /// The name of a lease.
@@ -79,7 +79,7 @@ pub(super) async fn complete(command: Command, args: CompleteArgs) -> anyhow::Re
     };
     let before = Before::of(&command, before);
     let found = match before.choices(last) {
-        Choices::Words(words) => words,
+        WordChoices::Words(words) => words,
         // A cluster that cannot be asked has no choices: the prompt is no place for errors.
         choices => before.names(choices).await.unwrap_or_default(),
     };
@@ -146,14 +146,14 @@ impl<'c> Before<'c> {
         }
     }
 
-    fn choices(&self, last: &str) -> Choices {
+    fn choices(&self, last: &str) -> WordChoices {
         let about = |text: Option<&clap::builder::StyledStr>| {
             let text = text.map(ToString::to_string).unwrap_or_default();
             text.lines().next().unwrap_or_default().to_owned()
         };
         if let Some(flag) = self.flag {
             let values = flag.get_possible_values().into_iter();
-            return Choices::Words(
+            return WordChoices::Words(
                 values
                     .map(|value| (value.get_name().to_owned(), about(value.get_help())))
                     .collect(),
@@ -166,7 +166,7 @@ impl<'c> Before<'c> {
                 .filter(|arg| !arg.is_hide_set());
             let flags = flags
                 .filter_map(|arg| Some((format!("--{}", arg.get_long()?), about(arg.get_help()))));
-            return Choices::Words(flags.collect());
+            return WordChoices::Words(flags.collect());
         }
         if self.command.has_subcommands() {
             let commands = self
@@ -175,22 +175,22 @@ impl<'c> Before<'c> {
                 .filter(|command| !command.is_hide_set());
             let commands =
                 commands.map(|command| (command.get_name().to_owned(), about(command.get_about())));
-            return Choices::Words(commands.collect());
+            return WordChoices::Words(commands.collect());
         }
         let next = self.command.get_positionals().nth(self.positionals.len());
         match next.map(|arg| arg.get_id().as_str()) {
-            Some("lease") => Choices::Leases,
-            Some("candidate") => Choices::Candidates,
-            _ => Choices::Words(Vec::new()),
+            Some("lease") => WordChoices::Leases,
+            Some("candidate") => WordChoices::Candidates,
+            _ => WordChoices::Words(Vec::new()),
         }
     }
 
     /// Names from the cluster: of leases, or of the candidates of the lease that stands before.
-    async fn names(&self, choices: Choices) -> anyhow::Result<Vec<(String, String)>> {
+    async fn names(&self, choices: WordChoices) -> anyhow::Result<Vec<(String, String)>> {
         let cluster = connect(&self.client).await?;
         let namespace = self.namespace.as_deref().unwrap_or(cluster.namespace());
         let mut objects = cluster::read(&cluster, Some(namespace), LeaseChoice::Elected).await?;
-        if choices == Choices::Leases {
+        if choices == WordChoices::Leases {
             let names = objects.elections.keys().map(|key| key.name.to_string());
             return Ok(printable_names(names));
         }
