@@ -37,6 +37,11 @@ pub struct ScaleArgs {
     #[arg(long, value_name = "N", default_value_t = CONNECTIONS, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub connections: u32,
 
+    /// How many leases get their candidates in a second, at most; without it, as many as the server takes, which may be more
+    /// than an elector keeps up with, so that acks grow old in its queue and candidates have to be pinged again
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub rate: Option<u32>,
+
     /// The lease duration of all candidates, from 15s to 1h [default: so that all leases together are renewed 100 times a
     /// second, within these bounds]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
@@ -88,6 +93,8 @@ pub(crate) struct RunSize {
     pub(crate) candidates: u32,
     pub(crate) namespaces: u32,
     pub(crate) connections: u32,
+    /// How many leases get their candidates in a second, at most.
+    pub(crate) rate: Option<u32>,
     pub(crate) timing: CandidateTiming,
 }
 
@@ -134,6 +141,9 @@ impl ScaleArgs {
         if self.connections != CONNECTIONS {
             add(&format!("--connections {}", self.connections));
         }
+        if let Some(rate) = self.rate {
+            add(&format!("--rate {rate}"));
+        }
         if let Some(duration) = self.lease_duration {
             add(&format!("--lease-duration {}s", duration.as_secs()));
         }
@@ -177,6 +187,7 @@ impl ScaleArgs {
             candidates: self.candidates,
             namespaces,
             connections: self.connections,
+            rate: self.rate,
             timing: CandidateTiming::of(duration, duration * 2 / 3),
         })
     }
@@ -190,6 +201,13 @@ impl RunSize {
         (0..self.namespaces)
             .map(|number| format!("{prefix}-{number}"))
             .collect()
+    }
+
+    /// When the candidate of this number registers, counted from the first one.
+    pub(crate) fn registers_after(&self, number: u32) -> Duration {
+        self.rate.map_or(Duration::ZERO, |rate| {
+            Duration::from_secs(1) / rate * (number / self.candidates)
+        })
     }
 
     /// How many candidates all leases have together.

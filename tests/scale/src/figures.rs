@@ -26,6 +26,8 @@ pub struct ScaleFigures {
     pub renew_interval: f64,
     /// How many requests of candidates were under way at the same time.
     pub connections: u32,
+    /// How many leases got their candidates in a second, at most.
+    pub rate: Option<u32>,
     /// How many connections the elector had open at the end of the elections.
     pub elector_connections: u32,
     /// How many leases came to be led.
@@ -252,6 +254,7 @@ impl ScaleFigures {
             lease_duration: size.timing.lease_duration.as_secs(),
             renew_interval: size.timing.renew_interval.as_secs_f64(),
             connections: size.connections,
+            rate: size.rate,
             elector_connections,
             leases_led: times.leases_led,
             registered: times.registered.map(|time| time.as_secs_f64()),

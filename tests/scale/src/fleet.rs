@@ -258,7 +258,11 @@ impl Fleet {
     async fn turn(&mut self, deadline: Instant) -> Result<()> {
         self.send();
         let renewal = self.renewals.front().map(|(due, _)| *due);
-        let wake = renewal.map_or(deadline, |due| due.min(deadline));
+        let registration = (self.next < self.size.all_candidates()).then(|| self.registers_at());
+        // One that is due already waits for a connection.
+        let registration = registration.filter(|due| *due > Instant::now());
+        let wakes = [renewal, registration].into_iter().flatten();
+        let wake = wakes.fold(deadline, Instant::min);
         tokio::select! {
             biased;
             event = self.lease_watch.next() => self.handle_lease_event(event),
@@ -282,7 +286,7 @@ impl Fleet {
         while self.running.len() < self.size.connections as usize {
             let request = match self.urgent.pop_front() {
                 Some(request) => request,
-                None if self.next < self.size.all_candidates() => {
+                None if self.next < self.size.all_candidates() && self.registers_at() <= now => {
                     self.next += 1;
                     Request::Register(self.next - 1)
                 }
@@ -290,6 +294,11 @@ impl Fleet {
             };
             self.perform(now, request);
         }
+    }
+
+    /// When the next candidate registers.
+    fn registers_at(&self) -> Instant {
+        self.began + self.size.registers_after(self.next)
     }
 
     fn renew(&mut self, number: u32) {

@@ -8,7 +8,7 @@ use crate::figures::{LatencySummary, Phase, ScaleFigures};
 type Cell = fn(&ScaleFigures) -> String;
 
 /// The figures, one line each.
-const LINES: [(&str, Cell); 26] = [
+const LINES: [(&str, Cell); 27] = [
     ("candidates of each lease", |it| it.candidates.to_string()),
     ("namespaces", |it| it.namespaces.to_string()),
     ("lease duration, renew interval", |it| {
@@ -16,6 +16,10 @@ const LINES: [(&str, Cell); 26] = [
     }),
     ("connections of the candidates, of the elector", |it| {
         format!("{}, {}", it.connections, it.elector_connections)
+    }),
+    ("leases that get candidates in a second, at most", |it| {
+        it.rate
+            .map_or_else(|| "any".to_owned(), |rate| rate.to_string())
     }),
     ("all candidates registered after", |it| {
         it.registered.map(seconds).unwrap_or_default()

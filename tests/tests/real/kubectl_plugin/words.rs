@@ -8,7 +8,8 @@ use elector_tests::rig::Testbed;
 
 use crate::PROMPTLY;
 
-/// The leader stands down and leads again; the lease is frozen and thawed; a candidate is preferred.
+/// The leader stands down and leads again; the lease is frozen, so that a better one waits, and thawed; a worse one is
+/// preferred, and leads. That the better ones lead again is too much for ten minutes (R23).
 pub(super) async fn obeyed(testbed: Arc<Testbed>) -> Result<()> {
     let lease = testbed.lease_name();
     let first = testbed.candidate("first").version("1.2.0").start()?;
@@ -55,11 +56,17 @@ pub(super) async fn obeyed(testbed: Arc<Testbed>) -> Result<()> {
     says(&testbed, &["freeze", lease, "--for=1h"], " frozen until ").await?;
     let frozen = annotated(&testbed, annotation::FREEZE).await?;
     parse_freeze(&frozen.context("nothing is frozen")?)?;
+    let _best = testbed.candidate("best").version("1.0.0").start()?;
+    let waits = |lines: &[String]| lines.iter().any(|line| line.contains(" is frozen "));
+    testbed
+        .operates(&["explain", lease], PROMPTLY, waits)
+        .await?;
     says(&testbed, &["unfreeze", lease], " not frozen any more").await?;
     ensure!(
         annotated(&testbed, annotation::FREEZE).await?.is_none(),
         "it is frozen still"
     );
+    let seen = testbed.journal().len();
     says(
         &testbed,
         &["prefer", lease, "first"],
@@ -69,6 +76,7 @@ pub(super) async fn obeyed(testbed: Arc<Testbed>) -> Result<()> {
     let preferred = annotated(&testbed, annotation::PREFER).await?;
     let preferred = parse_prefer(&preferred.context("no candidate is preferred")?)?;
     ensure!(preferred.candidate.as_str() == "first", "{preferred:?}");
+    first.leads_again(seen, PROMPTLY).await?;
     says(
         &testbed,
         &["prefer", lease, "--undo"],
