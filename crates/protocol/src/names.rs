@@ -280,6 +280,7 @@ mod tests {
             "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f",
             "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f00",
             "0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+            "0f1e2d3c_4b5a_6978_8796_a5b4c3d2e1f0",
             "0f1e2d3c-4b5a-6978-8796a-5b4c3d2e1f0",
             "0g1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0",
             "u-1",

@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::{ViewScene, candidate, held, id, key, lease, malformed, time};
 use crate::leadership_change::ExpectedGrant;
-use crate::view::known::KnownCandidates;
 use crate::view::{Area, LeaseSeen, ResourceVersion, Restored};
 
 #[test]
@@ -266,11 +265,11 @@ fn a_grant_of_ours_is_told_with_its_reason_whether_event_or_reply_comes_first() 
 fn a_lease_that_made_the_code_fail_is_not_taken_for_absent() {
     let mut world = ViewScene::synced();
     world.candidate(candidate("a", "l", 10));
+    world.candidate(candidate("b", "other", 10));
     world.lease(lease("l", 11, held("a", 1)));
-    world.view.guarded(&key("l"), |view| {
-        view.known_candidates = KnownCandidates::default();
-        panic!("half way");
-    });
+    world.view.guarded(&key("l"), |_| panic!("half way"));
+    // Those that named it are forgotten with it, and the others are not.
+    assert_eq!(world.view.known_candidates.len(), 1);
     assert_eq!(
         world.view.take_panics(),
         [(key("l"), "half way".to_owned())]
