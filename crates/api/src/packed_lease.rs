@@ -148,6 +148,16 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_unknown_fields_keep_every_digit() {
+        for number in (1..2000).map(|n| f64::from(n).sqrt() * 1e-5) {
+            let (lease, _) = packed(json!({
+                "metadata": {"name": "l", "uid": "u", "resourceVersion": "1"}, "spec": {"ofTheFuture": number},
+            }));
+            assert_eq!(lease.spec.other["ofTheFuture"], json!(number));
+        }
+    }
+
+    #[test]
     fn what_the_snapshot_tells_takes_no_room() {
         let (lease, packed) = packed(json!({
             "metadata": {
