@@ -268,7 +268,7 @@ impl Installation {
         Ok(electors)
     }
 
-    /// Who an elector is: the account of its Pod, or the user of its kubeconfig.
+    /// The identity of an elector: the account of its Pod, or the user of its kubeconfig.
     async fn account(&self, pod: &str) -> Result<TestAccount> {
         if overlays::object(&self.objects, "Deployment", "elector").is_err() {
             return self

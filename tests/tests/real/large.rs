@@ -61,7 +61,7 @@ async fn large(testbed: Arc<Testbed>, count: usize) -> Result<()> {
     testbed.note("start the elector");
     let elector = site.elector("elector", []).await?;
     let first = testbed.candidate("first").version("1.0.0").start()?;
-    // Nobody is elected before the list is complete.
+    // No candidate is elected before the list is complete.
     first.leads(LONGEST_LEASE + LISTING).await?;
     check_memory(&testbed, &elector, "listed")?;
     stream::iter(0..CHANGES)

@@ -1,4 +1,4 @@
-//! Who leads, told once and as it changes.
+//! `status`: the leader, told once and as it changes.
 
 use std::sync::Arc;
 

@@ -103,13 +103,13 @@ impl<'w> Neighbours<'w> {
         Ok(name)
     }
 
-    /// Who was last to begin to lead this lease.
+    /// The candidate that was last to begin to lead this lease.
     fn leader(&self, lease: &str) -> Option<(String, Timestamp)> {
         let journal = self.testbed.journal();
         journal.read(|entries| leaders(entries, lease).last())
     }
 
-    /// Who begins to lead this lease after so many entries; of this name, where one is given.
+    /// The candidate that begins to lead this lease after so many entries; of this name, where one is given.
     async fn leader_after(
         &self,
         lease: &str,
