@@ -19,6 +19,7 @@ mod describe;
 mod every_change;
 mod explain;
 mod journal;
+mod own_threads;
 mod plugin;
 mod process;
 mod programs;
@@ -46,6 +47,7 @@ pub use explain::{
     ExplainOutput, ExplainedCandidate, ExplainedPreference, ExplainedWord, HeldBack,
 };
 pub use journal::{Journal, now};
+pub use own_threads::OwnThreads;
 pub use process::TestProcess;
 pub use programs::{Interop, TestedPrograms};
 pub use recorder::{Journals, Recorder};

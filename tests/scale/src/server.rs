@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use elector_apiserver::{ApiServer, Config};
-use elector_tests::rig::kubeconfig;
+use elector_tests::rig::{OwnThreads, kubeconfig};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
 use tokio::net::TcpListener;
-use tokio::runtime::{Builder, Runtime};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::spawn_blocking;
 use xtask::cluster::{Options, TestCluster};
 
 use crate::args::ServerName;
@@ -20,17 +19,13 @@ use crate::args::ServerName;
 /// An API server, which ends when this is dropped.
 pub(crate) enum BenchServer {
     Embedded {
-        _threads: ServerThreads,
+        /// As many as in `elector dev`.
+        _threads: OwnThreads,
         kubeconfig: PathBuf,
     },
     Real(Box<TestCluster>),
 }
 
-/// The threads of the embedded API server; they may be dropped anywhere.
-pub(crate) struct ServerThreads(Option<Runtime>);
-
-/// How many threads the embedded API server has, as in `elector dev`.
-const THREADS: usize = 2;
 /// How many events of a resource the embedded API server can repeat for a watch that was cut off: about as many as the
 /// watch cache of kube-apiserver, which holds 102 400 at most.
 const HISTORY: usize = 100_000;
@@ -54,7 +49,7 @@ impl BenchServer {
     }
 
     async fn embedded(folder: &Path) -> Result<Self> {
-        let threads = ServerThreads::start()?;
+        let threads = OwnThreads::start()?;
         let listening = threads.spawn(async {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
             let address = listener.local_addr()?;
@@ -88,32 +83,6 @@ impl BenchServer {
         match self {
             Self::Embedded { .. } => "the embedded API server".to_owned(),
             Self::Real(cluster) => format!("kube-apiserver {}", cluster.release()),
-        }
-    }
-}
-
-// === impl ServerThreads ===
-
-impl ServerThreads {
-    fn start() -> Result<Self> {
-        let mut threads = Builder::new_multi_thread();
-        let runtime = threads.worker_threads(THREADS).enable_all().build();
-        Ok(Self(Some(runtime.context("failed to start threads")?)))
-    }
-
-    fn spawn<F>(&self, task: F) -> Result<JoinHandle<F::Output>>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        let runtime = self.0.as_ref().context("the threads have ended")?;
-        Ok(runtime.spawn(task))
-    }
-}
-
-impl Drop for ServerThreads {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
         }
     }
 }

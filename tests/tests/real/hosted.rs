@@ -8,9 +8,10 @@ use anyhow::{Context as _, Result};
 use elector_candidate::{Candidate, Config, Event as CandidateEvent, Leadership};
 use elector_protocol::{Identity, LeaseKey};
 use elector_runtime::{ClientArgs, Cluster, connect};
-use elector_tests::rig::{EntryContent, Event, EventKind, Implementation, Journal, Testbed, now};
+use elector_tests::rig::{
+    EntryContent, Event, EventKind, Implementation, Journal, OwnThreads, Testbed, now,
+};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
 /// What candidates of one process share: a handful of clients of the cluster, and threads that are not those of the
@@ -19,11 +20,8 @@ pub(crate) struct Host<'w> {
     testbed: &'w Testbed,
     clusters: Vec<Cluster>,
     next: AtomicUsize,
-    threads: Threads,
+    threads: OwnThreads,
 }
-
-/// A runtime that may be dropped anywhere.
-struct Threads(Option<Runtime>);
 
 /// A candidate that is a task. Dropping it is a crash: its work and its requests end where they are.
 pub(crate) struct Hosted {
@@ -35,9 +33,6 @@ pub(crate) struct Hosted {
 
 /// How many clients there are.
 const CLIENTS: usize = 8;
-
-/// How many threads there are.
-const THREADS: usize = 2;
 
 // === impl Host ===
 
@@ -55,7 +50,7 @@ impl<'w> Host<'w> {
             kubeconfig: Some(testbed.candidate_kubeconfig()),
             ..ClientArgs::default()
         };
-        let threads = Threads::start()?;
+        let threads = OwnThreads::start()?;
         let connecting = threads.spawn(async move {
             let mut clusters = Vec::new();
             for _ in 0..CLIENTS {
@@ -104,32 +99,6 @@ impl<'w> Host<'w> {
             journal,
             task,
         })
-    }
-}
-
-// === impl Threads ===
-
-impl Threads {
-    fn start() -> Result<Self> {
-        let mut threads = Builder::new_multi_thread();
-        let runtime = threads.worker_threads(THREADS).enable_all().build();
-        Ok(Self(Some(runtime.context("failed to start threads")?)))
-    }
-
-    fn spawn<F>(&self, task: F) -> Result<JoinHandle<F::Output>>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        let runtime = self.0.as_ref().context("the threads have ended")?;
-        Ok(runtime.spawn(task))
-    }
-}
-
-impl Drop for Threads {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
     }
 }
 
