@@ -244,7 +244,7 @@ impl<'a> ElectorSession<'a> {
         }
         if !self.synced && self.inputs.view.is_synced() {
             self.synced = true;
-            let leases = self.inputs.view.keys().count();
+            let leases = self.inputs.view.keys().len();
             self.emit(&Event::Listed { leases });
             self.monitor.begin(now, &self.inputs.view);
         }
@@ -324,7 +324,10 @@ impl<'a> ElectorSession<'a> {
     /// Has every lease decided, if this elector acts.
     fn decide_everything(&mut self) {
         let now = self.clock.monotonic().since_epoch();
-        for key in self.inputs.view.keys().filter(|_| self.acts) {
+        if !self.acts {
+            return;
+        }
+        for key in self.inputs.view.keys() {
             self.queue.add(key.clone(), now);
         }
     }

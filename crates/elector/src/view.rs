@@ -14,7 +14,7 @@
 //! is large. A lease that no candidate names costs its small record and a stop-watch, so that a first candidate finds the
 //! watch warm; its object is not kept and it is never stepped.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ mod waiting;
 #[cfg(test)]
 pub(crate) use limits::{LEASE_CANDIDATES, NAMESPACE_CANDIDATES};
 pub(crate) use lists::{CandidateList, LeaseList};
-pub(crate) use seen::{Area, CandidateSeen, LeaseSeen, ObjectName, ParsedCandidate};
+pub(crate) use seen::{Area, CandidateSeen, LeaseRevision, LeaseSeen, ObjectName, ParsedCandidate};
 
 /// The store is older than what was seen of it: it was restored from a backup. Everything known is void (R4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +63,8 @@ pub(crate) struct View {
     /// The same for candidates.
     candidate_floor: BTreeMap<Area, ResourceVersion>,
     newest_candidate: ResourceVersion,
-    /// Boxed: a map of so many is half empty.
-    elections: BTreeMap<LeaseKey, Box<LeaseEntry>>,
+    /// Looked up several times for each event, and gone through rarely. Boxed: a map of so many is half empty.
+    elections: HashMap<LeaseKey, Box<LeaseEntry>>,
     known_candidates: KnownCandidates,
     /// The spec of the newest candidate, which most others share.
     usual_spec: Option<Arc<Result<CandidateSpec, Rejection>>>,
@@ -127,7 +127,7 @@ impl View {
             newest_lease: ResourceVersion(0),
             candidate_floor: BTreeMap::new(),
             newest_candidate: ResourceVersion(0),
-            elections: BTreeMap::new(),
+            elections: HashMap::new(),
             known_candidates: KnownCandidates::default(),
             usual_spec: None,
             dirty: VecDeque::new(),
@@ -179,10 +179,13 @@ impl View {
         })
     }
 
-    /// Every lease that a candidate names.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &LeaseKey> {
+    /// Every lease that a candidate names, in their order.
+    pub(crate) fn keys(&self) -> Vec<&LeaseKey> {
         let elections = self.elections.iter();
-        elections.filter_map(|(key, entry)| entry.has_candidates().then_some(key))
+        let keys = elections.filter_map(|(key, entry)| entry.has_candidates().then_some(key));
+        let mut keys: Vec<_> = keys.collect();
+        keys.sort_unstable();
+        keys
     }
 
     /// The object of this very revision of a Lease, if there is one at hand. One that was read because it is large is

@@ -5,7 +5,7 @@
 //! its size.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use elector_protocol::elector::Reason;
@@ -23,11 +23,11 @@ pub(crate) struct LeaseTracker {
     /// The duration of a record that names none.
     longest: Duration,
     /// Boxed: a map of so many is half empty.
-    leases: BTreeMap<LeaseKey, Box<MeasuredLease>>,
+    leases: HashMap<LeaseKey, Box<MeasuredLease>>,
     /// When to look whether a term has expired; one time for each lease that is led.
     checks: BTreeSet<(Instant, LeaseKey)>,
     /// The leases whose candidates have to be counted, and when that is done.
-    stale: BTreeSet<LeaseKey>,
+    stale: Vec<LeaseKey>,
     count_at: Option<Instant>,
     /// The leaderless leases of each value of the label, and until when their time is counted.
     leaderless: BTreeMap<Cow<'static, str>, Leaderless>,
@@ -41,6 +41,8 @@ struct MeasuredLease {
     obstacle: Option<Obstacle>,
     /// Whether there is a check under way.
     is_checked: bool,
+    /// Whether its candidates have to be counted.
+    is_stale: bool,
 }
 
 /// The leaderless leases of one value of the label.
@@ -80,9 +82,9 @@ impl LeaseTracker {
         Self {
             metrics,
             longest,
-            leases: BTreeMap::new(),
+            leases: HashMap::new(),
             checks: BTreeSet::new(),
-            stale: BTreeSet::new(),
+            stale: Vec::new(),
             count_at: None,
             leaderless: BTreeMap::new(),
         }
@@ -185,6 +187,7 @@ impl LeaseTracker {
             candidates: CandidateCounts::default(),
             obstacle: None,
             is_checked: false,
+            is_stale: false,
         };
         self.leases.insert(key.clone(), Box::new(tracked));
         self.check_later(key);
@@ -193,7 +196,6 @@ impl LeaseTracker {
 
     fn remove(&mut self, now: Instant, key: &LeaseKey) {
         self.set_obstacle(key, None);
-        self.stale.remove(key);
         let Some(tracked) = self.leases.remove(key) else {
             return;
         };
@@ -271,14 +273,19 @@ impl LeaseTracker {
     }
 
     fn count_soon(&mut self, now: Instant, key: &LeaseKey) {
-        self.stale.insert(key.clone());
-        self.count_at.get_or_insert(now.after(COUNT_AFTER));
+        if let Some(tracked) = self.leases.get_mut(key)
+            && !std::mem::replace(&mut tracked.is_stale, true)
+        {
+            self.stale.push(key.clone());
+            self.count_at.get_or_insert(now.after(COUNT_AFTER));
+        }
     }
 
     fn count(&mut self, key: &LeaseKey, view: &View) {
         let Some(tracked) = self.leases.get_mut(key) else {
             return;
         };
+        tracked.is_stale = false;
         // Candidates of a lease that cannot be read are counted when it can.
         let Some(Ok(election)) = view.election(key) else {
             return;

@@ -12,8 +12,8 @@ use crate::session::line_budget::LineBudget;
 use crate::session::lock::LockInput;
 use crate::session::requests::{ElectionResponse, LeaseRead, RequestProgress};
 use crate::view::{
-    Area, CandidateList, CandidateSeen, LeaseList, LeaseSeen, ObjectName, ParsedCandidate,
-    Restored, View,
+    Area, CandidateList, CandidateSeen, LeaseList, LeaseRevision, LeaseSeen, ObjectName,
+    ParsedCandidate, Restored, View,
 };
 
 /// One thing that the loop of a session waits for.
@@ -83,14 +83,16 @@ impl InputHandler {
             }
             WatchEvent::Synced => self.log_recovery(now, "leases"),
             WatchEvent::Applied(lease) => {
-                let seen = LeaseSeen::of(lease);
-                if self.serves(&seen.key.namespace) {
-                    self.view.handle_lease(now, seen);
+                let revision = LeaseRevision::of(&lease);
+                // The response to a write of ours has brought what the watch brings then.
+                if self.serves(&revision.key.namespace) && !self.view.has_seen(&revision) {
+                    self.view
+                        .handle_lease(now, LeaseSeen::kept(revision, lease));
                 }
             }
             WatchEvent::Deleted(lease) => {
-                let seen = LeaseSeen::of(lease);
-                self.view.handle_lease_gone(now, &seen.key, seen.version);
+                let LeaseRevision { key, version } = LeaseRevision::of(&lease);
+                self.view.handle_lease_gone(now, &key, version);
             }
             WatchEvent::Failed(error) => self.log_failure(now, "leases", &error),
         }

@@ -7,7 +7,7 @@ use elector_protocol::{Instant, LeaseKey, ResourceVersion};
 
 use crate::leadership_change::ExpectedGrant;
 use crate::view::entry::LeaseEntry;
-use crate::view::{Area, LeaseSeen, Restored, View};
+use crate::view::{Area, LeaseRevision, LeaseSeen, Restored, View};
 
 // === impl View ===
 
@@ -45,16 +45,29 @@ impl View {
                 self.update_lease(now, seen, NewsSource::List);
             }
         }
-        let missing: Vec<LeaseKey> = self
+        let mut missing: Vec<LeaseKey> = self
             .elections
             .keys()
             .filter(|key| area.covers(&key.namespace) && !listed.contains(key))
             .cloned()
             .collect();
+        missing.sort_unstable();
         for key in missing {
             self.lease_gone(now, &key, None, NewsSource::List);
         }
         Ok(())
+    }
+
+    /// Whether an event of a lease watch with this revision brings nothing that is not known.
+    pub(crate) fn has_seen(&self, revision: &LeaseRevision) -> bool {
+        let Some(entry) = self.elections.get(&revision.key) else {
+            return false;
+        };
+        let known = entry.election.lease().map(|lease| lease.version);
+        // An object that is wanted for a write may still be missing.
+        known.is_some()
+            && revision.version <= known
+            && (entry.object.is_some() || !entry.has_candidates())
     }
 
     /// An event of a lease watch.

@@ -30,6 +30,13 @@ pub(crate) struct LeaseSeen {
     pub(crate) object: Option<PackedLease>,
 }
 
+/// Which revision of which Lease an object is.
+#[derive(Clone, Debug)]
+pub(crate) struct LeaseRevision {
+    pub(crate) key: LeaseKey,
+    pub(crate) version: Option<ResourceVersion>,
+}
+
 /// A revision of a LeaseCandidate, and the lease that it names.
 #[derive(Clone, Debug)]
 pub(crate) struct CandidateSeen {
@@ -83,25 +90,45 @@ impl Area {
 impl LeaseSeen {
     /// Reads an object, and keeps it if it is small.
     pub(crate) fn of(object: Lease) -> Self {
-        let mut seen = Self::whole(object);
+        Self::kept(LeaseRevision::of(&object), object)
+    }
+
+    /// The same, of an object that is this revision.
+    pub(crate) fn kept(revision: LeaseRevision, object: Lease) -> Self {
+        let mut seen = Self::read(revision, object);
         seen.object = seen.object.filter(is_kept);
         seen
     }
 
     /// Reads an object, and keeps it.
     pub(crate) fn whole(object: Lease) -> Self {
+        Self::read(LeaseRevision::of(&object), object)
+    }
+
+    fn read(LeaseRevision { key, version }: LeaseRevision, object: Lease) -> Self {
         let snapshot = object.snapshot();
+        Self {
+            key,
+            version,
+            object: snapshot
+                .as_ref()
+                .ok()
+                .and_then(|snapshot| PackedLease::new(object, snapshot)),
+            snapshot,
+        }
+    }
+}
+
+// === impl LeaseRevision ===
+
+impl LeaseRevision {
+    pub(crate) fn of(object: &Lease) -> Self {
         let version = object.metadata.resource_version.as_deref();
         Self {
             key: object.key(),
             version: version
                 .and_then(|text| text.parse().ok())
                 .map(ResourceVersion),
-            object: snapshot
-                .as_ref()
-                .ok()
-                .and_then(|snapshot| PackedLease::new(object, snapshot)),
-            snapshot,
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{ViewScene, candidate, held, id, key, lease, malformed, time};
 use crate::leadership_change::ExpectedGrant;
-use crate::view::{Area, LeaseSeen, ResourceVersion, Restored};
+use crate::view::{Area, LeaseRevision, LeaseSeen, ResourceVersion, Restored};
 
 #[test]
 fn a_lease_found_by_a_relist_proves_nothing() {
@@ -22,7 +22,7 @@ fn a_lease_without_candidates_is_not_stepped_but_its_stop_watch_runs() {
     let mut world = ViewScene::synced();
     world.lease(lease("l", 11, held("plain", 1)));
     assert_eq!((world.dirty(), world.action("l")), (vec![], None));
-    assert_eq!(world.view.keys().count(), 0);
+    assert_eq!(world.view.keys().len(), 0);
     world.now += 14_000;
     world.candidate(candidate("a", "l", 12));
     world.now += 1000;
@@ -51,6 +51,39 @@ fn the_object_is_kept_for_leases_with_candidates_only_and_a_read_brings_it() {
         .view
         .handle_candidate_gone(time(world.now), &"ns".into(), &id("a"), None);
     assert!(!world.has_object("l", 13));
+}
+
+#[test]
+fn a_revision_is_seen_once_its_object_is_at_hand() {
+    let mut world = ViewScene::synced();
+    let seen = |world: &ViewScene, version: u64| {
+        let (key, version) = (key("l"), Some(ResourceVersion(version)));
+        world.view.has_seen(&LeaseRevision { key, version })
+    };
+    assert!(!seen(&world, 11));
+    world.lease(lease("l", 11, held("plain", 1)));
+    assert!(seen(&world, 10) && seen(&world, 11) && !seen(&world, 12));
+    world.candidate(candidate("a", "l", 12));
+    assert!(!seen(&world, 11));
+    world.lease(lease("l", 13, held("plain", 1)));
+    assert!(seen(&world, 13) && !seen(&world, 14));
+}
+
+#[test]
+fn leases_are_named_in_their_order() {
+    let mut world = ViewScene::synced();
+    let names = ["d", "b", "e", "a", "c"];
+    for (version, name) in (10..).zip(names) {
+        world.candidate(candidate(&format!("of-{name}"), name, version));
+    }
+    let keys = world.view.keys();
+    assert_eq!(
+        keys,
+        ["a", "b", "c", "d", "e"]
+            .map(key)
+            .iter()
+            .collect::<Vec<_>>()
+    );
 }
 
 /// (R2) What is written carries over the whole object, so a large one is read, and kept for this one write.
