@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::args::RunSize;
 use crate::bare::BareTimes;
+use crate::bare_client::BareClientTimes;
 use crate::benchmarked_elector::{ResourceUsage, ScrapedFigures};
 use crate::fleet::{ElectionTimes, FleetCounts};
 
@@ -46,6 +47,8 @@ pub struct ScaleFigures {
     pub election: Phase,
     /// The renewals that followed.
     pub hold: Phase,
+    /// The events and requests of a client that decides nothing, where there were any.
+    pub client: Option<BareClient>,
     /// The writes by themselves, where they were timed.
     pub bare: Option<BareWrites>,
 }
@@ -95,6 +98,17 @@ pub struct Phase {
     pub watch_restarts: u64,
     /// What the candidates counted.
     pub fleet: FleetCounts,
+}
+
+/// The events and requests of the elections, received and sent by kube alone.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct BareClient {
+    /// Processor time, seconds.
+    pub processor: f64,
+    /// Processor time for each event and response, microseconds.
+    pub per_event: f64,
+    /// How much more the elector took for each.
+    pub ratio: f64,
 }
 
 /// The same writes without an election.
@@ -217,6 +231,20 @@ impl Resident {
     }
 }
 
+// === impl BareClient ===
+
+impl BareClient {
+    fn of(times: BareClientTimes, of_elector: f64) -> Self {
+        let processor = times.processor.as_secs_f64();
+        let per_event = processor * 1e6 / times.received.max(1) as f64;
+        Self {
+            processor,
+            per_event,
+            ratio: of_elector / per_event,
+        }
+    }
+}
+
 // === impl BareWrites ===
 
 impl BareWrites {
@@ -242,10 +270,11 @@ impl ScaleFigures {
         size: &RunSize,
         times: ElectionTimes,
         [idle, elected, held]: &[PhaseBorder; 3],
-        bare: Option<BareTimes>,
+        (client, bare): (Option<BareClientTimes>, Option<BareTimes>),
     ) -> Self {
         let elector_connections = elected.usage.sockets.saturating_sub(idle.usage.sockets);
         let all_connections = size.connections + elector_connections;
+        let election = Phase::between(idle, elected);
         Self {
             server,
             leases: size.leases,
@@ -262,7 +291,8 @@ impl ScaleFigures {
             to_grant: LatencySummary::of(times.to_grant),
             to_lead: LatencySummary::of(times.to_lead),
             resident: Resident::of(size.leases, &idle.usage, &elected.usage, &held.usage),
-            election: Phase::between(idle, elected),
+            client: client.map(|client| BareClient::of(client, election.per_event)),
+            election,
             hold: Phase::between(elected, held),
             bare: bare.map(|bare| BareWrites::of(all_connections, bare, times.led)),
         }

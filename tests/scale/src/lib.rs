@@ -10,6 +10,7 @@
 
 mod args;
 mod bare;
+mod bare_client;
 mod benchmarked_elector;
 mod figures;
 mod fleet;
@@ -23,7 +24,7 @@ use anyhow::{Context as _, Result, ensure};
 use elector_tests::rig::TestedPrograms;
 
 pub use args::{ScaleArgs, ServerName};
-pub use figures::{BareWrites, LatencySummary, Phase, Resident, ScaleFigures};
+pub use figures::{BareClient, BareWrites, LatencySummary, Phase, Resident, ScaleFigures};
 pub use fleet::FleetCounts;
 pub use table::table;
 

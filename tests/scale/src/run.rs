@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::args::{RunSize, ScaleArgs, ServerName};
 use crate::bare::{self, write_bare};
+use crate::bare_client::{self, run_bare_client};
 use crate::benchmarked_elector::BenchmarkedElector;
 use crate::figures::{PhaseBorder, ScaleFigures};
 use crate::fleet::{self, Fleet};
@@ -35,7 +36,7 @@ pub(crate) async fn measure(
     })
     .await?;
     let client = cluster.client().clone();
-    for prefix in [fleet::PREFIX, bare::PREFIX] {
+    for prefix in [fleet::PREFIX, bare::PREFIX, bare_client::PREFIX] {
         create_namespaces(&client, size.namespaces(prefix)).await?;
     }
     let api = cluster.candidate_api().await?;
@@ -57,6 +58,7 @@ pub(crate) async fn measure(
     fleet.hold(args.hold).await?;
     let held = border(&elector, &fleet, &client).await?;
     drop((elector, fleet));
+    let client = run_bare_client(size, server.kubeconfig(), &writer).await?;
     let bare = if args.server == ServerName::Real {
         let sockets = elected.usage.sockets.saturating_sub(idle.usage.sockets);
         let connections = (size.connections + sockets) as usize;
@@ -65,7 +67,7 @@ pub(crate) async fn measure(
         None
     };
     let states = [idle, elected, held];
-    let figures = ScaleFigures::of(server.description(), size, times, &states, bare);
+    let figures = ScaleFigures::of(server.description(), size, times, &states, (client, bare));
     Ok(figures)
 }
 

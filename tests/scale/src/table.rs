@@ -8,7 +8,7 @@ use crate::figures::{LatencySummary, Phase, ScaleFigures};
 type Cell = fn(&ScaleFigures) -> String;
 
 /// The figures, one line each.
-const LINES: [(&str, Cell); 27] = [
+const LINES: [(&str, Cell); 29] = [
     ("candidates of each lease", |it| it.candidates.to_string()),
     ("namespaces", |it| it.namespaces.to_string()),
     ("lease duration, renew interval", |it| {
@@ -78,6 +78,13 @@ const LINES: [(&str, Cell); 27] = [
             seconds(it.hold.processor),
             micros(it.hold.per_event)
         )
+    }),
+    (
+        "bare client: processor time for each event and response",
+        |it| client(it, |client| micros(client.per_event)),
+    ),
+    ("**elector ÷ bare client**, in that", |it| {
+        client(it, |client| format!("{:.2}", client.ratio))
     }),
     ("bare writes: connections", |it| {
         bare(it, |bare| bare.connections.to_string())
@@ -180,6 +187,10 @@ fn kinds(phase: &Phase) -> String {
 
 fn bare(measured: &ScaleFigures, cell: fn(&crate::figures::BareWrites) -> String) -> String {
     measured.bare.as_ref().map(cell).unwrap_or_default()
+}
+
+fn client(measured: &ScaleFigures, cell: fn(&crate::figures::BareClient) -> String) -> String {
+    measured.client.as_ref().map(cell).unwrap_or_default()
 }
 
 fn latency(latency: &LatencySummary) -> String {
