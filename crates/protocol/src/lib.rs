@@ -135,6 +135,7 @@ mod backoff;
 pub mod elector;
 pub mod holder;
 mod lease;
+mod malformed;
 mod names;
 mod operator_word;
 mod order;
@@ -155,6 +156,7 @@ mod version;
 pub mod rules {}
 
 pub use lease::{LeaseRecord, LeaseSnapshot, LeaseWrite, Occupancy};
+pub use malformed::Malformed;
 pub use names::{Identity, LeaseKey, ResourceVersion, Term, Token, Uid};
 pub use operator_word::{OperatorPreference, OperatorWord};
 pub use order::{CandidateOrder, Contender};

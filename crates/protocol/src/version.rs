@@ -3,6 +3,9 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::str::FromStr;
+
+use crate::malformed::Malformed;
 
 /// The longest text that is looked at. The API sets no limit of its own.
 const MAX_TEXT: usize = 256;
@@ -10,6 +13,16 @@ const MAX_TEXT: usize = 256;
 /// A semantic version 2.0 as the API validates it: `MAJOR.MINOR.PATCH[-pre][+build]`, no leading zeros, no `v`.
 ///
 /// Equality and order are those of precedence: build metadata does not count.
+///
+/// ```
+/// use elector_protocol::Version;
+///
+/// let version: Version = env!("CARGO_PKG_VERSION").parse()?;
+/// assert!(version < "99.0.0".parse()?);
+/// let error = "1.2".parse::<Version>().unwrap_err();
+/// assert_eq!(error.to_string(), "the version \"1.2\" is not a semantic version MAJOR.MINOR.PATCH");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Version(semver::Version);
 
@@ -55,6 +68,14 @@ impl Version {
     /// Whether this is 0.0.0, which the API reads as "no emulation version given".
     pub fn is_zero(&self) -> bool {
         (self.0.major, self.0.minor, self.0.patch) == (0, 0, 0) && self.0.pre.is_empty()
+    }
+}
+
+impl FromStr for Version {
+    type Err = Malformed<VersionError>;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::parse(text).map_err(|rule| Malformed::new("version", text, rule))
     }
 }
 
@@ -124,6 +145,15 @@ mod tests {
         assert_eq!(Version::parse(""), Err(VersionError::Empty));
         assert_eq!(Version::parse(&"1".repeat(257)), Err(VersionError::TooLong));
         assert!(version("18446744073709551615.0.0") > version("1.0.0"));
+    }
+
+    #[test]
+    fn the_error_of_a_parse_names_text_and_rule_and_stays_short() {
+        let error = |text: &str| text.parse::<Version>().unwrap_err().to_string();
+        assert_eq!(error(""), "the version \"\" is empty");
+        let long = error(&"é".repeat(300));
+        let shown = "é".repeat(64);
+        assert_eq!(long, format!("the version \"{shown}\"… is longer than 256 bytes"));
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! The name of a strategy, and the syntax that the API gives it.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
+
+use crate::malformed::Malformed;
 
 /// The name of a strategy, valid under the API's syntax.
 ///
@@ -50,6 +53,21 @@ impl StrategyName {
         Self(Arc::clone(&BUILTIN))
     }
 
+    /// The strategy by which the newest version leads.
+    pub fn newest_version() -> Self {
+        Self(Self::NEWEST_VERSION.into())
+    }
+
+    /// The strategy by which the highest priority leads.
+    pub fn priority() -> Self {
+        Self(Self::PRIORITY.into())
+    }
+
+    /// The strategy by which the leader stays.
+    pub fn sticky() -> Self {
+        Self(Self::STICKY.into())
+    }
+
     /// Parses a strategy as the API validates it.
     ///
     /// # Errors
@@ -77,6 +95,14 @@ impl StrategyName {
     /// The strategy as it stands in the API.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl FromStr for StrategyName {
+    type Err = Malformed<StrategyNameError>;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::parse(text).map_err(|rule| Malformed::new("strategy", text, rule))
     }
 }
 
@@ -138,6 +164,22 @@ mod tests {
             (long.as_str(), StrategyNameError::Name),
         ] {
             assert_eq!(StrategyName::parse(bad), Err(error), "{bad}");
+        }
+        assert_eq!(
+            "mine".parse::<StrategyName>().unwrap_err().to_string(),
+            "the strategy \"mine\" is neither OldestEmulationVersion nor a name of the form domain/name"
+        );
+    }
+
+    #[test]
+    fn the_names_of_our_own_strategies_parse_to_themselves() {
+        for own in [
+            StrategyName::oldest_emulation_version(),
+            StrategyName::newest_version(),
+            StrategyName::priority(),
+            StrategyName::sticky(),
+        ] {
+            assert_eq!(StrategyName::parse(own.as_str()), Ok(own));
         }
     }
 }

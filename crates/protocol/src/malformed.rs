@@ -1,0 +1,51 @@
+//! A text that does not parse, with the rule that it breaks.
+
+use std::error::Error;
+use std::fmt;
+
+/// The longest part of a text that a message repeats, in characters.
+const SHOWN: usize = 64;
+
+/// A text that is not what it was given for: what it should be, the text, and the rule that it breaks.
+///
+/// This is the error of `str::parse`, whose caller may not know which text was bad.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Malformed<R> {
+    what: &'static str,
+    text: String,
+    rule: R,
+}
+
+// === impl Malformed ===
+
+impl<R> Malformed<R> {
+    pub(crate) fn new(what: &'static str, text: &str, rule: R) -> Self {
+        Self {
+            what,
+            text: text.to_owned(),
+            rule,
+        }
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The rule that it breaks.
+    pub const fn rule(&self) -> &R {
+        &self.rule
+    }
+}
+
+impl<R: fmt::Display> fmt::Display for Malformed<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, text, rule } = self;
+        match text.char_indices().nth(SHOWN) {
+            Some((end, _)) => write!(f, "the {what} {:?}… {rule}", &text[..end]),
+            None => write!(f, "the {what} {text:?} {rule}"),
+        }
+    }
+}
+
+impl<R: fmt::Debug + fmt::Display> Error for Malformed<R> {}
