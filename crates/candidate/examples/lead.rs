@@ -3,16 +3,14 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use elector_candidate::{Candidate, Config, Leadership, random_identity};
-use elector_protocol::LeaseKey;
+use elector_candidate::{Candidate, Config, Leadership};
 use elector_runtime::{ClientArgs, connect, shutdown_signal};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let shutdown = shutdown_signal()?;
     let cluster = connect(&ClientArgs::default()).await?;
-    let lease = LeaseKey::new(cluster.namespace(), "example");
-    let config = Config::new(lease, random_identity("example"), "1.0.0");
+    let config = Config::new("example", env!("CARGO_PKG_VERSION").parse()?);
     let candidate = Candidate::new(config, cluster)?;
     let outcome = candidate.run(work, shutdown).await?;
     println!("{outcome:?}");

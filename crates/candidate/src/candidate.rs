@@ -5,17 +5,19 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use elector_protocol::{Identity, LeaseKey};
 use elector_runtime::{ApiDiscovery, Clock, Cluster, SystemClock, random_seed};
 
 use crate::config::{Config, ConfigError, Mode};
 use crate::event::{CandidateObserver, Event};
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome};
+use crate::resolved_config::ResolvedConfig;
 use crate::session::CandidateSession;
 
 /// A process that wants to lead, ready to run.
 pub struct Candidate {
-    config: Config,
+    config: ResolvedConfig,
     cluster: Cluster,
     clock: Arc<dyn Clock>,
     seed: u64,
@@ -34,9 +36,8 @@ impl Candidate {
     ///
     /// When the configuration breaks a rule; the text names it.
     pub fn new(config: Config, cluster: Cluster) -> Result<Self, ConfigError> {
-        config.validate()?;
         Ok(Self {
-            config,
+            config: ResolvedConfig::new(config, cluster.namespace())?,
             cluster,
             clock: Arc::new(SystemClock::start()),
             seed: random_seed(),
@@ -68,7 +69,17 @@ impl Candidate {
 
     /// What it was told.
     pub const fn config(&self) -> &Config {
-        &self.config
+        &self.config.given
+    }
+
+    /// The lease that it wants.
+    pub const fn lease(&self) -> &LeaseKey {
+        &self.config.lease
+    }
+
+    /// Its identity.
+    pub const fn identity(&self) -> &Identity {
+        &self.config.identity
     }
 
     /// Registers, waits to be elected, and runs `work` for each term, until `shutdown` is done or the work ends by
@@ -108,7 +119,7 @@ impl Candidate {
         let mut api_discovery =
             ApiDiscovery::new(self.cluster.clone(), API_DISCOVERY_PERIOD, self.seed);
         // Without an elector the Lease is of no use, so neither is it before LeaseCandidates are served.
-        let served = if self.config.mode == Mode::Elected {
+        let served = if self.config.given.mode == Mode::Elected {
             tokio::select! {
                 biased;
                 _ = &mut shutdown => return Ok(RunOutcome::ShutDown(None)),

@@ -3,27 +3,28 @@
 use std::fmt;
 use std::time::Duration;
 
-use elector_api::{
-    CandidateApi, FieldError, Lease, LeaseCandidate, validate_candidate, validate_lease,
-};
-use elector_protocol::holder::{Acquisition, Displaced, HolderConfig, HolderMode, Loss};
-use elector_protocol::{CandidateTiming, Identity, LeaseKey, StrategyName, TimingError};
+use elector_api::FieldError;
+use elector_protocol::{CandidateTiming, Identity, StrategyName, TimingError, Version};
 
 /// The configuration of a [`Candidate`](crate::Candidate).
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The lease that it wants.
-    pub lease: LeaseKey,
-    /// Its identity: the name of its LeaseCandidate and the holder of the Lease. One identity, one living process;
-    /// [`crate::random_identity`] makes one.
-    pub identity: Identity,
-    /// The version of its binary, a strict semantic version `MAJOR.MINOR.PATCH`.
-    pub binary_version: String,
-    /// The version that it behaves as, no higher than the binary's. Defaults to the binary version.
-    pub emulation_version: String,
-    /// The strategy that it wishes the lease to be elected under: one of [`StrategyName::KNOWN`], or that of another
-    /// elector. `OldestEmulationVersion`.
-    pub strategy: String,
+    /// The name of the lease that it wants.
+    pub lease: String,
+    /// The namespace of the lease. Unset by default: that of the cluster ([`elector_runtime::Cluster::namespace`]),
+    /// which the kubeconfig's context or the service account names.
+    pub namespace: Option<String>,
+    /// Its identity: the name of its LeaseCandidate and the holder of the Lease, to be used by no other process. Unset
+    /// by default: each candidate has a [`random_identity`](crate::random_identity) after its Pod or host
+    /// ([`pod_or_host_name`](crate::pod_or_host_name)).
+    pub identity: Option<Identity>,
+    /// The version of its binary. [`Mode::Plain`] alone does without.
+    pub binary_version: Option<Version>,
+    /// The version that it behaves as, no higher than the binary's. Unset by default: the binary version.
+    pub emulation_version: Option<Version>,
+    /// The strategy that it wishes the lease to be elected under: one of Elector's own, or that of another elector.
+    /// [`StrategyName::oldest_emulation_version`].
+    pub strategy: StrategyName,
     /// How long it waits for what. Lease duration 15 s, renew deadline 10 s, as client-go.
     pub timing: CandidateTiming,
     /// How long the work may take to stop after it was told to. 10 s, while the lease is still held. After a loss the
@@ -84,12 +85,15 @@ pub enum ConfigError {
     /// A constant is outside of its bounds. The text names the rule.
     #[error(transparent)]
     Timing(#[from] TimingError),
+    /// Electors choose by the version of the binary.
+    #[error("binary-version is missing: electors choose by it, unless the mode is plain")]
+    MissingVersion,
     /// The API server would not take the LeaseCandidate. The text names the field.
     #[error("{0}")]
     Candidate(FieldError),
     /// No elector decides leases of this strategy: the name is one of Elector's, which has no such strategy.
-    #[error("strategy is {0:?}: Elector has {known}", known = StrategyName::KNOWN.join(", "))]
-    Strategy(String),
+    #[error("strategy is {0}: Elector has {known}", known = StrategyName::KNOWN.join(", "))]
+    Strategy(StrategyName),
     /// The API server would take the LeaseCandidate but never a Lease of the name that it wants. The text names the
     /// rule.
     #[error("the lease {name:?} cannot exist: {error}")]
@@ -118,8 +122,6 @@ pub enum ConfigError {
     UnusedAbsentLeaseGrace,
 }
 
-/// What the names of Elector's own strategies begin with; names of other domains belong to others.
-const OUR_STRATEGIES: &str = "elector.dev/";
 /// What the renewTime of a client-go holder may lag behind its write.
 const WHOLE_SECOND: Duration = Duration::from_secs(1);
 /// The longest of the waits that can be set.
@@ -140,66 +142,57 @@ impl fmt::Display for Mode {
 // === impl Config ===
 
 impl Config {
-    /// A candidate for `lease` under the built-in strategy, with the usual timing, that behaves as what it is.
-    pub fn new(lease: LeaseKey, identity: Identity, version: impl Into<String>) -> Self {
-        let version = version.into();
+    /// A candidate for the lease of that name under the built-in strategy, with the usual timing, that behaves as what
+    /// it is. Its namespace and its identity are found by itself.
+    ///
+    /// ```
+    /// use elector_candidate::Config;
+    ///
+    /// let config = Config::new("web", env!("CARGO_PKG_VERSION").parse()?);
+    /// config.validate()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(lease: impl Into<String>, version: Version) -> Self {
         Self {
-            lease,
-            identity,
-            emulation_version: version.clone(),
-            binary_version: version,
-            strategy: "OldestEmulationVersion".to_owned(),
+            binary_version: Some(version),
+            mode: Mode::default(),
+            ..Self::plain(lease)
+        }
+    }
+
+    /// A process that stands for the lease of that name in [`Mode::Plain`], with the usual timing. It has no versions to
+    /// tell.
+    pub fn plain(lease: impl Into<String>) -> Self {
+        Self {
+            lease: lease.into(),
+            namespace: None,
+            identity: None,
+            binary_version: None,
+            emulation_version: None,
+            strategy: StrategyName::oldest_emulation_version(),
             timing: CandidateTiming::default(),
             grace: Duration::from_secs(10),
             client_go_peers: false,
             after_term: AfterTerm::default(),
-            mode: Mode::default(),
+            mode: Mode::Plain,
             fallback: Duration::from_secs(5),
             max_lease_duration: Duration::from_secs(15),
             absent_lease_grace: None,
         }
     }
 
-    /// A process that stands for `lease` in [`Mode::Plain`], with the usual timing. It has no versions to tell.
-    pub fn plain(lease: LeaseKey, identity: Identity) -> Self {
-        Self {
-            mode: Mode::Plain,
-            ..Self::new(lease, identity, "")
-        }
+    /// The same for a lease in this namespace.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
     }
 
-    /// Checks everything that can be checked without a cluster.
-    ///
-    /// # Errors
-    ///
-    /// Names the first setting that breaks a rule, and the rule.
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        // Of all APIs the one that lets in the most names.
-        self.validate_in(CandidateApi::V1Beta1)
-    }
-
-    /// The same, where the LeaseCandidates are those of this API.
-    ///
-    /// # Errors
-    ///
-    /// As those of [`Self::validate`].
-    pub(crate) fn validate_in(&self, api: CandidateApi) -> Result<(), ConfigError> {
-        self.timing.validate()?;
-        self.validate_waits()?;
-        // In plain mode there is no LeaseCandidate that could break a rule.
-        if self.mode != Mode::Plain {
-            self.validate_candidate(api)?;
-        }
-        match validate_lease(&Lease::named(&self.lease))
-            .into_iter()
-            .next()
-        {
-            Some(error) => Err(ConfigError::Lease {
-                name: self.lease.name.as_ref().to_owned(),
-                error,
-            }),
-            None => Ok(()),
-        }
+    /// The same under this identity, which no other living process may use.
+    #[must_use]
+    pub fn identified_as(mut self, identity: Identity) -> Self {
+        self.identity = Some(identity);
+        self
     }
 
     /// How long after the end of the belief the work may still act: three quarters of the time from renew deadline to
@@ -224,23 +217,13 @@ impl Config {
         (alone * 3 / 4).saturating_sub(margin)
     }
 
-    /// Whether another holder may lead already when the lease was lost in this way.
-    pub(crate) fn is_succeeded(&self, loss: &Loss) -> bool {
-        match loss {
-            Loss::Taken { by: Some(_) } | Loss::NameShared => true,
-            // An elector waits before it grants what it cannot judge; client-go does not.
-            Loss::Taken { by: None } | Loss::Deleted | Loss::StoreRestored => {
-                self.has_client_go_peers()
-            }
-            Loss::DeadlinePassed | Loss::NewTerm => false,
-        }
-    }
-
-    fn has_client_go_peers(&self) -> bool {
+    /// Whether others may take the Lease by themselves, as client-go does.
+    pub(crate) fn has_client_go_peers(&self) -> bool {
         self.client_go_peers || self.mode == Mode::Plain
     }
 
-    fn validate_waits(&self) -> Result<(), ConfigError> {
+    /// Checks what does not depend on what others are told.
+    pub(crate) fn validate_waits(&self) -> Result<(), ConfigError> {
         if self.grace > LONGEST_WAIT {
             return Err(ConfigError::Grace(self.grace));
         }
@@ -256,62 +239,6 @@ impl Config {
             _ => Ok(()),
         }
     }
-
-    fn validate_candidate(&self, api: CandidateApi) -> Result<(), ConfigError> {
-        let mut errors = validate_candidate(&self.object(api));
-        // What was said comes before what follows from it.
-        errors.sort_by_key(|error| error.field != "spec.binaryVersion");
-        let is_ours = |text: &str| text.starts_with(OUR_STRATEGIES);
-        match errors.into_iter().next() {
-            Some(error) => Err(ConfigError::Candidate(error)),
-            None if is_ours(&self.strategy) && !StrategyName::KNOWN.contains(&&*self.strategy) => {
-                Err(ConfigError::Strategy(self.strategy.clone()))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// What the machine that holds the lease is told.
-    pub(crate) fn holder(&self) -> HolderConfig {
-        let acquisition = |strategy| Acquisition {
-            strategy,
-            max_lease_duration: self.max_lease_duration,
-            absent_lease_grace: self.absent_lease_grace,
-            displaced: Displaced::None,
-        };
-        HolderConfig {
-            identity: self.identity.clone(),
-            timing: self.timing.clone(),
-            mode: match self.mode {
-                Mode::Elected => HolderMode::Elected,
-                Mode::Auto => HolderMode::Auto {
-                    fallback: self.fallback,
-                    acquisition: acquisition(StrategyName::parse(&self.strategy).ok()),
-                },
-                Mode::Plain => HolderMode::Plain(acquisition(None)),
-            },
-        }
-    }
-
-    /// The LeaseCandidate as this process writes it, without its times.
-    pub(crate) fn object(&self, api: CandidateApi) -> LeaseCandidate {
-        self.offer(LeaseCandidate::named(api, &self.lease, &self.identity))
-    }
-
-    /// An existing LeaseCandidate with what this process offers.
-    pub(crate) fn offer(&self, mut candidate: LeaseCandidate) -> LeaseCandidate {
-        candidate
-            .spec
-            .binary_version
-            .clone_from(&self.binary_version);
-        candidate
-            .spec
-            .emulation_version
-            .clone_from(&self.emulation_version);
-        candidate
-            .with_strategy(&self.strategy)
-            .marked(self.timing.lease_duration)
-    }
 }
 
 #[cfg(test)]
@@ -320,7 +247,7 @@ mod tests {
 
     fn config() -> Config {
         let identity = Identity::new("web-0_1").unwrap();
-        Config::new(LeaseKey::new("default", "web"), identity, "1.2.3")
+        Config::new("web", "1.2.3".parse().unwrap()).identified_as(identity)
     }
 
     fn refusal(change: impl FnOnce(&mut Config)) -> String {
@@ -349,7 +276,7 @@ mod tests {
         assert_eq!(budget(15, 10, true), 2_750);
         assert_eq!(budget(2, 1, false), 750);
         assert_eq!(budget(2, 1, true), 0, "nothing is left");
-        let plain = Config::plain(config().lease, config().identity);
+        let plain = Config::plain("web");
         assert_eq!(plain.stop_budget().as_millis(), 2_750);
     }
 
@@ -359,20 +286,17 @@ mod tests {
             refusal(|config| config.timing.renew_deadline = Duration::from_secs(14)),
             "renew-deadline is 14s: must be at most 4/5 of lease-duration and one second below it, so at most 12s"
         );
-        assert!(
-            refusal(|config| config.binary_version = "1.2".into())
-                .starts_with("spec.binaryVersion")
-        );
-        assert!(refusal(|config| config.emulation_version = "2.0.0".into()).starts_with("spec."));
-        assert!(refusal(|config| config.strategy = "mine".into()).starts_with("spec.strategy"));
+        assert!(refusal(|config| config.binary_version = None).starts_with("binary-version is"));
+        let above = "2.0.0".parse().ok();
+        assert!(refusal(|config| config.emulation_version = above).starts_with("spec."));
+        let unknown: StrategyName = "elector.dev/oldest".parse().unwrap();
         assert_eq!(
-            refusal(|config| config.strategy = "elector.dev/oldest".into()),
-            "strategy is \"elector.dev/oldest\": Elector has OldestEmulationVersion, elector.dev/newest-version, \
+            refusal(|config| config.strategy = unknown),
+            "strategy is elector.dev/oldest: Elector has OldestEmulationVersion, elector.dev/newest-version, \
              elector.dev/priority, elector.dev/sticky"
         );
         assert!(
-            refusal(|config| config.identity = Identity::new("a/b").unwrap())
-                .starts_with("metadata.name")
+            refusal(|config| config.identity = Identity::new("a/b")).starts_with("metadata.name")
         );
         assert!(refusal(|config| config.grace = Duration::MAX).starts_with("grace-period"));
         assert!(refusal(|config| config.fallback = Duration::MAX).starts_with("fallback-after"));
@@ -389,7 +313,7 @@ mod tests {
         assert!(text.starts_with("absent-lease-grace is set, but"), "{text}");
         // The API server checks the name of a lease only where the Lease itself is written.
         assert!(
-            refusal(|config| config.lease = LeaseKey::new("default", "Web"))
+            refusal(|config| config.lease = "Web".into())
                 .starts_with("the lease \"Web\" cannot exist: metadata.name: Invalid value")
         );
     }
@@ -397,41 +321,16 @@ mod tests {
     /// Nothing is registered in plain mode, so what an API server says of LeaseCandidates does not matter.
     #[test]
     fn a_plain_candidate_needs_neither_versions_nor_a_name_for_an_object() {
-        let lease = LeaseKey::new("default", "web");
-        let config = Config::plain(lease.clone(), Identity::new("Host 1/A").unwrap());
+        let config = Config::plain("web").identified_as(Identity::new("Host 1/A").unwrap());
         config.validate().unwrap();
         let registered = Config {
             mode: Mode::Auto,
             ..config
         };
         assert!(registered.validate().is_err());
-        let named = Identity::new("me").unwrap();
-        let nameless = Config::plain(LeaseKey::new("default", "Web"), named);
         assert!(matches!(
-            nameless.validate(),
+            Config::plain("Web").validate(),
             Err(ConfigError::Lease { .. })
         ));
-    }
-
-    #[test]
-    fn a_lease_is_created_with_the_candidates_own_strategy_and_in_plain_mode_with_none() {
-        let strategy_of = |mode| {
-            let strategy = "example.com/mine".to_owned();
-            let config = Config {
-                mode,
-                strategy,
-                ..config()
-            };
-            match config.holder().mode {
-                HolderMode::Elected => None,
-                HolderMode::Auto { acquisition, .. } | HolderMode::Plain(acquisition) => {
-                    Some(acquisition.strategy)
-                }
-            }
-        };
-        let own = StrategyName::parse("example.com/mine").unwrap();
-        assert_eq!(strategy_of(Mode::Auto), Some(Some(own)));
-        assert_eq!(strategy_of(Mode::Plain), Some(None));
-        assert_eq!(strategy_of(Mode::Elected), None);
     }
 }

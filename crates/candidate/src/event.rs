@@ -5,8 +5,9 @@ use std::time::Duration;
 use elector_protocol::holder::StopReason;
 use elector_protocol::{Term, Token};
 
-use crate::config::{Config, Mode};
+use crate::config::Mode;
 use crate::outcome::TermEnd;
+use crate::resolved_config::ResolvedConfig;
 
 /// What happens during a run, as values. The log says the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,13 +56,13 @@ pub(crate) type CandidateObserver = Box<dyn FnMut(&Event) + Send>;
 
 impl Event {
     /// One line about what happened to that candidate.
-    pub(crate) fn log(&self, config: &Config) {
+    pub(crate) fn log(&self, config: &ResolvedConfig) {
         let (lease, candidate) = (&config.lease, &config.identity);
         match self {
             Self::Registered => tracing::info!(%lease, %candidate, "registered"),
             Self::Acquired { term, free } => {
                 let free = to_millis(*free);
-                if config.mode == Mode::Plain {
+                if config.given.mode == Mode::Plain {
                     tracing::info!(%lease, %term, ?free, "acquired the lease");
                 } else {
                     tracing::info!(%lease, %term, ?free, "acquired the lease: no elector acts");

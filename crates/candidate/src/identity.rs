@@ -1,5 +1,7 @@
 //! A name for one process life.
 
+use std::env;
+
 use elector_protocol::Identity;
 use rand::RngExt as _;
 
@@ -31,6 +33,17 @@ pub fn random_identity(pod_or_host: &str) -> Identity {
     Identity::new(text).expect("sixteen digits are not empty")
 }
 
+/// The name of the Pod, which the environment variable `POD_NAME` tells, or of the host.
+pub fn pod_or_host_name() -> String {
+    let pod = env::var("POD_NAME").ok().filter(|name| !name.is_empty());
+    pod.unwrap_or_else(|| {
+        rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned()
+    })
+}
+
 /// Whether it is a DNS subdomain (RFC 1123), as the name of every Pod is.
 fn is_subdomain(text: &str) -> bool {
     text.split('.').all(|label| {
@@ -45,11 +58,10 @@ fn is_subdomain(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use elector_api::CandidateApi;
+    use elector_api::{CandidateApi, FieldError, LeaseCandidate, validate_candidate};
     use elector_protocol::LeaseKey;
 
     use super::*;
-    use crate::Config;
 
     #[test]
     fn it_is_valid_wherever_the_host_lives() {
@@ -65,9 +77,11 @@ mod tests {
             &"x".repeat(300),
         ] {
             let identity = random_identity(host);
-            let config = Config::new(LeaseKey::new("ns", "web"), identity.clone(), "1.0.0");
             for api in CandidateApi::ALL {
-                assert_eq!(config.validate_in(api), Ok(()), "{identity}");
+                let object = LeaseCandidate::named(api, &LeaseKey::new("ns", "web"), &identity);
+                let errors = validate_candidate(&object);
+                let about_name = |error: &FieldError| error.field.starts_with("metadata");
+                assert!(!errors.iter().any(about_name), "{identity}: {errors:?}");
             }
             assert_ne!(identity, random_identity(host));
         }

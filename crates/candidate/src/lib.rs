@@ -15,12 +15,11 @@
 //! [`RunOutcome`]. A candidate that is dropped leaves nothing behind: no task, no watch, no connection.
 //!
 //! ```no_run
-//! use elector_candidate::{Candidate, Config, Leadership, random_identity};
-//! use elector_protocol::LeaseKey;
+//! use elector_candidate::{Candidate, Config, Leadership};
 //! use elector_runtime::Cluster;
 //!
 //! # async fn example(cluster: Cluster) -> Result<(), Box<dyn std::error::Error>> {
-//! let config = Config::new(LeaseKey::new("default", "web"), random_identity("web-0"), "1.2.0");
+//! let config = Config::new("web", env!("CARGO_PKG_VERSION").parse()?);
 //! let candidate = Candidate::new(config, cluster)?;
 //! let work = |leadership: Leadership| async move {
 //!     println!("leading, token {}", leadership.token());
@@ -42,6 +41,7 @@ mod event;
 mod identity;
 mod leadership;
 mod outcome;
+mod resolved_config;
 mod session;
 mod stop_limits;
 mod term_tasks;
@@ -50,7 +50,7 @@ mod work;
 pub use candidate::Candidate;
 pub use config::{AfterTerm, Config, ConfigError, Mode};
 pub use event::Event;
-pub use identity::random_identity;
+pub use identity::{pod_or_host_name, random_identity};
 pub use leadership::Leadership;
 pub use outcome::{RunError, RunOutcome, TermEnd};
 pub use stop_limits::StopLimits;

@@ -30,15 +30,16 @@ use self::inputs::{CandidateInput, candidate_event};
 use self::migration::Migration;
 use self::registration::RegistrationShell;
 use self::requests::CandidateResponse;
-use crate::config::{AfterTerm, Config, Mode};
+use crate::config::{AfterTerm, Mode};
 use crate::event::{CandidateObserver, Event};
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome, TermEnd};
+use crate::resolved_config::ResolvedConfig;
 use crate::work::{TermWork, WorkChange};
 
 /// Everything that one run owns. Dropping it drops the work, the watches and the requests.
 pub(crate) struct CandidateSession<T, E> {
-    config: Config,
+    config: ResolvedConfig,
     clock: Arc<dyn Clock>,
     /// Any number that differs from process to process.
     seed: u64,
@@ -67,7 +68,7 @@ const SHUTDOWN_REQUESTS: u32 = 2;
 
 impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
     pub(crate) fn new(
-        config: Config,
+        config: ResolvedConfig,
         cluster: Cluster,
         (api_discovery, served): (ApiDiscovery, Option<CandidateApi>),
         (clock, seed): (Arc<dyn Clock>, u64),
@@ -108,7 +109,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         let mut leases = self.holder.watch(self.writer.cluster(), &options);
         let candidates = |session: &Self| session.registration.watch(&session.config, session.seed);
         let mut candidate = candidates(&self);
-        let registers = self.config.mode != Mode::Plain;
+        let registers = self.config.given.mode != Mode::Plain;
         loop {
             let wake_at = self.advance(&mut work)?;
             if self.is_over() {
@@ -227,7 +228,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
             self.emit(&Event::Registered);
         }
         if self.finish.is_some() && self.work.is_none() && self.finish_by.is_none() {
-            let patience = self.config.timing.request_timeout * SHUTDOWN_REQUESTS;
+            let patience = self.config.given.timing.request_timeout * SHUTDOWN_REQUESTS;
             self.finish_by = Some(now.after(patience));
         }
         let wake = [
@@ -247,7 +248,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
             self.holder.expect_silence(now);
             return None;
         }
-        let silence = self.config.timing.renew_interval * 2;
+        let silence = self.config.given.timing.renew_interval * 2;
         let (silent, next) = self.holder.check_silence(now, silence);
         if silent {
             // Electors ask for candidates when a leader is gone: their ping must not be missed either.
@@ -265,7 +266,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
             Effect::Stop(reason) => self.stop_work(reason, now),
             Effect::Ended(ending) => {
                 self.end_term(ending.into());
-                if self.finish.is_none() && self.config.after_term == AfterTerm::Return {
+                if self.finish.is_none() && self.config.given.after_term == AfterTerm::Return {
                     self.begin_finish(Finish::TermEnded);
                 }
             }

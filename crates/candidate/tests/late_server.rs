@@ -13,7 +13,7 @@ use elector_apiserver::{ApiServer, Config as ServerConfig, NativeCandidates};
 use elector_candidate::{
     Candidate, Config, ConfigError, Event, Leadership, Mode, RunError, RunOutcome,
 };
-use elector_protocol::{Identity, LeaseKey, Timestamp};
+use elector_protocol::{Identity, Timestamp};
 use elector_runtime::{Cluster, TokioClock};
 use elector_testkit::CapturedLog;
 use kube::Client;
@@ -29,10 +29,10 @@ fn server(config: ServerConfig) -> (ApiServer, Cluster) {
 }
 
 fn config(identity: &str, mode: Mode) -> Config {
-    let lease = LeaseKey::new("default", "web");
+    let identity = Identity::new(identity).unwrap();
     Config {
         mode,
-        ..Config::new(lease, Identity::new(identity).unwrap(), "1.0.0")
+        ..Config::new("web", "1.0.0".parse().unwrap()).identified_as(identity)
     }
 }
 

@@ -21,15 +21,14 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use elector_api::parse_duration;
 use elector_candidate::{
-    AfterTerm, Candidate, Config, Leadership, Mode, RunError, RunOutcome, TermEnd, random_identity,
+    AfterTerm, Candidate, Config, Leadership, Mode, RunError, RunOutcome, TermEnd,
 };
-use elector_protocol::{CandidateTiming, Identity, LeaseKey};
+use elector_protocol::{CandidateTiming, Identity, StrategyName, Version};
 use elector_runtime::{ClientArgs, LogArgs, SystemClock, connect, init_logging, shutdown_signal};
 
 use self::child::{Program, RunningCommand};
 use self::events::EventLines;
 use self::mode::ModeArgs;
-use crate::host::pod_or_host_name;
 use crate::output;
 
 /// Runs a command while it leads.
@@ -60,17 +59,17 @@ pub(crate) struct CandidateArgs {
 
     /// Version of the binary, MAJOR.MINOR.PATCH; required unless --mode is plain
     #[arg(long, value_name = "VERSION")]
-    binary_version: Option<String>,
+    binary_version: Option<Version>,
 
     /// Version that it behaves as, no higher than the binary's [default: the binary version]
     #[arg(long, value_name = "VERSION")]
-    emulation_version: Option<String>,
+    emulation_version: Option<Version>,
 
     /// Strategy that the lease is to be elected under: OldestEmulationVersion, elector.dev/newest-version,
     /// elector.dev/priority, elector.dev/sticky, or a name domain/name of another elector's, without which there is no
     /// leader then [default: OldestEmulationVersion]
     #[arg(long, value_name = "STRATEGY")]
-    strategy: Option<String>,
+    strategy: Option<StrategyName>,
 
     /// How long others wait for a renewal before they take over; whole seconds, from 2s to 1h
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
@@ -144,17 +143,15 @@ pub(crate) fn run(args: CandidateArgs) -> anyhow::Result<ExitCode> {
 async fn run_candidate(args: CandidateArgs) -> anyhow::Result<ExitCode> {
     let signal = shutdown_signal().context("catch signals")?;
     let cluster = connect(&args.client).await?;
-    let namespace = args.namespace.clone();
-    let namespace = namespace.unwrap_or_else(|| cluster.namespace().to_owned());
-    let lease = LeaseKey::new(namespace, args.lease.as_str());
-    let config = args.config(lease, args.identity()?);
-    log_start(&config, cluster.url());
+    let url = cluster.url().to_owned();
+    let candidate = Candidate::new(args.config()?, cluster)?;
+    log_start(&candidate, &url);
     let out = args.events.then(std::io::stdout);
-    let mut lines = EventLines::new(out, config.identity.clone(), config.lease.clone());
+    let mut lines = EventLines::new(out, candidate.identity().clone(), candidate.lease().clone());
     let program = args.program();
     let grace = args.grace_period;
     if program.is_some()
-        && let Some(line) = grace_after_loss(grace, &config)
+        && let Some(line) = grace_after_loss(grace, candidate.config())
     {
         tracing::info!("{line}");
     }
@@ -168,7 +165,7 @@ async fn run_candidate(args: CandidateArgs) -> anyhow::Result<ExitCode> {
         }));
     };
     lines.start();
-    let candidate = Candidate::new(config, cluster)?
+    let candidate = candidate
         .with_clock(clock.clone())
         .observed_by(move |event| lines.tell(event));
     match candidate.run(work, shutdown).await {
@@ -222,11 +219,12 @@ fn grace_after_loss(grace: Duration, config: &Config) -> Option<String> {
     })
 }
 
-fn log_start(config: &Config, server: &str) {
-    let (lease, candidate, mode) = (&config.lease, &config.identity, config.mode);
+fn log_start(starting: &Candidate, server: &str) {
+    let (lease, candidate) = (starting.lease(), starting.identity());
+    let mode = starting.config().mode;
     match mode {
         Mode::Auto => {
-            let fallback_after = config.fallback;
+            let fallback_after = starting.config().fallback;
             tracing::info!(%lease, %candidate, %mode, ?fallback_after, server, "candidate starts");
         }
         Mode::Elected | Mode::Plain => {
@@ -269,29 +267,22 @@ impl CandidateArgs {
         if self.mode.registers() && self.binary_version.is_none() {
             bail!("--binary-version is missing: electors choose by it, unless --mode is plain");
         }
-        let namespace = self.namespace.as_deref().unwrap_or("default");
-        let lease = LeaseKey::new(namespace, self.lease.as_str());
-        Ok(self.config(lease, self.identity()?).validate()?)
+        Ok(self.config()?.validate()?)
     }
 
-    fn identity(&self) -> anyhow::Result<Identity> {
-        match &self.name {
-            Some(name) => Identity::new(name.as_str()).context("--name is empty"),
-            None => Ok(random_identity(&pod_or_host_name())),
-        }
-    }
-
-    fn config(&self, lease: LeaseKey, identity: Identity) -> Config {
+    fn config(&self) -> anyhow::Result<Config> {
         let mut timing = CandidateTiming::of(self.lease_duration, self.renew_deadline);
         if let Some(retry_period) = self.retry_period {
             timing.retry_period = retry_period;
         }
         timing.request_timeout = timing.request_timeout.min(self.client.request_timeout);
-        let binary_version = self.binary_version.as_deref().unwrap_or_default();
-        let mut config = Config::new(lease, identity, binary_version);
-        if let Some(version) = &self.emulation_version {
-            config.emulation_version.clone_from(version);
+        let mut config = Config::plain(self.lease.as_str());
+        config.namespace.clone_from(&self.namespace);
+        if let Some(name) = &self.name {
+            config.identity = Some(Identity::new(name.as_str()).context("--name is empty")?);
         }
+        config.binary_version.clone_from(&self.binary_version);
+        config.emulation_version.clone_from(&self.emulation_version);
         if let Some(strategy) = &self.strategy {
             config.strategy.clone_from(strategy);
         }
@@ -299,7 +290,7 @@ impl CandidateArgs {
         config.timing = timing;
         config.grace = self.grace_period.saturating_add(KILL_MARGIN);
         config.after_term = AfterTerm::CampaignAgain;
-        config
+        Ok(config)
     }
 
     fn program(&self) -> Option<Program> {

@@ -4,7 +4,6 @@ mod block_on;
 mod candidate;
 mod dev;
 mod explain;
-mod host;
 mod input;
 mod kubectl;
 mod namespace;

@@ -14,6 +14,7 @@ use anyhow::Context as _;
 use clap::Args;
 use elector::{BuiltinController, Config, ConfigError, Elector, Health, Metrics, Scope};
 use elector_api::parse_duration;
+use elector_candidate::pod_or_host_name;
 use elector_runtime::{ClientArgs, LogArgs, connect, init_logging, shutdown_signal};
 use tokio::runtime::Builder;
 use tracing::info;
@@ -21,7 +22,6 @@ use tracing::info;
 use self::endpoints::EndpointArgs;
 use self::leader_elect::LeaderElectArgs;
 use self::timing::TimingArgs;
-use crate::host::pod_or_host_name;
 use crate::output;
 
 /// Elects a leader for every lease that a candidate names, until SIGTERM or SIGINT

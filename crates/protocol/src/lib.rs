@@ -134,8 +134,8 @@
 mod backoff;
 pub mod elector;
 pub mod holder;
+mod invalid_text;
 mod lease;
-mod malformed;
 mod names;
 mod operator_word;
 mod order;
@@ -155,8 +155,8 @@ mod version;
 #[doc = include_str!("../rules.md")]
 pub mod rules {}
 
+pub use invalid_text::InvalidText;
 pub use lease::{LeaseRecord, LeaseSnapshot, LeaseWrite, Occupancy};
-pub use malformed::Malformed;
 pub use names::{Identity, LeaseKey, ResourceVersion, Term, Token, Uid};
 pub use operator_word::{OperatorPreference, OperatorWord};
 pub use order::{CandidateOrder, Contender};

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
-use crate::malformed::Malformed;
+use crate::invalid_text::InvalidText;
 
 /// The longest text that is looked at. The API sets no limit of its own.
 const MAX_TEXT: usize = 256;
@@ -72,10 +72,10 @@ impl Version {
 }
 
 impl FromStr for Version {
-    type Err = Malformed<VersionError>;
+    type Err = InvalidText<VersionError>;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::parse(text).map_err(|rule| Malformed::new("version", text, rule))
+        Self::parse(text).map_err(|rule| InvalidText::new("version", text, rule))
     }
 }
 
@@ -153,7 +153,10 @@ mod tests {
         assert_eq!(error(""), "the version \"\" is empty");
         let long = error(&"é".repeat(300));
         let shown = "é".repeat(64);
-        assert_eq!(long, format!("the version \"{shown}\"… is longer than 256 bytes"));
+        assert_eq!(
+            long,
+            format!("the version \"{shown}\"… is longer than 256 bytes")
+        );
     }
 
     #[test]

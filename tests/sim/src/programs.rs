@@ -149,11 +149,14 @@ impl CandidateRun {
             mode,
             ..
         } = self.candidate;
+        let version = |minor| {
+            let text = format!("1.{minor}.0");
+            text.parse().expect("three numbers are a version")
+        };
         let identity =
             Identity::new(self.identity.as_str()).expect("a name with digits is not empty");
-        let key = LeaseKey::new(NAMESPACE, lease_name(lease));
         CandidateConfig {
-            emulation_version: format!("1.{emulation}.0"),
+            emulation_version: Some(version(emulation)),
             timing: CandidateTiming::of(Duration::from_secs(w), Duration::from_secs(h)),
             mode: match mode {
                 PlannedMode::Elected => Mode::Elected,
@@ -162,7 +165,9 @@ impl CandidateRun {
             },
             fallback: FALLBACK,
             max_lease_duration: self.longest,
-            ..CandidateConfig::new(key, identity, format!("1.{binary}.0"))
+            ..CandidateConfig::new(lease_name(lease), version(binary))
+                .in_namespace(NAMESPACE)
+                .identified_as(identity)
         }
     }
 }

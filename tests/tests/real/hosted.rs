@@ -75,13 +75,16 @@ impl<'w> Host<'w> {
     pub(crate) fn start(&self, lease: &str, name: &str, version: &str) -> Result<Hosted> {
         self.testbed
             .add_participant(name, Implementation::Elector, lease);
-        let lease = LeaseKey::new(self.testbed.namespace(), lease);
+        let namespace = self.testbed.namespace();
         let identity = Identity::new(name).context("an empty name")?;
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let cluster = self.clusters[index % self.clusters.len()].clone();
-        let config = Config::new(lease.clone(), identity, version);
+        let config = Config::new(lease, version.parse()?)
+            .in_namespace(namespace)
+            .identified_as(identity);
         let (journal, process) = (Arc::clone(self.testbed.journal()), name.to_owned());
         let candidate = Candidate::new(config, cluster)?;
+        let lease = candidate.lease().clone();
         let (book, about) = (Arc::clone(&journal), lease.clone());
         let candidate = candidate.observed_by(move |told| tell(&book, &process, &about, told));
         let work = |leadership: Leadership| async move {

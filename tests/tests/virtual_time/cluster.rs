@@ -191,7 +191,10 @@ impl VirtualCluster {
     }
 
     pub(crate) fn candidate(&self, name: &str) -> BackgroundTask {
-        let config = CandidateConfig::new(key(), Identity::new(name).unwrap(), "1.0.0");
+        let lease = key();
+        let config = CandidateConfig::new(&*lease.name, "1.0.0".parse().unwrap())
+            .in_namespace(&*lease.namespace)
+            .identified_as(Identity::new(name).unwrap());
         let candidate = Candidate::new(config, self.cluster())
             .unwrap()
             .with_clock(clock());

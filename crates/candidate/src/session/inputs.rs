@@ -7,7 +7,7 @@ use elector_runtime::{
     Cluster, LeaseResponse, Scope, Watch, WatchEvent, WatchOptions, WriteOutcome, watch_candidates,
 };
 
-use crate::config::Config;
+use crate::resolved_config::ResolvedConfig;
 use crate::session::requests::CandidateResponse;
 use crate::work::WorkChange;
 
@@ -31,7 +31,7 @@ pub(crate) enum CandidateInput<T, E> {
 pub(crate) fn watch_candidate(
     cluster: &Cluster,
     api: CandidateApi,
-    config: &Config,
+    config: &ResolvedConfig,
     seed: u64,
 ) -> Watch<LeaseCandidate> {
     let own = LeaseKey::new(config.lease.namespace.clone(), config.identity.as_str());

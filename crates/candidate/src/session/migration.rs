@@ -3,7 +3,8 @@
 
 use elector_runtime::{RequestSlot, Writer};
 
-use crate::config::{Config, ConfigError};
+use crate::config::ConfigError;
+use crate::resolved_config::ResolvedConfig;
 use crate::session::failures::{ServerPath, SessionFailures};
 use crate::session::registration::RegistrationShell;
 use crate::session::requests::removal_request;
@@ -26,7 +27,7 @@ impl Migration {
     pub(crate) fn start(
         &mut self,
         writer: Writer,
-        config: &Config,
+        config: &ResolvedConfig,
         registration: &mut RegistrationShell,
         failures: &mut SessionFailures,
         leads: bool,

@@ -6,8 +6,8 @@ use elector_protocol::registration::{CandidateEvent, Registration};
 use elector_protocol::{Instant, Timestamp};
 use elector_runtime::{RequestSlot, Watch, WatchEvent, WriteOutcome, Writer};
 
-use crate::config::Config;
 use crate::outcome::RunError;
+use crate::resolved_config::ResolvedConfig;
 use crate::session::failures::{ServerPath, SessionFailures};
 use crate::session::inputs::{candidate_outcome, candidate_snapshot, watch_candidate};
 use crate::session::requests::{CandidateResponse, candidate_request};
@@ -35,7 +35,7 @@ pub(crate) struct RegistrationShell {
 // === impl RegistrationShell ===
 
 impl RegistrationShell {
-    pub(crate) fn new(config: &Config, writer: Option<Writer>) -> Self {
+    pub(crate) fn new(config: &ResolvedConfig, writer: Option<Writer>) -> Self {
         Self {
             writer,
             machine: Registration::new(config.lease.name.clone()),
@@ -54,7 +54,11 @@ impl RegistrationShell {
     }
 
     /// Watches the own LeaseCandidate.
-    pub(crate) fn watch(&self, config: &Config, seed: u64) -> Option<Watch<LeaseCandidate>> {
+    pub(crate) fn watch(
+        &self,
+        config: &ResolvedConfig,
+        seed: u64,
+    ) -> Option<Watch<LeaseCandidate>> {
         let writer = self.writer.as_ref()?;
         let watch = watch_candidate(writer.cluster(), writer.candidate_api(), config, seed);
         Some(watch)
@@ -90,7 +94,7 @@ impl RegistrationShell {
     }
 
     /// Fails where the LeaseCandidate belongs to another lease.
-    pub(crate) fn check_lease(&self, config: &Config) -> Result<(), RunError> {
+    pub(crate) fn check_lease(&self, config: &ResolvedConfig) -> Result<(), RunError> {
         match self.machine.bound_elsewhere() {
             Some(lease) => Err(RunError::BoundElsewhere {
                 name: config.identity.clone(),
@@ -105,14 +109,14 @@ impl RegistrationShell {
         &mut self,
         now: Instant,
         wall: Timestamp,
-        config: &Config,
+        config: &ResolvedConfig,
         acks: bool,
     ) -> Option<Instant> {
         let writer = self.writer.as_ref()?;
         self.machine.ack_pings(acks);
         let decision = self.machine.step(now, wall);
         if let Some(effect) = decision.effect {
-            let (seen, timeout) = (self.object.as_ref(), config.timing.request_timeout);
+            let (seen, timeout) = (self.object.as_ref(), config.given.timing.request_timeout);
             self.request
                 .send(candidate_request(&effect, seen, config, writer, timeout));
         }
@@ -126,7 +130,7 @@ impl RegistrationShell {
         &mut self,
         now: Instant,
         response: CandidateResponse,
-        config: &Config,
+        config: &ResolvedConfig,
         failures: &mut SessionFailures,
         leads: bool,
     ) -> Result<(), RunError> {
@@ -173,7 +177,7 @@ impl RegistrationShell {
         &mut self,
         now: Instant,
         event: WatchEvent<LeaseCandidate>,
-        config: &Config,
+        config: &ResolvedConfig,
         failures: &mut SessionFailures,
     ) {
         match event {
@@ -201,7 +205,7 @@ impl RegistrationShell {
         &mut self,
         now: Instant,
         object: LeaseCandidate,
-        config: &Config,
+        config: &ResolvedConfig,
         failures: &mut SessionFailures,
     ) {
         log_fault(now, &object, failures);
@@ -217,7 +221,7 @@ impl RegistrationShell {
         &mut self,
         now: Instant,
         object: LeaseCandidate,
-        config: &Config,
+        config: &ResolvedConfig,
         failures: &mut SessionFailures,
     ) {
         self.check_damage(now, &object, config, failures);
@@ -238,7 +242,7 @@ impl RegistrationShell {
         &mut self,
         now: Instant,
         object: &LeaseCandidate,
-        config: &Config,
+        config: &ResolvedConfig,
         failures: &mut SessionFailures,
     ) {
         let version = &object.metadata.resource_version;

@@ -9,7 +9,7 @@ use elector_runtime::{RequestError, WriteOutcome, Writer};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use crate::config::Config;
+use crate::resolved_config::ResolvedConfig;
 
 /// The response to a request for the own LeaseCandidate.
 pub(crate) enum CandidateResponse {
@@ -22,7 +22,7 @@ pub(crate) enum CandidateResponse {
 pub(crate) fn candidate_request(
     effect: &RegistrationEffect,
     seen: Option<&LeaseCandidate>,
-    config: &Config,
+    config: &ResolvedConfig,
     writer: &Writer,
     timeout: Duration,
 ) -> BoxFuture<'static, CandidateResponse> {

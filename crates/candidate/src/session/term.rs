@@ -43,10 +43,15 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         let deadline = self.holder.deadline().unwrap_or(now);
         let (lease, identity) = (self.config.lease.clone(), self.config.identity.clone());
         let clock = Arc::clone(&self.clock);
-        self.work = Some(TermWork::start(term, deadline, &self.config, |receiver| {
-            let of = (term, token);
-            work(Leadership::new(lease, identity, of, clock, receiver))
-        }));
+        self.work = Some(TermWork::start(
+            term,
+            deadline,
+            &self.config.given,
+            |receiver| {
+                let of = (term, token);
+                work(Leadership::new(lease, identity, of, clock, receiver))
+            },
+        ));
     }
 
     /// Tells the work to stop. After a loss it has what is left of the lease: counted from the last deadline that it
@@ -55,7 +60,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         let Some(work) = &mut self.work else {
             return;
         };
-        let grace = self.config.grace;
+        let grace = self.config.given.grace;
         let until = match &reason {
             StopReason::Lost(loss) if self.config.is_succeeded(loss) => now,
             StopReason::Lost(_) => work.limits().stop_by(now, grace),

@@ -14,17 +14,13 @@ const NOTICED: u64 = 90_000;
 /// Registers `me` as an earlier or another life of that name does.
 fn register(cluster: &OneLease) {
     let config = config();
-    let mut object = LeaseCandidate::named(CUSTOM, &config.lease, &config.identity);
-    object
-        .spec
-        .binary_version
-        .clone_from(&config.binary_version);
-    object
-        .spec
-        .emulation_version
-        .clone_from(&config.emulation_version);
+    let identity = config.identity.unwrap();
+    let mut object = LeaseCandidate::named(CUSTOM, &OneLease::key(), &identity);
+    let version = config.binary_version.unwrap().to_string();
+    object.spec.emulation_version.clone_from(&version);
+    object.spec.binary_version = version;
     let object = object
-        .with_strategy(&config.strategy)
+        .with_strategy(config.strategy.as_str())
         .with_renewal(cluster.clock().wall());
     cluster.register_object(CUSTOM, &object);
 }

@@ -47,7 +47,10 @@ struct RunningCandidate {
 }
 
 fn config() -> Config {
-    Config::new(OneLease::key(), Identity::new("me").unwrap(), "1.0.0")
+    let lease = OneLease::key();
+    Config::new(&*lease.name, "1.0.0".parse().unwrap())
+        .in_namespace(&*lease.namespace)
+        .identified_as(Identity::new("me").unwrap())
 }
 
 /// A candidate that leads only when an elector says so, where a test asserts that it writes nothing by itself.
@@ -100,7 +103,7 @@ async fn leader<F>(
 where
     F: Future<Output = Result> + Send + 'static,
 {
-    let name = config.identity.clone();
+    let name = config.identity.clone().unwrap();
     let running = start(cluster, config, work);
     running.registered().await;
     cluster.grant(name.as_str());

@@ -78,7 +78,7 @@ async fn a_definition_that_comes_back_finds_its_candidates_again() {
 async fn a_name_that_no_custom_resource_can_have_stays_a_leader_unregistered() {
     let cluster = OneLease::new(&[V1BETA1]);
     let mut config = config();
-    config.identity = Identity::new("Me_1").unwrap();
+    config.identity = Identity::new("Me_1");
     let running = start(&cluster, config, obedient);
     running.registered().await;
     cluster.grant("Me_1");

@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 use crate::{CUSTOM, RunningCandidate, V1BETA1, config, obedient, pass, start};
 
 fn plain(identity: &str) -> Config {
-    Config::plain(OneLease::key(), Identity::new(identity).unwrap())
+    let lease = OneLease::key();
+    Config::plain(&*lease.name)
+        .in_namespace(&*lease.namespace)
+        .identified_as(Identity::new(identity).unwrap())
 }
 
 /// A cluster whose Lease was released a moment ago.
@@ -250,7 +253,7 @@ async fn a_lease_of_a_foreign_strategy_is_never_taken() {
             record
         });
         let mut config = Config { mode, ..config() };
-        config.strategy = own.to_owned();
+        config.strategy = own.parse().unwrap();
         let running = start(&cluster, config, obedient);
         pass(600_000).await;
         assert!(running.guards.lock().unwrap().is_empty());
@@ -297,7 +300,7 @@ async fn a_leader_whose_name_cannot_be_registered_where_candidates_come_to_be_se
     let cluster = OneLease::new(&[]);
     released(&cluster);
     let config = Config {
-        identity: Identity::new("Me_1").unwrap(),
+        identity: Identity::new("Me_1"),
         ..config()
     };
     let running = start(&cluster, config, obedient);

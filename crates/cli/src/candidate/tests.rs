@@ -17,8 +17,7 @@ fn parse(flags: &[&str]) -> CandidateArgs {
 }
 
 fn config(flags: &[&str]) -> Config {
-    let identity = Identity::new("me").unwrap();
-    parse(flags).config(LeaseKey::new("ns", "web"), identity)
+    parse(flags).config().unwrap()
 }
 
 #[test]
@@ -26,7 +25,8 @@ fn the_defaults_are_valid_and_as_documented() {
     let config = config(&[]);
     config.validate().unwrap();
     assert_eq!(config.timing, CandidateTiming::default());
-    assert_eq!(config.emulation_version, "1.2.3");
+    assert_eq!(config.binary_version.unwrap().to_string(), "1.2.3");
+    assert_eq!(config.emulation_version, None);
     assert!(parse(&[]).program().is_none());
 }
 
@@ -134,10 +134,7 @@ fn an_absurd_flag_is_refused_in_one_clear_line_without_a_cluster() {
         (["--lease", ""], "spec.leaseName: "),
         (["--namespace", ""], "metadata.namespace: "),
         (["--namespace", "a b"], "metadata.namespace: "),
-        (["--binary-version", "v1"], "spec.binaryVersion: "),
-        (["--binary-version", ""], "spec.binaryVersion: "),
         (["--emulation-version", "2.0.0"], "spec.binaryVersion: "),
-        (["--strategy", "mine"], "spec.strategy"),
         (
             ["--lease-duration", "0"],
             "lease-duration is 0ns: must be from 2s to 3600s",
@@ -187,5 +184,28 @@ fn an_absurd_flag_is_refused_in_one_clear_line_without_a_cluster() {
         let text = format!("{error:#}");
         assert!(text.starts_with(refusal), "{flags:?}: {text}");
         assert!(!text.contains('\n') && text.len() < 600, "{text}");
+    }
+}
+
+#[test]
+fn a_malformed_version_or_strategy_is_named_with_its_flag_and_the_rule() {
+    for (flag, text, rule) in [
+        (
+            "--emulation-version",
+            "v1",
+            "is not a semantic version MAJOR.MINOR.PATCH",
+        ),
+        ("--emulation-version", "", "is empty"),
+        (
+            "--strategy",
+            "mine",
+            "is neither OldestEmulationVersion nor a name of the form domain/name",
+        ),
+    ] {
+        let flag = &format!("{flag}={text}");
+        let line = ["elector", "--lease", "web", flag];
+        let error = CandidateCli::try_parse_from(line).unwrap_err().to_string();
+        let name = flag.split('=').next().unwrap();
+        assert!(error.contains(name) && error.contains(rule), "{error}");
     }
 }

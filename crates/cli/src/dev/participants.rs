@@ -123,7 +123,9 @@ impl DevParticipants {
         version: &str,
     ) -> anyhow::Result<()> {
         let cluster = connect(&self.client).await?;
-        let mut config = Config::new(self.lease.clone(), name.clone(), version);
+        let mut config = Config::new(&*self.lease.name, version.parse()?)
+            .in_namespace(&*self.lease.namespace)
+            .identified_as(name.clone());
         config.timing = CandidateTiming::of(LEASE_DURATION, RENEW_DEADLINE);
         let (reports, reporter) = (self.reports.clone(), name.clone());
         let candidate = Candidate::new(config, cluster)

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
-use crate::malformed::Malformed;
+use crate::invalid_text::InvalidText;
 
 /// The name of a strategy, valid under the API's syntax.
 ///
@@ -99,10 +99,10 @@ impl StrategyName {
 }
 
 impl FromStr for StrategyName {
-    type Err = Malformed<StrategyNameError>;
+    type Err = InvalidText<StrategyNameError>;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::parse(text).map_err(|rule| Malformed::new("strategy", text, rule))
+        Self::parse(text).map_err(|rule| InvalidText::new("strategy", text, rule))
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use elector_candidate::{Candidate, Config, Leadership};
-use elector_protocol::{Identity, LeaseKey};
+use elector_protocol::Identity;
 use elector_runtime::{ClientArgs, connect};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -93,12 +93,12 @@ async fn main() -> Result<()> {
     })
     .await?;
     let identity = Identity::new(args.name.as_str()).context("--name is empty")?;
-    let lease = LeaseKey::new(args.namespace, args.lease);
     let config = if args.plain {
-        Config::plain(lease, identity)
+        Config::plain(args.lease)
     } else {
-        Config::new(lease, identity, "1.0.0")
+        Config::new(args.lease, "1.0.0".parse()?)
     };
+    let config = config.in_namespace(args.namespace).identified_as(identity);
     let candidate = Candidate::new(config, cluster)?;
     let work = move |leadership: Leadership| {
         // No two terms have the same token, while the numbers of terms begin anew when the Lease is deleted.

@@ -10,15 +10,15 @@ const SHOWN: usize = 64;
 ///
 /// This is the error of `str::parse`, whose caller may not know which text was bad.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Malformed<R> {
+pub struct InvalidText<R> {
     what: &'static str,
     text: String,
     rule: R,
 }
 
-// === impl Malformed ===
+// === impl InvalidText ===
 
-impl<R> Malformed<R> {
+impl<R> InvalidText<R> {
     pub(crate) fn new(what: &'static str, text: &str, rule: R) -> Self {
         Self {
             what,
@@ -38,7 +38,7 @@ impl<R> Malformed<R> {
     }
 }
 
-impl<R: fmt::Display> fmt::Display for Malformed<R> {
+impl<R: fmt::Display> fmt::Display for InvalidText<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, text, rule } = self;
         match text.char_indices().nth(SHOWN) {
@@ -48,4 +48,4 @@ impl<R: fmt::Display> fmt::Display for Malformed<R> {
     }
 }
 
-impl<R: fmt::Debug + fmt::Display> Error for Malformed<R> {}
+impl<R: fmt::Debug + fmt::Display> Error for InvalidText<R> {}

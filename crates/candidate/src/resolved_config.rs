@@ -1,0 +1,211 @@
+//! The configuration of a candidate with nothing left to be found, and what others are told of it.
+
+use elector_api::{CandidateApi, Lease, LeaseCandidate, validate_candidate, validate_lease};
+use elector_protocol::holder::{Acquisition, Displaced, HolderConfig, HolderMode, Loss};
+use elector_protocol::{Identity, LeaseKey, Version};
+
+use crate::config::{Config, ConfigError, Mode};
+use crate::identity::{pod_or_host_name, random_identity};
+
+/// What was given, and what was found where nothing was given.
+#[derive(Clone, Debug)]
+pub(crate) struct ResolvedConfig {
+    /// The lease that it wants.
+    pub(crate) lease: LeaseKey,
+    /// Its identity.
+    pub(crate) identity: Identity,
+    /// The rest, as it was given.
+    pub(crate) given: Config,
+}
+
+/// What the names of Elector's own strategies begin with; names of other domains belong to others.
+const OUR_STRATEGIES: &str = "elector.dev/";
+
+// === impl Config ===
+
+impl Config {
+    /// Checks everything that can be checked without a cluster.
+    ///
+    /// # Errors
+    ///
+    /// Names the first setting that breaks a rule, and the rule.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        ResolvedConfig::new(self.clone(), "default").map(drop)
+    }
+}
+
+// === impl ResolvedConfig ===
+
+impl ResolvedConfig {
+    /// Finds what was not given, and checks everything that can be checked without asking the cluster, whose own
+    /// namespace is `namespace`.
+    ///
+    /// # Errors
+    ///
+    /// Names the first setting that breaks a rule, and the rule.
+    pub(crate) fn new(given: Config, namespace: &str) -> Result<Self, ConfigError> {
+        given.timing.validate()?;
+        given.validate_waits()?;
+        let identity = given.identity.clone();
+        let config = Self {
+            lease: LeaseKey::new(
+                given.namespace.as_deref().unwrap_or(namespace),
+                &*given.lease,
+            ),
+            identity: identity.unwrap_or_else(|| random_identity(&pod_or_host_name())),
+            given,
+        };
+        // Of all APIs the one that lets in the most names.
+        config.validate_in(CandidateApi::V1Beta1)?;
+        Ok(config)
+    }
+
+    /// Checks what others are told, where the LeaseCandidates are those of this API.
+    ///
+    /// # Errors
+    ///
+    /// Names the first thing that the API server would not take, and the rule.
+    pub(crate) fn validate_in(&self, api: CandidateApi) -> Result<(), ConfigError> {
+        // In plain mode there is no LeaseCandidate that could break a rule.
+        if self.given.mode != Mode::Plain {
+            self.validate_candidate(api)?;
+        }
+        match validate_lease(&Lease::named(&self.lease))
+            .into_iter()
+            .next()
+        {
+            Some(error) => Err(ConfigError::Lease {
+                name: self.lease.name.as_ref().to_owned(),
+                error,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether another holder may lead already when the lease was lost in this way.
+    pub(crate) fn is_succeeded(&self, loss: &Loss) -> bool {
+        match loss {
+            Loss::Taken { by: Some(_) } | Loss::NameShared => true,
+            // An elector waits before it grants what it cannot judge; client-go does not.
+            Loss::Taken { by: None } | Loss::Deleted | Loss::StoreRestored => {
+                self.given.has_client_go_peers()
+            }
+            Loss::DeadlinePassed | Loss::NewTerm => false,
+        }
+    }
+
+    fn validate_candidate(&self, api: CandidateApi) -> Result<(), ConfigError> {
+        let strategy = &self.given.strategy;
+        if self.given.binary_version.is_none() {
+            return Err(ConfigError::MissingVersion);
+        }
+        let mut errors = validate_candidate(&self.object(api));
+        // What was said comes before what follows from it.
+        errors.sort_by_key(|error| error.field != "spec.binaryVersion");
+        let is_ours = |text: &str| text.starts_with(OUR_STRATEGIES);
+        match errors.into_iter().next() {
+            Some(error) => Err(ConfigError::Candidate(error)),
+            None if is_ours(strategy.as_str()) && strategy.strategy().is_none() => {
+                Err(ConfigError::Strategy(strategy.clone()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What the machine that holds the lease is told.
+    pub(crate) fn holder(&self) -> HolderConfig {
+        let acquisition = |strategy| Acquisition {
+            strategy,
+            max_lease_duration: self.given.max_lease_duration,
+            absent_lease_grace: self.given.absent_lease_grace,
+            displaced: Displaced::None,
+        };
+        HolderConfig {
+            identity: self.identity.clone(),
+            timing: self.given.timing.clone(),
+            mode: match self.given.mode {
+                Mode::Elected => HolderMode::Elected,
+                Mode::Auto => HolderMode::Auto {
+                    fallback: self.given.fallback,
+                    acquisition: acquisition(Some(self.given.strategy.clone())),
+                },
+                Mode::Plain => HolderMode::Plain(acquisition(None)),
+            },
+        }
+    }
+
+    /// The LeaseCandidate as this process writes it, without its times.
+    pub(crate) fn object(&self, api: CandidateApi) -> LeaseCandidate {
+        self.offer(LeaseCandidate::named(api, &self.lease, &self.identity))
+    }
+
+    /// An existing LeaseCandidate with what this process offers.
+    pub(crate) fn offer(&self, mut candidate: LeaseCandidate) -> LeaseCandidate {
+        let text = |version: &Option<_>| {
+            version
+                .as_ref()
+                .map_or_else(String::new, Version::to_string)
+        };
+        let given = &self.given;
+        candidate.spec.binary_version = text(&given.binary_version);
+        candidate.spec.emulation_version = match &given.emulation_version {
+            None => candidate.spec.binary_version.clone(),
+            given => text(given),
+        };
+        candidate
+            .with_strategy(given.strategy.as_str())
+            .marked(given.timing.lease_duration)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use elector_protocol::StrategyName;
+
+    use super::*;
+
+    #[test]
+    fn a_lease_is_created_with_the_candidates_own_strategy_and_in_plain_mode_with_none() {
+        let strategy_of = |mode| {
+            let strategy = StrategyName::parse("example.com/mine").unwrap();
+            let config = Config {
+                mode,
+                strategy,
+                ..Config::new("web", "1.2.3".parse().unwrap())
+            };
+            match ResolvedConfig::new(config, "ns").unwrap().holder().mode {
+                HolderMode::Elected => None,
+                HolderMode::Auto { acquisition, .. } | HolderMode::Plain(acquisition) => {
+                    Some(acquisition.strategy)
+                }
+            }
+        };
+        let own = StrategyName::parse("example.com/mine").unwrap();
+        assert_eq!(strategy_of(Mode::Auto), Some(Some(own)));
+        assert_eq!(strategy_of(Mode::Plain), Some(None));
+        assert_eq!(strategy_of(Mode::Elected), None);
+    }
+
+    #[test]
+    fn what_is_not_given_is_found_and_what_is_given_stays() {
+        let usual = Config::new("web", "1.0.0".parse().unwrap());
+        let one = ResolvedConfig::new(usual.clone(), "team").unwrap();
+        assert_eq!(one.lease, LeaseKey::new("team", "web"));
+        let host = pod_or_host_name();
+        let name = one.identity.as_str();
+        assert!(
+            name.len() > 17 && (name.contains(&host) || host.is_empty()),
+            "{name} at {host}"
+        );
+        let other = ResolvedConfig::new(usual.clone(), "team").unwrap();
+        assert_ne!(
+            one.identity, other.identity,
+            "a configuration may be used twice"
+        );
+        let me = Identity::new("me").unwrap();
+        let given = usual.in_namespace("other").identified_as(me.clone());
+        let resolved = ResolvedConfig::new(given, "team").unwrap();
+        let lease = LeaseKey::new("other", "web");
+        assert_eq!((resolved.lease, resolved.identity), (lease, me));
+    }
+}
