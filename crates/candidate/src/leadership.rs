@@ -234,15 +234,9 @@ impl Leadership {
         let mut state = self.receiver.state.clone();
         loop {
             let told = state.borrow_and_update().clone();
-            if let Some(why) = told.stop {
-                return why;
-            }
-            let Some(deadline) = told
-                .deadline()
-                .filter(|deadline| self.clock.holder() < *deadline)
-            else {
-                self.receiver.over.store(true, Ordering::Release);
-                return StopReason::Lost(Loss::DeadlinePassed);
+            let deadline = match self.judge(&told) {
+                Ok(deadline) => deadline,
+                Err(reason) => return reason,
             };
             tokio::select! {
                 biased;
@@ -252,6 +246,26 @@ impl Leadership {
                 () = self.clock.sleep_until_holder(deadline) => {}
             }
         }
+    }
+
+    /// Why the work is to stop, `None` while it is not. What [`Self::stopped`] would say, without waiting for it.
+    pub(crate) fn stop_reason(&self) -> Option<StopReason> {
+        let told = self.receiver.state.borrow().clone();
+        let gone = || self.receiver.state.has_changed().is_err();
+        let reason = self.judge(&told).err();
+        reason.or_else(|| gone().then_some(StopReason::ShutDown))
+    }
+
+    /// Why the work is to stop, or when the belief ends that lets it go on.
+    fn judge(&self, told: &LeadershipState) -> Result<Instant, StopReason> {
+        if let Some(reason) = &told.stop {
+            return Err(reason.clone());
+        }
+        let believed = |deadline: &Instant| self.clock.holder() < *deadline;
+        told.deadline().filter(believed).ok_or_else(|| {
+            self.receiver.over.store(true, Ordering::Release);
+            StopReason::Lost(Loss::DeadlinePassed)
+        })
     }
 }
 

@@ -44,6 +44,7 @@ mod outcome;
 mod resolved_config;
 mod session;
 mod stop_limits;
+mod stop_token;
 mod term_tasks;
 mod work;
 
@@ -54,3 +55,4 @@ pub use identity::{pod_or_host_name, random_identity};
 pub use leadership::Leadership;
 pub use outcome::{RunError, RunOutcome, TermEnd};
 pub use stop_limits::StopLimits;
+pub use stop_token::{StopToken, Stopped};

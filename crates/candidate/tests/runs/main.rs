@@ -15,6 +15,7 @@ mod registering;
 mod replies;
 mod restored;
 mod shutdown;
+mod stop_tokens;
 mod stopping;
 mod tasks;
 mod terms;
