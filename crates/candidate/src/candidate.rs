@@ -10,10 +10,12 @@ use elector_runtime::{ApiDiscovery, Clock, Cluster, SystemClock, random_seed};
 
 use crate::config::{Config, ConfigError, Mode};
 use crate::event::{CandidateObserver, Event};
+use crate::handle::CandidateHandle;
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome};
 use crate::resolved_config::ResolvedConfig;
 use crate::session::CandidateSession;
+use crate::status::StatusPublisher;
 
 /// A process that wants to lead, ready to run.
 pub struct Candidate {
@@ -22,6 +24,7 @@ pub struct Candidate {
     clock: Arc<dyn Clock>,
     seed: u64,
     observer: CandidateObserver,
+    status: StatusPublisher,
 }
 
 /// How often a better API of LeaseCandidates is asked for, where there may be one. There may be thousands of candidates.
@@ -36,8 +39,10 @@ impl Candidate {
     ///
     /// When the configuration breaks a rule; the text names it.
     pub fn new(config: Config, cluster: Cluster) -> Result<Self, ConfigError> {
+        let config = ResolvedConfig::new(config, cluster.namespace())?;
         Ok(Self {
-            config: ResolvedConfig::new(config, cluster.namespace())?,
+            status: StatusPublisher::new(&config),
+            config,
             cluster,
             clock: Arc::new(SystemClock::start()),
             seed: random_seed(),
@@ -45,10 +50,12 @@ impl Candidate {
         })
     }
 
-    /// The same candidate by another clock, for tests and simulations.
+    /// The same candidate by another clock, for tests and simulations. A [`handle`](Self::handle) that was obtained before
+    /// is one without a candidate from then on.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
+        self.status = StatusPublisher::new(&self.config);
         self
     }
 
@@ -65,6 +72,17 @@ impl Candidate {
     pub fn observed_by(mut self, observer: impl FnMut(&Event) + Send + 'static) -> Self {
         self.observer = Box::new(observer);
         self
+    }
+
+    /// Who leads, for the rest of the process. It lives before, between and after the terms.
+    #[must_use]
+    pub fn handle(&self) -> CandidateHandle {
+        CandidateHandle::new(
+            self.config.lease.clone(),
+            self.config.identity.clone(),
+            Arc::clone(&self.clock),
+            self.status.subscribe(),
+        )
     }
 
     /// What it was told.
@@ -136,7 +154,7 @@ impl Candidate {
             self.cluster,
             (api_discovery, served),
             (self.clock, self.seed),
-            self.observer,
+            (self.observer, self.status),
         );
         session.run(work, shutdown).await
     }

@@ -14,6 +14,9 @@
 //! ([`Config::stop_budget`]): nothing of it acts when another candidate may lead. How a run ended is a value,
 //! [`RunOutcome`]. A candidate that is dropped leaves nothing behind: no task, no watch, no connection.
 //!
+//! The rest of the process asks a [`CandidateHandle`], which lives before, between and after the terms: who leads, under
+//! which token, until when, and whether that is still known.
+//!
 //! ```no_run
 //! use elector_candidate::{Candidate, Config, Leadership};
 //! use elector_runtime::Cluster;
@@ -38,11 +41,13 @@
 mod candidate;
 mod config;
 mod event;
+mod handle;
 mod identity;
 mod leadership;
 mod outcome;
 mod resolved_config;
 mod session;
+mod status;
 mod stop_limits;
 mod stop_token;
 mod term_tasks;
@@ -51,8 +56,10 @@ mod work;
 pub use candidate::Candidate;
 pub use config::{AfterTerm, Config, ConfigError, Mode};
 pub use event::Event;
+pub use handle::CandidateHandle;
 pub use identity::{pod_or_host_name, random_identity};
 pub use leadership::Leadership;
 pub use outcome::{RunError, RunOutcome, TermEnd};
+pub use status::LeadershipStatus;
 pub use stop_limits::StopLimits;
 pub use stop_token::{StopToken, Stopped};

@@ -35,6 +35,7 @@ use crate::event::{CandidateObserver, Event};
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome, TermEnd};
 use crate::resolved_config::ResolvedConfig;
+use crate::status::StatusPublisher;
 use crate::work::{TermWork, WorkChange};
 
 /// Everything that one run owns. Dropping it drops the work, the watches and the requests.
@@ -44,6 +45,7 @@ pub(crate) struct CandidateSession<T, E> {
     /// Any number that differs from process to process.
     seed: u64,
     observer: CandidateObserver,
+    status: StatusPublisher,
     writer: Writer,
     api_discovery: ApiDiscovery,
     holder: HolderShell,
@@ -72,7 +74,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         cluster: Cluster,
         (api_discovery, served): (ApiDiscovery, Option<CandidateApi>),
         (clock, seed): (Arc<dyn Clock>, u64),
-        observer: CandidateObserver,
+        (observer, status): (CandidateObserver, StatusPublisher),
     ) -> Self {
         // Leases are the same in all of these APIs.
         let writer = Writer::new(cluster, served.unwrap_or(CandidateApi::V1Beta1));
@@ -83,6 +85,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
             clock,
             seed,
             observer,
+            status,
             writer,
             api_discovery,
             migration: Migration::default(),
@@ -139,6 +142,9 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         let (moment, failures) = (self.clock.moment(), &mut self.failures);
         let now = moment.holder;
         let mut moved = false;
+        if input.tells_of_lease() {
+            self.status.note_heard(now);
+        }
         match input {
             CandidateInput::LeaseResponse(response) => {
                 self.holder.handle_response(moment, response, failures);
@@ -210,6 +216,9 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         let now = moment.holder;
         let silence = self.check_silence(now);
         let decision = self.holder.machine.step(moment, self.clock.wall());
+        // Before anything that may take its time, as a line of the log may.
+        let machine = &self.holder.machine;
+        self.status.publish(now, machine.belief(), machine.known());
         for effect in decision.effects {
             self.perform(effect, now, work);
         }

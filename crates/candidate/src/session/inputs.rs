@@ -27,6 +27,22 @@ pub(crate) enum CandidateInput<T, E> {
     Time,
 }
 
+// === impl CandidateInput ===
+
+impl<T, E> CandidateInput<T, E> {
+    /// Whether it is the word of the API server on what the Lease says.
+    pub(crate) const fn tells_of_lease(&self) -> bool {
+        matches!(
+            self,
+            Self::LeaseResponse(
+                LeaseResponse::Read(Ok(_)) | LeaseResponse::Wrote(WriteOutcome::Done(_))
+            ) | Self::LeaseEvent(
+                WatchEvent::Applied(_) | WatchEvent::Listed { .. } | WatchEvent::Deleted(_)
+            )
+        )
+    }
+}
+
 /// Watches the own LeaseCandidate in that API.
 pub(crate) fn watch_candidate(
     cluster: &Cluster,

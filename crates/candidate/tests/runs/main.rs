@@ -6,6 +6,7 @@
 )]
 
 mod ends;
+mod handle;
 mod left_api;
 mod migration;
 mod modes;
@@ -24,7 +25,7 @@ use std::sync::{Arc, Mutex};
 
 use elector_api::CandidateApi;
 use elector_candidate::{
-    Candidate, Config, Event, Leadership, Mode, RunError, RunOutcome, TermEnd,
+    Candidate, CandidateHandle, Config, Event, Leadership, Mode, RunError, RunOutcome, TermEnd,
 };
 use elector_protocol::{Identity, Instant};
 use elector_runtime::Clock as _;
@@ -43,6 +44,7 @@ type Result = std::result::Result<u32, &'static str>;
 struct RunningCandidate {
     events: Arc<Mutex<Vec<(Event, Instant)>>>,
     guards: Arc<Mutex<Vec<Leadership>>>,
+    handle: CandidateHandle,
     shutdown: Option<oneshot::Sender<()>>,
     run: JoinHandle<std::result::Result<RunOutcome<u32, &'static str>, RunError>>,
 }
@@ -79,6 +81,7 @@ where
         .with_clock(cluster.clock())
         .with_seed(0)
         .observed_by(move |event| told.lock().unwrap().push((event.clone(), clock.holder())));
+    let handle = candidate.handle();
     let (shutdown, stopped) = oneshot::channel::<()>();
     let work = move |leadership: Leadership| {
         made.lock().unwrap().push(leadership.clone());
@@ -90,6 +93,7 @@ where
     RunningCandidate {
         events,
         guards,
+        handle,
         shutdown: Some(shutdown),
         run,
     }

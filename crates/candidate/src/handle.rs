@@ -1,0 +1,147 @@
+//! The handle of a candidate: who leads, asked from anywhere in the process and at any time.
+
+use std::fmt;
+use std::sync::Arc;
+
+use elector_protocol::{Identity, LeaseKey, Token};
+use elector_runtime::Clock;
+use tokio::sync::watch;
+
+use crate::status::{KnownStatus, LeadershipStatus, StatusView};
+
+/// Who leads, for the rest of the process: web handlers, metrics, controllers that outlive a term.
+///
+/// It is obtained before the run ([`Candidate::handle`](crate::Candidate::handle)) and lives before, between and after
+/// the terms. The work of a term holds a [`Leadership`](crate::Leadership), which is the guard of that term alone.
+///
+/// [`Self::is_leader`] compares the deadline of the belief with the clock on every call: neither a blocked executor nor
+/// a session that stands still prolongs a term. When the run has ended, or was dropped, the handle does not lead.
+///
+/// ```no_run
+/// use elector_candidate::{Candidate, CandidateHandle};
+///
+/// async fn follow(mut handle: CandidateHandle) {
+///     while let Some(status) = handle.changed().await {
+///         match &status.holder {
+///             Some(holder) => println!("{holder} leads, here: {}", status.is_leader()),
+///             None => println!("no leader is known"),
+///         }
+///     }
+/// }
+///
+/// # fn example(candidate: &Candidate) {
+/// tokio::spawn(follow(candidate.handle()));
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct CandidateHandle {
+    lease: LeaseKey,
+    identity: Identity,
+    clock: Arc<dyn Clock>,
+    known: watch::Receiver<KnownStatus>,
+    /// What [`Self::changed`] last compared with.
+    seen: StatusView,
+}
+
+// === impl CandidateHandle ===
+
+impl CandidateHandle {
+    pub(crate) fn new(
+        lease: LeaseKey,
+        identity: Identity,
+        clock: Arc<dyn Clock>,
+        known: watch::Receiver<KnownStatus>,
+    ) -> Self {
+        let seen = known.borrow().at(clock.holder(), &identity).view();
+        Self {
+            lease,
+            identity,
+            clock,
+            known,
+            seen,
+        }
+    }
+
+    /// The lease.
+    pub const fn lease(&self) -> &LeaseKey {
+        &self.lease
+    }
+
+    /// The identity of this process.
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Whether this process may believe that it leads, by its clock, now.
+    ///
+    /// It is true from before the work of a term is made until that has stopped: also while it drains for a hand-over or
+    /// a shutdown, and never after the deadline.
+    pub fn is_leader(&self) -> bool {
+        // The deadline first: the later the clock is read, the better.
+        let deadline = self.known.borrow().belief.map(|belief| belief.deadline);
+        deadline.is_some_and(|deadline| self.clock.holder() < deadline)
+    }
+
+    /// Whether this process leads now, and in the term of this token.
+    ///
+    /// For what belongs to one term and may outlive it: in a later term of the same process it is false.
+    pub fn is_leader_under(&self, token: Token) -> bool {
+        let belief = self.known.borrow().belief;
+        belief.is_some_and(|belief| belief.token == token && self.clock.holder() < belief.deadline)
+    }
+
+    /// What is known now.
+    pub fn status(&self) -> LeadershipStatus {
+        let known = self.known.borrow();
+        known.at(self.clock.holder(), &self.identity)
+    }
+
+    /// Waits until the status is another than it was when this last returned, or when the handle was made, and returns
+    /// it. `None` once the run has ended or was dropped.
+    ///
+    /// A deadline that a renewal has moved is no change. The end of a belief by the clock is one, and so is the expiry of
+    /// another holder's record. Of changes that follow each other quickly, only the last may be told.
+    ///
+    /// It may be dropped and called again; a clone goes on from where this one is.
+    pub async fn changed(&mut self) -> Option<LeadershipStatus> {
+        loop {
+            let now = self.clock.holder();
+            let (status, next) = {
+                let known = self.known.borrow_and_update();
+                (known.at(now, &self.identity), known.next_change(now))
+            };
+            let view = status.view();
+            if self.known.has_changed().is_err() {
+                self.seen = view;
+                return None;
+            }
+            if view != self.seen {
+                self.seen = view;
+                return Some(status);
+            }
+            let clock = &self.clock;
+            let by_clock = async {
+                match next {
+                    Some(next) => clock.sleep_until_holder(next).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                // An end of the run is seen at the head of the loop.
+                _ = self.known.changed() => {}
+                () = by_clock => {}
+            }
+        }
+    }
+}
+
+impl fmt::Debug for CandidateHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CandidateHandle")
+            .field("lease", &self.lease)
+            .field("identity", &self.identity)
+            .field("status", &self.status())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,214 @@
+//! What a candidate knows of its lease, passed from its session to those who ask outside of a term.
+
+use std::time::Duration;
+
+use elector_protocol::holder::Belief;
+use elector_protocol::{Identity, Instant, LeaseSnapshot, Term, Token};
+use tokio::sync::watch;
+
+use crate::resolved_config::ResolvedConfig;
+
+/// What a candidate knows of its lease, at one instant of the holder's clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeadershipStatus {
+    /// The identity that the Lease names, this process or another. `None` where it names none, where there is no
+    /// Lease, and where the same record has been known for its whole lease duration, so that its holder may be gone.
+    pub holder: Option<Identity>,
+    /// The number of the term that the Lease is in, for people. `None` while no Lease is known.
+    pub term: Option<Term>,
+    /// The fencing token of that term. `None` where the holder has written none, as client-go does not.
+    pub token: Option<Token>,
+    /// When the belief of this process that it leads ends unless a renewal succeeds, on the holder's clock. `None`
+    /// where it does not lead.
+    pub deadline: Option<Instant>,
+    /// How long that is from now. Zero where this process does not lead.
+    pub remaining: Duration,
+    /// Whether the API server has told nothing of the Lease for a whole lease duration, or has not yet: another
+    /// process may lead that is not known here. True before the run, and after it.
+    pub stale: bool,
+}
+
+/// What of a status is worth waking for: all but how far the deadline has moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StatusView {
+    holder: Option<Identity>,
+    term: Option<Term>,
+    token: Option<Token>,
+    leads: bool,
+    stale: bool,
+}
+
+/// What the session knows, from which a status is computed at each call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KnownStatus {
+    /// The belief of this process, which the clock may have ended.
+    pub(crate) belief: Option<Belief>,
+    record: Option<KnownRecord>,
+    /// Until when what is known counts as fresh.
+    fresh_until: Option<Instant>,
+}
+
+/// The newest record of the Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct KnownRecord {
+    snapshot: LeaseSnapshot,
+    expires_at: Instant,
+}
+
+/// The end of the session. When it is dropped, this process leads no more, and is no candidate.
+#[derive(Debug)]
+pub(crate) struct StatusPublisher {
+    sender: watch::Sender<KnownStatus>,
+    identity: Identity,
+    lease_duration: Duration,
+    /// For records that name no duration.
+    max_lease_duration: Duration,
+}
+
+// === impl LeadershipStatus ===
+
+impl LeadershipStatus {
+    /// Whether this process led at the instant of the status.
+    /// [`CandidateHandle::is_leader`](crate::CandidateHandle::is_leader) asks the clock anew.
+    pub const fn is_leader(&self) -> bool {
+        self.deadline.is_some()
+    }
+
+    pub(crate) fn view(&self) -> StatusView {
+        StatusView {
+            holder: self.holder.clone(),
+            term: self.term,
+            token: self.token,
+            leads: self.is_leader(),
+            stale: self.stale,
+        }
+    }
+}
+
+// === impl KnownStatus ===
+
+impl KnownStatus {
+    /// The term and the token under which this process leads at that instant.
+    pub(crate) fn leads(&self, now: Instant) -> Option<Belief> {
+        self.belief.filter(|belief| now < belief.deadline)
+    }
+
+    /// What is known at that instant, by the process of that identity.
+    pub(crate) fn at(&self, now: Instant, identity: &Identity) -> LeadershipStatus {
+        let stale = self.fresh_until.is_none_or(|until| until <= now);
+        if let Some(belief) = self.leads(now) {
+            return LeadershipStatus {
+                holder: Some(identity.clone()),
+                term: Some(belief.term),
+                token: Some(belief.token),
+                deadline: Some(belief.deadline),
+                remaining: belief.deadline.since(now),
+                stale,
+            };
+        }
+        let record = self.record.as_ref();
+        let standing = record.filter(|record| now < record.expires_at);
+        let record = record.map(|record| &record.snapshot.record);
+        let current = record.filter(|record| record.has_token());
+        LeadershipStatus {
+            holder: standing.and_then(|record| record.snapshot.record.holder.clone()),
+            term: record.map(|record| record.term),
+            token: current.and_then(|record| record.token),
+            deadline: None,
+            remaining: Duration::ZERO,
+            stale,
+        }
+    }
+
+    /// When the clock alone changes the status next.
+    pub(crate) fn next_change(&self, now: Instant) -> Option<Instant> {
+        let belief = self.belief.map(|belief| belief.deadline);
+        let record = self.record.as_ref().map(|record| record.expires_at);
+        let changes = [belief, record, self.fresh_until].into_iter().flatten();
+        changes.filter(|at| now < *at).min()
+    }
+}
+
+// === impl StatusPublisher ===
+
+impl StatusPublisher {
+    pub(crate) fn new(config: &ResolvedConfig) -> Self {
+        Self {
+            sender: watch::Sender::new(KnownStatus::default()),
+            identity: config.identity.clone(),
+            lease_duration: config.given.timing.lease_duration,
+            max_lease_duration: config.given.max_lease_duration,
+        }
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<KnownStatus> {
+        self.sender.subscribe()
+    }
+
+    /// The API server has told what the Lease says, be it the same as before.
+    pub(crate) fn note_heard(&self, now: Instant) {
+        let until = now.after(self.lease_duration);
+        self.sender.send_if_modified(|known| {
+            let before = known.fresh_until.replace(until);
+            // Staleness that ends is a change; a freshness that lasts longer is not.
+            before.is_none_or(|before| before <= now)
+        });
+    }
+
+    /// Passes on what the machine of the session knows now.
+    pub(crate) fn publish(
+        &self,
+        now: Instant,
+        belief: Option<Belief>,
+        snapshot: Option<&LeaseSnapshot>,
+    ) {
+        self.sender.send_if_modified(|known| {
+            let same_snapshot = known.record.as_ref().map(|it| &it.snapshot) == snapshot;
+            if known.belief == belief && same_snapshot {
+                return false;
+            }
+            let before = known.at(now, &self.identity).view();
+            let next_before = known.next_change(now);
+            known.belief = belief;
+            if !same_snapshot {
+                let before = known.record.take();
+                known.record = snapshot.map(|snapshot| self.known_record(now, before, snapshot));
+            }
+            // A waiter sleeps until the next change by the clock, and looks again then.
+            before != known.at(now, &self.identity).view() || known.next_change(now) < next_before
+        });
+    }
+
+    /// A record that stands as it stood expires when it would have.
+    fn known_record(
+        &self,
+        now: Instant,
+        before: Option<KnownRecord>,
+        snapshot: &LeaseSnapshot,
+    ) -> KnownRecord {
+        let same = before.filter(|before| {
+            before.snapshot.uid == snapshot.uid
+                && before.snapshot.record.same_record(&snapshot.record)
+        });
+        let duration = snapshot.record.duration();
+        let expires_at = same.map_or_else(
+            || now.after(duration.unwrap_or(self.max_lease_duration)),
+            |same| same.expires_at,
+        );
+        KnownRecord {
+            snapshot: snapshot.clone(),
+            expires_at,
+        }
+    }
+}
+
+impl Drop for StatusPublisher {
+    fn drop(&mut self) {
+        // Nothing is followed any more: what was known of others may stand until it expires, and is stale.
+        self.sender.send_modify(|known| {
+            known.belief = None;
+            known.fresh_until = None;
+        });
+    }
+}
