@@ -49,7 +49,7 @@ pub use explain::{
 pub use journal::{Journal, now};
 pub use own_threads::OwnThreads;
 pub use process::TestProcess;
-pub use programs::{Interop, TestedPrograms};
+pub use programs::{ElectorVersion, Interop, TestedPrograms};
 pub use recorder::{Journals, Recorder};
 pub use scenario::{ClusterChoice, RequiredFlag, Scenario, ScenarioBody};
 pub use server::kubeconfig;

@@ -55,12 +55,17 @@ enum DevelopmentTask {
         #[arg(long, value_name = "PATH", value_parser = parse_program)]
         beside: Option<PathBuf>,
 
+        /// Run the scenarios too in which each overlay of this revision, such as HEAD~1, is upgraded to that of this version
+        /// and taken back; it is built in target/upgrade-from
+        #[arg(long, value_name = "REVISION")]
+        upgrade_from: Option<String>,
+
         /// Kill a test program that runs longer than this, and its children; it counts as failed
         #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = parse_timeout)]
         timeout: Duration,
 
         /// Only cold start, hand-over and crash, on a kube-apiserver of this release: 1.31, 1.32, 1.34, 1.36 or 1.37
-        #[arg(long, value_name = "1.N", conflicts_with_all = ["require_real", "all_modes", "long", "beside", "timeout"])]
+        #[arg(long, value_name = "1.N", conflicts_with_all = ["require_real", "all_modes", "long", "beside", "upgrade_from", "timeout"])]
         kubernetes: Option<Release>,
     },
 
@@ -272,6 +277,7 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
             all_modes,
             long,
             beside,
+            upgrade_from,
             timeout,
             ..
         } => test::run(&Wanted {
@@ -279,6 +285,7 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
             all_modes,
             long,
             beside,
+            upgrade_from,
             timeout,
         }),
         DevelopmentTask::Codegen { check: true } => codegen::check(),

@@ -8,6 +8,7 @@ mod commands;
 mod crd;
 mod criteria;
 mod demo;
+mod earlier_version;
 mod fnv;
 mod golang;
 mod progress;

@@ -12,13 +12,14 @@ mod count;
 mod lanes;
 mod program;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
 use crate::binaries::{self, Binary, Toolbox};
 use crate::commands::{cargo, elector, show_and_run};
+use crate::earlier_version;
 use crate::release::Release;
 use crate::test::count::TestCount;
 use crate::test::lanes::{ProgramResult, ProgramRun};
@@ -35,6 +36,8 @@ pub(crate) struct Wanted {
     pub(crate) long: bool,
     /// Scenarios that need another build of elector run too, with this one.
     pub(crate) beside: Option<PathBuf>,
+    /// Scenarios that upgrade from an earlier version run too, with this revision.
+    pub(crate) upgrade_from: Option<String>,
     /// After this time a test program is killed with its children, and counts as failed.
     pub(crate) timeout: Duration,
 }
@@ -81,6 +84,8 @@ const CLUSTER: (&str, &str, &str) = ("xtask real", "client_go", "helm");
 /// # Errors
 /// When they cannot be built, or there is no kube-apiserver where one is wanted.
 pub(crate) fn run(wanted: &Wanted) -> Result<bool> {
+    let earlier = wanted.upgrade_from.as_deref().map(earlier_version::make);
+    let earlier = earlier.transpose()?;
     // Said and, if need be, failed before anything takes long.
     let prepared = match prepare(wanted.require_real, wanted.long) {
         Ok(prepared) => Some(prepared),
@@ -101,7 +106,7 @@ pub(crate) fn run(wanted: &Wanted) -> Result<bool> {
     let mut reasons = Vec::new();
     match &prepared {
         Some(prepared) => {
-            let lanes = on_a_cluster(&programs, prepared, wanted)?;
+            let lanes = on_a_cluster(&programs, prepared, wanted, earlier.as_deref())?;
             phases.push(TestPhase::run(
                 "on a real kube-apiserver",
                 lanes,
@@ -187,6 +192,7 @@ fn on_a_cluster(
     programs: &[TestProgram],
     prepared: &Prepared,
     wanted: &Wanted,
+    earlier_version: Option<&Path>,
 ) -> Result<Vec<Vec<ProgramRun>>> {
     let elector = elector()?;
     let run_of = |program: &TestProgram| {
@@ -209,6 +215,9 @@ fn on_a_cluster(
             command.args(wanted.long.then_some("--long"));
             if let Some(other_build) = &wanted.beside {
                 command.arg("--beside").arg(other_build);
+            }
+            if let Some(earlier) = earlier_version {
+                command.arg("--upgrade-from").arg(earlier);
             }
         }
         ProgramRun {

@@ -18,12 +18,23 @@ pub struct TestedPrograms {
     pub kubectl_elector: PathBuf,
     /// Another build of the binary `elector`, to run beside this one, where there is one.
     pub other_build: Option<PathBuf>,
+    /// The version of Elector that is upgraded to this one, where there is one.
+    pub earlier_version: Option<ElectorVersion>,
     /// What is not ours and stands for election, unless it is to be left out.
     pub interop: Option<Interop>,
     /// Kubernetes' own command-line client.
     pub kubectl: PathBuf,
     /// The release of the clusters; `None` for the usual one.
     pub release: Option<Release>,
+}
+
+/// A version of Elector as its users have it.
+#[derive(Clone, Debug)]
+pub struct ElectorVersion {
+    /// The binary `elector`.
+    pub elector: PathBuf,
+    /// The folder `manifests`.
+    pub manifests: PathBuf,
 }
 
 /// Unmodified programs that stand for election.
@@ -40,6 +51,9 @@ const ELECTOR_BIN: &str = "ELECTOR_BIN";
 
 /// Names another release of Kubernetes than the usual one, such as 1.31.
 const ELECTOR_KUBERNETES: &str = "ELECTOR_KUBERNETES";
+
+/// The name of the folder of manifests, in the root of the workspace.
+const MANIFESTS: &str = "manifests";
 
 // === impl TestedPrograms ===
 
@@ -104,10 +118,19 @@ impl TestedPrograms {
             elector,
             kubectl_elector,
             other_build: None,
+            earlier_version: None,
             interop,
             kubectl: toolbox.path(Binary::Kubectl)?,
             release,
         })
+    }
+
+    /// The version that is tested.
+    pub fn version(&self) -> ElectorVersion {
+        ElectorVersion {
+            elector: self.elector.clone(),
+            manifests: paths::workspace().join(MANIFESTS),
+        }
     }
 
     /// What is not ours.
@@ -118,6 +141,18 @@ impl TestedPrograms {
         self.interop
             .as_ref()
             .context("client-go and kube-scheduler are left out of this run")
+    }
+}
+
+// === impl ElectorVersion ===
+
+impl ElectorVersion {
+    /// What lies in a source tree of that version, with the program in its root.
+    pub(super) fn in_folder(folder: &Path) -> Self {
+        Self {
+            elector: folder.join("elector"),
+            manifests: folder.join(MANIFESTS),
+        }
     }
 }
 

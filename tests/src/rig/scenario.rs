@@ -43,6 +43,8 @@ pub enum RequiredFlag {
     Long,
     /// `--beside PATH`: it needs another build of elector.
     Beside,
+    /// `--upgrade-from FOLDER`: it needs an earlier version of Elector, with its manifests.
+    UpgradeFrom,
 }
 
 // === impl Scenario ===

@@ -18,6 +18,8 @@ pub(super) struct ScenarioSelection {
     pub(super) long: bool,
     /// Run those too that need another build of elector: this one.
     pub(super) beside: Option<PathBuf>,
+    /// Run those too that upgrade from an earlier version: a source tree of it, with its binary `elector` in the root.
+    pub(super) upgrade_from: Option<PathBuf>,
     /// Write their figures into this document.
     pub(super) record: Option<PathBuf>,
     /// Only name them.
@@ -54,6 +56,7 @@ impl ScenarioSelection {
                 "--all-modes" => selection.all_modes = true,
                 "--long" => selection.long = true,
                 "--beside" => selection.beside = Some(PathBuf::from(value()?)),
+                "--upgrade-from" => selection.upgrade_from = Some(PathBuf::from(value()?)),
                 "--record" => selection.record = Some(PathBuf::from(value()?)),
                 "--skip" => selection.skip.push(value()?),
                 "--test-threads" => {
@@ -130,9 +133,16 @@ mod tests {
     #[test]
     fn what_takes_more_is_asked_for_by_a_flag_and_not_by_its_name() {
         let named = selection(&["many_faults", "--ignored"]).unwrap();
-        assert!(!named.long && named.beside.is_none());
-        let asked = selection(&["--long", "--beside=/bin/other"]).unwrap();
+        assert!(!named.long && named.beside.is_none() && named.upgrade_from.is_none());
+        let asked = selection(&[
+            "--long",
+            "--beside=/bin/other",
+            "--upgrade-from",
+            "/earlier",
+        ])
+        .unwrap();
         assert!(asked.long && asked.beside.as_deref() == Some(Path::new("/bin/other")));
+        assert_eq!(asked.upgrade_from.as_deref(), Some(Path::new("/earlier")));
         assert!(selection(&["--beside"]).is_err());
     }
 

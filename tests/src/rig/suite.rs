@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::rig::every_change::EveryChange;
-use crate::rig::programs::TestedPrograms;
+use crate::rig::programs::{ElectorVersion, TestedPrograms};
 use crate::rig::record::record;
 use crate::rig::results::{ScenarioResult, summary};
 use crate::rig::scenario::{ClusterChoice, RequiredFlag, Scenario, ScenarioBody};
@@ -141,6 +141,8 @@ impl Suite {
         }
         let mut programs = TestedPrograms::build("dev")?;
         programs.other_build.clone_from(&selection.beside);
+        let earlier = selection.upgrade_from.as_deref();
+        programs.earlier_version = earlier.map(ElectorVersion::in_folder);
         let before = chosen.len();
         if !selection.all_modes && !selection.names_some() {
             chosen.retain(|scenario| {
@@ -158,6 +160,11 @@ impl Suite {
                 RequiredFlag::Beside,
                 programs.other_build.is_some(),
                 "need another build of elector (--beside PATH)",
+            ),
+            (
+                RequiredFlag::UpgradeFrom,
+                programs.earlier_version.is_some(),
+                "need an earlier version of Elector (--upgrade-from FOLDER)",
             ),
         ] {
             let all = chosen.len();

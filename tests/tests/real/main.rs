@@ -4,7 +4,8 @@
 //! Run by `cargo xtask test`, or alone with `cargo test --package elector-tests --test real -- --ignored`, followed by a
 //! word of the scenarios' names if not all are wanted. Scenarios that start a cluster of their own run on one
 //! kind of cluster, unless they are named or `--all-modes` is given; those that take minutes run only with `--long`, and
-//! those that need another build of elector with `--beside PATH`.
+//! those that need another build of elector with `--beside PATH`, and those that upgrade from an earlier version with
+//! `--upgrade-from FOLDER`.
 
 mod auto;
 mod bad_input;

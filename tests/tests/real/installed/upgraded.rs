@@ -1,0 +1,90 @@
+//! An overlay of an earlier version becomes that of this one, and goes back, as its users do it: the manifests first, then
+//! the electors one after the other. Candidates of both versions lead meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use elector_tests::rig::{Implementation, TestProcess, Testbed};
+
+use crate::installed::candidates::{BetterAndBetter, NAMESPACE};
+use crate::installed::installation::Installation;
+use crate::{LEASE_DURATION, PROMPTLY};
+
+/// How long a hand-over may take just after another elector began to act: with `replace-builtin` it waits until a term of
+/// the built-in controller that it may have missed is over.
+const BY_A_NEW_ELECTOR: Duration = LEASE_DURATION.saturating_mul(2).saturating_add(PROMPTLY);
+
+pub(super) async fn upgraded_and_back(outer: Arc<Testbed>, overlay: &'static str) -> Result<()> {
+    let site = outer.site();
+    let programs = site.programs();
+    let earlier = programs.earlier_version.clone();
+    let earlier = earlier.context("there is no earlier version")?;
+    let earlier = Installation::of(site, earlier, overlay)?;
+    let this = Installation::of(site, programs.version(), overlay)?;
+    let testbed = Testbed::open(Arc::clone(site), NAMESPACE, Implementation::Elector).await?;
+    let lived = live(&earlier, &this, &testbed).await;
+    let judged = testbed.verdict().await;
+    for (name, figure) in testbed.figures() {
+        outer.figure(&name, figure);
+    }
+    lived.and(judged).with_context(|| testbed.journal().text())
+}
+
+async fn live(earlier: &Installation, this: &Installation, testbed: &Testbed) -> Result<()> {
+    earlier.apply().await?;
+    let electors = earlier.electors(testbed, "earlier").await?;
+    let mut candidates = BetterAndBetter::new(testbed);
+    // A fresh elector waits once for leases that it never saw (R6).
+    candidates
+        .next(&earlier.program(), "elected before", BY_A_NEW_ELECTOR)
+        .await?;
+    testbed.note("the upgrade");
+    let electors = replace(earlier, this, ("upgrade", electors), &mut candidates).await?;
+    testbed.note("the way back");
+    replace(this, earlier, ("back", electors), &mut candidates)
+        .await
+        .map(drop)
+}
+
+/// Applies `to`, and replaces one elector of `from` after the other by one of it. The lease is handed over by the electors
+/// of `from` under the manifests of `to`, by electors of which one is of each version, and by those of `to`.
+async fn replace(
+    from: &Installation,
+    to: &Installation,
+    (name, electors): (&str, Vec<TestProcess>),
+    candidates: &mut BetterAndBetter<'_>,
+) -> Result<Vec<TestProcess>> {
+    let testbed = candidates.testbed();
+    let template = to.template()?;
+    ensure!(
+        usize::try_from(template.replicas)? == electors.len(),
+        "the versions have different numbers of electors"
+    );
+    to.apply_over().await?;
+    let when = format!("{name}: manifests");
+    candidates.next(&to.program(), &when, PROMPTLY).await?;
+    let mut replaced = Vec::new();
+    for (replica, mut elector) in electors.into_iter().enumerate() {
+        let next = format!("{name}-{replica}");
+        if template.surges {
+            replaced.push(to.another(testbed, &next).await?);
+        }
+        testbed.note("end an elector");
+        let (status, _) = elector.terminate(PROMPTLY).await?;
+        ensure!(status.success(), "an elector ended with {status}");
+        if !template.surges {
+            replaced.push(to.another(testbed, &next).await?);
+        }
+        let (build, electors) = if replica == 0 {
+            (from, "both versions")
+        } else {
+            (to, "electors")
+        };
+        let when = format!("{name}: {electors}");
+        candidates
+            .next(&build.program(), &when, BY_A_NEW_ELECTOR)
+            .await?;
+    }
+    Ok(replaced)
+}

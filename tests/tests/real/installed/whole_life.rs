@@ -1,0 +1,125 @@
+//! An overlay is applied, elects, survives a crash and is deleted; then unmodified client-go elects alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use elector_tests::rig::{
+    ClusterMode, Implementation, StartedCandidate, TestProcess, TestSite, Testbed, between,
+};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+use xtask::binaries;
+
+use crate::installed::candidates::{NAMESPACE, candidate};
+use crate::installed::installation::{Installation, NamespaceEnding};
+use crate::{LEASE_DURATION, PROMPTLY, crash_limit};
+
+pub(super) async fn whole_life(
+    outer: Arc<Testbed>,
+    overlay: &'static str,
+    ending: NamespaceEnding,
+) -> Result<()> {
+    let site = outer.site();
+    let _controllers = match ending {
+        NamespaceEnding::ByKubernetes => Some(controllers(site).await?),
+        NamespaceEnding::OfAllElse => None,
+    };
+    let version = site.programs().version();
+    let installation = Installation::of(site, version, overlay)?;
+    installation.apply().await?;
+    let testbed = Testbed::open(Arc::clone(site), NAMESPACE, Implementation::ClientGo).await?;
+    let lived = live(&installation, &testbed, ending).await;
+    let judged = testbed.verdict().await;
+    for (name, figure) in testbed.figures() {
+        outer.figure(&name, figure);
+    }
+    lived.and(judged).with_context(|| testbed.journal().text())
+}
+
+async fn live(
+    installation: &Installation,
+    testbed: &Testbed,
+    ending: NamespaceEnding,
+) -> Result<()> {
+    let mut electors = installation.electors(testbed, "elector").await?;
+    let start = testbed.note("two candidates start");
+    let mut old = candidate(testbed, "old", "1.2.0").await?.start()?;
+    // A fresh elector waits once for leases that it never saw (R6).
+    let led = old.leads(LEASE_DURATION * 2 + PROMPTLY).await?;
+    testbed.figure("until the first leads", between(start, led));
+    testbed.stays("old", 1).await?;
+    let arrival = testbed.note("a better candidate starts");
+    let mut better = candidate(testbed, "better", "1.1.0").await?.start()?;
+    let led = better.leads(PROMPTLY).await?;
+    testbed.figure("until the better leads", between(arrival, led));
+    testbed.stays("better", 2).await?;
+
+    if testbed.site().mode() == ClusterMode::GateOn {
+        // The built-in controller is waited out by each elector for itself: the standby has seen it go 15 s ago, too.
+        sleep(LEASE_DURATION).await;
+    }
+    testbed.note("the leader and the acting elector are killed");
+    let from = testbed.journal().len();
+    electors
+        .first_mut()
+        .context("there is no elector")?
+        .kill()?;
+    let killed = better.kill()?;
+    let limit = crash_limit(Implementation::Elector);
+    let led = old.leads_again(from, limit + PROMPTLY).await?;
+    let took = between(killed, led);
+    testbed.figure("until the next leads after the crash", took);
+    ensure!(took <= limit, "the next led after {took:?}");
+    testbed.stays("old", 2).await?;
+
+    testbed.note("delete the overlay");
+    installation.delete().await?;
+    for mut elector in electors.into_iter().skip(1) {
+        let (status, took) = elector.terminate(PROMPTLY).await?;
+        ensure!(status.success(), "an elector ended with {status}");
+        ensure!(
+            took <= Duration::from_secs(2),
+            "an elector ended after {took:?}"
+        );
+    }
+    installation.is_gone(ending).await?;
+    testbed.stays("old", 2).await?;
+
+    testbed.note("client-go elects alone");
+    let mut plain = plain(testbed, "plain")?;
+    old.terminate()?;
+    plain
+        .leads(crash_limit(Implementation::ClientGo) + PROMPTLY)
+        .await?;
+    old.ends_well(PROMPTLY).await?;
+    testbed.stays("plain", 2).await?;
+    let next = self::plain(testbed, "next")?;
+    plain.kill()?;
+    next.leads(crash_limit(Implementation::ClientGo) + PROMPTLY)
+        .await?;
+    testbed.stays("next", 1).await
+}
+
+/// A real kube-controller-manager, to end namespaces and nothing else.
+async fn controllers(site: &TestSite) -> Result<TestProcess> {
+    let program = spawn_blocking(binaries::kube_controller_manager).await??;
+    let mut command = site.command(&program);
+    command
+        .arg("--kubeconfig")
+        .arg(site.kubeconfig())
+        .args(["--controllers=namespace-controller", "--leader-elect=false"])
+        .arg("--secure-port=0");
+    TestProcess::spawn("kube-controller-manager", command, site.folder(), |_| {})
+}
+
+fn plain(testbed: &Testbed, name: &str) -> Result<StartedCandidate> {
+    let candidate = testbed.candidate_of(Implementation::ClientGo, name);
+    candidate
+        .plain()
+        .flag("--lease-duration=4s")
+        .flag("--renew-deadline=3s")
+        .flag("--retry-period=1s")
+        .flag("--rejoin")
+        .start()
+}
