@@ -167,6 +167,23 @@ impl TestCluster {
         self.servers.layout.user_kubeconfig()
     }
 
+    /// A kubeconfig in that folder for a user, in that group if any, with a client certificate that the API server believes.
+    /// The server adds the group `system:authenticated`, as it does for everybody.
+    ///
+    /// # Errors
+    /// When the certificate cannot be signed or a file not be written.
+    pub fn client_kubeconfig(
+        &self,
+        user: &str,
+        group: Option<&str>,
+        folder: &Path,
+    ) -> Result<PathBuf> {
+        let servers = &self.servers;
+        servers
+            .layout
+            .write_client(&servers.url, (user, group), folder)
+    }
+
     /// The address of the API server.
     #[must_use]
     pub fn url(&self) -> &str {

@@ -90,16 +90,19 @@ impl TestSite {
         self.account(&name, &format!("token: {token:?}")).await
     }
 
-    /// A user, for whom the administrator speaks.
+    /// A user, in that group if any, by a client certificate.
     ///
     /// # Errors
-    /// When its kubeconfig cannot be written.
-    pub async fn user_account(&self, user: &str, groups: &[&str]) -> Result<TestAccount> {
-        let text = fs::read_to_string(self.kubeconfig())?;
-        let token = token_line(&text)?;
-        let name = user.replace(':', "-");
-        let lines = format!("{token}\n    as: {user:?}\n    as-groups: {groups:?}");
-        self.account(&name, &lines).await
+    /// When it cannot be had, as from a server that asks nobody who they are.
+    pub async fn user_account(&self, user: &str, group: Option<&str>) -> Result<TestAccount> {
+        let kubeconfig = self.client_kubeconfig(user, group).await?;
+        let client = client_of(Kubeconfig::read_from(&kubeconfig)?).await?;
+        Ok(TestAccount {
+            name: user.to_owned(),
+            pod: String::new(),
+            kubeconfig,
+            client,
+        })
     }
 
     async fn token(

@@ -128,6 +128,25 @@ impl SiteServer {
         }
     }
 
+    /// A kubeconfig in that folder for a user, in that group if any, by a client certificate.
+    ///
+    /// # Errors
+    /// When it cannot be written, or the server asks nobody who they are.
+    pub(super) async fn client_kubeconfig(
+        &self,
+        user: &str,
+        group: Option<&str>,
+        folder: &Path,
+    ) -> Result<PathBuf> {
+        let Self::Real(cluster) = self else {
+            bail!("the embedded API server knows no users");
+        };
+        let cluster = Arc::clone(cluster);
+        let (user, group) = (user.to_owned(), group.map(str::to_owned));
+        let folder = folder.to_owned();
+        spawn_blocking(move || cluster.client_kubeconfig(&user, group.as_deref(), &folder)).await?
+    }
+
     pub(super) fn release(&self) -> Option<Release> {
         match self {
             Self::Real(cluster) => Some(cluster.release()),

@@ -220,6 +220,20 @@ impl TestSite {
         self.server.kubeconfig()
     }
 
+    /// A kubeconfig for a user, in that group if any, by a client certificate.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub(super) async fn client_kubeconfig(
+        &self,
+        user: &str,
+        group: Option<&str>,
+    ) -> Result<PathBuf> {
+        self.server
+            .client_kubeconfig(user, group, &self.folder)
+            .await
+    }
+
     /// Where the API server listens; empty for the embedded one, whose kubeconfig says it.
     pub fn url(&self) -> &str {
         match &self.server {

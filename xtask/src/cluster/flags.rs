@@ -93,6 +93,7 @@ pub(super) fn apiserver(
         ),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         format!("--token-auth-file={}", layout.tokens().display()),
+        format!("--client-ca-file={}", layout.pki("ca.crt").display()),
         "--authorization-mode=RBAC".to_owned(),
         "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
         "--allow-privileged".to_owned(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose,
+    Issuer, KeyPair, KeyUsagePurpose,
 };
 
 /// The user without any rights beyond discovery.
@@ -101,6 +101,7 @@ impl ClusterLayout {
         let service_accounts = KeyPair::generate().context("failed to generate a key")?;
         let (admin, user) = (token()?, token()?);
         private(&self.pki("ca.crt"), &authority.pem())?;
+        private(&self.pki("ca.key"), &authority.key().serialize_pem())?;
         private(&self.pki("server.crt"), &certificate)?;
         private(&self.pki("server.key"), &key)?;
         private(
@@ -115,14 +116,41 @@ impl ClusterLayout {
             &self.tokens(),
             &format!("{admin},admin,admin,\"system:masters\"\n{user},{USER},{USER}\n"),
         )?;
-        let kubeconfig =
-            |user: &str, token: &str| kubeconfig(url, &self.pki("ca.crt"), user, token);
+        let kubeconfig = |user: &str, token: &str| {
+            kubeconfig(url, &self.pki("ca.crt"), user, &[("token", token)])
+        };
         private(&self.kubeconfig(), &kubeconfig("admin", &admin))?;
         private(&self.user_kubeconfig(), &kubeconfig(USER, &user))?;
         Ok(Credentials {
             authority: authority.der().to_vec(),
             token: admin,
         })
+    }
+
+    /// Signs a client certificate for a user, in that group if any, and writes it, its key and a kubeconfig with both into
+    /// that folder; returns the kubeconfig.
+    pub(super) fn write_client(
+        &self,
+        url: &str,
+        (user, group): (&str, Option<&str>),
+        folder: &Path,
+    ) -> Result<PathBuf> {
+        let authority = fs::read_to_string(self.pki("ca.key")).context("there is no authority")?;
+        let authority = KeyPair::from_pem(&authority).context("failed to read a key")?;
+        let authority = Issuer::new(authority_params(), authority);
+        let (certificate, key) = client_certificate(&authority, user, group)?;
+        let name = user.replace([':', '/'], "-");
+        let file = |kind: &str| folder.join(format!("{name}.{kind}"));
+        private(&file("crt"), &certificate)?;
+        private(&file("key"), &key)?;
+        let paths = (file("crt"), file("key"), file("kubeconfig"));
+        let credentials = [
+            ("client-certificate", &*paths.0.to_string_lossy()),
+            ("client-key", &*paths.1.to_string_lossy()),
+        ];
+        let text = kubeconfig(url, &self.pki("ca.crt"), user, &credentials);
+        private(&paths.2, &text)?;
+        Ok(paths.2)
     }
 }
 
@@ -135,6 +163,13 @@ pub(super) struct Credentials {
 }
 
 fn authority() -> Result<CertifiedIssuer<'static, KeyPair>> {
+    let key = KeyPair::generate().context("failed to generate a key")?;
+    CertifiedIssuer::self_signed(authority_params(), key)
+        .context("failed to sign the certificate authority")
+}
+
+/// What the certificate authority of servers and of users is.
+fn authority_params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params
         .distinguished_name
@@ -144,8 +179,7 @@ fn authority() -> Result<CertifiedIssuer<'static, KeyPair>> {
         KeyUsagePurpose::KeyCertSign,
         KeyUsagePurpose::DigitalSignature,
     ];
-    let key = KeyPair::generate().context("failed to generate a key")?;
-    CertifiedIssuer::self_signed(params, key).context("failed to sign the certificate authority")
+    params
 }
 
 fn server_certificate(authority: &CertifiedIssuer<'_, KeyPair>) -> Result<(String, String)> {
@@ -164,6 +198,28 @@ fn server_certificate(authority: &CertifiedIssuer<'_, KeyPair>) -> Result<(Strin
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
+/// What a kube-apiserver takes for that user: the common name is the user's, the organization that of its group.
+fn client_certificate(
+    authority: &Issuer<'_, KeyPair>,
+    user: &str,
+    group: Option<&str>,
+) -> Result<(String, String)> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, user);
+    if let Some(group) = group {
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, group);
+    }
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let key = KeyPair::generate().context("failed to generate a key")?;
+    let certificate = params
+        .signed_by(&key, authority)
+        .context("failed to sign the certificate")?;
+    Ok((certificate.pem(), key.serialize_pem()))
+}
+
 /// 128 random bits as hexadecimal digits.
 fn token() -> Result<String> {
     let mut bytes = [0_u8; 16];
@@ -173,16 +229,21 @@ fn token() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn kubeconfig(url: &str, authority: &Path, user: &str, token: &str) -> String {
+fn kubeconfig(url: &str, authority: &Path, user: &str, credentials: &[(&str, &str)]) -> String {
     // Every value is quoted as JSON, which YAML reads.
     let authority = serde_json::Value::from(authority.to_string_lossy());
+    let line = |(name, value): &(&str, &str)| {
+        let value = serde_json::Value::from(*value);
+        format!("    {name}: {value}\n")
+    };
+    let credentials: String = credentials.iter().map(line).collect();
     format!(
         "apiVersion: v1\n\
          kind: Config\n\
          clusters:\n\
          - name: elector\n  cluster:\n    server: \"{url}\"\n    certificate-authority: {authority}\n\
          users:\n\
-         - name: \"{user}\"\n  user:\n    token: \"{token}\"\n\
+         - name: \"{user}\"\n  user:\n{credentials}\
          contexts:\n\
          - name: elector\n  context:\n    cluster: elector\n    user: \"{user}\"\n\
          current-context: elector\n"
@@ -237,6 +298,7 @@ mod tests {
             layout.user_kubeconfig(),
             layout.tokens(),
             layout.pki("server.key"),
+            layout.pki("ca.key"),
         ] {
             let mode = fs::metadata(&file).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{}", file.display());
@@ -249,6 +311,26 @@ mod tests {
         // A second start in the same folder replaces them.
         let again = layout.write_credentials("https://127.0.0.1:1").unwrap();
         assert_ne!(again.token, credentials.token);
+    }
+
+    #[test]
+    fn a_client_has_a_certificate_of_its_own_and_no_token() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = ClusterLayout::at(&folder.path().join("cluster")).unwrap();
+        layout.create().unwrap();
+        let url = "https://127.0.0.1:1";
+        layout.write_credentials(url).unwrap();
+        let client = ("system:somebody", Some("a-group"));
+        let kubeconfig = layout.write_client(url, client, folder.path()).unwrap();
+
+        let text = fs::read_to_string(&kubeconfig).unwrap();
+        assert!(!text.contains("token"), "{text}");
+        for file in ["system-somebody.crt", "system-somebody.key"] {
+            let path = folder.path().join(file);
+            assert!(text.contains(&*path.to_string_lossy()), "{text}");
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{file}");
+        }
     }
 
     #[test]

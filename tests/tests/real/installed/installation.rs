@@ -123,10 +123,7 @@ impl Installation {
     /// The identity of an elector: the account of its Pod, or the user of its kubeconfig.
     async fn account(&self, pod: &str) -> Result<TestAccount> {
         if overlays::object(&self.objects, "Deployment", "elector").is_err() {
-            return self
-                .site
-                .user_account("elector", &["system:authenticated"])
-                .await;
+            return self.site.user_account("elector", None).await;
         }
         let account = self.site.elector_account(pod).await?;
         account.context("the server asks nobody who they are")

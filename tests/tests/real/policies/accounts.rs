@@ -45,13 +45,9 @@ impl Accounts {
         let preferred = site.pod_account(namespace, "web", "web-1").await?;
         let another = site.pod_account(namespace, "web", "web-2").await?;
         let editor = site.unbound_account(namespace, "editor").await?;
-        let exempt = site
-            .user_account("component", &["components", "system:authenticated"])
-            .await?;
+        let exempt = site.user_account("component", Some("components")).await?;
         let controller = "system:serviceaccount:kube-system:generic-garbage-collector";
-        let controller = site
-            .user_account(controller, &["system:authenticated"])
-            .await?;
+        let controller = site.user_account(controller, None).await?;
         let outsider = site
             .pod_account(namespace, "outsider", "outsider-0")
             .await?;

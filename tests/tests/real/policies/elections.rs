@@ -111,9 +111,7 @@ async fn client_go(outer: &Testbed) -> Result<TestProcess> {
 /// It is no Pod, and has the rights that Kubernetes and the policies give to its user.
 async fn scheduler(outer: &Testbed) -> Result<TestProcess> {
     let site = outer.site();
-    let account = site
-        .user_account("system:kube-scheduler", &["system:authenticated"])
-        .await?;
+    let account = site.user_account("system:kube-scheduler", None).await?;
     let client_go = Implementation::ClientGo;
     let testbed = Testbed::open_for(Arc::clone(site), "kube-system", SCHEDULER, client_go).await?;
     let process = schedulers::scheduler(site, "scheduler", account.kubeconfig())?;
