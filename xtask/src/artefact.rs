@@ -1,9 +1,11 @@
 //! `cargo xtask release`: the programs as they are shipped, built, looked at, and run where nothing else is.
 
+mod archive;
 mod contents;
 mod elf;
 mod empty_root;
 mod identity;
+pub(crate) mod krew;
 mod trial;
 
 use std::env::consts::ARCH;
@@ -13,6 +15,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use self::archive::ArchivedFile;
 use crate::commands::{self, cargo, show_and_run};
 use crate::paths;
 use crate::release::Release;
@@ -30,13 +33,14 @@ const ELECTOR: ShippedProgram = ShippedProgram {
     name: "elector",
     package: "elector-cli",
 };
-const PROGRAMS: &[ShippedProgram] = &[
-    ELECTOR,
-    ShippedProgram {
-        name: "kubectl-elector",
-        package: "elector-cli",
-    },
-];
+/// The plugin of kubectl, which package managers want as an archive too.
+const PLUGIN: ShippedProgram = ShippedProgram {
+    name: "kubectl-elector",
+    package: "elector-cli",
+};
+const PROGRAMS: &[ShippedProgram] = &[ELECTOR, PLUGIN];
+/// The file of the licence, which goes wherever a program alone would.
+const LICENSE: &str = "LICENSE";
 
 /// How they are built: a profile of the workspace.
 const PROFILE: &str = "dist";
@@ -91,10 +95,19 @@ fn publish(target: &str) -> Result<()> {
         println!("{}", folder.join(&contents).display());
         sums.args([name, contents]);
     }
+    let archive = PLUGIN.archive(platform(ARCH)?);
+    let program = fs::read(PLUGIN.built(target)).context("failed to read the plugin")?;
+    fs::write(folder.join(&archive), PLUGIN.pack(&program)?)
+        .with_context(|| format!("failed to write {archive}"))?;
+    println!("{}", folder.join(&archive).display());
+    sums.arg(archive);
     let path = folder.join("SHA256SUMS");
     fs::write(&path, commands::read(&mut sums)?.stdout)
         .with_context(|| format!("failed to write {}", path.display()))?;
     println!("{}", path.display());
+    println!(
+        "no manifest for krew: it names the address of the archive, which `cargo xtask krew --url` is told"
+    );
     Ok(())
 }
 
@@ -145,6 +158,29 @@ impl ShippedProgram {
     /// The name under which it is shipped.
     fn artefact(&self, platform: &str) -> String {
         format!("{}-linux-{platform}", self.name)
+    }
+
+    /// The name of its archive.
+    fn archive(&self, platform: &str) -> String {
+        format!("{}.tar.gz", self.artefact(platform))
+    }
+
+    /// The archive of that program, under the name by which it is called, and of the licence.
+    fn pack(&self, program: &[u8]) -> Result<Vec<u8>> {
+        let license =
+            fs::read(paths::workspace().join(LICENSE)).context("failed to read LICENSE")?;
+        archive::pack(&[
+            ArchivedFile {
+                name: self.name,
+                mode: 0o755,
+                content: program,
+            },
+            ArchivedFile {
+                name: LICENSE,
+                mode: 0o644,
+                content: &license,
+            },
+        ])
     }
 }
 

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::artefact;
+use crate::artefact::krew::{self, Published};
 use crate::bench;
 use crate::binaries::{Binary, Toolbox};
 use crate::cluster::{self, Options, TestCluster};
@@ -98,6 +99,17 @@ enum DevelopmentTask {
 
     /// Make the programs as they are shipped, static ones for this machine's architecture, and try them
     Release(ReleaseArgs),
+
+    /// Write the manifest by which krew installs the plugin of kubectl, for the archives that `release` has made
+    Krew {
+        /// The address under which the archives can be downloaded, without their names
+        #[arg(long, value_name = "BASE")]
+        url: String,
+
+        /// The page of the project
+        #[arg(long, value_name = "URL")]
+        homepage: Option<String>,
+    },
 
     /// Try the manifests on a real kube-apiserver
     Manifests(OptionArgs),
@@ -299,6 +311,9 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
         }
         DevelopmentTask::Bench(BenchTask::Noisy { record }) => bench::noisy(record).map(|()| true),
         DevelopmentTask::Release(args) => artefact::make(args.kubernetes).map(|()| true),
+        DevelopmentTask::Krew { url, homepage } => {
+            krew::write(&Published { url, homepage }).map(|()| true)
+        }
         DevelopmentTask::Manifests(args) => {
             manifests::try_on_a_cluster(&args.options()).map(|()| true)
         }
