@@ -3,6 +3,8 @@
 mod past;
 mod picture;
 mod second;
+mod segments;
+mod svg;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -41,6 +43,10 @@ pub(super) struct TimelineArgs {
     /// How many characters wide the time is
     #[arg(long, value_name = "NUMBER", default_value_t = 60, value_parser = clap::value_parser!(u16).range(10..=1000))]
     width: u16,
+
+    /// Print characters, or an SVG picture in which a character is 10 pixels wide
+    #[arg(short = 'o', long, value_enum, default_value_t = TimelineFormat::Text)]
+    output: TimelineFormat,
 }
 
 /// Where the past comes from.
@@ -66,6 +72,13 @@ struct PastArgs {
 enum HistoryFormat {
     Table,
     Json,
+}
+
+/// How to draw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TimelineFormat {
+    Text,
+    Svg,
 }
 
 /// Runs `history`.
@@ -94,7 +107,11 @@ pub(super) async fn history(args: HistoryArgs) -> anyhow::Result<ExitCode> {
 pub(super) async fn timeline(args: TimelineArgs) -> anyhow::Result<ExitCode> {
     let past = args.source.read().await?;
     let until = past.until.unwrap_or_else(present);
-    let picture = picture::draw(&past, until, usize::from(args.width));
+    let draw = match args.output {
+        TimelineFormat::Text => picture::draw,
+        TimelineFormat::Svg => svg::draw,
+    };
+    let picture = draw(&past, until, usize::from(args.width));
     output::print(&picture).context("print the timeline")?;
     eprintln!("{}", past.reach(until));
     Ok(ExitCode::SUCCESS)

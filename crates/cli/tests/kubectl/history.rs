@@ -1,6 +1,8 @@
 //! `kubectl elector history` and `timeline`.
 
+use std::env;
 use std::fs;
+use std::path::Path;
 
 use elector_apiserver::Config;
 use serde_json::{Value, json};
@@ -178,8 +180,8 @@ fn what_nothing_is_known_of_is_an_error() {
     }
 }
 
-#[test]
-fn a_recording_is_read_without_a_cluster() {
+/// A recorded watch of 40 seconds, in which the lease `shop/web` has five terms.
+fn recording(folder: &Path) -> String {
     let revision = |version: u32, holder: &str, term: u32, second: u32| {
         json!({"type": "MODIFIED", "object": {
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -198,11 +200,33 @@ fn a_recording_is_read_without_a_cluster() {
         revision(6, "b", 4, 30),
         revision(7, "a", 5, 40),
     ];
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("watch.json");
+    let file = folder.join("watch.json");
     fs::write(&file, revisions.map(|each| each.to_string()).join("\n")).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// What `timeline -o svg` draws of it.
+const PICTURE: &str = include_str!("timeline.svg");
+
+#[test]
+fn a_timeline_is_a_picture_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = recording(folder.path());
     let server = TestServer::start(Config::default());
-    let file = file.to_str().unwrap();
+    let line = ["timeline", "web", "-n", "shop", "-f", &file, "--output=svg"];
+    let drawn = text(&server.run(&line).stdout);
+    if env::var_os("ELECTOR_RECORD").is_some_and(|value| value == "1") {
+        fs::write("tests/kubectl/timeline.svg", &drawn).unwrap();
+    }
+    assert_eq!(drawn, PICTURE);
+}
+
+#[test]
+fn a_recording_is_read_without_a_cluster() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = recording(folder.path());
+    let server = TestServer::start(Config::default());
+    let file = file.as_str();
     let said = server.run(&["timeline", "web", "-n", "shop", "-f", file, "--width=40"]);
     assert_eq!(
         text(&said.stdout),
@@ -247,11 +271,32 @@ fn what_others_write_into_events_stays_in_its_line() {
     let server = server();
     let note = format!("\u{1b}[2J\nx leads in term 9: {}", "y".repeat(100_000));
     event(&server, "web.9", 100, ["Elected", "Normal", &note]);
+    let picture = text(&server.run(&["timeline", "web", "-o", "svg"]).stdout);
+    assert!(
+        picture.contains(r"\u{1b}[2J\nx") && picture.len() < 5_000,
+        "{picture}"
+    );
+    event(
+        &server,
+        "web.10",
+        90,
+        [
+            "Elected",
+            "Normal",
+            "</text><script> leads in term 10: & so on",
+        ],
+    );
+    let picture = text(&server.run(&["timeline", "web", "-o", "svg"]).stdout);
+    assert!(
+        !picture.contains("<script")
+            && picture.contains("&lt;script&gt; leads in term 10: &amp; so on"),
+        "{picture}"
+    );
     for command in ["history", "timeline"] {
         let said = text(&server.run(&[command, "web"]).stdout);
         let is_printable = |c: char| c == '\n' || c == '…' || (' '..='~').contains(&c);
         assert!(said.chars().all(is_printable), "{said:?}");
         assert!(said.contains(r"\u{1b}[2J\nx"), "{said}");
-        assert!(said.lines().all(|line| line.len() < 2000) && said.lines().count() <= 7);
+        assert!(said.lines().all(|line| line.len() < 2000) && said.lines().count() <= 8);
     }
 }
