@@ -15,7 +15,8 @@
 //! [`RunOutcome`]. A candidate that is dropped leaves nothing behind: no task, no watch, no connection.
 //!
 //! The rest of the process asks a [`CandidateHandle`], which lives before, between and after the terms: who leads, under
-//! which token, until when, and whether that is still known.
+//! which token, until when, and whether that is still known. A [`WriteGuard`] makes clients of it that write only while this process
+//! leads.
 //!
 //! ```no_run
 //! use elector_candidate::{Candidate, Config, Leadership};
@@ -41,6 +42,7 @@
 mod candidate;
 mod config;
 mod event;
+mod guard;
 mod handle;
 mod identity;
 mod leadership;
@@ -56,6 +58,7 @@ mod work;
 pub use candidate::Candidate;
 pub use config::{AfterTerm, Config, ConfigError, Mode};
 pub use event::Event;
+pub use guard::{GuardedService, NotLeading, WriteGuard};
 pub use handle::CandidateHandle;
 pub use identity::{pod_or_host_name, random_identity};
 pub use leadership::Leadership;

@@ -6,6 +6,7 @@
 )]
 
 mod ends;
+mod guarded;
 mod handle;
 mod left_api;
 mod migration;
