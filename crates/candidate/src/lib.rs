@@ -18,6 +18,14 @@
 //! which token, until when, and whether that is still known. A [`WriteGuard`] makes clients of it that write only while this process
 //! leads.
 //!
+//! | feature | brings |
+//! |---|---|
+//! | `connect` | `ClientArgs`, `connect`: a client by kubeconfig or service account, TLS by rustls with ring, proxies |
+//! | `clap` | flags to flatten into a program's own: `ClientArgs` becomes `clap::Args` |
+//!
+//! None is on by default: a candidate then brings no TLS, no proxies, no command line and no log, and uses the client
+//! that the program has.
+//!
 //! ```no_run
 //! use elector_candidate::{Candidate, Config, Leadership};
 //! use elector_runtime::Cluster;
@@ -57,6 +65,8 @@ mod work;
 
 pub use candidate::Candidate;
 pub use config::{AfterTerm, Config, ConfigError, Mode};
+#[cfg(feature = "connect")]
+pub use elector_runtime::{ClientArgs, ConnectError, connect};
 pub use event::Event;
 pub use guard::{GuardedService, NotLeading, WriteGuard};
 pub use handle::CandidateHandle;

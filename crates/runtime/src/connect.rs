@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+#[cfg(feature = "clap")]
 use elector_api::parse_duration_or_seconds;
 use kube::Config;
 use kube::config::{self, KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -19,34 +19,41 @@ use crate::proxy::ProxyVariables;
 use crate::secrets::{setup_failure, shown};
 
 /// Which cluster to talk to, and as which user. Flags of kubectl's names.
-#[derive(Args, Clone, Debug, PartialEq, Eq)]
-#[command(next_help_heading = "Cluster")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "clap",
+    derive(clap::Args),
+    command(next_help_heading = "Cluster")
+)]
 pub struct ClientArgs {
     /// Kubeconfig file. Without it: $KUBECONFIG, ~/.kube/config, and in a pod its service account.
-    #[arg(long, value_name = "FILE", global = true)]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", global = true))]
     pub kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig to use instead of the current one.
-    #[arg(long, value_name = "NAME", global = true)]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", global = true))]
     pub context: Option<String>,
     /// Cluster of the kubeconfig to use instead of the context's.
-    #[arg(long, value_name = "NAME", global = true)]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", global = true))]
     pub cluster: Option<String>,
     /// User of the kubeconfig to use instead of the context's.
-    #[arg(long, value_name = "NAME", global = true)]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", global = true))]
     pub user: Option<String>,
     /// User to impersonate.
-    #[arg(long = "as", value_name = "USER", global = true)]
+    #[cfg_attr(feature = "clap", arg(long = "as", value_name = "USER", global = true))]
     pub as_user: Option<String>,
     /// Group to impersonate; may be given several times.
-    #[arg(
-        long = "as-group",
-        value_name = "GROUP",
-        global = true,
-        requires = "as_user"
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long = "as-group",
+            value_name = "GROUP",
+            global = true,
+            requires = "as_user"
+        )
     )]
     pub as_groups: Vec<String>,
     /// How long one request may take, its answer included. At least 100ms.
-    #[arg(long, value_name = "DURATION", default_value = "5s", global = true, value_parser = timeout)]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DURATION", default_value = "5s", global = true, value_parser = timeout))]
     pub request_timeout: Duration,
 }
 
@@ -337,6 +344,7 @@ fn chosen_cluster<'k>(
     found?.cluster.as_ref()
 }
 
+#[cfg(feature = "clap")]
 fn timeout(text: &str) -> Result<Duration, String> {
     let timeout = parse_duration_or_seconds(text).map_err(|error| error.to_string())?;
     if timeout < Duration::from_millis(100) {
@@ -346,4 +354,5 @@ fn timeout(text: &str) -> Result<Duration, String> {
 }
 
 #[cfg(test)]
+#[cfg(feature = "clap")]
 mod tests;

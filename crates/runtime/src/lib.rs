@@ -17,12 +17,20 @@
 //! without a bound: each request has one timeout, answer included; watches back off with a cap and a floor; deciding
 //! what to do next is left to the caller.
 //!
+//! | feature | brings |
+//! |---|---|
+//! | `connect` | `ClientArgs`, `connect`: kubeconfig, service account, TLS by rustls with ring, proxies |
+//! | `clap` | flags: `ClientArgs` and `LogArgs` become `clap::Args` |
+//! | `logging` | `LogArgs`, `init_logging`, on tracing-subscriber |
+//! | `http-server` | `BindAddress`, `HttpServer`, `HealthChecks` |
+//!
+//! None is on by default: without `connect` a [`Cluster`] is made of a client of the program's own.
+//!
 //! ```no_run
 //! use elector_api::Lease;
-//! use elector_runtime::{ClientArgs, Scope, Watch, WatchEvent, WatchOptions, connect, watch_leases};
+//! use elector_runtime::{Cluster, Scope, Watch, WatchEvent, WatchOptions, watch_leases};
 //!
-//! # async fn program() -> Result<(), Box<dyn std::error::Error>> {
-//! let cluster = connect(&ClientArgs::default()).await?;
+//! # async fn program(cluster: Cluster) {
 //! let options = WatchOptions::elector(7);
 //! let mut leases: Watch<Lease> = watch_leases(&cluster, &Scope::Cluster, &options);
 //! loop {
@@ -36,19 +44,25 @@
 //! ```
 
 mod api_discovery;
+#[cfg(feature = "http-server")]
 mod bind_address;
 mod clock;
 mod cluster;
 mod cluster_request;
+#[cfg(feature = "connect")]
 mod connect;
 mod failure_log;
+#[cfg(feature = "http-server")]
 mod health_checks;
 mod holder_shell;
+#[cfg(feature = "http-server")]
 mod http_server;
 mod lease_events;
 mod line;
+#[cfg(feature = "logging")]
 mod logging;
 mod panic_text;
+#[cfg(feature = "connect")]
 mod proxy;
 mod request;
 mod request_slot;
@@ -63,17 +77,22 @@ mod write_outcome;
 mod writer;
 
 pub use api_discovery::ApiDiscovery;
+#[cfg(feature = "http-server")]
 pub use bind_address::{BindAddress, BindAddressError};
 pub use clock::{Clock, SharedInstant, SystemClock, TokioClock};
 pub use cluster::{Cluster, DiscoveryError};
+#[cfg(feature = "connect")]
 pub use connect::{ClientArgs, ConnectError, connect};
 pub use failure_log::FailureLog;
+#[cfg(feature = "http-server")]
 pub use health_checks::{HealthCheck, HealthChecks};
 pub use holder_shell::{HolderLog, HolderShell, LeasePath, LeaseResponse};
+#[cfg(feature = "http-server")]
 pub use http_server::{HttpServer, ServerReply};
 pub use lease_events::{
     EventSeverity, LeaseEventRecorder, RecordedEvent, list_hold_backs, list_told_events,
 };
+#[cfg(feature = "logging")]
 pub use logging::{LogArgs, LogError, LogFormat, init_logging};
 pub use panic_text::panic_text;
 pub use request::{Cause, RequestError, Target, Verb};

@@ -9,7 +9,6 @@ use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use clap::{Args, ValueEnum};
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
@@ -23,26 +22,34 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::terminal::{printable, printable_json};
 
 /// How much to log, and in which form.
-#[derive(Args, Clone, Debug, PartialEq, Eq)]
-#[command(next_help_heading = "Logs")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "clap",
+    derive(clap::Args),
+    command(next_help_heading = "Logs")
+)]
 pub struct LogArgs {
     /// Form of the log lines.
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text, global = true)]
+    #[cfg_attr(feature = "clap", arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text, global = true))]
     pub logging_format: LogFormat,
     /// Verbosity: 0 warnings, 1 to 3 leadership changes and the like, 4 every decision, 6 every request and event.
     /// $RUST_LOG overrides it.
-    #[arg(
-        short = 'v',
-        long = "v",
-        value_name = "N",
-        default_value_t = 2,
-        global = true
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            short = 'v',
+            long = "v",
+            value_name = "N",
+            default_value_t = 2,
+            global = true
+        )
     )]
     pub verbosity: u8,
 }
 
 /// The form of a log line.
-#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum LogFormat {
     /// For people.
     #[default]

@@ -5,12 +5,14 @@
 
 use std::error::Error;
 
+#[cfg(any(test, feature = "connect"))]
 use http::Uri;
 use kube::client::AuthError;
 
 use crate::line::one_line;
 
 /// A URL for messages: without its user and password.
+#[cfg(any(test, feature = "connect"))]
 pub(crate) fn shown(url: &Uri) -> String {
     let text = url.to_string();
     let text = text.trim_end_matches('/');

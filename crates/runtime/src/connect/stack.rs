@@ -9,14 +9,25 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::{Client, Config};
+use rustls::crypto::CryptoProvider;
 use tower::{BoxError, ServiceBuilder};
 
 use crate::secrets::shown;
+
+/// Makes rustls' process-wide choice where the program has made none: kube asks for it, and where ring and aws-lc-rs are
+/// both linked rustls makes none by itself and panics.
+fn choose_crypto_provider() {
+    if CryptoProvider::get_default().is_none() {
+        // Another thread may have been quicker; its choice is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+}
 
 /// A client with the certificates of this moment, and without a bound for the answer of a request, not even for its
 /// head. Each call has a bound of its own (`Cluster::call`), and a list may take longer than a write, also before its
 /// first byte: API servers queue requests, and read all of a large list before they answer.
 pub(super) fn client(config: &Config) -> kube::Result<Client> {
+    choose_crypto_provider();
     let exec = config.auth_info.exec.is_some();
     if exec || config.proxy_url.is_some() {
         // What kube does about proxies and about certificates of a credential plugin is not open to others.

@@ -84,7 +84,7 @@ impl TlsServer {
     fn tls(own: &CertificateAuthority, clients: &CertificateAuthority) -> Arc<ServerConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(clients.der().clone()).unwrap();
-        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier =
             WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(&provider));
         let pair = Pair::new(own, ExtendedKeyUsagePurpose::ServerAuth);
