@@ -1,20 +1,18 @@
 //! A candidate, ready to run.
 
 use std::fmt;
-use std::pin::pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use elector_protocol::{Identity, LeaseKey};
-use elector_runtime::{ApiDiscovery, Clock, Cluster, SystemClock, random_seed};
+use elector_runtime::{Clock, Cluster, SystemClock, random_seed};
 
-use crate::config::{Config, ConfigError, Mode};
+use crate::campaign::Campaign;
+use crate::config::{Config, ConfigError};
 use crate::event::{CandidateObserver, Event};
 use crate::handle::CandidateHandle;
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome};
 use crate::resolved_config::ResolvedConfig;
-use crate::session::CandidateSession;
 use crate::status::StatusPublisher;
 
 /// A process that wants to lead, ready to run.
@@ -26,9 +24,6 @@ pub struct Candidate {
     observer: CandidateObserver,
     status: StatusPublisher,
 }
-
-/// How often a better API of LeaseCandidates is asked for, where there may be one. There may be thousands of candidates.
-const API_DISCOVERY_PERIOD: Duration = Duration::from_secs(60);
 
 // === impl Candidate ===
 
@@ -46,7 +41,7 @@ impl Candidate {
             cluster,
             clock: Arc::new(SystemClock::start()),
             seed: random_seed(),
-            observer: Box::new(|_| {}),
+            observer: Arc::new(|_| {}),
         })
     }
 
@@ -70,7 +65,10 @@ impl Candidate {
     /// The same candidate, telling what happens. `observer` must not block.
     #[must_use]
     pub fn observed_by(mut self, observer: impl FnMut(&Event) + Send + 'static) -> Self {
-        self.observer = Box::new(observer);
+        let observer = Mutex::new(observer);
+        self.observer = Arc::new(move |event| {
+            observer.lock().unwrap_or_else(PoisonError::into_inner)(event);
+        });
         self
     }
 
@@ -112,7 +110,8 @@ impl Candidate {
     /// it should return soon. It is dropped, with its tasks, after the grace period while the lease is held; after a
     /// loss when [`Config::stop_budget`] is used up, which counts from the end of the belief and not from when the loss
     /// was noticed; and at once when another holder is known to lead. What it returns while stopping is ignored, unless
-    /// it is an error or a panic: those end the run. So does a panic of a task.
+    /// it is an error or a panic: those end the run, or are tried again after a pause ([`AfterFailure`](crate::AfterFailure)). So does, or is,
+    /// a panic of a task.
     ///
     /// A clean end stops the work, deletes the LeaseCandidate, and hands over or releases the lease, in this order.
     /// It waits for the server no longer than two request timeouts. When this future is dropped, the work is dropped
@@ -131,32 +130,17 @@ impl Candidate {
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
         T: Send + 'static,
-        E: Send + 'static,
+        E: fmt::Display + Send + 'static,
     {
-        let mut shutdown = pin!(shutdown);
-        let mut api_discovery =
-            ApiDiscovery::new(self.cluster.clone(), API_DISCOVERY_PERIOD, self.seed);
-        // Without an elector the Lease is of no use, so neither is it before LeaseCandidates are served.
-        let served = if self.config.given.mode == Mode::Elected {
-            tokio::select! {
-                biased;
-                _ = &mut shutdown => return Ok(RunOutcome::ShutDown(None)),
-                api = api_discovery.next() => Some(api),
-            }
-        } else {
-            None
+        let campaign = Campaign {
+            config: self.config,
+            cluster: self.cluster,
+            clock: self.clock,
+            seed: self.seed,
+            observer: self.observer,
+            status: Arc::new(self.status),
         };
-        if let Some(api) = served {
-            self.config.validate_in(api)?;
-        }
-        let session = CandidateSession::new(
-            self.config,
-            self.cluster,
-            (api_discovery, served),
-            (self.clock, self.seed),
-            (self.observer, self.status),
-        );
-        session.run(work, shutdown).await
+        campaign.run(work, shutdown).await
     }
 }
 

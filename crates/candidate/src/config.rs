@@ -36,6 +36,8 @@ pub struct Config {
     pub client_go_peers: bool,
     /// What happens when a term has ended although the process was not told to end.
     pub after_term: AfterTerm,
+    /// What happens when the work has failed, by an error or a panic. [`AfterFailure::End`].
+    pub after_failure: AfterFailure,
     /// How it comes by its terms. [`Mode::Auto`].
     pub mode: Mode,
     /// How long a lease is free, by the candidate's own stop-watch, before [`Mode::Auto`] takes it: the time that an
@@ -78,6 +80,20 @@ pub enum AfterTerm {
     Return,
 }
 
+/// What happens when the work has failed, by an error or a panic. Its term is given up in any case: the lease is never
+/// held for work that does not run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AfterFailure {
+    /// The run ends, and gives the error.
+    #[default]
+    End,
+    /// The process is no candidate for a while, and then one again. The pause is 1 s after the first failure and doubles
+    /// up to 1 min, each less by up to a half at random; after work that went on for more than 1 min it is 1 s again. The
+    /// error is logged, and told as [`Event::WorkFailed`](crate::Event::WorkFailed). The run ends nevertheless where the
+    /// work still runs, or where its term was the end of the run ([`AfterTerm::Return`]).
+    Retry,
+}
+
 /// Why a candidate cannot be started.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -86,7 +102,9 @@ pub enum ConfigError {
     #[error(transparent)]
     Timing(#[from] TimingError),
     /// Electors choose by the version of the binary.
-    #[error("binary-version is missing: electors choose by it, unless the mode is plain")]
+    #[error(
+        "binary-version is missing: electors choose by it, unless the mode is plain or disabled"
+    )]
     MissingVersion,
     /// The API server would not take the LeaseCandidate. The text names the field.
     #[error("{0}")]
@@ -174,6 +192,7 @@ impl Config {
             grace: Duration::from_secs(10),
             client_go_peers: false,
             after_term: AfterTerm::default(),
+            after_failure: AfterFailure::default(),
             mode: Mode::Plain,
             fallback: Duration::from_secs(5),
             max_lease_duration: Duration::from_secs(15),

@@ -1,5 +1,6 @@
 //! What a candidate tells its observer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use elector_protocol::holder::StopReason;
@@ -47,10 +48,18 @@ pub enum Event {
         /// How it ended.
         end: TermEnd,
     },
+    /// The work has failed, its term has been given up, and this process is no candidate until it tries again
+    /// ([`AfterFailure::Retry`](crate::AfterFailure::Retry)).
+    WorkFailed {
+        /// The error of the work, or its panic.
+        error: String,
+        /// How long the pause is.
+        retry_after: Duration,
+    },
 }
 
 /// The function that is told what happens.
-pub(crate) type CandidateObserver = Box<dyn FnMut(&Event) + Send>;
+pub(crate) type CandidateObserver = Arc<dyn Fn(&Event) + Send + Sync>;
 
 // === impl Event ===
 
@@ -74,6 +83,10 @@ impl Event {
             }
             Self::WorkStopped { term } => tracing::debug!(%lease, %term, "the work has stopped"),
             Self::Ended { term, end } => tracing::info!(%lease, %term, %end, "leading no more"),
+            Self::WorkFailed { error, retry_after } => {
+                let retry_after = to_millis(*retry_after);
+                tracing::warn!(%lease, %candidate, error, ?retry_after, "the work failed");
+            }
         }
     }
 }

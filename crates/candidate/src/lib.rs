@@ -47,6 +47,7 @@
 //! than lease duration over renew deadline (1.5 by default). What it cannot promise is that at most one *acts*: for
 //! that, send [`Leadership::token`] along and have the resource check it.
 
+mod campaign;
 mod candidate;
 mod config;
 mod event;
@@ -56,6 +57,7 @@ mod identity;
 mod leadership;
 mod outcome;
 mod resolved_config;
+mod run_failure;
 mod session;
 mod status;
 mod stop_limits;
@@ -64,7 +66,7 @@ mod term_tasks;
 mod work;
 
 pub use candidate::Candidate;
-pub use config::{AfterTerm, Config, ConfigError, Mode};
+pub use config::{AfterFailure, AfterTerm, Config, ConfigError, Mode};
 #[cfg(feature = "connect")]
 pub use elector_runtime::{ClientArgs, ConnectError, connect};
 pub use event::Event;
@@ -73,6 +75,7 @@ pub use handle::CandidateHandle;
 pub use identity::{pod_or_host_name, random_identity};
 pub use leadership::Leadership;
 pub use outcome::{RunError, RunOutcome, TermEnd};
+pub use run_failure::RunFailure;
 pub use status::LeadershipStatus;
 pub use stop_limits::StopLimits;
 pub use stop_token::{StopToken, Stopped};

@@ -45,7 +45,7 @@ pub(crate) struct CandidateSession<T, E> {
     /// Any number that differs from process to process.
     seed: u64,
     observer: CandidateObserver,
-    status: StatusPublisher,
+    status: Arc<StatusPublisher>,
     writer: Writer,
     api_discovery: ApiDiscovery,
     holder: HolderShell,
@@ -74,7 +74,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         cluster: Cluster,
         (api_discovery, served): (ApiDiscovery, Option<CandidateApi>),
         (clock, seed): (Arc<dyn Clock>, u64),
-        (observer, status): (CandidateObserver, StatusPublisher),
+        (observer, status): (CandidateObserver, Arc<StatusPublisher>),
     ) -> Self {
         // Leases are the same in all of these APIs.
         let writer = Writer::new(cluster, served.unwrap_or(CandidateApi::V1Beta1));

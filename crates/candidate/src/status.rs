@@ -180,6 +180,15 @@ impl StatusPublisher {
         });
     }
 
+    /// A session has ended. Nothing is followed any more: what was known of others may stand until it expires, and is
+    /// stale.
+    pub(crate) fn forget(&self) {
+        self.sender.send_modify(|known| {
+            known.belief = None;
+            known.fresh_until = None;
+        });
+    }
+
     /// A record that stands as it stood expires when it would have.
     fn known_record(
         &self,
@@ -205,10 +214,6 @@ impl StatusPublisher {
 
 impl Drop for StatusPublisher {
     fn drop(&mut self) {
-        // Nothing is followed any more: what was known of others may stand until it expires, and is stale.
-        self.sender.send_modify(|known| {
-            known.belief = None;
-            known.fresh_until = None;
-        });
+        self.forget();
     }
 }

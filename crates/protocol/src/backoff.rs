@@ -9,7 +9,7 @@ use crate::time::Instant;
 ///
 /// Failures stop counting where the pause stops growing, so that equal behaviour is an equal state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct RetryBackoff {
+pub struct RetryBackoff {
     failures: u8,
     /// Whether the last failure was a conflict.
     conflict: bool,
@@ -20,7 +20,7 @@ pub(crate) struct RetryBackoff {
 
 impl RetryBackoff {
     /// Counts a failure and pauses: `first` after the first one, doubling up to `longest`.
-    pub(crate) fn fail(&mut self, now: Instant, first: Duration, longest: Duration) {
+    pub fn fail(&mut self, now: Instant, first: Duration, longest: Duration) {
         let pause = first
             .saturating_mul(1 << self.failures.min(30))
             .min(longest);
@@ -43,12 +43,12 @@ impl RetryBackoff {
     }
 
     /// Forgets every failure.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         *self = Self::default();
     }
 
     /// When the next attempt may start, `None` for at once.
-    pub(crate) fn pause(&mut self, now: Instant) -> Option<Instant> {
+    pub fn pause(&mut self, now: Instant) -> Option<Instant> {
         self.until = self.until.filter(|until| *until > now);
         self.until
     }

@@ -1,5 +1,6 @@
 //! The production elector and candidate, as the program of a simulated process.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,7 +120,10 @@ impl CandidateRun {
     }
 
     /// The work of a term: waits until it is to stop, and takes its time.
-    fn work(&self, leadership: Leadership) -> impl Future<Output = Result<(), ()>> + Send + use<> {
+    fn work(
+        &self,
+        leadership: Leadership,
+    ) -> impl Future<Output = Result<(), Infallible>> + Send + use<> {
         let context = &self.transport.context;
         let limit = Duration::from_secs(self.candidate.timing.1);
         let now = context.log().now();

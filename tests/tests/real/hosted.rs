@@ -135,7 +135,9 @@ fn tell(journal: &Journal, name: &str, lease: &LeaseKey, told: &CandidateEvent) 
         CandidateEvent::Leading { .. } => EventKind::Leading,
         CandidateEvent::WorkStopped { .. } => EventKind::WorkStopped,
         CandidateEvent::Ended { .. } => EventKind::Lost,
-        CandidateEvent::Acquired { .. } | CandidateEvent::Stopping { .. } => return,
+        CandidateEvent::Acquired { .. }
+        | CandidateEvent::Stopping { .. }
+        | CandidateEvent::WorkFailed { .. } => return,
     };
     record(journal, name, lease, kind);
 }

@@ -3,6 +3,7 @@
 //! Everything that happens is recorded and judged in the end, in every test.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -211,7 +212,7 @@ impl VirtualCluster {
                 leadership.stopped().await;
                 // A little late, as work is.
                 pass(millis(300)).await;
-                Ok::<(), ()>(())
+                Ok::<(), Infallible>(())
             }
         };
         BackgroundTask::spawn(async move {

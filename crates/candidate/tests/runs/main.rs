@@ -16,6 +16,7 @@ mod outages;
 mod registering;
 mod replies;
 mod restored;
+mod retrying;
 mod shutdown;
 mod stop_tokens;
 mod stopping;

@@ -65,7 +65,7 @@ impl<W: Write> EventLines<W> {
     /// Something happened to the candidate.
     pub(super) fn tell(&mut self, event: &Event) {
         match event {
-            Event::Registered => {}
+            Event::Registered | Event::WorkFailed { .. } => {}
             // Told with the term that it begins.
             Event::Acquired { .. } => self.acquired = true,
             Event::Leading { term, token } => {
