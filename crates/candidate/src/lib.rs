@@ -50,6 +50,8 @@
 mod campaign;
 mod candidate;
 mod config;
+#[cfg(feature = "controller")]
+mod controller;
 mod event;
 mod guard;
 mod handle;
@@ -67,6 +69,8 @@ mod work;
 
 pub use candidate::Candidate;
 pub use config::{AfterFailure, AfterTerm, Config, ConfigError, Mode};
+#[cfg(feature = "controller")]
+pub use controller::LeaderGate;
 #[cfg(feature = "connect")]
 pub use elector_runtime::{ClientArgs, ConnectError, connect};
 pub use event::Event;

@@ -5,6 +5,8 @@
     reason = "a test that panics fails, its helpers included"
 )]
 
+#[cfg(feature = "controller")]
+mod controller;
 mod ends;
 mod guarded;
 mod handle;

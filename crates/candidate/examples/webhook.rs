@@ -1,0 +1,80 @@
+//! A webhook that every replica answers, leader or not, from the start on, whether or not the API server can be reached:
+//! `cargo run -p elector-candidate --example webhook -- 127.0.0.1:8080`.
+//!
+//! | path | |
+//! |---|---|
+//! | `POST /validate` | an AdmissionReview: allowed, unless the object has the label `forbidden` |
+//! | `GET /readyz` | ready, on a standby too |
+//! | `GET /leader` | who leads, and whether that is known |
+//!
+//! A ValidatingWebhookConfiguration also needs TLS, which is left out here.
+
+use std::convert::Infallible;
+
+use anyhow::Context as _;
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use elector_candidate::{Candidate, CandidateHandle, Config, Leadership, RunOutcome};
+use elector_protocol::Identity;
+use elector_runtime::{ClientArgs, connect, shutdown_signal};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+async fn validate(review: String) -> Result<String, StatusCode> {
+    let review: Value = serde_json::from_str(&review).map_err(|_| StatusCode::BAD_REQUEST)?;
+    let request = &review["request"];
+    let allowed = request["object"]["metadata"]["labels"]["forbidden"].is_null();
+    let answer = json!({
+        "apiVersion": review["apiVersion"],
+        "kind": review["kind"],
+        "response": {"uid": request["uid"], "allowed": allowed},
+    });
+    Ok(answer.to_string())
+}
+
+async fn leader(State(handle): State<CandidateHandle>) -> String {
+    let status = handle.status();
+    let holder = status.holder.as_ref().map(Identity::as_str);
+    json!({"holder": holder, "here": status.is_leader(), "stale": status.stale}).to_string()
+}
+
+async fn work(leadership: Leadership) -> Result<(), Infallible> {
+    println!("leading under token {}", leadership.token());
+    leadership.stopped().await;
+    Ok(())
+}
+
+/// Answers on that listener for as long as the candidate runs.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    candidate: Candidate,
+    shutdown: impl Future,
+) -> anyhow::Result<RunOutcome<(), Infallible>> {
+    let routes = Router::new()
+        .route("/validate", post(validate))
+        .route("/readyz", get(|| async { "ok" }))
+        .route("/leader", get(leader))
+        .with_state(candidate.handle());
+    // No part of any term: it answers before the first one, between terms and while the work of one is stopped.
+    let mut tasks = JoinSet::new();
+    tasks.spawn(axum::serve(listener, routes).into_future());
+    Ok(candidate.run(work, shutdown).await?)
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let shutdown = shutdown_signal()?;
+    let address = std::env::args()
+        .nth(1)
+        .context("name an address to listen on")?;
+    let listener = TcpListener::bind(&address).await?;
+    println!("listening on {}", listener.local_addr()?);
+    let cluster = connect(&ClientArgs::default()).await?;
+    let config = Config::new("example", env!("CARGO_PKG_VERSION").parse()?);
+    let candidate = Candidate::new(config, cluster)?;
+    println!("{:?}", serve(listener, candidate, shutdown).await?);
+    Ok(())
+}
