@@ -111,6 +111,9 @@ enum DevelopmentTask {
         homepage: Option<String>,
     },
 
+    /// Run the transcript of the README on a real kube-apiserver, and write anew what it says and what it draws
+    Readme,
+
     /// Try the manifests on a real kube-apiserver
     Manifests(OptionArgs),
 
@@ -314,6 +317,7 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
         DevelopmentTask::Krew { url, homepage } => {
             krew::write(&Published { url, homepage }).map(|()| true)
         }
+        DevelopmentTask::Readme => codegen::record_transcript().map(|()| true),
         DevelopmentTask::Manifests(args) => {
             manifests::try_on_a_cluster(&args.options()).map(|()| true)
         }

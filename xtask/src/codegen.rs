@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
+use crate::commands::{cargo, show_and_run};
 use crate::crd;
 use crate::lock_role;
 use crate::manifests::{chart, overlays, static_pod};
@@ -123,6 +124,19 @@ fn stale<'a>(
         }
     }
     Ok(stale)
+}
+
+/// Runs the transcript of the README on a real kube-apiserver, and has it written anew, with its picture.
+///
+/// # Errors
+/// When a command of it does not end.
+pub(crate) fn record_transcript() -> Result<()> {
+    show_and_run(
+        cargo()
+            .args(["test", "--package", "elector-tests", "--test", "real", "--"])
+            .args(["--include-ignored", "readme_says_what_kubectl_says"])
+            .env("ELECTOR_RECORD", "1"),
+    )
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! The transcript in the README: each command is run against the server as it stands there, and says what stands there.
-//! `ELECTOR_RECORD=1` writes anew what they say.
+//! `cargo xtask readme` sets `ELECTOR_RECORD=1`, which writes anew what they say and what they draw.
 
 use std::env;
 use std::fs;
@@ -31,7 +31,7 @@ pub(crate) fn add(suite: &mut Suite) {
 }
 
 /// The line before the transcript.
-const MARK: &str = "<!-- Run and compared by tests/tests/real/readme.rs -->\n```console\n";
+const MARK: &str = "<!-- Run and compared by tests/tests/real/readme.rs; `cargo xtask readme` writes it anew, with its picture -->\n```console\n";
 
 /// The line after it.
 const END: &str = "```\n";
@@ -39,6 +39,10 @@ const END: &str = "```\n";
 /// The lease of the transcript, in the namespace `default`, and its candidates.
 const LEASE: &str = "demo";
 const CANDIDATES: [&str; 3] = ["blue", "green", "violet"];
+
+/// The picture that the transcript draws, in the folder of its shell, and where it is kept.
+const DRAWN: &str = "timeline.svg";
+const PICTURE: &str = "docs/timeline.svg";
 
 /// How long a command may take: those that wait do so for a minute at most.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -81,12 +85,15 @@ async fn transcript(outer: Arc<Testbed>) -> Result<()> {
         };
         said.push(now);
     }
+    let drawn = fs::read_to_string(shell.folder.join(DRAWN)).context("nothing is drawn")?;
     drop(shell);
+    let picture = paths::workspace().join(PICTURE);
     if env::var_os("ELECTOR_RECORD").is_some_and(|value| value == "1") {
         fs::write(
             &readme,
             format!("{before}{MARK}{}{END}{after}", print(&said)),
         )?;
+        fs::write(&picture, drawn)?;
     } else {
         for (step, now) in steps.iter().zip(&said) {
             ensure!(
@@ -98,6 +105,11 @@ async fn transcript(outer: Arc<Testbed>) -> Result<()> {
                 testbed.journal().text()
             );
         }
+        let kept = fs::read_to_string(&picture)?;
+        ensure!(
+            leaders(&kept) == leaders(&drawn),
+            "{PICTURE} has other leaders than:\n{drawn}"
+        );
     }
     testbed.verdict().await
 }
@@ -123,11 +135,20 @@ fn print(steps: &[ReadmeStep]) -> String {
     lines.collect()
 }
 
-/// The same without what differs from run to run: for how long a lease had been free, below one second, and ages.
+/// The same without what differs from run to run: for how long a lease had been free, below one second, ages, times and
+/// the identity of the elector, which has the name of the machine.
 fn normal(said: &str) -> String {
     let is_age = |word: &str| {
-        let number = word.strip_suffix('s').filter(|number| !number.is_empty());
-        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        let number = word.trim_end_matches(',').strip_suffix('s').unwrap_or("");
+        let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+        !number.is_empty() && number.bytes().all(is_digit)
+    };
+    let is_time = |word: &str| word.len() == 27 && word.ends_with('Z');
+    let placeholder = |word| match word {
+        _ if is_age(word) => "[AGE]",
+        _ if is_time(word) => "[TIME]",
+        _ if word.starts_with("elector_") => "[ELECTOR]",
+        _ => word,
     };
     let lines = said.lines().map(|line| match line.split_once("free=") {
         Some((before, time)) => {
@@ -135,12 +156,20 @@ fn normal(said: &str) -> String {
             format!("{before}free={}s\n", seconds.unwrap_or_default())
         }
         None => {
-            let words = line.split_whitespace();
-            let words = words.map(|word| if is_age(word) { "[AGE]" } else { word });
+            let words = line.split_whitespace().map(placeholder);
             format!("{}\n", words.collect::<Vec<_>>().join(" "))
         }
     });
     lines.collect()
+}
+
+/// The names in a picture, and how many terms it has.
+fn leaders(picture: &str) -> (Vec<&str>, usize) {
+    let names = picture.lines().filter_map(|line| {
+        let (_, text) = line.strip_prefix("<text x=\"10\"")?.split_once('>')?;
+        text.strip_suffix("</text>")
+    });
+    (names.collect(), picture.matches("class=\"led\"").count())
 }
 
 // === impl JobShell ===
@@ -159,6 +188,10 @@ impl JobShell {
         ] {
             symlink(program, programs.join(name))?;
         }
+        symlink(
+            paths::workspace().join("manifests"),
+            folder.join("manifests"),
+        )?;
         let path = env::var("PATH").unwrap_or_default();
         let mut bash: Command = command(Path::new("bash"), &site.kubeconfig());
         bash.args(["--norc", "--noprofile"])
