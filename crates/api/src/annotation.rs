@@ -24,7 +24,8 @@ pub const FREEZE: &str = "elector.dev/freeze";
 /// [`format_prefer`](crate::format_prefer).
 pub const PREFER: &str = "elector.dev/prefer";
 
-/// On a Lease: the fencing token of the term, written by the accept (R14). A resourceVersion.
+/// On a Lease: the fencing token of the term, written by the accept (R14). A resourceVersion. On any other object: the
+/// token of the leader that wrote it, which the policies of `elector fence-policy` compare.
 pub const TOKEN: &str = "elector.dev/token";
 
 /// On a Lease: the term that [`TOKEN`] belongs to, `spec.leaseTransitions` at the accept (R14).

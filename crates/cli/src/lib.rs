@@ -4,6 +4,7 @@ mod block_on;
 mod candidate;
 mod dev;
 mod explain;
+mod fence_policy;
 mod input;
 mod kubectl;
 mod namespace;
@@ -29,6 +30,7 @@ enum Command {
     Candidate(Box<candidate::CandidateArgs>),
     Dev(Box<dev::DevArgs>),
     Explain(Box<explain::ExplainArgs>),
+    FencePolicy(Box<fence_policy::FencePolicyArgs>),
     Run(Box<run::RunArgs>),
     Verify(Box<verify::VerifyArgs>),
     #[command(name = candidate::init::NAME, hide = true)]
@@ -45,6 +47,7 @@ pub fn elector() -> ExitCode {
         Command::Candidate(args) => candidate::run(*args),
         Command::Dev(args) => dev::run(*args),
         Command::Explain(args) => explain::run(*args),
+        Command::FencePolicy(args) => fence_policy::run(&args),
         Command::Run(args) => run::run(*args),
         Command::Verify(args) => verify::run(&args),
         Command::Init(args) => candidate::init::run(&args),

@@ -14,6 +14,7 @@ mod choice;
 mod elections;
 mod electors;
 mod events;
+mod fence;
 mod figures;
 mod hosted;
 mod installed;
@@ -129,6 +130,7 @@ fn main() -> ExitCode {
     elections::add(&mut suite);
     electors::add(&mut suite);
     events::add(&mut suite);
+    fence::add(&mut suite);
     figures::add(&mut suite);
     installed::add(&mut suite);
     killed_work::add(&mut suite);

@@ -1,0 +1,132 @@
+//! What the policies compare, for a Lease that the test writes.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use elector_api::Lease;
+use elector_tests::rig::Testbed;
+use kube::Client;
+use kube::api::DeleteParams;
+use serde_json::json;
+
+use super::{Attempt, create_object, fence, until_answered, update};
+
+/// The Lease, which no candidate names.
+const LEASE: &str = "by-hand";
+
+/// What the policies say, in parts.
+const STALE: &str = "is stale: the object was written with";
+const NO_LEADER: &str = "is not that of a leader";
+const MISSING: &str = "elector.dev/token is missing";
+
+pub(super) async fn compared(testbed: Arc<Testbed>) -> Result<()> {
+    let testbed = &*testbed;
+    let site = testbed.site();
+    create_object(testbed).await?;
+    let fenced = site
+        .unbound_account(testbed.namespace(), "fenced")
+        .await?
+        .client()
+        .clone();
+    let other = site
+        .unbound_account(testbed.namespace(), "other")
+        .await?
+        .client()
+        .clone();
+    fence(testbed, LEASE, "fenced").await?;
+
+    // Without a Lease, a token is needed all the same; and by the named account only.
+    says(testbed, &fenced, None, Some(MISSING)).await?;
+    says(testbed, &fenced, Some("0x5"), Some("is no fencing token")).await?;
+    says(testbed, &fenced, Some("5"), None).await?;
+    says(testbed, &other, None, None).await?;
+    for (token, refused) in [(None, Some(MISSING)), (Some("5"), None)] {
+        let creates = Attempt {
+            creates: true,
+            token,
+        };
+        until_answered(testbed, &fenced, creates, refused).await?;
+    }
+
+    // A leader, and its term.
+    let mut lease = led("a", 1, Some(("5", "a", 1)))?;
+    lease = testbed.write(&lease).await?;
+    says(testbed, &fenced, Some("6"), Some(NO_LEADER)).await?;
+    says(testbed, &fenced, Some("4"), Some(NO_LEADER)).await?;
+    says(testbed, &fenced, Some("5"), None).await?;
+    ensure!(update(testbed, &fenced, "5").await?.is_none(), "refused");
+
+    // A grant, of which the accept may be on its way.
+    lease = testbed.write(&of(&lease, led("b", 2, None)?)).await?;
+    let granted = lease.metadata.resource_version.clone();
+    let granted = granted.context("a Lease without a version")?;
+    says(testbed, &fenced, Some("5"), Some("by-hand has none")).await?;
+    says(testbed, &fenced, Some(&granted), None).await?;
+    lease = testbed
+        .write(&of(&lease, led("b", 2, Some((&granted, "b", 2)))?))
+        .await?;
+    let words = format!("by-hand has {granted}");
+    says(testbed, &fenced, Some("5"), Some(&words)).await?;
+    says(testbed, &fenced, Some(&granted), None).await?;
+    ensure!(
+        update(testbed, &fenced, &granted).await?.is_none(),
+        "refused"
+    );
+
+    // Another kind of client leads, in a term that it has counted to: it leaves the annotations in place.
+    for (holder, term) in [("c", 2), ("b", 3)] {
+        let led = led(holder, term, Some((&granted, "b", 2)))?;
+        lease = testbed.write(&of(&lease, led)).await?;
+        says(testbed, &fenced, Some(&granted), Some("by-hand has none")).await?;
+    }
+
+    // What the object has been written with does not depend on the Lease.
+    let delete = DeleteParams::default();
+    testbed.leases().delete(LEASE, &delete).await?;
+    says(testbed, &fenced, Some(&granted), None).await?;
+    says(testbed, &fenced, Some("5"), Some(STALE)).await?;
+    let wrong = update(testbed, &fenced, "5").await?;
+    ensure!(wrong.is_some(), "a stale write is stored");
+    says(testbed, &other, None, None).await
+}
+
+async fn says(
+    testbed: &Testbed,
+    by: &Client,
+    token: Option<&str>,
+    refused: Option<&str>,
+) -> Result<()> {
+    let updates = Attempt {
+        creates: false,
+        token,
+    };
+    until_answered(testbed, by, updates, refused).await
+}
+
+/// The Lease in that term, with a token, and the holder and the term that it belongs to.
+fn led(holder: &str, term: i32, token: Option<(&str, &str, i32)>) -> Result<Lease> {
+    let time = "2026-11-20T05:30:00.000000Z";
+    let mut annotations = json!({});
+    if let Some((token, holder, term)) = token {
+        annotations = json!({
+            "elector.dev/token": token, "elector.dev/token-holder": holder,
+            "elector.dev/token-term": term.to_string(),
+        });
+    }
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": LEASE, "annotations": annotations},
+        "spec": {
+            "holderIdentity": holder, "leaseTransitions": term, "leaseDurationSeconds": 15,
+            "acquireTime": time, "renewTime": time,
+        },
+    });
+    Ok(serde_json::from_value(lease)?)
+}
+
+/// The one in the place of the other.
+fn of(stored: &Lease, mut lease: Lease) -> Lease {
+    lease.metadata.resource_version = stored.metadata.resource_version.clone();
+    lease.metadata.uid = stored.metadata.uid.clone();
+    lease
+}

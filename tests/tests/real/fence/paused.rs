@@ -1,0 +1,201 @@
+//! A leader that stands still with all its processes, and whose work wakes up first.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use elector_api::annotation;
+use elector_tests::rig::{EventKind, StartedCandidate, Testbed};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use super::{Attempt, OBJECT, create_object, fence, object, until_answered};
+use crate::PROMPTLY;
+
+/// W of these candidates.
+const SHORT_LEASE: Duration = Duration::from_secs(4);
+
+pub(super) async fn writes_with_its_old_token(testbed: Arc<Testbed>) -> Result<()> {
+    let testbed = &*testbed;
+    create_object(testbed).await?;
+    fence(testbed, testbed.lease_name(), "web").await?;
+    let account = testbed.candidate_account().context("no account")?.client();
+    let missing = Attempt {
+        creates: false,
+        token: None,
+    };
+    until_answered(testbed, account, missing, Some("is missing")).await?;
+
+    let mut first = start(testbed, "first")?;
+    first.leads(PROMPTLY * 2).await?;
+    fs::write(file(testbed, "first", "go"), "")?;
+    until_written_by(testbed, "first").await?;
+    let token = token_of(&object(testbed).await?)?;
+    let second = start(testbed, "second")?;
+    second.says(EventKind::Start, 0, PROMPTLY).await?;
+
+    // Candidate, supervisor and work stand still, as in a container that is frozen.
+    testbed.judge_by_lease("first");
+    let work: i32 = fs::read_to_string(file(testbed, "first", "pid"))?
+        .trim()
+        .parse()?;
+    let work = Pid::from_raw(work).context("no process")?;
+    first.process.signal(Signal::STOP)?;
+    let below = descendants(first.process.id())?;
+    ensure!(below.contains(&work) && below.len() >= 2, "{below:?}");
+    for pid in &below {
+        kill_process(*pid, Signal::STOP)?;
+    }
+    testbed.note("first stands still");
+    second.leads(SHORT_LEASE * 2 + PROMPTLY).await?;
+
+    // The new leader has written nothing yet; the server has seen that it leads.
+    let old = Attempt {
+        creates: false,
+        token: Some(&token),
+    };
+    until_answered(testbed, account, old, Some("is not that of a leader")).await?;
+    let before = object(testbed).await?;
+    testbed.note("the work of first wakes up");
+    for pid in descendants(work.as_raw_nonzero().get().unsigned_abs())? {
+        kill_process(pid, Signal::CONT)?;
+    }
+    kill_process(work, Signal::CONT)?;
+    refusals(testbed, "first").await?;
+    let after = object(testbed).await?;
+    ensure!(before == after, "a stale write is stored: {after}");
+
+    fs::write(file(testbed, "second", "go"), "")?;
+    until_written_by(testbed, "second").await?;
+    // It is refused again and again, until the processes that watch over it wake up too.
+    refusals(testbed, "first").await?;
+    testbed.note("all of first wakes up");
+    for pid in below {
+        // A write that was under way is over.
+        let _ = kill_process(pid, Signal::CONT);
+    }
+    first.process.signal(Signal::CONT)?;
+    testbed.stays("second", 2).await?;
+    until_gone(work).await?;
+    let object = object(testbed).await?;
+    ensure!(
+        object["data"]["writer"] == "second"
+            && token_of(&object)?.parse::<u64>()? > token.parse()?,
+        "{object}"
+    );
+    Ok(())
+}
+
+/// A candidate whose work writes the object again and again once the file `go` is there, whether it still leads or not.
+fn start(testbed: &Testbed, name: &str) -> Result<StartedCandidate> {
+    let [pid, go, said] = ["pid", "go", "said"].map(|what| file(testbed, name, what));
+    let (pid, go, said) = (pid.display(), go.display(), said.display());
+    let kubectl = testbed.site().programs().kubectl.display();
+    let patch = format!(
+        r#"{{"metadata":{{"annotations":{{"{}":"'$ELECTOR_TOKEN'"}}}},"data":{{"writer":"'$ELECTOR_HOLDER'"}}}}"#,
+        annotation::TOKEN
+    );
+    let script = format!(
+        "echo $$ > {pid}; while :; do if [ -e {go} ]; then \
+         {kubectl} patch configmap {OBJECT} -n {} --type=merge -p '{patch}' >> {said} 2>&1; fi; sleep 0.2; done",
+        testbed.namespace(),
+    );
+    testbed
+        .candidate(name)
+        .flag("--lease-duration=4s")
+        .flag("--renew-deadline=3s")
+        .work(&["sh", "-c", &script])
+        .start()
+}
+
+fn file(testbed: &Testbed, name: &str, what: &str) -> PathBuf {
+    testbed.folder().join(format!("{name}.{what}"))
+}
+
+fn token_of(object: &Value) -> Result<String> {
+    let token = object["metadata"]["annotations"][annotation::TOKEN].as_str();
+    Ok(token.context("no token on the object")?.to_owned())
+}
+
+async fn until_written_by(testbed: &Testbed, name: &str) -> Result<()> {
+    let deadline = Instant::now() + PROMPTLY;
+    loop {
+        let object = object(testbed).await?;
+        if object["data"]["writer"] == name {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            let said = fs::read_to_string(file(testbed, name, "said")).unwrap_or_default();
+            anyhow::bail!("{name} has written nothing: {object}\n{said}");
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Waits until two more writes of the work are refused.
+async fn refusals(testbed: &Testbed, name: &str) -> Result<()> {
+    let path = file(testbed, name, "said");
+    let count = |path: &Path| {
+        let said = fs::read_to_string(path).unwrap_or_default();
+        (said.matches("ValidatingAdmissionPolicy").count(), said)
+    };
+    let (before, _) = count(&path);
+    let deadline = Instant::now() + PROMPTLY;
+    loop {
+        let (now, said) = count(&path);
+        if now >= before + 2 {
+            return Ok(());
+        }
+        ensure!(
+            Instant::now() < deadline,
+            "{name} is not refused; its writes:\n{said}"
+        );
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn until_gone(pid: Pid) -> Result<()> {
+    let deadline = Instant::now() + PROMPTLY;
+    let state = format!("/proc/{}/stat", pid.as_raw_nonzero());
+    loop {
+        let stat = fs::read_to_string(&state).unwrap_or_default();
+        let state = stat
+            .rsplit_once(") ")
+            .map(|(_, rest)| rest.starts_with('Z'));
+        if state.unwrap_or(true) {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "the old work runs");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The processes below that one.
+fn descendants(root: u32) -> Result<Vec<Pid>> {
+    let mut parents = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // State and parent follow the name, which ends with the last parenthesis.
+        let parent = stat
+            .rsplit_once(") ")
+            .and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());
+        parents.extend(parent.map(|parent| (pid, parent)));
+    }
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        let children = parents.iter().filter(|(_, of)| *of == parent);
+        found.extend(children.map(|(pid, _)| *pid));
+        next += 1;
+    }
+    let pids = found[1..].iter();
+    let pids = pids.filter_map(|pid| Pid::from_raw(i32::try_from(*pid).ok()?));
+    Ok(pids.collect())
+}
