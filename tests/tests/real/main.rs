@@ -34,6 +34,7 @@ mod readme;
 mod reserve;
 mod restless;
 mod rights;
+mod rolling_update;
 mod rules;
 mod schedulers;
 mod scraped;
@@ -149,6 +150,7 @@ fn main() -> ExitCode {
     policies::add(&mut suite);
     restless::add(&mut suite);
     rights::add(&mut suite);
+    rolling_update::add(&mut suite);
     rules::add(&mut suite);
     schedulers::add(&mut suite);
     standby::add(&mut suite);
