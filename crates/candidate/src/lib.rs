@@ -24,11 +24,11 @@
 //! | `clap` | flags to flatten into a program's own: `ClientArgs` becomes `clap::Args` |
 //!
 //! None is on by default: a candidate then brings no TLS, no proxies, no command line and no log, and uses the client
-//! that the program has.
+//! that the program has, of the same major version of kube (`Cluster::from(client)`) or another
+//! ([`Cluster::over`]).
 //!
 //! ```no_run
-//! use elector_candidate::{Candidate, Config, Leadership};
-//! use elector_runtime::Cluster;
+//! use elector_candidate::{Candidate, Cluster, Config, Leadership};
 //!
 //! # async fn example(cluster: Cluster) -> Result<(), Box<dyn std::error::Error>> {
 //! let config = Config::new("web", env!("CARGO_PKG_VERSION").parse()?);
@@ -71,8 +71,14 @@ pub use candidate::Candidate;
 pub use config::{AfterFailure, AfterTerm, Config, ConfigError, Mode};
 #[cfg(feature = "controller")]
 pub use controller::LeaderGate;
+pub use elector_protocol::holder::{Loss, StopReason};
+pub use elector_protocol::{
+    CandidateTiming, Identity, Instant, LeaseKey, StrategyName, Term, TimingError, Token, Version,
+    VersionError,
+};
 #[cfg(feature = "connect")]
 pub use elector_runtime::{ClientArgs, ConnectError, connect};
+pub use elector_runtime::{Cluster, RequestError, Signal, shutdown_signal};
 pub use event::Event;
 pub use guard::{GuardedService, NotLeading, WriteGuard};
 pub use handle::CandidateHandle;

@@ -1,5 +1,7 @@
 //! A connection to one API server: the client, where it leads, and how long a request may take.
 
+mod over;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use crate::request::{Cause, RequestError, Target, Verb};
 pub struct Cluster {
     client: Client,
     url: Arc<str>,
+    namespace: Arc<str>,
     request_timeout: Duration,
 }
 
@@ -44,15 +47,40 @@ pub enum DiscoveryError {
 // === impl Cluster ===
 
 impl Cluster {
-    /// Wraps a client that was made elsewhere, an in-process one for instance. It must not retry by itself.
+    /// How long a request may take where nothing else is said, answer included: 5 s, half of the usual renew deadline.
+    pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+    /// Wraps a client that was made elsewhere.
     ///
     /// `url` is for messages only. `request_timeout` bounds each request that names no other, answer included.
     pub fn new(client: Client, url: impl Into<Arc<str>>, request_timeout: Duration) -> Self {
         Self {
+            namespace: client.default_namespace().into(),
             client,
             url: url.into(),
             request_timeout,
         }
+    }
+
+    /// The same with another namespace as the one that [`namespace`](Self::namespace) tells.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: impl Into<Arc<str>>) -> Self {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// The same with an address of the API server, for messages only.
+    #[must_use]
+    pub fn with_url(mut self, url: impl Into<Arc<str>>) -> Self {
+        self.url = url.into();
+        self
+    }
+
+    /// The same with another bound for each request that names no other, answer included.
+    #[must_use]
+    pub const fn with_request_timeout(mut self, request_timeout: Duration) -> Self {
+        self.request_timeout = request_timeout;
+        self
     }
 
     /// The client, for requests that this crate has no word for. It waits for an answer without a bound.
@@ -67,7 +95,7 @@ impl Cluster {
 
     /// The namespace of the kubeconfig's context, or that of the service account; `default` where neither says.
     pub fn namespace(&self) -> &str {
-        self.client.default_namespace()
+        &self.namespace
     }
 
     /// How long a request may take, answer included.

@@ -149,7 +149,7 @@ impl Default for ClientArgs {
             user: None,
             as_user: None,
             as_groups: Vec::new(),
-            request_timeout: Duration::from_secs(5),
+            request_timeout: Cluster::REQUEST_TIMEOUT,
         }
     }
 }
