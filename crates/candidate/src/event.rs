@@ -12,6 +12,7 @@ use crate::resolved_config::ResolvedConfig;
 
 /// What happens during a run, as values. The log says the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// The LeaseCandidate exists: from now on this process may be elected.
     Registered,

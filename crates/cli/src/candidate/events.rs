@@ -89,6 +89,7 @@ impl<W: Write> EventLines<W> {
                 }
                 self.term = None;
             }
+            _ => {}
         }
     }
 

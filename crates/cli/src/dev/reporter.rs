@@ -229,6 +229,7 @@ impl<W: Write> Reporter<W> {
                 self.leader = self.leader.take().filter(|leader| leader.name != name);
                 Ok(())
             }
+            _ => Ok(()),
         }
     }
 
