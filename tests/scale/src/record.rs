@@ -20,8 +20,9 @@ const INTRODUCTION: &str = "\
 Written by `cargo xtask bench scale --record`, one table for each API server; not to be edited.
 `cargo xtask bench scale --help` says what can be measured.
 
-The API server, `elector run` as it ships, as a process of its own, and the candidates share one machine. One process
-plays all candidates over two watches; they write what `elector-candidate` does: they register, accept, ack and renew. All
+The API server, `elector run` as a process of its own, and the candidates share one machine. The elector is built with the
+cargo profile `release`; that of the static binaries, `dist`, makes them small rather than fast. One process plays all
+candidates over two watches; they write what `elector-candidate` does: they register, accept, ack and renew. All
 are of the same version; those of one lease are registered one after the other, lease by lease, as fast as the server
 takes them.
 

@@ -135,9 +135,7 @@ fn tell(journal: &Journal, name: &str, lease: &LeaseKey, told: &CandidateEvent) 
         CandidateEvent::Leading { .. } => EventKind::Leading,
         CandidateEvent::WorkStopped { .. } => EventKind::WorkStopped,
         CandidateEvent::Ended { .. } => EventKind::Lost,
-        CandidateEvent::Acquired { .. }
-        | CandidateEvent::Stopping { .. }
-        | CandidateEvent::WorkFailed { .. } => return,
+        _ => return,
     };
     record(journal, name, lease, kind);
 }
