@@ -16,6 +16,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use self::archive::ArchivedFile;
+use crate::build_profile::{self, BuildProfile};
 use crate::commands::{self, cargo, show_and_run};
 use crate::paths;
 use crate::release::Release;
@@ -42,8 +43,8 @@ const PROGRAMS: &[ShippedProgram] = &[ELECTOR, PLUGIN];
 /// The file of the licence, which goes wherever a program alone would.
 const LICENSE: &str = "LICENSE";
 
-/// How they are built: a profile of the workspace.
-const PROFILE: &str = "dist";
+/// How they are built.
+const PROFILE: BuildProfile = BuildProfile::Dist;
 /// Where they are put, from the root of the workspace.
 const FOLDER: &str = "target/release-artefacts";
 /// The largest that a program may be, in bytes: what a node has to fetch before it can run one.
@@ -55,14 +56,24 @@ const MOST_BYTES: u64 = 12_000_000;
 /// # Errors
 /// When one cannot be built, or is not what it should be.
 pub(crate) fn make(kubernetes: Option<Release>) -> Result<()> {
-    let target = format!("{ARCH}-unknown-linux-musl");
+    let target = build_profile::target();
     add_target(&target)?;
     for program in PROGRAMS {
-        program.build(&target)?;
-        program.inspect(&target)?;
+        program.build()?;
+        program.inspect()?;
     }
-    trial::run(&ELECTOR.built(&target), kubernetes)?;
+    trial::run(&ELECTOR.built(), kubernetes)?;
     publish(&target)
+}
+
+/// Builds the elector as it is shipped; returns where it is.
+///
+/// # Errors
+/// When it cannot be built.
+pub(crate) fn elector() -> Result<PathBuf> {
+    add_target(&build_profile::target())?;
+    ELECTOR.build()?;
+    Ok(ELECTOR.built())
 }
 
 /// Installs the standard library for the target, if it is not there.
@@ -86,7 +97,7 @@ fn publish(target: &str) -> Result<()> {
     sums.current_dir(&folder);
     for program in PROGRAMS {
         let name = program.artefact(platform(ARCH)?);
-        let (from, to) = (program.built(target), folder.join(&name));
+        let (from, to) = (program.built(), folder.join(&name));
         fs::copy(&from, &to).with_context(|| format!("failed to copy {}", from.display()))?;
         println!("{}", to.display());
         let contents = format!("{name}.cdx.json");
@@ -96,7 +107,7 @@ fn publish(target: &str) -> Result<()> {
         sums.args([name, contents]);
     }
     let archive = PLUGIN.archive(platform(ARCH)?);
-    let program = fs::read(PLUGIN.built(target)).context("failed to read the plugin")?;
+    let program = fs::read(PLUGIN.built()).context("failed to read the plugin")?;
     fs::write(folder.join(&archive), PLUGIN.pack(&program)?)
         .with_context(|| format!("failed to write {archive}"))?;
     println!("{}", folder.join(&archive).display());
@@ -123,25 +134,25 @@ fn platform(arch: &str) -> Result<&'static str> {
 // === impl ShippedProgram ===
 
 impl ShippedProgram {
-    fn build(&self, target: &str) -> Result<()> {
+    fn build(&self) -> Result<()> {
         show_and_run(
             cargo()
                 .args(["build", "--locked", "--package", self.package])
                 .args(["--bin", self.name])
-                .args(["--profile", PROFILE, "--target", target]),
+                .args(PROFILE.arguments()),
         )
         .context("a C compiler for musl is needed too: `musl-gcc`, of the package musl-tools")
     }
 
     /// Where a build leaves it.
-    fn built(&self, target: &str) -> PathBuf {
-        let folder = paths::workspace().join("target").join(target);
-        folder.join(PROFILE).join(self.name)
+    fn built(&self) -> PathBuf {
+        let folder = paths::workspace().join("target").join(PROFILE.folder());
+        folder.join(self.name)
     }
 
     /// Checks that it needs nothing but the kernel, and that it is no larger than allowed.
-    fn inspect(&self, target: &str) -> Result<()> {
-        let bytes = fs::read(self.built(target)).context("failed to read the program")?;
+    fn inspect(&self) -> Result<()> {
+        let bytes = fs::read(self.built()).context("failed to read the program")?;
         if let Some(loader) = elf::loader(&bytes)? {
             bail!("{} is not static: it asks for {loader}", self.name);
         }

@@ -17,6 +17,7 @@ use crate::codegen;
 use crate::criteria;
 use crate::demo::{self, DemoKind};
 use crate::manifests;
+use crate::overlay_table;
 use crate::proofs::{self, Proof};
 use crate::release::Release;
 use crate::test::{self, Wanted};
@@ -113,6 +114,17 @@ enum DevelopmentTask {
 
     /// Run the transcript of the README on a real kube-apiserver, and write anew what it says and what it draws
     Readme,
+
+    /// Install each overlay, elect, crash, upgrade, go back and uninstall, from the programs as they are shipped
+    Overlays {
+        /// The revision that is upgraded, such as HEAD~1; it is built in target/upgrade-from
+        #[arg(long, value_name = "REVISION")]
+        upgrade_from: String,
+
+        /// Write the times into docs/install.md
+        #[arg(long)]
+        record: bool,
+    },
 
     /// Try the manifests on a real kube-apiserver
     Manifests(OptionArgs),
@@ -318,6 +330,10 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
             krew::write(&Published { url, homepage }).map(|()| true)
         }
         DevelopmentTask::Readme => codegen::record_transcript().map(|()| true),
+        DevelopmentTask::Overlays {
+            upgrade_from,
+            record,
+        } => overlay_table::run(&upgrade_from, record).map(|()| true),
         DevelopmentTask::Manifests(args) => {
             manifests::try_on_a_cluster(&args.options()).map(|()| true)
         }

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::build_profile::BuildProfile;
 use crate::commands::{self, cargo, show_and_run};
 use crate::paths;
 
@@ -13,15 +14,15 @@ use crate::paths;
 const FOLDER: &str = "target/upgrade-from";
 /// The program of a version.
 const PROGRAM: &str = "elector";
-/// The commit that a source tree is of.
-const COMMIT: &str = ".commit";
+/// The file with the commit that a source tree is of, in its root.
+pub const COMMIT: &str = ".commit";
 
-/// Builds that revision, such as `HEAD~1` or a tag, and returns its source tree with the program in the root. What the
+/// Builds that revision, such as `HEAD~1` or a tag, with that profile, and returns its source tree with the program in the root. What the
 /// repository has of the revision is taken, and nothing of what is changed and not committed.
 ///
 /// # Errors
 /// When there is no such revision, or it cannot be built. git and tar are needed.
-pub(crate) fn make(revision: &str) -> Result<PathBuf> {
+pub(crate) fn make(revision: &str, profile: BuildProfile) -> Result<PathBuf> {
     let folder = paths::workspace().join(FOLDER);
     let source = extract(paths::workspace(), revision, &folder)?;
     // In a folder of its own: in that of this version the programs of the two would take turns.
@@ -30,10 +31,13 @@ pub(crate) fn make(revision: &str) -> Result<PathBuf> {
         cargo()
             .current_dir(&source)
             .args(["build", "--locked", "--package", "elector-cli"])
-            .args(["--bin", PROGRAM, "--target-dir"])
+            .args(["--bin", PROGRAM])
+            .args(profile.arguments())
+            .arg("--target-dir")
             .arg(&target),
     )?;
-    let (built, program) = (target.join("debug").join(PROGRAM), source.join(PROGRAM));
+    let built = target.join(profile.folder()).join(PROGRAM);
+    let program = source.join(PROGRAM);
     fs::copy(&built, &program).with_context(|| format!("failed to copy {}", built.display()))?;
     Ok(source)
 }

@@ -2,15 +2,16 @@
 
 mod artefact;
 mod bench;
+mod build_profile;
 mod cli;
 mod codegen;
 mod commands;
 mod crd;
 mod criteria;
 mod demo;
-mod earlier_version;
 mod fnv;
 mod golang;
+mod overlay_table;
 mod progress;
 mod proofs;
 mod test;
@@ -19,6 +20,7 @@ mod yaml;
 pub mod binaries;
 pub mod child_guard;
 pub mod cluster;
+pub mod earlier_version;
 pub mod lock_role;
 pub mod manifests;
 pub mod paths;

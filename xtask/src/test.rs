@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 
 use crate::binaries::{self, Binary, Toolbox};
+use crate::build_profile::BuildProfile;
 use crate::commands::{cargo, elector, show_and_run};
 use crate::earlier_version;
 use crate::release::Release;
@@ -84,7 +85,8 @@ const CLUSTER: (&str, &str, &str) = ("xtask real", "client_go", "helm");
 /// # Errors
 /// When they cannot be built, or there is no kube-apiserver where one is wanted.
 pub(crate) fn run(wanted: &Wanted) -> Result<bool> {
-    let earlier = wanted.upgrade_from.as_deref().map(earlier_version::make);
+    let earlier = wanted.upgrade_from.as_deref();
+    let earlier = earlier.map(|revision| earlier_version::make(revision, BuildProfile::Dev));
     let earlier = earlier.transpose()?;
     // Said and, if need be, failed before anything takes long.
     let prepared = match prepare(wanted.require_real, wanted.long) {

@@ -1,11 +1,13 @@
 //! The programs under test: built once, before the first scenario.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 use xtask::binaries::{self, Binary, Toolbox};
+use xtask::earlier_version;
 use xtask::paths;
 use xtask::release::Release;
 
@@ -35,6 +37,8 @@ pub struct ElectorVersion {
     pub elector: PathBuf,
     /// The folder `manifests`.
     pub manifests: PathBuf,
+    /// The commit, where it is told.
+    pub commit: Option<String>,
 }
 
 /// Unmodified programs that stand for election.
@@ -130,6 +134,7 @@ impl TestedPrograms {
         ElectorVersion {
             elector: self.elector.clone(),
             manifests: paths::workspace().join(MANIFESTS),
+            commit: None,
         }
     }
 
@@ -152,6 +157,7 @@ impl ElectorVersion {
         Self {
             elector: folder.join("elector"),
             manifests: folder.join(MANIFESTS),
+            commit: fs::read_to_string(folder.join(earlier_version::COMMIT)).ok(),
         }
     }
 }

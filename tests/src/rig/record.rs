@@ -1,9 +1,11 @@
 //! Figures of a scenario in a document, between two lines that name the scenario.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
@@ -23,6 +25,58 @@ pub(super) fn record(path: &Path, results: &[ScenarioResult]) -> Result<()> {
     fs::write(path, text).with_context(context)
 }
 
+/// Writes the table of the suite into a document that has a place for it: a row for each row of the cells of these
+/// scenarios, which have one for each column. `earlier` is the commit that was upgraded, if one was.
+///
+/// # Errors
+/// When a cell is missing, or the document has no place for the table or cannot be read or written.
+pub(super) fn record_table(
+    path: &Path,
+    columns: &[&'static str],
+    earlier: Option<&str>,
+    results: &[ScenarioResult],
+) -> Result<()> {
+    let context = || format!("failed to record a table in {}", path.display());
+    let text = fs::read_to_string(path).with_context(context)?;
+    let cells = results.iter().flat_map(|result| result.cells.iter());
+    let mut known = BTreeMap::new();
+    for (row, column, value) in cells {
+        known.insert((row.as_str(), *column), *value);
+    }
+    let table = cells_table(columns, earlier, &known)?;
+    let text = with_table(&text, TABLE, &table).with_context(context)?;
+    fs::write(path, text).with_context(context)
+}
+
+fn cells_table(
+    columns: &[&'static str],
+    earlier: Option<&str>,
+    cells: &BTreeMap<(&str, &str), Duration>,
+) -> Result<String> {
+    let rows: BTreeSet<&str> = cells.keys().map(|(row, _)| *row).collect();
+    let mut table = format!(
+        "| seconds | {} |\n|---|{}\n",
+        columns.join(" | "),
+        "---|".repeat(columns.len())
+    );
+    for row in rows {
+        // Writing to a String does not fail.
+        let _ = write!(table, "| `{row}` |");
+        for column in columns {
+            let value = cells.get(&(row, *column));
+            let value = value.with_context(|| format!("{row} has no cell {column}"))?;
+            let _ = write!(table, " {:.1} |", value.as_secs_f64());
+        }
+        table.push('\n');
+    }
+    let _ = write!(table, "\n{} processors", processors());
+    if let Some(commit) = earlier {
+        let _ = write!(table, ", upgraded from {}", &commit[..commit.len().min(12)]);
+    }
+    table.push_str(".\n");
+    Ok(table)
+}
+
 fn with_table(text: &str, name: &str, table: &str) -> Result<String> {
     let (begin, end) = (format!("<!-- measured: {name} -->\n"), "<!-- end -->\n");
     let (before, rest) = text
@@ -35,8 +89,7 @@ fn with_table(text: &str, name: &str, table: &str) -> Result<String> {
 }
 
 fn table(figures: &[(String, String)]) -> String {
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    let mut table = format!("| measured, {processors} processors | |\n|---|---|\n");
+    let mut table = format!("| measured, {} processors | |\n|---|---|\n", processors());
     for (name, value) in figures {
         // Writing to a String does not fail.
         let _ = writeln!(table, "| {name} | {value} |");
@@ -44,9 +97,34 @@ fn table(figures: &[(String, String)]) -> String {
     table
 }
 
+fn processors() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// What the table of the suite is called in a document.
+const TABLE: &str = "overlays";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_table_of_the_suite_has_every_cell_or_is_refused() {
+        let second = Duration::from_secs(1);
+        let mut cells = BTreeMap::from([(("b", "up"), second / 4), (("a", "up"), second)]);
+        cells.insert(("a", "down"), second * 2);
+        let error = cells_table(&["up", "down"], None, &cells).unwrap_err();
+        assert_eq!(error.to_string(), "b has no cell down");
+        cells.insert(("b", "down"), second * 3);
+        let table = cells_table(&["up", "down"], Some("0123456789abcdef"), &cells).unwrap();
+        let rows =
+            "| seconds | up | down |\n|---|---|---|\n| `a` | 1.0 | 2.0 |\n| `b` | 0.2 | 3.0 |\n";
+        assert!(table.starts_with(rows), "{table}");
+        assert!(
+            table.ends_with(", upgraded from 0123456789ab.\n"),
+            "{table}"
+        );
+    }
 
     #[test]
     fn the_table_of_a_scenario_is_replaced_and_nothing_else() {

@@ -11,6 +11,8 @@ pub(super) struct ScenarioResult {
     pub(super) took: Duration,
     /// What was measured, each with its value and unit.
     pub(super) figures: Vec<(String, String)>,
+    /// What goes into the table of the suite: row, column and value.
+    pub(super) cells: Vec<(String, &'static str, Duration)>,
     pub(super) error: Option<String>,
 }
 

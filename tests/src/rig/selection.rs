@@ -22,6 +22,8 @@ pub(super) struct ScenarioSelection {
     pub(super) upgrade_from: Option<PathBuf>,
     /// Write their figures into this document.
     pub(super) record: Option<PathBuf>,
+    /// Write the table of the suite into this document.
+    pub(super) record_table: Option<PathBuf>,
     /// Only name them.
     pub(super) list: bool,
     /// How many at once.
@@ -58,6 +60,7 @@ impl ScenarioSelection {
                 "--beside" => selection.beside = Some(PathBuf::from(value()?)),
                 "--upgrade-from" => selection.upgrade_from = Some(PathBuf::from(value()?)),
                 "--record" => selection.record = Some(PathBuf::from(value()?)),
+                "--record-table" => selection.record_table = Some(PathBuf::from(value()?)),
                 "--skip" => selection.skip.push(value()?),
                 "--test-threads" => {
                     selection.jobs = Some(value()?.parse().context("--test-threads is no number")?);

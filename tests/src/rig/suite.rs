@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::rig::every_change::EveryChange;
 use crate::rig::programs::{ElectorVersion, TestedPrograms};
-use crate::rig::record::record;
+use crate::rig::record::{record, record_table};
 use crate::rig::results::{ScenarioResult, summary};
 use crate::rig::scenario::{ClusterChoice, RequiredFlag, Scenario, ScenarioBody};
 use crate::rig::selection::ScenarioSelection;
@@ -27,6 +27,8 @@ use crate::rig::testbed::Testbed;
 pub struct Suite {
     scenarios: Vec<Scenario>,
     every_change: &'static [EveryChange],
+    /// The columns of the table that `--record-table` writes.
+    columns: &'static [&'static str],
 }
 
 /// How many scenarios run at once: their processes wait for most of the time.
@@ -46,7 +48,15 @@ impl Suite {
         Self {
             scenarios: Vec::new(),
             every_change,
+            columns: &[],
         }
+    }
+
+    /// Has a table with these columns, into which scenarios put [cells](Testbed::cell) of several rows.
+    #[must_use]
+    pub fn with_table(mut self, columns: &'static [&'static str]) -> Self {
+        self.columns = columns;
+        self
     }
 
     /// Adds a scenario once for each mode and each implementation. `lasts` is how long it takes, so that the long ones start
@@ -143,6 +153,7 @@ impl Suite {
         programs.other_build.clone_from(&selection.beside);
         let earlier = selection.upgrade_from.as_deref();
         programs.earlier_version = earlier.map(ElectorVersion::in_folder);
+        let programs = Arc::new(programs);
         let before = chosen.len();
         if !selection.all_modes && !selection.names_some() {
             chosen.retain(|scenario| {
@@ -188,7 +199,7 @@ impl Suite {
         let start = Instant::now();
         let results = runtime.block_on(run_all(
             chosen,
-            Arc::new(programs),
+            Arc::clone(&programs),
             folder.path(),
             selection.jobs.unwrap_or(JOBS),
         ));
@@ -199,6 +210,11 @@ impl Suite {
         summary(&results, filtered_out, ignored, start.elapsed());
         if let Some(document) = selection.record.as_ref().filter(|_| good) {
             record(document, &results)?;
+        }
+        if let Some(document) = selection.record_table.as_ref().filter(|_| good) {
+            let earlier = programs.earlier_version.as_ref();
+            let earlier = earlier.and_then(|earlier| earlier.commit.as_deref());
+            record_table(document, self.columns, earlier, &results)?;
         }
         Ok(good)
     }
@@ -217,7 +233,8 @@ async fn run_all(
         ClusterMode::Embedded,
     ]
     .map(|mode| (mode, OnceCell::new()));
-    let permits = Semaphore::new(OWN_CLUSTERS);
+    // None waits, with its cluster up, for others to end.
+    let permits = Semaphore::new(OWN_CLUSTERS.min(jobs.max(1)));
     let clusters = Arc::new(SharedClusters {
         programs,
         folder: folder.to_owned(),
@@ -230,15 +247,21 @@ async fn run_all(
         let (clusters, slots) = (Arc::clone(&clusters), Arc::clone(&slots));
         running.spawn(async move {
             let start = Instant::now();
-            let (figures, error, took) = match run_one(&scenario, &clusters, &slots).await {
-                Ok((figures, took)) => (figures, None, took),
-                Err(error) => (Vec::new(), Some(format!("{error:#}")), start.elapsed()),
-            };
-            ScenarioResult {
-                scenario,
-                took,
-                figures,
-                error,
+            match run_one(&scenario, &clusters, &slots).await {
+                Ok((testbed, took)) => ScenarioResult {
+                    scenario,
+                    took,
+                    figures: testbed.all_figures(),
+                    cells: testbed.cells(),
+                    error: None,
+                },
+                Err(error) => ScenarioResult {
+                    scenario,
+                    took: start.elapsed(),
+                    figures: Vec::new(),
+                    cells: Vec::new(),
+                    error: Some(format!("{error:#}")),
+                },
             }
         });
     }
@@ -259,7 +282,7 @@ async fn run_one(
     scenario: &Scenario,
     clusters: &SharedClusters,
     slots: &Semaphore,
-) -> Result<(Vec<(String, String)>, Duration)> {
+) -> Result<(Arc<Testbed>, Duration)> {
     let namespace = scenario.namespace();
     let (_own, site) = match scenario.cluster_choice {
         ClusterChoice::Shared => (None, clusters.shared(scenario.mode).await?),
@@ -295,7 +318,10 @@ async fn run_one(
     fs::write(testbed.folder().join("journal.txt"), &text)?;
     let recording = testbed.journal().history().recording();
     fs::write(testbed.folder().join("history.json"), recording)?;
-    let figures = testbed.all_figures();
-    result.map_err(|error| anyhow!("{error:#}\n\nmeasured: {figures:?}\n\n{text}"))?;
-    Ok((figures, start.elapsed()))
+    let took = start.elapsed();
+    result.map_err(|error| {
+        let figures = testbed.all_figures();
+        anyhow!("{error:#}\n\nmeasured: {figures:?}\n\n{text}")
+    })?;
+    Ok((testbed, took))
 }

@@ -35,6 +35,8 @@ pub struct Testbed {
     figures: Mutex<Vec<(String, Duration)>>,
     /// How much there was of something, in words.
     amounts: Mutex<Vec<(String, String)>>,
+    /// What goes into the table of the suite: row, column and value.
+    cells: Mutex<Vec<(String, &'static str, Duration)>>,
     judged_by_lease: Mutex<BTreeSet<String>>,
 }
 
@@ -111,6 +113,7 @@ impl Testbed {
             })),
             figures: Mutex::default(),
             amounts: Mutex::default(),
+            cells: Mutex::default(),
             judged_by_lease: Mutex::default(),
         };
         testbed.admit(&[lease]).await?;
@@ -179,6 +182,19 @@ impl Testbed {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push((name.to_owned(), value));
+    }
+
+    /// A time for that row and column of the [table](crate::rig::Suite::with_table) of the suite.
+    pub fn cell(&self, row: &str, column: &'static str, value: Duration) {
+        let cells = self.cells.lock();
+        let mut cells = cells.unwrap_or_else(PoisonError::into_inner);
+        cells.push((row.to_owned(), column, value));
+    }
+
+    /// All of these.
+    pub(super) fn cells(&self) -> Vec<(String, &'static str, Duration)> {
+        let cells = self.cells.lock();
+        cells.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Another figure for the report, with its unit.

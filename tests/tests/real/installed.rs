@@ -2,8 +2,10 @@
 //! and deleted, and upgraded from an earlier version and taken back to it.
 
 mod candidates;
+mod controllers;
 mod installation;
 mod pod_template;
+mod steps;
 mod upgraded;
 mod whole_life;
 
@@ -12,6 +14,8 @@ use std::time::Duration;
 use elector_tests::rig::{ClusterChoice, ClusterMode, RequiredFlag, ScenarioBody, Suite};
 
 use crate::{CLIENT_GO, OURS};
+
+pub(crate) use steps::STEPS;
 
 use installation::NamespaceEnding::{ByKubernetes, OfAllElse};
 use upgraded::upgraded_and_back;

@@ -123,7 +123,7 @@ fn crash_limit(implementation: Implementation) -> Duration {
 }
 
 fn main() -> ExitCode {
-    let mut suite = Suite::new(EVERY_CHANGE);
+    let mut suite = Suite::new(EVERY_CHANGE).with_table(installed::STEPS);
     auto::add(&mut suite);
     bad_input::add(&mut suite);
     beside::add(&mut suite);

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use elector_tests::rig::{Implementation, TestProcess, Testbed};
+use elector_tests::rig::{Implementation, TestProcess, Testbed, between, now};
 
 use crate::installed::candidates::{BetterAndBetter, NAMESPACE};
 use crate::installed::installation::Installation;
+use crate::installed::steps::{BACK, UPGRADE, report};
 use crate::{LEASE_DURATION, PROMPTLY};
 
 /// How long a hand-over may take just after another elector began to act: with `replace-builtin` it waits until a term of
@@ -25,9 +26,7 @@ pub(super) async fn upgraded_and_back(outer: Arc<Testbed>, overlay: &'static str
     let testbed = Testbed::open(Arc::clone(site), NAMESPACE, Implementation::Elector).await?;
     let lived = live(&earlier, &this, &testbed).await;
     let judged = testbed.verdict().await;
-    for (name, figure) in testbed.figures() {
-        outer.figure(&name, figure);
-    }
+    report(&outer, &testbed, overlay);
     lived.and(judged).with_context(|| testbed.journal().text())
 }
 
@@ -39,10 +38,8 @@ async fn live(earlier: &Installation, this: &Installation, testbed: &Testbed) ->
     candidates
         .next(&earlier.program(), "elected before", BY_A_NEW_ELECTOR)
         .await?;
-    testbed.note("the upgrade");
-    let electors = replace(earlier, this, ("upgrade", electors), &mut candidates).await?;
-    testbed.note("the way back");
-    replace(this, earlier, ("back", electors), &mut candidates)
+    let electors = replace(earlier, this, (UPGRADE, electors), &mut candidates).await?;
+    replace(this, earlier, (BACK, electors), &mut candidates)
         .await
         .map(drop)
 }
@@ -52,7 +49,7 @@ async fn live(earlier: &Installation, this: &Installation, testbed: &Testbed) ->
 async fn replace(
     from: &Installation,
     to: &Installation,
-    (name, electors): (&str, Vec<TestProcess>),
+    (step, electors): (&'static str, Vec<TestProcess>),
     candidates: &mut BetterAndBetter<'_>,
 ) -> Result<Vec<TestProcess>> {
     let testbed = candidates.testbed();
@@ -61,12 +58,13 @@ async fn replace(
         usize::try_from(template.replicas)? == electors.len(),
         "the versions have different numbers of electors"
     );
+    let start = testbed.note(step);
     to.apply_over().await?;
-    let when = format!("{name}: manifests");
+    let when = format!("{step}: manifests");
     candidates.next(&to.program(), &when, PROMPTLY).await?;
     let mut replaced = Vec::new();
     for (replica, mut elector) in electors.into_iter().enumerate() {
-        let next = format!("{name}-{replica}");
+        let next = format!("{step}-{replica}");
         if template.surges {
             replaced.push(to.another(testbed, &next).await?);
         }
@@ -81,10 +79,11 @@ async fn replace(
         } else {
             (to, "electors")
         };
-        let when = format!("{name}: {electors}");
+        let when = format!("{step}: {electors}");
         candidates
             .next(&build.program(), &when, BY_A_NEW_ELECTOR)
             .await?;
     }
+    testbed.figure(step, between(start, now()));
     Ok(replaced)
 }

@@ -4,15 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use elector_tests::rig::{
-    ClusterMode, Implementation, StartedCandidate, TestProcess, TestSite, Testbed, between,
-};
-use tokio::task::spawn_blocking;
+use elector_tests::rig::{ClusterMode, Implementation, StartedCandidate, Testbed, between, now};
 use tokio::time::sleep;
-use xtask::binaries;
 
 use crate::installed::candidates::{NAMESPACE, candidate};
+use crate::installed::controllers::controllers;
 use crate::installed::installation::{Installation, NamespaceEnding};
+use crate::installed::steps::{CRASH, ELECT, HAND_OVER, INSTALL, UNINSTALL, report};
 use crate::{LEASE_DURATION, PROMPTLY, crash_limit};
 
 pub(super) async fn whole_life(
@@ -22,18 +20,15 @@ pub(super) async fn whole_life(
 ) -> Result<()> {
     let site = outer.site();
     let _controllers = match ending {
-        NamespaceEnding::ByKubernetes => Some(controllers(site).await?),
+        NamespaceEnding::ByKubernetes => Some(controllers(site, "namespace-controller").await?),
         NamespaceEnding::OfAllElse => None,
     };
     let version = site.programs().version();
     let installation = Installation::of(site, version, overlay)?;
-    installation.apply().await?;
     let testbed = Testbed::open(Arc::clone(site), NAMESPACE, Implementation::ClientGo).await?;
     let lived = live(&installation, &testbed, ending).await;
     let judged = testbed.verdict().await;
-    for (name, figure) in testbed.figures() {
-        outer.figure(&name, figure);
-    }
+    report(&outer, &testbed, overlay);
     lived.and(judged).with_context(|| testbed.journal().text())
 }
 
@@ -42,17 +37,20 @@ async fn live(
     testbed: &Testbed,
     ending: NamespaceEnding,
 ) -> Result<()> {
+    let install = testbed.note("apply the overlay");
+    installation.apply().await?;
     let mut electors = installation.electors(testbed, "elector").await?;
+    testbed.figure(INSTALL, between(install, now()));
     let start = testbed.note("two candidates start");
     let mut old = candidate(testbed, "old", "1.2.0").await?.start()?;
     // A fresh elector waits once for leases that it never saw (R6).
     let led = old.leads(LEASE_DURATION * 2 + PROMPTLY).await?;
-    testbed.figure("until the first leads", between(start, led));
+    testbed.figure(ELECT, between(start, led));
     testbed.stays("old", 1).await?;
     let arrival = testbed.note("a better candidate starts");
     let mut better = candidate(testbed, "better", "1.1.0").await?.start()?;
     let led = better.leads(PROMPTLY).await?;
-    testbed.figure("until the better leads", between(arrival, led));
+    testbed.figure(HAND_OVER, between(arrival, led));
     testbed.stays("better", 2).await?;
 
     if testbed.site().mode() == ClusterMode::GateOn {
@@ -69,11 +67,11 @@ async fn live(
     let limit = crash_limit(Implementation::Elector);
     let led = old.leads_again(from, limit + PROMPTLY).await?;
     let took = between(killed, led);
-    testbed.figure("until the next leads after the crash", took);
+    testbed.figure(CRASH, took);
     ensure!(took <= limit, "the next led after {took:?}");
     testbed.stays("old", 2).await?;
 
-    testbed.note("delete the overlay");
+    let delete = testbed.note("delete the overlay");
     installation.delete().await?;
     for mut elector in electors.into_iter().skip(1) {
         let (status, took) = elector.terminate(PROMPTLY).await?;
@@ -84,6 +82,7 @@ async fn live(
         );
     }
     installation.is_gone(ending).await?;
+    testbed.figure(UNINSTALL, between(delete, now()));
     testbed.stays("old", 2).await?;
 
     testbed.note("client-go elects alone");
@@ -99,18 +98,6 @@ async fn live(
     next.leads(crash_limit(Implementation::ClientGo) + PROMPTLY)
         .await?;
     testbed.stays("next", 1).await
-}
-
-/// A real kube-controller-manager, to end namespaces and nothing else.
-async fn controllers(site: &TestSite) -> Result<TestProcess> {
-    let program = spawn_blocking(binaries::kube_controller_manager).await??;
-    let mut command = site.command(&program);
-    command
-        .arg("--kubeconfig")
-        .arg(site.kubeconfig())
-        .args(["--controllers=namespace-controller", "--leader-elect=false"])
-        .arg("--secure-port=0");
-    TestProcess::spawn("kube-controller-manager", command, site.folder(), |_| {})
 }
 
 fn plain(testbed: &Testbed, name: &str) -> Result<StartedCandidate> {
