@@ -14,6 +14,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use crate::config::{AfterFailure, AfterTerm, Mode};
+use crate::disabled::DisabledElection;
 use crate::event::{CandidateObserver, Event};
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome, TermEnd};
@@ -96,6 +97,15 @@ impl Campaign {
         T: Send + 'static,
         E: Send + 'static,
     {
+        if self.config.given.mode == Mode::Disabled {
+            let disabled = DisabledElection {
+                config: &self.config,
+                clock: &self.clock,
+                observer: &self.observer,
+                status: &self.status,
+            };
+            return Ok(disabled.run(work, shutdown).await);
+        }
         let mut api_discovery =
             ApiDiscovery::new(self.cluster.clone(), API_DISCOVERY_PERIOD, self.seed);
         // Without an elector the Lease is of no use, so neither is it before LeaseCandidates are served.

@@ -18,7 +18,7 @@ pub struct Config {
     /// by default: each candidate has a [`random_identity`](crate::random_identity) after its Pod or host
     /// ([`pod_or_host_name`](crate::pod_or_host_name)).
     pub identity: Option<Identity>,
-    /// The version of its binary. [`Mode::Plain`] alone does without.
+    /// The version of its binary. [`Mode::Plain`] and [`Mode::Disabled`] do without.
     pub binary_version: Option<Version>,
     /// The version that it behaves as, no higher than the binary's. Unset by default: the binary version.
     pub emulation_version: Option<Version>,
@@ -68,6 +68,10 @@ pub enum Mode {
     /// needs neither an elector nor LeaseCandidates, and accepts no grant: versions and strategy are not told to any
     /// process.
     Plain,
+    /// There is no election: the work runs at once, as long as the process does, in a term whose number and token are 0,
+    /// and its guard says yes. No request is sent, and one warning is logged. For a process that is known to be alone, as
+    /// on the machine of a developer: nothing keeps two of them apart.
+    Disabled,
 }
 
 /// What happens when a term has ended by a loss or a hand-over.
@@ -153,7 +157,15 @@ impl fmt::Display for Mode {
             Self::Auto => "auto",
             Self::Elected => "elected",
             Self::Plain => "plain",
+            Self::Disabled => "disabled",
         })
+    }
+}
+
+impl Mode {
+    /// Whether a candidate in this mode registers a LeaseCandidate.
+    pub(crate) const fn registers(self) -> bool {
+        matches!(self, Self::Auto | Self::Elected)
     }
 }
 

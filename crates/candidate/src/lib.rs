@@ -52,7 +52,9 @@ mod candidate;
 mod config;
 #[cfg(feature = "controller")]
 mod controller;
+mod disabled;
 mod event;
+mod finish;
 mod guard;
 mod handle;
 mod identity;

@@ -66,8 +66,7 @@ impl ResolvedConfig {
     ///
     /// Names the first thing that the API server would not take, and the rule.
     pub(crate) fn validate_in(&self, api: CandidateApi) -> Result<(), ConfigError> {
-        // In plain mode there is no LeaseCandidate that could break a rule.
-        if self.given.mode != Mode::Plain {
+        if self.given.mode.registers() {
             self.validate_candidate(api)?;
         }
         match validate_lease(&Lease::named(&self.lease))
@@ -124,7 +123,8 @@ impl ResolvedConfig {
             identity: self.identity.clone(),
             timing: self.given.timing.clone(),
             mode: match self.given.mode {
-                Mode::Elected => HolderMode::Elected,
+                // A disabled election has no machine that would ask.
+                Mode::Elected | Mode::Disabled => HolderMode::Elected,
                 Mode::Auto => HolderMode::Auto {
                     fallback: self.given.fallback,
                     acquisition: acquisition(Some(self.given.strategy.clone())),

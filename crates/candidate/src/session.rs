@@ -6,7 +6,6 @@
 //! ```
 
 mod failures;
-mod finish;
 mod inputs;
 mod migration;
 mod registration;
@@ -25,13 +24,13 @@ use elector_runtime::{
 };
 
 use self::failures::SessionFailures;
-use self::finish::Finish;
 use self::inputs::{CandidateInput, candidate_event};
 use self::migration::Migration;
 use self::registration::RegistrationShell;
 use self::requests::CandidateResponse;
-use crate::config::{AfterTerm, Mode};
+use crate::config::AfterTerm;
 use crate::event::{CandidateObserver, Event};
+use crate::finish::Finish;
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome, TermEnd};
 use crate::resolved_config::ResolvedConfig;
@@ -112,7 +111,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         let mut leases = self.holder.watch(self.writer.cluster(), &options);
         let candidates = |session: &Self| session.registration.watch(&session.config, session.seed);
         let mut candidate = candidates(&self);
-        let registers = self.config.given.mode != Mode::Plain;
+        let registers = self.config.given.mode.registers();
         loop {
             let wake_at = self.advance(&mut work)?;
             if self.is_over() {

@@ -227,7 +227,7 @@ fn log_start(starting: &Candidate, server: &str) {
             let fallback_after = starting.config().fallback;
             tracing::info!(%lease, %candidate, %mode, ?fallback_after, server, "candidate starts");
         }
-        Mode::Elected | Mode::Plain => {
+        Mode::Elected | Mode::Plain | Mode::Disabled => {
             tracing::info!(%lease, %candidate, %mode, server, "candidate starts");
         }
     }

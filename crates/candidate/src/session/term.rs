@@ -6,8 +6,8 @@ use elector_protocol::holder::{Effect, StopReason, WriteKind};
 use elector_protocol::{Instant, Moment, Term, Token};
 
 use super::CandidateSession;
-use super::finish::Finish;
 use crate::event::Event;
+use crate::finish::Finish;
 use crate::leadership::Leadership;
 use crate::outcome::TermEnd;
 use crate::work::{TermWork, WorkChange, WorkEnd};

@@ -7,6 +7,7 @@
 
 #[cfg(feature = "controller")]
 mod controller;
+mod disabled;
 mod ends;
 mod guarded;
 mod handle;

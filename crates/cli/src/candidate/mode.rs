@@ -42,6 +42,8 @@ pub(super) enum TypedMode {
     /// The candidate takes the lease as soon as that is free, as client-go does, beside which it may stand. Needs neither
     /// an elector nor the API of LeaseCandidates
     Plain,
+    /// There is no election: the command runs at once, beside that of any other process, and no request is sent
+    Disabled,
 }
 
 // === impl ModeArgs ===
@@ -49,7 +51,7 @@ pub(super) enum TypedMode {
 impl ModeArgs {
     /// Whether this process registers a LeaseCandidate.
     pub(super) fn registers(&self) -> bool {
-        self.mode != TypedMode::Plain
+        matches!(self.mode, TypedMode::Auto | TypedMode::Elected)
     }
 
     /// Fails where a flag was given that this mode has no use for. `offers` are the flags for what a LeaseCandidate says,
@@ -61,7 +63,8 @@ impl ModeArgs {
             ("--absent-lease-grace", self.absent_lease_grace.is_some()),
         );
         let (unused, reason) = match self.mode {
-            TypedMode::Auto => return Ok(()),
+            // What is disabled may be enabled again by this flag alone.
+            TypedMode::Auto | TypedMode::Disabled => return Ok(()),
             TypedMode::Elected => (
                 vec![fallback, longest, grace],
                 "takes no lease itself, and waits for none: electors have such flags",
@@ -101,6 +104,7 @@ impl From<TypedMode> for Mode {
             TypedMode::Auto => Self::Auto,
             TypedMode::Elected => Self::Elected,
             TypedMode::Plain => Self::Plain,
+            TypedMode::Disabled => Self::Disabled,
         }
     }
 }

@@ -56,6 +56,8 @@ fn flags_that_a_mode_has_no_use_for_are_refused_with_the_reason() {
     let missing = "--binary-version is missing: electors choose by it, unless --mode is plain";
     for (flags, refusal) in [
         ("--mode plain", None),
+        ("--mode disabled", None),
+        ("--mode disabled --fallback-after 5s", None),
         ("--mode plain --max-lease-duration 20s", None),
         ("--mode plain --absent-lease-grace 20s", None),
         ("--mode elected --binary-version 1.0.0", None),

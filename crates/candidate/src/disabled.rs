@@ -1,0 +1,136 @@
+//! A run without an election: the work runs at once, and its guard says yes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use elector_protocol::holder::{Belief, StopReason};
+use elector_protocol::{Instant, ResourceVersion, Term, Token};
+use elector_runtime::Clock;
+
+use crate::event::{CandidateObserver, Event};
+use crate::finish::Finish;
+use crate::leadership::Leadership;
+use crate::outcome::{RunOutcome, TermEnd};
+use crate::resolved_config::ResolvedConfig;
+use crate::status::StatusPublisher;
+use crate::work::{TermWork, WorkChange, WorkEnd};
+
+/// What a run without an election is told, and tells.
+pub(crate) struct DisabledElection<'a> {
+    pub(crate) config: &'a ResolvedConfig,
+    pub(crate) clock: &'a Arc<dyn Clock>,
+    pub(crate) observer: &'a CandidateObserver,
+    pub(crate) status: &'a StatusPublisher,
+}
+
+/// The term of a run without an election. Those of elections are higher, and so are their tokens.
+const TERM: Term = Term(0);
+const TOKEN: Token = Token(ResourceVersion(0));
+
+/// How long such a term lasts at most: no clock gets there.
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+// === impl DisabledElection ===
+
+impl DisabledElection<'_> {
+    /// Runs the work until it ends, or is told to stop and does.
+    pub(crate) async fn run<F, T, E>(
+        &self,
+        mut work: impl FnMut(Leadership) -> F,
+        mut shutdown: impl Future + Unpin,
+    ) -> RunOutcome<T, E>
+    where
+        F: Future<Output = Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        let lease = &self.config.lease;
+        tracing::warn!(%lease, "the election is disabled: the work runs at once, beside that of any other process");
+        let mut work = self.start(&mut work);
+        let mut finish = None;
+        let end = loop {
+            if work.is_gone() {
+                self.emit(&Event::WorkStopped { term: TERM });
+                break TermEnd::Released;
+            }
+            if work.is_stuck() {
+                break TermEnd::WorkStillRuns;
+            }
+            let (told, limit) = (work.is_told(), work.limit());
+            tokio::select! {
+                biased;
+                change = work.change() => match change {
+                    WorkChange::Returned(WorkEnd::Failed(error)) => {
+                        Finish::WorkFailed(error).add_to(&mut finish);
+                    }
+                    WorkChange::Returned(WorkEnd::Panicked(message))
+                    | WorkChange::TaskPanicked(message) => {
+                        Finish::WorkPanicked(message).add_to(&mut finish);
+                    }
+                    WorkChange::Returned(WorkEnd::Ended(value)) if !told => {
+                        Finish::WorkEnded(value).add_to(&mut finish);
+                    }
+                    WorkChange::Returned(_) | WorkChange::Stopped => {}
+                },
+                _ = &mut shutdown, if !told => Finish::ShutDown.add_to(&mut finish),
+                () = self.sleep_until(limit) => {}
+            }
+            let now = self.clock.holder();
+            if finish.is_some() && !told && !work.is_gone() {
+                let reason = StopReason::ShutDown;
+                work.stop(reason.clone(), now.after(self.config.given.grace));
+                self.emit(&Event::Stopping { term: TERM, reason });
+            }
+            work.enforce(now);
+        };
+        self.status.forget();
+        let term = TERM;
+        self.emit(&Event::Ended {
+            term,
+            end: end.clone(),
+        });
+        let reason = finish.or(Some(Finish::TermEnded));
+        Finish::outcome(reason, Some(end))
+    }
+
+    fn start<F, T, E>(&self, work: &mut impl FnMut(Leadership) -> F) -> TermWork<T, E>
+    where
+        F: Future<Output = Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        let (term, token) = (TERM, TOKEN);
+        let now = self.clock.holder();
+        let deadline = now.after(CENTURY);
+        let belief = Belief {
+            term,
+            token,
+            deadline,
+        };
+        self.status.publish(now, Some(belief), None);
+        self.emit(&Event::Leading { term, token });
+        TermWork::start(term, deadline, &self.config.given, |receiver| {
+            let (lease, identity) = (self.config.lease.clone(), self.config.identity.clone());
+            let clock = Arc::clone(self.clock);
+            work(Leadership::new(
+                lease,
+                identity,
+                (term, token),
+                clock,
+                receiver,
+            ))
+        })
+    }
+
+    async fn sleep_until(&self, limit: Option<Instant>) {
+        match limit {
+            Some(limit) => self.clock.sleep_until_holder(limit).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn emit(&self, event: &Event) {
+        event.log(self.config);
+        (self.observer)(event);
+    }
+}

@@ -1,0 +1,136 @@
+//! A disabled election: the work runs at once, and nothing is asked of a server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use elector_candidate::{
+    AfterFailure, Candidate, Config, Event, Leadership, Mode, RunOutcome, TermEnd,
+};
+use elector_protocol::{ResourceVersion, Term, Token};
+use elector_testkit::{CapturedLog, OneLease, eventually};
+
+use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start};
+
+fn disabled() -> Config {
+    Config {
+        mode: Mode::Disabled,
+        ..config()
+    }
+}
+
+/// The server is away all the time, and nothing asks it.
+fn cluster() -> OneLease {
+    let cluster = OneLease::new(&[V1BETA1]);
+    cluster.faults().partition(true);
+    cluster
+}
+
+fn leads(running: &RunningCandidate) -> bool {
+    running.count(|event| matches!(event, Event::Leading { .. })) > 0
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_work_runs_at_once_its_guard_says_yes_and_no_request_is_sent() {
+    let log = CapturedLog::capture();
+    let cluster = cluster();
+    let drained = Arc::new(AtomicBool::new(false));
+    let done = Arc::clone(&drained);
+    let begun = cluster.now();
+    let mut running = start(&cluster, disabled(), move |leadership: Leadership| {
+        let done = Arc::clone(&done);
+        async move {
+            leadership.stopped().await;
+            tokio::time::sleep(Duration::from_secs(8)).await;
+            done.store(true, Ordering::SeqCst);
+            Ok(0)
+        }
+    });
+    eventually(|| leads(&running)).await;
+    assert!(cluster.now().since(begun) < Duration::from_millis(10));
+    let guard = running.guard();
+    assert_eq!(
+        (guard.term(), guard.token()),
+        (Term(0), Token(ResourceVersion(0)))
+    );
+    pass(24 * 3600 * 1_000).await;
+    assert!(guard.is_leader() && !guard.stop_token().is_stopped());
+    running.shut_down();
+    let outcome = running.outcome().await;
+    assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Released)));
+    assert!(
+        drained.load(Ordering::SeqCst),
+        "dropped before its grace was over"
+    );
+    assert!(!guard.is_leader());
+    assert_eq!(cluster.requests().len(), 0);
+    let warnings = log.lines("WARN");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].contains("the election is disabled"),
+        "{warnings:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_handle_of_a_disabled_election_leads_while_the_work_runs() {
+    let cluster = cluster();
+    let candidate = Candidate::new(disabled(), cluster.cluster()).unwrap();
+    let candidate = candidate.with_clock(cluster.clock());
+    let handle = candidate.handle();
+    assert!(!handle.is_leader());
+    let run = tokio::spawn(candidate.run(obedient, std::future::pending::<()>()));
+    eventually(|| handle.is_leader()).await;
+    run.abort();
+    eventually(|| !handle.is_leader()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_ends_and_fails_as_elsewhere() {
+    let ended = start(&cluster(), disabled(), |_| async { Ok(7) });
+    let term = TermEnd::Released;
+    let seven = RunOutcome::WorkEnded { value: 7, term };
+    assert_eq!(ended.outcome().await, seven);
+    let failed = start(&cluster(), disabled(), |_| async { Err("disk full") });
+    let (error, term) = ("disk full", TermEnd::Released);
+    assert_eq!(
+        failed.outcome().await,
+        RunOutcome::WorkFailed { error, term }
+    );
+    let panicked = start(&cluster(), disabled(), |_| async { panic!("at line 3") });
+    let (message, term) = ("at line 3".to_owned(), TermEnd::Released);
+    assert_eq!(
+        panicked.outcome().await,
+        RunOutcome::WorkPanicked { message, term }
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_fails_is_tried_again_and_work_that_does_not_stop_is_dropped() {
+    let config = Config {
+        after_failure: AfterFailure::Retry,
+        ..disabled()
+    };
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&attempts);
+    let cluster = cluster();
+    let mut running = start(&cluster, config, move |_| {
+        let attempt = count.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if attempt == 0 {
+                return Err("not yet");
+            }
+            std::future::pending().await
+        }
+    });
+    eventually(|| attempts.load(Ordering::SeqCst) == 2).await;
+    running.shut_down();
+    let told = cluster.now();
+    let outcome = running.outcome().await;
+    assert_eq!(outcome, RunOutcome::ShutDown(Some(TermEnd::Released)));
+    let took = cluster.now().since(told);
+    assert!(
+        took >= Duration::from_secs(10) && took < Duration::from_secs(12),
+        "{took:?}"
+    );
+}
