@@ -44,7 +44,7 @@ mod waiting;
 #[cfg(test)]
 pub(crate) use limits::{LEASE_CANDIDATES, NAMESPACE_CANDIDATES};
 pub(crate) use lists::{CandidateList, LeaseList};
-pub(crate) use seen::{Area, CandidateSeen, LeaseRevision, LeaseSeen, ObjectName, ParsedCandidate};
+pub(crate) use seen::{Area, CandidateSeen, LeaseSeen, LeaseVersion, ObjectName, ParsedCandidate};
 
 /// The store is older than what was seen of it: it was restored from a backup. Everything known is void (R4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::session::line_budget::LineBudget;
 use crate::session::lock::LockInput;
 use crate::session::requests::{ElectionResponse, LeaseRead, RequestProgress};
 use crate::view::{
-    Area, CandidateList, CandidateSeen, LeaseList, LeaseRevision, LeaseSeen, ObjectName,
+    Area, CandidateList, CandidateSeen, LeaseList, LeaseSeen, LeaseVersion, ObjectName,
     ParsedCandidate, Restored, View,
 };
 
@@ -83,7 +83,7 @@ impl InputHandler {
             }
             WatchEvent::Synced => self.log_recovery(now, "leases"),
             WatchEvent::Applied(lease) => {
-                let revision = LeaseRevision::of(&lease);
+                let revision = LeaseVersion::of(&lease);
                 // The response to a write of ours has brought what the watch brings then.
                 if self.serves(&revision.key.namespace) && !self.view.has_seen(&revision) {
                     self.view
@@ -91,7 +91,7 @@ impl InputHandler {
                 }
             }
             WatchEvent::Deleted(lease) => {
-                let LeaseRevision { key, version } = LeaseRevision::of(&lease);
+                let LeaseVersion { key, version } = LeaseVersion::of(&lease);
                 self.view.handle_lease_gone(now, &key, version);
             }
             WatchEvent::Failed(error) => self.log_failure(now, "leases", &error),

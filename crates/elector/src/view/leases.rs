@@ -7,7 +7,7 @@ use elector_protocol::{Instant, LeaseKey, ResourceVersion};
 
 use crate::leadership_change::ExpectedGrant;
 use crate::view::entry::LeaseEntry;
-use crate::view::{Area, LeaseRevision, LeaseSeen, Restored, View};
+use crate::view::{Area, LeaseSeen, LeaseVersion, Restored, View};
 
 // === impl View ===
 
@@ -59,7 +59,7 @@ impl View {
     }
 
     /// Whether an event of a lease watch with this revision brings nothing that is not known.
-    pub(crate) fn has_seen(&self, revision: &LeaseRevision) -> bool {
+    pub(crate) fn has_seen(&self, revision: &LeaseVersion) -> bool {
         let Some(entry) = self.elections.get(&revision.key) else {
             return false;
         };

@@ -32,7 +32,7 @@ pub(crate) struct LeaseSeen {
 
 /// Which revision of which Lease an object is.
 #[derive(Clone, Debug)]
-pub(crate) struct LeaseRevision {
+pub(crate) struct LeaseVersion {
     pub(crate) key: LeaseKey,
     pub(crate) version: Option<ResourceVersion>,
 }
@@ -90,11 +90,11 @@ impl Area {
 impl LeaseSeen {
     /// Reads an object, and keeps it if it is small.
     pub(crate) fn of(object: Lease) -> Self {
-        Self::kept(LeaseRevision::of(&object), object)
+        Self::kept(LeaseVersion::of(&object), object)
     }
 
     /// The same, of an object that is this revision.
-    pub(crate) fn kept(revision: LeaseRevision, object: Lease) -> Self {
+    pub(crate) fn kept(revision: LeaseVersion, object: Lease) -> Self {
         let mut seen = Self::read(revision, object);
         seen.object = seen.object.filter(is_kept);
         seen
@@ -102,10 +102,10 @@ impl LeaseSeen {
 
     /// Reads an object, and keeps it.
     pub(crate) fn whole(object: Lease) -> Self {
-        Self::read(LeaseRevision::of(&object), object)
+        Self::read(LeaseVersion::of(&object), object)
     }
 
-    fn read(LeaseRevision { key, version }: LeaseRevision, object: Lease) -> Self {
+    fn read(LeaseVersion { key, version }: LeaseVersion, object: Lease) -> Self {
         let snapshot = object.snapshot();
         Self {
             key,
@@ -119,9 +119,9 @@ impl LeaseSeen {
     }
 }
 
-// === impl LeaseRevision ===
+// === impl LeaseVersion ===
 
-impl LeaseRevision {
+impl LeaseVersion {
     pub(crate) fn of(object: &Lease) -> Self {
         let version = object.metadata.resource_version.as_deref();
         Self {

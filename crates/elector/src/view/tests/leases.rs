@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{ViewScene, candidate, held, id, key, lease, malformed, time};
 use crate::leadership_change::ExpectedGrant;
-use crate::view::{Area, LeaseRevision, LeaseSeen, ResourceVersion, Restored};
+use crate::view::{Area, LeaseSeen, LeaseVersion, ResourceVersion, Restored};
 
 #[test]
 fn a_lease_found_by_a_relist_proves_nothing() {
@@ -58,7 +58,7 @@ fn a_revision_is_seen_once_its_object_is_at_hand() {
     let mut world = ViewScene::synced();
     let seen = |world: &ViewScene, version: u64| {
         let (key, version) = (key("l"), Some(ResourceVersion(version)));
-        world.view.has_seen(&LeaseRevision { key, version })
+        world.view.has_seen(&LeaseVersion { key, version })
     };
     assert!(!seen(&world, 11));
     world.lease(lease("l", 11, held("plain", 1)));
