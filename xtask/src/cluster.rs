@@ -31,6 +31,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::binaries::{Binary, Toolbox};
 use crate::child_guard::ChildGuard;
+use crate::commands;
 use crate::release::Release;
 
 pub(crate) use detached::{EXEC_DETACHED, default_dir, down, exec_detached, status, up};
@@ -46,7 +47,7 @@ use probe::Probe;
 pub struct TestCluster {
     // Dropped in this order: the API server goes before its store.
     apiserver: Mutex<ChildGuard>,
-    etcd: ChildGuard,
+    etcd: Mutex<ChildGuard>,
     servers: Servers,
     temporary: Option<tempfile::TempDir>,
 }
@@ -98,7 +99,7 @@ impl TestCluster {
                 Ok(()) => {
                     return Ok(Self {
                         apiserver: Mutex::new(apiserver),
-                        etcd,
+                        etcd: Mutex::new(etcd),
                         servers,
                         temporary,
                     });
@@ -147,6 +148,40 @@ impl TestCluster {
             ChildGuard::spawn(&mut program.command()?).context("failed to start kube-apiserver")?;
         // Another guard ends etcd; without it the API server ends too.
         servers.wait_until_ready(|| Ok((true, apiserver.try_wait()?.is_none())))
+    }
+
+    /// Writes a backup of the store into that folder, which does not exist yet. Both servers are away meanwhile; the API
+    /// server comes back as with [`start_apiserver`](Self::start_apiserver).
+    ///
+    /// # Errors
+    /// When a server does not end or come back, or the data cannot be copied.
+    pub fn back_up(&self, backup: &Path, options: &Options) -> Result<()> {
+        self.at_rest(options, |data| copy(data, backup))
+    }
+
+    /// Takes the store back to that backup, likewise.
+    ///
+    /// # Errors
+    /// When a server does not end or come back, or the data cannot be copied.
+    pub fn restore(&self, backup: &Path, options: &Options) -> Result<()> {
+        self.at_rest(options, |data| {
+            fs::remove_dir_all(data).context("failed to remove the data of etcd")?;
+            copy(backup, data)
+        })
+    }
+
+    /// Ends both servers, does this with the data of etcd, and starts both again.
+    fn at_rest(&self, options: &Options, act: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        self.kill_apiserver()?;
+        let mut etcd = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
+        etcd.terminate(STOP_DEADLINE)
+            .context("failed to stop etcd")?;
+        act(&self.servers.layout.etcd_data())?;
+        let removable = self.temporary.as_ref().map(tempfile::TempDir::path);
+        *etcd = ChildGuard::spawn_with_folder(&mut self.servers.etcd.command()?, removable)
+            .context("failed to start etcd")?;
+        drop(etcd);
+        self.start_apiserver(options)
     }
 
     fn apiserver(&self) -> MutexGuard<'_, ChildGuard> {
@@ -215,6 +250,8 @@ impl TestCluster {
             .terminate(STOP_DEADLINE)
             .context("failed to stop kube-apiserver")?;
         self.etcd
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
             .terminate(STOP_DEADLINE)
             .context("failed to stop etcd")?;
         self.servers.layout.remove()?;
@@ -351,6 +388,13 @@ impl ServerProgram {
             .stderr(log);
         Ok(())
     }
+}
+
+/// Copies a folder, with all that is in it, to where nothing is.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    commands::read(Command::new("cp").arg("-a").arg(from).arg(to))
+        .map(drop)
+        .with_context(|| format!("failed to copy {}", from.display()))
 }
 
 /// The last lines of a text, none if it is empty.

@@ -128,6 +128,33 @@ impl SiteServer {
         }
     }
 
+    /// Writes a backup of the store of a real one into that folder, and starts it again with these options.
+    ///
+    /// # Errors
+    /// When that fails, or it is the embedded one.
+    pub(super) async fn back_up(&self, backup: &Path, options: Options) -> Result<()> {
+        let (cluster, backup) = (self.cluster()?, backup.to_owned());
+        spawn_blocking(move || cluster.back_up(&backup, &options)).await?
+    }
+
+    /// Takes the store of a real one back to that backup, and starts it again with these options.
+    ///
+    /// # Errors
+    /// When that fails, or it is the embedded one.
+    pub(super) async fn restore(&self, backup: &Path, options: Options) -> Result<()> {
+        let (cluster, backup) = (self.cluster()?, backup.to_owned());
+        spawn_blocking(move || cluster.restore(&backup, &options)).await?
+    }
+
+    fn cluster(&self) -> Result<Arc<TestCluster>> {
+        match self {
+            Self::Real(cluster) => Ok(Arc::clone(cluster)),
+            Self::Embedded { .. } | Self::Local(_) => {
+                bail!("the embedded API server has no users and no etcd")
+            }
+        }
+    }
+
     /// A kubeconfig in that folder for a user, in that group if any, by a client certificate.
     ///
     /// # Errors
@@ -138,10 +165,7 @@ impl SiteServer {
         group: Option<&str>,
         folder: &Path,
     ) -> Result<PathBuf> {
-        let Self::Real(cluster) = self else {
-            bail!("the embedded API server knows no users");
-        };
-        let cluster = Arc::clone(cluster);
+        let cluster = self.cluster()?;
         let (user, group) = (user.to_owned(), group.map(str::to_owned));
         let folder = folder.to_owned();
         spawn_blocking(move || cluster.client_kubeconfig(&user, group.as_deref(), &folder)).await?

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_api::CandidateApi;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ObjectMeta, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use xtask::cluster::Options;
@@ -279,6 +281,52 @@ impl TestSite {
     /// When it does not start again.
     pub async fn start_again(&self) -> Result<()> {
         self.server.start(self.mode.options()).await
+    }
+
+    /// Makes a backup of the store, during which the API server is away; returns its folder.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub async fn back_up(&self) -> Result<PathBuf> {
+        let backup = self.folder.join("etcd-backup");
+        self.server.back_up(&backup, self.mode.options()).await?;
+        Ok(backup)
+    }
+
+    /// Takes the store back to that backup. Its versions go back too, so that the journals have nothing until
+    /// [`pass`](Self::pass) has come beyond those that they have.
+    ///
+    /// # Errors
+    /// When it cannot be restored.
+    pub async fn restore(&self, backup: &Path) -> Result<()> {
+        self.server.restore(backup, self.mode.options()).await
+    }
+
+    /// The version of the store: that of an object that is written now.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn version(&self) -> Result<u64> {
+        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), "default");
+        let map = ConfigMap {
+            metadata: ObjectMeta {
+                generate_name: Some("version-".to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..ConfigMap::default()
+        };
+        let written = maps.create(&PostParams::default(), &map).await?;
+        let version = written.metadata.resource_version;
+        Ok(version.context("an object without a version")?.parse()?)
+    }
+
+    /// Writes until the store has come beyond that version.
+    ///
+    /// # Errors
+    /// When something cannot be written.
+    pub async fn pass(&self, version: u64) -> Result<()> {
+        while self.version().await? <= version {}
+        Ok(())
     }
 
     /// Restarts the API server, which logs all writes of Leases and LeaseCandidates from then on.

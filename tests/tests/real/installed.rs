@@ -1,8 +1,9 @@
 //! Each overlay from its first day to its last, run with the command and the identity that it ships: applied as one file
-//! and deleted, and upgraded from an earlier version and taken back to it.
+//! and deleted, and upgraded from an earlier version and taken back to it; one through the drain of a node.
 
 mod candidates;
 mod controllers;
+mod drained;
 mod installation;
 mod pod_template;
 mod steps;
@@ -17,6 +18,7 @@ use crate::{CLIENT_GO, OURS};
 
 pub(crate) use steps::STEPS;
 
+use drained::node_is_drained;
 use installation::NamespaceEnding::{ByKubernetes, OfAllElse};
 use upgraded::upgraded_and_back;
 use whole_life::whole_life;
@@ -92,5 +94,14 @@ pub(crate) fn add(suite: &mut Suite) {
         "overlay_control_plane_upgraded_and_back",
         ClusterMode::GateOff,
         |outer| Box::pin(upgraded_and_back(outer, "control-plane")),
+    );
+    suite.add_with_flag(
+        RequiredFlag::Long,
+        "a_node_is_drained",
+        ClusterChoice::Own,
+        OURS,
+        &[ClusterMode::GateOff],
+        lasts,
+        |outer| Box::pin(node_is_drained(outer)),
     );
 }

@@ -33,6 +33,7 @@ mod policies;
 mod readme;
 mod reserve;
 mod restless;
+mod restored;
 mod rights;
 mod rolling_update;
 mod rules;
@@ -149,6 +150,7 @@ fn main() -> ExitCode {
     plain_faults::add(&mut suite);
     policies::add(&mut suite);
     restless::add(&mut suite);
+    restored::add(&mut suite);
     rights::add(&mut suite);
     rolling_update::add(&mut suite);
     rules::add(&mut suite);
