@@ -65,7 +65,7 @@ fn cells_table(
         for column in columns {
             let value = cells.get(&(row, *column));
             let value = value.with_context(|| format!("{row} has no cell {column}"))?;
-            let _ = write!(table, " {:.1} |", value.as_secs_f64());
+            let _ = write!(table, " {:.2} |", value.as_secs_f64());
         }
         table.push('\n');
     }
@@ -117,8 +117,7 @@ mod tests {
         assert_eq!(error.to_string(), "b has no cell down");
         cells.insert(("b", "down"), second * 3);
         let table = cells_table(&["up", "down"], Some("0123456789abcdef"), &cells).unwrap();
-        let rows =
-            "| seconds | up | down |\n|---|---|---|\n| `a` | 1.0 | 2.0 |\n| `b` | 0.2 | 3.0 |\n";
+        let rows = "| seconds | up | down |\n|---|---|---|\n| `a` | 1.00 | 2.00 |\n| `b` | 0.25 | 3.00 |\n";
         assert!(table.starts_with(rows), "{table}");
         assert!(
             table.ends_with(", upgraded from 0123456789ab.\n"),
