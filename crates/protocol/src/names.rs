@@ -252,8 +252,9 @@ fn write_name(f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
     if name.len() <= LONGEST_NAME {
         return f.write_str(name);
     }
-    let end = name.floor_char_boundary(LONGEST_NAME);
-    write!(f, "{}…", &name[..end])
+    // The standard library's `floor_char_boundary` is newer than what this crate asks for.
+    let end = (0..=LONGEST_NAME).rfind(|&end| name.is_char_boundary(end));
+    write!(f, "{}…", &name[..end.unwrap_or(0)])
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ pub(crate) fn cut_bytes(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(most.saturating_sub(MARK.len()));
-    format!("{}{MARK}", &text[..end])
+    // The standard library's `floor_char_boundary` is newer than what this crate asks for.
+    let end = (0..=most.saturating_sub(MARK.len())).rfind(|&end| text.is_char_boundary(end));
+    format!("{}{MARK}", &text[..end.unwrap_or(0)])
 }
