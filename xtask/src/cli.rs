@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::adopters;
 use crate::artefact;
 use crate::artefact::krew::{self, Published};
 use crate::bench;
@@ -124,6 +125,13 @@ enum DevelopmentTask {
         /// Write the times into docs/install.md
         #[arg(long)]
         record: bool,
+    },
+
+    /// Build the programs in `adopters` from the packages of the crates, and have each lead on a real kube-apiserver
+    Adopters {
+        /// Only these
+        #[arg(value_name = "NAME")]
+        programs: Vec<String>,
     },
 
     /// Try the manifests on a real kube-apiserver
@@ -334,6 +342,7 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
             upgrade_from,
             record,
         } => overlay_table::run(&upgrade_from, record).map(|()| true),
+        DevelopmentTask::Adopters { programs } => adopters::run(&programs).map(|()| true),
         DevelopmentTask::Manifests(args) => {
             manifests::try_on_a_cluster(&args.options()).map(|()| true)
         }

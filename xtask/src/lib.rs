@@ -1,5 +1,6 @@
 //! Elector's development tasks (`cargo xtask …`), and as a library the real cluster that the tests start.
 
+mod adopters;
 mod artefact;
 mod bench;
 mod build_profile;

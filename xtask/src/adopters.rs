@@ -1,0 +1,150 @@
+//! `cargo xtask adopters`: programs as others write them, each built from the packages of the crates, and each leading
+//! a lease on a real kube-apiserver.
+
+mod packages;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use self::packages::CratePackages;
+use crate::binaries::{Binary, Toolbox};
+use crate::child_guard::ChildGuard;
+use crate::cluster::{Options, TestCluster};
+use crate::commands::{self, cargo, show_and_run};
+use crate::paths;
+
+/// A program in a workspace of its own. Its name is that of its folder, its package, its executable and its lease.
+struct AdoptingProgram {
+    name: String,
+    folder: PathBuf,
+}
+
+/// Where they are, from the root of the workspace.
+const PROGRAMS: &str = "adopters";
+/// Where they are built, all of them, so that what is the same in two is built once.
+const BUILT: &str = "target/adopters/build";
+/// How long one may take to lead, and to give up.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often the server is asked.
+const POLL: Duration = Duration::from_millis(200);
+
+/// Builds those programs, or all of them, and has each lead and give up.
+///
+/// # Errors
+/// When there is no such program, one cannot be built, or does not lead.
+pub(crate) fn run(names: &[String]) -> Result<()> {
+    let programs = AdoptingProgram::all()?;
+    if let Some(strange) = (names.iter()).find(|name| programs.iter().all(|one| one.name != **name))
+    {
+        let known: Vec<_> = programs.iter().map(|one| one.name.as_str()).collect();
+        bail!("there is no adopter {strange:?}: {}", known.join(", "));
+    }
+    let wanted = programs
+        .into_iter()
+        .filter(|program| names.is_empty() || names.contains(&program.name));
+    let wanted: Vec<_> = wanted.collect();
+    let packages = CratePackages::make()?;
+    for program in &wanted {
+        program.build(&packages)?;
+    }
+    let kubectl = Toolbox::new(None)?.path(Binary::Kubectl)?;
+    let cluster = TestCluster::start(&Options::default())?;
+    for program in &wanted {
+        let took = (program.lead(&cluster, &kubectl))
+            .with_context(|| format!("{} does not do what it should", program.name))?;
+        println!("{}: led after {took:.1?}, and gave up", program.name);
+    }
+    cluster.stop()
+}
+
+// === impl AdoptingProgram ===
+
+impl AdoptingProgram {
+    fn all() -> Result<Vec<Self>> {
+        let folder = paths::workspace().join(PROGRAMS);
+        let mut programs = Vec::new();
+        for entry in fs::read_dir(&folder).context("failed to read the adopters")? {
+            let folder = entry?.path();
+            if let (true, Some(name)) = (folder.join("Cargo.toml").is_file(), folder.file_name()) {
+                let name = name.to_string_lossy().into_owned();
+                programs.push(Self { name, folder });
+            }
+        }
+        programs.sort_by(|one, other| one.name.cmp(&other.name));
+        ensure!(!programs.is_empty(), "there are no adopters");
+        Ok(programs)
+    }
+
+    fn build(&self, packages: &CratePackages) -> Result<()> {
+        let mut build = cargo();
+        build
+            .args(["build", "--locked", "--target-dir"])
+            .arg(paths::workspace().join(BUILT))
+            .args(packages.patches())
+            .current_dir(&self.folder)
+            .env("CARGO_PROFILE_DEV_DEBUG", "0");
+        show_and_run(&mut build)
+    }
+
+    /// Sees through kubectl that it becomes a candidate and leads, and that it leaves nothing when it is told to end.
+    /// How long it took to lead.
+    fn lead(&self, cluster: &TestCluster, kubectl: &Path) -> Result<Duration> {
+        let lease = format!("lease/{}", self.name);
+        let get = |arguments: &[&str]| -> Result<String> {
+            let mut get = Command::new(kubectl);
+            get.args(["get", "--ignore-not-found"]).args(arguments);
+            get.env("KUBECONFIG", cluster.kubeconfig());
+            Ok(commands::read(&mut get)?.stdout)
+        };
+        let holder = || get(&[&lease, "--output=jsonpath={.spec.holderIdentity}"]);
+        let candidates = || -> Result<usize> {
+            let leases = get(&[
+                "leasecandidates",
+                "--output=jsonpath={.items[*].spec.leaseName}",
+            ])?;
+            Ok(leases.split(' ').filter(|name| *name == self.name).count())
+        };
+        let log = paths::workspace()
+            .join(BUILT)
+            .join(format!("{}.log", self.name));
+        let said = File::create(&log).context("failed to make a file for its output")?;
+        let start = Instant::now();
+        let program = paths::workspace()
+            .join(BUILT)
+            .join("debug")
+            .join(&self.name);
+        let mut run = Command::new(program);
+        run.env("KUBECONFIG", cluster.kubeconfig())
+            .stdout(said.try_clone()?)
+            .stderr(said);
+        let mut process = ChildGuard::spawn(&mut run).context("failed to start it")?;
+        let seen = |what: &str| {
+            let said = fs::read_to_string(&log).unwrap_or_default();
+            format!("{what} after {PATIENCE:?}; it said: {}", said.trim())
+        };
+        while holder()?.is_empty() || candidates()? == 0 {
+            let ended = process.try_wait()?;
+            ensure!(
+                ended.is_none() && start.elapsed() < PATIENCE,
+                "{}",
+                seen("it does not lead")
+            );
+            thread::sleep(POLL);
+        }
+        let took = start.elapsed();
+        let status = process.terminate(PATIENCE)?;
+        ensure!(status.success(), "{}: {status}", seen("it failed"));
+        ensure!(holder()?.is_empty(), "{}", seen("it holds the lease still"));
+        ensure!(
+            candidates()? == 0,
+            "{}",
+            seen("its LeaseCandidate is still there")
+        );
+        Ok(took)
+    }
+}
