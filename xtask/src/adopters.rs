@@ -83,7 +83,8 @@ impl AdoptingProgram {
     fn build(&self, packages: &CratePackages) -> Result<()> {
         let mut build = cargo();
         build
-            .args(["build", "--locked", "--target-dir"])
+            // Not `--locked`: a crate that comes to depend on another adds that to the lock file, and changes nothing else.
+            .args(["build", "--target-dir"])
             .arg(paths::workspace().join(BUILT))
             .args(packages.patches())
             .current_dir(&self.folder)
