@@ -47,6 +47,8 @@
 //! than lease duration over renew deadline (1.5 by default). What it cannot promise is that at most one *acts*: for
 //! that, send [`Leadership::token`] along and have the resource check it.
 
+#[cfg(feature = "clap")]
+mod args;
 mod campaign;
 mod candidate;
 mod config;
@@ -69,6 +71,8 @@ mod stop_token;
 mod term_tasks;
 mod work;
 
+#[cfg(feature = "clap")]
+pub use args::{ArgsError, CandidateArgs};
 pub use candidate::Candidate;
 pub use config::{AfterFailure, AfterTerm, Config, ConfigError, Mode};
 #[cfg(feature = "controller")]

@@ -4,7 +4,6 @@ mod child;
 mod descendants;
 mod events;
 pub(crate) mod init;
-mod mode;
 mod orders;
 mod own_program;
 mod reaper;
@@ -19,16 +18,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use elector_api::parse_duration;
 use elector_candidate::{
-    AfterTerm, Candidate, Config, Leadership, Mode, RunError, RunOutcome, TermEnd,
+    AfterFailure, ArgsError, Candidate, CandidateArgs, Config, Leadership, Mode, RunError,
+    RunOutcome, TermEnd,
 };
-use elector_protocol::{CandidateTiming, Identity, StrategyName, Version};
 use elector_runtime::{ClientArgs, LogArgs, SystemClock, connect, init_logging, shutdown_signal};
 
 use self::child::{Program, RunningCommand};
 use self::events::EventLines;
-use self::mode::ModeArgs;
 use crate::output;
 
 /// Runs a command while it leads.
@@ -40,64 +37,17 @@ use crate::output;
 /// ELECTOR_HOLDER, ELECTOR_TERM and ELECTOR_TOKEN, the fencing token. Without a command, the lease is just held.
 ///
 /// A command that exits by itself ends the candidate: the lease is released, and its exit code is passed on (128 and
-/// the number of the signal that killed it). SIGTERM and SIGINT end it cleanly with exit code 0, a second one at once.
+/// the number of the signal that killed it); with --after-failure retry, one that fails is run again. SIGTERM and SIGINT end it cleanly with exit code 0, a second one at once.
 /// Other exit codes: 1 failed, 2 wrong usage, 126 and 127 the command cannot be run or does not exist.
 #[derive(Debug, Args)]
-pub(crate) struct CandidateArgs {
-    /// Namespace of the lease [default: that of the kubeconfig's context]
-    #[arg(short = 'n', long, value_name = "NAMESPACE")]
-    namespace: Option<String>,
-
-    /// Name of the lease
-    #[arg(long, value_name = "NAME")]
-    lease: String,
-
-    /// Identity: the name of the LeaseCandidate and the holder of the lease, to be used by no other process
-    /// [default: the environment variable POD_NAME, else the host name, and a random part]
-    #[arg(long, value_name = "ID")]
-    name: Option<String>,
-
-    /// Version of the binary, MAJOR.MINOR.PATCH; required unless --mode is plain
-    #[arg(long, value_name = "VERSION")]
-    binary_version: Option<Version>,
-
-    /// Version that it behaves as, no higher than the binary's [default: the binary version]
-    #[arg(long, value_name = "VERSION")]
-    emulation_version: Option<Version>,
-
-    /// Strategy that the lease is to be elected under: OldestEmulationVersion, elector.dev/newest-version,
-    /// elector.dev/priority, elector.dev/sticky, or a name domain/name of another elector's, without which there is no
-    /// leader then [default: OldestEmulationVersion]
-    #[arg(long, value_name = "STRATEGY")]
-    strategy: Option<StrategyName>,
-
-    /// How long others wait for a renewal before they take over; whole seconds, from 2s to 1h
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
-    lease_duration: Duration,
-
-    /// How long it believes that it leads after its newest successful renewal; at most 4/5 of the lease duration and
-    /// one second below it. Renewals are due every third of this
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
-    renew_deadline: Duration,
-
-    /// The longest pause between failed renewals; from 250ms to a third of the renew deadline [default: 2s, or that
-    /// third where it is less]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    retry_period: Option<Duration>,
-
-    /// How long the command may take to stop after SIGTERM. After a loss no longer than until three quarters of the
-    /// time from renew deadline to lease duration are over, in which no other candidate leads
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
-    grace_period: Duration,
+pub(crate) struct CandidateCommandArgs {
+    #[command(flatten)]
+    candidate: CandidateArgs,
 
     /// Print one JSON line on standard output for each event: start, leading (with "acquired" where no elector granted
     /// the term), work-stopped, lost. The command's own output then goes to standard error
     #[arg(long)]
     events: bool,
-
-    // Its heading would stand over the flags that follow without one.
-    #[command(flatten)]
-    mode: ModeArgs,
 
     #[command(flatten)]
     client: ClientArgs,
@@ -120,12 +70,15 @@ const KILL_MARGIN: Duration = Duration::from_secs(2);
 const WRONG_USAGE: u8 = 2;
 
 /// Runs the sub-command.
-pub(crate) fn run(args: CandidateArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: CandidateCommandArgs) -> anyhow::Result<ExitCode> {
     // Before anything else: a flag that no cluster takes needs no cluster to be refused.
-    if let Err(error) = args.check() {
-        output::print_error(format_args!("{error:#}"));
-        return Ok(ExitCode::from(WRONG_USAGE));
-    }
+    let config = match args.config() {
+        Ok(config) => config,
+        Err(error) => {
+            output::print_error(error);
+            return Ok(ExitCode::from(WRONG_USAGE));
+        }
+    };
     if rustix::process::getpid().is_init() {
         return init::run_again();
     }
@@ -134,29 +87,31 @@ pub(crate) fn run(args: CandidateArgs) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    let code = runtime.block_on(run_candidate(args));
+    let code = runtime.block_on(run_candidate(args, config));
     // Nothing of a candidate is left, save perhaps a look-up of the server's address that blocks a thread.
     runtime.shutdown_background();
     code
 }
 
-async fn run_candidate(args: CandidateArgs) -> anyhow::Result<ExitCode> {
+async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Result<ExitCode> {
     let signal = shutdown_signal().context("catch signals")?;
     let cluster = connect(&args.client).await?;
     let url = cluster.url().to_owned();
-    let candidate = Candidate::new(args.config()?, cluster)?;
+    let candidate = Candidate::new(config, cluster)?;
     log_start(&candidate, &url);
     let out = args.events.then(std::io::stdout);
     let mut lines = EventLines::new(out, candidate.identity().clone(), candidate.lease().clone());
     let program = args.program();
-    let grace = args.grace_period;
+    let grace = args.candidate.grace_period;
     if program.is_some()
         && let Some(line) = grace_after_loss(grace, candidate.config())
     {
         tracing::info!("{line}");
     }
     let clock = Arc::new(SystemClock::start());
-    let work = |leadership: Leadership| hold(leadership, program.clone(), Arc::clone(&clock));
+    let retries = candidate.config().after_failure == AfterFailure::Retry;
+    let work =
+        |leadership: Leadership| hold(leadership, program.clone(), Arc::clone(&clock), retries);
     let shutdown = async {
         let signal = signal.await;
         // On a thread of its own: the command is told to stop even where this line cannot be written.
@@ -184,6 +139,7 @@ async fn hold(
     leadership: Leadership,
     program: Option<Program>,
     clock: Arc<SystemClock>,
+    retries: bool,
 ) -> anyhow::Result<CommandExit> {
     let Some(program) = program else {
         leadership.stopped().await;
@@ -203,6 +159,9 @@ async fn hold(
     // The supervisor may have been the first to see that the belief is over: then the command has been stopped.
     if !leadership.is_leader() {
         leadership.stopped().await;
+    }
+    if retries && !status.success() && !leadership.stop_token().is_stopped() {
+        bail!("run the command: {status}");
     }
     tracing::info!(%status, "the command has ended");
     Ok(Some(child::exit_code(status)))
@@ -244,9 +203,9 @@ fn environment(leadership: &Leadership) -> Vec<(&'static str, String)> {
 
 fn exit_code(outcome: RunOutcome<CommandExit, anyhow::Error>) -> anyhow::Result<ExitCode> {
     match outcome {
-        RunOutcome::ShutDown(Some(TermEnd::WorkStillRuns)) | RunOutcome::TermEnded(_) => {
-            bail!("stop the command: it still runs")
-        }
+        RunOutcome::ShutDown(Some(TermEnd::WorkStillRuns))
+        | RunOutcome::TermEnded(TermEnd::WorkStillRuns) => bail!("stop the command: it still runs"),
+        RunOutcome::TermEnded(end) => bail!("go on: the term ended: {end}"),
         RunOutcome::ShutDown(_) => Ok(ExitCode::SUCCESS),
         RunOutcome::WorkEnded { value, .. } => Ok(value.map_or(ExitCode::SUCCESS, ExitCode::from)),
         RunOutcome::WorkFailed { error, .. } => Err(error),
@@ -254,49 +213,23 @@ fn exit_code(outcome: RunOutcome<CommandExit, anyhow::Error>) -> anyhow::Result<
     }
 }
 
-// === impl CandidateArgs ===
+// === impl CandidateCommandArgs ===
 
-impl CandidateArgs {
-    /// Checks what can be said of the flags before the cluster says which API it serves.
-    fn check(&self) -> anyhow::Result<()> {
-        self.mode.check(&[
-            ("--binary-version", self.binary_version.is_some()),
-            ("--emulation-version", self.emulation_version.is_some()),
-            ("--strategy", self.strategy.is_some()),
-        ])?;
-        if self.mode.registers() && self.binary_version.is_none() {
-            bail!("--binary-version is missing: electors choose by it, unless --mode is plain");
-        }
-        Ok(self.config()?.validate()?)
-    }
-
-    fn config(&self) -> anyhow::Result<Config> {
-        let mut timing = CandidateTiming::of(self.lease_duration, self.renew_deadline);
-        if let Some(retry_period) = self.retry_period {
-            timing.retry_period = retry_period;
-        }
-        timing.request_timeout = timing.request_timeout.min(self.client.request_timeout);
-        let mut config = Config::plain(self.lease.as_str());
-        config.namespace.clone_from(&self.namespace);
-        if let Some(name) = &self.name {
-            config.identity = Some(Identity::new(name.as_str()).context("--name is empty")?);
-        }
-        config.binary_version.clone_from(&self.binary_version);
-        config.emulation_version.clone_from(&self.emulation_version);
-        if let Some(strategy) = &self.strategy {
-            config.strategy.clone_from(strategy);
-        }
-        self.mode.apply(&mut config);
-        config.timing = timing;
-        config.grace = self.grace_period.saturating_add(KILL_MARGIN);
-        config.after_term = AfterTerm::CampaignAgain;
+impl CandidateCommandArgs {
+    /// The configuration with what was typed. Needs no cluster.
+    fn config(&self) -> Result<Config, ArgsError> {
+        let mut config = self.candidate.config(None)?;
+        let timeout = config.timing.request_timeout;
+        config.timing.request_timeout = timeout.min(self.client.request_timeout);
+        config.grace = config.grace.saturating_add(KILL_MARGIN);
+        config.validate()?;
         Ok(config)
     }
 
     fn program(&self) -> Option<Program> {
         (!self.command.is_empty()).then(|| Program {
             command: self.command.clone(),
-            grace: self.grace_period,
+            grace: self.candidate.grace_period,
             output_to_stderr: self.events,
         })
     }

@@ -27,7 +27,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Candidate(Box<candidate::CandidateArgs>),
+    Candidate(Box<candidate::CandidateCommandArgs>),
     Dev(Box<dev::DevArgs>),
     Explain(Box<explain::ExplainArgs>),
     FencePolicy(Box<fence_policy::FencePolicyArgs>),

@@ -2,33 +2,34 @@
 
 use std::time::Duration;
 
-use anyhow::bail;
 use clap::{Args, ValueEnum};
 use elector_api::parse_duration;
-use elector_candidate::{Config, Mode};
+
+use super::error::ArgsError;
+use crate::config::{Config, Mode};
 
 /// How it comes to lead.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "How it comes to lead")]
 pub(super) struct ModeArgs {
     /// How it comes to lead
-    #[arg(long, value_enum, value_name = "MODE", default_value_t = TypedMode::Auto)]
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = TypedMode::Auto, env = "ELECTOR_MODE")]
     mode: TypedMode,
 
     /// With --mode auto: how long the lease must have been free before it is taken without an elector; an elector that
     /// pings meanwhile is given as long once more. From 0s to 1h [default: 5s]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, env = "ELECTOR_FALLBACK_AFTER")]
     fallback_after: Option<Duration>,
 
     /// With --mode auto and plain: the longest lease duration that any client uses for this lease. A lease whose last
     /// holder may still believe that it leads is not taken earlier. From 1s to 1h [default: 15s]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, env = "ELECTOR_MAX_LEASE_DURATION")]
     max_lease_duration: Option<Duration>,
 
     /// With --mode auto and plain: how long the lease must have been missing, or emptied by others than its holder,
     /// before it is taken. Below the longest lease duration in use this is unsafe, unless nothing can delete or empty the
     /// lease of a living leader. From 0s to 1h [default: the longest lease duration in use]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, env = "ELECTOR_ABSENT_LEASE_GRACE")]
     absent_lease_grace: Option<Duration>,
 }
 
@@ -42,21 +43,16 @@ pub(super) enum TypedMode {
     /// The candidate takes the lease as soon as that is free, as client-go does, beside which it may stand. Needs neither
     /// an elector nor the API of LeaseCandidates
     Plain,
-    /// There is no election: the command runs at once, beside that of any other process, and no request is sent
+    /// There is no election: the work runs at once, beside that of any other process, and no request is sent
     Disabled,
 }
 
 // === impl ModeArgs ===
 
 impl ModeArgs {
-    /// Whether this process registers a LeaseCandidate.
-    pub(super) fn registers(&self) -> bool {
-        matches!(self.mode, TypedMode::Auto | TypedMode::Elected)
-    }
-
     /// Fails where a flag was given that this mode has no use for. `offers` are the flags for what a LeaseCandidate says,
     /// and whether they were given.
-    pub(super) fn check(&self, offers: &[(&str, bool)]) -> anyhow::Result<()> {
+    pub(super) fn check(&self, offers: &[(&'static str, bool)]) -> Result<(), ArgsError> {
         let (fallback, longest, grace) = (
             ("--fallback-after", self.fallback_after.is_some()),
             ("--max-lease-duration", self.max_lease_duration.is_some()),
@@ -79,10 +75,11 @@ impl ModeArgs {
             ),
         };
         match unused.into_iter().find(|(_, given)| *given) {
-            Some((flag, _)) => bail!(
-                "{flag} does not go with --mode {mode}: a candidate in this mode {reason}",
-                mode = Mode::from(self.mode)
-            ),
+            Some((flag, _)) => Err(ArgsError::Unused {
+                flag,
+                mode: self.mode.into(),
+                reason,
+            }),
             None => Ok(()),
         }
     }

@@ -1,0 +1,255 @@
+//! The flags, their variables, and what becomes of them.
+
+use clap::{CommandFactory as _, Parser};
+
+use super::*;
+use crate::config::Mode;
+
+#[derive(Debug, Parser)]
+struct ProgramCli {
+    #[command(flatten)]
+    args: CandidateArgs,
+}
+
+fn parse(flags: &[&str]) -> CandidateArgs {
+    let usual = ["program", "--lease", "web", "--binary-version", "1.2.3"];
+    let flags = usual.iter().chain(flags);
+    ProgramCli::try_parse_from(flags).unwrap().args
+}
+
+fn config(flags: &[&str]) -> Config {
+    parse(flags).config(None).unwrap()
+}
+
+/// P-N10: each option by flag and by variable, with its default in the help.
+#[test]
+fn each_flag_has_its_variable_and_what_happens_without_it_in_the_help() {
+    let command = ProgramCli::command();
+    for arg in command.get_arguments() {
+        let Some(flag) = arg.get_long().filter(|flag| *flag != "help") else {
+            continue;
+        };
+        let name = match flag {
+            "lease" => "LEASE_NAME".to_owned(),
+            flag => flag.to_uppercase().replace('-', "_"),
+        };
+        let variable = arg.get_env().unwrap().to_str().unwrap();
+        assert_eq!(variable, format!("ELECTOR_{name}"));
+        let help = arg.get_help().unwrap().to_string();
+        let has_default = !arg.get_default_values().is_empty() || help.contains("[default: ");
+        let is_switch = !arg.get_action().takes_values();
+        assert!(
+            has_default || is_switch || arg.is_required_set(),
+            "--{flag}"
+        );
+    }
+    let help = ProgramCli::command().render_long_help().to_string();
+    assert!(
+        help.contains("[env: ELECTOR_MODE=") && help.contains("[default: auto]"),
+        "{help}"
+    );
+}
+
+#[test]
+fn a_program_tells_its_own_version_and_a_flag_another() {
+    let own = || "3.0.0".parse().ok();
+    let version = |flags: &[&str]| {
+        let line = ["program", "--lease", "web"].iter().chain(flags);
+        let args = ProgramCli::try_parse_from(line).unwrap().args;
+        args.config(own())
+            .unwrap()
+            .binary_version
+            .unwrap()
+            .to_string()
+    };
+    assert_eq!(version(&[]), "3.0.0");
+    assert_eq!(version(&["--binary-version", "2.0.0"]), "2.0.0");
+}
+
+#[test]
+fn what_follows_a_term_and_a_failure_can_be_chosen() {
+    let usual = config(&[]);
+    assert_eq!(usual.after_term, AfterTerm::CampaignAgain);
+    assert_eq!(usual.after_failure, AfterFailure::End);
+    assert!(!usual.client_go_peers);
+    let other = config(&[
+        "--after-term",
+        "return",
+        "--after-failure",
+        "retry",
+        "--client-go-peers",
+    ]);
+    assert_eq!(other.after_term, AfterTerm::Return);
+    assert_eq!(other.after_failure, AfterFailure::Retry);
+    assert!(other.client_go_peers);
+}
+
+#[test]
+fn the_defaults_are_valid_and_as_documented() {
+    let config = config(&[]);
+    config.validate().unwrap();
+    assert_eq!(config.timing, CandidateTiming::default());
+    assert_eq!(config.binary_version.unwrap().to_string(), "1.2.3");
+    assert_eq!(config.emulation_version, None);
+}
+
+#[test]
+fn the_modes_are_as_documented() {
+    let auto = config(&[]);
+    assert_eq!(auto.mode, Mode::Auto);
+    assert_eq!(auto.fallback, Duration::from_secs(5));
+    assert_eq!(auto.max_lease_duration, Duration::from_secs(15));
+    assert_eq!(auto.absent_lease_grace, None);
+    let flags = "--fallback-after 7s --max-lease-duration 40s --absent-lease-grace 0s";
+    let flags: Vec<_> = flags.split(' ').collect();
+    let slow = config(&flags);
+    slow.validate().unwrap();
+    assert_eq!(slow.fallback, Duration::from_secs(7));
+    assert_eq!(slow.max_lease_duration, Duration::from_secs(40));
+    assert_eq!(slow.absent_lease_grace, Some(Duration::ZERO));
+    assert_eq!(config(&["--mode", "elected"]).mode, Mode::Elected);
+}
+
+/// A flag without any effect would let its user believe that it has one.
+#[test]
+fn flags_that_a_mode_has_no_use_for_are_refused_with_the_reason() {
+    let elected = "does not go with --mode elected: a candidate in this mode takes no lease itself";
+    let as_soon = "does not go with --mode plain: a candidate in this mode takes the lease as soon";
+    let unread = "does not go with --mode plain: a candidate in this mode registers no";
+    let missing =
+        "binary-version is missing: electors choose by it, unless the mode is plain or disabled";
+    for (flags, refusal) in [
+        ("--mode plain", None),
+        ("--mode disabled", None),
+        ("--mode disabled --fallback-after 5s", None),
+        ("--mode plain --max-lease-duration 20s", None),
+        ("--mode plain --absent-lease-grace 20s", None),
+        ("--mode elected --binary-version 1.0.0", None),
+        ("--mode auto", Some(missing)),
+        ("--mode elected", Some(missing)),
+        ("--mode elected --fallback-after 5s", Some(elected)),
+        ("--mode elected --max-lease-duration 15s", Some(elected)),
+        ("--mode elected --absent-lease-grace 15s", Some(elected)),
+        ("--mode plain --fallback-after 5s", Some(as_soon)),
+        ("--mode plain --binary-version 1.0.0", Some(unread)),
+        ("--mode plain --emulation-version 1.0.0", Some(unread)),
+        (
+            "--mode plain --strategy OldestEmulationVersion",
+            Some(unread),
+        ),
+    ] {
+        let line = ["elector", "--lease", "web"].into_iter();
+        let cli = ProgramCli::try_parse_from(line.chain(flags.split(' '))).unwrap();
+        match (cli.args.config(None), refusal) {
+            (Ok(_), None) => {}
+            (Err(error), Some(refusal)) => {
+                let text = error.to_string();
+                assert!(text.contains(refusal), "{flags}: {text}");
+                if refusal != missing {
+                    let flag = flags.split(' ').nth(2).unwrap();
+                    assert!(text.starts_with(flag), "{flags}: {text}");
+                }
+            }
+            (checked, _) => panic!("{flags}: {checked:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_retry_period_follows_a_short_deadline_unless_it_is_given() {
+    let short = ["--lease-duration", "5s", "--renew-deadline", "3s"];
+    let config_of = |more: &[&str]| config(&[&short[..], more].concat());
+    assert_eq!(config_of(&[]).timing.retry_period, Duration::from_secs(1));
+    let flags = [&short[..], &["--retry-period", "2s"]].concat();
+    assert_eq!(
+        parse(&flags).config(None).unwrap_err().to_string(),
+        "retry-period is 2s: must be from 250ms to 1s"
+    );
+}
+
+#[test]
+fn an_absurd_flag_is_refused_in_one_clear_line_without_a_cluster() {
+    let long = "x".repeat(254);
+    for (flags, refusal) in [
+        (["--name", ""], "--name is empty"),
+        (["--name", "a/b"], "metadata.name: "),
+        (["--name", &long], "metadata.name: "),
+        (["--lease", "Web"], "the lease \"Web\" cannot exist: "),
+        (["--lease", ""], "spec.leaseName: "),
+        (["--namespace", ""], "metadata.namespace: "),
+        (["--namespace", "a b"], "metadata.namespace: "),
+        (["--emulation-version", "2.0.0"], "spec.binaryVersion: "),
+        (
+            ["--lease-duration", "0"],
+            "lease-duration is 0ns: must be from 2s to 3600s",
+        ),
+        (
+            ["--lease-duration", "15.5s"],
+            "lease-duration is 15.5s: must be whole seconds",
+        ),
+        (
+            ["--lease-duration", "2562047h"],
+            "lease-duration is 9223369200s: must be from",
+        ),
+        (
+            ["--renew-deadline", "2562047h"],
+            "renew-deadline is 9223369200s: must be at most",
+        ),
+        (
+            ["--renew-deadline", "0"],
+            "renew-interval is 0ns: must be from 100ms to 0ns",
+        ),
+        (
+            ["--retry-period", "1ns"],
+            "retry-period is 1ns: must be from 250ms",
+        ),
+        (["--grace-period", "2562047h"], "grace-period is"),
+        (["--fallback-after", "2h"], "fallback-after is 7200s: "),
+        (
+            ["--max-lease-duration", "0s"],
+            "max-lease-duration is 0ns: ",
+        ),
+        (
+            ["--absent-lease-grace", "2h"],
+            "absent-lease-grace is 7200s: ",
+        ),
+    ] {
+        let usual = ["elector", "--lease", "web", "--binary-version", "1.2.3"];
+        let asked = |flag: &&str| *flag != flags[0];
+        // Each flag once.
+        let kept = usual[1..]
+            .chunks(2)
+            .filter(|pair| asked(&pair[0]))
+            .flatten();
+        let all = usual[..1].iter().chain(kept).chain(&flags);
+        let Err(error) = ProgramCli::try_parse_from(all).unwrap().args.config(None) else {
+            panic!("{flags:?} is taken");
+        };
+        let text = format!("{error:#}");
+        assert!(text.starts_with(refusal), "{flags:?}: {text}");
+        assert!(!text.contains('\n') && text.len() < 600, "{text}");
+    }
+}
+
+#[test]
+fn a_malformed_version_or_strategy_is_named_with_its_flag_and_the_rule() {
+    for (flag, text, rule) in [
+        (
+            "--emulation-version",
+            "v1",
+            "is not a semantic version MAJOR.MINOR.PATCH",
+        ),
+        ("--emulation-version", "", "is empty"),
+        (
+            "--strategy",
+            "mine",
+            "is neither OldestEmulationVersion nor a name of the form domain/name",
+        ),
+    ] {
+        let flag = &format!("{flag}={text}");
+        let line = ["elector", "--lease", "web", flag];
+        let error = ProgramCli::try_parse_from(line).unwrap_err().to_string();
+        let name = flag.split('=').next().unwrap();
+        assert!(error.contains(name) && error.contains(rule), "{error}");
+    }
+}
