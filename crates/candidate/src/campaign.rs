@@ -12,6 +12,7 @@ use futures::FutureExt as _;
 use futures::future::FusedFuture;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use tokio::runtime::Handle;
 
 use crate::config::{AfterFailure, AfterTerm, Mode};
 use crate::disabled::DisabledElection;
@@ -30,6 +31,8 @@ pub(crate) struct Campaign {
     pub(crate) seed: u64,
     pub(crate) observer: CandidateObserver,
     pub(crate) status: Arc<StatusPublisher>,
+    /// Where the work runs: on the executor of the caller.
+    pub(crate) work_runtime: Handle,
 }
 
 /// The pauses after work that failed.
@@ -103,6 +106,7 @@ impl Campaign {
                 clock: &self.clock,
                 observer: &self.observer,
                 status: &self.status,
+                work_runtime: &self.work_runtime,
             };
             return Ok(disabled.run(work, shutdown).await);
         }
@@ -127,6 +131,7 @@ impl Campaign {
             (api_discovery, served),
             (Arc::clone(&self.clock), self.seed),
             (Arc::clone(&self.observer), Arc::clone(&self.status)),
+            self.work_runtime.clone(),
         );
         let ended = session.run(work, shutdown).await;
         self.status.forget();

@@ -4,7 +4,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use elector_protocol::{Identity, LeaseKey};
+#[cfg(feature = "connect")]
+use elector_runtime::{ClientArgs, ConnectError, connect};
 use elector_runtime::{Clock, Cluster, SystemClock, random_seed};
+use tokio::runtime::Handle;
 
 use crate::campaign::Campaign;
 use crate::config::{Config, ConfigError};
@@ -12,6 +15,8 @@ use crate::event::{CandidateObserver, Event};
 use crate::handle::CandidateHandle;
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome};
+#[cfg(feature = "connect")]
+use crate::renewal_thread::RenewalThread;
 use crate::resolved_config::ResolvedConfig;
 use crate::status::StatusPublisher;
 
@@ -23,6 +28,25 @@ pub struct Candidate {
     seed: u64,
     observer: CandidateObserver,
     status: StatusPublisher,
+    /// Where requests and renewals run, if not on the caller's executor.
+    #[cfg(feature = "connect")]
+    thread: Option<RenewalThread>,
+}
+
+/// Why a candidate of its own client cannot be started.
+#[cfg(feature = "connect")]
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The configuration breaks a rule.
+    #[error("configure the candidate: {0}")]
+    Config(#[from] ConfigError),
+    /// No connection could be set up.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// There is no room for a thread.
+    #[error("start a thread for renewals: {0}")]
+    Thread(#[from] std::io::Error),
 }
 
 // === impl Candidate ===
@@ -42,7 +66,34 @@ impl Candidate {
             clock: Arc::new(SystemClock::start()),
             seed: random_seed(),
             observer: Arc::new(|_| {}),
+            #[cfg(feature = "connect")]
+            thread: None,
         })
+    }
+
+    /// A candidate with a client of its own, whose requests and renewals run on a thread of their own: work that blocks
+    /// its executor keeps the lease, for as long as it blocks. Such work cannot be stopped; it has to ask
+    /// [`Leadership::is_leader`], and after a loss it goes on until it next awaits something.
+    ///
+    /// With a client that the caller has made, as [`Self::new`] takes it, requests and renewals run on the executor of the
+    /// caller, and work that blocks all threads of that for longer than the renew deadline loses the lease.
+    ///
+    /// The work runs on the executor of the caller of [`Self::run`] in either case, and the shutdown is waited for there. A
+    /// clock that is set ([`Self::with_clock`]) must not depend on a runtime.
+    ///
+    /// # Errors
+    ///
+    /// When the configuration breaks a rule, when no kubeconfig and no service account names a cluster, or when there is
+    /// no room for a thread. A server that is away is no error.
+    #[cfg(feature = "connect")]
+    pub async fn connect(config: Config, args: &ClientArgs) -> Result<Self, StartError> {
+        let thread = RenewalThread::start()?;
+        let args = args.clone();
+        // The tasks of the client belong to the runtime in which it is made.
+        let cluster = thread.run(async move { connect(&args).await }).await?;
+        let mut candidate = Self::new(config, cluster)?;
+        candidate.thread = Some(thread);
+        Ok(candidate)
     }
 
     /// The same candidate by another clock, for tests and simulations. A [`handle`](Self::handle) that was obtained before
@@ -139,7 +190,12 @@ impl Candidate {
             seed: self.seed,
             observer: self.observer,
             status: Arc::new(self.status),
+            work_runtime: Handle::current(),
         };
+        #[cfg(feature = "connect")]
+        if let Some(thread) = self.thread {
+            return thread.run_campaign(campaign, work, shutdown).await;
+        }
         campaign.run(work, shutdown).await
     }
 }

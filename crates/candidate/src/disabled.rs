@@ -6,6 +6,7 @@ use std::time::Duration;
 use elector_protocol::holder::{Belief, StopReason};
 use elector_protocol::{Instant, ResourceVersion, Term, Token};
 use elector_runtime::Clock;
+use tokio::runtime::Handle;
 
 use crate::event::{CandidateObserver, Event};
 use crate::finish::Finish;
@@ -21,6 +22,8 @@ pub(crate) struct DisabledElection<'a> {
     pub(crate) clock: &'a Arc<dyn Clock>,
     pub(crate) observer: &'a CandidateObserver,
     pub(crate) status: &'a StatusPublisher,
+    /// Where the work runs.
+    pub(crate) work_runtime: &'a Handle,
 }
 
 /// The term of a run without an election. Those of elections are higher, and so are their tokens.
@@ -109,7 +112,8 @@ impl DisabledElection<'_> {
         };
         self.status.publish(now, Some(belief), None);
         self.emit(&Event::Leading { term, token });
-        TermWork::start(term, deadline, &self.config.given, |receiver| {
+        let of_caller = (&self.config.given, self.work_runtime);
+        TermWork::start(term, deadline, of_caller, |receiver| {
             let (lease, identity) = (self.config.lease.clone(), self.config.identity.clone());
             let clock = Arc::clone(self.clock);
             work(Leadership::new(

@@ -20,28 +20,39 @@
 //!
 //! | feature | brings |
 //! |---|---|
-//! | `connect` | `ClientArgs`, `connect`: a client by kubeconfig or service account, TLS by rustls with ring, proxies |
-//! | `clap` | flags to flatten into a program's own: `ClientArgs` becomes `clap::Args` |
+//! | `connect` | `Candidate::connect`, `ClientArgs`, `connect`: a client by kubeconfig or service account, TLS by rustls with ring, proxies |
+//! | `clap` | flags and environment variables to flatten into a program's own: `CandidateArgs`, and `ClientArgs` as `clap::Args` |
 //!
 //! None is on by default: a candidate then brings no TLS, no proxies, no command line and no log, and uses the client
 //! that the program has, of the same major version of kube (`Cluster::from(client)`) or another
 //! ([`Cluster::over`]).
 //!
-//! ```no_run
-//! use elector_candidate::{Candidate, Cluster, Config, Leadership};
+//! A program that joins an election, in ten lines:
 //!
-//! # async fn example(cluster: Cluster) -> Result<(), Box<dyn std::error::Error>> {
-//! let config = Config::new("web", env!("CARGO_PKG_VERSION").parse()?);
-//! let candidate = Candidate::new(config, cluster)?;
-//! let work = |leadership: Leadership| async move {
+#![cfg_attr(feature = "connect", doc = "```no_run")]
+#![cfg_attr(not(feature = "connect"), doc = "```ignore")]
+//! use elector_candidate::{Candidate, ClientArgs, Config, Leadership};
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let shutdown = elector_candidate::shutdown_signal()?;
+//!     let config = Config::new("web", env!("CARGO_PKG_VERSION").parse()?);
+//!     let candidate = Candidate::connect(config, &ClientArgs::default()).await?;
+//!     candidate.run(work, shutdown).await?.into_result()?;
+//!     Ok(())
+//! }
+//!
+//! async fn work(leadership: Leadership) -> std::io::Result<()> {
 //!     println!("leading, token {}", leadership.token());
 //!     leadership.stopped().await;
-//!     Ok::<(), std::io::Error>(())
-//! };
-//! let _ = candidate.run(work, std::future::pending::<()>()).await?;
-//! # Ok(())
-//! # }
+//!     Ok(())
+//! }
 //! ```
+//!
+//! Namespace and identity are found; a SIGTERM stops the work, and then releases the lease; work that fails ends the
+//! program with an exit code other than 0 ([`RunOutcome::into_result`]). The client of `Candidate::connect` sends its
+//! requests from a thread of its own, so that work which blocks its executor keeps the lease. With [`Candidate::new`] and
+//! a client that the program has, requests and renewals share the executor of the work, and such work loses it.
 //!
 //! What it promises: at most one candidate of this crate believes that it leads, where clock *rates* differ by less
 //! than lease duration over renew deadline (1.5 by default). What it cannot promise is that at most one *acts*: for
@@ -62,6 +73,8 @@ mod handle;
 mod identity;
 mod leadership;
 mod outcome;
+#[cfg(feature = "connect")]
+mod renewal_thread;
 mod resolved_config;
 mod run_failure;
 mod session;
@@ -74,6 +87,8 @@ mod work;
 #[cfg(feature = "clap")]
 pub use args::{ArgsError, CandidateArgs};
 pub use candidate::Candidate;
+#[cfg(feature = "connect")]
+pub use candidate::StartError;
 pub use config::{AfterFailure, AfterTerm, Config, ConfigError, Mode};
 #[cfg(feature = "controller")]
 pub use controller::LeaderGate;

@@ -22,6 +22,7 @@ use elector_protocol::{Instant, Term};
 use elector_runtime::{
     ApiDiscovery, Clock, Cluster, HolderShell, WatchEvent, WatchOptions, Writer,
 };
+use tokio::runtime::Handle;
 
 use self::failures::SessionFailures;
 use self::inputs::{CandidateInput, candidate_event};
@@ -44,6 +45,8 @@ pub(crate) struct CandidateSession<T, E> {
     /// Any number that differs from process to process.
     seed: u64,
     observer: CandidateObserver,
+    /// Where the work runs, which may be another runtime than this session's.
+    work_runtime: Handle,
     status: Arc<StatusPublisher>,
     writer: Writer,
     api_discovery: ApiDiscovery,
@@ -74,6 +77,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         (api_discovery, served): (ApiDiscovery, Option<CandidateApi>),
         (clock, seed): (Arc<dyn Clock>, u64),
         (observer, status): (CandidateObserver, Arc<StatusPublisher>),
+        work_runtime: Handle,
     ) -> Self {
         // Leases are the same in all of these APIs.
         let writer = Writer::new(cluster, served.unwrap_or(CandidateApi::V1Beta1));
@@ -84,6 +88,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
             clock,
             seed,
             observer,
+            work_runtime,
             status,
             writer,
             api_discovery,

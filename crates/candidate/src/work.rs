@@ -8,6 +8,7 @@ use std::time::Duration;
 use elector_protocol::holder::StopReason;
 use elector_protocol::{Instant, Term};
 use elector_runtime::panic_text;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
@@ -71,11 +72,11 @@ const DROP_GRACE: Duration = Duration::from_secs(1);
 // === impl TermWork ===
 
 impl<T: Send + 'static, E: Send + 'static> TermWork<T, E> {
-    /// Makes the work of a term and starts it as a task of its own. A panic while it is made counts as its own.
+    /// Makes the work of a term and starts it as a task of that runtime. A panic while it is made counts as its own.
     pub(crate) fn start<F>(
         term: Term,
         deadline: Instant,
-        config: &Config,
+        (config, runtime): (&Config, &Handle),
         make: impl FnOnce(LeadershipReceiver) -> F,
     ) -> Self
     where
@@ -97,8 +98,8 @@ impl<T: Send + 'static, E: Send + 'static> TermWork<T, E> {
         };
         let mut future = JoinSet::new();
         match catch_unwind(AssertUnwindSafe(|| make(receiver))) {
-            Ok(work) => drop(future.spawn(work)),
-            Err(panic) => drop(future.spawn(async { resume_unwind(panic) })),
+            Ok(work) => drop(future.spawn_on(work, runtime)),
+            Err(panic) => drop(future.spawn_on(async { resume_unwind(panic) }, runtime)),
         }
         Self {
             term,

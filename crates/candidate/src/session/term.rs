@@ -43,15 +43,11 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         let deadline = self.holder.deadline().unwrap_or(now);
         let (lease, identity) = (self.config.lease.clone(), self.config.identity.clone());
         let clock = Arc::clone(&self.clock);
-        self.work = Some(TermWork::start(
-            term,
-            deadline,
-            &self.config.given,
-            |receiver| {
-                let of = (term, token);
-                work(Leadership::new(lease, identity, of, clock, receiver))
-            },
-        ));
+        let of_caller = (&self.config.given, &self.work_runtime);
+        self.work = Some(TermWork::start(term, deadline, of_caller, |receiver| {
+            let of = (term, token);
+            work(Leadership::new(lease, identity, of, clock, receiver))
+        }));
     }
 
     /// Tells the work to stop. After a loss it has what is left of the lease: counted from the last deadline that it

@@ -1,0 +1,142 @@
+//! Work that blocks the only thread of its executor, beside a server behind a socket, in real time.
+
+#![cfg(feature = "connect")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that panics fails, its helpers included"
+)]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use elector_apiserver::{ApiServer, Config as ServerConfig};
+use elector_candidate::{
+    Candidate, ClientArgs, Config, Leadership, Mode, RunOutcome, TermEnd, connect,
+};
+use elector_protocol::CandidateTiming;
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+
+/// A server on a thread of its own, for as long as the test program runs, and the kubeconfig that leads to it.
+fn server(name: &str) -> ClientArgs {
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            tell.send(listener.local_addr().unwrap()).unwrap();
+            let server = ApiServer::new(ServerConfig::default());
+            server.serve(listener, std::future::pending::<()>()).await
+        })
+    });
+    let address = told.recv().unwrap();
+    let kubeconfig = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let text = format!(
+        "apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: 'http://{address}'}}}}]\n\
+         contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\ncurrent-context: c\nusers: [{{name: u, user: {{}}}}]\n"
+    );
+    std::fs::write(&kubeconfig, text).unwrap();
+    ClientArgs {
+        kubeconfig: Some(kubeconfig),
+        ..ClientArgs::default()
+    }
+}
+
+/// A lease of two seconds, believed for one.
+fn config() -> Config {
+    Config {
+        mode: Mode::Plain,
+        timing: CandidateTiming::of(Duration::from_secs(2), Duration::from_secs(1)),
+        absent_lease_grace: Some(Duration::ZERO),
+        ..Config::plain("web")
+    }
+}
+
+/// Blocks its thread for longer than the lease lasts, and says whether it still leads then.
+async fn block(leadership: Leadership) -> std::io::Result<bool> {
+    std::thread::sleep(Duration::from_secs(4));
+    Ok(leadership.is_leader())
+}
+
+/// What the blocked work says, and how its term ended.
+async fn run(candidate: Candidate) -> RunOutcome<bool, std::io::Error> {
+    let run = candidate.run(block, std::future::pending::<()>());
+    let ended = tokio::time::timeout(Duration::from_secs(60), run).await;
+    ended.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn work_that_blocks_its_executor_keeps_the_lease_where_renewals_have_a_thread() {
+    let args = server("kept");
+    let candidate = Candidate::connect(config(), &args).await.unwrap();
+    let outcome = run(candidate).await;
+    let RunOutcome::WorkEnded { value, term } = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(value, "lost the lease");
+    assert_eq!(term, TermEnd::Released);
+}
+
+/// The same work with a client of the caller's: what the thread is for.
+#[tokio::test]
+async fn work_that_blocks_its_executor_loses_the_lease_where_renewals_share_it() {
+    let cluster = connect(&server("lost")).await.unwrap();
+    let candidate = Candidate::new(config(), cluster).unwrap();
+    let lost = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let seen = std::sync::Arc::clone(&lost);
+    let work = move |leadership: Leadership| {
+        let seen = std::sync::Arc::clone(&seen);
+        async move {
+            let leads = block(leadership).await?;
+            seen.store(!leads, std::sync::atomic::Ordering::SeqCst);
+            Err::<(), _>(std::io::Error::other("end the run"))
+        }
+    };
+    let run = candidate.run(work, std::future::pending::<()>());
+    let ended = tokio::time::timeout(Duration::from_secs(60), run).await;
+    assert!(ended.is_ok());
+    assert!(lost.load(std::sync::atomic::Ordering::SeqCst));
+}
+
+/// How many threads of this program send requests of candidates.
+fn renewal_threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|task| std::fs::read(task.ok()?.path().join("comm")).ok());
+    names.filter(|name| name == b"elector\n").count()
+}
+
+/// Nothing of a run that is dropped is left: neither the work nor the thread.
+#[tokio::test]
+async fn a_run_that_is_dropped_stops_its_work_and_its_thread() {
+    let args = server("dropped");
+    let candidate = Candidate::connect(config(), &args).await.unwrap();
+    let handle = candidate.handle();
+    let (tell, gone) = tokio::sync::oneshot::channel::<()>();
+    let mut tell = Some(tell);
+    let work = move |leadership: Leadership| {
+        let tell = tell.take();
+        async move {
+            leadership.stopped().await;
+            // Dropped with the work, and not before.
+            std::future::pending::<()>().await;
+            drop(tell);
+            Ok::<(), std::io::Error>(())
+        }
+    };
+    let run = tokio::spawn(candidate.run(work, std::future::pending::<()>()));
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    let until = async |condition: &dyn Fn() -> bool| {
+        while !condition() {
+            assert!(std::time::Instant::now() < deadline);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    until(&|| handle.is_leader()).await;
+    assert!(renewal_threads() > 0);
+    run.abort();
+    let gone = tokio::time::timeout(Duration::from_secs(60), gone).await;
+    assert!(gone.unwrap().is_err());
+    until(&|| !handle.is_leader()).await;
+    // Those of other tests end too.
+    until(&|| renewal_threads() == 0).await;
+}
