@@ -11,11 +11,13 @@ mod auto;
 mod bad_input;
 mod beside;
 mod choice;
+mod controllers;
 mod elections;
 mod electors;
 mod events;
 mod fence;
 mod figures;
+mod guarded;
 mod hosted;
 mod installed;
 mod killed_work;
@@ -124,16 +126,25 @@ fn crash_limit(implementation: Implementation) -> Duration {
 }
 
 fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().collect();
+    if arguments
+        .get(1)
+        .is_some_and(|word| word == controllers::IS_REPLICA)
+    {
+        return controllers::run_replica(&arguments);
+    }
     let mut suite = Suite::new(EVERY_CHANGE).with_table(installed::STEPS);
     auto::add(&mut suite);
     bad_input::add(&mut suite);
     beside::add(&mut suite);
     choice::add(&mut suite);
+    controllers::add(&mut suite);
     elections::add(&mut suite);
     electors::add(&mut suite);
     events::add(&mut suite);
     fence::add(&mut suite);
     figures::add(&mut suite);
+    guarded::add(&mut suite);
     installed::add(&mut suite);
     killed_work::add(&mut suite);
     large::add(&mut suite);

@@ -1,0 +1,152 @@
+//! The program of a replica: a controller of ConfigMaps under leadership, whose reconciles write the token of their term.
+//!
+//! It takes the command line of `elector candidate --events`, whose work is the kubeconfig for the objects.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use elector_api::Rfc3339;
+use elector_candidate::{Candidate, Config, Event, LeaderGate, Leadership, RunOutcome};
+use elector_protocol::{CandidateTiming, Identity, Timestamp};
+use elector_runtime::{ClientArgs, connect, shutdown_signal};
+use elector_tests::rig::{EventKind, now};
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, PostParams};
+use kube::runtime::controller::{Action, Controller};
+use kube::runtime::watcher;
+use kube::{Client, ResourceExt as _};
+use serde_json::json;
+
+use super::{SHORT_DEADLINE, SHORT_LEASE};
+
+/// What the objects are labelled with.
+pub(super) const RECONCILED: &str = "elector.dev/reconciled";
+
+/// The first word of the command line of a replica.
+pub(crate) const IS_REPLICA: &str = "candidate";
+
+/// How often each object is written.
+const PACE: Duration = Duration::from_millis(200);
+
+struct ReconcileContext {
+    client: Client,
+    name: String,
+}
+
+/// Runs a replica until it is told to end.
+pub(crate) fn run(arguments: &[String]) -> ExitCode {
+    let runtime = tokio::runtime::Runtime::new();
+    let run = async { replicate(arguments).await };
+    match runtime
+        .map_err(Into::into)
+        .and_then(|runtime| runtime.block_on(run))
+    {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn replicate(arguments: &[String]) -> Result<()> {
+    let given = |flag: &str| {
+        let at = arguments.iter().position(|argument| argument == flag);
+        at.and_then(|at| arguments.get(at + 1))
+            .with_context(|| format!("{flag} is missing"))
+    };
+    let (namespace, name) = (given("--namespace")?, given("--name")?.clone());
+    let objects = ClientArgs {
+        kubeconfig: Some(given("--")?.into()),
+        ..ClientArgs::default()
+    };
+    let (cluster, objects) = (
+        connect(&ClientArgs::default()).await?,
+        connect(&objects).await?,
+    );
+    let config = Config {
+        timing: CandidateTiming::of(SHORT_LEASE, SHORT_DEADLINE),
+        ..Config::new(&**given("--lease")?, given("--binary-version")?.parse()?)
+            .in_namespace(&**namespace)
+            .identified_as(Identity::new(name.as_str()).context("an empty name")?)
+    };
+    let shutdown = shutdown_signal()?;
+    let candidate = Candidate::new(config, cluster)?;
+    let teller = name.clone();
+    let candidate = candidate.observed_by(move |event| tell(&teller, event));
+    let client = candidate.handle().write_guard().client(objects.client());
+    let api = Api::<ConfigMap>::namespaced(client.clone(), namespace);
+    let gate = LeaderGate::new();
+    let controller = Controller::new(api, watcher::Config::default().labels(RECONCILED))
+        .reconcile_all_on(gate.term_starts())
+        .run(
+            gate.reconciler(reconcile),
+            |_, _, _| Action::requeue(PACE),
+            Arc::new(ReconcileContext { client, name }),
+        )
+        .for_each(|result| async {
+            if let Err(error) = result {
+                eprintln!("{error}");
+            }
+        });
+    let controller = tokio::spawn(controller);
+    let outcome = candidate.run(gate.work(), shutdown).await?;
+    controller.abort();
+    match outcome {
+        RunOutcome::ShutDown(_) => Ok(()),
+        outcome => bail!("the run ended with {outcome:?}"),
+    }
+}
+
+/// Writes the token of the term. A write is conditional on the revision that was looked at, which a controller's cache
+/// may lag behind; that it does not look at the token there is what the scenario is about.
+async fn reconcile(
+    object: Arc<ConfigMap>,
+    context: Arc<ReconcileContext>,
+    leadership: Leadership,
+) -> kube::Result<Action> {
+    let namespace = object.namespace().unwrap_or_default();
+    let api = Api::<ConfigMap>::namespaced(context.client.clone(), &namespace);
+    let mut next = ConfigMap::clone(&object);
+    let data = next.data.get_or_insert_default();
+    let token = leadership.token().to_string();
+    let at = now().as_micros();
+    let is_recent = |written: &String| {
+        let pace = i64::try_from(PACE.as_micros()).unwrap_or(i64::MAX);
+        written
+            .parse::<i64>()
+            .is_ok_and(|written| at - written < pace)
+    };
+    if data.get("token") == Some(&token) && data.get("at").is_some_and(is_recent) {
+        return Ok(Action::requeue(PACE));
+    }
+    data.insert("token".to_owned(), token);
+    data.insert("by".to_owned(), context.name.clone());
+    data.insert("at".to_owned(), at.to_string());
+    api.replace(&object.name_any(), &PostParams::default(), &next)
+        .await?;
+    Ok(Action::requeue(PACE))
+}
+
+/// One line for what the journal is to know.
+fn tell(name: &str, event: &Event) {
+    let (kind, term) = match event {
+        Event::Registered => (EventKind::Start, None),
+        Event::Leading { term, token } => (EventKind::Leading, Some((term.0, Some(token.0.0)))),
+        Event::WorkStopped { term } => (EventKind::WorkStopped, Some((term.0, None))),
+        Event::Ended { term, .. } => (EventKind::Lost, Some((term.0, None))),
+        _ => return,
+    };
+    let time: Timestamp = now();
+    let mut line = json!({"event": kind, "name": name, "time": Rfc3339(time).to_string()});
+    if let Some((term, token)) = term {
+        line["term"] = term.into();
+        line["token"] = token.into();
+    }
+    // The test that reads it may have gone.
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
