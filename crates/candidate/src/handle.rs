@@ -7,6 +7,7 @@ use elector_protocol::{Identity, LeaseKey, Token};
 use elector_runtime::Clock;
 use tokio::sync::watch;
 
+use crate::health::WorkOverdue;
 use crate::status::{KnownStatus, LeadershipStatus, StatusView};
 
 /// Who leads, for the rest of the process: web handlers, metrics, controllers that outlive a term.
@@ -94,6 +95,31 @@ impl CandidateHandle {
     pub fn status(&self) -> LeadershipStatus {
         let known = self.known.borrow();
         known.at(self.clock.holder(), &self.identity)
+    }
+
+    /// Whether no work of a term runs that may act no more: what a liveness probe (`/livez`) is to ask.
+    ///
+    /// After a loss the work has until [`Config::stop_budget`](crate::Config::stop_budget) to end, and is dropped then.
+    /// That takes effect where the work awaits something, and on an executor that turns. Where either is blocked, only a
+    /// restart of the process ends the work, and another process may lead already: the check fails, by the clock alone,
+    /// whether or not the session still turns. It goes on failing where a run has ended and left such work behind.
+    ///
+    /// It does not depend on who leads, nor on whether the API server answers: a standby, and a leader that has just
+    /// lost, pass. Neither is a reason not to be ready. Ask it from a thread that work cannot block, and give the
+    /// probe a failure threshold of more than one: dropped work may take a moment to end.
+    ///
+    /// # Errors
+    ///
+    /// When it should have stopped; the text says since when.
+    pub fn check_work(&self) -> Result<(), WorkOverdue> {
+        let until = self.known.borrow().acts_until;
+        let now = self.clock.holder();
+        match until {
+            Some(until) if until < now => Err(WorkOverdue {
+                since: now.since(until),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Waits until the status is another than it was when this last returned, or when the handle was made, and returns

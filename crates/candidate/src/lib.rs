@@ -18,6 +18,11 @@
 //! which token, until when, and whether that is still known. A [`WriteGuard`] makes clients of it that write only while this process
 //! leads.
 //!
+//! Work that finds itself unwell returns an error: its term is given up in good order, and with
+//! [`AfterFailure::Retry`] the process is no candidate for a while, so that another one leads. Work that does not stop
+//! when it should fails the liveness check of the handle ([`CandidateHandle::check_work`]). Readiness is a matter of the
+//! program: a standby is ready.
+//!
 //! | feature | brings |
 //! |---|---|
 //! | `connect` | `Candidate::connect`, `ClientArgs`, `connect`: a client by kubeconfig or service account, TLS by rustls with ring, proxies |
@@ -70,6 +75,7 @@ mod event;
 mod finish;
 mod guard;
 mod handle;
+mod health;
 mod identity;
 mod leadership;
 mod outcome;
@@ -103,6 +109,7 @@ pub use elector_runtime::{Cluster, RequestError, Signal, shutdown_signal};
 pub use event::Event;
 pub use guard::{GuardedService, NotLeading, WriteGuard};
 pub use handle::CandidateHandle;
+pub use health::WorkOverdue;
 pub use identity::{pod_or_host_name, random_identity};
 pub use leadership::Leadership;
 pub use outcome::{RunError, RunOutcome, TermEnd};

@@ -230,6 +230,8 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         if let Some(work) = &self.work {
             work.set_deadline(deadline);
         }
+        let acts_until = self.work.as_ref().map(|work| work.limits().lease_limit);
+        self.status.note_work(acts_until);
         let limit = self.enforce_limit(now);
         let answers = self.holder.machine.can_accept();
         let (config, wall) = (&self.config, self.clock.wall());
@@ -299,6 +301,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
 
     fn is_over(&mut self) -> bool {
         if self.work.as_ref().is_some_and(TermWork::is_stuck) {
+            self.status.note_work_left();
             self.end_term(TermEnd::WorkStillRuns);
             if self.finish.is_none() {
                 self.finish = Some(Finish::TermEnded);

@@ -47,6 +47,10 @@ pub(crate) struct KnownStatus {
     record: Option<KnownRecord>,
     /// Until when what is known counts as fresh.
     fresh_until: Option<Instant>,
+    /// Until when the work of a term may act, as long as anything of it runs.
+    pub(crate) acts_until: Option<Instant>,
+    /// Whether that work was left behind because it does not stop.
+    work_is_left: bool,
 }
 
 /// The newest record of the Lease.
@@ -180,12 +184,31 @@ impl StatusPublisher {
         });
     }
 
+    /// The work of a term runs, and may act until then unless a renewal succeeds; or nothing of it runs.
+    pub(crate) fn note_work(&self, acts_until: Option<Instant>) {
+        self.sender.send_if_modified(|known| {
+            known.acts_until = acts_until;
+            false
+        });
+    }
+
+    /// The work does not stop, and is left behind.
+    pub(crate) fn note_work_left(&self) {
+        self.sender.send_if_modified(|known| {
+            known.work_is_left = true;
+            false
+        });
+    }
+
     /// A session has ended. Nothing is followed any more: what was known of others may stand until it expires, and is
     /// stale.
     pub(crate) fn forget(&self) {
         self.sender.send_modify(|known| {
             known.belief = None;
             known.fresh_until = None;
+            if !known.work_is_left {
+                known.acts_until = None;
+            }
         });
     }
 

@@ -11,6 +11,7 @@ mod disabled;
 mod ends;
 mod guarded;
 mod handle;
+mod health;
 mod left_api;
 mod migration;
 mod modes;

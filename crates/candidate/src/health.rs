@@ -1,0 +1,27 @@
+//! Whether the work of a candidate ends when its lease does: what a liveness probe asks.
+
+use std::fmt;
+use std::time::Duration;
+
+/// The work of a term still runs although it may act no more ([`CandidateHandle::check_work`](crate::CandidateHandle::check_work)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkOverdue {
+    /// For how long it has been so.
+    pub since: Duration,
+}
+
+// === impl WorkOverdue ===
+
+impl fmt::Display for WorkOverdue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let since =
+            Duration::from_millis(u64::try_from(self.since.as_millis()).unwrap_or(u64::MAX));
+        write!(
+            f,
+            "the lease was lost, and the work should have stopped {since:?} ago"
+        )
+    }
+}
+
+impl std::error::Error for WorkOverdue {}

@@ -1,0 +1,114 @@
+//! What a liveness probe is told: whether work runs that may act no more.
+
+use std::future::pending;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use elector_candidate::{Candidate, Config, Leadership, RunOutcome, TermEnd};
+use elector_protocol::CandidateTiming;
+use elector_testkit::{OneLease, eventually, seconds};
+
+use crate::{V1BETA1, config, obedient, pass, start};
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_a_leader_and_one_that_has_lost_are_alive() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = start(&cluster, config(), obedient);
+    assert_eq!(running.handle.check_work(), Ok(()));
+    running.registered().await;
+    assert_eq!(running.handle.check_work(), Ok(()));
+    cluster.grant("me");
+    running.leads(1).await;
+    // Twice as long as work may act without a renewal.
+    pass(28_000).await;
+    assert!(running.handle.is_leader());
+    assert_eq!(running.handle.check_work(), Ok(()));
+    cluster.faults().partition(true);
+    for _ in 0..300 {
+        pass(100).await;
+        assert_eq!(running.handle.check_work(), Ok(()));
+    }
+    assert!(!running.handle.is_leader());
+}
+
+/// P-K8: a session that does not turn cannot stop its work, and the probe sees it by the clock alone.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_stands_still_is_not_alive_once_its_work_should_have_stopped() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let candidate = Candidate::new(config(), cluster.cluster())
+        .unwrap()
+        .with_clock(cluster.clock());
+    let handle = candidate.handle();
+    let mut run = pin!(candidate.run(obedient, pending::<()>()));
+    let registered = || cluster.candidate(V1BETA1).is_some();
+    tokio::select! {
+        biased;
+        _ = &mut run => unreachable!(),
+        () = eventually(registered) => cluster.grant("me"),
+    }
+    tokio::select! {
+        biased;
+        _ = &mut run => unreachable!(),
+        () = eventually(|| handle.is_leader()) => {}
+    }
+    // Nothing polls the session from here on. The belief ends after 10 s, and 3.75 s later the time to stop.
+    pass(13_700).await;
+    assert!(!handle.is_leader());
+    assert_eq!(handle.check_work(), Ok(()));
+    pass(1_050).await;
+    let overdue = handle.check_work().unwrap_err();
+    assert!(
+        (Duration::from_millis(900)..=Duration::from_millis(1_100)).contains(&overdue.since),
+        "{overdue}"
+    );
+    // Polled again, it stops its work.
+    tokio::select! {
+        biased;
+        _ = &mut run => unreachable!(),
+        () = eventually(|| handle.check_work().is_ok()) => {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_that_is_left_behind_keeps_the_probe_failing_after_the_run() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let (release, blocked) = mpsc::channel::<()>();
+    let blocked = Arc::new(Mutex::new(blocked));
+    let config = Config {
+        grace: Duration::from_millis(10),
+        timing: CandidateTiming::of(seconds(2), seconds(1)),
+        ..config()
+    };
+    let mut running = start(&cluster, config, move |_: Leadership| {
+        let blocked = Arc::clone(&blocked);
+        async move {
+            let _ = blocked.lock().unwrap().recv();
+            Ok(0)
+        }
+    });
+    running.registered().await;
+    cluster.grant("me");
+    running.leads(1).await;
+    let handle = running.handle.clone();
+    running.shut_down();
+    assert_eq!(
+        running.outcome().await,
+        RunOutcome::ShutDown(Some(TermEnd::WorkStillRuns))
+    );
+    eventually(|| handle.check_work().is_err()).await;
+    drop(release);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_dropped_leaves_no_work_to_complain_about() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let running = start(&cluster, config(), obedient);
+    running.registered().await;
+    cluster.grant("me");
+    running.leads(1).await;
+    let handle = running.handle.clone();
+    running.run.abort();
+    pass(20_000).await;
+    assert_eq!(handle.check_work(), Ok(()));
+}
