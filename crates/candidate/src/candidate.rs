@@ -152,9 +152,10 @@ impl Candidate {
     /// Registers, waits to be elected, and runs `work` for each term, until `shutdown` is done or the work ends by
     /// itself.
     ///
-    /// A server that is away at the start is waited for. Where it serves no LeaseCandidates, [`Mode::Elected`] waits for
-    /// them, [`Mode::Auto`] does without, and registers when they come; [`Mode::Plain`] needs none. Where the cluster comes
-    /// to serve them by another API, the candidate registers there; the Lease and its term go on.
+    /// A server that is away at the start is waited for. Where it serves no LeaseCandidates,
+    /// [`Mode::Elected`](crate::Mode::Elected) waits for them, [`Mode::Auto`](crate::Mode::Auto) does without, and
+    /// registers when they come; [`Mode::Plain`](crate::Mode::Plain) needs none. Where the cluster comes to serve them
+    /// by another API, the candidate registers there; the Lease and its term go on.
     ///
     /// `work` is called once per term, with the guard of that term, and never while the work of an earlier term still
     /// runs, nor a task that it has spawned ([`Leadership::spawn`]). When it is told to stop ([`Leadership::stopped`])
