@@ -17,6 +17,7 @@ mod migration;
 mod modes;
 mod news;
 mod outages;
+mod races;
 mod registering;
 mod replies;
 mod restored;

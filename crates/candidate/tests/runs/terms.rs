@@ -67,7 +67,7 @@ async fn the_next_term_waits_for_the_work_of_the_last() {
         async move {
             assert_eq!(count.fetch_add(1, Ordering::SeqCst), 0, "two terms at work");
             leadership.stopped().await;
-            tokio::time::sleep(Duration::from_secs(3)).await;
+            tokio::time::sleep(Duration::from_secs(5)).await;
             count.fetch_sub(1, Ordering::SeqCst);
             Ok(0)
         }
