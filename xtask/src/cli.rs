@@ -79,7 +79,7 @@ enum DevelopmentTask {
         check: bool,
     },
 
-    /// Check that the measures and the tests that SECURITY.md names exist
+    /// Check that the measures and the tests exist that SECURITY.md and docs/proofs/criteria.md name
     Criteria,
 
     /// Search every state of small worlds that run the production step functions; `--help` tells its flags
