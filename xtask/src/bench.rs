@@ -12,6 +12,22 @@ const NOISY: &str = "a_noisy_namespace_disturbs_no_other";
 /// Where its figures are recorded, from the root of the workspace.
 const BOUNDS: &str = "docs/bounds.md";
 
+/// Where the figures of a program's own leadership are recorded.
+const LEADERSHIP: &str = "docs/leadership.md";
+
+/// Measures what it costs a program to ask whether it leads, and how soon its controllers reconcile once it does.
+pub(crate) fn leadership(record: bool) -> Result<()> {
+    let mut command = cargo();
+    command.args(["bench", "--package", "elector-candidate"]);
+    command.args(["--features", "controller", "--bench", "leadership", "--"]);
+    if record {
+        command
+            .arg("--record")
+            .arg(paths::workspace().join(LEADERSHIP));
+    }
+    show_and_run(&mut command)
+}
+
 /// Runs the measurement of a noisy namespace, one kind of cluster after the other.
 pub(crate) fn noisy(record: bool) -> Result<()> {
     let mut command = cargo();

@@ -165,6 +165,13 @@ enum BenchTask {
     #[command(disable_help_flag = true)]
     Scale(ProofArgs),
 
+    /// What it costs a program to ask whether it leads, and how soon its controllers reconcile once it does
+    Leadership {
+        /// Write the figures into docs/leadership.md
+        #[arg(long)]
+        record: bool,
+    },
+
     /// What a namespace that is filled without end costs, and what its neighbour notices, on a real kube-apiserver
     Noisy {
         /// Write the figures into docs/bounds.md
@@ -331,6 +338,9 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
         DevelopmentTask::Faults(args) => proofs::run(Proof::Faults, &args.arguments).map(|()| true),
         DevelopmentTask::Bench(BenchTask::Scale(args)) => {
             bench::scale(&args.arguments).map(|()| true)
+        }
+        DevelopmentTask::Bench(BenchTask::Leadership { record }) => {
+            bench::leadership(record).map(|()| true)
         }
         DevelopmentTask::Bench(BenchTask::Noisy { record }) => bench::noisy(record).map(|()| true),
         DevelopmentTask::Release(args) => artefact::make(args.kubernetes).map(|()| true),

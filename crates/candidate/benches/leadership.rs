@@ -1,0 +1,233 @@
+//! What it costs to ask who leads, and how soon a warm controller reconciles once its process leads.
+//!
+//! `cargo xtask bench leadership` runs it; with `--record FILE` the table goes into that document.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a measurement that fails says where, and nothing else"
+)]
+
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use elector_api::{CandidateApi, Lease};
+use elector_candidate::{Candidate, CandidateHandle, Config, Event, LeaderGate};
+use elector_protocol::Identity;
+use elector_testkit::{OneLease, eventually};
+use futures::{StreamExt as _, future};
+use kube::api::Api;
+use kube::runtime::controller::{Action, Controller};
+use kube::runtime::watcher;
+use serde_json::json;
+
+/// How often a call is repeated for one sample, and how many samples are taken.
+const CALLS: u32 = 100_000;
+const SAMPLES: usize = 101;
+/// How many objects the controller has in its cache.
+const OBJECTS: usize = 10_000;
+/// How often the lease is won.
+const TERMS: usize = 21;
+const NAMESPACE: &str = "objects";
+/// Where the table goes in a document.
+const BEGIN: &str = "<!-- measured: leadership -->\n";
+const END: &str = "<!-- end -->\n";
+
+#[tokio::main]
+async fn main() {
+    let mut rows = vec![("measured".to_owned(), processors())];
+    let cluster = OneLease::new(&[CandidateApi::V1Beta1]);
+    let (won, controller) = (Arc::default(), MeasuredController::start(&cluster).await);
+    let lease = OneLease::key();
+    let config = Config::new(&*lease.name, "1.0.0".parse().unwrap())
+        .in_namespace(&*lease.namespace)
+        .identified_as(Identity::new("me").unwrap());
+    let told = Arc::clone(&won);
+    let candidate = Candidate::new(config, cluster.cluster()).unwrap();
+    let candidate = candidate.observed_by(move |event| note_win(&told, event));
+    let handle = candidate.handle();
+    let run = tokio::spawn(candidate.run(controller.gate.work(), future::pending::<()>()));
+    eventually(|| cluster.candidate(CandidateApi::V1Beta1).is_some()).await;
+
+    let (mut first, mut all) = (Vec::new(), Vec::new());
+    for term in 0..TERMS {
+        controller.reset();
+        cluster.grant("me");
+        eventually(|| controller.count.load(Ordering::Acquire) >= OBJECTS).await;
+        let won: Instant = won.lock().unwrap().unwrap();
+        first.push(controller.first().duration_since(won));
+        all.push(won.elapsed());
+        if term + 1 < TERMS {
+            cluster.prefer("other");
+            eventually(|| cluster.record().holder == Identity::new("other")).await;
+        }
+    }
+    assert!(handle.is_leader());
+    for call in [MeasuredCall::IsLeader, MeasuredCall::Status] {
+        for threads in [1, 4] {
+            let took = tokio::task::block_in_place(|| nanos(&handle, threads, call));
+            let name = match threads {
+                1 => format!("`{}`", call.name()),
+                _ => format!("`{}`, {threads} threads at once", call.name()),
+            };
+            rows.push((name, format!("{took:.0} ns")));
+        }
+    }
+    let what = format!("from winning the lease to the first reconcile, {OBJECTS} objects cached");
+    rows.push((what, spread(&mut first)));
+    rows.push((
+        format!("to the last of {OBJECTS} reconciles"),
+        spread(&mut all),
+    ));
+    run.abort();
+    let table = table(&rows);
+    print!("{table}");
+    let arguments: Vec<String> = env::args().collect();
+    if let Some(at) = arguments.iter().position(|argument| argument == "--record") {
+        record(&arguments[at + 1], &table);
+    }
+}
+
+#[derive(Clone, Copy)]
+enum MeasuredCall {
+    IsLeader,
+    Status,
+}
+
+// === impl MeasuredCall ===
+
+impl MeasuredCall {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::IsLeader => "is_leader",
+            Self::Status => "status",
+        }
+    }
+
+    fn make(self, handle: &CandidateHandle) {
+        match self {
+            Self::IsLeader => {
+                black_box(handle.is_leader());
+            }
+            Self::Status => {
+                black_box(handle.status());
+            }
+        }
+    }
+}
+
+/// A controller whose reconciles count and tell when the first of them began.
+struct MeasuredController {
+    gate: LeaderGate,
+    count: Arc<AtomicUsize>,
+    first: Arc<Mutex<Option<Instant>>>,
+}
+
+// === impl MeasuredController ===
+
+impl MeasuredController {
+    /// Starts it, and waits until its cache is full.
+    async fn start(cluster: &OneLease) -> Self {
+        for object in 0..OBJECTS {
+            cluster.put_lease(NAMESPACE, &format!("object-{object}"), json!({}));
+        }
+        let this = Self {
+            gate: LeaderGate::new(),
+            count: Arc::default(),
+            first: Arc::default(),
+        };
+        let (count, first) = (Arc::clone(&this.count), Arc::clone(&this.first));
+        let reconcile = move |_: Arc<Lease>, _: Arc<()>, _| {
+            if count.fetch_add(1, Ordering::AcqRel) == 0 {
+                *first.lock().unwrap() = Some(Instant::now());
+            }
+            future::ready(Ok::<_, Infallible>(Action::await_change()))
+        };
+        let client = cluster.cluster_of("controller").client().clone();
+        let api = Api::<Lease>::namespaced_with(client, NAMESPACE, &());
+        let controller = Controller::new(api, watcher::Config::default());
+        let store = controller.store();
+        let run = controller
+            .reconcile_all_on(this.gate.term_starts())
+            .run(
+                this.gate.reconciler(reconcile),
+                |_, error, _| match *error {},
+                Arc::new(()),
+            )
+            .for_each(|_| future::ready(()));
+        tokio::spawn(run);
+        eventually(|| store.len() == OBJECTS).await;
+        this
+    }
+
+    fn reset(&self) {
+        self.count.store(0, Ordering::Release);
+    }
+
+    fn first(&self) -> Instant {
+        self.first.lock().unwrap().unwrap()
+    }
+}
+
+fn note_win(won: &Mutex<Option<Instant>>, event: &Event) {
+    if let Event::Leading { .. } = event {
+        *won.lock().unwrap() = Some(Instant::now());
+    }
+}
+
+/// What one call takes, where so many threads make it at once: of one thread the sample that was disturbed least, of
+/// several, which disturb each other, the median.
+fn nanos(handle: &CandidateHandle, threads: usize, call: MeasuredCall) -> f64 {
+    let sample = || {
+        let begin = Instant::now();
+        for _ in 0..CALLS {
+            call.make(handle);
+        }
+        begin.elapsed().as_secs_f64() * 1e9 / f64::from(CALLS)
+    };
+    let mut samples: Vec<f64> = thread::scope(|scope| {
+        let spawn = |_| scope.spawn(|| (0..SAMPLES).map(|_| sample()).collect::<Vec<_>>());
+        let running: Vec<_> = (0..threads).map(spawn).collect();
+        let samples = running.into_iter().map(|thread| thread.join().unwrap());
+        samples.flatten().collect()
+    });
+    samples.sort_by(f64::total_cmp);
+    samples[if threads == 1 { 0 } else { samples.len() / 2 }]
+}
+
+fn spread(samples: &mut [Duration]) -> String {
+    samples.sort();
+    let millis = |duration: &Duration| duration.as_secs_f64() * 1e3;
+    let (median, most) = (&samples[samples.len() / 2], &samples[samples.len() - 1]);
+    format!(
+        "median {:.1} ms, at most {:.1} ms of {} times",
+        millis(median),
+        millis(most),
+        samples.len()
+    )
+}
+
+fn processors() -> String {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    format!("{processors} processors")
+}
+
+fn table(rows: &[(String, String)]) -> String {
+    let mut table = String::new();
+    for (at, (name, value)) in rows.iter().enumerate() {
+        let rule = if at == 0 { "|---|---|\n" } else { "" };
+        write!(table, "| {name} | {value} |\n{rule}").unwrap();
+    }
+    table
+}
+
+fn record(path: &str, table: &str) {
+    let text = fs::read_to_string(path).unwrap();
+    let (before, rest) = text.split_once(BEGIN).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
+    fs::write(path, format!("{before}{BEGIN}\n{table}\n{END}{after}")).unwrap();
+}
