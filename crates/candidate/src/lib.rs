@@ -15,8 +15,8 @@
 //! [`RunOutcome`]. A candidate that is dropped leaves nothing behind: no task, no watch, no connection.
 //!
 //! The rest of the process asks a [`CandidateHandle`], which lives before, between and after the terms: who leads, under
-//! which token, until when, and whether that is still known. A [`WriteGuard`] makes clients of it that write only while this process
-//! leads.
+//! which token, until when, and whether that is still known. A [`WriteGuard`] makes clients of it that write only while
+//! this process leads.
 //!
 //! Work that finds itself unwell returns an error: its term is given up in good order, and with
 //! [`AfterFailure::Retry`] the process is no candidate for a while, so that another one leads. Work that does not stop
