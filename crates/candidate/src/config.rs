@@ -8,6 +8,7 @@ use elector_protocol::{CandidateTiming, Identity, StrategyName, TimingError, Ver
 
 /// The configuration of a [`Candidate`](crate::Candidate).
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// The name of the lease that it wants.
     pub lease: String,
@@ -55,6 +56,7 @@ pub struct Config {
 
 /// How a candidate comes by its terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Mode {
     /// An elector chooses among the candidates. Where none acts, the candidate takes a lease itself once that has been
     /// free for [`Config::fallback`]: an elector that is away costs the quality of the choice, not the leader.
@@ -76,6 +78,7 @@ pub enum Mode {
 
 /// What happens when a term has ended by a loss or a hand-over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum AfterTerm {
     /// The process stays a candidate and may lead again.
     #[default]
@@ -87,6 +90,7 @@ pub enum AfterTerm {
 /// What happens when the work has failed, by an error or a panic. Its term is given up in any case: the lease is never
 /// held for work that does not run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum AfterFailure {
     /// The run ends, and gives the error.
     #[default]

@@ -11,6 +11,7 @@ use crate::config::ConfigError;
 /// How a run ended. Exactly one is reported, and an error of the work is never lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
+#[non_exhaustive]
 pub enum RunOutcome<T, E> {
     /// The caller asked for it. The end of the term that was cut by it, if one was.
     ShutDown(Option<TermEnd>),
@@ -42,6 +43,7 @@ pub enum RunOutcome<T, E> {
 
 /// How a term ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TermEnd {
     /// The work stopped, and this process granted the lease to its successor.
     HandedOver {

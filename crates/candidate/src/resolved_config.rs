@@ -84,12 +84,13 @@ impl ResolvedConfig {
     /// Whether another holder may lead already when the lease was lost in this way.
     pub(crate) fn is_succeeded(&self, loss: &Loss) -> bool {
         match loss {
-            Loss::Taken { by: Some(_) } | Loss::NameShared => true,
+            Loss::DeadlinePassed | Loss::NewTerm => false,
             // An elector waits before it grants what it cannot judge; client-go does not.
             Loss::Taken { by: None } | Loss::Deleted | Loss::StoreRestored => {
                 self.given.has_client_go_peers()
             }
-            Loss::DeadlinePassed | Loss::NewTerm => false,
+            // Nothing else says that there is none, not even what is not known here.
+            _ => true,
         }
     }
 

@@ -36,20 +36,16 @@ fn server(name: &str) -> ClientArgs {
          contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\ncurrent-context: c\nusers: [{{name: u, user: {{}}}}]\n"
     );
     std::fs::write(&kubeconfig, text).unwrap();
-    ClientArgs {
-        kubeconfig: Some(kubeconfig),
-        ..ClientArgs::default()
-    }
+    ClientArgs::of_kubeconfig(kubeconfig)
 }
 
 /// A lease of two seconds, believed for one.
 fn config() -> Config {
-    Config {
-        mode: Mode::Plain,
-        timing: CandidateTiming::of(Duration::from_secs(2), Duration::from_secs(1)),
-        absent_lease_grace: Some(Duration::ZERO),
-        ..Config::plain("web")
-    }
+    let mut config = Config::plain("web");
+    config.mode = Mode::Plain;
+    config.timing = CandidateTiming::of(Duration::from_secs(2), Duration::from_secs(1));
+    config.absent_lease_grace = Some(Duration::ZERO);
+    config
 }
 
 /// Blocks its thread for longer than the lease lasts, and says whether it still leads then.

@@ -30,10 +30,9 @@ fn server(config: ServerConfig) -> (ApiServer, Cluster) {
 
 fn config(identity: &str, mode: Mode) -> Config {
     let identity = Identity::new(identity).unwrap();
-    Config {
-        mode,
-        ..Config::new("web", "1.0.0".parse().unwrap()).identified_as(identity)
-    }
+    let mut config = Config::new("web", "1.0.0".parse().unwrap()).identified_as(identity);
+    config.mode = mode;
+    config
 }
 
 fn candidate(config: Config, cluster: Cluster) -> Candidate {

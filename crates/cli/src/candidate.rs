@@ -186,7 +186,7 @@ fn log_start(starting: &Candidate, server: &str) {
             let fallback_after = starting.config().fallback;
             tracing::info!(%lease, %candidate, %mode, ?fallback_after, server, "candidate starts");
         }
-        Mode::Elected | Mode::Plain | Mode::Disabled => {
+        _ => {
             tracing::info!(%lease, %candidate, %mode, server, "candidate starts");
         }
     }
@@ -206,10 +206,10 @@ fn exit_code(outcome: RunOutcome<CommandExit, anyhow::Error>) -> anyhow::Result<
         RunOutcome::ShutDown(Some(TermEnd::WorkStillRuns))
         | RunOutcome::TermEnded(TermEnd::WorkStillRuns) => bail!("stop the command: it still runs"),
         RunOutcome::TermEnded(end) => bail!("go on: the term ended: {end}"),
-        RunOutcome::ShutDown(_) => Ok(ExitCode::SUCCESS),
         RunOutcome::WorkEnded { value, .. } => Ok(value.map_or(ExitCode::SUCCESS, ExitCode::from)),
         RunOutcome::WorkFailed { error, .. } => Err(error),
         RunOutcome::WorkPanicked { message, .. } => bail!("run the command: {message}"),
+        ended => Ok(ended.exit_code()),
     }
 }
 

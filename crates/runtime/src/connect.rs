@@ -25,6 +25,7 @@ use crate::secrets::{setup_failure, shown};
     derive(clap::Args),
     command(next_help_heading = "Cluster")
 )]
+#[non_exhaustive]
 pub struct ClientArgs {
     /// Kubeconfig file. Without it: $KUBECONFIG, ~/.kube/config, and in a pod its service account.
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", global = true))]
@@ -155,6 +156,14 @@ impl Default for ClientArgs {
 }
 
 impl ClientArgs {
+    /// The current context of that kubeconfig, and all else by default.
+    pub fn of_kubeconfig(file: impl Into<PathBuf>) -> Self {
+        Self {
+            kubeconfig: Some(file.into()),
+            ..Self::default()
+        }
+    }
+
     /// A file wins over the environment, and flags that name any part of a kubeconfig never mean the pod.
     fn source(&self, environment: &Environment) -> Result<ConfigSource, ConnectError> {
         if let Some(file) = &self.kubeconfig {

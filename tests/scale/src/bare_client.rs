@@ -84,11 +84,7 @@ async fn serve(
     ready: oneshot::Sender<()>,
     granted: mpsc::Sender<Lease>,
 ) -> Result<BareClientTimes> {
-    let cluster = connect(&ClientArgs {
-        kubeconfig: Some(kubeconfig),
-        ..ClientArgs::default()
-    })
-    .await?;
+    let cluster = connect(&ClientArgs::of_kubeconfig(kubeconfig)).await?;
     let client = cluster.client();
     let candidates = watch::<LeaseCandidate>(client).await?;
     let leases = watch::<Lease>(client).await?;

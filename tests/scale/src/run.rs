@@ -29,12 +29,9 @@ pub(crate) async fn measure(
     folder: &Path,
 ) -> Result<ScaleFigures> {
     let server = BenchServer::start(args.server, folder, !args.no_fsync).await?;
-    let cluster = connect(&ClientArgs {
-        kubeconfig: Some(server.kubeconfig()),
-        request_timeout: REQUEST_TIMEOUT,
-        ..ClientArgs::default()
-    })
-    .await?;
+    let mut client = ClientArgs::of_kubeconfig(server.kubeconfig());
+    client.request_timeout = REQUEST_TIMEOUT;
+    let cluster = connect(&client).await?;
     let client = cluster.client().clone();
     for prefix in [fleet::PREFIX, bare::PREFIX, bare_client::PREFIX] {
         create_namespaces(&client, size.namespaces(prefix)).await?;

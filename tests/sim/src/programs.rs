@@ -159,19 +159,18 @@ impl CandidateRun {
         };
         let identity =
             Identity::new(self.identity.as_str()).expect("a name with digits is not empty");
-        CandidateConfig {
-            emulation_version: Some(version(emulation)),
-            timing: CandidateTiming::of(Duration::from_secs(w), Duration::from_secs(h)),
-            mode: match mode {
-                PlannedMode::Elected => Mode::Elected,
-                PlannedMode::Auto => Mode::Auto,
-                PlannedMode::Plain => Mode::Plain,
-            },
-            fallback: FALLBACK,
-            max_lease_duration: self.longest,
-            ..CandidateConfig::new(lease_name(lease), version(binary))
-                .in_namespace(NAMESPACE)
-                .identified_as(identity)
-        }
+        let mut config = CandidateConfig::new(lease_name(lease), version(binary))
+            .in_namespace(NAMESPACE)
+            .identified_as(identity);
+        config.emulation_version = Some(version(emulation));
+        config.timing = CandidateTiming::of(Duration::from_secs(w), Duration::from_secs(h));
+        config.mode = match mode {
+            PlannedMode::Elected => Mode::Elected,
+            PlannedMode::Auto => Mode::Auto,
+            PlannedMode::Plain => Mode::Plain,
+        };
+        config.fallback = FALLBACK;
+        config.max_lease_duration = self.longest;
+        config
     }
 }

@@ -53,10 +53,7 @@ async fn refused_after(
 ) -> Result<Duration> {
     let name = format!("{lease}-leader");
     testbed.add_participant(&name, Implementation::Elector, lease);
-    let arguments = ClientArgs {
-        kubeconfig: Some(testbed.candidate_kubeconfig()),
-        ..ClientArgs::default()
-    };
+    let arguments = ClientArgs::of_kubeconfig(testbed.candidate_kubeconfig());
     let config = Config::new(lease, "1.0.0".parse()?)
         .in_namespace(testbed.namespace())
         .identified_as(Identity::new(name.as_str()).context("an empty name")?);

@@ -46,10 +46,7 @@ impl<'w> Host<'w> {
         let mut files = getrlimit(Resource::Nofile);
         files.current = files.maximum;
         setrlimit(Resource::Nofile, files).context("failed to allow for more connections")?;
-        let arguments = ClientArgs {
-            kubeconfig: Some(testbed.candidate_kubeconfig()),
-            ..ClientArgs::default()
-        };
+        let arguments = ClientArgs::of_kubeconfig(testbed.candidate_kubeconfig());
         let threads = OwnThreads::start()?;
         let connecting = threads.spawn(async move {
             let mut clusters = Vec::new();

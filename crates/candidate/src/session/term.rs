@@ -59,8 +59,8 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         let grace = self.config.given.grace;
         let until = match &reason {
             StopReason::Lost(loss) if self.config.is_succeeded(loss) => now,
-            StopReason::Lost(_) => work.limits().stop_by(now, grace),
             StopReason::HandOver { .. } | StopReason::ShutDown => now.after(grace),
+            _ => work.limits().stop_by(now, grace),
         };
         let term = work.term;
         work.stop(reason.clone(), until);

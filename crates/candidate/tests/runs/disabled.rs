@@ -13,10 +13,9 @@ use elector_testkit::{CapturedLog, OneLease, eventually};
 use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start};
 
 fn disabled() -> Config {
-    Config {
-        mode: Mode::Disabled,
-        ..config()
-    }
+    let mut config = config();
+    config.mode = Mode::Disabled;
+    config
 }
 
 /// The server is away all the time, and nothing asks it.
@@ -107,10 +106,8 @@ async fn work_ends_and_fails_as_elsewhere() {
 
 #[tokio::test(start_paused = true)]
 async fn work_that_fails_is_tried_again_and_work_that_does_not_stop_is_dropped() {
-    let config = Config {
-        after_failure: AfterFailure::Retry,
-        ..disabled()
-    };
+    let mut config = disabled();
+    config.after_failure = AfterFailure::Retry;
     let attempts = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&attempts);
     let cluster = cluster();

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use elector_candidate::{Candidate, Config, Leadership, RunOutcome, TermEnd};
+use elector_candidate::{Candidate, Leadership, RunOutcome, TermEnd};
 use elector_protocol::CandidateTiming;
 use elector_testkit::{OneLease, eventually, seconds};
 
@@ -75,11 +75,9 @@ async fn work_that_is_left_behind_keeps_the_probe_failing_after_the_run() {
     let cluster = OneLease::new(&[V1BETA1]);
     let (release, blocked) = mpsc::channel::<()>();
     let blocked = Arc::new(Mutex::new(blocked));
-    let config = Config {
-        grace: Duration::from_millis(10),
-        timing: CandidateTiming::of(seconds(2), seconds(1)),
-        ..config()
-    };
+    let mut config = config();
+    config.grace = Duration::from_millis(10);
+    config.timing = CandidateTiming::of(seconds(2), seconds(1));
     let mut running = start(&cluster, config, move |_: Leadership| {
         let blocked = Arc::clone(&blocked);
         async move {

@@ -65,10 +65,9 @@ fn config() -> Config {
 
 /// A candidate that leads only when an elector says so, where a test asserts that it writes nothing by itself.
 fn elected() -> Config {
-    Config {
-        mode: Mode::Elected,
-        ..config()
-    }
+    let mut config = config();
+    config.mode = Mode::Elected;
+    config
 }
 
 fn start<F>(

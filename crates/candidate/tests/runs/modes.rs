@@ -70,11 +70,9 @@ async fn a_plain_candidate_takes_a_released_lease_at_once_and_registers_nowhere(
 async fn an_unproven_lease_is_waited_for_as_long_as_any_client_may_believe() {
     for (longest, grace, expected) in [(15, None, 15), (40, None, 40), (15, Some(3), 3)] {
         let cluster = OneLease::new(&[V1BETA1]);
-        let config = Config {
-            max_lease_duration: seconds(longest),
-            absent_lease_grace: grace.map(seconds),
-            ..plain("me")
-        };
+        let mut config = plain("me");
+        config.max_lease_duration = seconds(longest);
+        config.absent_lease_grace = grace.map(seconds);
         let begun = cluster.now();
         let running = start(&cluster, config, obedient);
         running.leads(1).await;
@@ -252,7 +250,8 @@ async fn a_lease_of_a_foreign_strategy_is_never_taken() {
             record.strategy = lease.map(|lease| StrategyName::parse(lease).unwrap());
             record
         });
-        let mut config = Config { mode, ..config() };
+        let mut config = config();
+        config.mode = mode;
         config.strategy = own.parse().unwrap();
         let running = start(&cluster, config, obedient);
         pass(600_000).await;
@@ -299,10 +298,8 @@ async fn a_leader_whose_name_cannot_be_registered_where_candidates_come_to_be_se
     let log = CapturedLog::capture();
     let cluster = OneLease::new(&[]);
     released(&cluster);
-    let config = Config {
-        identity: Identity::new("Me_1"),
-        ..config()
-    };
+    let mut config = config();
+    config.identity = Identity::new("Me_1");
     let running = start(&cluster, config, obedient);
     running.leads(1).await;
     cluster.serve(&[CUSTOM]);

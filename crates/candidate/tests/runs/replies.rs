@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
-use elector_candidate::{Config, TermEnd};
+use elector_candidate::TermEnd;
 use elector_protocol::CandidateTiming;
 use elector_protocol::holder::Loss;
 use elector_testkit::{OneLease, SentRequest, eventually, seconds};
@@ -191,7 +191,8 @@ async fn no_attempt_outlasts_the_belief_under_which_it_was_sent() {
         request_timeout: seconds(6),
         ..CandidateTiming::of(seconds(30), seconds(20))
     };
-    let config = Config { timing, ..config() };
+    let mut config = config();
+    config.timing = timing;
     let running = leader(&cluster, config, obedient).await;
     let accepted = cluster.last(PUT);
     cluster.slow(seconds(1_000), Duration::ZERO);

@@ -14,10 +14,9 @@ use elector_testkit::{OneLease, eventually, millis};
 use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start};
 
 fn retrying() -> Config {
-    Config {
-        after_failure: AfterFailure::Retry,
-        ..config()
-    }
+    let mut config = config();
+    config.after_failure = AfterFailure::Retry;
+    config
 }
 
 /// What was told of failed work: the error, and the pause.
@@ -115,10 +114,8 @@ async fn a_shutdown_cuts_the_pause_short_and_work_that_fails_in_one_is_not_tried
 #[tokio::test(start_paused = true)]
 async fn a_run_that_ends_with_its_term_does_not_try_again_after_a_loss() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let config = Config {
-        after_term: AfterTerm::Return,
-        ..retrying()
-    };
+    let mut config = retrying();
+    config.after_term = AfterTerm::Return;
     let running = start(&cluster, config, |leadership: Leadership| async move {
         leadership.stopped().await;
         Err("cut off")
@@ -139,10 +136,8 @@ async fn a_run_that_ends_with_its_term_does_not_try_again_after_a_loss() {
 #[tokio::test(start_paused = true)]
 async fn a_plain_candidate_that_failed_takes_the_lease_again() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let config = Config {
-        mode: Mode::Plain,
-        ..retrying()
-    };
+    let mut config = retrying();
+    config.mode = Mode::Plain;
     let attempts = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&attempts);
     let running = start(&cluster, config, move |leadership: Leadership| {

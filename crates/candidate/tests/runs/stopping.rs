@@ -43,10 +43,9 @@ async fn when(dropped: &DropInstant) -> Instant {
 }
 
 fn graceful(grace: u64) -> Config {
-    Config {
-        grace: seconds(grace),
-        ..config()
-    }
+    let mut config = config();
+    config.grace = seconds(grace);
+    config
 }
 
 /// Between the end of a belief and the first moment at which another candidate may lead lies the effect grace, W − H. The
@@ -60,11 +59,9 @@ async fn after_a_loss_the_work_is_dropped_before_another_candidate_can_lead() {
         (2, 1, true, 1_000),
     ] {
         let cluster = OneLease::new(&[V1BETA1]);
-        let config = Config {
-            timing: CandidateTiming::of(seconds(lease_duration), seconds(renew_deadline)),
-            client_go_peers,
-            ..graceful(60)
-        };
+        let mut config = graceful(60);
+        config.timing = CandidateTiming::of(seconds(lease_duration), seconds(renew_deadline));
+        config.client_go_peers = client_go_peers;
         let (running, dropped) = stubborn(&cluster, config).await;
         pass(7_000).await;
         let renewed = cluster.last("PUT leases/web");
@@ -124,10 +121,8 @@ async fn work_is_dropped_at_once_when_another_holder_is_known() {
 async fn work_of_an_emptied_lease_has_its_time_unless_client_go_competes() {
     for (client_go_peers, dropped_after) in [(false, 13_750), (true, 7_000)] {
         let cluster = OneLease::new(&[V1BETA1]);
-        let config = Config {
-            client_go_peers,
-            ..graceful(60)
-        };
+        let mut config = graceful(60);
+        config.client_go_peers = client_go_peers;
         let (_running, dropped) = stubborn(&cluster, config).await;
         let renewed = cluster.last("PUT leases/web");
         cluster
@@ -159,10 +154,8 @@ async fn a_lease_that_is_taken_in_the_middle_of_a_drain_leaves_no_time() {
     for lost_after in [1, 4, 8] {
         for shutdown in [true, false] {
             let cluster = OneLease::new(&[V1BETA1]);
-            let config = Config {
-                mode: Mode::Elected,
-                ..graceful(10)
-            };
+            let mut config = graceful(10);
+            config.mode = Mode::Elected;
             let (mut running, dropped) = stubborn(&cluster, config).await;
             pass(500).await;
             let begun = cluster.now();
@@ -304,10 +297,8 @@ async fn a_successor_is_written_only_when_nothing_of_the_work_runs_any_more() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_to_end_with_its_term_ends_with_a_lost_one_too() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let config = Config {
-        after_term: AfterTerm::Return,
-        ..config()
-    };
+    let mut config = config();
+    config.after_term = AfterTerm::Return;
     let running = leader(&cluster, config, obedient).await;
     cluster.grant("other");
     let by = Identity::new("other");

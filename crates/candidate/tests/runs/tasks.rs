@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use elector_candidate::{Config, Event, Leadership, RunOutcome, TermEnd};
+use elector_candidate::{Event, Leadership, RunOutcome, TermEnd};
 use elector_protocol::holder::{Loss, StopReason};
 use elector_protocol::{CandidateTiming, Identity, Instant};
 use elector_testkit::{OneLease, eventually, seconds};
@@ -116,10 +116,8 @@ async fn the_lease_is_held_until_the_last_task_has_ended() {
     let cluster = OneLease::new(&[V1BETA1]);
     let (release, blocked) = mpsc::channel::<()>();
     let blocked = Mutex::new(Some(blocked));
-    let config = Config {
-        timing: CandidateTiming::of(seconds(6), seconds(4)),
-        ..config()
-    };
+    let mut config = config();
+    config.timing = CandidateTiming::of(seconds(6), seconds(4));
     let running = leader(&cluster, config, move |leadership: Leadership| {
         let started = start_blocking(&leadership, &blocked);
         async {
@@ -156,10 +154,8 @@ async fn a_lease_whose_task_blocks_is_left_to_expire() {
     let cluster = OneLease::new(&[V1BETA1]);
     let (release, blocked) = mpsc::channel::<()>();
     let blocked = Mutex::new(Some(blocked));
-    let config = Config {
-        grace: Duration::from_millis(10),
-        ..config()
-    };
+    let mut config = config();
+    config.grace = Duration::from_millis(10);
     let blocks = Arc::new(AtomicBool::new(false));
     let begun = Arc::clone(&blocks);
     let mut running = leader(&cluster, config, move |leadership: Leadership| {

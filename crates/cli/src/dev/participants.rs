@@ -80,10 +80,7 @@ impl DevParticipants {
     pub(super) fn new(kubeconfig: PathBuf, lease: LeaseKey) -> (Self, mpsc::Receiver<TimedReport>) {
         let (reports, news) = mpsc::channel(MOST_REPORTS);
         let participants = Self {
-            client: ClientArgs {
-                kubeconfig: Some(kubeconfig),
-                ..ClientArgs::default()
-            },
+            client: ClientArgs::of_kubeconfig(kubeconfig),
             lease,
             candidates: BTreeMap::new(),
             elector: None,

@@ -213,7 +213,7 @@ impl<W: Write> Reporter<W> {
                 StopReason::Lost(loss) => self
                     .narration
                     .say(at, format_args!("{name} stops its work: {loss}")),
-                StopReason::ShutDown => Ok(()),
+                _ => Ok(()),
             },
             Event::WorkStopped { .. } => {
                 if self

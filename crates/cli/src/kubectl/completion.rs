@@ -108,11 +108,9 @@ impl<'c> Before<'c> {
             flag: None,
             positionals: Vec::new(),
             namespace: None,
-            client: ClientArgs {
-                request_timeout: PATIENCE,
-                ..ClientArgs::default()
-            },
+            client: ClientArgs::default(),
         };
+        before.client.request_timeout = PATIENCE;
         for word in words {
             if let Some(flag) = before.flag.take() {
                 before.set(flag.get_long().unwrap_or_default(), word);

@@ -64,6 +64,7 @@ pub enum WriteKind {
 
 /// Why the work is to stop.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum StopReason {
     /// Another candidate is preferred; the lease goes to it once the work has stopped.
     HandOver {
@@ -92,6 +93,7 @@ pub enum Ending {
 
 /// Why the belief ended before the lease was given up ([R10](crate::rules#r10)).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Loss {
     /// No write was proven for the whole renew deadline.
     DeadlinePassed,

@@ -87,11 +87,9 @@ async fn main() -> Result<()> {
         }
         return Ok(());
     }
-    let cluster = connect(&ClientArgs {
-        kubeconfig: args.kubeconfig,
-        ..ClientArgs::default()
-    })
-    .await?;
+    let mut arguments = ClientArgs::default();
+    arguments.kubeconfig = args.kubeconfig;
+    let cluster = connect(&arguments).await?;
     let identity = Identity::new(args.name.as_str()).context("--name is empty")?;
     let config = if args.plain {
         Config::plain(args.lease)

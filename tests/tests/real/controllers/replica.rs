@@ -60,20 +60,15 @@ async fn replicate(arguments: &[String]) -> Result<()> {
             .with_context(|| format!("{flag} is missing"))
     };
     let (namespace, name) = (given("--namespace")?, given("--name")?.clone());
-    let objects = ClientArgs {
-        kubeconfig: Some(given("--")?.into()),
-        ..ClientArgs::default()
-    };
+    let objects = ClientArgs::of_kubeconfig(given("--")?);
     let (cluster, objects) = (
         connect(&ClientArgs::default()).await?,
         connect(&objects).await?,
     );
-    let config = Config {
-        timing: CandidateTiming::of(SHORT_LEASE, SHORT_DEADLINE),
-        ..Config::new(&**given("--lease")?, given("--binary-version")?.parse()?)
-            .in_namespace(&**namespace)
-            .identified_as(Identity::new(name.as_str()).context("an empty name")?)
-    };
+    let mut config = Config::new(&**given("--lease")?, given("--binary-version")?.parse()?)
+        .in_namespace(&**namespace)
+        .identified_as(Identity::new(name.as_str()).context("an empty name")?);
+    config.timing = CandidateTiming::of(SHORT_LEASE, SHORT_DEADLINE);
     let shutdown = shutdown_signal()?;
     let candidate = Candidate::new(config, cluster)?;
     let teller = name.clone();
