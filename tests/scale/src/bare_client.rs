@@ -1,5 +1,5 @@
-//! The events and requests of the same elections through a client that decides nothing: what the libraries and the
-//! kernel take of the elector's processor time.
+//! The events and requests of the same elections, but for the Events that an elector records, through a client that
+//! decides nothing: what the libraries and the kernel take of the elector's processor time.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::args::RunSize;
 use crate::bare::{for_each, register};
@@ -40,6 +41,8 @@ pub(crate) const PREFIX: &str = "client";
 
 /// How many requests are under way at the same time, as of an elector by default.
 const AT_ONCE: usize = 16;
+/// How long the watches last: longer than the elections, for a watch that ends is not begun again.
+const WATCH_SECONDS: u32 = 6 * 60 * 60;
 /// How many Leases may wait for their accepts.
 const GRANTED: usize = 1024;
 
@@ -48,11 +51,12 @@ const GRANTED: usize = 1024;
 /// `None` where the LeaseCandidates are not those of Kubernetes, for which k8s-openapi has types.
 ///
 /// # Errors
-/// When the server refuses something.
+/// When the server refuses something, and when not all is granted in `patience`.
 pub(crate) async fn run_bare_client(
     size: &RunSize,
     kubeconfig: PathBuf,
     writer: &Writer,
+    patience: Duration,
 ) -> Result<Option<BareClientTimes>> {
     if writer.candidate_api() != CandidateApi::V1Beta1 {
         return Ok(None);
@@ -62,7 +66,12 @@ pub(crate) async fn run_bare_client(
     let of_client = size.clone();
     let client = thread::spawn(move || {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(serve(&of_client, kubeconfig, ready, granted))
+        runtime.block_on(async {
+            let served = serve(&of_client, kubeconfig, ready, granted);
+            timeout(patience, served)
+                .await
+                .context("not all leases were granted in time")?
+        })
     });
     // Where the client has failed, it says why itself.
     if is_ready.await.is_ok() {
@@ -130,8 +139,9 @@ where
     let api: Api<K> = Api::all(client.clone());
     let list = api.list_metadata(&ListParams::default().limit(1)).await?;
     let version = list.metadata.resource_version.unwrap_or_default();
-    // A watch of 290 s, which no bookmark interrupts, is longer than the elections.
-    let params = WatchParams::default().timeout(290).disable_bookmarks();
+    let params = WatchParams::default()
+        .timeout(WATCH_SECONDS)
+        .disable_bookmarks();
     let events = api.watch(&params, &version).await?;
     let names = events.map(|event| match event? {
         WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {

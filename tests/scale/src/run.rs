@@ -55,7 +55,12 @@ pub(crate) async fn measure(
     fleet.hold(args.hold).await?;
     let held = border(&elector, &fleet, &client).await?;
     drop((elector, fleet));
-    let client = run_bare_client(size, server.kubeconfig(), &writer).await?;
+    // The elector has been measured by now: its figures do not depend on those of the client.
+    let client = run_bare_client(size, server.kubeconfig(), &writer, args.patience).await;
+    let client = client.unwrap_or_else(|error| {
+        eprintln!("bare client, {} leases: {error:#}", size.leases);
+        None
+    });
     let bare = if args.server == ServerName::Real {
         let sockets = elected.usage.sockets.saturating_sub(idle.usage.sockets);
         let connections = (size.connections + sockets) as usize;
