@@ -123,7 +123,7 @@ impl Candidate {
         self
     }
 
-    /// Who leads, for the rest of the process. It lives before, between and after the terms.
+    /// Who leads, for the rest of the process: the handle lives before, between and after the terms.
     #[must_use]
     pub fn handle(&self) -> CandidateHandle {
         CandidateHandle::new(
