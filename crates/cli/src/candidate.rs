@@ -46,7 +46,7 @@ pub(crate) struct CandidateCommandArgs {
 
     /// Print one JSON line on standard output for each event: start, leading (with "acquired" where no elector granted
     /// the term), work-stopped, lost. The command's own output then goes to standard error
-    #[arg(long)]
+    #[arg(long, env = "ELECTOR_EVENTS")]
     events: bool,
 
     #[command(flatten)]

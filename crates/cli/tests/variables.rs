@@ -5,17 +5,7 @@ use std::process::Command;
 /// A variable is a flag that is not typed, and is refused as that is.
 #[test]
 fn flags_of_a_candidate_are_taken_from_the_environment_too() {
-    let refusal = |variables: &[(&str, &str)], flags: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_elector"))
-            .arg("candidate")
-            .args(flags)
-            .env_clear()
-            .envs(variables.iter().copied())
-            .output()
-            .expect("run elector");
-        assert_eq!(output.status.code(), Some(2));
-        String::from_utf8(output.stderr).expect("text")
-    };
+    let refusal = |variables: &[(&str, &str)], flags: &[&str]| failure(2, variables, flags);
     let lease = ("ELECTOR_LEASE_NAME", "web");
     let plain = ("ELECTOR_MODE", "plain");
     let version = ("ELECTOR_BINARY_VERSION", "1.0.0");
@@ -30,4 +20,36 @@ fn flags_of_a_candidate_are_taken_from_the_environment_too() {
     assert!(text.contains("the lease \"Web\" cannot exist"), "{text}");
     let text = refusal(&[lease, ("ELECTOR_BINARY_VERSION", "v1")], &[]);
     assert!(text.contains("is not a semantic version"), "{text}");
+}
+
+/// The flags of the connection have theirs, and a flag that is typed wins.
+#[test]
+fn flags_of_the_connection_are_taken_from_the_environment_too() {
+    let lease = ("ELECTOR_LEASE_NAME", "web");
+    let version = ("ELECTOR_BINARY_VERSION", "1.0.0");
+    let group = ("ELECTOR_AS_GROUP", "ops");
+    let text = failure(2, &[lease, version, group], &[]);
+    assert!(text.contains("--as <USER>"), "{text}");
+    let timeout = ("ELECTOR_REQUEST_TIMEOUT", "1ms");
+    let text = failure(2, &[lease, version, timeout], &[]);
+    assert!(text.contains("at least 100ms"), "{text}");
+    let file = ("ELECTOR_KUBECONFIG", "/nowhere/a");
+    let text = failure(1, &[lease, version, file], &[]);
+    assert!(text.contains("read kubeconfig /nowhere/a"), "{text}");
+    let text = failure(1, &[lease, version, file], &["--kubeconfig", "/nowhere/b"]);
+    assert!(text.contains("read kubeconfig /nowhere/b"), "{text}");
+}
+
+/// What `elector candidate` says when it ends so.
+fn failure(code: i32, variables: &[(&str, &str)], flags: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_elector"))
+        .arg("candidate")
+        .args(flags)
+        .env_clear()
+        .envs(variables.iter().copied())
+        .output()
+        .expect("run elector");
+    let text = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    text
 }

@@ -18,7 +18,7 @@ use crate::line::one_line;
 use crate::proxy::ProxyVariables;
 use crate::secrets::{setup_failure, shown};
 
-/// Which cluster to talk to, and as which user. Flags of kubectl's names.
+/// Which cluster to talk to, and as which user. Flags of kubectl's names, each with a variable of the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "clap",
@@ -27,34 +27,60 @@ use crate::secrets::{setup_failure, shown};
 )]
 #[non_exhaustive]
 pub struct ClientArgs {
-    /// Kubeconfig file. Without it: $KUBECONFIG, ~/.kube/config, and in a pod its service account.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", global = true))]
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config, else the service account of the pod]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "FILE", global = true, env = "ELECTOR_KUBECONFIG")
+    )]
     pub kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig to use instead of the current one.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", global = true))]
+    /// Context of the kubeconfig [default: the current one]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "NAME", global = true, env = "ELECTOR_CONTEXT")
+    )]
     pub context: Option<String>,
-    /// Cluster of the kubeconfig to use instead of the context's.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", global = true))]
+    /// Cluster of the kubeconfig [default: that of the context]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "NAME", global = true, env = "ELECTOR_CLUSTER")
+    )]
     pub cluster: Option<String>,
-    /// User of the kubeconfig to use instead of the context's.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", global = true))]
+    /// User of the kubeconfig [default: that of the context]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "NAME", global = true, env = "ELECTOR_USER")
+    )]
     pub user: Option<String>,
-    /// User to impersonate.
-    #[cfg_attr(feature = "clap", arg(long = "as", value_name = "USER", global = true))]
+    /// User to impersonate [default: none]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "as", value_name = "USER", global = true, env = "ELECTOR_AS")
+    )]
     pub as_user: Option<String>,
-    /// Group to impersonate; may be given several times.
+    /// Group to impersonate; may be given several times, and the variable names one [default: none]
     #[cfg_attr(
         feature = "clap",
         arg(
             long = "as-group",
             value_name = "GROUP",
             global = true,
-            requires = "as_user"
+            requires = "as_user",
+            env = "ELECTOR_AS_GROUP"
         )
     )]
     pub as_groups: Vec<String>,
-    /// How long one request may take, its answer included. At least 100ms.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "DURATION", default_value = "5s", global = true, value_parser = timeout))]
+    /// How long one request may take, its answer included. At least 100ms
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "DURATION",
+            default_value = "5s",
+            global = true,
+            value_parser = timeout,
+            env = "ELECTOR_REQUEST_TIMEOUT"
+        )
+    )]
     pub request_timeout: Duration,
 }
 

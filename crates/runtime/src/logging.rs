@@ -30,7 +30,7 @@ use crate::terminal::{printable, printable_json};
 )]
 pub struct LogArgs {
     /// Form of the log lines.
-    #[cfg_attr(feature = "clap", arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text, global = true))]
+    #[cfg_attr(feature = "clap", arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text, global = true, env = "ELECTOR_LOGGING_FORMAT"))]
     pub logging_format: LogFormat,
     /// Verbosity: 0 warnings, 1 to 3 leadership changes and the like, 4 every decision, 6 every request and event.
     /// $RUST_LOG overrides it.
@@ -41,7 +41,8 @@ pub struct LogArgs {
             long = "v",
             value_name = "N",
             default_value_t = 2,
-            global = true
+            global = true,
+            env = "ELECTOR_V"
         )
     )]
     pub verbosity: u8,

@@ -21,10 +21,22 @@ fn config(flags: &[&str]) -> Config {
     parse(flags).config(None).unwrap()
 }
 
+#[cfg(feature = "connect")]
+#[derive(Debug, Parser)]
+struct ConnectedCli {
+    #[command(flatten)]
+    args: CandidateArgs,
+    #[command(flatten)]
+    client: crate::ClientArgs,
+}
+
 /// P-N10: each option by flag and by variable, with its default in the help.
 #[test]
 fn each_flag_has_its_variable_and_what_happens_without_it_in_the_help() {
+    #[cfg(not(feature = "connect"))]
     let command = ProgramCli::command();
+    #[cfg(feature = "connect")]
+    let command = ConnectedCli::command();
     for arg in command.get_arguments() {
         let Some(flag) = arg.get_long().filter(|flag| *flag != "help") else {
             continue;
