@@ -10,6 +10,8 @@ use elector_runtime::{Clock, Cluster, SystemClock, random_seed};
 use tokio::runtime::Handle;
 
 use crate::campaign::Campaign;
+#[cfg(feature = "connect")]
+use crate::config::Mode;
 use crate::config::{Config, ConfigError};
 use crate::event::{CandidateObserver, Event};
 use crate::handle::CandidateHandle;
@@ -84,13 +86,21 @@ impl Candidate {
     /// # Errors
     ///
     /// When the configuration breaks a rule, when no kubeconfig and no service account names a cluster, or when there is
-    /// no room for a thread. A server that is away is no error.
+    /// no room for a thread. A server that is away is no error. [`Mode::Disabled`](crate::Mode::Disabled) needs no
+    /// cluster.
     #[cfg(feature = "connect")]
     pub async fn connect(config: Config, args: &ClientArgs) -> Result<Self, StartError> {
         let thread = RenewalThread::start()?;
         let args = args.clone();
         // The tasks of the client belong to the runtime in which it is made.
-        let cluster = thread.run(async move { connect(&args).await }).await?;
+        let needs_cluster = config.mode != Mode::Disabled;
+        let connecting = async move {
+            match connect(&args).await {
+                Err(_) if !needs_cluster => Ok(Cluster::absent()),
+                connected => connected,
+            }
+        };
+        let cluster = thread.run(connecting).await?;
         let mut candidate = Self::new(config, cluster)?;
         candidate.thread = Some(thread);
         Ok(candidate)

@@ -22,7 +22,9 @@ use elector_candidate::{
     AfterFailure, ArgsError, Candidate, CandidateArgs, Config, Leadership, Mode, RunError,
     RunOutcome, TermEnd,
 };
-use elector_runtime::{ClientArgs, LogArgs, SystemClock, connect, init_logging, shutdown_signal};
+use elector_runtime::{
+    ClientArgs, Cluster, LogArgs, SystemClock, connect, init_logging, shutdown_signal,
+};
 
 use self::child::{Program, RunningCommand};
 use self::events::EventLines;
@@ -95,7 +97,10 @@ pub(crate) fn run(args: CandidateCommandArgs) -> anyhow::Result<ExitCode> {
 
 async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Result<ExitCode> {
     let signal = shutdown_signal().context("catch signals")?;
-    let cluster = connect(&args.client).await?;
+    let cluster = match connect(&args.client).await {
+        Err(_) if config.mode == Mode::Disabled => Cluster::absent(),
+        connected => connected?,
+    };
     let url = cluster.url().to_owned();
     let candidate = Candidate::new(config, cluster)?;
     log_start(&candidate, &url);

@@ -131,3 +131,23 @@ async fn work_that_fails_is_tried_again_and_work_that_does_not_stop_is_dropped()
         "{took:?}"
     );
 }
+
+/// Where there is no cluster, as on the machine of who develops the work.
+#[cfg(feature = "connect")]
+#[tokio::test]
+async fn a_candidate_with_a_client_of_its_own_needs_no_cluster() {
+    let nowhere = elector_candidate::ClientArgs::of_kubeconfig("/nowhere/kubeconfig");
+    let needs_one = Candidate::connect(config(), &nowhere).await;
+    assert!(needs_one.is_err());
+    let candidate = Candidate::connect(disabled(), &nowhere).await.unwrap();
+    let work = |leadership: Leadership| async move { Ok::<_, std::io::Error>(leadership.token()) };
+    let run = candidate.run(work, std::future::pending::<()>());
+    let outcome = tokio::time::timeout(Duration::from_secs(60), run).await;
+    let value = Token(ResourceVersion(0));
+    let term = TermEnd::Released;
+    let outcome = outcome.unwrap().unwrap();
+    assert!(
+        matches!(&outcome, RunOutcome::WorkEnded { value: got, term: ended } if (got, ended) == (&value, &term)),
+        "{outcome:?}"
+    );
+}

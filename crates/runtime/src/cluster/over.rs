@@ -68,6 +68,20 @@ impl Cluster {
         });
         Self::from(Client::new(translated, NAMESPACE))
     }
+
+    /// No API server: each request fails at once. For a program whose election is disabled, and which may run where there
+    /// is no cluster.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn absent() -> Self {
+        let refused = service_fn(|_: Request<Body>| async {
+            Err::<Response<Body>, BoxError>("this program has no cluster".into())
+        });
+        Self::from(Client::new(refused, NAMESPACE)).with_url("no API server")
+    }
 }
 
 impl From<Client> for Cluster {
