@@ -126,7 +126,7 @@ impl Drop for Hosted {
 }
 
 /// What a candidate tells, as the process of one would.
-fn tell(journal: &Journal, name: &str, lease: &LeaseKey, told: &CandidateEvent) {
+pub(crate) fn tell(journal: &Journal, name: &str, lease: &LeaseKey, told: &CandidateEvent) {
     let kind = match told {
         CandidateEvent::Registered => EventKind::Start,
         CandidateEvent::Leading { .. } => EventKind::Leading,

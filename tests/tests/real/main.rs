@@ -10,6 +10,7 @@
 mod auto;
 mod bad_input;
 mod beside;
+mod blocked;
 mod choice;
 mod controllers;
 mod elections;
@@ -137,6 +138,7 @@ fn main() -> ExitCode {
     auto::add(&mut suite);
     bad_input::add(&mut suite);
     beside::add(&mut suite);
+    blocked::add(&mut suite);
     choice::add(&mut suite);
     controllers::add(&mut suite);
     elections::add(&mut suite);
