@@ -2,6 +2,7 @@
 //! a lease on a real kube-apiserver.
 
 mod packages;
+pub(crate) mod size;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -21,6 +21,7 @@ use crate::manifests;
 use crate::overlay_table;
 use crate::proofs::{self, Proof};
 use crate::release::Release;
+use crate::semver;
 use crate::test::{self, Wanted};
 
 /// Elector's development tasks.
@@ -99,6 +100,13 @@ enum DevelopmentTask {
     #[command(subcommand)]
     Bench(BenchTask),
 
+    /// Compare the libraries with the last release: what they promise others may not break
+    Semver {
+        /// Compare with this revision instead of the tag of the last release
+        #[arg(long, value_name = "REV")]
+        since: Option<String>,
+    },
+
     /// Make the programs as they are shipped, static ones for this machine's architecture, and try them
     Release(ReleaseArgs),
 
@@ -168,6 +176,13 @@ enum BenchTask {
     /// What it costs a program to ask whether it leads, and how soon its controllers reconcile once it does
     Leadership {
         /// Write the figures into docs/leadership.md
+        #[arg(long)]
+        record: bool,
+    },
+
+    /// How many crates and bytes elector-candidate adds to a program
+    Size {
+        /// Write the table into adopters/README.md
         #[arg(long)]
         record: bool,
     },
@@ -342,7 +357,11 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
         DevelopmentTask::Bench(BenchTask::Leadership { record }) => {
             bench::leadership(record).map(|()| true)
         }
+        DevelopmentTask::Bench(BenchTask::Size { record }) => {
+            adopters::size::tell(record).map(|()| true)
+        }
         DevelopmentTask::Bench(BenchTask::Noisy { record }) => bench::noisy(record).map(|()| true),
+        DevelopmentTask::Semver { since } => semver::check(since).map(|()| true),
         DevelopmentTask::Release(args) => artefact::make(args.kubernetes).map(|()| true),
         DevelopmentTask::Krew { url, homepage } => {
             krew::write(&Published { url, homepage }).map(|()| true)

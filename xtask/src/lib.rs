@@ -4,6 +4,7 @@ mod adopters;
 mod artefact;
 mod bench;
 mod build_profile;
+mod cargo_tool;
 mod cli;
 mod codegen;
 mod commands;
@@ -15,6 +16,7 @@ mod golang;
 mod overlay_table;
 mod progress;
 mod proofs;
+mod semver;
 mod test;
 mod yaml;
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use elector_tests::rig::{
-    ClusterChoice, ClusterMode, EventKind, RequiredFlag, StartedCandidate, Suite, Testbed,
+    ClusterChoice, ClusterMode, EventKind, RequiredFlag, StartedCandidate, Suite, Testbed, warm_up,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -37,7 +37,7 @@ pub(crate) fn add(suite: &mut Suite) {
         ClusterChoice::Own,
         OURS,
         &[ClusterMode::GateOff],
-        LASTS + PROMPTLY,
+        LASTS + PROMPTLY * 6,
         |testbed| Box::pin(ten_minutes(testbed)),
     );
 }
@@ -94,6 +94,11 @@ async fn ten_minutes(testbed: Arc<Testbed>) -> Result<()> {
     };
     println!("controllers_through_many_faults: seed {seed}, again with {ELECTOR_SEED}={seed}");
     let mut random = StdRng::seed_from_u64(seed);
+    let site = testbed.site();
+    let _elector = site
+        .elector("elector", site.mode().elector_flags().iter().copied())
+        .await?;
+    warm_up(site).await?;
     let mut replicas = Replicas::start(Arc::clone(&testbed)).await?;
     let end = Instant::now() + LASTS;
     let mut struck = [0_u32; 4];

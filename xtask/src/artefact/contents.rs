@@ -2,24 +2,26 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use crate::commands::{self, cargo, show_and_run};
+use crate::cargo_tool::CargoTool;
+use crate::commands::{self, cargo};
 use crate::paths;
 
-/// The tool that makes it and its version, built from its sources once and kept where cargo keeps what it installs.
-const TOOL: &str = "cargo-cyclonedx";
-const VERSION: &str = "0.5.9";
+/// What makes it.
+const TOOL: CargoTool = CargoTool {
+    name: "cargo-cyclonedx",
+    version: "0.5.9",
+};
 
 /// The list for the program of that name in that package.
 ///
 /// # Errors
 /// When the tool cannot be had, or makes none.
 pub(super) fn list(package: &str, program: &str, target: &str) -> Result<String> {
-    install()?;
+    TOOL.ensure()?;
     let arguments = [
         "--format=json",
         "--describe=binaries",
@@ -46,7 +48,7 @@ pub(super) fn list(package: &str, program: &str, target: &str) -> Result<String>
             }
         }
     }
-    let text = found.with_context(|| format!("{TOOL} made no list for {program}"))?;
+    let text = found.with_context(|| format!("{} made no list for {program}", TOOL.name))?;
     Ok(without(&text, paths::workspace()))
 }
 
@@ -77,20 +79,6 @@ fn members() -> Result<Vec<WorkspaceMember>> {
             })
         })
         .collect()
-}
-
-fn install() -> Result<()> {
-    let said = Command::new(TOOL).args(["cyclonedx", "--version"]).output();
-    let is_there = said.is_ok_and(|said| {
-        String::from_utf8_lossy(&said.stdout)
-            .trim()
-            .ends_with(VERSION)
-    });
-    if is_there {
-        return Ok(());
-    }
-    let tool = format!("{TOOL}@{VERSION}");
-    show_and_run(cargo().args(["install", "--locked", "--quiet", &tool]))
 }
 
 /// The list without the place at which the workspace happened to lie.

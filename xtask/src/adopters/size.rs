@@ -1,0 +1,211 @@
+//! What `elector-candidate` adds to a program that has a client of kube anyway: crates, and bytes of its executable.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use super::packages::CratePackages;
+use super::{BUILT, PROGRAMS};
+use crate::commands::{self, cargo, show_and_run};
+use crate::paths;
+
+/// A program of which the size is told. It is made of an adopter.
+struct SizedProgram {
+    name: &'static str,
+    /// What a document calls it.
+    described: &'static str,
+    /// The features of `elector-candidate`; `None` for a program without it.
+    features: Option<&'static str>,
+    /// Whether its executable tells something: what a program does not use of a feature is not in there.
+    is_built: bool,
+}
+
+/// The adopter that they are made of.
+const ADOPTER: &str = "kube5-ring";
+/// Its line in the manifest that is about the crate.
+const DEPENDENCY: &str = "elector-candidate = \"0.1\"\n";
+/// Where they are made, from the root of the workspace.
+const MADE: &str = "target/adopters/size";
+/// Where the table is recorded, from the root of the workspace.
+const DOCUMENT: &str = "adopters/README.md";
+const BEGIN: &str = "<!-- measured: size -->\n";
+const END: &str = "<!-- end -->\n";
+
+/// The adopter without the election: one request.
+const BARE: &str = r#"#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let client = kube::Client::try_default().await?;
+    println!("{:?}", client.apiserver_version().await?);
+    Ok(())
+}
+"#;
+
+const SIZED: [SizedProgram; 6] = [
+    SizedProgram {
+        name: "without",
+        described: "a client of kube 5 on rustls with ring, and one request",
+        features: None,
+        is_built: true,
+    },
+    SizedProgram {
+        name: "with",
+        described: "the same client, and an election: `kube5-ring`",
+        features: Some(""),
+        is_built: true,
+    },
+    SizedProgram {
+        name: "clap",
+        described: "with the feature `clap`",
+        features: Some("\"clap\""),
+        is_built: false,
+    },
+    SizedProgram {
+        name: "connect",
+        described: "with the feature `connect`",
+        features: Some("\"connect\""),
+        is_built: false,
+    },
+    SizedProgram {
+        name: "controller",
+        described: "with the feature `controller`",
+        features: Some("\"controller\""),
+        is_built: false,
+    },
+    SizedProgram {
+        name: "metrics",
+        described: "with the feature `metrics`",
+        features: Some("\"metrics\""),
+        is_built: false,
+    },
+];
+
+/// Counts and builds them, and tells; with `record` into the document too.
+///
+/// # Errors
+/// When one cannot be built.
+pub(crate) fn tell(record: bool) -> Result<()> {
+    let packages = CratePackages::make()?;
+    let mut table = String::from("| program | crates | executable |\n|---|---|---|\n");
+    for program in &SIZED {
+        let folder = program.make()?;
+        let crates = count_crates(&folder, &packages)?;
+        let size = if program.is_built {
+            let bytes = program.build(&folder, &packages)?;
+            // Writing to a String does not fail, here and below.
+            let megabytes = bytes / 10_000;
+            format!("{}.{:02} MB", megabytes / 100, megabytes % 100)
+        } else {
+            String::new()
+        };
+        let _ = writeln!(table, "| {} | {crates} | {size} |", program.described);
+    }
+    print!("{table}");
+    if record {
+        let path = paths::workspace().join(DOCUMENT);
+        let text = fs::read_to_string(&path)?;
+        fs::write(&path, with_table(&text, &table)?)?;
+    }
+    Ok(())
+}
+
+/// How many crates it is made of, besides itself.
+fn count_crates(folder: &Path, packages: &CratePackages) -> Result<usize> {
+    let mut tree = cargo();
+    tree.args(["tree", "--edges=normal", "--prefix=none", "--format={p}"])
+        .args(packages.patches())
+        .current_dir(folder);
+    let said = commands::read(&mut tree)?.stdout;
+    // A crate that was shown before is shown again with a star.
+    let crates: BTreeSet<_> = said
+        .lines()
+        .map(|line| line.trim_end_matches(" (*)"))
+        .filter(|line| !line.is_empty())
+        .collect();
+    Ok(crates.len() - 1)
+}
+
+fn with_table(text: &str, table: &str) -> Result<String> {
+    let (before, rest) = text.split_once(BEGIN).context("there is no table")?;
+    let (_, after) = rest.split_once(END).context("the table has no end")?;
+    Ok(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
+}
+
+// === impl SizedProgram ===
+
+impl SizedProgram {
+    /// Writes it into a folder of its own.
+    fn make(&self) -> Result<PathBuf> {
+        let adopter = paths::workspace().join(PROGRAMS).join(ADOPTER);
+        let folder = paths::workspace().join(MADE).join(self.name);
+        fs::create_dir_all(folder.join("src")).context("failed to make a folder for a program")?;
+        let manifest = fs::read_to_string(adopter.join("Cargo.toml"))?;
+        let dependency = match self.features {
+            None => String::new(),
+            Some(features) => {
+                format!("elector-candidate = {{ version = \"0.1\", features = [{features}] }}\n")
+            }
+        };
+        let (before, after) = manifest
+            .split_once(DEPENDENCY)
+            .with_context(|| format!("{ADOPTER} does not depend on the crate in that line"))?;
+        let before = before.replace(
+            &format!("name = \"{ADOPTER}\""),
+            &format!("name = \"{}\"", self.name),
+        );
+        fs::write(
+            folder.join("Cargo.toml"),
+            format!("{before}{dependency}{after}"),
+        )?;
+        let main = match self.features {
+            None => BARE.to_owned(),
+            Some(_) => fs::read_to_string(adopter.join("src/main.rs"))?,
+        };
+        fs::write(folder.join("src/main.rs"), main)?;
+        // The versions of the adopter. What a feature brings besides is added.
+        fs::copy(adopter.join("Cargo.lock"), folder.join("Cargo.lock"))?;
+        Ok(folder)
+    }
+
+    /// Builds it as it would be shipped. How many bytes it has then.
+    fn build(&self, folder: &Path, packages: &CratePackages) -> Result<u64> {
+        let built = paths::workspace().join(BUILT);
+        let mut build = cargo();
+        build
+            .args(["build", "--release", "--target-dir"])
+            .arg(&built)
+            .args(packages.patches())
+            .current_dir(folder)
+            .env("CARGO_PROFILE_RELEASE_STRIP", "true");
+        show_and_run(&mut build)?;
+        let program = built.join("release").join(self.name);
+        let metadata = fs::metadata(&program)
+            .with_context(|| format!("failed to look at {}", program.display()))?;
+        Ok(metadata.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_adopter_has_the_line_that_is_replaced() {
+        let manifest = paths::workspace()
+            .join(PROGRAMS)
+            .join(ADOPTER)
+            .join("Cargo.toml");
+        let manifest = fs::read_to_string(manifest).unwrap();
+        assert_eq!(manifest.matches(DEPENDENCY).count(), 1);
+    }
+
+    #[test]
+    fn the_document_has_room_for_the_table() {
+        let text = fs::read_to_string(paths::workspace().join(DOCUMENT)).unwrap();
+        let once = with_table(&text, "| a |\n").unwrap();
+        assert!(once.contains("\n| a |\n"));
+        assert_eq!(with_table(&once, "| a |\n").unwrap(), once);
+    }
+}
