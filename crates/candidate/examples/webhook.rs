@@ -4,6 +4,7 @@
 //! | path | |
 //! |---|---|
 //! | `POST /validate` | an AdmissionReview: allowed, unless the object has the label `forbidden` |
+//! | `GET /livez` | alive, unless work goes on that should have stopped; a standby is |
 //! | `GET /readyz` | ready, on a standby too |
 //! | `GET /leader` | who leads, and whether that is known |
 //!
@@ -16,7 +17,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use elector_candidate::{Candidate, CandidateHandle, Config, Leadership, RunOutcome};
+use elector_candidate::{Candidate, CandidateHandle, Config, Leadership, RunOutcome, WorkOverdue};
 use elector_protocol::Identity;
 use elector_runtime::{ClientArgs, connect, shutdown_signal};
 use serde_json::{Value, json};
@@ -33,6 +34,13 @@ async fn validate(review: String) -> Result<String, StatusCode> {
         "response": {"uid": request["uid"], "allowed": allowed},
     });
     Ok(answer.to_string())
+}
+
+async fn livez(
+    State(handle): State<CandidateHandle>,
+) -> Result<&'static str, (StatusCode, String)> {
+    let overdue = |overdue: WorkOverdue| (StatusCode::INTERNAL_SERVER_ERROR, overdue.to_string());
+    handle.check_work().map(|()| "ok").map_err(overdue)
 }
 
 async fn leader(State(handle): State<CandidateHandle>) -> String {
@@ -55,6 +63,7 @@ pub(crate) async fn serve(
 ) -> anyhow::Result<RunOutcome<(), Infallible>> {
     let routes = Router::new()
         .route("/validate", post(validate))
+        .route("/livez", get(livez))
         .route("/readyz", get(|| async { "ok" }))
         .route("/leader", get(leader))
         .with_state(candidate.handle());

@@ -58,6 +58,7 @@ async fn leader(address: SocketAddr) -> (Option<String>, bool, bool) {
 
 async fn answers(address: SocketAddr) {
     assert_eq!(ask(address, "GET /readyz", "").await, "ok");
+    assert_eq!(ask(address, "GET /livez", "").await, "ok");
     assert!(admits(address, json!({})).await);
     assert!(!admits(address, json!({"forbidden": "yes"})).await);
 }

@@ -2,6 +2,7 @@
 
 mod child;
 mod descendants;
+mod endpoints;
 mod events;
 pub(crate) mod init;
 mod orders;
@@ -14,6 +15,7 @@ pub(crate) mod supervisor;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -27,6 +29,7 @@ use elector_runtime::{
 };
 
 use self::child::{Program, RunningCommand};
+use self::endpoints::CandidateEndpointArgs;
 use self::events::EventLines;
 use crate::output;
 
@@ -50,6 +53,9 @@ pub(crate) struct CandidateCommandArgs {
     /// the term), work-stopped, lost. The command's own output then goes to standard error
     #[arg(long, env = "ELECTOR_EVENTS")]
     events: bool,
+
+    #[command(flatten)]
+    endpoints: CandidateEndpointArgs,
 
     #[command(flatten)]
     client: ClientArgs,
@@ -117,17 +123,19 @@ async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Re
     let retries = candidate.config().after_failure == AfterFailure::Retry;
     let work =
         |leadership: Leadership| hold(leadership, program.clone(), Arc::clone(&clock), retries);
+    let ending = Arc::new(AtomicBool::new(false));
     let shutdown = async {
         let signal = signal.await;
+        ending.store(true, Ordering::Relaxed);
         // On a thread of its own: the command is told to stop even where this line cannot be written.
         drop(tokio::task::spawn_blocking(move || {
             tracing::info!(%signal, "ending");
         }));
     };
+    let candidate = candidate.with_clock(clock.clone());
+    let _endpoints = args.endpoints.serve(&candidate.handle(), &ending).await?;
     lines.start();
-    let candidate = candidate
-        .with_clock(clock.clone())
-        .observed_by(move |event| lines.tell(event));
+    let candidate = candidate.observed_by(move |event| lines.tell(event));
     match candidate.run(work, shutdown).await {
         Ok(outcome) => exit_code(outcome),
         // The API that the cluster serves takes fewer names than others.

@@ -3,6 +3,7 @@
 mod block_on;
 mod candidate;
 mod dev;
+mod endpoints;
 mod explain;
 mod fence_policy;
 mod input;

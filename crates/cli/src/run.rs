@@ -109,23 +109,16 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         }
     };
     init_logging(&logs)?;
-    // Probes and scrapes are answered whatever the elector does.
-    let endpoint_runtime = Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .context("start the runtime of the endpoints")?;
     // Where a connection has another thread than the loop, each event wakes both: half of all processor time.
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build()
         .context("start the runtime")?;
     let (health, metrics) = (Health::default(), Metrics::default());
-    let _endpoints = endpoint_runtime.block_on(endpoints.serve(&health, &metrics))?;
+    let _endpoints = runtime.block_on(endpoints.serve(&health, &metrics))?;
     runtime.block_on(elect(config, (health, metrics), &client))?;
     // Connections are all that is left.
     runtime.shutdown_timeout(Duration::from_millis(100));
-    endpoint_runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,14 +1,10 @@
-//! Where probes and scrapes are answered.
+//! Where probes and scrapes of an elector are answered.
 
-use std::convert::Infallible;
-use std::fmt;
-
-use anyhow::Context as _;
 use clap::Args;
 use elector::{Health, Metrics};
-use elector_runtime::{BindAddress, HttpServer, ServerReply};
-use tokio::task::JoinSet;
-use tracing::info;
+use elector_runtime::{BindAddress, ServerReply};
+
+use crate::endpoints::Endpoints;
 
 /// What is served, and to whom.
 #[derive(Args, Debug)]
@@ -24,47 +20,34 @@ pub(crate) struct EndpointArgs {
     metrics_bind_address: BindAddress,
 }
 
-/// The servers of a process. Dropping it closes them.
-pub(crate) struct Endpoints {
-    _servers: JoinSet<Infallible>,
-}
-
 // === impl EndpointArgs ===
 
 impl EndpointArgs {
-    /// Listens, and serves from now on: on threads of the runtime, and so beside the elector.
+    /// Listens, and serves from now on, beside the elector.
     pub(crate) async fn serve(
         &self,
         health: &Health,
         metrics: &Metrics,
     ) -> anyhow::Result<Endpoints> {
-        let mut servers = JoinSet::new();
+        let mut endpoints = Endpoints::default();
         let checks = health.checks();
-        let address = self.health_probe_bind_address;
-        let server = HttpServer::bind(address, move |path, query| checks.answer(path, query));
-        let server = server
-            .await
-            .with_context(|| failure("--health-probe-bind-address", address))?;
-        if let Some(server) = server {
-            info!(address = %server.local_address()?, "serving health");
-            servers.spawn(server.serve());
-        }
-        let (address, metrics) = (self.metrics_bind_address, metrics.clone());
-        let server = HttpServer::bind(address, move |path, _| match path {
-            "/metrics" => ServerReply::typed(Metrics::CONTENT_TYPE, metrics.encode()),
-            _ => ServerReply::not_found(),
-        });
-        let server = server
-            .await
-            .with_context(|| failure("--metrics-bind-address", address))?;
-        if let Some(server) = server {
-            info!(address = %server.local_address()?, "serving metrics");
-            servers.spawn(server.serve());
-        }
-        Ok(Endpoints { _servers: servers })
+        let probes = (
+            "--health-probe-bind-address",
+            self.health_probe_bind_address,
+        );
+        endpoints
+            .serve("health", probes, move |path, query| {
+                checks.answer(path, query)
+            })
+            .await?;
+        let metrics = metrics.clone();
+        let scrapes = ("--metrics-bind-address", self.metrics_bind_address);
+        endpoints
+            .serve("metrics", scrapes, move |path, _| match path {
+                "/metrics" => ServerReply::typed(Metrics::CONTENT_TYPE, metrics.encode()),
+                _ => ServerReply::not_found(),
+            })
+            .await?;
+        Ok(endpoints)
     }
-}
-
-fn failure(flag: &str, address: impl fmt::Display) -> String {
-    format!("listen where {flag} says, on {address}")
 }

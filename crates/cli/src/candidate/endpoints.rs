@@ -1,0 +1,58 @@
+//! Where probes of a candidate are answered.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use elector_candidate::CandidateHandle;
+use elector_runtime::{BindAddress, HealthCheck, HealthChecks};
+
+use crate::endpoints::Endpoints;
+
+/// What is served, and to whom.
+#[derive(Args, Debug)]
+pub(super) struct CandidateEndpointArgs {
+    /// Answer /livez, /readyz and /healthz there, each check also by its name, as /livez/work, with ?verbose and
+    /// ?exclude=NAME. A standby is live and ready. 0 is off, PORT is that port of 127.0.0.1, :PORT that of all
+    /// interfaces, or IP:PORT
+    #[arg(long, value_name = "ADDRESS", default_value_t = BindAddress::Off, env = "ELECTOR_HEALTH_PROBE_BIND_ADDRESS")]
+    health_probe_bind_address: BindAddress,
+}
+
+// === impl CandidateEndpointArgs ===
+
+impl CandidateEndpointArgs {
+    /// Listens, and serves from now on. `ending` becomes true once the candidate has been told to end.
+    pub(super) async fn serve(
+        &self,
+        handle: &CandidateHandle,
+        ending: &Arc<AtomicBool>,
+    ) -> anyhow::Result<Endpoints> {
+        let mut endpoints = Endpoints::default();
+        let checks = checks(handle.clone(), Arc::clone(ending));
+        let probes = (
+            "--health-probe-bind-address",
+            self.health_probe_bind_address,
+        );
+        endpoints
+            .serve("health", probes, move |path, query| {
+                checks.answer(path, query)
+            })
+            .await?;
+        Ok(endpoints)
+    }
+}
+
+/// Live unless work goes on that should have stopped, and ready until it is told to end: neither depends on leadership,
+/// nor on the API server.
+fn checks(handle: CandidateHandle, ending: Arc<AtomicBool>) -> HealthChecks {
+    let work = move || handle.check_work().map_err(|overdue| overdue.to_string());
+    let shutdown = move || match ending.load(Ordering::Relaxed) {
+        true => Err("the candidate is ending".to_owned()),
+        false => Ok(()),
+    };
+    HealthChecks {
+        live: vec![HealthCheck::ping(), HealthCheck::new("work", work)],
+        ready: vec![HealthCheck::ping(), HealthCheck::new("shutdown", shutdown)],
+    }
+}

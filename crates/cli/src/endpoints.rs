@@ -1,0 +1,57 @@
+//! The servers for probes and scrapes of a process, on a thread of their own, which nothing else can hold up.
+
+use std::fmt;
+
+use anyhow::Context as _;
+use elector_runtime::{BindAddress, HttpServer, ServerReply};
+use tokio::runtime::{Builder, Runtime};
+use tracing::info;
+
+/// The servers of a process. Dropping it closes them.
+#[derive(Debug, Default)]
+pub(crate) struct Endpoints {
+    /// From the first server on.
+    runtime: Option<Runtime>,
+}
+
+// === impl Endpoints ===
+
+impl Endpoints {
+    /// Listens where this flag says, and serves `what` from now on; nothing where that is off.
+    pub(crate) async fn serve(
+        &mut self,
+        what: impl fmt::Display,
+        (flag, address): (&str, BindAddress),
+        answer: impl Fn(&str, Option<&str>) -> ServerReply + Send + Sync + 'static,
+    ) -> anyhow::Result<()> {
+        if address == BindAddress::Off {
+            return Ok(());
+        }
+        let runtime = match self.runtime.take() {
+            Some(runtime) => runtime,
+            None => Builder::new_multi_thread()
+                .worker_threads(1)
+                .enable_all()
+                .build()
+                .context("start the runtime of the endpoints")?,
+        };
+        let runtime = self.runtime.insert(runtime);
+        // A socket belongs to the runtime in which it is made.
+        let bound = runtime.spawn(HttpServer::bind(address, answer)).await?;
+        let server = bound.with_context(|| format!("listen where {flag} says, on {address}"))?;
+        if let Some(server) = server {
+            info!(address = %server.local_address()?, "serving {what}");
+            runtime.spawn(server.serve());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Endpoints {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // Also where a runtime may not be waited for.
+            runtime.shutdown_background();
+        }
+    }
+}
