@@ -27,6 +27,7 @@
 //! |---|---|
 //! | `connect` | `Candidate::connect`, `ClientArgs`, `connect`: a client by kubeconfig or service account, TLS by rustls with ring, proxies |
 //! | `clap` | flags and environment variables to flatten into a program's own: `CandidateArgs`, and `ClientArgs` as `clap::Args` |
+//! | `test-util` | `TestTerm`: a guard for unit tests of work, without an election. For `dev-dependencies`; the crate `elector-testing` brings it, with an API server in memory |
 //!
 //! None is on by default: a candidate then brings no TLS, no proxies, no command line and no log, and uses the client
 //! that the program has, of the same major version of kube (`Cluster::from(client)`) or another
@@ -88,6 +89,8 @@ mod status;
 mod stop_limits;
 mod stop_token;
 mod term_tasks;
+#[cfg(feature = "test-util")]
+mod test_term;
 mod work;
 
 #[cfg(feature = "clap")]
@@ -117,3 +120,5 @@ pub use run_failure::RunFailure;
 pub use status::LeadershipStatus;
 pub use stop_limits::StopLimits;
 pub use stop_token::{StopToken, Stopped};
+#[cfg(feature = "test-util")]
+pub use test_term::TestTerm;

@@ -1,11 +1,14 @@
 //! The configuration of a candidate with nothing left to be found, and what others are told of it.
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate, validate_candidate, validate_lease};
-use elector_protocol::holder::{Acquisition, Displaced, HolderConfig, HolderMode, Loss};
-use elector_protocol::{Identity, LeaseKey, Version};
+use elector_protocol::holder::{
+    Acquisition, Displaced, HolderConfig, HolderMode, Loss, StopReason,
+};
+use elector_protocol::{Identity, Instant, LeaseKey, Version};
 
 use crate::config::{Config, ConfigError, Mode};
 use crate::identity::{pod_or_host_name, random_identity};
+use crate::stop_limits::StopLimits;
 
 /// What was given, and what was found where nothing was given.
 #[derive(Clone, Debug)]
@@ -91,6 +94,18 @@ impl ResolvedConfig {
             }
             // Nothing else says that there is none, not even what is not known here.
             _ => true,
+        }
+    }
+
+    /// When work is to be gone that is told to stop now for this reason, and whose limits are those. After a loss it has
+    /// what is left of the lease: counted from the last deadline that it was told, and not from now, because this process
+    /// may have been paused.
+    pub(crate) fn stop_by(&self, reason: &StopReason, limits: StopLimits, now: Instant) -> Instant {
+        let grace = self.given.grace;
+        match reason {
+            StopReason::Lost(loss) if self.is_succeeded(loss) => now,
+            StopReason::HandOver { .. } | StopReason::ShutDown => now.after(grace),
+            _ => limits.stop_by(now, grace),
         }
     }
 

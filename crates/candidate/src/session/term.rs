@@ -50,18 +50,12 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         }));
     }
 
-    /// Tells the work to stop. After a loss it has what is left of the lease: counted from the last deadline that it
-    /// was told, and not from now, because this process may have been paused.
+    /// Tells the work to stop.
     pub(super) fn stop_work(&mut self, reason: StopReason, now: Instant) {
         let Some(work) = &mut self.work else {
             return;
         };
-        let grace = self.config.given.grace;
-        let until = match &reason {
-            StopReason::Lost(loss) if self.config.is_succeeded(loss) => now,
-            StopReason::HandOver { .. } | StopReason::ShutDown => now.after(grace),
-            _ => work.limits().stop_by(now, grace),
-        };
+        let until = self.config.stop_by(&reason, work.limits(), now);
         let term = work.term;
         work.stop(reason.clone(), until);
         // First what acts: a line may take as long as the reader of the log likes.

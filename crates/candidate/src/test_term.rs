@@ -1,0 +1,228 @@
+//! A term that a test makes and ends, for work that is tested without an election.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use elector_protocol::holder::StopReason;
+use elector_protocol::{Identity, Instant, ResourceVersion, Term, Timestamp, Token};
+use elector_runtime::{Clock, TokioClock};
+use tokio::sync::watch;
+
+use crate::config::{Config, ConfigError, Mode};
+use crate::leadership::{Leadership, LeadershipReceiver, LeadershipState};
+use crate::resolved_config::ResolvedConfig;
+use crate::stop_limits::StopLimits;
+use crate::term_tasks::TermTasks;
+
+/// A term that a test makes and ends, for unit tests of what takes a [`Leadership`]. There is no candidate, no server and
+/// no election.
+///
+/// It leads at once, and until the test says otherwise. Its clock is that of tokio's timers, which a test may pause; it
+/// needs no runtime, unless what is tested spawns or waits. Nothing is dropped where the time to stop is over:
+/// [`Leadership::time_to_stop`] says how much a run would leave, and the crate `elector-testing` has runs. When the term is
+/// dropped, its guard leads no more, and the tasks that were spawned by the guard are aborted.
+///
+/// ```
+/// use elector_candidate::{Leadership, Loss, StopReason, TestTerm};
+///
+/// /// What is to be tested.
+/// fn write_row(leadership: &Leadership, rows: &mut Vec<String>) -> bool {
+///     if leadership.is_leader() {
+///         rows.push(format!("written under {}", leadership.token()));
+///     }
+///     leadership.is_leader()
+/// }
+///
+/// let term = TestTerm::new().with_token(7);
+/// let (leadership, mut rows) = (term.leadership(), Vec::new());
+/// assert!(write_row(&leadership, &mut rows));
+///
+/// // Told to stop, it leads until it has stopped; after a loss it does not.
+/// term.stop(StopReason::ShutDown);
+/// assert!(write_row(&leadership, &mut rows));
+/// term.stop(StopReason::Lost(Loss::Deleted));
+/// assert!(!write_row(&leadership, &mut rows));
+/// assert_eq!(rows, ["written under 7", "written under 7"]);
+/// ```
+#[derive(Debug)]
+#[must_use = "a term that is dropped leads no more"]
+pub struct TestTerm {
+    config: ResolvedConfig,
+    clock: Arc<TokioClock>,
+    token: Token,
+    state: watch::Sender<LeadershipState>,
+    tasks: TermTasks,
+}
+
+/// The term and the token of the first candidate that ever led.
+const TERM: Term = Term(1);
+const TOKEN: Token = Token(ResourceVersion(1));
+
+// === impl TestTerm ===
+
+impl TestTerm {
+    /// A term of the process `me` on the lease `default/test`, number 1, under token 1, with the usual grace and timing.
+    pub fn new() -> Self {
+        let config = Config {
+            mode: Mode::Auto,
+            binary_version: "1.0.0".parse().ok(),
+            identity: Identity::new("me"),
+            ..Config::plain("test")
+        };
+        Self::of(config).expect("the lease and the identity are valid, and the rest is the default")
+    }
+
+    /// A term as a candidate of that configuration has it: with its lease, its identity, its grace and its timing.
+    ///
+    /// # Errors
+    ///
+    /// When the configuration breaks a rule; the text names it.
+    pub fn of(config: Config) -> Result<Self, ConfigError> {
+        let config = ResolvedConfig::new(config, "default")?;
+        let clock = Arc::new(TokioClock::start(Timestamp::MIN));
+        let budget = config.given.stop_budget();
+        let state = LeadershipState {
+            limits: StopLimits::of(Instant::from_epoch(Duration::MAX), budget),
+            lost: false,
+            stop: None,
+            stop_by: None,
+        };
+        Ok(Self {
+            config,
+            clock,
+            token: TOKEN,
+            state: watch::Sender::new(state),
+            tasks: TermTasks::default(),
+        })
+    }
+
+    /// The same under this fencing token. Guards that were obtained before keep theirs.
+    pub fn with_token(mut self, token: u64) -> Self {
+        self.token = Token(ResourceVersion(token));
+        self
+    }
+
+    /// Has the belief end so long from now, by the clock alone, as where no later renewal succeeds. Called again, it plays
+    /// one that does. A belief that has been lost does not come back.
+    pub fn expire_after(&self, belief: Duration) {
+        let deadline = self.clock.holder().after(belief);
+        let limits = StopLimits::of(deadline, self.config.given.stop_budget());
+        self.state.send_modify(|state| state.limits = limits);
+    }
+
+    /// The guard of the term, as the work is given it.
+    pub fn leadership(&self) -> Leadership {
+        let receiver = LeadershipReceiver {
+            state: self.state.subscribe(),
+            over: Arc::default(),
+            tasks: self.tasks.clone(),
+            grace: self.config.given.grace,
+        };
+        let (lease, identity) = (self.config.lease.clone(), self.config.identity.clone());
+        let clock: Arc<dyn Clock> = self.clock.clone();
+        Leadership::new(lease, identity, (TERM, self.token), clock, receiver)
+    }
+
+    /// Tells the work to stop. It leads on while it stops, unless the reason is a loss, which ends the belief at once.
+    pub fn stop(&self, reason: StopReason) {
+        let now = self.clock.holder();
+        self.state.send_modify(|state| {
+            if let StopReason::Lost(_) = reason {
+                let deadline = state.limits.deadline.min(now);
+                state.limits = StopLimits::of(deadline, self.config.given.stop_budget());
+                state.lost = true;
+            }
+            let by = self.config.stop_by(&reason, state.limits, now);
+            state.stop_by = Some(state.stop_by.map_or(by, |before| before.min(by)));
+            state.stop = Some(reason);
+        });
+    }
+}
+
+impl Default for TestTerm {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for TestTerm {
+    fn drop(&mut self) {
+        // A guard keeps the tasks, and must not keep them alive.
+        self.tasks.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use elector_protocol::holder::Loss;
+
+    use super::*;
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_leads_until_the_test_says_otherwise() {
+        let term = TestTerm::new().with_token(7);
+        let guard = term.leadership();
+        assert_eq!(guard.token(), Token(ResourceVersion(7)));
+        assert_eq!(guard.lease().to_string(), "default/test");
+        tokio::time::sleep(seconds(1_000_000)).await;
+        assert!(guard.is_leader() && guard.stop_token().reason().is_none());
+        let waiting = tokio::spawn({
+            let guard = guard.clone();
+            async move { guard.stopped().await }
+        });
+        let to = Identity::new("other").unwrap();
+        term.stop(StopReason::HandOver { to: to.clone() });
+        assert_eq!(waiting.await.unwrap(), StopReason::HandOver { to });
+        assert!(guard.is_leader(), "a draining holder still leads");
+        assert_eq!(guard.time_to_stop(), seconds(10));
+        drop(term);
+        assert!(!guard.is_leader());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loss_ends_the_belief_and_leaves_what_a_run_leaves() {
+        let by = Identity::new("other");
+        for (loss, left) in [
+            (Loss::DeadlinePassed, 3_750),
+            (Loss::Deleted, 3_750),
+            (Loss::Taken { by }, 0),
+        ] {
+            let term = TestTerm::new();
+            let guard = term.leadership();
+            term.stop(StopReason::Lost(loss.clone()));
+            assert!(!guard.is_leader());
+            assert_eq!(guard.stopped().await, StopReason::Lost(loss));
+            assert_eq!(guard.time_to_stop().as_millis(), left);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_belief_that_lasts_so_long_ends_by_the_clock_alone() {
+        let config = Config::plain("web").identified_as(Identity::new("web-0").unwrap());
+        let term = TestTerm::of(config).unwrap();
+        term.expire_after(seconds(10));
+        let guard = term.leadership();
+        assert_eq!(guard.identity().as_str(), "web-0");
+        tokio::time::advance(seconds(9)).await;
+        assert!(guard.is_leader());
+        term.expire_after(seconds(10));
+        tokio::time::advance(seconds(9)).await;
+        assert!(guard.is_leader());
+        tokio::time::advance(seconds(1)).await;
+        assert!(!guard.is_leader());
+        // Plain candidates count on client-go, which writes whole seconds.
+        assert_eq!(guard.time_to_stop().as_millis(), 2_750);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_guard_has_spawned_ends_with_the_term() {
+        let term = TestTerm::new();
+        let task = term.leadership().spawn(std::future::pending::<()>());
+        drop(term);
+        assert!(task.await.unwrap_err().is_cancelled());
+    }
+}
