@@ -31,8 +31,8 @@ const NEVER: [&str; 5] = [
 
 #[test]
 fn each_feature_brings_what_it_is_named_for_and_nothing_else_does() {
-    for features in ["", "clap", "connect", "controller", "metrics"] {
-        let brought = brought_by(features);
+    for features in ["", "clap", "connect", "controller", "metrics", "test-util"] {
+        let brought = brought_by("elector-candidate", features);
         assert!(brought.contains_key("kube-client"), "{brought:?}");
         for (feature, belongings) in BELONGINGS {
             for belonging in belongings {
@@ -49,16 +49,26 @@ fn each_feature_brings_what_it_is_named_for_and_nothing_else_does() {
 
 #[test]
 fn no_feature_chooses_for_the_program() {
-    let brought = brought_by("clap,connect,controller,metrics");
+    let brought = brought_by("elector-candidate", "clap,connect,controller,metrics");
     for never in NEVER {
         assert!(!has(&brought, never), "{never}");
     }
 }
 
-/// The crates that a program builds with these features of `elector-candidate`, and their own features.
-fn brought_by(features: &str) -> BTreeMap<String, Vec<String>> {
+/// The guard that no election has given is for tests.
+#[test]
+fn no_program_that_ships_can_make_a_guard() {
+    let brought = brought_by("elector-cli", "");
+    assert!(brought.contains_key("elector-candidate"), "{brought:?}");
+    assert!(!has(&brought, "elector-candidate/test-util"), "{brought:?}");
+    let brought = brought_by("elector-testing", "");
+    assert!(has(&brought, "elector-candidate/test-util"), "{brought:?}");
+}
+
+/// The crates that are built with this one of the workspace and these features of it, and their own features.
+fn brought_by(package: &str, features: &str) -> BTreeMap<String, Vec<String>> {
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "--locked", "--package", "elector-candidate"])
+        .args(["tree", "--locked", "--package", package])
         .args(["--edges", "normal", "--prefix", "none", "--no-dedupe"])
         .args(["--format", "{p}|{f}", "--features", features])
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))

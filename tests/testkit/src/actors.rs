@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::background::BackgroundTask;
 use crate::cluster::{LEASES, MemoryCluster};
-use crate::time::{millis, pass, seconds};
+use elector_testing::{millis, pass, seconds};
 
 // === impl MemoryCluster ===
 

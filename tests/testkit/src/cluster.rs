@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use elector_api::CandidateApi;
-use elector_apiserver::{
-    ApiServer, Backup, Config, Latency, NativeCandidates, Rule, Switches, WallClock,
-};
+use elector_apiserver::{ApiServer, Backup, Config, Latency, NativeCandidates, Rule, Switches};
 use elector_protocol::{Instant, Timestamp};
-use elector_runtime::{Clock as _, Cluster, TokioClock};
+use elector_runtime::{Cluster, TokioClock};
+use elector_testing::{EmbeddedCluster, REQUEST_LATENCY};
 use http::{Method, Request};
 use kube::Client;
 use kube::client::Body;
@@ -22,8 +21,7 @@ use crate::requests::SentRequest;
 pub struct MemoryCluster(Arc<ClusterParts>);
 
 struct ClusterParts {
-    server: ApiServer,
-    clock: Arc<TokioClock>,
+    embedded: EmbeddedCluster,
     state: Mutex<RequestLog>,
 }
 
@@ -31,7 +29,7 @@ struct RequestLog {
     /// The group versions in which candidates are served, the best one first.
     served: Vec<CandidateApi>,
     /// Which requests go to which other server.
-    rerouted: Option<(&'static str, ApiServer)>,
+    rerouted: Option<(&'static str, EmbeddedCluster)>,
     /// What another actor does just before the next PUT of this resource arrives.
     before_put: Option<(&'static str, ActorCallback)>,
     requests: Vec<SentRequest>,
@@ -51,9 +49,6 @@ pub const CUSTOM_CANDIDATES: &str = "leasecandidates.elector.dev";
 /// The client that the program under test is to the server.
 const CLIENT: &str = "program";
 
-/// What a request takes: an answer that takes no time would let no time pass.
-const WAY: Duration = Duration::from_millis(1);
-
 // === impl MemoryCluster ===
 
 impl MemoryCluster {
@@ -71,8 +66,7 @@ impl MemoryCluster {
 
     fn start(gate: bool) -> Self {
         let cluster = Self(Arc::new(ClusterParts {
-            server: server(gate),
-            clock: Arc::new(TokioClock::start(wall())),
+            embedded: embedded(gate),
             state: Mutex::new(RequestLog {
                 served: vec![CandidateApi::V1Beta1],
                 rerouted: None,
@@ -81,20 +75,20 @@ impl MemoryCluster {
                 writes: Vec::new(),
             }),
         }));
-        cluster.slow(WAY, Duration::ZERO);
+        cluster.heal();
         cluster
     }
 
     /// The clock of every process in this cluster.
     #[must_use]
     pub fn clock(&self) -> Arc<TokioClock> {
-        Arc::clone(&self.0.clock)
+        self.0.embedded.clock()
     }
 
     /// The time by the holder's clock.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.0.clock.holder()
+        self.0.embedded.now()
     }
 
     /// The cluster as the program under test sees it.
@@ -106,12 +100,11 @@ impl MemoryCluster {
     /// The cluster as one of several programs under test sees it, with faults of its own.
     #[must_use]
     pub fn cluster_of(&self, client: &'static str) -> Cluster {
-        let way = Latency {
-            request: WAY,
-            ..Latency::default()
-        };
         if client != CLIENT {
-            self.faults_of(client).latency(way);
+            self.faults_of(client).latency(Latency {
+                request: REQUEST_LATENCY,
+                ..Latency::default()
+            });
         }
         Cluster::new(self.client(client), "test://", Duration::from_secs(5))
     }
@@ -144,7 +137,7 @@ impl MemoryCluster {
     /// The server.
     #[must_use]
     pub fn server(&self) -> &ApiServer {
-        &self.0.server
+        self.0.embedded.server()
     }
 
     /// The faults that befall the program under test.
@@ -156,7 +149,7 @@ impl MemoryCluster {
     /// The faults that befall one of several programs under test.
     #[must_use]
     pub fn faults_of(&self, client: &str) -> Switches {
-        self.0.server.switches(client)
+        self.0.embedded.faults_of(client)
     }
 
     /// From now on requests fare as this rule says, until [`heal`](Self::heal).
@@ -166,8 +159,7 @@ impl MemoryCluster {
 
     /// From now on every request and every watch fares well.
     pub fn heal(&self) {
-        self.faults().clear();
-        self.slow(WAY, Duration::ZERO);
+        self.0.embedded.heal(CLIENT);
     }
 
     /// From now on each way to the server takes so long.
@@ -196,7 +188,7 @@ impl MemoryCluster {
         };
         self.state().served = apis.to_vec();
         let custom = serves(CandidateApi::Elector);
-        self.0.server.serve_candidates(native, custom);
+        self.server().serve_candidates(native, custom);
     }
 
     /// The same by a restart of the API server: every watch breaks.
@@ -224,27 +216,24 @@ impl MemoryCluster {
     /// What the store holds now.
     #[must_use]
     pub fn backup(&self) -> Backup {
-        self.0.server.backup()
+        self.server().backup()
     }
 
     /// Puts the store back. Watches stay open, and hear nothing any more.
     pub fn restore(&self, backup: &Backup) {
-        self.0.server.restore(backup);
+        self.server().restore(backup);
     }
 
     /// From now on requests whose method, path and query contain this go to a store of their own, an empty one.
     pub fn reroute(&self, part: &'static str) {
-        let server = server(false);
-        server.switches(CLIENT).latency(Latency {
-            request: WAY,
-            ..Latency::default()
-        });
-        self.state().rerouted = Some((part, server));
+        let other = embedded(false);
+        other.heal(CLIENT);
+        self.state().rerouted = Some((part, other));
     }
 
     /// Forgets all history, so that a watch that breaks off lists anew.
     pub fn compact(&self) {
-        self.0.server.compact();
+        self.server().compact();
     }
 
     /// Has another actor do something just before the next PUT of this resource arrives.
@@ -319,11 +308,11 @@ impl MemoryCluster {
     pub async fn wait_for(&self, what: &str, within: Duration, done: impl Fn(&Self) -> bool) {
         let reached = async {
             loop {
-                let seen = self.0.server.revision();
+                let seen = self.server().revision();
                 if done(self) {
                     return;
                 }
-                self.0.server.changed(seen).await;
+                self.server().changed(seen).await;
             }
         };
         let reached = tokio::time::timeout(within, reached).await;
@@ -338,8 +327,8 @@ impl MemoryCluster {
     fn note(&self, method: &Method, sent: SentRequest) -> ApiServer {
         let mut state = self.state();
         let server = match &state.rerouted {
-            Some((part, other)) if sent.what.contains(part) => other.clone(),
-            _ => self.0.server.clone(),
+            Some((part, other)) if sent.what.contains(part) => other.server().clone(),
+            _ => self.server().clone(),
         };
         let plural = sent.path().rsplit('/').nth(1);
         let meant =
@@ -366,24 +355,19 @@ impl Default for MemoryCluster {
 
 impl fmt::Debug for MemoryCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("MemoryCluster")
-            .field(&self.0.server)
-            .finish()
+        f.debug_tuple("MemoryCluster").field(self.server()).finish()
     }
 }
 
 /// The time of day at the start of every test.
 #[must_use]
 pub fn wall() -> Timestamp {
-    Timestamp::from_micros(1_800_000_000_000_000).unwrap()
+    EmbeddedCluster::start()
 }
 
-fn server(gate: bool) -> ApiServer {
-    let epoch = k8s_openapi::jiff::Timestamp::from_microsecond(wall().as_micros());
-    ApiServer::new(Config {
+fn embedded(gate: bool) -> EmbeddedCluster {
+    EmbeddedCluster::of(Config {
         gate,
-        auto_namespaces: true,
-        clock: WallClock::following_timers(epoch.unwrap()),
         ..Config::default()
     })
 }
@@ -393,10 +377,10 @@ mod tests {
     use elector_api::Lease;
     use elector_apiserver::{Fault, RequestVerb};
     use elector_protocol::LeaseKey;
+    use elector_testing::{millis, pass};
     use kube::api::{Api, PostParams};
 
     use super::*;
-    use crate::time::{millis, pass};
 
     fn leases(cluster: &MemoryCluster) -> Api<Lease> {
         Api::namespaced_with(cluster.client(CLIENT), "ns", &())
@@ -409,7 +393,7 @@ mod tests {
         let lease = |name: &str| Lease::named(&LeaseKey::new("ns", name));
         let parameters = PostParams::default();
         leases.create(&parameters, &lease("l")).await.unwrap();
-        assert!(cluster.now().since(start) >= WAY);
+        assert!(cluster.now().since(start) >= REQUEST_LATENCY);
         assert_eq!(cluster.writes(), ["POST leases/ns/l"]);
         assert_eq!(cluster.requests_since(start, &["POST", "/leases"]).len(), 1);
         cluster.inject(Rule::new(Fault::HangAfter).verb(RequestVerb::Create));

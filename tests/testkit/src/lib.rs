@@ -6,12 +6,13 @@
 //!  the test: other actors, scripted candidates, restores ─────────────────┘
 //! ```
 //!
-//! A [`MemoryCluster`] is an `elector-apiserver` and a clock that follows tokio's paused timers. The program under test
+//! A [`MemoryCluster`] is an [`EmbeddedCluster`](elector_testing::EmbeddedCluster), as users of `elector-testing` have it,
+//! whose requests are recorded and may be interfered with. The program under test
 //! gets [`MemoryCluster::cluster`] and [`MemoryCluster::clock`]; what it asks for is in [`MemoryCluster::requests`]; faults
 //! are the [`Switches`](elector_apiserver::Switches) of its client. What other actors of the cluster do is written to
 //! the store directly, in no time.
 //!
-//! This crate knows neither the elector nor the candidate: both test with it.
+//! This crate runs neither electors nor candidates: both test with it.
 
 #![expect(
     clippy::unwrap_used,
@@ -26,12 +27,11 @@ mod log;
 mod one_lease;
 mod requests;
 mod scripted;
-mod time;
 
 pub use background::BackgroundTask;
 pub use cluster::{CANDIDATES, CUSTOM_CANDIDATES, LEASES, MemoryCluster, wall};
+pub use elector_testing::{eventually, millis, pass, seconds};
 pub use log::CapturedLog;
 pub use one_lease::OneLease;
 pub use requests::SentRequest;
 pub use scripted::ScriptedCandidate;
-pub use time::{eventually, millis, pass, seconds};

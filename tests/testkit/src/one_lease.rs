@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::cluster::{CANDIDATES, CUSTOM_CANDIDATES, LEASES, MemoryCluster};
 use crate::history;
 use crate::requests::SentRequest;
-use crate::time::seconds;
+use elector_testing::seconds;
 
 /// A cluster with the born Lease `default/web`, and the candidate `me` for it. Clones are the same one.
 #[derive(Clone, Debug)]

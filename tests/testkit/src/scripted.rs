@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::background::BackgroundTask;
 use crate::cluster::{LEASES, MemoryCluster};
-use crate::time::{millis, seconds};
+use elector_testing::{millis, seconds};
 
 /// A candidate; dropping it is a crash.
 #[derive(Debug)]
