@@ -45,10 +45,11 @@ mod view;
 
 pub use config::{BuiltinController, Config, ConfigError, Scope};
 pub use elector::Elector;
+pub use elector_runtime::MetricDescription;
 pub use event::Event;
 pub use health::Health;
 pub use leader_election::{LeaderElection, LeaderElectionError};
 pub use leadership_change::{ChangeCause, LeadershipChange};
-pub use metrics::{MetricDescription, Metrics};
+pub use metrics::Metrics;
 #[cfg(test)]
 mod panics;

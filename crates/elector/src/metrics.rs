@@ -13,32 +13,28 @@ mod lease_tracker;
 mod namespaces;
 mod observed_leadership;
 mod queue;
-mod register;
-mod series;
 mod writes;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use elector_runtime::WriteCounts;
-use prometheus_client::encoding::text::encode;
+use elector_runtime::{
+    HistogramFamily, LabelSet, MetricDescription, MetricSet, Seconds, SecondsGauge, WriteCounts,
+};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
 
 use self::namespaces::NamespaceLabels;
-use self::register::{MetricRegister, QUEUE_BUCKETS};
-use self::series::{HistogramFamily, LabelSet, Seconds, SecondsGauge};
+use self::writes::WriteCollector;
 use crate::event::{ElectorObserver, Event};
 use crate::view::LimitHit;
 
 pub(crate) use self::ack_timer::AckTimer;
 pub(crate) use self::lease_tracker::{LeaseTracker, Obstacle};
 pub(crate) use self::queue::MeasuredQueue;
-pub use self::register::MetricDescription;
 
 /// The figures of one elector. Clones are the same ones.
 ///
@@ -55,8 +51,7 @@ pub struct Metrics(Arc<MetricFamilies>);
 
 /// Every metric.
 struct MetricFamilies {
-    registry: Registry,
-    descriptions: Vec<MetricDescription>,
+    set: MetricSet,
     namespaces: Mutex<NamespaceLabels>,
     leaderless_seconds: Family<LabelSet, Seconds>,
     leases: Family<LabelSet, Gauge>,
@@ -83,25 +78,25 @@ struct MetricFamilies {
 /// How many namespaces are told apart; all further ones share a label.
 pub(crate) const NAMESPACES: usize = 100;
 
+/// Those of client-go's workqueue.
+const QUEUE_BUCKETS: &[f64] = &[1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0];
+
 const NAMESPACE: &str = "namespace";
 
 // === impl Metrics ===
 
 impl Metrics {
     /// The content type of what [`Self::encode`] returns.
-    pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    pub const CONTENT_TYPE: &str = MetricSet::CONTENT_TYPE;
 
     /// The figures now, in the text format of OpenMetrics.
     pub fn encode(&self) -> String {
-        let mut text = String::new();
-        // Writing to a String cannot fail, and nothing else can.
-        let _ = encode(&mut text, &self.0.registry);
-        text
+        self.0.set.encode()
     }
 
     /// What there is to be seen: every metric, also those that have no sample yet.
     pub fn descriptions(&self) -> &[MetricDescription] {
-        &self.0.descriptions
+        self.0.set.descriptions()
     }
 
     /// Where writers count how their writes ended.
@@ -166,32 +161,35 @@ impl Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let mut register = MetricRegister::default();
+        let mut set = MetricSet::default();
         let writes = Arc::<WriteCounts>::default();
-        register.info(
+        set.info(
             "elector_build",
             &[("version", env!("CARGO_PKG_VERSION"))],
             "Always 1, with the version of this elector",
         );
-        register.writes(Arc::clone(&writes));
+        set.collect(
+            WriteCollector::new(Arc::clone(&writes)),
+            [WriteCollector::description()],
+        );
         Self(Arc::new(MetricFamilies {
             namespaces: Mutex::new(NamespaceLabels::new(NAMESPACES)),
-            leaderless_seconds: register.seconds(
+            leaderless_seconds: set.seconds(
                 "elector_leaderless",
                 &[NAMESPACE],
                 "Time that leases with candidates were without a leader, summed over the leases",
             ),
-            leases: register.gauge(
+            leases: set.gauge(
                 "elector_leases",
                 &[NAMESPACE, "state"],
                 "Leases that candidates name: led or leaderless",
             ),
-            leader_changes: register.counter(
+            leader_changes: set.counter(
                 "elector_leader_changes",
                 &[NAMESPACE, "reason"],
                 "Terms that began, by the way in which the term before ended",
             ),
-            handover: register.histogram(
+            handover: set.histogram(
                 "elector_handover_duration",
                 &[
                     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
@@ -199,7 +197,7 @@ impl Default for Metrics {
                 ],
                 "From the write by which a leader handed over or released its lease to the accept of the next",
             ),
-            failover: register.histogram(
+            failover: set.histogram(
                 "elector_failover_duration",
                 &[
                     1.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 16.0, 17.5, 20.0, 25.0, 30.0, 60.0,
@@ -207,83 +205,82 @@ impl Default for Metrics {
                 ],
                 "From the last renewal of a leader that expired to the accept of the next",
             ),
-            ack: register.histogram(
+            ack: set.histogram(
                 "elector_ack_duration",
                 &[
                     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
                 ],
                 "From a ping of this elector to the ack of the candidate, for those that acked",
             ),
-            candidates: register.gauge(
+            candidates: set.gauge(
                 "elector_candidates",
                 &[NAMESPACE, "state"],
                 "Candidates: leading, ready, pinged without an ack so far, or ineligible",
             ),
-            obstructed: register.gauge(
+            obstructed: set.gauge(
                 "elector_obstructed_leases",
                 &[NAMESPACE, "obstacle"],
                 "Leases that this elector decides about and cannot elect for, or not the best candidate",
             ),
-            limits_hit: register.counter(
+            limits_hit: set.counter(
                 "elector_limits_hit",
                 &[NAMESPACE, "limit"],
                 "Times that a lease or a namespace came to have more of something than it may",
             ),
-            watch_restarts: register.counter(
+            watch_restarts: set.counter(
                 "elector_watch_restarts",
                 &["resource"],
                 "Watches that had to list anew, after which something may have been missed",
             ),
-            watch_failures: register.counter(
+            watch_failures: set.counter(
                 "elector_watch_failures",
                 &["resource"],
                 "Requests of watches that failed",
             ),
-            master_status: register.gauge(
+            master_status: set.gauge(
                 "leader_election_master_status",
                 &["name"],
                 "1 while this elector leads the electors, 0 while it stands by; only with --leader-elect",
             ),
             writes,
-            queue_depth: register.gauge(
+            queue_depth: set.gauge(
                 "workqueue_depth",
                 &["name"],
                 "Leases that are ready to be decided about",
             ),
-            queue_adds: register.counter(
+            queue_adds: set.counter(
                 "workqueue_adds",
                 &["name"],
                 "Decisions that were asked for",
             ),
-            queue_retries: register.counter(
+            queue_retries: set.counter(
                 "workqueue_retries",
                 &["name"],
                 "Decisions that were asked for again because requests had failed",
             ),
-            queue_duration: register.histograms(
+            queue_duration: set.histograms(
                 "workqueue_queue_duration",
                 &["name"],
                 QUEUE_BUCKETS,
                 "How long a lease was ready before it was decided about",
             ),
-            queue_work: register.histograms(
+            queue_work: set.histograms(
                 "workqueue_work_duration",
                 &["name"],
                 QUEUE_BUCKETS,
                 "How long a decision took, its requests included",
             ),
-            queue_unfinished: register.seconds_gauge(
+            queue_unfinished: set.seconds_gauge(
                 "workqueue_unfinished_work",
                 &["name"],
                 "How long the decisions under way have been, summed",
             ),
-            queue_longest: register.seconds_gauge(
+            queue_longest: set.seconds_gauge(
                 "workqueue_longest_running_processor",
                 &["name"],
                 "How long the oldest decision under way has been",
             ),
-            descriptions: std::mem::take(&mut register.descriptions),
-            registry: register.registry,
+            set,
         }))
     }
 }

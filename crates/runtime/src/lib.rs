@@ -23,6 +23,7 @@
 //! | `clap` | flags: `ClientArgs` and `LogArgs` become `clap::Args` |
 //! | `logging` | `LogArgs`, `init_logging`, on tracing-subscriber |
 //! | `http-server` | `BindAddress`, `HttpServer`, `HealthChecks` |
+//! | `metrics` | `MetricSet`: figures for Prometheus, and the forms that they have |
 //!
 //! None is on by default: without `connect` a [`Cluster`] is made of a client of the program's own.
 //!
@@ -61,6 +62,10 @@ mod lease_events;
 mod line;
 #[cfg(feature = "logging")]
 mod logging;
+#[cfg(feature = "metrics")]
+mod metric_series;
+#[cfg(feature = "metrics")]
+mod metric_set;
 mod panic_text;
 #[cfg(feature = "connect")]
 mod proxy;
@@ -94,6 +99,10 @@ pub use lease_events::{
 };
 #[cfg(feature = "logging")]
 pub use logging::{LogArgs, LogError, LogFormat, init_logging};
+#[cfg(feature = "metrics")]
+pub use metric_series::{HistogramBuckets, HistogramFamily, LabelSet, Seconds, SecondsGauge};
+#[cfg(feature = "metrics")]
+pub use metric_set::{MetricDescription, MetricSet};
 pub use panic_text::panic_text;
 pub use request::{Cause, RequestError, Target, Verb};
 pub use request_slot::RequestSlot;

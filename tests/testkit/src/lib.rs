@@ -26,6 +26,7 @@ mod history;
 mod log;
 mod one_lease;
 mod requests;
+mod scrape;
 mod scripted;
 
 pub use background::BackgroundTask;
@@ -34,4 +35,5 @@ pub use elector_testing::{eventually, millis, pass, seconds};
 pub use log::CapturedLog;
 pub use one_lease::OneLease;
 pub use requests::SentRequest;
+pub use scrape::{Scrape, documented_metrics};
 pub use scripted::ScriptedCandidate;

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use elector_protocol::elector::Reason;
 use elector_protocol::{Instant, LeaseKey, ResourceVersion};
+use elector_runtime::{LabelSet, Seconds};
 
 use crate::metrics::candidate_counts::CandidateCounts;
 use crate::metrics::observed_leadership::{LeaderChange, LeadershipEnd, ObservedLeadership};
-use crate::metrics::series::{LabelSet, Seconds};
 use crate::metrics::{Metrics, NAMESPACE};
 use crate::view::View;
 

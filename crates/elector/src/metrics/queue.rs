@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_protocol::LeaseKey;
+use elector_runtime::{LabelSet, SecondsGauge};
 use elector_workqueue::{Backoff, Poll, RateLimiter, WorkQueue};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -13,7 +14,6 @@ use prometheus_client::metrics::histogram::Histogram;
 
 use crate::config::Config;
 use crate::metrics::Metrics;
-use crate::metrics::series::{LabelSet, SecondsGauge};
 
 /// A [`WorkQueue`] that serves namespaces in turn, and whose figures are kept, where they are wanted.
 pub(crate) struct MeasuredQueue {

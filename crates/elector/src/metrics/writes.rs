@@ -4,16 +4,14 @@ use std::borrow::Cow;
 use std::fmt::Error;
 use std::sync::Arc;
 
-use elector_runtime::{WriteCounts, Written};
+use elector_runtime::{LabelSet, MetricDescription, WriteCounts, Written};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 
-use crate::metrics::series::LabelSet;
-
 /// Shows the counts as a metric.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct WriteCollector {
     counts: Arc<WriteCounts>,
 }
@@ -21,13 +19,18 @@ pub(super) struct WriteCollector {
 // === impl WriteCollector ===
 
 impl WriteCollector {
-    pub(super) const NAME: &str = "elector_writes";
-    pub(super) const LABELS: [&str; 3] = ["resource", "verb", "outcome"];
-    pub(super) const HELP: &str = "Writes to the API server by what was written and how that ended; an update of a \
+    const NAME: &str = "elector_writes";
+    const LABELS: [&str; 3] = ["resource", "verb", "outcome"];
+    const HELP: &str = "Writes to the API server by what was written and how that ended; an update of a \
          leasecandidate is a ping, a conflict means that another process wrote first";
 
     pub(super) fn new(counts: Arc<WriteCounts>) -> Self {
         Self { counts }
+    }
+
+    pub(super) fn description() -> MetricDescription {
+        let name = format!("{}_total", Self::NAME);
+        MetricDescription::new(name, "counter", &Self::LABELS, None, Self::HELP)
     }
 }
 

@@ -1,17 +1,15 @@
 //! The figures of an elector after elections of which all is known.
 
-mod scrape;
-
 use std::collections::BTreeSet;
 
 use elector::{Config, Elector, Metrics};
 use elector_testkit::{
-    CANDIDATES, CapturedLog, LEASES, MemoryCluster, ScriptedCandidate, pass, seconds,
+    CANDIDATES, CapturedLog, LEASES, MemoryCluster, Scrape, ScriptedCandidate, documented_metrics,
+    pass, seconds,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use self::scrape::Scrape;
 use crate::leader_election::electing;
 
 /// An elector that keeps figures. Dropping it is a crash.
@@ -324,18 +322,9 @@ async fn namespaces_are_told_apart_up_to_a_number_and_no_other_text_is_a_label()
 /// The document tells what is served, and nothing else.
 #[tokio::test(start_paused = true)]
 async fn the_document_names_what_is_served() {
-    let documented: BTreeSet<_> = include_str!("../../../../docs/metrics.md")
-        .lines()
-        .filter(|line| line.starts_with("| `"))
-        .map(|line| {
-            let cells: Vec<_> = line
-                .split('|')
-                .map(|cell| cell.trim().replace('`', ""))
-                .collect();
-            assert!(cells[5].len() > 10, "{line} says what it means");
-            cells[1..5].join(" | ")
-        })
-        .collect();
+    let document = include_str!("../../../../docs/metrics.md");
+    let of_elector = document.split("\n## Candidates\n").next().unwrap();
+    let documented = documented_metrics(of_elector);
     let metrics = Metrics::default();
     let registered: BTreeSet<_> = metrics
         .descriptions()

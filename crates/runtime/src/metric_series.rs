@@ -1,4 +1,4 @@
-//! The forms that the figures have.
+//! The forms that figures have.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,20 +10,20 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
 /// Labels of one sample, in the order of the description.
-pub(super) type LabelSet = Vec<(&'static str, Cow<'static, str>)>;
+pub type LabelSet = Vec<(&'static str, Cow<'static, str>)>;
 
 /// A sum of seconds.
-pub(super) type Seconds = Counter<f64, AtomicU64>;
+pub type Seconds = Counter<f64, AtomicU64>;
 
 /// A number of seconds that goes up and down.
-pub(super) type SecondsGauge = Gauge<f64, AtomicU64>;
+pub type SecondsGauge = Gauge<f64, AtomicU64>;
 
 /// Histograms with the same buckets.
-pub(super) type HistogramFamily = Family<LabelSet, Histogram, HistogramBuckets>;
+pub type HistogramFamily = Family<LabelSet, Histogram, HistogramBuckets>;
 
 /// Makes the histograms of a family.
 #[derive(Clone, Copy)]
-pub(super) struct HistogramBuckets(pub(super) &'static [f64]);
+pub struct HistogramBuckets(pub &'static [f64]);
 
 // === impl HistogramBuckets ===
 

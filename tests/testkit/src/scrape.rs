@@ -3,37 +3,63 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The samples of one scrape.
-pub(super) struct Scrape(Vec<Sample>);
+#[derive(Debug)]
+pub struct Scrape(Vec<Sample>);
 
+#[derive(Debug)]
 struct Sample {
     name: String,
     labels: BTreeMap<String, String>,
     value: f64,
 }
 
+/// The rows of the tables of a document of metrics: name, type, labels and unit of each.
+#[must_use]
+pub fn documented_metrics(document: &str) -> BTreeSet<String> {
+    let rows = document.lines().filter(|line| line.starts_with("| `"));
+    let rows = rows.map(|line| {
+        let cells: Vec<_> = line
+            .split('|')
+            .map(|cell| cell.trim().replace('`', ""))
+            .collect();
+        assert!(cells[5].len() > 10, "{line} says what it means");
+        cells[1..5].join(" | ")
+    });
+    rows.collect()
+}
+
 // === impl Scrape ===
 
 impl Scrape {
     /// Reads a whole answer. No label value of ours holds a quote, a comma or a brace.
-    pub(super) fn parse(text: &str) -> Self {
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
         assert!(text.ends_with("# EOF\n"), "{text}");
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         Self(lines.map(Sample::parse).collect())
     }
 
     /// The value of one sample; zero where there is none.
-    pub(super) fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+    #[must_use]
+    pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+        self.sample(name, labels).unwrap_or_default()
+    }
+
+    /// The value of one sample, where there is one.
+    #[must_use]
+    pub fn sample(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let labels: BTreeMap<_, _> = labels
             .iter()
             .map(|(key, value)| (key.to_string(), value.to_string()))
             .collect();
         let mut samples = self.0.iter();
         let sample = samples.find(|sample| sample.name == name && sample.labels == labels);
-        sample.map_or(0.0, |sample| sample.value)
+        sample.map(|sample| sample.value)
     }
 
     /// The sums of a metric by one of its labels, in the order of the values.
-    pub(super) fn by(&self, name: &str, label: &str) -> Vec<(String, f64)> {
+    #[must_use]
+    pub fn by(&self, name: &str, label: &str) -> Vec<(String, f64)> {
         let mut sums = BTreeMap::new();
         for sample in self.0.iter().filter(|sample| sample.name == name) {
             *sums.entry(sample.labels[label].clone()).or_insert(0.0) += sample.value;
@@ -42,7 +68,8 @@ impl Scrape {
     }
 
     /// The names of all samples, each with those of its labels but the bucket's bound.
-    pub(super) fn names(&self) -> BTreeSet<(String, BTreeSet<String>)> {
+    #[must_use]
+    pub fn names(&self) -> BTreeSet<(String, BTreeSet<String>)> {
         let names = self.0.iter().map(|sample| {
             let labels = sample.labels.keys().filter(|key| *key != "le");
             (sample.name.clone(), labels.cloned().collect())
