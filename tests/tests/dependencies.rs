@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// What belongs to a feature, as crates or, after a slash, as a feature of one. No other set of features may bring it.
-const BELONGINGS: [(&str, &[&str]); 2] = [
+const BELONGINGS: [(&str, &[&str]); 3] = [
     ("clap", &["clap", "clap_derive"]),
     (
         "connect",
@@ -18,6 +18,7 @@ const BELONGINGS: [(&str, &[&str]); 2] = [
             "rustls",
         ],
     ),
+    ("metrics", &["prometheus-client"]),
 ];
 
 /// What no feature may bring: the choice is the program's.

@@ -19,6 +19,7 @@ use crate::disabled::DisabledElection;
 use crate::event::{CandidateObserver, Event};
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome, TermEnd};
+use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
 use crate::session::CandidateSession;
 use crate::status::StatusPublisher;
@@ -30,6 +31,7 @@ pub(crate) struct Campaign {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) seed: u64,
     pub(crate) observer: CandidateObserver,
+    pub(crate) monitor: Option<Arc<dyn RequestMonitor>>,
     pub(crate) status: Arc<StatusPublisher>,
     /// Where the work runs: on the executor of the caller.
     pub(crate) work_runtime: Handle,
@@ -130,7 +132,8 @@ impl Campaign {
             self.cluster.clone(),
             (api_discovery, served),
             (Arc::clone(&self.clock), self.seed),
-            (Arc::clone(&self.observer), Arc::clone(&self.status)),
+            (Arc::clone(&self.observer), self.monitor.clone()),
+            Arc::clone(&self.status),
             self.work_runtime.clone(),
         );
         let ended = session.run(work, shutdown).await;

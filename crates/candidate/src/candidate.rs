@@ -16,9 +16,12 @@ use crate::config::{Config, ConfigError};
 use crate::event::{CandidateObserver, Event};
 use crate::handle::CandidateHandle;
 use crate::leadership::Leadership;
+#[cfg(feature = "metrics")]
+use crate::metrics::CandidateMetrics;
 use crate::outcome::{RunError, RunOutcome};
 #[cfg(feature = "connect")]
 use crate::renewal_thread::RenewalThread;
+use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
 use crate::status::StatusPublisher;
 
@@ -29,6 +32,8 @@ pub struct Candidate {
     clock: Arc<dyn Clock>,
     seed: u64,
     observer: CandidateObserver,
+    #[cfg(feature = "metrics")]
+    metrics: Option<CandidateMetrics>,
     status: StatusPublisher,
     /// Where requests and renewals run, if not on the caller's executor.
     #[cfg(feature = "connect")]
@@ -68,6 +73,8 @@ impl Candidate {
             clock: Arc::new(SystemClock::start()),
             seed: random_seed(),
             observer: Arc::new(|_| {}),
+            #[cfg(feature = "metrics")]
+            metrics: None,
             #[cfg(feature = "connect")]
             thread: None,
         })
@@ -133,6 +140,14 @@ impl Candidate {
         self
     }
 
+    /// The same candidate, whose figures are kept there from its run on.
+    #[cfg(feature = "metrics")]
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: CandidateMetrics) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
     /// Who leads, for the rest of the process: the handle lives before, between and after the terms.
     #[must_use]
     pub fn handle(&self) -> CandidateHandle {
@@ -194,12 +209,14 @@ impl Candidate {
         T: Send + 'static,
         E: fmt::Display + Send + 'static,
     {
+        let (observer, monitor) = self.reporters();
         let campaign = Campaign {
             config: self.config,
             cluster: self.cluster,
             clock: self.clock,
             seed: self.seed,
-            observer: self.observer,
+            observer,
+            monitor,
             status: Arc::new(self.status),
             work_runtime: Handle::current(),
         };
@@ -208,6 +225,18 @@ impl Candidate {
             return thread.run_campaign(campaign, work, shutdown).await;
         }
         campaign.run(work, shutdown).await
+    }
+
+    /// What is told of the run, and what of its requests.
+    fn reporters(&self) -> (CandidateObserver, Option<Arc<dyn RequestMonitor>>) {
+        let observer = Arc::clone(&self.observer);
+        #[cfg(feature = "metrics")]
+        if let Some(metrics) = &self.metrics {
+            let (clock, mode) = (Arc::clone(&self.clock), self.config.given.mode);
+            let lease = metrics.follow(self.handle(), clock, mode);
+            return (lease.observing(observer), Some(lease));
+        }
+        (observer, None)
     }
 }
 

@@ -122,6 +122,12 @@ impl CandidateHandle {
         }
     }
 
+    /// Whether the run has ended, or was dropped.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.known.has_changed().is_err()
+    }
+
     /// Waits until the status is another than it was when this last returned, or when the handle was made, and returns
     /// it. `None` once the run has ended or was dropped.
     ///

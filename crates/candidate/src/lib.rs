@@ -27,6 +27,7 @@
 //! |---|---|
 //! | `connect` | `Candidate::connect`, `ClientArgs`, `connect`: a client by kubeconfig or service account, TLS by rustls with ring, proxies |
 //! | `clap` | flags and environment variables to flatten into a program's own: `CandidateArgs`, and `ClientArgs` as `clap::Args` |
+//! | `metrics` | `CandidateMetrics`: what candidates do, in figures for Prometheus, and `prometheus_client` itself |
 //! | `test-util` | `TestTerm`: a guard for unit tests of work, without an election. For `dev-dependencies`; the crate `elector-testing` brings it, with an API server in memory |
 //!
 //! None is on by default: a candidate then brings no TLS, no proxies, no command line and no log, and uses the client
@@ -79,9 +80,12 @@ mod handle;
 mod health;
 mod identity;
 mod leadership;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod outcome;
 #[cfg(feature = "connect")]
 mod renewal_thread;
+mod request_monitor;
 mod resolved_config;
 mod run_failure;
 mod session;
@@ -106,6 +110,8 @@ pub use elector_protocol::{
     CandidateTiming, Identity, Instant, LeaseKey, StrategyName, Term, TimingError, Token, Version,
     VersionError,
 };
+#[cfg(feature = "metrics")]
+pub use elector_runtime::MetricDescription;
 #[cfg(feature = "connect")]
 pub use elector_runtime::{ClientArgs, ConnectError, connect};
 pub use elector_runtime::{Cluster, RequestError, Signal, shutdown_signal};
@@ -115,7 +121,11 @@ pub use handle::CandidateHandle;
 pub use health::WorkOverdue;
 pub use identity::{pod_or_host_name, random_identity};
 pub use leadership::Leadership;
+#[cfg(feature = "metrics")]
+pub use metrics::CandidateMetrics;
 pub use outcome::{RunError, RunOutcome, TermEnd};
+#[cfg(feature = "metrics")]
+pub use prometheus_client;
 pub use run_failure::RunFailure;
 pub use status::LeadershipStatus;
 pub use stop_limits::StopLimits;

@@ -81,6 +81,20 @@ pub enum RunError {
 
 // === impl TermEnd ===
 
+impl TermEnd {
+    /// The cause in one word, the same in outcomes, logs, metrics and Events: `handed_over`, `released`, `unconfirmed`,
+    /// `work_still_runs`, or that of the loss ([`Loss::cause`]).
+    pub const fn cause(&self) -> &'static str {
+        match self {
+            Self::HandedOver { .. } => "handed_over",
+            Self::Released => "released",
+            Self::Lost(loss) => loss.cause(),
+            Self::Unconfirmed => "unconfirmed",
+            Self::WorkStillRuns => "work_still_runs",
+        }
+    }
+}
+
 impl From<Ending> for TermEnd {
     fn from(ending: Ending) -> Self {
         match ending {

@@ -20,7 +20,8 @@ use elector_api::CandidateApi;
 use elector_protocol::holder::Effect;
 use elector_protocol::{Instant, Term};
 use elector_runtime::{
-    ApiDiscovery, Clock, Cluster, HolderShell, WatchEvent, WatchOptions, Writer,
+    ApiDiscovery, Clock, Cluster, HolderShell, LeaseResponse, WatchEvent, WatchOptions,
+    WriteOutcomeKind, Writer,
 };
 use tokio::runtime::Handle;
 
@@ -28,12 +29,13 @@ use self::failures::SessionFailures;
 use self::inputs::{CandidateInput, candidate_event};
 use self::migration::Migration;
 use self::registration::RegistrationShell;
-use self::requests::CandidateResponse;
+use self::requests::{CandidateResponse, LeaseWriteUnderWay};
 use crate::config::AfterTerm;
 use crate::event::{CandidateObserver, Event};
 use crate::finish::Finish;
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome, TermEnd};
+use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
 use crate::status::StatusPublisher;
 use crate::work::{TermWork, WorkChange};
@@ -45,6 +47,7 @@ pub(crate) struct CandidateSession<T, E> {
     /// Any number that differs from process to process.
     seed: u64,
     observer: CandidateObserver,
+    monitor: Option<Arc<dyn RequestMonitor>>,
     /// Where the work runs, which may be another runtime than this session's.
     work_runtime: Handle,
     status: Arc<StatusPublisher>,
@@ -54,6 +57,7 @@ pub(crate) struct CandidateSession<T, E> {
     registration: RegistrationShell,
     migration: Migration,
     failures: SessionFailures,
+    write: Option<LeaseWriteUnderWay>,
     work: Option<TermWork<T, E>>,
     /// The term that began last and whose end has not been told.
     term: Option<Term>,
@@ -76,7 +80,8 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         cluster: Cluster,
         (api_discovery, served): (ApiDiscovery, Option<CandidateApi>),
         (clock, seed): (Arc<dyn Clock>, u64),
-        (observer, status): (CandidateObserver, Arc<StatusPublisher>),
+        (observer, monitor): (CandidateObserver, Option<Arc<dyn RequestMonitor>>),
+        status: Arc<StatusPublisher>,
         work_runtime: Handle,
     ) -> Self {
         // Leases are the same in all of these APIs.
@@ -88,12 +93,14 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
             clock,
             seed,
             observer,
+            monitor: monitor.clone(),
             work_runtime,
             status,
             writer,
             api_discovery,
             migration: Migration::default(),
-            failures: SessionFailures::default(),
+            failures: SessionFailures::new(monitor),
+            write: None,
             work: None,
             term: None,
             acquired: None,
@@ -143,8 +150,12 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
 
     /// Tells the machines what came in. Says whether the LeaseCandidate is to be watched in another API from now on.
     fn handle_input(&mut self, input: CandidateInput<T, E>) -> Result<bool, RunError> {
-        let (moment, failures) = (self.clock.moment(), &mut self.failures);
+        let moment = self.clock.moment();
         let now = moment.holder;
+        if let CandidateInput::LeaseResponse(LeaseResponse::Wrote(outcome)) = &input {
+            self.note_written(now, outcome.kind());
+        }
+        let failures = &mut self.failures;
         let mut moved = false;
         if input.tells_of_lease() {
             self.status.note_heard(now);
@@ -287,6 +298,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
             }
             Effect::Read | Effect::Create(_) | Effect::Write { .. } => {
                 self.note_way_to_term(&effect);
+                self.note_request(&effect, now);
                 self.holder.send(effect, now, &self.writer);
             }
         }
@@ -319,6 +331,24 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
             self.end_term(TermEnd::Unconfirmed);
         }
         done || late
+    }
+
+    fn note_request(&mut self, effect: &Effect, now: Instant) {
+        self.write = LeaseWriteUnderWay::of(effect, now);
+        if let Some(monitor) = &self.monitor
+            && *effect == Effect::Read
+            && self.term.is_some()
+        {
+            monitor.note_read_in_term();
+        }
+    }
+
+    fn note_written(&mut self, now: Instant, outcome: WriteOutcomeKind) {
+        if let Some(write) = self.write.take()
+            && let Some(monitor) = &self.monitor
+        {
+            monitor.note_write(write.purpose, outcome, now.since(write.sent));
+        }
     }
 
     /// Logs an event, and tells the observer.

@@ -189,6 +189,23 @@ impl Error for RequestError {}
 // === impl Cause ===
 
 impl Cause {
+    /// The cause in one word, for labels.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Unreachable(_) => "unreachable",
+            Self::TimedOut(_) => "timed_out",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden(_) => "forbidden",
+            Self::Status { code: 429, .. } => "throttled",
+            Self::Status {
+                code: 400..=499, ..
+            } => "rejected",
+            Self::Status { .. } => "server_error",
+            Self::Unreadable(_) => "unreadable",
+            Self::NotSent(_) => "not_sent",
+        }
+    }
+
     /// Sorts the client's errors.
     pub(crate) fn of(error: kube::Error) -> Self {
         match error {

@@ -1,13 +1,18 @@
 //! The failures of a session in the log: each way to the server, and each object that cannot be read, is a subject.
 
+use std::sync::Arc;
+
 use elector_api::Malformed;
 use elector_protocol::Instant;
 use elector_runtime::{FailureLog, HolderLog, LeasePath, RequestError};
 
+use crate::request_monitor::RequestMonitor;
+
 /// The failures of a session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SessionFailures {
     log: FailureLog,
+    monitor: Option<Arc<dyn RequestMonitor>>,
 }
 
 /// A way to the server: what works one way may fail another, so their failures are logged apart.
@@ -22,6 +27,13 @@ pub(crate) enum ServerPath {
 // === impl SessionFailures ===
 
 impl SessionFailures {
+    pub(crate) fn new(monitor: Option<Arc<dyn RequestMonitor>>) -> Self {
+        Self {
+            log: FailureLog::default(),
+            monitor,
+        }
+    }
+
     /// Logs a request that failed, and that the next one of its kind did not.
     pub(crate) fn log_result(
         &mut self,
@@ -30,6 +42,9 @@ impl SessionFailures {
         error: Option<&RequestError>,
     ) {
         let subject = path.as_str();
+        if let (Some(monitor), Some(error)) = (&self.monitor, error) {
+            monitor.note_failure(error);
+        }
         match error {
             Some(error) => self.log.note(now, subject, &format!("failed to {error}")),
             None => self

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use elector_api::LeaseCandidate;
-use elector_protocol::Identity;
+use elector_protocol::holder::{Effect, WriteKind};
 use elector_protocol::registration::RegistrationEffect;
+use elector_protocol::{Identity, Instant};
 use elector_runtime::{RequestError, WriteOutcome, Writer};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -16,6 +17,14 @@ pub(crate) enum CandidateResponse {
     Read(Result<Option<LeaseCandidate>, RequestError>),
     Wrote(WriteOutcome<LeaseCandidate>),
     Deleted(WriteOutcome<()>),
+}
+
+/// A write of the Lease that is under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeaseWriteUnderWay {
+    /// What it is for, in one word.
+    pub(crate) purpose: &'static str,
+    pub(crate) sent: Instant,
 }
 
 /// The request for the own LeaseCandidate that an effect asks for. `seen` is its newest revision.
@@ -60,6 +69,28 @@ pub(crate) fn candidate_request(
                 })
             })
         }
+    }
+}
+
+// === impl LeaseWriteUnderWay ===
+
+impl LeaseWriteUnderWay {
+    /// The write that an effect asks for, if it asks for one.
+    pub(crate) const fn of(effect: &Effect, sent: Instant) -> Option<Self> {
+        let purpose = match effect {
+            Effect::Create(_) => "create",
+            Effect::Write { kind, .. } => match kind {
+                WriteKind::Accept => "accept",
+                WriteKind::Acquire => "acquire",
+                WriteKind::Renew => "renew",
+                WriteKind::Release => "release",
+                WriteKind::HandOff(_) => "hand_off",
+            },
+            Effect::Read | Effect::Start { .. } | Effect::Stop(_) | Effect::Ended(_) => {
+                return None;
+            }
+        };
+        Some(Self { purpose, sent })
     }
 }
 

@@ -13,6 +13,8 @@ mod guarded;
 mod handle;
 mod health;
 mod left_api;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod migration;
 mod modes;
 mod news;
@@ -73,6 +75,19 @@ fn elected() -> Config {
 fn start<F>(
     cluster: &OneLease,
     config: Config,
+    work: impl FnMut(Leadership) -> F + Send + 'static,
+) -> RunningCandidate
+where
+    F: Future<Output = Result> + Send + 'static,
+{
+    let candidate = Candidate::new(config, cluster.cluster()).unwrap();
+    start_candidate(cluster, candidate, work)
+}
+
+/// The same with a candidate that has been made.
+fn start_candidate<F>(
+    cluster: &OneLease,
+    candidate: Candidate,
     mut work: impl FnMut(Leadership) -> F + Send + 'static,
 ) -> RunningCandidate
 where
@@ -82,8 +97,7 @@ where
     let guards = Arc::new(Mutex::new(Vec::new()));
     let (told, made) = (Arc::clone(&events), Arc::clone(&guards));
     let clock = cluster.clock();
-    let candidate = Candidate::new(config, cluster.cluster())
-        .unwrap()
+    let candidate = candidate
         .with_clock(cluster.clock())
         .with_seed(0)
         .observed_by(move |event| told.lock().unwrap().push((event.clone(), clock.holder())));

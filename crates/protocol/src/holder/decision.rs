@@ -172,6 +172,21 @@ impl fmt::Display for Ending {
 
 // === impl Loss ===
 
+impl Loss {
+    /// The cause in one word, for labels and logs.
+    pub const fn cause(&self) -> &'static str {
+        match self {
+            Self::DeadlinePassed => "deadline_passed",
+            Self::Taken { by: Some(_) } => "taken",
+            Self::Taken { by: None } => "removed",
+            Self::Deleted => "deleted",
+            Self::NewTerm => "new_term",
+            Self::NameShared => "name_shared",
+            Self::StoreRestored => "store_restored",
+        }
+    }
+}
+
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
