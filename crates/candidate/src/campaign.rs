@@ -1,4 +1,5 @@
-//! What a run consists of: one session after the other, for as long as work that fails is to be tried again.
+//! What a run consists of: one session after the other, with pauses after work that failed and while the process is
+//! unwell.
 
 use std::fmt;
 use std::pin::{Pin, pin};
@@ -17,6 +18,8 @@ use tokio::runtime::Handle;
 use crate::config::{AfterFailure, AfterTerm, Mode};
 use crate::disabled::DisabledElection;
 use crate::event::{CandidateObserver, Event};
+use crate::finish::Finish;
+use crate::health_monitor::{HealthMonitor, HealthProbe};
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome, TermEnd};
 use crate::request_monitor::RequestMonitor;
@@ -33,11 +36,13 @@ pub(crate) struct Campaign {
     pub(crate) observer: CandidateObserver,
     pub(crate) monitor: Option<Arc<dyn RequestMonitor>>,
     pub(crate) status: Arc<StatusPublisher>,
+    /// Whether this process is well, where the program says it.
+    pub(crate) health: Option<HealthProbe>,
     /// Where the work runs: on the executor of the caller.
     pub(crate) work_runtime: Handle,
 }
 
-/// The pauses after work that failed.
+/// The pauses after work that failed, or a process that was unwell.
 struct RetryPause {
     backoff: RetryBackoff,
     jitter: StdRng,
@@ -46,17 +51,17 @@ struct RetryPause {
 /// How often a better API of LeaseCandidates is asked for, where there may be one. There may be thousands of candidates.
 const API_DISCOVERY_PERIOD: Duration = Duration::from_secs(60);
 
-/// The pause after work that failed for the first time.
+/// The pause after the first failure.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest such pause. Work that went on for longer before it failed counts as failing for the first time.
+/// The longest such pause. What went on for longer before it failed counts as failing for the first time.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 // === impl Campaign ===
 
 impl Campaign {
-    /// Runs sessions until one ends otherwise than by work that is to be tried again.
+    /// Runs sessions until one ends otherwise than by work that is to be tried again, or a process that was unwell.
     pub(crate) async fn run<F, T, E>(
-        self,
+        mut self,
         mut work: impl FnMut(Leadership) -> F,
         shutdown: impl Future,
     ) -> Result<RunOutcome<T, E>, RunError>
@@ -67,21 +72,32 @@ impl Campaign {
     {
         let mut shutdown = pin!(shutdown.fuse());
         let mut pause = RetryPause::new(self.seed);
+        let mut health = HealthMonitor::new(
+            self.health.take(),
+            self.config.given.health.clone(),
+            Arc::clone(&self.clock),
+            self.work_runtime.clone(),
+        );
         loop {
-            let mut began = self.clock.holder();
+            tokio::select! {
+                biased;
+                _ = &mut shutdown => return Ok(RunOutcome::ShutDown(None)),
+                () = self.recover(&mut health) => {}
+            }
+            let (mut began, mut led) = (self.clock.holder(), false);
             let work = |leadership: Leadership| {
-                began = self.clock.holder();
+                (began, led) = (self.clock.holder(), true);
                 work(leadership)
             };
-            let outcome = self.run_session(work, shutdown.as_mut()).await?;
-            let failure = failure_text(&outcome).filter(|_| !shutdown.is_terminated());
-            let Some(error) = failure.filter(|_| self.retries_after(&outcome)) else {
+            let session = self.run_session(work, &mut health, shutdown.as_mut());
+            let outcome = session.await?;
+            if shutdown.is_terminated() || !self.goes_on_after(&outcome, led) {
                 return Ok(outcome);
-            };
+            }
             let retry_after = pause.next(began, self.clock.holder());
-            let event = Event::WorkFailed { error, retry_after };
-            event.log(&self.config);
-            (self.observer)(&event);
+            if let Some(error) = failure_text(&outcome) {
+                self.emit(&Event::WorkFailed { error, retry_after });
+            }
             let over = self.clock.holder().after(retry_after);
             tokio::select! {
                 biased;
@@ -91,10 +107,31 @@ impl Campaign {
         }
     }
 
+    /// Waits until the process is well. Until then it is no candidate.
+    async fn recover(&self, health: &mut HealthMonitor) {
+        while !health.is_well() {
+            match health.recovered().await {
+                Ok(()) if self.status.is_unwell() => {
+                    self.status.note_health(None);
+                    self.emit(&Event::Well);
+                }
+                Ok(()) => {}
+                Err(error) => {
+                    if self.status.is_unwell() {
+                        self.status.note_health(Some(&error));
+                    } else {
+                        self.note_unwell(&error);
+                    }
+                }
+            }
+        }
+    }
+
     /// Runs one session, from the registration to its withdrawal.
     async fn run_session<F, T, E>(
         &self,
         work: impl FnMut(Leadership) -> F,
+        health: &mut HealthMonitor,
         mut shutdown: Pin<&mut impl Future>,
     ) -> Result<RunOutcome<T, E>, RunError>
     where
@@ -110,7 +147,7 @@ impl Campaign {
                 status: &self.status,
                 work_runtime: &self.work_runtime,
             };
-            return Ok(disabled.run(work, shutdown).await);
+            return Ok(disabled.run(work, health, shutdown).await);
         }
         let mut api_discovery =
             ApiDiscovery::new(self.cluster.clone(), API_DISCOVERY_PERIOD, self.seed);
@@ -119,6 +156,10 @@ impl Campaign {
             tokio::select! {
                 biased;
                 _ = &mut shutdown => return Ok(RunOutcome::ShutDown(None)),
+                error = health.unwell() => {
+                    self.note_unwell(&error);
+                    return Ok(Finish::outcome(Some(Finish::Unwell(error)), None));
+                }
                 api = api_discovery.next() => Some(api),
             }
         } else {
@@ -136,27 +177,39 @@ impl Campaign {
             Arc::clone(&self.status),
             self.work_runtime.clone(),
         );
-        let ended = session.run(work, shutdown).await;
+        let ended = session.run(work, health, shutdown).await;
         self.status.forget();
         ended
     }
 
-    /// Whether work that ended a session so is to be tried again.
-    fn retries_after<T, E>(&self, outcome: &RunOutcome<T, E>) -> bool {
-        let (RunOutcome::WorkFailed { term, .. } | RunOutcome::WorkPanicked { term, .. }) = outcome
-        else {
-            return false;
-        };
+    /// Whether another session follows one that ended so. `led` is whether it had a term.
+    fn goes_on_after<T, E>(&self, outcome: &RunOutcome<T, E>, led: bool) -> bool {
         let given = &self.config.given;
-        match term {
-            TermEnd::WorkStillRuns => false,
-            TermEnd::Lost(_) | TermEnd::HandedOver { .. }
-                if given.after_term == AfterTerm::Return =>
-            {
-                false
+        let returns = given.after_term == AfterTerm::Return;
+        match outcome {
+            RunOutcome::WorkFailed { term, .. } | RunOutcome::WorkPanicked { term, .. } => {
+                match term {
+                    TermEnd::WorkStillRuns => false,
+                    TermEnd::Lost(_) | TermEnd::HandedOver { .. } if returns => false,
+                    _ => given.after_failure == AfterFailure::Retry,
+                }
             }
-            _ => given.after_failure == AfterFailure::Retry,
+            RunOutcome::Unwell { term, .. } => *term != TermEnd::WorkStillRuns && !(led && returns),
+            _ => false,
         }
+    }
+
+    fn note_unwell(&self, error: &str) {
+        self.status.note_health(Some(error));
+        self.emit(&Event::Unwell {
+            error: error.to_owned(),
+        });
+    }
+
+    /// Logs an event, and tells the observer.
+    fn emit(&self, event: &Event) {
+        event.log(&self.config);
+        (self.observer)(event);
     }
 }
 

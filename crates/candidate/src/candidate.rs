@@ -7,6 +7,7 @@ use elector_protocol::{Identity, LeaseKey};
 #[cfg(feature = "connect")]
 use elector_runtime::{ClientArgs, ConnectError, connect};
 use elector_runtime::{Clock, Cluster, SystemClock, random_seed};
+use futures::FutureExt as _;
 use tokio::runtime::Handle;
 
 use crate::campaign::Campaign;
@@ -15,6 +16,7 @@ use crate::config::Mode;
 use crate::config::{Config, ConfigError};
 use crate::event::{CandidateObserver, Event};
 use crate::handle::CandidateHandle;
+use crate::health_monitor::HealthProbe;
 use crate::leadership::Leadership;
 #[cfg(feature = "metrics")]
 use crate::metrics::CandidateMetrics;
@@ -35,6 +37,7 @@ pub struct Candidate {
     #[cfg(feature = "metrics")]
     metrics: Option<CandidateMetrics>,
     status: StatusPublisher,
+    health: Option<HealthProbe>,
     /// Where requests and renewals run, if not on the caller's executor.
     #[cfg(feature = "connect")]
     thread: Option<RenewalThread>,
@@ -75,6 +78,7 @@ impl Candidate {
             observer: Arc::new(|_| {}),
             #[cfg(feature = "metrics")]
             metrics: None,
+            health: None,
             #[cfg(feature = "connect")]
             thread: None,
         })
@@ -148,6 +152,53 @@ impl Candidate {
         self
     }
 
+    /// The same candidate, for as long as this process is well, as `probe` says it: an error or a panic is a failure, and
+    /// so is no answer in time. [`Config::health`] says how often it is asked and how many failures count.
+    ///
+    /// It is asked all the time, whether this process leads or not. Before the first success the process is no candidate.
+    /// When the probe has failed a few times, a leader stops its work and gives its lease up in good order, and a standby
+    /// withdraws. The process stays out for the pause of [`AfterFailure::Retry`](crate::AfterFailure::Retry), and until
+    /// the probe passes. Then it is a candidate again. With [`AfterTerm::Return`](crate::AfterTerm::Return) a term that
+    /// ends so is the end of the run ([`RunOutcome::Unwell`]).
+    ///
+    /// Ask for what this process alone lacks: a disk, a zone, its own progress. Where the probes of all candidates fail
+    /// because of something that they share, none leads. A probe that concerns the work alone asks a
+    /// [`handle`](Self::handle) first, and passes on a standby; new work is first asked for after a period.
+    ///
+    /// The probe runs on the executor of the caller of [`Self::run`], one question at a time, and holds up neither work nor
+    /// renewals. Where work blocks that executor, the probe gives no answer, so that its leader is unwell too: with
+    /// a client that the candidate has made, such a leader would renew for as long as it blocks.
+    ///
+    /// ```no_run
+    /// # fn example(candidate: elector_candidate::Candidate) {
+    /// let handle = candidate.handle();
+    /// let candidate = candidate.with_health(move || {
+    ///     let leads = handle.is_leader();
+    ///     async move {
+    ///         if leads {
+    ///             tokio::net::TcpStream::connect("127.0.0.1:8080").await?;
+    ///         }
+    ///         std::fs::metadata("/mnt/data/ready").map(drop)
+    ///     }
+    /// });
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_health<F, E>(mut self, mut probe: impl FnMut() -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: fmt::Display + 'static,
+    {
+        self.health = Some(Arc::new(Mutex::new(move || {
+            let asked = probe();
+            // With its sources, where the error knows how to.
+            asked
+                .map(|answer| answer.map_err(|error| format!("{error:#}")))
+                .boxed()
+        })));
+        self
+    }
+
     /// Who leads, for the rest of the process: the handle lives before, between and after the terms.
     #[must_use]
     pub fn handle(&self) -> CandidateHandle {
@@ -218,6 +269,7 @@ impl Candidate {
             observer,
             monitor,
             status: Arc::new(self.status),
+            health: self.health,
             work_runtime: Handle::current(),
         };
         #[cfg(feature = "connect")]

@@ -6,6 +6,8 @@ use std::time::Duration;
 use elector_api::FieldError;
 use elector_protocol::{CandidateTiming, Identity, StrategyName, TimingError, Version};
 
+use crate::health_timing::HealthTiming;
+
 /// The configuration of a [`Candidate`](crate::Candidate).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -52,6 +54,9 @@ pub struct Config {
     /// it, in place of that longest duration. At most 1 h. Unset by default: less than the longest duration is safe only
     /// where no process can delete or empty the Lease of a living leader. Refused in [`Mode::Elected`].
     pub absent_lease_grace: Option<Duration>,
+    /// How often the probe of [`Candidate::with_health`](crate::Candidate::with_health) is asked, and when its answers
+    /// count. Without a probe it has no use.
+    pub health: HealthTiming,
 }
 
 /// How a candidate comes by its terms.
@@ -141,6 +146,12 @@ pub enum ConfigError {
     /// A missing Lease would be waited for too long.
     #[error("absent-lease-grace is {0:?}: must be at most 1h")]
     AbsentLeaseGrace(Duration),
+    /// The health probe would be asked too often, or hardly ever.
+    #[error("health-period is {0:?}: must be from 100ms to 1h")]
+    HealthPeriod(Duration),
+    /// No health probe could answer, or it would be waited for too long.
+    #[error("health-timeout is {0:?}: must be from 10ms to 1h")]
+    HealthTimeout(Duration),
     /// A candidate that takes no lease waits for none.
     #[error(
         "absent-lease-grace is set, but the elected mode takes no lease: electors have this setting"
@@ -213,6 +224,7 @@ impl Config {
             fallback: Duration::from_secs(5),
             max_lease_duration: Duration::from_secs(15),
             absent_lease_grace: None,
+            health: HealthTiming::default(),
         }
     }
 
@@ -267,6 +279,12 @@ impl Config {
         }
         if !(Duration::from_secs(1)..=LONGEST_WAIT).contains(&self.max_lease_duration) {
             return Err(ConfigError::MaxLeaseDuration(self.max_lease_duration));
+        }
+        if !self.health.has_valid_period() {
+            return Err(ConfigError::HealthPeriod(self.health.period));
+        }
+        if !self.health.has_valid_timeout() {
+            return Err(ConfigError::HealthTimeout(self.health.timeout));
         }
         match self.absent_lease_grace {
             Some(_) if self.mode == Mode::Elected => Err(ConfigError::UnusedAbsentLeaseGrace),
@@ -339,6 +357,10 @@ mod tests {
             let text = refusal(|config| config.max_lease_duration = bad);
             assert!(text.starts_with("max-lease-duration"), "{text}");
         }
+        let text = refusal(|config| config.health.period = Duration::ZERO);
+        assert_eq!(text, "health-period is 0ns: must be from 100ms to 1h");
+        let text = refusal(|config| config.health.timeout = Duration::from_secs(7200));
+        assert_eq!(text, "health-timeout is 7200s: must be from 10ms to 1h");
         let text = refusal(|config| config.absent_lease_grace = Some(Duration::MAX));
         assert!(text.starts_with("absent-lease-grace is 1"), "{text}");
         let text = refusal(|config| {

@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 
 use crate::event::{CandidateObserver, Event};
 use crate::finish::Finish;
+use crate::health_monitor::HealthMonitor;
 use crate::leadership::Leadership;
 use crate::outcome::{RunOutcome, TermEnd};
 use crate::resolved_config::ResolvedConfig;
@@ -40,6 +41,7 @@ impl DisabledElection<'_> {
     pub(crate) async fn run<F, T, E>(
         &self,
         mut work: impl FnMut(Leadership) -> F,
+        health: &mut HealthMonitor,
         mut shutdown: impl Future + Unpin,
     ) -> RunOutcome<T, E>
     where
@@ -50,6 +52,7 @@ impl DisabledElection<'_> {
         let lease = &self.config.lease;
         tracing::warn!(%lease, "the election is disabled: the work runs at once, beside that of any other process");
         let mut work = self.start(&mut work);
+        health.note_term(Some(TERM));
         let mut finish = None;
         let end = loop {
             if work.is_gone() {
@@ -76,6 +79,13 @@ impl DisabledElection<'_> {
                     WorkChange::Returned(_) | WorkChange::Stopped => {}
                 },
                 _ = &mut shutdown, if !told => Finish::ShutDown.add_to(&mut finish),
+                error = health.unwell(), if finish.is_none() => {
+                    self.status.note_health(Some(&error));
+                    self.emit(&Event::Unwell {
+                        error: error.clone(),
+                    });
+                    Finish::Unwell(error).add_to(&mut finish);
+                }
                 () = self.sleep_until(limit) => {}
             }
             let now = self.clock.holder();
@@ -87,6 +97,7 @@ impl DisabledElection<'_> {
             work.enforce(now);
         };
         self.status.forget();
+        health.note_term(None);
         let term = TERM;
         self.emit(&Event::Ended {
             term,

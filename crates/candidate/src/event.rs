@@ -49,6 +49,14 @@ pub enum Event {
         /// How it ended.
         end: TermEnd,
     },
+    /// The probe of this process fails ([`Candidate::with_health`](crate::Candidate::with_health)). Its term is given up,
+    /// if it leads: [`Self::Stopping`] follows, with [`StopReason::ShutDown`]. It is no candidate until [`Self::Well`].
+    Unwell {
+        /// What the probe said, in one line.
+        error: String,
+    },
+    /// The probe of a process that was unwell has passed: it is a candidate again.
+    Well,
     /// The work has failed, its term has been given up, and this process is no candidate until it tries again
     /// ([`AfterFailure::Retry`](crate::AfterFailure::Retry)).
     WorkFailed {
@@ -84,6 +92,10 @@ impl Event {
             }
             Self::WorkStopped { term } => tracing::debug!(%lease, %term, "the work has stopped"),
             Self::Ended { term, end } => tracing::info!(%lease, %term, %end, "leading no more"),
+            Self::Unwell { error } => {
+                tracing::warn!(%lease, %candidate, error, "unwell: no candidate until it is well");
+            }
+            Self::Well => tracing::info!(%lease, %candidate, "well again"),
             Self::WorkFailed { error, retry_after } => {
                 let retry_after = to_millis(*retry_after);
                 tracing::warn!(%lease, %candidate, error, ?retry_after, "the work failed");

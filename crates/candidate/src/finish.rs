@@ -8,6 +8,7 @@ pub(crate) enum Finish<T, E> {
     WorkEnded(T),
     WorkFailed(E),
     WorkPanicked(String),
+    Unwell(String),
     TermEnded,
 }
 
@@ -33,6 +34,7 @@ impl<T, E> Finish<T, E> {
             Some(Self::WorkEnded(value)) => RunOutcome::WorkEnded { value, term },
             Some(Self::WorkFailed(error)) => RunOutcome::WorkFailed { error, term },
             Some(Self::WorkPanicked(message)) => RunOutcome::WorkPanicked { message, term },
+            Some(Self::Unwell(error)) => RunOutcome::Unwell { error, term },
             Some(Self::TermEnded) => RunOutcome::TermEnded(term),
             Some(Self::ShutDown) | None => RunOutcome::ShutDown(end),
         }

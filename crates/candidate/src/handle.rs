@@ -7,7 +7,7 @@ use elector_protocol::{Identity, LeaseKey, Token};
 use elector_runtime::Clock;
 use tokio::sync::watch;
 
-use crate::health::WorkOverdue;
+use crate::health::{Unwell, WorkOverdue};
 use crate::status::{KnownStatus, LeadershipStatus, StatusView};
 
 /// Who leads, for the rest of the process: web handlers, metrics, controllers that outlive a term.
@@ -126,6 +126,21 @@ impl CandidateHandle {
     #[cfg(feature = "metrics")]
     pub(crate) fn has_ended(&self) -> bool {
         self.known.has_changed().is_err()
+    }
+
+    /// Whether this process is well, by its probe ([`Candidate::with_health`](crate::Candidate::with_health)): what a
+    /// readiness probe (`/readyz`) may ask. A process without a probe is, and so is one whose probe has not answered yet.
+    ///
+    /// # Errors
+    ///
+    /// While it is unwell, and so no candidate; the text is what the probe said last.
+    pub fn check_health(&self) -> Result<(), Unwell> {
+        match &self.known.borrow().unwell {
+            Some(error) => Err(Unwell {
+                error: error.clone(),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Waits until the status is another than it was when this last returned, or when the handle was made, and returns

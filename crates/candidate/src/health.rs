@@ -1,4 +1,4 @@
-//! Whether the work of a candidate ends when its lease does: what a liveness probe asks.
+//! What probes of a candidate are told: whether its work ends when its lease does, and whether the process is well.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,6 +9,15 @@ use std::time::Duration;
 pub struct WorkOverdue {
     /// For how long it has been so.
     pub since: Duration,
+}
+
+/// This process is not well, and is no candidate until it is
+/// ([`CandidateHandle::check_health`](crate::CandidateHandle::check_health)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unwell {
+    /// What its probe said last, in one line.
+    pub error: String,
 }
 
 // === impl WorkOverdue ===
@@ -25,3 +34,13 @@ impl fmt::Display for WorkOverdue {
 }
 
 impl std::error::Error for WorkOverdue {}
+
+// === impl Unwell ===
+
+impl fmt::Display for Unwell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unwell: {}", self.error)
+    }
+}
+
+impl std::error::Error for Unwell {}

@@ -18,10 +18,14 @@
 //! which token, until when, and whether that is still known. A [`WriteGuard`] makes clients of it that write only while
 //! this process leads.
 //!
-//! Work that finds itself unwell returns an error: its term is given up in good order, and with
-//! [`AfterFailure::Retry`] the process is no candidate for a while, so that another one leads. Work that does not stop
-//! when it should fails the liveness check of the handle ([`CandidateHandle::check_work`]). Readiness is a matter of the
-//! program: a standby is ready.
+//! A lease says that a process renews, and not that it works. A program that can tell gives the candidate a probe
+//! ([`Candidate::with_health`]): a leader whose probe keeps failing gives its lease up in good order and stays out until
+//! it is well, and a process that is not well is not elected. An answer that is slow, or one that fails now and then, is
+//! no loss. Work that finds itself unwell returns an error: with [`AfterFailure::Retry`] the process is no candidate for a
+//! while, so that another one leads.
+//!
+//! Work that does not stop when it should fails the liveness check of the handle ([`CandidateHandle::check_work`]).
+//! Readiness is not leadership: a standby is ready, and [`CandidateHandle::check_health`] says whether it could lead.
 //!
 //! | feature | brings |
 //! |---|---|
@@ -78,6 +82,8 @@ mod finish;
 mod guard;
 mod handle;
 mod health;
+mod health_monitor;
+mod health_timing;
 mod identity;
 mod leadership;
 #[cfg(feature = "metrics")]
@@ -118,7 +124,8 @@ pub use elector_runtime::{Cluster, RequestError, Signal, shutdown_signal};
 pub use event::Event;
 pub use guard::{GuardedService, NotLeading, WriteGuard};
 pub use handle::CandidateHandle;
-pub use health::WorkOverdue;
+pub use health::{Unwell, WorkOverdue};
+pub use health_timing::HealthTiming;
 pub use identity::{pod_or_host_name, random_identity};
 pub use leadership::Leadership;
 #[cfg(feature = "metrics")]

@@ -36,6 +36,14 @@ pub enum RunOutcome<T, E> {
         /// How its term ended.
         term: TermEnd,
     },
+    /// This process was unwell ([`Candidate::with_health`](crate::Candidate::with_health)), and the run was to end with its
+    /// term ([`crate::AfterTerm::Return`]) or could not go on because its work still runs.
+    Unwell {
+        /// What the probe said, in one line.
+        error: String,
+        /// How its term ended.
+        term: TermEnd,
+    },
     /// A term ended otherwise, and the run was to end with it ([`crate::AfterTerm::Return`]) or could not go on
     /// because its work still runs.
     TermEnded(TermEnd),

@@ -14,6 +14,13 @@ pub enum RunFailure {
     Work(Box<dyn Error + Send + Sync>),
     /// The work panicked, or a task that it has spawned, with this message.
     Panicked(String),
+    /// This process was unwell, and the run could not go on.
+    Unwell {
+        /// What the probe said, in one line.
+        error: String,
+        /// How its term ended.
+        term: TermEnd,
+    },
     /// The term ended although neither the caller nor the work asked for it, or its work still runs.
     TermEnded(TermEnd),
 }
@@ -33,8 +40,8 @@ impl<T, E> RunOutcome<T, E> {
     ///
     /// # Errors
     ///
-    /// When the work failed or panicked, whatever else ended the run; when a term was the end of the run, by a loss or a
-    /// hand-over ([`AfterTerm::Return`](crate::AfterTerm::Return)); and when work that does not stop was left behind.
+    /// When the work failed or panicked, whatever else ended the run; when a term was the end of the run, by a loss, a
+    /// hand-over or a probe that failed ([`AfterTerm::Return`](crate::AfterTerm::Return)); and when work that does not stop was left behind.
     pub fn into_result(self) -> Result<Option<T>, RunFailure>
     where
         E: Into<Box<dyn Error + Send + Sync>>,
@@ -45,6 +52,7 @@ impl<T, E> RunOutcome<T, E> {
             Self::TermEnded(end) | Self::ShutDown(Some(end @ TermEnd::WorkStillRuns)) => {
                 Err(RunFailure::TermEnded(end))
             }
+            Self::Unwell { error, term } => Err(RunFailure::Unwell { error, term }),
             Self::ShutDown(_) => Ok(None),
             Self::WorkEnded { value, .. } => Ok(Some(value)),
         }
@@ -56,6 +64,7 @@ impl<T, E> RunOutcome<T, E> {
         match self {
             Self::ShutDown(Some(TermEnd::WorkStillRuns))
             | Self::TermEnded(_)
+            | Self::Unwell { .. }
             | Self::WorkFailed { .. }
             | Self::WorkPanicked { .. } => ExitCode::FAILURE,
             Self::ShutDown(_) | Self::WorkEnded { .. } => ExitCode::SUCCESS,
@@ -70,6 +79,7 @@ impl fmt::Display for RunFailure {
         match self {
             Self::Work(error) => error.fmt(f),
             Self::Panicked(message) => write!(f, "the work panicked: {message}"),
+            Self::Unwell { error, term } => write!(f, "unwell: {error}; the term ended: {term}"),
             Self::TermEnded(end) => write!(f, "the term ended: {end}"),
         }
     }
@@ -79,7 +89,7 @@ impl Error for RunFailure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Work(error) => error.source(),
-            Self::Panicked(_) | Self::TermEnded(_) => None,
+            Self::Panicked(_) | Self::Unwell { .. } | Self::TermEnded(_) => None,
         }
     }
 }

@@ -33,6 +33,7 @@ use self::requests::{CandidateResponse, LeaseWriteUnderWay};
 use crate::config::AfterTerm;
 use crate::event::{CandidateObserver, Event};
 use crate::finish::Finish;
+use crate::health_monitor::HealthMonitor;
 use crate::leadership::Leadership;
 use crate::outcome::{RunError, RunOutcome, TermEnd};
 use crate::request_monitor::RequestMonitor;
@@ -114,6 +115,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
     pub(crate) async fn run<F>(
         mut self,
         mut work: impl FnMut(Leadership) -> F,
+        health: &mut HealthMonitor,
         mut shutdown: Pin<&mut impl Future>,
     ) -> Result<RunOutcome<T, E>, RunError>
     where
@@ -129,12 +131,14 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
             if self.is_over() {
                 return Ok(Finish::outcome(self.finish.take(), self.last_end.take()));
             }
+            health.note_term(self.term);
             let clock = Arc::clone(&self.clock);
             let input = tokio::select! {
                 biased;
                 response = self.holder.response() => CandidateInput::LeaseResponse(response),
                 change = work_change(&mut self.work) => CandidateInput::WorkChange(change),
                 _ = &mut shutdown, if self.finish.is_none() => CandidateInput::ShutDown,
+                error = health.unwell(), if self.finish.is_none() => CandidateInput::Unwell(error),
                 response = self.registration.request.response() => CandidateInput::CandidateResponse(response),
                 event = leases.next() => CandidateInput::LeaseEvent(event),
                 event = candidate_event(&mut candidate) => CandidateInput::CandidateEvent(event),
@@ -185,6 +189,13 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
             }
             CandidateInput::WorkChange(change) => self.handle_work_change(moment, change),
             CandidateInput::ShutDown => self.begin_finish(Finish::ShutDown),
+            CandidateInput::Unwell(error) => {
+                self.status.note_health(Some(&error));
+                self.emit(&Event::Unwell {
+                    error: error.clone(),
+                });
+                self.begin_finish(Finish::Unwell(error));
+            }
             CandidateInput::Removed | CandidateInput::Time => {}
         }
         if self.registration.take_ping() {

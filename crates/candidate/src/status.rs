@@ -51,6 +51,8 @@ pub(crate) struct KnownStatus {
     pub(crate) acts_until: Option<Instant>,
     /// Whether that work was left behind because it does not stop.
     work_is_left: bool,
+    /// Why this process is unwell, while it is.
+    pub(crate) unwell: Option<String>,
 }
 
 /// The newest record of the Lease.
@@ -200,6 +202,19 @@ impl StatusPublisher {
         });
     }
 
+    /// The process is unwell for this reason, or well again.
+    pub(crate) fn note_health(&self, unwell: Option<&str>) {
+        self.sender.send_if_modified(|known| {
+            known.unwell = unwell.map(str::to_owned);
+            false
+        });
+    }
+
+    /// Whether the process was said to be unwell.
+    pub(crate) fn is_unwell(&self) -> bool {
+        self.sender.borrow().unwell.is_some()
+    }
+
     /// A session has ended. Nothing is followed any more: what was known of others may stand until it expires, and is
     /// stale.
     pub(crate) fn forget(&self) {
@@ -238,5 +253,6 @@ impl StatusPublisher {
 impl Drop for StatusPublisher {
     fn drop(&mut self) {
         self.forget();
+        self.note_health(None);
     }
 }

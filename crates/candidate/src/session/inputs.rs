@@ -23,6 +23,8 @@ pub(crate) enum CandidateInput<T, E> {
     Removed,
     WorkChange(WorkChange<T, E>),
     ShutDown,
+    /// The process is unwell, for this reason.
+    Unwell(String),
     /// A deadline has come.
     Time,
 }

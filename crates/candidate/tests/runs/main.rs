@@ -29,6 +29,7 @@ mod stop_tokens;
 mod stopping;
 mod tasks;
 mod terms;
+mod unwell;
 
 use std::sync::{Arc, Mutex};
 
@@ -80,8 +81,22 @@ fn start<F>(
 where
     F: Future<Output = Result> + Send + 'static,
 {
+    start_changed(cluster, config, work, |candidate| candidate)
+}
+
+/// The same with something changed about the candidate.
+fn start_changed<F>(
+    cluster: &OneLease,
+    config: Config,
+    work: impl FnMut(Leadership) -> F + Send + 'static,
+    change: impl FnOnce(Candidate) -> Candidate,
+) -> RunningCandidate
+where
+    F: Future<Output = Result> + Send + 'static,
+{
     let candidate = Candidate::new(config, cluster.cluster()).unwrap();
-    start_candidate(cluster, candidate, work)
+    let candidate = candidate.with_clock(cluster.clock());
+    start_candidate(cluster, change(candidate), work)
 }
 
 /// The same with a candidate that has been made.
@@ -98,7 +113,6 @@ where
     let (told, made) = (Arc::clone(&events), Arc::clone(&guards));
     let clock = cluster.clock();
     let candidate = candidate
-        .with_clock(cluster.clock())
         .with_seed(0)
         .observed_by(move |event| told.lock().unwrap().push((event.clone(), clock.holder())));
     let handle = candidate.handle();

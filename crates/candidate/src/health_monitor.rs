@@ -1,0 +1,186 @@
+//! Asks the program whether it is well, again and again: in a term, before it, and while it is no candidate.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use elector_protocol::{Instant, Term};
+use elector_runtime::{Clock, panic_text, printable};
+use futures::future::BoxFuture;
+use tokio::runtime::Handle;
+use tokio::task::{JoinError, JoinSet};
+
+use crate::health_timing::HealthTiming;
+
+/// The function that a program gives: whether it is well, or why not.
+pub(crate) type HealthProbe =
+    Arc<Mutex<dyn FnMut() -> BoxFuture<'static, Result<(), String>> + Send>>;
+
+/// Whether the program is well. Dropping it drops the question that is under way.
+pub(crate) struct HealthMonitor {
+    /// None where the program counts as well.
+    probe: Option<HealthProbe>,
+    timing: HealthTiming,
+    clock: Arc<dyn Clock>,
+    /// Where the probe runs: beside the work, so that it cannot hold up renewals.
+    runtime: Handle,
+    /// The question that was asked last, until it has ended. There is one at a time, also where one does not end.
+    asked: JoinSet<Result<(), String>>,
+    stage: ProbeStage,
+    /// How many failures there were since the last success.
+    failures: u32,
+    is_well: bool,
+    term: Option<Term>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum ProbeStage {
+    Waiting { until: Instant },
+    Asked { at: Instant },
+}
+
+/// How much is kept of what a probe says. A kubelet keeps 10 KiB.
+const LONGEST_TEXT: usize = 1024;
+
+// === impl HealthMonitor ===
+
+impl HealthMonitor {
+    /// Nothing is asked before [`Self::recovered`] or [`Self::unwell`] is.
+    pub(crate) fn new(
+        probe: Option<HealthProbe>,
+        timing: HealthTiming,
+        clock: Arc<dyn Clock>,
+        runtime: Handle,
+    ) -> Self {
+        Self {
+            is_well: probe.is_none(),
+            probe,
+            timing,
+            stage: ProbeStage::Waiting {
+                until: clock.holder(),
+            },
+            clock,
+            runtime,
+            asked: JoinSet::new(),
+            failures: 0,
+            term: None,
+        }
+    }
+
+    /// Whether it was well by the last that was heard. Before the first answer it was not.
+    pub(crate) const fn is_well(&self) -> bool {
+        self.is_well
+    }
+
+    /// The term of this process. New work is asked for when it has run for a period, and not before.
+    pub(crate) fn note_term(&mut self, term: Option<Term>) {
+        if self.term != term && term.is_some() {
+            self.asked.abort_all();
+            self.failures = 0;
+            self.stage = ProbeStage::Waiting {
+                until: self.clock.holder().after(self.timing.period),
+            };
+        }
+        self.term = term;
+    }
+
+    /// Waits until a process that was well is not, and says why. May be dropped and called again.
+    pub(crate) async fn unwell(&mut self) -> String {
+        loop {
+            match self.answer().await {
+                Ok(()) => self.failures = 0,
+                Err(error) => {
+                    self.failures += 1;
+                    let (failures, threshold) = (self.failures, self.timing.failure_threshold);
+                    tracing::debug!(error, failures, threshold, "the health probe failed");
+                    if failures >= threshold.get() {
+                        self.is_well = false;
+                        return error;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for the next answer while the process is not well: the first success makes it well. May be dropped and
+    /// called again.
+    pub(crate) async fn recovered(&mut self) -> Result<(), String> {
+        self.answer().await?;
+        self.failures = 0;
+        self.is_well = true;
+        Ok(())
+    }
+
+    /// The next answer, which is a failure where there is none in time.
+    async fn answer(&mut self) -> Result<(), String> {
+        let Some(probe) = &self.probe else {
+            return std::future::pending().await;
+        };
+        loop {
+            match self.stage {
+                ProbeStage::Waiting { until } => {
+                    self.clock.sleep_until_holder(until).await;
+                    self.stage = ProbeStage::Asked {
+                        at: self.clock.holder(),
+                    };
+                    while self.asked.try_join_next().is_some() {}
+                    if self.asked.is_empty() {
+                        self.asked.spawn_on(ask(Arc::clone(probe)), &self.runtime);
+                    }
+                }
+                ProbeStage::Asked { at } => {
+                    let timeout = self.timing.timeout;
+                    let silent = || format!("no answer within {timeout:?}");
+                    let answer = tokio::select! {
+                        biased;
+                        Some(ended) = self.asked.join_next() => {
+                            ended.unwrap_or_else(|error| Err(panic_or(error, silent)))
+                        }
+                        () = self.clock.sleep_until_holder(at.after(timeout)) => {
+                            self.asked.abort_all();
+                            Err(silent())
+                        }
+                    };
+                    let next = at.after(self.timing.period).max(self.clock.holder());
+                    self.stage = ProbeStage::Waiting { until: next };
+                    return answer.map_err(|text| one_line(&text));
+                }
+            }
+        }
+    }
+}
+
+async fn ask(probe: HealthProbe) -> Result<(), String> {
+    let asked = probe.lock().unwrap_or_else(PoisonError::into_inner)();
+    asked.await
+}
+
+/// The panic of a probe, or the text for one that was dropped.
+fn panic_or(error: JoinError, dropped: impl FnOnce() -> String) -> String {
+    match error.try_into_panic() {
+        Ok(panic) => format!("panic: {}", panic_text(&*panic)),
+        Err(_) => dropped(),
+    }
+}
+
+/// The text, or as much of it as is kept, in visible characters.
+fn one_line(text: &str) -> String {
+    let text = text.trim();
+    let longest = text.len().min(LONGEST_TEXT);
+    let end = (0..=longest).rev().find(|end| text.is_char_boundary(*end));
+    let end = end.unwrap_or_default();
+    let rest = if end < text.len() { "…" } else { "" };
+    format!("{}{rest}", printable(&text[..end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_probe_says_is_one_line_and_no_longer_than_a_page() {
+        assert_eq!(one_line(" disk\nfull\u{1b}[2J \n"), "disk\\nfull\\u{1b}[2J");
+        let long = "ä".repeat(LONGEST_TEXT);
+        let kept = one_line(&long);
+        assert_eq!(kept.chars().count(), LONGEST_TEXT / 2 + 1);
+        assert!(kept.ends_with('…'));
+    }
+}
