@@ -34,10 +34,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often the server is asked.
 const POLL: Duration = Duration::from_millis(200);
 
-/// Builds those programs, or all of them, and has each lead and give up.
+/// Builds those programs, or all of them, runs their own tests, and has each lead and give up.
 ///
 /// # Errors
-/// When there is no such program, one cannot be built, or does not lead.
+/// When there is no such program, one cannot be built, fails its tests, or does not lead.
 pub(crate) fn run(names: &[String]) -> Result<()> {
     let programs = AdoptingProgram::all()?;
     if let Some(strange) = (names.iter()).find(|name| programs.iter().all(|one| one.name != **name))
@@ -81,13 +81,25 @@ impl AdoptingProgram {
         Ok(programs)
     }
 
+    /// Builds it, and runs its own tests, if it has any.
     fn build(&self, packages: &CratePackages) -> Result<()> {
+        let patches = packages.patches_for(&self.folder)?;
+        self.cargo("build", &patches)?;
+        let manifest = fs::read_to_string(self.folder.join("Cargo.toml"));
+        let manifest = manifest.context("failed to read the manifest of an adopter")?;
+        if manifest.contains("[dev-dependencies]") {
+            self.cargo("test", &patches)?;
+        }
+        Ok(())
+    }
+
+    fn cargo(&self, command: &str, patches: &[String]) -> Result<()> {
         let mut build = cargo();
         build
             // Not `--locked`: a crate that comes to depend on another adds that to the lock file, and changes nothing else.
-            .args(["build", "--target-dir"])
+            .args([command, "--target-dir"])
             .arg(paths::workspace().join(BUILT))
-            .args(packages.patches())
+            .args(patches)
             .current_dir(&self.folder)
             .env("CARGO_PROFILE_DEV_DEBUG", "0");
         show_and_run(&mut build)

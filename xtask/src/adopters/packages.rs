@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
@@ -11,9 +11,9 @@ use serde::Deserialize;
 use crate::commands::{self, cargo, show_and_run};
 use crate::paths;
 
-/// The packages of all crates that are published, unpacked, and those of them that an adopter uses.
+/// The packages of all crates that are published, unpacked.
 pub(super) struct CratePackages {
-    used: BTreeSet<String>,
+    workspace: WorkspaceMetadata,
 }
 
 /// The part that counts of `cargo metadata`.
@@ -38,8 +38,6 @@ struct PackageDependency {
     kind: Option<String>,
 }
 
-/// What an adopter names.
-const CANDIDATE: &str = "elector-candidate";
 /// Where cargo puts the archives, below `package`, and where they are unpacked.
 const ARCHIVES: &str = "target/adopters";
 const UNPACKED: &str = "target/adopters/packages";
@@ -49,11 +47,7 @@ const UNPACKED: &str = "target/adopters/packages";
 impl CratePackages {
     /// Packs and unpacks them. What is in a package and does not build is found by those that build it.
     pub(super) fn make() -> Result<Self> {
-        let mut metadata = cargo();
-        metadata.args(["metadata", "--no-deps", "--format-version=1", "--locked"]);
-        let metadata: WorkspaceMetadata =
-            serde_json::from_str(&commands::read(&mut metadata)?.stdout)
-                .context("failed to read what cargo says of the workspace")?;
+        let metadata = WorkspaceMetadata::of(paths::workspace())?;
         let mut package = cargo();
         package.args(["package", "--quiet", "--no-verify", "--allow-dirty"]);
         package.args(["--target-dir", ARCHIVES]);
@@ -85,12 +79,16 @@ impl CratePackages {
             commands::read(&mut unpack)?;
         }
         Ok(Self {
-            used: metadata.used_by(CANDIDATE),
+            workspace: metadata,
         })
     }
 
-    /// Arguments of cargo that put them in the place of those in the registry.
-    pub(super) fn patches(&self) -> Vec<String> {
+    /// Arguments of cargo that put those that the program in this folder uses in the place of those in the registry. Cargo
+    /// complains of others.
+    pub(super) fn patches_for(&self, folder: &Path) -> Result<Vec<String>> {
+        let program = WorkspaceMetadata::of(folder)?;
+        let named = program.packages.iter().flat_map(|one| &one.dependencies);
+        let used = self.workspace.used_by(named.map(|one| one.name.as_str()));
         let patch = |name: &String| {
             let folder: PathBuf = paths::workspace().join(UNPACKED).join(name);
             let path = folder.display();
@@ -99,22 +97,32 @@ impl CratePackages {
                 format!("patch.crates-io.{name}.path='{path}'"),
             ]
         };
-        self.used.iter().flat_map(patch).collect()
+        Ok(used.iter().flat_map(patch).collect())
     }
 }
 
 // === impl WorkspaceMetadata ===
 
 impl WorkspaceMetadata {
+    /// What cargo says of the workspace in that folder.
+    fn of(folder: &Path) -> Result<Self> {
+        let mut metadata = cargo();
+        metadata
+            .args(["metadata", "--no-deps", "--format-version=1"])
+            .current_dir(folder);
+        serde_json::from_str(&commands::read(&mut metadata)?.stdout)
+            .with_context(|| format!("failed to read what cargo says of {}", folder.display()))
+    }
+
     fn published(&self) -> impl Iterator<Item = &WorkspacePackage> {
         let is_published = |package: &&WorkspacePackage| package.publish.is_none();
         self.packages.iter().filter(is_published)
     }
 
-    /// The crates of the workspace that are built for a user of that one, itself among them.
-    fn used_by(&self, name: &str) -> BTreeSet<String> {
+    /// The crates of the workspace that are built for a user of these crates, which may be others.
+    fn used_by<'a>(&'a self, names: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
         let mut used = BTreeSet::new();
-        let mut next = vec![name];
+        let mut next = Vec::from_iter(names);
         while let Some(name) = next.pop() {
             if let Some(package) = self.packages.iter().find(|one| one.name == name)
                 && used.insert(name.to_owned())
@@ -134,16 +142,16 @@ mod tests {
     #[test]
     fn what_a_user_builds_is_what_the_library_depends_on() {
         let metadata: WorkspaceMetadata = serde_json::from_value(serde_json::json!({"packages": [
-            {"name": CANDIDATE, "version": "1.0.0", "publish": null, "dependencies": [
+            {"name": "library", "version": "1.0.0", "publish": null, "dependencies": [
                 {"name": "shared", "kind": null}, {"name": "kit", "kind": "dev"}, {"name": "serde", "kind": null},
             ]},
             {"name": "shared", "version": "1.0.0", "publish": null, "dependencies": []},
             {"name": "kit", "version": "1.0.0", "publish": [], "dependencies": [{"name": "shared", "kind": null}]},
         ]}))
         .unwrap();
-        let used = metadata.used_by(CANDIDATE);
-        assert_eq!(Vec::from_iter(used), [CANDIDATE, "shared"]);
+        let used = metadata.used_by(["library", "serde"].into_iter());
+        assert_eq!(Vec::from_iter(used), ["library", "shared"]);
         let published: Vec<_> = metadata.published().map(|one| one.name.as_str()).collect();
-        assert_eq!(published, [CANDIDATE, "shared"]);
+        assert_eq!(published, ["library", "shared"]);
     }
 }

@@ -115,7 +115,7 @@ pub(crate) fn tell(record: bool) -> Result<()> {
 fn count_crates(folder: &Path, packages: &CratePackages) -> Result<usize> {
     let mut tree = cargo();
     tree.args(["tree", "--edges=normal", "--prefix=none", "--format={p}"])
-        .args(packages.patches())
+        .args(packages.patches_for(folder)?)
         .current_dir(folder);
     let said = commands::read(&mut tree)?.stdout;
     // A crate that was shown before is shown again with a star.
@@ -159,11 +159,14 @@ impl SizedProgram {
             folder.join("Cargo.toml"),
             format!("{before}{dependency}{after}"),
         )?;
-        let main = match self.features {
-            None => BARE.to_owned(),
-            Some(_) => fs::read_to_string(adopter.join("src/main.rs"))?,
-        };
-        fs::write(folder.join("src/main.rs"), main)?;
+        if self.features.is_some() {
+            for file in fs::read_dir(adopter.join("src"))? {
+                let file = file?;
+                fs::copy(file.path(), folder.join("src").join(file.file_name()))?;
+            }
+        } else {
+            fs::write(folder.join("src/main.rs"), BARE)?;
+        }
         // The versions of the adopter. What a feature brings besides is added.
         fs::copy(adopter.join("Cargo.lock"), folder.join("Cargo.lock"))?;
         Ok(folder)
@@ -176,7 +179,7 @@ impl SizedProgram {
         build
             .args(["build", "--release", "--target-dir"])
             .arg(&built)
-            .args(packages.patches())
+            .args(packages.patches_for(folder)?)
             .current_dir(folder)
             .env("CARGO_PROFILE_RELEASE_STRIP", "true");
         show_and_run(&mut build)?;
