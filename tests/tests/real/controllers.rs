@@ -95,9 +95,10 @@ async fn ten_minutes(testbed: Arc<Testbed>) -> Result<()> {
     println!("controllers_through_many_faults: seed {seed}, again with {ELECTOR_SEED}={seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let site = testbed.site();
-    let _elector = site
-        .elector("elector", site.mode().elector_flags().iter().copied())
-        .await?;
+    // Preferences come by the dozen, and are not to be held back (R23).
+    let flags = site.mode().elector_flags().iter().copied();
+    let flags = flags.chain(["--preemptions=60", "--preemption-window=1s"]);
+    let _elector = site.elector("elector", flags).await?;
     warm_up(site).await?;
     let mut replicas = Replicas::start(Arc::clone(&testbed)).await?;
     let end = Instant::now() + LASTS;
