@@ -4,6 +4,7 @@ mod child;
 mod descendants;
 mod endpoints;
 mod events;
+mod health_command;
 pub(crate) mod init;
 mod orders;
 mod own_program;
@@ -31,6 +32,7 @@ use elector_runtime::{
 use self::child::{Program, RunningCommand};
 use self::endpoints::CandidateEndpointArgs;
 use self::events::EventLines;
+use self::health_command::HealthArgs;
 use crate::output;
 
 /// Runs a command while it leads.
@@ -53,6 +55,9 @@ pub(crate) struct CandidateCommandArgs {
     /// the term), work-stopped, lost. The command's own output then goes to standard error
     #[arg(long, env = "ELECTOR_EVENTS")]
     events: bool,
+
+    #[command(flatten)]
+    health: HealthArgs,
 
     #[command(flatten)]
     endpoints: CandidateEndpointArgs,
@@ -132,7 +137,7 @@ async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Re
             tracing::info!(%signal, "ending");
         }));
     };
-    let candidate = candidate.with_clock(clock.clone());
+    let candidate = args.health.probe(candidate.with_clock(clock.clone()));
     let _endpoints = args.endpoints.serve(&candidate.handle(), &ending).await?;
     lines.start();
     let candidate = candidate.observed_by(move |event| lines.tell(event));
@@ -221,6 +226,9 @@ fn exit_code(outcome: RunOutcome<CommandExit, anyhow::Error>) -> anyhow::Result<
         RunOutcome::TermEnded(end) => bail!("go on: the term ended: {end}"),
         RunOutcome::WorkEnded { value, .. } => Ok(value.map_or(ExitCode::SUCCESS, ExitCode::from)),
         RunOutcome::WorkFailed { error, .. } => Err(error),
+        RunOutcome::Unwell { error, term } => {
+            bail!("go on: unwell: {error}; the term ended: {term}")
+        }
         RunOutcome::WorkPanicked { message, .. } => bail!("run the command: {message}"),
         ended => Ok(ended.exit_code()),
     }
@@ -235,6 +243,7 @@ impl CandidateCommandArgs {
         let timeout = config.timing.request_timeout;
         config.timing.request_timeout = timeout.min(self.client.request_timeout);
         config.grace = config.grace.saturating_add(KILL_MARGIN);
+        self.health.apply(&mut config.health);
         config.validate()?;
         Ok(config)
     }

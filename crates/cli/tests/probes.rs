@@ -8,10 +8,11 @@
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// A cluster whose API server is away.
 const KUBECONFIG: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "away",
@@ -28,8 +29,9 @@ struct ProbedCandidate {
 
 impl ProbedCandidate {
     /// Starts it, and waits until it serves.
-    fn start(kubeconfig: &str) -> Self {
+    fn start(kubeconfig: &str, flags: &[&str]) -> Self {
         let mut child = candidate(kubeconfig, "127.0.0.1:0")
+            .args(flags)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -68,6 +70,21 @@ impl Drop for ProbedCandidate {
     }
 }
 
+fn kubeconfig(folder: &TempDir) -> String {
+    let file = folder.path().join("kubeconfig");
+    std::fs::write(&file, KUBECONFIG).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// Waits until the condition is met.
+fn eventually(mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !condition() {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 fn candidate(kubeconfig: &str, address: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_elector"));
     command
@@ -81,10 +98,8 @@ fn candidate(kubeconfig: &str, address: &str) -> Command {
 #[test]
 fn a_candidate_that_waits_is_live_and_ready_although_its_server_is_away() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("kubeconfig");
-    std::fs::write(&file, KUBECONFIG).unwrap();
-    let kubeconfig = file.to_str().unwrap();
-    let mut candidate = ProbedCandidate::start(kubeconfig);
+    let kubeconfig = &kubeconfig(&folder);
+    let mut candidate = ProbedCandidate::start(kubeconfig, &[]);
     assert_eq!(
         candidate.probe("/livez?verbose"),
         (
@@ -96,7 +111,7 @@ fn a_candidate_that_waits_is_live_and_ready_although_its_server_is_away() {
         candidate.probe("/readyz?verbose"),
         (
             200,
-            "[+]ping ok\n[+]shutdown ok\nreadyz check passed\n".to_owned()
+            "[+]ping ok\n[+]health ok\n[+]shutdown ok\nreadyz check passed\n".to_owned()
         )
     );
     let ok = (200, "ok".to_owned());
@@ -120,4 +135,62 @@ fn a_candidate_that_waits_is_live_and_ready_although_its_server_is_away() {
     let pid = Pid::from_raw(candidate.child.id().try_into().unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
     assert!(candidate.child.wait().unwrap().success());
+}
+
+/// It is ready when its health command exits with 0, and says what that wrote when it does not.
+#[test]
+fn a_candidate_is_ready_while_its_health_command_passes() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = folder.path().join("disk");
+    let command = format!(
+        "test -e {} || {{ echo no disk for $ELECTOR_LEASE$ELECTOR_TERM >&2; exit 3; }}",
+        disk.display()
+    );
+    let flags = [
+        &format!("--health-command={command}"),
+        "--health-period=100ms",
+        "--health-failure-threshold=2",
+    ];
+    let candidate = ProbedCandidate::start(&kubeconfig(&folder), &flags);
+    eventually(|| candidate.probe("/readyz").0 == 500);
+    assert_eq!(
+        candidate.probe("/readyz/health"),
+        (
+            500,
+            "internal server error: unwell: exit status: 3: no disk for ns/web\n".to_owned()
+        )
+    );
+    assert_eq!(candidate.probe("/livez").0, 200, "a restart brings no disk");
+    std::fs::write(&disk, "").unwrap();
+    eventually(|| candidate.probe("/readyz").0 == 200);
+    std::fs::remove_file(&disk).unwrap();
+    eventually(|| candidate.probe("/readyz").0 == 500);
+}
+
+/// With all that it has started.
+#[test]
+fn a_health_command_that_takes_too_long_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    let script = format!("sleep 600 & echo $! >> {}; wait", pid.display());
+    let command = serde_json::json!(["sh", "-c", script]);
+    let flags = [
+        &format!("--health-command={command}"),
+        "--health-period=100ms",
+        "--health-timeout=500ms",
+    ];
+    let candidate = ProbedCandidate::start(&kubeconfig(&folder), &flags);
+    let started = || std::fs::read_to_string(&pid).unwrap_or_default();
+    eventually(|| started().lines().count() >= 2);
+    let first = started().lines().next().unwrap().to_owned();
+    eventually(|| !is_running(&first));
+    let (_, said) = candidate.probe("/readyz/health");
+    assert!(said.contains("unwell: no answer within 500ms"), "{said}");
+}
+
+/// A process that only waits for its parent to take note of its end runs no more.
+fn is_running(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }

@@ -43,9 +43,11 @@ impl CandidateEndpointArgs {
     }
 }
 
-/// Live unless work goes on that should have stopped, and ready until it is told to end: neither depends on leadership,
-/// nor on the API server.
+/// Live unless work goes on that should have stopped, and ready while it is well, until it is told to end: neither depends
+/// on leadership, nor on the API server.
 fn checks(handle: CandidateHandle, ending: Arc<AtomicBool>) -> HealthChecks {
+    let probed = handle.clone();
+    let health = move || probed.check_health().map_err(|unwell| unwell.to_string());
     let work = move || handle.check_work().map_err(|overdue| overdue.to_string());
     let shutdown = move || match ending.load(Ordering::Relaxed) {
         true => Err("the candidate is ending".to_owned()),
@@ -53,6 +55,10 @@ fn checks(handle: CandidateHandle, ending: Arc<AtomicBool>) -> HealthChecks {
     };
     HealthChecks {
         live: vec![HealthCheck::ping(), HealthCheck::new("work", work)],
-        ready: vec![HealthCheck::ping(), HealthCheck::new("shutdown", shutdown)],
+        ready: vec![
+            HealthCheck::ping(),
+            HealthCheck::new("health", health),
+            HealthCheck::new("shutdown", shutdown),
+        ],
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct EventLines<W> {
     term: Option<(Term, Token)>,
     /// Whether its loss has been told already.
     lost: bool,
+    /// What its probe said, where that is why the term ends.
+    unwell: Option<String>,
     /// Whether the term that is about to begin was acquired without an elector.
     acquired: bool,
 }
@@ -53,6 +55,7 @@ impl<W: Write> EventLines<W> {
             lease,
             term: None,
             lost: false,
+            unwell: None,
             acquired: false,
         }
     }
@@ -66,10 +69,12 @@ impl<W: Write> EventLines<W> {
     pub(super) fn tell(&mut self, event: &Event) {
         match event {
             Event::Registered | Event::WorkFailed { .. } => {}
+            Event::Unwell { error } => self.unwell = Some(error.clone()),
             // Told with the term that it begins.
             Event::Acquired { .. } => self.acquired = true,
             Event::Leading { term, token } => {
                 self.term = Some((*term, *token));
+                self.unwell = None;
                 self.print("leading", self.term, None);
                 self.acquired = false;
             }
@@ -85,7 +90,10 @@ impl<W: Write> EventLines<W> {
             Event::WorkStopped { .. } => self.print("work-stopped", self.term, None),
             Event::Ended { end, .. } => {
                 if !std::mem::take(&mut self.lost) {
-                    self.print("lost", self.term, Some(end.to_string()));
+                    let unwell = self.unwell.take();
+                    let why = unwell.map(|error| format!("unwell: {error}; "));
+                    let reason = why.unwrap_or_default() + &end.to_string();
+                    self.print("lost", self.term, Some(reason));
                 }
                 self.term = None;
             }
@@ -214,6 +222,30 @@ mod tests {
             acquired,
             [&Value::Null, &json!(true), &Value::Null, &Value::Null]
         );
+    }
+
+    #[test]
+    fn a_term_that_a_probe_ended_says_so() {
+        let (error, reason) = ("no cloud".to_owned(), StopReason::ShutDown);
+        let ended = || Event::Ended {
+            term: TERM,
+            end: TermEnd::Released,
+        };
+        let told = lines(&[
+            leading(),
+            Event::Unwell { error },
+            Event::Stopping { term: TERM, reason },
+            Event::WorkStopped { term: TERM },
+            ended(),
+            Event::Well,
+            leading(),
+            ended(),
+        ]);
+        let reasons: Vec<_> = told
+            .iter()
+            .filter_map(|line| line["reason"].as_str())
+            .collect();
+        assert_eq!(reasons, ["unwell: no cloud; released", "released"]);
     }
 
     #[test]
