@@ -88,10 +88,16 @@ impl Event {
             }
             Self::Leading { term, token } => tracing::info!(%lease, %term, %token, "leading"),
             Self::Stopping { term, reason } => {
-                tracing::info!(%lease, %term, %reason, "stopping the work");
+                let cause = match reason {
+                    StopReason::Lost(loss) => Some(loss.cause()),
+                    _ => None,
+                };
+                tracing::info!(%lease, %term, %reason, cause, "stopping the work");
             }
             Self::WorkStopped { term } => tracing::debug!(%lease, %term, "the work has stopped"),
-            Self::Ended { term, end } => tracing::info!(%lease, %term, %end, "leading no more"),
+            Self::Ended { term, end } => {
+                tracing::info!(%lease, %term, %end, cause = end.cause(), "leading no more");
+            }
             Self::Unwell { error } => {
                 tracing::warn!(%lease, %candidate, error, "unwell: no candidate until it is well");
             }

@@ -5,6 +5,8 @@
     reason = "a test that panics fails, its helpers included"
 )]
 
+#[cfg(feature = "metrics")]
+mod causes;
 #[cfg(feature = "controller")]
 mod controller;
 mod disabled;

@@ -40,8 +40,12 @@ struct EventOutput<'a> {
     token: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     acquired: Option<bool>,
+    /// Of a loss, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// The same in one word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'static str>,
 }
 
 // === impl EventLines ===
@@ -62,7 +66,7 @@ impl<W: Write> EventLines<W> {
 
     /// The process runs.
     pub(super) fn start(&mut self) {
-        self.print("start", None, None);
+        self.print("start", None);
     }
 
     /// Something happened to the candidate.
@@ -75,25 +79,25 @@ impl<W: Write> EventLines<W> {
             Event::Leading { term, token } => {
                 self.term = Some((*term, *token));
                 self.unwell = None;
-                self.print("leading", self.term, None);
+                self.print("leading", None);
                 self.acquired = false;
             }
             // Between the loss and the end of the work, the work runs without belief: both are told.
             Event::Stopping {
-                reason: reason @ StopReason::Lost(_),
+                reason: StopReason::Lost(loss),
                 ..
             } => {
                 self.lost = true;
-                self.print("lost", self.term, Some(reason.to_string()));
+                self.print("lost", Some((loss.to_string(), loss.cause())));
             }
             Event::Stopping { .. } => {}
-            Event::WorkStopped { .. } => self.print("work-stopped", self.term, None),
+            Event::WorkStopped { .. } => self.print("work-stopped", None),
             Event::Ended { end, .. } => {
                 if !std::mem::take(&mut self.lost) {
                     let unwell = self.unwell.take();
                     let why = unwell.map(|error| format!("unwell: {error}; "));
                     let reason = why.unwrap_or_default() + &end.to_string();
-                    self.print("lost", self.term, Some(reason));
+                    self.print("lost", Some((reason, end.cause())));
                 }
                 self.term = None;
             }
@@ -101,10 +105,11 @@ impl<W: Write> EventLines<W> {
         }
     }
 
-    fn print(&mut self, event: &'static str, term: Option<(Term, Token)>, reason: Option<String>) {
+    fn print(&mut self, event: &'static str, end: Option<(String, &'static str)>) {
         let Some(out) = &mut self.out else {
             return;
         };
+        let (term, (reason, cause)) = (self.term, end.unzip());
         let line = EventOutput {
             event,
             name: self.name.as_str(),
@@ -114,6 +119,7 @@ impl<W: Write> EventLines<W> {
             token: term.map(|(_, token)| token.0.0),
             acquired: self.acquired.then_some(true),
             reason,
+            cause,
         };
         // A reader that has gone is no reason to stop leading.
         if let Ok(text) = serde_json::to_string(&line) {
@@ -196,6 +202,7 @@ mod tests {
             line["event"] = event.into();
             if let Some(reason) = reason {
                 line["reason"] = reason.into();
+                line["cause"] = "handed_over".into();
             }
             line
         };
@@ -272,5 +279,6 @@ mod tests {
             told[2]["reason"],
             "no renewal succeeded within the renew deadline"
         );
+        assert_eq!(told[2]["cause"], "deadline_passed");
     }
 }
