@@ -22,8 +22,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use elector_candidate::{
-    AfterFailure, ArgsError, Candidate, CandidateArgs, Config, Leadership, Mode, RunError,
-    RunOutcome, TermEnd,
+    AfterFailure, ArgsError, Candidate, CandidateArgs, CandidateMetrics, Config, Leadership, Mode,
+    RunError, RunOutcome, TermEnd,
 };
 use elector_runtime::{
     ClientArgs, Cluster, LogArgs, SystemClock, connect, init_logging, shutdown_signal,
@@ -137,8 +137,13 @@ async fn run_candidate(args: CandidateCommandArgs, config: Config) -> anyhow::Re
             tracing::info!(%signal, "ending");
         }));
     };
-    let candidate = args.health.probe(candidate.with_clock(clock.clone()));
-    let _endpoints = args.endpoints.serve(&candidate.handle(), &ending).await?;
+    let metrics = CandidateMetrics::default();
+    let candidate = candidate
+        .with_clock(clock.clone())
+        .with_metrics(metrics.clone());
+    let candidate = args.health.probe(candidate);
+    let (endpoints, handle) = (&args.endpoints, candidate.handle());
+    let _endpoints = endpoints.serve(&handle, &ending, &metrics).await?;
     lines.start();
     let candidate = candidate.observed_by(move |event| lines.tell(event));
     match candidate.run(work, shutdown).await {

@@ -1,13 +1,13 @@
-//! What an elector says to probes and to Prometheus, beside what the scenario sees itself.
+//! What electors and candidates say to probes and to Prometheus, beside what the scenario sees itself.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use elector_tests::rig::{ClusterChoice, Suite, Testbed, between};
+use elector_tests::rig::{ClusterChoice, Suite, Testbed, between, now};
 use tokio::time::sleep;
 
-use crate::scraped::ScrapedElector;
+use crate::scraped::{FiguresEndpoint, ScrapedElector};
 use crate::{COLD_START, LEASE_DURATION, MODES, OURS, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
@@ -19,6 +19,97 @@ pub(crate) fn add(suite: &mut Suite) {
         Duration::from_secs(40),
         |testbed| Box::pin(figures(testbed)),
     );
+    suite.add(
+        "figures_of_a_candidate",
+        ClusterChoice::Shared,
+        OURS,
+        MODES,
+        Duration::from_secs(20),
+        |testbed| Box::pin(of_a_candidate(testbed)),
+    );
+}
+
+/// A candidate is granted a term and hands it over to a better one, which loses its own to a stranger.
+async fn of_a_candidate(testbed: Arc<Testbed>) -> Result<()> {
+    let namespace = testbed.namespace();
+    let lease = testbed.lease_name();
+    let of_lease = |name: &str, further: &str| {
+        format!("elector_candidate_{name}{{namespace=\"{namespace}\",lease=\"{lease}\"{further}}}")
+    };
+    let start = async |name, version| {
+        let candidate = testbed.candidate(name).version(version);
+        let [address, format] = FiguresEndpoint::FLAGS;
+        let mut candidate = candidate.flag(address).flag(format).start()?;
+        let figures = FiguresEndpoint::of(&mut candidate.process).await?;
+        Ok::<_, anyhow::Error>((candidate, figures))
+    };
+    let (first, of_first) = start("first", "1.2.0").await?;
+    first.leads(PROMPTLY).await?;
+    let (leading, remaining) = (of_lease("leading", ""), of_lease("remaining_seconds", ""));
+    let master = format!("leader_election_master_status{{name=\"{lease}\"}}");
+    ensure!(of_first.sample(&leading).await? == 1.0);
+    ensure!(of_first.sample(&master).await? == 1.0);
+    ensure!(
+        of_first
+            .sample(&of_lease("terms_begun_total", ",by=\"granted\""))
+            .await?
+            == 1.0
+    );
+    testbed.stays("first", 2).await?;
+    let left = of_first.sample(&remaining).await?;
+    ensure!((1.0..=10.0).contains(&left), "{left} s are left");
+    let renewals = of_lease("renew_duration_seconds_count", "");
+    ensure!(of_first.sample(&renewals).await? >= 1.0);
+
+    let (better, of_better) = start("better", "1.1.0").await?;
+    better.leads(PROMPTLY).await?;
+    let ended = |cause: &str| of_lease("terms_ended_total", &format!(",cause=\"{cause}\""));
+    of_first.reaches(&ended("handed_over"), 1.0).await?;
+    ensure!(of_first.sample(&leading).await? == 0.0);
+    ensure!(of_first.sample(&remaining).await? == 0.0);
+    let took = of_first
+        .sample(&of_lease("handover_duration_seconds_sum", ""))
+        .await?;
+    testbed.figure("hand-over, by its giver", Duration::from_secs_f64(took));
+    ensure!(took > 0.0 && took < 5.0, "a hand-over in {took} s");
+    ensure!(of_better.sample(&leading).await? == 1.0);
+    let token = of_lease("token", "");
+    let held = testbed.lease()?.record()?.token;
+    ensure!(Some(of_better.sample(&token).await?) == held.map(|token| token.0.0 as f64));
+    of_first
+        .reaches(&token, of_better.sample(&token).await?)
+        .await?;
+
+    let seen = testbed.journal().len();
+    take(&testbed).await?;
+    of_better.reaches(&ended("taken"), 1.0).await?;
+    let log = better.process.output()?;
+    let mut lines = log.lines();
+    let ended = lines.find(|line| line.contains("leading no more"));
+    ensure!(
+        ended.is_some_and(|line| line.contains("\"cause\":\"taken\"")),
+        "{ended:?}"
+    );
+    better.leads_again(seen, PROMPTLY * 2).await?;
+    Ok(())
+}
+
+/// A stranger writes itself into the Lease, for a second.
+async fn take(testbed: &Testbed) -> Result<()> {
+    loop {
+        let mut lease = testbed.leases().get(testbed.lease_name()).await?;
+        lease.spec.holder_identity = Some("stranger".to_owned());
+        lease.spec.lease_duration_seconds = Some(1);
+        lease.spec.acquire_time = Some(now());
+        lease.spec.renew_time = Some(now());
+        match testbed.write(&lease).await {
+            Ok(_) => return Ok(()),
+            Err(error) => match error.downcast_ref() {
+                Some(kube::Error::Api(status)) if status.code == 409 => {}
+                _ => return Err(error),
+            },
+        }
+    }
 }
 
 async fn figures(testbed: Arc<Testbed>) -> Result<()> {
@@ -37,18 +128,22 @@ async fn figures(testbed: Arc<Testbed>) -> Result<()> {
     };
     let worse = testbed.candidate("worse").version("1.2.0").start()?;
     worse.leads(COLD_START + LEASE_DURATION + PROMPTLY).await?;
-    elector.reaches(&changes("first"), 1.0).await?;
+    elector.figures.reaches(&changes("first"), 1.0).await?;
     let mut better = testbed.candidate("better").version("1.1.0").start()?;
     better.leads(PROMPTLY).await?;
-    elector.reaches(&changes("handed_over"), 1.0).await?;
+    elector
+        .figures
+        .reaches(&changes("handed_over"), 1.0)
+        .await?;
     let seen = testbed.journal().len();
     let killed = better.kill()?;
     let next = worse
         .leads_again(seen, crash_limit(testbed.implementation()) + PROMPTLY)
         .await?;
-    elector.reaches(&changes("expired"), 1.0).await?;
+    elector.figures.reaches(&changes("expired"), 1.0).await?;
 
     let took = elector
+        .figures
         .sample("elector_failover_duration_seconds_sum")
         .await?;
     let waited = between(killed, next);
@@ -62,6 +157,7 @@ async fn figures(testbed: Arc<Testbed>) -> Result<()> {
         "a fail-over in {took} s"
     );
     let handover = elector
+        .figures
         .sample("elector_handover_duration_seconds_sum")
         .await?;
     testbed.figure(
@@ -70,7 +166,7 @@ async fn figures(testbed: Arc<Testbed>) -> Result<()> {
     );
     ensure!(handover < 5.0, "a hand-over in {handover} s");
     let led = format!("elector_leases{{namespace=\"{namespace}\",state=\"led\"}}");
-    elector.reaches(&led, 1.0).await?;
+    elector.figures.reaches(&led, 1.0).await?;
     testbed.stays("worse", 1).await?;
 
     port_in_use(&testbed, &elector).await?;
@@ -83,7 +179,7 @@ async fn figures(testbed: Arc<Testbed>) -> Result<()> {
 
 /// A port that is in use ends the program with one line.
 async fn port_in_use(testbed: &Testbed, elector: &ScrapedElector) -> Result<()> {
-    let flag = format!("--metrics-bind-address={}", elector.metrics);
+    let flag = format!("--metrics-bind-address={}", elector.figures.address);
     let name = format!("second-{}", testbed.namespace());
     let mut second = testbed.site().elector(&name, [flag.as_str()]).await?;
     let status = second.exit(PROMPTLY).await?;
@@ -91,7 +187,7 @@ async fn port_in_use(testbed: &Testbed, elector: &ScrapedElector) -> Result<()> 
     ensure!(status.code() == Some(1), "{status}: {said}");
     let expected = format!(
         "error: failed to listen where --metrics-bind-address says, on {}: Address already in use (os error 98)\n",
-        elector.metrics
+        elector.figures.address
     );
     ensure!(said == expected, "{said}");
     Ok(())

@@ -183,7 +183,7 @@ struct ElectorCost {
 
 impl ElectorCost {
     async fn of(elector: &ScrapedElector) -> Result<Self> {
-        let text = elector.scrape().await?;
+        let text = elector.figures.scrape().await?;
         let writes = text
             .lines()
             .filter(|line| line.starts_with("elector_writes_total{"));

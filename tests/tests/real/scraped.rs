@@ -1,4 +1,4 @@
-//! An elector that answers probes and scrapes.
+//! Electors and candidates that answer probes and scrapes.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -15,7 +15,13 @@ use crate::PROMPTLY;
 pub(crate) struct ScrapedElector {
     pub(crate) process: TestProcess,
     health: SocketAddr,
-    pub(crate) metrics: SocketAddr,
+    pub(crate) figures: FiguresEndpoint,
+}
+
+/// Where the figures of a process are.
+#[derive(Clone, Copy)]
+pub(crate) struct FiguresEndpoint {
+    pub(crate) address: SocketAddr,
 }
 
 /// How long a server of an elector may take to answer.
@@ -67,11 +73,11 @@ impl ScrapedElector {
 
     async fn of(mut process: TestProcess) -> Result<Self> {
         let health = address(&mut process, "serving health").await?;
-        let metrics = address(&mut process, "serving metrics").await?;
+        let figures = FiguresEndpoint::of(&mut process).await?;
         Ok(Self {
             process,
             health,
-            metrics,
+            figures,
         })
     }
 
@@ -96,6 +102,25 @@ impl ScrapedElector {
         }
         Ok(())
     }
+}
+
+// === impl FiguresEndpoint ===
+
+impl FiguresEndpoint {
+    /// Flags of a candidate that serves its figures on a free port, and says where.
+    pub(crate) const FLAGS: [&str; 2] = [
+        "--metrics-bind-address=127.0.0.1:0",
+        "--logging-format=json",
+    ];
+
+    /// Those of a process that says where it serves them.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub(crate) async fn of(process: &mut TestProcess) -> Result<Self> {
+        let address = address(process, "serving metrics").await?;
+        Ok(Self { address })
+    }
 
     /// One sample of the figures; zero where there is none.
     ///
@@ -115,7 +140,7 @@ impl ScrapedElector {
     /// # Errors
     /// When there is no scrape.
     pub(crate) async fn scrape(&self) -> Result<String> {
-        let (code, text) = get(self.metrics, "/metrics").await?;
+        let (code, text) = get(self.address, "/metrics").await?;
         ensure!(code == 200 && text.ends_with("# EOF\n"), "{code}: {text}");
         Ok(text)
     }

@@ -98,11 +98,23 @@ where
 {
     let candidate = Candidate::new(config, cluster.cluster()).unwrap();
     let candidate = candidate.with_clock(cluster.clock());
-    start_candidate(cluster, change(candidate), work)
+    run(cluster, change(candidate), work)
 }
 
 /// The same with a candidate that has been made.
 fn start_candidate<F>(
+    cluster: &OneLease,
+    candidate: Candidate,
+    work: impl FnMut(Leadership) -> F + Send + 'static,
+) -> RunningCandidate
+where
+    F: Future<Output = Result> + Send + 'static,
+{
+    run(cluster, candidate.with_clock(cluster.clock()), work)
+}
+
+/// Runs it by the clock that it has.
+fn run<F>(
     cluster: &OneLease,
     candidate: Candidate,
     mut work: impl FnMut(Leadership) -> F + Send + 'static,

@@ -19,7 +19,6 @@ const LABELS: [(&str, &str); 2] = [("namespace", "default"), ("lease", "web")];
 fn measured(cluster: &OneLease, config: Config, metrics: &CandidateMetrics) -> RunningCandidate {
     let candidate = Candidate::new(config, cluster.cluster()).unwrap();
     let candidate = candidate.with_metrics(metrics.clone());
-    let candidate = candidate.with_clock(cluster.clock());
     start_candidate(cluster, candidate, |leadership: Leadership| async move {
         leadership.stopped().await;
         // Long enough to be seen in the time of a hand-over.
@@ -258,7 +257,6 @@ async fn figures_are_served_by_the_registry_of_the_program_under_its_prefix() {
     let candidate = Candidate::new(config(), cluster.cluster()).unwrap();
     // The clock that is set later is the one that is asked.
     let candidate = candidate.with_metrics(metrics.clone());
-    let candidate = candidate.with_clock(cluster.clock());
     let running = start_candidate(&cluster, candidate, obedient);
     running.registered().await;
     cluster.grant("me");

@@ -1,11 +1,11 @@
-//! Where probes of a candidate are answered.
+//! Where probes and scrapes of a candidate are answered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use elector_candidate::CandidateHandle;
-use elector_runtime::{BindAddress, HealthCheck, HealthChecks};
+use elector_candidate::{CandidateHandle, CandidateMetrics};
+use elector_runtime::{BindAddress, HealthCheck, HealthChecks, ServerReply};
 
 use crate::endpoints::Endpoints;
 
@@ -17,6 +17,10 @@ pub(super) struct CandidateEndpointArgs {
     /// interfaces, or IP:PORT
     #[arg(long, value_name = "ADDRESS", default_value_t = BindAddress::Off, env = "ELECTOR_HEALTH_PROBE_BIND_ADDRESS")]
     health_probe_bind_address: BindAddress,
+
+    /// Serve the figures for Prometheus there, under /metrics; an address as above
+    #[arg(long, value_name = "ADDRESS", default_value_t = BindAddress::Off, env = "ELECTOR_METRICS_BIND_ADDRESS")]
+    metrics_bind_address: BindAddress,
 }
 
 // === impl CandidateEndpointArgs ===
@@ -27,6 +31,7 @@ impl CandidateEndpointArgs {
         &self,
         handle: &CandidateHandle,
         ending: &Arc<AtomicBool>,
+        metrics: &CandidateMetrics,
     ) -> anyhow::Result<Endpoints> {
         let mut endpoints = Endpoints::default();
         let checks = checks(handle.clone(), Arc::clone(ending));
@@ -37,6 +42,14 @@ impl CandidateEndpointArgs {
         endpoints
             .serve("health", probes, move |path, query| {
                 checks.answer(path, query)
+            })
+            .await?;
+        let metrics = metrics.clone();
+        let scrapes = ("--metrics-bind-address", self.metrics_bind_address);
+        endpoints
+            .serve("metrics", scrapes, move |path, _| match path {
+                "/metrics" => ServerReply::typed(CandidateMetrics::CONTENT_TYPE, metrics.encode()),
+                _ => ServerReply::not_found(),
             })
             .await?;
         Ok(endpoints)
