@@ -44,6 +44,7 @@ mod schedulers;
 mod scraped;
 mod standby;
 mod strangers;
+mod unwell;
 mod upgrade;
 
 use std::env;
@@ -170,6 +171,7 @@ fn main() -> ExitCode {
     schedulers::add(&mut suite);
     standby::add(&mut suite);
     strangers::add(&mut suite);
+    unwell::add(&mut suite);
     upgrade::add(&mut suite);
     match suite.run(env::args().skip(1)) {
         Ok(true) => ExitCode::SUCCESS,

@@ -166,7 +166,7 @@ impl FiguresEndpoint {
 }
 
 /// Where a process says that it listens.
-async fn address(process: &mut TestProcess, what: &str) -> Result<SocketAddr> {
+pub(crate) async fn address(process: &mut TestProcess, what: &str) -> Result<SocketAddr> {
     let find = |output: &str| {
         let line = output.lines().find(|line| line.contains(what))?;
         let line: serde_json::Value = serde_json::from_str(line).ok()?;
@@ -176,7 +176,7 @@ async fn address(process: &mut TestProcess, what: &str) -> Result<SocketAddr> {
 }
 
 /// A GET, and what came back: status and body.
-async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
+pub(crate) async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
     let request = format!("GET {path} HTTP/1.1\r\nhost: elector\r\n\r\n");
     let answer = spawn_blocking(move || {
         let mut stream = TcpStream::connect_timeout(&address, ANSWERS)?;
