@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use crate::campaign::Campaign;
 #[cfg(feature = "connect")]
 use crate::config::Mode;
-use crate::config::{Config, ConfigError};
+use crate::config::{AfterFailure, AfterTerm, Config, ConfigError};
 use crate::event::{CandidateObserver, Event};
 use crate::handle::CandidateHandle;
 use crate::health_monitor::HealthProbe;
@@ -196,6 +196,13 @@ impl Candidate {
                 .map(|answer| answer.map_err(|error| format!("{error:#}")))
                 .boxed()
         })));
+        self
+    }
+
+    /// The same candidate for one term: its run ends with that, whatever the configuration says.
+    pub(crate) fn for_one_term(mut self) -> Self {
+        self.config.given.after_term = AfterTerm::Return;
+        self.config.given.after_failure = AfterFailure::End;
         self
     }
 

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::stop_limits::StopLimits;
-use crate::term_tasks::TermTasks;
+use crate::term_tasks::{TaskEntry, TermTasks};
 
 /// The guard of one term, handed to the work that the term owns. Clones are the same guard.
 ///
@@ -225,6 +225,12 @@ impl Leadership {
         T: Send + 'static,
     {
         self.receiver.tasks.spawn_blocking(function)
+    }
+
+    /// What keeps the lease from being given away as long as it is there, as a task does that cannot be aborted. `None`
+    /// once the term is over.
+    pub(crate) fn hold(&self) -> Option<TaskEntry> {
+        self.receiver.tasks.enter()
     }
 
     /// Waits until the work is to stop, and says why. Returns at once when it already is.

@@ -27,6 +27,9 @@
 //! Work that does not stop when it should fails the liveness check of the handle ([`CandidateHandle::check_work`]).
 //! Readiness is not leadership: a standby is ready, and [`CandidateHandle::check_health`] says whether it could lead.
 //!
+//! A program that is written from top to bottom waits in [`Candidate::become_leader`] and holds a [`LeaderGuard`] in the place
+//! of a run with work. The candidate cannot drop such a program when its time to stop is over: it has to ask the guard.
+//!
 //! | feature | brings |
 //! |---|---|
 //! | `connect` | `Candidate::connect`, `ClientArgs`, `connect`: a client by kubeconfig or service account, TLS by rustls with ring, proxies |
@@ -71,6 +74,7 @@
 
 #[cfg(feature = "clap")]
 mod args;
+mod become_leader;
 mod campaign;
 mod candidate;
 mod config;
@@ -105,6 +109,7 @@ mod work;
 
 #[cfg(feature = "clap")]
 pub use args::{ArgsError, CandidateArgs};
+pub use become_leader::LeaderGuard;
 pub use candidate::Candidate;
 #[cfg(feature = "connect")]
 pub use candidate::StartError;

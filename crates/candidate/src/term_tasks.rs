@@ -39,7 +39,7 @@ struct RunningTasks {
 }
 
 /// The entry of a task in the registry, for as long as anything of the task is there.
-struct TaskEntry {
+pub(crate) struct TaskEntry {
     number: u64,
     registry: Arc<TaskRegistry>,
 }
@@ -128,7 +128,8 @@ impl TermTasks {
         self.shared.changed.notified().await;
     }
 
-    fn enter(&self) -> Option<TaskEntry> {
+    /// Counts as a task that cannot be aborted until it is dropped. `None` once the term is over.
+    pub(crate) fn enter(&self) -> Option<TaskEntry> {
         let mut tasks = self.shared.lock();
         if self.shared.is_closed() {
             return None;
@@ -184,6 +185,12 @@ impl TaskRegistry {
 }
 
 // === impl TaskEntry ===
+
+impl fmt::Debug for TaskEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TaskEntry").field(&self.number).finish()
+    }
+}
 
 impl Drop for TaskEntry {
     fn drop(&mut self) {

@@ -73,6 +73,21 @@ async fn work_that_blocks_its_executor_keeps_the_lease_where_renewals_have_a_thr
     assert_eq!(term, TermEnd::Released);
 }
 
+/// The same by a guard that the caller holds.
+#[tokio::test]
+async fn a_caller_that_blocks_its_executor_keeps_the_lease_whose_guard_it_holds() {
+    let candidate = Candidate::connect(config(), &server("guard"))
+        .await
+        .unwrap();
+    let waiting = candidate.become_leader();
+    let guard = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+    let guard = guard.unwrap().unwrap();
+    assert!(block(guard.clone()).await.unwrap(), "lost the lease");
+    let outcome = guard.release().await.unwrap();
+    let term = TermEnd::Released;
+    assert_eq!(outcome, RunOutcome::WorkEnded { value: (), term });
+}
+
 /// The same work with a client of the caller's: what the thread is for.
 #[tokio::test]
 async fn work_that_blocks_its_executor_loses_the_lease_where_renewals_share_it() {

@@ -5,6 +5,7 @@
     reason = "a test that panics fails, its helpers included"
 )]
 
+mod become_leader;
 #[cfg(feature = "metrics")]
 mod causes;
 #[cfg(feature = "controller")]
