@@ -20,14 +20,14 @@ const KUBECONFIG: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-cont
     "clusters": [{"name": "away", "cluster": {"server": "http://127.0.0.1:1"}}]}"#;
 
 /// A candidate that is killed with the test.
-struct ProbedCandidate {
+struct ServingCandidate {
     child: Child,
     address: String,
 }
 
-// === impl ProbedCandidate ===
+// === impl ServingCandidate ===
 
-impl ProbedCandidate {
+impl ServingCandidate {
     /// Starts it, and waits until it serves.
     fn start(kubeconfig: &str, flags: &[&str]) -> Self {
         let mut child = candidate(kubeconfig, "127.0.0.1:0")
@@ -63,7 +63,7 @@ impl ProbedCandidate {
     }
 }
 
-impl Drop for ProbedCandidate {
+impl Drop for ServingCandidate {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -99,7 +99,7 @@ fn candidate(kubeconfig: &str, address: &str) -> Command {
 fn a_candidate_that_waits_is_live_and_ready_although_its_server_is_away() {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = &kubeconfig(&folder);
-    let mut candidate = ProbedCandidate::start(kubeconfig, &[]);
+    let mut candidate = ServingCandidate::start(kubeconfig, &[]);
     assert_eq!(
         candidate.probe("/livez?verbose"),
         (
@@ -151,7 +151,7 @@ fn a_candidate_is_ready_while_its_health_command_passes() {
         "--health-period=100ms",
         "--health-failure-threshold=2",
     ];
-    let candidate = ProbedCandidate::start(&kubeconfig(&folder), &flags);
+    let candidate = ServingCandidate::start(&kubeconfig(&folder), &flags);
     eventually(|| candidate.probe("/readyz").0 == 500);
     assert_eq!(
         candidate.probe("/readyz/health"),
@@ -179,7 +179,7 @@ fn a_health_command_that_takes_too_long_is_killed() {
         "--health-period=100ms",
         "--health-timeout=500ms",
     ];
-    let candidate = ProbedCandidate::start(&kubeconfig(&folder), &flags);
+    let candidate = ServingCandidate::start(&kubeconfig(&folder), &flags);
     let started = || std::fs::read_to_string(&pid).unwrap_or_default();
     eventually(|| started().lines().count() >= 2);
     let first = started().lines().next().unwrap().to_owned();
