@@ -12,7 +12,9 @@ const NOISY: &str = "a_noisy_namespace_disturbs_no_other";
 /// Where its figures are recorded, from the root of the workspace.
 const BOUNDS: &str = "docs/bounds.md";
 
-/// Where the figures of a program's own leadership are recorded.
+/// The scenario of the times without a leader.
+const HAND_OVERS: &str = "hand_overs_of_two_hundred_leases";
+/// Where they and the figures of a program's own leadership are recorded.
 const LEADERSHIP: &str = "docs/leadership.md";
 
 /// Measures what it costs a program to ask whether it leads, and how soon its controllers reconcile once it does.
@@ -20,6 +22,27 @@ pub(crate) fn leadership(record: bool) -> Result<()> {
     let mut command = cargo();
     command.args(["bench", "--package", "elector-candidate"]);
     command.args(["--features", "controller", "--bench", "leadership", "--"]);
+    if record {
+        command
+            .arg("--record")
+            .arg(paths::workspace().join(LEADERSHIP));
+    }
+    show_and_run(&mut command)
+}
+
+/// Measures how long leases are without a leader, with programs as they are shipped.
+pub(crate) fn hand_overs(record: bool) -> Result<()> {
+    let mut build = cargo();
+    build.args(["build", "--release", "--package", "elector-cli", "--bins"]);
+    show_and_run(&mut build)?;
+    let mut command = cargo();
+    command.args(["test", "--release", "--package", "elector-tests"]);
+    command.args(["--all-features", "--test", "real", "--"]);
+    command.args(["--include-ignored", "--long", HAND_OVERS]);
+    command.env(
+        "ELECTOR_BIN",
+        paths::workspace().join("target/release/elector"),
+    );
     if record {
         command
             .arg("--record")

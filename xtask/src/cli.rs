@@ -180,6 +180,13 @@ enum BenchTask {
         record: bool,
     },
 
+    /// How long two hundred leases are without a leader, by a release build on a real kube-apiserver
+    HandOvers {
+        /// Write the figures into docs/leadership.md
+        #[arg(long)]
+        record: bool,
+    },
+
     /// How many crates and bytes elector-candidate adds to a program
     Size {
         /// Write the table into adopters/README.md
@@ -356,6 +363,9 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
         }
         DevelopmentTask::Bench(BenchTask::Leadership { record }) => {
             bench::leadership(record).map(|()| true)
+        }
+        DevelopmentTask::Bench(BenchTask::HandOvers { record }) => {
+            bench::hand_overs(record).map(|()| true)
         }
         DevelopmentTask::Bench(BenchTask::Size { record }) => {
             adopters::size::tell(record).map(|()| true)

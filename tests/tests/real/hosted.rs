@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use elector_candidate::{Candidate, Config, Event as CandidateEvent, Leadership};
 use elector_protocol::{Identity, LeaseKey};
 use elector_runtime::{ClientArgs, Cluster, connect};
@@ -12,6 +12,7 @@ use elector_tests::rig::{
     EntryContent, Event, EventKind, Implementation, Journal, OwnThreads, Testbed, now,
 };
 use rustix::process::{Resource, getrlimit, setrlimit};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// What candidates of one process share: a handful of clients of the cluster, and threads that are not those of the
@@ -28,6 +29,7 @@ pub(crate) struct Hosted {
     name: String,
     lease: LeaseKey,
     journal: Arc<Journal>,
+    shutdown: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
 
@@ -88,8 +90,15 @@ impl<'w> Host<'w> {
             leadership.stopped().await;
             Ok::<(), Infallible>(())
         };
+        let (shutdown, told) = oneshot::channel();
+        let shutdown_told = async move {
+            if told.await.is_err() {
+                // Dropped, and not told: it will be aborted.
+                std::future::pending::<()>().await;
+            }
+        };
         let task = self.threads.spawn(async move {
-            if let Err(error) = candidate.run(work, std::future::pending::<()>()).await {
+            if let Err(error) = candidate.run(work, shutdown_told).await {
                 tracing::error!(%error, "a candidate gave up");
             }
         })?;
@@ -97,6 +106,7 @@ impl<'w> Host<'w> {
             name: name.to_owned(),
             lease,
             journal,
+            shutdown: Some(shutdown),
             task,
         })
     }
@@ -108,6 +118,16 @@ impl Hosted {
     /// Its name.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Tells it to end, and waits until it has: its lease is released.
+    ///
+    /// # Errors
+    /// When it has ended before.
+    pub(crate) async fn release(mut self) -> Result<()> {
+        let told = self.shutdown.take().map(|shutdown| shutdown.send(()));
+        ensure!(told == Some(Ok(())), "{} has ended", self.name);
+        Ok((&mut self.task).await?)
     }
 
     /// Ends it without a word.

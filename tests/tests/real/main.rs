@@ -19,6 +19,7 @@ mod events;
 mod fence;
 mod figures;
 mod guarded;
+mod hand_overs;
 mod hosted;
 mod installed;
 mod killed_work;
@@ -148,6 +149,7 @@ fn main() -> ExitCode {
     fence::add(&mut suite);
     figures::add(&mut suite);
     guarded::add(&mut suite);
+    hand_overs::add(&mut suite);
     installed::add(&mut suite);
     killed_work::add(&mut suite);
     large::add(&mut suite);
