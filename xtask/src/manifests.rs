@@ -89,6 +89,7 @@ pub fn apply(kubectl: &Path, kubeconfig: &Path) -> Result<String> {
     for file in [
         "components/builtin-lock/role.yaml",
         "candidate/role.yaml",
+        "candidate/events.yaml",
         "candidate/flow-schema.yaml",
     ] {
         said.push_str(&accepted(&["-f"], &manifests.join(file))?);

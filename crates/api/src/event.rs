@@ -9,6 +9,9 @@ use crate::time::{Rfc3339, parse_time};
 /// `reportingController` of the Events of electors.
 pub const REPORTING_CONTROLLER: &str = "elector.dev/elector";
 
+/// `reportingController` of the Events of candidates, which tell of their own terms.
+pub const CANDIDATE_REPORTING_CONTROLLER: &str = "elector.dev/candidate";
+
 /// `reason` of an Event about a preference that is held back (R23).
 pub const PREFERENCE_HELD_BACK: &str = "PreferenceHeldBack";
 

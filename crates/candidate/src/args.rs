@@ -94,6 +94,10 @@ pub struct CandidateArgs {
     #[arg(long, env = "ELECTOR_CLIENT_GO_PEERS")]
     pub client_go_peers: bool,
 
+    /// Tell of its terms in Events on the Lease, for which its account needs the verb create of events.events.k8s.io
+    #[arg(long, env = "ELECTOR_RECORD_EVENTS")]
+    pub record_events: bool,
+
     // Its heading would stand over the flags that follow without one.
     #[command(flatten)]
     mode: ModeArgs,
@@ -148,6 +152,7 @@ impl CandidateArgs {
         }
         config.grace = self.grace_period;
         config.client_go_peers = self.client_go_peers;
+        config.record_events = self.record_events;
         config.after_term = match self.after_term {
             TypedAfterTerm::CampaignAgain => AfterTerm::CampaignAgain,
             TypedAfterTerm::Return => AfterTerm::Return,

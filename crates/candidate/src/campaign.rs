@@ -26,6 +26,7 @@ use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
 use crate::session::CandidateSession;
 use crate::status::StatusPublisher;
+use crate::term_events::{TermEventPublisher, TermEventQueue};
 
 /// What all sessions of a run share.
 pub(crate) struct Campaign {
@@ -59,8 +60,38 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 // === impl Campaign ===
 
 impl Campaign {
-    /// Runs sessions until one ends otherwise than by work that is to be tried again, or a process that was unwell.
+    /// Runs sessions, and writes Events beside them where these are wanted.
     pub(crate) async fn run<F, T, E>(
+        mut self,
+        work: impl FnMut(Leadership) -> F,
+        shutdown: impl Future,
+    ) -> Result<RunOutcome<T, E>, RunError>
+    where
+        F: Future<Output = Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: fmt::Display + Send + 'static,
+    {
+        match self.record_events() {
+            Some(publisher) => publisher.beside(self.run_sessions(work, shutdown)).await,
+            None => self.run_sessions(work, shutdown).await,
+        }
+    }
+
+    /// Records the terms from now on, if they are to be recorded.
+    fn record_events(&mut self) -> Option<TermEventPublisher> {
+        let given = &self.config.given;
+        if !given.record_events || given.mode == Mode::Disabled {
+            return None;
+        }
+        let of = (&self.config.lease, &self.config.identity);
+        let status = self.status.subscribe();
+        let (queue, publisher) = TermEventQueue::start(&self.cluster, of, &self.clock, status);
+        self.observer = queue.observing(Arc::clone(&self.observer));
+        Some(publisher)
+    }
+
+    /// Runs sessions until one ends otherwise than by work that is to be tried again, or a process that was unwell.
+    async fn run_sessions<F, T, E>(
         mut self,
         mut work: impl FnMut(Leadership) -> F,
         shutdown: impl Future,

@@ -249,8 +249,8 @@ impl Candidate {
     /// a panic of a task.
     ///
     /// A clean end stops the work, deletes the LeaseCandidate, and hands over or releases the lease, in this order.
-    /// It waits for the server no longer than two request timeouts. When this future is dropped, the work is dropped
-    /// too, and the lease expires.
+    /// It waits for the server no longer than two request timeouts, and a second more for its last Events
+    /// ([`Config::record_events`]). When this future is dropped, the work is dropped too, and the lease expires.
     ///
     /// # Errors
     ///

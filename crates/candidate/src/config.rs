@@ -37,6 +37,10 @@ pub struct Config {
     /// False; [`Mode::Plain`] counts on it in any case. They write whole seconds, and take an emptied Lease at once, so
     /// less time is left to stop after a loss.
     pub client_go_peers: bool,
+    /// Whether Events on the Lease tell of the terms of this process: it became leader, handed over, released, or lost the
+    /// lease, and why. False: its account needs the verb `create` of `events.events.k8s.io` for that. An
+    /// Event that cannot be written is logged, and neither delays a term nor ends one. [`Mode::Disabled`] writes none.
+    pub record_events: bool,
     /// What happens when a term has ended although the process was not told to end.
     pub after_term: AfterTerm,
     /// What happens when the work has failed, by an error or a panic. [`AfterFailure::End`].
@@ -218,6 +222,7 @@ impl Config {
             timing: CandidateTiming::default(),
             grace: Duration::from_secs(10),
             client_go_peers: false,
+            record_events: false,
             after_term: AfterTerm::default(),
             after_failure: AfterFailure::default(),
             mode: Mode::Plain,

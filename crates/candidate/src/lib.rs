@@ -102,6 +102,7 @@ mod session;
 mod status;
 mod stop_limits;
 mod stop_token;
+mod term_events;
 mod term_tasks;
 #[cfg(feature = "test-util")]
 mod test_term;

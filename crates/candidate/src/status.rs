@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector_protocol::holder::Belief;
-use elector_protocol::{Identity, Instant, LeaseSnapshot, Term, Token};
+use elector_protocol::{Identity, Instant, LeaseSnapshot, ResourceVersion, Term, Token, Uid};
 use tokio::sync::watch;
 
 use crate::resolved_config::ResolvedConfig;
@@ -125,6 +125,12 @@ impl KnownStatus {
             remaining: Duration::ZERO,
             stale,
         }
+    }
+
+    /// The newest revision of the Lease that is known.
+    pub(crate) fn revision(&self) -> Option<(Uid, ResourceVersion)> {
+        let snapshot = &self.record.as_ref()?.snapshot;
+        Some((snapshot.uid.clone(), snapshot.version))
     }
 
     /// When the clock alone changes the status next.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use elector_api::CandidateApi;
+use elector_api::{CandidateApi, REPORTING_CONTROLLER};
 use elector_protocol::elector::{Decision, HoldBackCause, HoldBackNotice, Reason};
 use elector_protocol::{Identity, Instant, LeaseKey, LeaseSnapshot, Timestamp};
 use elector_runtime::{Clock, Cluster, FailureLog, LeaseEventRecorder, RecordedEvent};
@@ -76,7 +76,8 @@ impl EventRecorder {
         belief: ActiveBelief,
     ) -> (Self, EventPublisher) {
         let (sender, queue) = mpsc::channel(QUEUE);
-        let recorder = LeaseEventRecorder::new(cluster.clone(), instance.as_str());
+        let recorder =
+            LeaseEventRecorder::new(cluster.clone(), REPORTING_CONTROLLER, instance.as_str());
         let publisher = EventPublisher::new(queue, recorder, clock, belief);
         (Self::new(Some(sender)), publisher)
     }

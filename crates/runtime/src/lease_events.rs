@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use elector_api::{
-    CandidateApi, EventObject, HoldBackEvent, PREFERENCE_HELD_BACK, REPORTING_CONTROLLER, ToldEvent,
-};
+use elector_api::{CandidateApi, EventObject, HoldBackEvent, PREFERENCE_HELD_BACK, ToldEvent};
 use elector_protocol::{Identity, LeaseKey, ResourceVersion, Uid};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
@@ -86,10 +84,10 @@ const EVENTS: &str = "events.events.k8s.io";
 // === impl LeaseEventRecorder ===
 
 impl LeaseEventRecorder {
-    /// A recorder that names itself `instance` in the Events.
-    pub fn new(cluster: Cluster, instance: &str) -> Self {
+    /// A recorder that names itself in the Events: `controller` is what kind of program it is, and `instance` which one.
+    pub fn new(cluster: Cluster, controller: &str, instance: &str) -> Self {
         let reporter = Reporter {
-            controller: REPORTING_CONTROLLER.to_owned(),
+            controller: controller.to_owned(),
             instance: Some(cut_bytes(&printable(instance), LONGEST_INSTANCE)),
         };
         Self {
@@ -251,6 +249,7 @@ async fn list_events(
 
 #[cfg(test)]
 mod tests {
+    use elector_api::REPORTING_CONTROLLER;
     use serde_json::json;
 
     use super::*;
@@ -280,7 +279,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_event_is_created_and_its_repetition_counted() {
         let script = Script::new([created(), patched(), created()]);
-        let mut recorder = LeaseEventRecorder::new(script.cluster(), &"i".repeat(200));
+        let mut recorder =
+            LeaseEventRecorder::new(script.cluster(), REPORTING_CONTROLLER, &"i".repeat(200));
         recorder.record(&event()).await.unwrap();
         recorder.record(&event()).await.unwrap();
         let elsewhere = RecordedEvent {
@@ -319,7 +319,7 @@ mod tests {
     async fn what_was_deleted_meanwhile_is_created_again() {
         let gone = failure(404, "NotFound", "gone");
         let script = Script::new([created(), gone, created()]);
-        let mut recorder = LeaseEventRecorder::new(script.cluster(), "i");
+        let mut recorder = LeaseEventRecorder::new(script.cluster(), REPORTING_CONTROLLER, "i");
         recorder.record(&event()).await.unwrap();
         recorder.record(&event()).await.unwrap();
         let verbs: Vec<_> = script
@@ -333,7 +333,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_recorder_does_not_remember_more_than_so_many() {
         let script = Script::new((0..=REMEMBERED).map(|_| created()));
-        let mut recorder = LeaseEventRecorder::new(script.cluster(), "i");
+        let mut recorder = LeaseEventRecorder::new(script.cluster(), REPORTING_CONTROLLER, "i");
         for version in 0..REMEMBERED as u64 {
             let event = RecordedEvent {
                 version: Some(ResourceVersion(version)),
@@ -356,7 +356,7 @@ mod tests {
         let [create, patch] =
             ["create", "patch"].map(|verb| failure(403, "Forbidden", &message(verb)));
         let script = Script::new([create, created(), patch]);
-        let mut recorder = LeaseEventRecorder::new(script.cluster(), "i");
+        let mut recorder = LeaseEventRecorder::new(script.cluster(), REPORTING_CONTROLLER, "i");
         for expected in [Err("create"), Ok(()), Err("patch")] {
             let answer = recorder
                 .record(&event())

@@ -141,6 +141,20 @@ impl Testbed {
         self.site().apply("-f", &path).await
     }
 
+    /// Lets the candidates of this namespace write Events, as the manifests do.
+    ///
+    /// # Errors
+    /// When the server refuses it.
+    pub async fn admit_events(&self) -> Result<()> {
+        let role = fs::read_to_string(paths::workspace().join("manifests/candidate/events.yaml"))?;
+        let path = self.folder().join("events.yaml");
+        fs::write(
+            &path,
+            role_for(&role, self.namespace(), &[self.lease_name()]),
+        )?;
+        self.site().apply("-f", &path).await
+    }
+
     /// How a candidate of this namespace reaches the cluster.
     pub fn candidate_kubeconfig(&self) -> PathBuf {
         match self.candidate_account() {

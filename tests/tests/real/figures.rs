@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use elector_tests::rig::{ClusterChoice, Suite, Testbed, between, now};
+use elector_tests::rig::{ClusterChoice, Suite, Testbed, between};
 use tokio::time::sleep;
 
 use crate::scraped::{FiguresEndpoint, ScrapedElector};
+use crate::taken::take;
 use crate::{COLD_START, LEASE_DURATION, MODES, OURS, PROMPTLY, crash_limit};
 
 pub(crate) fn add(suite: &mut Suite) {
@@ -92,24 +93,6 @@ async fn of_a_candidate(testbed: Arc<Testbed>) -> Result<()> {
     );
     better.leads_again(seen, PROMPTLY * 2).await?;
     Ok(())
-}
-
-/// A stranger writes itself into the Lease, for a second.
-async fn take(testbed: &Testbed) -> Result<()> {
-    loop {
-        let mut lease = testbed.leases().get(testbed.lease_name()).await?;
-        lease.spec.holder_identity = Some("stranger".to_owned());
-        lease.spec.lease_duration_seconds = Some(1);
-        lease.spec.acquire_time = Some(now());
-        lease.spec.renew_time = Some(now());
-        match testbed.write(&lease).await {
-            Ok(_) => return Ok(()),
-            Err(error) => match error.downcast_ref() {
-                Some(kube::Error::Api(status)) if status.code == 409 => {}
-                _ => return Err(error),
-            },
-        }
-    }
 }
 
 async fn figures(testbed: Arc<Testbed>) -> Result<()> {

@@ -45,6 +45,7 @@ mod schedulers;
 mod scraped;
 mod standby;
 mod strangers;
+mod taken;
 mod unwell;
 mod upgrade;
 

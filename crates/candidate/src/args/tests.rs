@@ -83,17 +83,18 @@ fn what_follows_a_term_and_a_failure_can_be_chosen() {
     let usual = config(&[]);
     assert_eq!(usual.after_term, AfterTerm::CampaignAgain);
     assert_eq!(usual.after_failure, AfterFailure::End);
-    assert!(!usual.client_go_peers);
+    assert!(!usual.client_go_peers && !usual.record_events);
     let other = config(&[
         "--after-term",
         "return",
         "--after-failure",
         "retry",
         "--client-go-peers",
+        "--record-events",
     ]);
     assert_eq!(other.after_term, AfterTerm::Return);
     assert_eq!(other.after_failure, AfterFailure::Retry);
-    assert!(other.client_go_peers);
+    assert!(other.client_go_peers && other.record_events);
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod causes;
 mod controller;
 mod disabled;
 mod ends;
+mod events;
 mod guarded;
 mod handle;
 mod health;

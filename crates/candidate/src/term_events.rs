@@ -1,0 +1,156 @@
+//! Kubernetes Events on the Lease: what a candidate tells of its own terms to those who look at it.
+//!
+//! ```text
+//!   session ──> TermEventQueue: is there room? ──> queue ──> TermEventPublisher ──> API server
+//! ```
+//!
+//! No term waits for them: the queue is bounded, what does not fit is dropped, and the publisher is a future of its own
+//! beside the session, which writes one Event at a time.
+
+mod publisher;
+mod words;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use elector_api::CANDIDATE_REPORTING_CONTROLLER;
+use elector_protocol::{Identity, Instant, LeaseKey, ResourceVersion, Uid};
+use elector_runtime::{Clock, Cluster, FailureLog, LeaseEventRecorder, RecordedEvent};
+use tokio::sync::{mpsc, watch};
+
+pub(crate) use self::publisher::TermEventPublisher;
+use self::words::TermEventWords;
+use crate::event::{CandidateObserver, Event};
+use crate::status::KnownStatus;
+
+/// What is told of the terms of a run, to the publisher.
+pub(crate) struct TermEventQueue {
+    queue: mpsc::Sender<RecordedEvent>,
+    lease: LeaseKey,
+    identity: Identity,
+    clock: Arc<dyn Clock>,
+    status: watch::Receiver<KnownStatus>,
+    told: Mutex<ToldTerms>,
+}
+
+/// What has been told, and what there is to be told of.
+#[derive(Default)]
+struct ToldTerms {
+    /// Whether the term that is about to begin was acquired.
+    acquired: bool,
+    /// The newest revision of the Lease that was known, for when it is gone.
+    revision: Option<(Uid, ResourceVersion)>,
+    /// When the budget is whole again.
+    whole_at: Instant,
+    failures: FailureLog,
+}
+
+/// How many Events a candidate may have at once, as client-go allows for one object: twelve terms.
+const BURST: u32 = 25;
+/// How long it takes until another one may follow. A term that is handed over and over costs others no more.
+const REFILL: Duration = Duration::from_secs(30);
+
+// === impl TermEventQueue ===
+
+impl TermEventQueue {
+    /// A queue and its publisher.
+    pub(crate) fn start(
+        cluster: &Cluster,
+        (lease, identity): (&LeaseKey, &Identity),
+        clock: &Arc<dyn Clock>,
+        status: watch::Receiver<KnownStatus>,
+    ) -> (Self, TermEventPublisher) {
+        // What the budget allows fits.
+        let (sender, queue) = mpsc::channel(BURST as usize);
+        let instance = identity.as_str();
+        let recorder =
+            LeaseEventRecorder::new(cluster.clone(), CANDIDATE_REPORTING_CONTROLLER, instance);
+        let publisher = TermEventPublisher::new(queue, recorder, Arc::clone(clock));
+        let queue = Self {
+            queue: sender,
+            lease: lease.clone(),
+            identity: identity.clone(),
+            clock: Arc::clone(clock),
+            status,
+            told: Mutex::default(),
+        };
+        (queue, publisher)
+    }
+
+    /// An observer that records the terms after it has told that one.
+    pub(crate) fn observing(self, observer: CandidateObserver) -> CandidateObserver {
+        Arc::new(move |event| {
+            observer(event);
+            self.record(event);
+        })
+    }
+
+    fn record(&self, event: &Event) {
+        // A poisoned lock holds a valid state: nothing in it depends on the rest.
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = match event {
+            Event::Acquired { .. } => {
+                told.acquired = true;
+                return;
+            }
+            Event::Leading { term, token } => {
+                let acquired = std::mem::take(&mut told.acquired);
+                TermEventWords::of_begin(&self.identity, (*term, *token), acquired)
+            }
+            Event::Ended { term, end } => TermEventWords::of_end(&self.identity, *term, end),
+            _ => return,
+        };
+        if let Some(known) = self.status.borrow().revision() {
+            told.revision = Some(known);
+        }
+        let (uid, version) = told.revision.clone().unzip();
+        let event = RecordedEvent {
+            lease: self.lease.clone(),
+            uid,
+            // One with a count would show the first term.
+            version,
+            severity: words.severity,
+            reason: words.reason,
+            action: words.action,
+            note: words.note,
+            related: None,
+        };
+        let now = self.clock.holder();
+        told.failures.tick(now);
+        if !told.take(now) || self.queue.try_send(event).is_err() {
+            let text = format!("left out Events of the lease {}: too many", self.lease);
+            told.failures.note(now, "Events", &text);
+        }
+    }
+}
+
+// === impl ToldTerms ===
+
+impl ToldTerms {
+    /// Takes one out of the budget, if there is one.
+    fn take(&mut self, now: Instant) -> bool {
+        let whole_at = self.whole_at.max(now).after(REFILL);
+        let taken = whole_at.since(now) <= REFILL * BURST;
+        if taken {
+            self.whole_at = whole_at;
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_a_burst_and_then_one_in_a_while() {
+        let at = |seconds| Instant::from_epoch(Duration::from_secs(seconds));
+        let mut told = ToldTerms::default();
+        // Every second for ten minutes.
+        let taken = (0..600).filter(|second| told.take(at(*second))).count();
+        assert_eq!(taken, 25 + 19);
+        // After a pause there are as many again.
+        let taken = (0..600).filter(|_| told.take(at(3_600))).count();
+        assert_eq!(taken, 25);
+    }
+}

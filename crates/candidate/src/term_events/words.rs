@@ -1,0 +1,81 @@
+//! The words of Events about terms: a reason in CamelCase, and a sentence.
+
+use elector_protocol::{Identity, Term, Token};
+use elector_runtime::EventSeverity;
+
+use crate::outcome::TermEnd;
+
+/// What an Event about a term says.
+pub(super) struct TermEventWords {
+    pub(super) reason: &'static str,
+    pub(super) severity: EventSeverity,
+    pub(super) action: &'static str,
+    pub(super) note: String,
+}
+
+// === impl TermEventWords ===
+
+impl TermEventWords {
+    pub(super) fn of_begin(
+        identity: &Identity,
+        (term, token): (Term, Token),
+        acquired: bool,
+    ) -> Self {
+        let how = if acquired {
+            "acquired without an elector"
+        } else {
+            "granted by an elector"
+        };
+        Self {
+            reason: "BecameLeader",
+            severity: EventSeverity::Normal,
+            action: "Lead",
+            note: format!("{identity} became leader in term {term}, token {token}: {how}"),
+        }
+    }
+
+    pub(super) fn of_end(identity: &Identity, term: Term, end: &TermEnd) -> Self {
+        use EventSeverity::{Normal, Warning};
+
+        let (reason, severity, note) = match end {
+            TermEnd::HandedOver { to } => (
+                "LeadershipHandedOver",
+                Normal,
+                format!("{identity} handed the lease over to {to} after term {term}"),
+            ),
+            TermEnd::Released => (
+                "LeadershipReleased",
+                Normal,
+                format!("{identity} released the lease after term {term}"),
+            ),
+            TermEnd::Lost(loss) => (
+                "LeadershipLost",
+                Warning,
+                format!(
+                    "{identity} lost the lease in term {term}, {}: {loss}",
+                    end.cause()
+                ),
+            ),
+            TermEnd::Unconfirmed => (
+                "LeadershipUnconfirmed",
+                Warning,
+                format!(
+                    "{identity} gave the lease up after term {term}, unconfirmed by the server"
+                ),
+            ),
+            TermEnd::WorkStillRuns => (
+                "WorkStillRuns",
+                Warning,
+                format!(
+                    "{identity} leaves the lease to expire after term {term}: the work does not stop"
+                ),
+            ),
+        };
+        Self {
+            reason,
+            severity,
+            action: "StopLeading",
+            note,
+        }
+    }
+}
