@@ -21,7 +21,13 @@ const LEADERSHIP: &str = "docs/leadership.md";
 pub(crate) fn leadership(record: bool) -> Result<()> {
     let mut command = cargo();
     command.args(["bench", "--package", "elector-candidate"]);
-    command.args(["--features", "controller", "--bench", "leadership", "--"]);
+    command.args([
+        "--features",
+        "connect,controller",
+        "--bench",
+        "leadership",
+        "--",
+    ]);
     if record {
         command
             .arg("--record")

@@ -7,6 +7,8 @@
     reason = "a measurement that fails says where, and nothing else"
 )]
 
+mod renewal_thread;
+
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -84,6 +86,7 @@ async fn main() {
         spread(&mut all),
     ));
     run.abort();
+    rows.extend(renewal_thread::rows().await);
     let table = table(&rows);
     print!("{table}");
     let arguments: Vec<String> = env::args().collect();
@@ -204,7 +207,7 @@ fn spread(samples: &mut [Duration]) -> String {
     let millis = |duration: &Duration| duration.as_secs_f64() * 1e3;
     let (median, most) = (&samples[samples.len() / 2], &samples[samples.len() - 1]);
     format!(
-        "median {:.1} ms, at most {:.1} ms of {} times",
+        "median {:.2} ms, at most {:.2} ms of {} times",
         millis(median),
         millis(most),
         samples.len()

@@ -1,0 +1,141 @@
+//! What it costs that a candidate with a client of its own renews on a thread of its own.
+
+use std::future::pending;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use elector_apiserver::{ApiServer, Config as ServerConfig};
+use elector_candidate::{Candidate, CandidateHandle, ClientArgs, Config, connect};
+use elector_testkit::eventually;
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+use tokio::task::JoinSet;
+
+use crate::{note_win, spread};
+
+/// How many candidates lead at the same time where memory is measured, and how often one wins where time is.
+const CANDIDATES: u32 = 20;
+const TERMS: u32 = 101;
+
+/// Where requests and renewals run.
+#[derive(Clone, Copy, Debug)]
+enum RenewalPlace {
+    /// On the executor of the program, by `Candidate::new`.
+    Executor,
+    /// On a thread of their own, by `Candidate::connect`.
+    OwnThread,
+}
+
+/// Rows for the table.
+pub(crate) async fn rows() -> Vec<(String, String)> {
+    let args = server();
+    let places = [RenewalPlace::Executor, RenewalPlace::OwnThread];
+    // What the first ones of their kind leave behind for all others counts for none.
+    for place in places {
+        let _ = resident(&args, place, "warm").await;
+    }
+    let mut rows = Vec::new();
+    let mut memory = Vec::new();
+    for place in places {
+        memory.push(resident(&args, place, "measured").await);
+    }
+    let more = memory[1].saturating_sub(memory[0]) / u64::from(CANDIDATES);
+    rows.push((
+        "memory of a thread for renewals, by `Candidate::connect`".to_owned(),
+        format!("{more} KiB"),
+    ));
+    for place in places {
+        let mut delays = Vec::new();
+        for term in 0..TERMS {
+            delays.push(delay(&args, place, term).await);
+        }
+        let what = match place {
+            RenewalPlace::Executor => "without a thread for renewals",
+            RenewalPlace::OwnThread => "with one",
+        };
+        rows.push((
+            format!("from winning the lease to the beginning of the work, {what}"),
+            spread(&mut delays),
+        ));
+    }
+    rows
+}
+
+/// A server on a thread of its own, for as long as this program runs.
+fn server() -> ClientArgs {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            tell.send(listener.local_addr().unwrap()).unwrap();
+            let server = ApiServer::new(ServerConfig::default());
+            server.serve(listener, pending::<()>()).await
+        })
+    });
+    let address = told.recv().unwrap();
+    let kubeconfig = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("leadership");
+    let text = format!(
+        "apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: 'http://{address}'}}}}]\n\
+         contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\ncurrent-context: c\nusers: [{{name: u, user: {{}}}}]\n"
+    );
+    fs::write(&kubeconfig, text).unwrap();
+    ClientArgs::of_kubeconfig(kubeconfig)
+}
+
+/// A candidate that takes a free lease at once.
+async fn candidate(args: &ClientArgs, place: RenewalPlace, lease: String) -> Candidate {
+    let mut config = Config::plain(lease);
+    config.absent_lease_grace = Some(Duration::ZERO);
+    match place {
+        RenewalPlace::Executor => Candidate::new(config, connect(args).await.unwrap()).unwrap(),
+        RenewalPlace::OwnThread => Candidate::connect(config, args).await.unwrap(),
+    }
+}
+
+/// How many KiB more are resident when so many candidates lead.
+async fn resident(args: &ClientArgs, place: RenewalPlace, name: &str) -> u64 {
+    let before = resident_kib();
+    let mut runs = JoinSet::new();
+    let mut handles = Vec::new();
+    for number in 0..CANDIDATES {
+        let lease = format!("{name}-{place:?}-{number}").to_lowercase();
+        let candidate = candidate(args, place, lease).await;
+        handles.push(candidate.handle());
+        runs.spawn(candidate.run(
+            |leadership| async move {
+                leadership.stopped().await;
+                Ok::<(), std::io::Error>(())
+            },
+            pending::<()>(),
+        ));
+    }
+    eventually(|| handles.iter().all(CandidateHandle::is_leader)).await;
+    let after = resident_kib();
+    runs.shutdown().await;
+    after.saturating_sub(before)
+}
+
+/// How long after winning its work begins.
+async fn delay(args: &ClientArgs, place: RenewalPlace, term: u32) -> Duration {
+    let won = Arc::new(Mutex::new(None));
+    let told = Arc::clone(&won);
+    let candidate = candidate(args, place, format!("{place:?}-{term}").to_lowercase()).await;
+    let candidate = candidate.observed_by(move |event| note_win(&told, event));
+    let run = candidate.run(
+        |_| async { Ok::<Instant, std::io::Error>(Instant::now()) },
+        pending::<()>(),
+    );
+    let began = run.await.unwrap().into_result().unwrap().unwrap();
+    let won: Instant = won.lock().unwrap().unwrap();
+    began.duration_since(won)
+}
+
+fn resident_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.unwrap().trim().trim_end_matches(" kB");
+    number.parse().unwrap()
+}
