@@ -3,6 +3,7 @@
 mod error;
 mod mode;
 
+use std::env;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -12,6 +13,7 @@ use elector_protocol::{CandidateTiming, Identity, StrategyName, Version};
 pub use self::error::ArgsError;
 use self::mode::ModeArgs;
 use crate::config::{AfterFailure, AfterTerm, Config};
+use crate::owner_pod::OwnerPod;
 
 /// The flags of a candidate, to flatten into a program's own. `elector candidate` has the very same ones.
 ///
@@ -89,6 +91,11 @@ pub struct CandidateArgs {
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = TypedAfterFailure::End, env = "ELECTOR_AFTER_FAILURE")]
     after_failure: TypedAfterFailure,
 
+    /// UID of the Pod that the environment variable POD_NAME names, in the namespace of the lease and not a static one: the
+    /// LeaseCandidate belongs to it, so that Kubernetes deletes the one with the other [default: none]
+    #[arg(long, value_name = "UID", env = "ELECTOR_POD_UID")]
+    pub pod_uid: Option<String>,
+
     /// Candidates of client-go that take the lease by themselves compete for it too, as --mode plain expects in any
     /// case: less time is left to stop after a loss
     #[arg(long, env = "ELECTOR_CLIENT_GO_PEERS")]
@@ -135,6 +142,7 @@ impl CandidateArgs {
             ("--binary-version", self.binary_version.is_some()),
             ("--emulation-version", self.emulation_version.is_some()),
             ("--strategy", self.strategy.is_some()),
+            ("--pod-uid", self.pod_uid.is_some()),
         ])?;
         let mut config = Config::plain(self.lease.as_str());
         config.namespace.clone_from(&self.namespace);
@@ -152,6 +160,7 @@ impl CandidateArgs {
         }
         config.grace = self.grace_period;
         config.client_go_peers = self.client_go_peers;
+        config.owner = self.owner(env::var("POD_NAME").ok())?;
         config.record_events = self.record_events;
         config.after_term = match self.after_term {
             TypedAfterTerm::CampaignAgain => AfterTerm::CampaignAgain,
@@ -164,6 +173,16 @@ impl CandidateArgs {
         self.mode.apply(&mut config);
         config.validate()?;
         Ok(config)
+    }
+
+    fn owner(&self, pod_name: Option<String>) -> Result<Option<OwnerPod>, ArgsError> {
+        let Some(uid) = self.pod_uid.as_deref() else {
+            return Ok(None);
+        };
+        match pod_name.filter(|name| !name.is_empty()) {
+            Some(name) => Ok(Some(OwnerPod::new(name, uid))),
+            None => Err(ArgsError::NamelessPod),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use elector_api::FieldError;
 use elector_protocol::{CandidateTiming, Identity, StrategyName, TimingError, Version};
 
 use crate::health_timing::HealthTiming;
+use crate::owner_pod::OwnerPod;
 
 /// The configuration of a [`Candidate`](crate::Candidate).
 #[derive(Clone, Debug)]
@@ -58,6 +59,9 @@ pub struct Config {
     /// it, in place of that longest duration. At most 1 h. Unset by default: less than the longest duration is safe only
     /// where no process can delete or empty the Lease of a living leader. Refused in [`Mode::Elected`].
     pub absent_lease_grace: Option<Duration>,
+    /// The Pod that the LeaseCandidate belongs to, in the namespace of the lease, so that Kubernetes deletes the one with
+    /// the other. Unset by default; [`Mode::Plain`] has no LeaseCandidate.
+    pub owner: Option<OwnerPod>,
     /// How often the probe of [`Candidate::with_health`](crate::Candidate::with_health) is asked, and when its answers
     /// count. Without a probe it has no use.
     pub health: HealthTiming,
@@ -229,6 +233,7 @@ impl Config {
             fallback: Duration::from_secs(5),
             max_lease_duration: Duration::from_secs(15),
             absent_lease_grace: None,
+            owner: None,
             health: HealthTiming::default(),
         }
     }

@@ -93,6 +93,7 @@ mod leadership;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod outcome;
+mod owner_pod;
 #[cfg(feature = "connect")]
 mod renewal_thread;
 mod request_monitor;
@@ -137,6 +138,7 @@ pub use leadership::Leadership;
 #[cfg(feature = "metrics")]
 pub use metrics::CandidateMetrics;
 pub use outcome::{RunError, RunOutcome, TermEnd};
+pub use owner_pod::OwnerPod;
 #[cfg(feature = "metrics")]
 pub use prometheus_client;
 pub use run_failure::RunFailure;

@@ -152,7 +152,11 @@ impl ResolvedConfig {
 
     /// The LeaseCandidate as this process writes it, without its times.
     pub(crate) fn object(&self, api: CandidateApi) -> LeaseCandidate {
-        self.offer(LeaseCandidate::named(api, &self.lease, &self.identity))
+        let candidate = LeaseCandidate::named(api, &self.lease, &self.identity);
+        self.offer(match &self.given.owner {
+            Some(pod) => candidate.owned_by_pod(&pod.name, &pod.uid),
+            None => candidate,
+        })
     }
 
     /// An existing LeaseCandidate with what this process offers.

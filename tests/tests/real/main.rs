@@ -31,6 +31,7 @@ mod noisy;
 mod operators;
 mod outage;
 mod overwritten;
+mod owned;
 mod plain;
 mod plain_faults;
 mod policies;
@@ -163,6 +164,7 @@ fn main() -> ExitCode {
     kubectl_plugin::add(&mut suite);
     outage::add(&mut suite);
     overwritten::add(&mut suite);
+    owned::add(&mut suite);
     plain::add(&mut suite);
     plain_faults::add(&mut suite);
     policies::add(&mut suite);

@@ -19,6 +19,9 @@ pub enum ArgsError {
     /// An identity has at least one character.
     #[error("--name is empty")]
     EmptyName,
+    /// A Pod is owner by its name and its uid.
+    #[error("--pod-uid needs the name of the Pod in the environment variable POD_NAME")]
+    NamelessPod,
     /// The values do not go together, or break a rule.
     #[error(transparent)]
     Config(#[from] ConfigError),

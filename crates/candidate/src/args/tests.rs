@@ -266,3 +266,21 @@ fn a_malformed_version_or_strategy_is_named_with_its_flag_and_the_rule() {
         assert!(error.contains(name) && error.contains(rule), "{error}");
     }
 }
+
+#[test]
+fn a_pod_is_the_owner_by_its_uid_and_the_name_of_the_environment() {
+    let args = parse(&["--pod-uid", "5f1e"]);
+    let named = |name: &str| args.owner(Some(name.to_owned()));
+    let owner = OwnerPod::new("web-0", "5f1e");
+    assert_eq!(named("web-0"), Ok(Some(owner)));
+    for nameless in [named(""), args.owner(None)] {
+        assert_eq!(nameless, Err(ArgsError::NamelessPod));
+    }
+    assert_eq!(parse(&[]).owner(Some("web-0".to_owned())), Ok(None));
+    let plain = parse(&["--mode", "plain", "--pod-uid", "5f1e"]);
+    let refusal = plain.config(None).unwrap_err().to_string();
+    assert!(
+        refusal.contains("does not go with --mode plain"),
+        "{refusal}"
+    );
+}
