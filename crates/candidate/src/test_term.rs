@@ -197,6 +197,8 @@ mod tests {
             assert!(!guard.is_leader());
             assert_eq!(guard.stopped().await, StopReason::Lost(loss));
             assert_eq!(guard.time_to_stop().as_millis(), left);
+            term.expire_after(seconds(10));
+            assert!(!guard.is_leader(), "what is lost does not come back");
         }
     }
 
@@ -223,6 +225,7 @@ mod tests {
         let term = TestTerm::new();
         let task = term.leadership().spawn(std::future::pending::<()>());
         drop(term);
-        assert!(task.await.unwrap_err().is_cancelled());
+        let ended = tokio::time::timeout(seconds(10), task).await;
+        assert!(ended.unwrap().unwrap_err().is_cancelled());
     }
 }
