@@ -135,8 +135,8 @@ impl LeaderGuard {
     /// Gives the term up: withdraws the candidate, and releases the lease, or hands it to the successor. Waits for the
     /// server no longer than two request timeouts. To be called when the work has stopped.
     ///
-    /// A term that was lost before is an outcome too, [`RunOutcome::TermEnded`]; one that was held until now is
-    /// [`RunOutcome::WorkEnded`].
+    /// A term that was held until now is [`RunOutcome::WorkEnded`], one that was lost or given up before
+    /// [`RunOutcome::TermEnded`], or [`RunOutcome::Unwell`] where that was by a health probe.
     ///
     /// # Errors
     ///
