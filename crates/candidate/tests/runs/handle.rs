@@ -1,7 +1,6 @@
 //! The handle of a candidate: before, between and after the terms, and where the candidate stands still.
 
-use std::future::{pending, poll_fn};
-use std::pin::pin;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use elector_testkit::{OneLease, eventually, seconds};
 use futures::FutureExt as _;
 use tokio::time::Instant;
 
-use crate::{V1BETA1, config, elected, obedient, pass, start};
+use crate::{V1BETA1, config, elected, leader_that_stands_still, obedient, pass, start};
 
 /// A handle whose changes are recorded.
 struct Follower {
@@ -193,23 +192,7 @@ async fn the_holder_of_a_record_that_stands_still_is_not_told_although_the_serve
 #[tokio::test(start_paused = true)]
 async fn a_session_that_stands_still_does_not_prolong_the_belief() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let candidate = Candidate::new(config(), cluster.cluster())
-        .unwrap()
-        .with_clock(cluster.clock());
-    let handle = candidate.handle();
-    let mut run = pin!(candidate.run(obedient, pending::<()>()));
-    let registered = || cluster.candidate(V1BETA1).is_some();
-    tokio::select! {
-        biased;
-        _ = &mut run => unreachable!(),
-        () = eventually(registered) => cluster.grant("me"),
-    }
-    tokio::select! {
-        biased;
-        _ = &mut run => unreachable!(),
-        () = eventually(|| handle.is_leader()) => {}
-    }
-    // Nothing polls the session from here on.
+    let (mut run, handle) = leader_that_stands_still(&cluster).await;
     pass(9_900).await;
     assert!(handle.is_leader());
     pass(100).await;
@@ -217,7 +200,7 @@ async fn a_session_that_stands_still_does_not_prolong_the_belief() {
     assert_eq!(handle.status().remaining, Duration::ZERO);
     // Polled again, it tells nothing that the clock has not.
     poll_fn(|context| {
-        assert!(run.as_mut().poll(context).is_pending());
+        assert!(run.poll_unpin(context).is_pending());
         Poll::Ready(())
     })
     .await;

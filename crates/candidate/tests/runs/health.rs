@@ -1,15 +1,13 @@
 //! What a liveness probe is told: whether work runs that may act no more.
 
-use std::future::pending;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use elector_candidate::{Candidate, Leadership, RunOutcome, TermEnd};
+use elector_candidate::{Leadership, RunOutcome, TermEnd};
 use elector_protocol::CandidateTiming;
 use elector_testkit::{OneLease, eventually, seconds};
 
-use crate::{V1BETA1, config, obedient, pass, start};
+use crate::{V1BETA1, config, leader_that_stands_still, obedient, pass, start};
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_a_leader_and_one_that_has_lost_are_alive() {
@@ -36,23 +34,8 @@ async fn a_standby_a_leader_and_one_that_has_lost_are_alive() {
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_stands_still_is_not_alive_once_its_work_should_have_stopped() {
     let cluster = OneLease::new(&[V1BETA1]);
-    let candidate = Candidate::new(config(), cluster.cluster())
-        .unwrap()
-        .with_clock(cluster.clock());
-    let handle = candidate.handle();
-    let mut run = pin!(candidate.run(obedient, pending::<()>()));
-    let registered = || cluster.candidate(V1BETA1).is_some();
-    tokio::select! {
-        biased;
-        _ = &mut run => unreachable!(),
-        () = eventually(registered) => cluster.grant("me"),
-    }
-    tokio::select! {
-        biased;
-        _ = &mut run => unreachable!(),
-        () = eventually(|| handle.is_leader()) => {}
-    }
-    // Nothing polls the session from here on. The belief ends after 10 s, and 3.75 s later the time to stop.
+    let (mut run, handle) = leader_that_stands_still(&cluster).await;
+    // The belief ends after 10 s, and 3.75 s later the time to stop.
     pass(13_700).await;
     assert!(!handle.is_leader());
     assert_eq!(handle.check_work(), Ok(()));

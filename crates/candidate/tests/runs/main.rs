@@ -35,6 +35,8 @@ mod tasks;
 mod terms;
 mod unwell;
 
+use std::fmt::Debug;
+use std::future::pending;
 use std::sync::{Arc, Mutex};
 
 use elector_api::CandidateApi;
@@ -164,6 +166,28 @@ where
     cluster.grant(name.as_str());
     running.leads(1).await;
     running
+}
+
+/// A run that leads, with the handle of its candidate. Nothing polls it any more: its session stands still.
+async fn leader_that_stands_still(
+    cluster: &OneLease,
+) -> (impl Future<Output: Debug> + Unpin, CandidateHandle) {
+    let candidate = Candidate::new(config(), cluster.cluster())
+        .unwrap()
+        .with_clock(cluster.clock());
+    let handle = candidate.handle();
+    let mut run = Box::pin(candidate.run(obedient, pending::<()>()));
+    let leads = async {
+        eventually(|| cluster.candidate(V1BETA1).is_some()).await;
+        cluster.grant("me");
+        eventually(|| handle.is_leader()).await;
+    };
+    tokio::select! {
+        biased;
+        ended = &mut run => panic!("{ended:?}"),
+        () = leads => {}
+    }
+    (run, handle)
 }
 
 /// Work that returns as soon as it is told to.
