@@ -30,6 +30,9 @@
 //! A program that is written from top to bottom waits in [`Candidate::become_leader`] and holds a [`LeaderGuard`] in the place
 //! of a run with work. The candidate cannot drop such a program when its time to stop is over: it has to ask the guard.
 //!
+//! How a term ended has one name ([`TermEnd::cause`]), in the outcome, the log and the figures of the feature `metrics`
+//! (`CandidateMetrics`), and in the Events on the Lease that [`Config::record_events`] asks for.
+//!
 //! | feature | brings |
 //! |---|---|
 //! | `connect` | `Candidate::connect`, `ClientArgs`, `connect`: a client by kubeconfig or service account, TLS by rustls with ring, proxies |

@@ -154,3 +154,31 @@ fn encode_gauge<N: EncodeGaugeValue>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use elector_protocol::Identity;
+    use elector_runtime::SystemClock;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::resolved_config::ResolvedConfig;
+    use crate::status::StatusPublisher;
+
+    #[test]
+    fn of_the_runs_that_have_ended_the_last_is_kept() {
+        let identity = Identity::new("me").unwrap();
+        let config = Config::plain("web").identified_as(identity.clone());
+        let config = ResolvedConfig::new(config, "ns").unwrap();
+        let (collector, clock) = (StatusCollector::default(), Arc::new(SystemClock::start()));
+        for _ in 0..10 {
+            let run = StatusPublisher::new(&config);
+            let (lease, clock) = (config.lease.clone(), Arc::clone(&clock));
+            let handle = CandidateHandle::new(lease, identity.clone(), clock, run.subscribe());
+            collector.follow(handle);
+        }
+        assert_eq!(collector.lock()[&config.lease].len(), 1);
+        let shown: Vec<_> = collector.statuses();
+        assert!(shown.len() == 1 && !shown[0].1.is_leader());
+    }
+}
