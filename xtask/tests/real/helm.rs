@@ -165,3 +165,52 @@ fn helm_installs_the_chart_and_takes_it_away() {
         assert!(!left.contains("elector"), "{left}");
     }
 }
+
+/// The chart of a program that leads: more than one of it takes an election, and its rights are those of the manifests.
+#[test]
+#[ignore = "it needs Helm: `cargo xtask test --long`"]
+fn helm_refuses_replicas_of_an_adopter_without_an_election() {
+    let template = |values: &[&str]| {
+        let sets = values.iter().flat_map(|value| ["--set", *value]);
+        let fixed = [
+            "template",
+            "web",
+            "../adopters/chart",
+            "--namespace=default",
+        ];
+        helm(&fixed.into_iter().chain(sets).collect::<Vec<_>>())
+    };
+    let objects = |values: &[&str]| {
+        let output = template(values);
+        assert!(output.status.success(), "{}", said(&output));
+        overlays::objects(&String::from_utf8(output.stdout).unwrap()).unwrap()
+    };
+    let of_kind = |objects: &[Value], kind: &str| {
+        let found = objects.iter().find(|object| object["kind"] == kind);
+        found.cloned().unwrap_or_default()
+    };
+    let usual = objects(&[]);
+    let role = paths::workspace().join("manifests/candidate/role.yaml");
+    let shipped = overlays::objects(&fs::read_to_string(role).unwrap()).unwrap();
+    for (kind, field) in [("Role", "rules"), ("RoleBinding", "subjects")] {
+        let expected = of_kind(&shipped, kind);
+        assert_eq!(of_kind(&usual, kind)[field], expected[field], "{kind}");
+    }
+    assert_eq!(of_kind(&usual, "Deployment")["spec"]["replicas"], 2);
+
+    let refused = template(&["election.enabled=false"]);
+    assert!(!refused.status.success());
+    let rule = "replicas is 2 and election.enabled is false";
+    assert!(said(&refused).contains(rule), "{}", said(&refused));
+    let alone = objects(&["election.enabled=false", "replicas=1"]);
+    assert_eq!(of_kind(&alone, "Role"), Value::Null);
+    let spec = &of_kind(&alone, "Deployment")["spec"];
+    assert_eq!(spec["strategy"]["type"], "Recreate");
+    let env = spec["template"]["spec"]["containers"][0]["env"].to_string();
+    assert!(
+        env.contains(r#"{"name":"ELECTOR_MODE","value":"disabled"}"#),
+        "{env}"
+    );
+    let lint = helm(&["lint", "--strict", "../adopters/chart"]);
+    assert!(lint.status.success(), "{}", said(&lint));
+}
