@@ -75,6 +75,8 @@
 //! than lease duration over renew deadline (1.5 by default). What it cannot promise is that at most one *acts*: for
 //! that, send [`Leadership::token`] along and have the resource check it.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(feature = "clap")]
 mod args;
 mod become_leader;
