@@ -2,6 +2,7 @@
 
 mod permission;
 mod program;
+mod unwatched;
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -50,6 +51,13 @@ pub(crate) fn add(suite: &mut Suite) {
         off,
         60,
         |testbed| Box::pin(permission::missing(testbed)),
+    );
+    add(
+        "permission_to_watch_is_missing",
+        ClusterChoice::Shared,
+        off,
+        25,
+        |testbed| Box::pin(unwatched::lists(testbed)),
     );
     add(
         "objects_are_malformed",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use elector_api::Malformed;
 use elector_protocol::Instant;
-use elector_runtime::{FailureLog, HolderLog, LeasePath, RequestError};
+use elector_runtime::{Cause, FailureLog, HolderLog, LeasePath, RequestError, Verb};
 
 use crate::request_monitor::RequestMonitor;
 
@@ -12,6 +12,8 @@ use crate::request_monitor::RequestMonitor;
 #[derive(Debug)]
 pub(crate) struct SessionFailures {
     log: FailureLog,
+    /// The watches that were refused for lack of rights, which is told once.
+    unwatched: Vec<ServerPath>,
     monitor: Option<Arc<dyn RequestMonitor>>,
 }
 
@@ -30,6 +32,7 @@ impl SessionFailures {
     pub(crate) fn new(monitor: Option<Arc<dyn RequestMonitor>>) -> Self {
         Self {
             log: FailureLog::default(),
+            unwatched: Vec::new(),
             monitor,
         }
     }
@@ -46,6 +49,14 @@ impl SessionFailures {
             monitor.note_failure(error);
         }
         match error {
+            Some(error) if is_unwatched(error) => {
+                if !self.unwatched.contains(&path) {
+                    self.unwatched.push(path);
+                    tracing::warn!(
+                        "failed to {error}; it is listed every few seconds instead, and what happens is noticed later"
+                    );
+                }
+            }
             Some(error) => self.log.note(now, subject, &format!("failed to {error}")),
             None => self
                 .log
@@ -93,6 +104,12 @@ impl HolderLog for SessionFailures {
     fn log_fault(&mut self, now: Instant, fault: Option<&Malformed>) {
         self.log_fault(now, "the Lease", fault);
     }
+}
+
+/// Whether this process may not watch, so that its watch lists instead.
+fn is_unwatched(error: &RequestError) -> bool {
+    let is_forbidden = matches!(error.cause, Cause::Forbidden(_));
+    error.target.verb == Verb::Watch && is_forbidden && error.is_refusal_of_rights()
 }
 
 // === impl ServerPath ===

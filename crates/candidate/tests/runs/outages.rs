@@ -6,10 +6,11 @@ use std::time::Duration;
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{Event, Leadership, TermEnd};
 use elector_protocol::holder::{Loss, StopReason};
-use elector_testkit::{CapturedLog, OneLease, eventually};
+use elector_testkit::{CapturedLog, OneLease, eventually, seconds};
+use http::StatusCode;
 use tokio::time::Instant;
 
-use crate::{V1BETA1, config, elected, obedient, start};
+use crate::{V1BETA1, config, elected, obedient, pass, start};
 
 #[tokio::test(start_paused = true)]
 async fn without_a_reply_the_work_is_told_at_the_deadline_and_nothing_is_written_after() {
@@ -74,6 +75,44 @@ async fn a_grant_that_a_dead_watch_does_not_show_is_found_by_a_read() {
         "{:?}",
         begun.elapsed()
     );
+}
+
+/// P-V5: it lists instead, as often as client-go reads, and says so once.
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_may_not_watch_lists_and_says_so_once() {
+    for plural in [&["leases"][..], &["leases", "leasecandidates"]] {
+        let log = CapturedLog::capture();
+        let cluster = OneLease::new(&[V1BETA1]);
+        for plural in plural {
+            let refused = Rule::new(Fault::Refuse(StatusCode::FORBIDDEN));
+            cluster.inject(refused.verb(RequestVerb::Watch).resource(plural));
+        }
+        let running = start(&cluster, elected(), obedient);
+        running.registered().await;
+        // The pauses between two tries grow up to their longest.
+        pass(60_000).await;
+        let begun = Instant::now();
+        cluster.grant("me");
+        running.leads(1).await;
+        assert!(begun.elapsed() <= seconds(6), "{:?}", begun.elapsed());
+        pass(600_000).await;
+        assert!(!running.is_disturbed());
+        let begun = Instant::now();
+        cluster.prefer("better");
+        running.end().await;
+        assert!(begun.elapsed() <= seconds(6), "{:?}", begun.elapsed());
+        pass(600_000).await;
+        let warnings = log.lines("WARN");
+        assert_eq!(warnings.len(), plural.len(), "{warnings:#?}");
+        let line = "failed to watch leases.coordination.k8s.io default/web: RBAC does not grant the verb watch";
+        let told = warnings.iter().filter(|it| it.contains(line)).count();
+        assert_eq!(told, 1, "{warnings:#?}");
+        // Besides each try to watch: those with a limit only ask whether the store went back.
+        let lists = cluster.requests_with(&["GET", "leases?"]);
+        let is_list = |what: &str| !what.contains("watch=") && !what.contains("limit=");
+        let lists = lists.iter().filter(|it| is_list(&it.what)).count();
+        assert!((250..700).contains(&lists), "{lists} in 21 minutes");
+    }
 }
 
 #[tokio::test(start_paused = true)]

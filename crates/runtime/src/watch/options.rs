@@ -31,6 +31,9 @@ pub struct WatchOptions {
     pub backoff_min: Duration,
     /// The longest pause. 2 s for the elector, whose blindness delays every election; 5 s for a candidate.
     pub backoff_max: Duration,
+    /// Whether a list takes the place of a watch that is refused for lack of rights, each time that it is tried again. For
+    /// a candidate, which can do with the newest state alone. An elector has to know what it may have missed.
+    pub lists_unwatched: bool,
     /// Seeds the jitter of the pauses, so that many clients of one server spread and a simulation repeats.
     pub seed: u64,
 }
@@ -59,6 +62,7 @@ impl WatchOptions {
             floor: Duration::from_secs(1),
             backoff_min: Duration::from_millis(200),
             backoff_max: Duration::from_secs(2),
+            lists_unwatched: false,
             seed,
         }
     }
@@ -68,6 +72,7 @@ impl WatchOptions {
         Self {
             timeout: Duration::from_secs(290),
             backoff_max: Duration::from_secs(5),
+            lists_unwatched: true,
             ..Self::elector(seed)
         }
     }

@@ -333,12 +333,14 @@ impl<K: WatchedObject, L: Default + Extend<K>> Part<K, L> {
         }
     }
 
-    /// Goes on after a failed watch: from where it was, unless the server has forgotten that or cannot be understood.
+    /// Goes on after a failed watch: from where it was, unless the server has forgotten that, cannot be understood, or
+    /// lets this process list alone.
     fn fail(&mut self, at: String, error: RequestError) -> Option<WatchEvent<K, L>> {
         self.pace.failed();
         let from_scratch = match &error.cause {
             Cause::Unreadable(_) => true,
             Cause::Status { code, .. } => (400..500).contains(code) && *code != 429,
+            Cause::Forbidden(_) => self.options.lists_unwatched && error.is_refusal_of_rights(),
             _ => false,
         };
         self.state = if from_scratch {
