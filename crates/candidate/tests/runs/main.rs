@@ -16,6 +16,7 @@ mod events;
 mod guarded;
 mod handle;
 mod health;
+mod leaving;
 mod left_api;
 #[cfg(feature = "metrics")]
 mod metrics;
