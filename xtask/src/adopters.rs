@@ -162,3 +162,22 @@ impl AdoptingProgram {
         Ok(took)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the front page of the crate shows is a program that is built and leads.
+    #[test]
+    fn the_ten_lines_are_those_of_the_front_page() {
+        let read = |path: &str| fs::read_to_string(paths::workspace().join(path)).unwrap();
+        let page: String = read("crates/candidate/src/lib.rs")
+            .lines()
+            .filter_map(|line| line.strip_prefix("//!"))
+            .flat_map(|line| [line.strip_prefix(' ').unwrap_or(line), "\n"])
+            .collect();
+        let program = read("adopters/ten-lines/src/main.rs").replace("ten-lines", "web");
+        let (_, program) = program.split_once("\n\n").unwrap();
+        assert!(page.contains(program), "{page}");
+    }
+}

@@ -1,0 +1,38 @@
+//! A controller of ConfigMaps that reconciles while this process leads, in thirty lines.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use elector_candidate::{Candidate, ClientArgs, Config, LeaderGate, Leadership, connect};
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::runtime::controller::{Action, Controller};
+use kube::{Api, Client, ResourceExt as _};
+
+async fn reconcile(
+    object: Arc<ConfigMap>,
+    _: Arc<Client>,
+    leadership: Leadership,
+) -> Result<Action, Infallible> {
+    println!("{} under token {}", object.name_any(), leadership.token());
+    Ok(Action::requeue(Duration::from_secs(300)))
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let shutdown = elector_candidate::shutdown_signal()?;
+    let config = Config::new("controller", env!("CARGO_PKG_VERSION").parse()?);
+    let cluster = connect(&ClientArgs::default()).await?;
+    let candidate = Candidate::new(config, cluster.clone())?;
+    let client = candidate.handle().write_guard().client(cluster.client());
+    let gate = LeaderGate::new();
+    let controller = Controller::new(Api::<ConfigMap>::all(client.clone()), Default::default())
+        .reconcile_all_on(gate.term_starts())
+        .run(
+            gate.reconciler(reconcile),
+            |_, error, _| match *error {},
+            Arc::new(client),
+        );
+    tokio::spawn(controller.for_each(|_| async {}));
+    candidate.run(gate.work(), shutdown).await?.into_result()?;
+    Ok(())
+}
