@@ -1,6 +1,9 @@
 //! Terms that the caller holds by a guard, in the place of a run with work.
 
+use std::convert::Infallible;
 use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use elector_candidate::{
     AfterFailure, AfterTerm, Candidate, CandidateHandle, Config, LeaderGuard, Mode, RunError,
@@ -20,10 +23,12 @@ struct WaitingCaller {
 }
 
 fn wait_to_lead(cluster: &OneLease, config: Config) -> WaitingCaller {
-    let candidate = Candidate::new(config, cluster.cluster())
-        .unwrap()
-        .with_clock(cluster.clock())
-        .with_seed(0);
+    let candidate = Candidate::new(config, cluster.cluster()).unwrap();
+    let candidate = candidate.with_clock(cluster.clock()).with_seed(0);
+    wait_by(candidate)
+}
+
+fn wait_by(candidate: Candidate) -> WaitingCaller {
     WaitingCaller {
         handle: candidate.handle(),
         guard: tokio::spawn(candidate.become_leader()),
@@ -32,12 +37,21 @@ fn wait_to_lead(cluster: &OneLease, config: Config) -> WaitingCaller {
 
 /// A guard, and the handle of its candidate.
 async fn leader(cluster: &OneLease, config: Config) -> (LeaderGuard, CandidateHandle) {
-    let waiting = wait_to_lead(cluster, config);
+    granted(cluster, wait_to_lead(cluster, config)).await
+}
+
+async fn granted(cluster: &OneLease, waiting: WaitingCaller) -> (LeaderGuard, CandidateHandle) {
     eventually(|| cluster.candidate(V1BETA1).is_some()).await;
     assert!(!waiting.guard.is_finished());
     cluster.grant("me");
     let guard = tokio::time::timeout(seconds(120), waiting.guard).await;
     (guard.unwrap().unwrap().unwrap(), waiting.handle)
+}
+
+/// How the term of a guard ends that is released.
+async fn released(guard: LeaderGuard) -> RunOutcome<(), Infallible> {
+    let ended = tokio::time::timeout(seconds(120), guard.release()).await;
+    ended.unwrap().unwrap()
 }
 
 fn is_free(cluster: &OneLease) -> bool {
@@ -52,7 +66,7 @@ async fn a_guard_leads_until_it_is_released() {
     // As long as it is there, the lease is renewed.
     pass(60_000).await;
     assert!(guard.is_leader() && guard.stop_token().reason().is_none());
-    let outcome = guard.release().await.unwrap();
+    let outcome = released(guard).await;
     let term = TermEnd::Released;
     assert_eq!(outcome, RunOutcome::WorkEnded { value: (), term });
     assert!(is_free(&cluster) && !handle.is_leader());
@@ -92,7 +106,7 @@ async fn a_guard_tells_of_a_loss_by_the_clock_and_by_news() {
             guard.time_to_stop().as_millis(),
             if silent { 3_750 } else { 0 }
         );
-        let outcome = guard.release().await.unwrap();
+        let outcome = released(guard).await;
         assert_eq!(outcome, RunOutcome::TermEnded(TermEnd::Lost(loss)));
     }
 }
@@ -110,7 +124,7 @@ async fn the_lease_is_handed_over_when_the_guard_is_released_and_not_before() {
     pass(9_000).await;
     assert!(guard.is_leader(), "it leads until it has stopped");
     assert_eq!(cluster.record().holder, Identity::new("me"));
-    let outcome = guard.release().await.unwrap();
+    let outcome = released(guard).await;
     let end = TermEnd::HandedOver { to: to.clone() };
     assert_eq!(outcome, RunOutcome::TermEnded(end));
     assert_eq!(cluster.record().holder, Some(to));
@@ -133,7 +147,7 @@ async fn a_guard_that_is_kept_too_long_leaves_the_lease_to_expire() {
     assert!(cluster.now().since(renewed) > seconds(15), "nor renewed");
     assert!(!guard.is_leader() && !handle.is_leader());
     assert!(handle.check_work().is_err(), "which a probe is told");
-    let outcome = guard.release().await.unwrap();
+    let outcome = released(guard).await;
     assert_eq!(outcome, RunOutcome::TermEnded(TermEnd::WorkStillRuns));
 }
 
@@ -142,7 +156,7 @@ async fn what_the_guard_has_spawned_is_gone_before_the_lease_is_given_away() {
     let cluster = OneLease::new(&[V1BETA1]);
     let (guard, _) = leader(&cluster, config()).await;
     let task = guard.spawn(pending::<()>());
-    let outcome = guard.release().await.unwrap();
+    let outcome = released(guard).await;
     assert!(task.await.unwrap_err().is_cancelled());
     assert!(
         matches!(outcome, RunOutcome::WorkEnded { .. }),
@@ -160,7 +174,7 @@ async fn a_panic_of_what_the_guard_has_spawned_tells_it_to_stop_and_is_told_at_t
     let task = guard.spawn(async { panic!("as the test wants it") });
     assert!(task.await.unwrap_err().is_panic());
     assert_eq!(guard.stopped().await, StopReason::ShutDown);
-    let outcome = guard.release().await.unwrap();
+    let outcome = released(guard).await;
     let RunOutcome::WorkPanicked { message, term } = outcome else {
         panic!("{outcome:?}");
     };
@@ -168,6 +182,28 @@ async fn a_panic_of_what_the_guard_has_spawned_tells_it_to_stop_and_is_told_at_t
         (&*message, term),
         ("as the test wants it", TermEnd::Released)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_of_a_process_that_is_unwell_is_told_to_stop_and_its_release_says_why() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let well = Arc::new(AtomicBool::new(true));
+    let asked = Arc::clone(&well);
+    let candidate = Candidate::new(config(), cluster.cluster()).unwrap();
+    let candidate = candidate.with_clock(cluster.clock()).with_health(move || {
+        let answer = asked.load(Ordering::SeqCst).then_some(());
+        async move { answer.ok_or("the disk is full") }
+    });
+    let (guard, _) = granted(&cluster, wait_by(candidate)).await;
+    well.store(false, Ordering::SeqCst);
+    let told = tokio::time::timeout(seconds(60), guard.stopped()).await;
+    assert_eq!(told.unwrap(), StopReason::ShutDown);
+    assert!(guard.is_leader(), "it leads until it has stopped");
+    let outcome = released(guard).await;
+    let RunOutcome::Unwell { error, term } = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!((&*error, term), ("the disk is full", TermEnd::Released));
 }
 
 #[tokio::test(start_paused = true)]
@@ -202,7 +238,7 @@ async fn without_an_election_the_guard_is_there_at_once() {
     let guard = wait_to_lead(&cluster, config).guard.await.unwrap().unwrap();
     pass(60_000).await;
     assert!(guard.is_leader());
-    let outcome = guard.release().await.unwrap();
+    let outcome = released(guard).await;
     assert!(
         matches!(outcome, RunOutcome::WorkEnded { .. }),
         "{outcome:?}"
