@@ -91,6 +91,9 @@ impl Candidate {
     /// With a client that the caller has made, as [`Self::new`] takes it, requests and renewals run on the executor of the
     /// caller, and work that blocks all threads of that for longer than the renew deadline loses the lease.
     ///
+    /// The thread costs some memory, and a detour between winning the lease and the beginning of the work: the table in
+    /// `docs/leadership.md` of the repository has both.
+    ///
     /// The work runs on the executor of the caller of [`Self::run`] in either case, and the shutdown is waited for there. A
     /// clock that is set ([`Self::with_clock`]) must not depend on a runtime.
     ///
