@@ -3,7 +3,7 @@
 use std::fmt;
 
 use anyhow::Context as _;
-use elector_runtime::{BindAddress, HttpServer, ServerReply};
+use elector_runtime::{BindAddress, HealthChecks, HttpServer, ServerReply};
 use tokio::runtime::{Builder, Runtime};
 use tracing::info;
 
@@ -17,8 +17,33 @@ pub(crate) struct Endpoints {
 // === impl Endpoints ===
 
 impl Endpoints {
+    /// Listens on these addresses, and answers probes by the checks and scrapes by the figures from now on.
+    pub(crate) async fn start(
+        (probes, checks): (BindAddress, HealthChecks),
+        (scrapes, figures): (
+            BindAddress,
+            impl Fn() -> ServerReply + Send + Sync + 'static,
+        ),
+    ) -> anyhow::Result<Self> {
+        let mut endpoints = Self::default();
+        let probes = ("--health-probe-bind-address", probes);
+        endpoints
+            .serve("health", probes, move |path, query| {
+                checks.answer(path, query)
+            })
+            .await?;
+        let scrapes = ("--metrics-bind-address", scrapes);
+        endpoints
+            .serve("metrics", scrapes, move |path, _| match path {
+                "/metrics" => figures(),
+                _ => ServerReply::not_found(),
+            })
+            .await?;
+        Ok(endpoints)
+    }
+
     /// Listens where this flag says, and serves `what` from now on; nothing where that is off.
-    pub(crate) async fn serve(
+    async fn serve(
         &mut self,
         what: impl fmt::Display,
         (flag, address): (&str, BindAddress),

@@ -33,26 +33,13 @@ impl CandidateEndpointArgs {
         ending: &Arc<AtomicBool>,
         metrics: &CandidateMetrics,
     ) -> anyhow::Result<Endpoints> {
-        let mut endpoints = Endpoints::default();
-        let checks = checks(handle.clone(), Arc::clone(ending));
-        let probes = (
-            "--health-probe-bind-address",
-            self.health_probe_bind_address,
-        );
-        endpoints
-            .serve("health", probes, move |path, query| {
-                checks.answer(path, query)
-            })
-            .await?;
         let metrics = metrics.clone();
-        let scrapes = ("--metrics-bind-address", self.metrics_bind_address);
-        endpoints
-            .serve("metrics", scrapes, move |path, _| match path {
-                "/metrics" => ServerReply::typed(CandidateMetrics::CONTENT_TYPE, metrics.encode()),
-                _ => ServerReply::not_found(),
-            })
-            .await?;
-        Ok(endpoints)
+        let figures = move || ServerReply::typed(CandidateMetrics::CONTENT_TYPE, metrics.encode());
+        let probes = (
+            self.health_probe_bind_address,
+            checks(handle.clone(), Arc::clone(ending)),
+        );
+        Endpoints::start(probes, (self.metrics_bind_address, figures)).await
     }
 }
 
