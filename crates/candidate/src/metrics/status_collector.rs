@@ -52,6 +52,12 @@ const REMAINING: GaugeDescription = (
     Some(Unit::Seconds),
     &[NAMESPACE, LEASE],
 );
+const WELL: GaugeDescription = (
+    "elector_candidate_well",
+    "1 while this process is well by its health probe, or has none, 0 while it is no candidate for it",
+    None,
+    &[NAMESPACE, LEASE],
+);
 const MASTER_STATUS: GaugeDescription = (
     "leader_election_master_status",
     "1 while this process leads, 0 while it does not",
@@ -63,7 +69,7 @@ const MASTER_STATUS: GaugeDescription = (
 
 impl StatusCollector {
     pub(super) fn descriptions() -> impl Iterator<Item = MetricDescription> {
-        let gauges = [LEADING, TERM, TOKEN, REMAINING, MASTER_STATUS];
+        let gauges = [LEADING, TERM, TOKEN, REMAINING, WELL, MASTER_STATUS];
         gauges.into_iter().map(|(name, help, unit, labels)| {
             let unit = unit.map(|_| "seconds");
             let name = unit.map_or_else(|| name.to_owned(), |unit| format!("{name}_{unit}"));
@@ -79,18 +85,21 @@ impl StatusCollector {
         handles.push(handle);
     }
 
-    /// What is known of each lease now: by the candidate that leads, or by the one that began last.
-    fn statuses(&self) -> Vec<(LeaseKey, LeadershipStatus)> {
+    /// What is known of each lease now, and whether that candidate is well: the one that leads, or that began last.
+    fn statuses(&self) -> Vec<(LeaseKey, LeadershipStatus, bool)> {
         let leases = self.lock();
         let statuses = leases.iter().filter_map(|(lease, handles)| {
-            let mut statuses = handles.iter().rev().map(CandidateHandle::status);
+            let known = |handle: &CandidateHandle| (handle.status(), handle.check_health().is_ok());
+            let mut statuses = handles.iter().rev().map(known);
             let newest = statuses.next()?;
-            let status = if newest.is_leader() {
+            let (status, is_well) = if newest.0.is_leader() {
                 newest
             } else {
-                statuses.find(LeadershipStatus::is_leader).unwrap_or(newest)
+                statuses
+                    .find(|(status, _)| status.is_leader())
+                    .unwrap_or(newest)
             };
-            Some((lease.clone(), status))
+            Some((lease.clone(), status, is_well))
         });
         statuses.collect()
     }
@@ -106,29 +115,33 @@ impl Collector for StatusCollector {
         let statuses = self.statuses();
         let leading = statuses
             .iter()
-            .map(|(lease, status)| (lease_labels(lease), i64::from(status.is_leader())));
+            .map(|(lease, status, _)| (lease_labels(lease), i64::from(status.is_leader())));
         encode_gauge(&mut encoder, LEADING, leading)?;
-        let terms = statuses
-            .iter()
-            .filter_map(|(lease, status)| Some((lease_labels(lease), i64::from(status.term?.0))));
+        let terms = statuses.iter().filter_map(|(lease, status, _)| {
+            Some((lease_labels(lease), i64::from(status.term?.0)))
+        });
         encode_gauge(&mut encoder, TERM, terms)?;
         let tokens = statuses
             .iter()
-            .filter_map(|(lease, status)| Some((lease_labels(lease), status.token?.0.0)));
+            .filter_map(|(lease, status, _)| Some((lease_labels(lease), status.token?.0.0)));
         encode_gauge(&mut encoder, TOKEN, tokens)?;
         let remaining = statuses
             .iter()
-            .map(|(lease, status)| (lease_labels(lease), status.remaining.as_secs_f64()));
+            .map(|(lease, status, _)| (lease_labels(lease), status.remaining.as_secs_f64()));
         encode_gauge(&mut encoder, REMAINING, remaining)?;
+        let well = statuses
+            .iter()
+            .map(|(lease, _, is_well)| (lease_labels(lease), i64::from(*is_well)));
+        encode_gauge(&mut encoder, WELL, well)?;
         // Leases of one name in several namespaces share a sample.
         let led: BTreeSet<_> = statuses
             .iter()
-            .filter(|(_, status)| status.is_leader())
-            .map(|(lease, _)| &lease.name)
+            .filter(|(_, status, _)| status.is_leader())
+            .map(|(lease, _, _)| &lease.name)
             .collect();
         let names: BTreeMap<_, _> = statuses
             .iter()
-            .map(|(lease, _)| (&lease.name, lease))
+            .map(|(lease, _, _)| (&lease.name, lease))
             .collect();
         let masters = names
             .into_iter()

@@ -1,6 +1,8 @@
 //! The figures of a candidate after terms of which all is known.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
@@ -328,4 +330,28 @@ async fn the_document_names_what_is_served() {
 
 fn names(text: &str) -> BTreeSet<(String, BTreeSet<String>)> {
     Scrape::parse(text).names()
+}
+
+/// What the probe says, and not what was expected of it, is shown: a process without one is well.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_is_unwell_is_shown_to_be() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let metrics = CandidateMetrics::default();
+    let fails = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&fails);
+    let candidate = Candidate::new(config(), cluster.cluster()).unwrap();
+    let candidate = candidate
+        .with_metrics(metrics.clone())
+        .with_health(move || {
+            let fails = asked.load(Ordering::SeqCst);
+            async move { if fails { Err("no disk") } else { Ok(()) } }
+        });
+    let running = start_candidate(&cluster, candidate, obedient);
+    running.registered().await;
+    let well = || sample(&metrics, "well", &[]);
+    assert_eq!(well(), Some(1.0));
+    fails.store(true, Ordering::SeqCst);
+    eventually(|| well() == Some(0.0)).await;
+    fails.store(false, Ordering::SeqCst);
+    eventually(|| well() == Some(1.0)).await;
 }
