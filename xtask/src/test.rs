@@ -54,12 +54,14 @@ struct Prepared {
 }
 
 /// The scenarios for every release: the election, the take-over by a better candidate, the take-over after a crash, and
-/// the admission policies.
-const ON_EVERY_RELEASE: [&str; 4] = [
+/// the admission policies, those that fence old leaders among them.
+const ON_EVERY_RELEASE: [&str; 6] = [
     "cold_start_of_three_versions",
     "better_candidate_arrives",
     "leader_is_killed",
     "policies_bind_accounts_and_no_election",
+    "paused_leader_writes_with_its_old_token",
+    "tokens_are_compared_with_lease_and_object",
 ];
 
 /// Programs that compute all the time, on all processors and in virtual time, so that others may go first.
