@@ -37,6 +37,7 @@
 //! |---|---|
 //! | `connect` | `Candidate::connect`, `ClientArgs`, `connect`: a client by kubeconfig or service account, TLS by rustls with ring, proxies |
 //! | `clap` | flags and environment variables to flatten into a program's own: `CandidateArgs`, and `ClientArgs` as `clap::Args` |
+//! | `controller` | `LeaderGate`: controllers of `kube::runtime` that are warm on standbys, and reconcile while this process leads |
 //! | `metrics` | `CandidateMetrics`: what candidates do, in figures for Prometheus, and `prometheus_client` itself |
 //! | `test-util` | `TestTerm`: a guard for unit tests of work, without an election. For `dev-dependencies`; the crate `elector-testing` brings it, with an API server in memory |
 //!
