@@ -209,7 +209,7 @@ impl Candidate {
         self
     }
 
-    /// Who leads, for the rest of the process: the handle lives before, between and after the terms.
+    /// The handle by which the rest of the process sees who leads, before, between and after the terms.
     #[must_use]
     pub fn handle(&self) -> CandidateHandle {
         CandidateHandle::new(

@@ -35,5 +35,5 @@ pub use elector_testing::{eventually, millis, pass, seconds};
 pub use log::CapturedLog;
 pub use one_lease::OneLease;
 pub use requests::SentRequest;
-pub use scrape::{Scrape, documented_metrics};
+pub use scrape::{Scrape, assert_described, described_metrics, documented_metrics};
 pub use scripted::ScriptedCandidate;

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use elector_runtime::MetricDescription;
+
 /// The samples of one scrape.
 #[derive(Debug)]
 pub struct Scrape(Vec<Sample>);
@@ -26,6 +28,48 @@ pub fn documented_metrics(document: &str) -> BTreeSet<String> {
         cells[1..5].join(" | ")
     });
     rows.collect()
+}
+
+/// The rows that such a document is to have for these metrics.
+#[must_use]
+pub fn described_metrics(descriptions: &[MetricDescription]) -> BTreeSet<String> {
+    let rows = descriptions.iter().map(|metric| {
+        let cells = [
+            metric.name.as_str(),
+            metric.kind,
+            &metric.labels.join(", "),
+            metric.unit.unwrap_or_default(),
+        ];
+        cells.join(" | ")
+    });
+    rows.collect()
+}
+
+/// Asserts that each sample is of a described metric and has its labels, and that each of these has a sample.
+///
+/// # Panics
+/// When that is not so; the text names the metric.
+pub fn assert_described(
+    samples: &BTreeSet<(String, BTreeSet<String>)>,
+    descriptions: &[MetricDescription],
+) {
+    let mut served = BTreeSet::new();
+    for (name, labels) in samples {
+        let base = |suffix| name.strip_suffix(suffix).unwrap_or(name);
+        let names = [name, base("_bucket"), base("_sum"), base("_count")];
+        let described = descriptions
+            .iter()
+            .find(|metric| names.contains(&metric.name.as_str()));
+        let described = described.unwrap_or_else(|| panic!("{name} is not described"));
+        let expected = described.labels.iter().map(ToString::to_string).collect();
+        assert_eq!(*labels, expected, "{name}");
+        served.insert(described.name.as_str());
+    }
+    let all: BTreeSet<_> = descriptions
+        .iter()
+        .map(|metric| metric.name.as_str())
+        .collect();
+    assert_eq!(served, all);
 }
 
 // === impl Scrape ===

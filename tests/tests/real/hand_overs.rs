@@ -126,7 +126,7 @@ impl Elections<'_> {
         self.candidates.remove(&key).context("a stranger leads")
     }
 
-    /// Who came to lead from that entry of the journal on, and when.
+    /// The first leader from that entry of the journal on, and since when it leads.
     async fn leader(
         &self,
         lease: &str,

@@ -10,7 +10,9 @@ use elector_candidate::prometheus_client::encoding::text::encode;
 use elector_candidate::prometheus_client::registry::Registry;
 use elector_candidate::{Candidate, CandidateMetrics, Config, Leadership, Mode, RunOutcome};
 use elector_protocol::Identity;
-use elector_testkit::{OneLease, Scrape, documented_metrics, eventually};
+use elector_testkit::{
+    OneLease, Scrape, assert_described, described_metrics, documented_metrics, eventually,
+};
 use http::StatusCode;
 
 use crate::{RunningCandidate, V1BETA1, config, obedient, pass, start_candidate};
@@ -281,19 +283,7 @@ async fn the_document_names_what_is_served() {
     let document = include_str!("../../../../docs/metrics.md");
     let (_, of_candidates) = document.split_once("\n## Candidates\n").unwrap();
     let metrics = CandidateMetrics::default();
-    let registered: BTreeSet<_> = metrics
-        .descriptions()
-        .iter()
-        .map(|it| {
-            let cells = [
-                it.name.as_str(),
-                it.kind,
-                &it.labels.join(", "),
-                it.unit.unwrap_or_default(),
-            ];
-            cells.join(" | ")
-        })
-        .collect();
+    let registered = described_metrics(metrics.descriptions());
     assert_eq!(documented_metrics(of_candidates), registered);
 
     // What is registered is what is served: every sample has a description, and every description a sample.
@@ -307,25 +297,11 @@ async fn the_document_names_what_is_served() {
     let while_leading = names(&metrics.encode());
     cluster.prefer("better");
     running.end().await;
-    let mut served = BTreeSet::new();
-    for (name, labels) in names(&metrics.encode()).union(&while_leading) {
-        let base = |suffix| name.strip_suffix(suffix).unwrap_or(name).to_owned();
-        let names = [name.clone(), base("_bucket"), base("_sum"), base("_count")];
-        let described = metrics
-            .descriptions()
-            .iter()
-            .find(|it| names.contains(&it.name));
-        let described = described.unwrap_or_else(|| panic!("{name} is not described"));
-        let expected: BTreeSet<_> = described.labels.iter().map(ToString::to_string).collect();
-        assert_eq!(*labels, expected, "{name}");
-        served.insert(described.name.clone());
-    }
-    let all: BTreeSet<_> = metrics
-        .descriptions()
-        .iter()
-        .map(|it| it.name.clone())
+    let served = names(&metrics.encode())
+        .union(&while_leading)
+        .cloned()
         .collect();
-    assert_eq!(served, all);
+    assert_described(&served, metrics.descriptions());
 }
 
 fn names(text: &str) -> BTreeSet<(String, BTreeSet<String>)> {

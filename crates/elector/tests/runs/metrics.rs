@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use elector::{Config, Elector, Metrics};
 use elector_testkit::{
-    CANDIDATES, CapturedLog, LEASES, MemoryCluster, Scrape, ScriptedCandidate, documented_metrics,
-    pass, seconds,
+    CANDIDATES, CapturedLog, LEASES, MemoryCluster, Scrape, ScriptedCandidate, assert_described,
+    described_metrics, documented_metrics, pass, seconds,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -326,19 +326,7 @@ async fn the_document_names_what_is_served() {
     let of_elector = document.split("\n## Candidates\n").next().unwrap();
     let documented = documented_metrics(of_elector);
     let metrics = Metrics::default();
-    let registered: BTreeSet<_> = metrics
-        .descriptions()
-        .iter()
-        .map(|it| {
-            let cells = [
-                it.name.as_str(),
-                it.kind,
-                &it.labels.join(", "),
-                it.unit.unwrap_or_default(),
-            ];
-            cells.join(" | ")
-        })
-        .collect();
+    let registered = described_metrics(metrics.descriptions());
     assert_eq!(documented, registered);
 
     // What is registered is what is served: every sample has a description, and every description a sample.
@@ -361,25 +349,7 @@ async fn the_document_names_what_is_served() {
     pass(seconds(5)).await;
     cluster.faults_of("one").clear();
     pass(seconds(60)).await;
-    let mut served = BTreeSet::new();
-    for (name, labels) in elector.scrape().names() {
-        let base = |suffix| name.strip_suffix(suffix).unwrap_or(&name).to_owned();
-        let names = [name.clone(), base("_bucket"), base("_sum"), base("_count")];
-        let described = metrics
-            .descriptions()
-            .iter()
-            .find(|it| names.contains(&it.name));
-        let described = described.unwrap_or_else(|| panic!("{name} is not described"));
-        let expected: BTreeSet<_> = described.labels.iter().map(ToString::to_string).collect();
-        assert_eq!(labels, expected, "{name}");
-        served.insert(described.name.clone());
-    }
-    let all: BTreeSet<_> = metrics
-        .descriptions()
-        .iter()
-        .map(|it| it.name.clone())
-        .collect();
-    assert_eq!(served, all);
+    assert_described(&elector.scrape().names(), metrics.descriptions());
 }
 
 /// How many writes that the server carried out begin so.
