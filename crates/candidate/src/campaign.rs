@@ -1,8 +1,7 @@
 //! What a run consists of: one session after the other, with pauses after work that failed and while the process is
 //! unwell.
 
-use std::fmt;
-use std::pin::{Pin, pin};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,11 +9,13 @@ use elector_api::CandidateApi;
 use elector_protocol::{Instant, RetryBackoff};
 use elector_runtime::{ApiDiscovery, Clock, Cluster};
 use futures::FutureExt as _;
-use futures::future::FusedFuture;
+use futures::future::FusedFuture as _;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
+use crate::boxed_work::{BoxedOutcome, MakeWork, ShutdownSignal, WorkOrders};
 use crate::config::{AfterFailure, AfterTerm, Mode};
 use crate::disabled::DisabledElection;
 use crate::event::{CandidateObserver, Event};
@@ -41,6 +42,8 @@ pub(crate) struct Campaign {
     pub(crate) health: Option<HealthProbe>,
     /// Where the work runs: on the executor of the caller.
     pub(crate) work_runtime: Handle,
+    /// Where the caller makes that work.
+    pub(crate) orders: WorkOrders,
 }
 
 /// The pauses after work that failed, or a process that was unwell.
@@ -61,19 +64,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 impl Campaign {
     /// Runs sessions, and writes Events beside them where these are wanted.
-    pub(crate) async fn run<F, T, E>(
+    pub(crate) async fn run(
         mut self,
-        work: impl FnMut(Leadership) -> F,
-        shutdown: impl Future,
-    ) -> Result<RunOutcome<T, E>, RunError>
-    where
-        F: Future<Output = Result<T, E>> + Send + 'static,
-        T: Send + 'static,
-        E: fmt::Display + Send + 'static,
-    {
+        shutdown: oneshot::Receiver<Infallible>,
+    ) -> Result<BoxedOutcome, RunError> {
         match self.record_events() {
-            Some(publisher) => publisher.beside(self.run_sessions(work, shutdown)).await,
-            None => self.run_sessions(work, shutdown).await,
+            Some(publisher) => publisher.beside(self.run_sessions(shutdown)).await,
+            None => self.run_sessions(shutdown).await,
         }
     }
 
@@ -91,17 +88,11 @@ impl Campaign {
     }
 
     /// Runs sessions until one ends otherwise than by work that is to be tried again, or a process that was unwell.
-    async fn run_sessions<F, T, E>(
+    async fn run_sessions(
         mut self,
-        mut work: impl FnMut(Leadership) -> F,
-        shutdown: impl Future,
-    ) -> Result<RunOutcome<T, E>, RunError>
-    where
-        F: Future<Output = Result<T, E>> + Send + 'static,
-        T: Send + 'static,
-        E: fmt::Display + Send + 'static,
-    {
-        let mut shutdown = pin!(shutdown.fuse());
+        shutdown: oneshot::Receiver<Infallible>,
+    ) -> Result<BoxedOutcome, RunError> {
+        let mut shutdown = shutdown.fuse();
         let mut pause = RetryPause::new(self.seed);
         let mut health = HealthMonitor::new(
             self.health.take(),
@@ -116,11 +107,11 @@ impl Campaign {
                 () = self.recover(&mut health) => {}
             }
             let (mut began, mut led) = (self.clock.holder(), false);
-            let work = |leadership: Leadership| {
+            let mut work = |leadership: Leadership| {
                 (began, led) = (self.clock.holder(), true);
-                work(leadership)
+                self.orders.place(leadership)
             };
-            let session = self.run_session(work, &mut health, shutdown.as_mut());
+            let session = self.run_session(&mut work, &mut health, &mut shutdown);
             let outcome = session.await?;
             if shutdown.is_terminated() || !self.goes_on_after(&outcome, led) {
                 return Ok(outcome);
@@ -159,17 +150,12 @@ impl Campaign {
     }
 
     /// Runs one session, from the registration to its withdrawal.
-    async fn run_session<F, T, E>(
+    async fn run_session(
         &self,
-        work: impl FnMut(Leadership) -> F,
+        work: &mut MakeWork<'_>,
         health: &mut HealthMonitor,
-        mut shutdown: Pin<&mut impl Future>,
-    ) -> Result<RunOutcome<T, E>, RunError>
-    where
-        F: Future<Output = Result<T, E>> + Send + 'static,
-        T: Send + 'static,
-        E: Send + 'static,
-    {
+        shutdown: &mut ShutdownSignal,
+    ) -> Result<BoxedOutcome, RunError> {
         if self.config.given.mode == Mode::Disabled {
             let disabled = DisabledElection {
                 config: &self.config,
@@ -186,7 +172,7 @@ impl Campaign {
         let served: Option<CandidateApi> = if self.config.given.mode == Mode::Elected {
             tokio::select! {
                 biased;
-                _ = &mut shutdown => return Ok(RunOutcome::ShutDown(None)),
+                _ = &mut *shutdown => return Ok(RunOutcome::ShutDown(None)),
                 error = health.unwell() => {
                     self.note_unwell(&error);
                     return Ok(Finish::outcome(Some(Finish::Unwell(error)), None));
@@ -214,7 +200,7 @@ impl Campaign {
     }
 
     /// Whether another session follows one that ended so. `led` is whether it had a term.
-    fn goes_on_after<T, E>(&self, outcome: &RunOutcome<T, E>, led: bool) -> bool {
+    fn goes_on_after(&self, outcome: &BoxedOutcome, led: bool) -> bool {
         let given = &self.config.given;
         let returns = given.after_term == AfterTerm::Return;
         match outcome {
@@ -245,7 +231,7 @@ impl Campaign {
 }
 
 /// What there is to say of work that failed.
-fn failure_text<T, E: fmt::Display>(outcome: &RunOutcome<T, E>) -> Option<String> {
+fn failure_text(outcome: &BoxedOutcome) -> Option<String> {
     match outcome {
         // With its sources, where the error knows how to.
         RunOutcome::WorkFailed { error, .. } => Some(format!("{error:#}")),

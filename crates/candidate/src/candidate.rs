@@ -1,6 +1,8 @@
 //! A candidate, ready to run.
 
+use std::convert::Infallible;
 use std::fmt;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use elector_protocol::{Identity, LeaseKey};
@@ -9,7 +11,9 @@ use elector_runtime::{ClientArgs, ConnectError, connect};
 use elector_runtime::{Clock, Cluster, SystemClock, random_seed};
 use futures::FutureExt as _;
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
+use crate::boxed_work::{WorkOrders, typed};
 use crate::campaign::Campaign;
 #[cfg(feature = "connect")]
 use crate::config::Mode;
@@ -262,7 +266,7 @@ impl Candidate {
     /// server that is down, or that lacks permissions, has to say is logged, and tried again.
     pub async fn run<F, T, E>(
         self,
-        work: impl FnMut(Leadership) -> F,
+        mut work: impl FnMut(Leadership) -> F,
         shutdown: impl Future,
     ) -> Result<RunOutcome<T, E>, RunError>
     where
@@ -271,6 +275,7 @@ impl Candidate {
         E: fmt::Display + Send + 'static,
     {
         let (observer, monitor) = self.reporters();
+        let orders = WorkOrders::default();
         let campaign = Campaign {
             config: self.config,
             cluster: self.cluster,
@@ -281,12 +286,28 @@ impl Candidate {
             status: Arc::new(self.status),
             health: self.health,
             work_runtime: Handle::current(),
+            orders: orders.clone(),
         };
+        // Outlives the campaign, which takes its end for a shutdown.
+        let (tell, told) = oneshot::channel::<Infallible>();
+        let mut tell = Some(tell);
+        let campaign = campaign.run(told);
         #[cfg(feature = "connect")]
-        if let Some(thread) = self.thread {
-            return thread.run_campaign(campaign, work, shutdown).await;
+        let mut campaign = match &self.thread {
+            Some(thread) => thread.run(campaign).boxed(),
+            None => campaign.boxed(),
+        };
+        #[cfg(not(feature = "connect"))]
+        let mut campaign = campaign.boxed();
+        let mut shutdown = pin!(shutdown);
+        loop {
+            tokio::select! {
+                biased;
+                order = orders.next() => order.fill(&mut work),
+                ended = &mut campaign => return typed(ended),
+                _ = &mut shutdown, if tell.is_some() => drop(tell.take()),
+            }
         }
-        campaign.run(work, shutdown).await
     }
 
     /// What is told of the run, and what of its requests.

@@ -8,11 +8,12 @@ use elector_protocol::{Instant, ResourceVersion, Term, Token};
 use elector_runtime::Clock;
 use tokio::runtime::Handle;
 
+use crate::boxed_work::{BoxedOutcome, MakeWork, ShutdownSignal};
 use crate::event::{CandidateObserver, Event};
 use crate::finish::Finish;
 use crate::health_monitor::HealthMonitor;
 use crate::leadership::Leadership;
-use crate::outcome::{RunOutcome, TermEnd};
+use crate::outcome::TermEnd;
 use crate::resolved_config::ResolvedConfig;
 use crate::status::StatusPublisher;
 use crate::work::{TermWork, WorkChange, WorkEnd};
@@ -38,20 +39,15 @@ const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl DisabledElection<'_> {
     /// Runs the work until it ends, or is told to stop and does.
-    pub(crate) async fn run<F, T, E>(
+    pub(crate) async fn run(
         &self,
-        mut work: impl FnMut(Leadership) -> F,
+        work: &mut MakeWork<'_>,
         health: &mut HealthMonitor,
-        mut shutdown: impl Future + Unpin,
-    ) -> RunOutcome<T, E>
-    where
-        F: Future<Output = Result<T, E>> + Send + 'static,
-        T: Send + 'static,
-        E: Send + 'static,
-    {
+        shutdown: &mut ShutdownSignal,
+    ) -> BoxedOutcome {
         let lease = &self.config.lease;
         tracing::warn!(%lease, "the election is disabled: the work runs at once, beside that of any other process");
-        let mut work = self.start(&mut work);
+        let mut work = self.start(work);
         health.note_term(Some(TERM));
         let mut finish = None;
         let end = loop {
@@ -78,7 +74,7 @@ impl DisabledElection<'_> {
                     }
                     WorkChange::Returned(_) | WorkChange::Stopped => {}
                 },
-                _ = &mut shutdown, if !told => Finish::ShutDown.add_to(&mut finish),
+                _ = &mut *shutdown, if !told => Finish::ShutDown.add_to(&mut finish),
                 error = health.unwell(), if finish.is_none() => {
                     self.status.note_health(Some(&error));
                     self.emit(&Event::Unwell {
@@ -107,12 +103,7 @@ impl DisabledElection<'_> {
         Finish::outcome(reason, Some(end))
     }
 
-    fn start<F, T, E>(&self, work: &mut impl FnMut(Leadership) -> F) -> TermWork<T, E>
-    where
-        F: Future<Output = Result<T, E>> + Send + 'static,
-        T: Send + 'static,
-        E: Send + 'static,
-    {
+    fn start(&self, work: &mut MakeWork<'_>) -> TermWork {
         let (term, token) = (TERM, TOKEN);
         let now = self.clock.holder();
         let deadline = now.after(CENTURY);

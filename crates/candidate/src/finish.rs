@@ -1,12 +1,13 @@
 //! Why a run comes to its end, and what is reported of it.
 
+use crate::boxed_work::{BoxedOutcome, WorkError, WorkValue};
 use crate::outcome::{RunOutcome, TermEnd};
 
 /// Why the run is coming to its end.
-pub(crate) enum Finish<T, E> {
+pub(crate) enum Finish {
     ShutDown,
-    WorkEnded(T),
-    WorkFailed(E),
+    WorkEnded(WorkValue),
+    WorkFailed(WorkError),
     WorkPanicked(String),
     Unwell(String),
     TermEnded,
@@ -14,7 +15,7 @@ pub(crate) enum Finish<T, E> {
 
 // === impl Finish ===
 
-impl<T, E> Finish<T, E> {
+impl Finish {
     /// Keeps the reason that is to be reported: an error of the work even where something else ended the run first, and
     /// of several reasons of a kind the first.
     pub(crate) fn add_to(self, reason: &mut Option<Self>) {
@@ -28,7 +29,7 @@ impl<T, E> Finish<T, E> {
     }
 
     /// The outcome of a run whose last term ended so.
-    pub(crate) fn outcome(reason: Option<Self>, end: Option<TermEnd>) -> RunOutcome<T, E> {
+    pub(crate) fn outcome(reason: Option<Self>, end: Option<TermEnd>) -> BoxedOutcome {
         let term = end.clone().unwrap_or(TermEnd::Unconfirmed);
         match reason {
             Some(Self::WorkEnded(value)) => RunOutcome::WorkEnded { value, term },

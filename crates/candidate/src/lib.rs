@@ -81,6 +81,7 @@
 #[cfg(feature = "clap")]
 mod args;
 mod become_leader;
+mod boxed_work;
 mod campaign;
 mod candidate;
 mod config;

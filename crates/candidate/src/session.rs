@@ -12,7 +12,6 @@ mod registration;
 mod requests;
 mod term;
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,19 +29,19 @@ use self::inputs::{CandidateInput, candidate_event};
 use self::migration::Migration;
 use self::registration::RegistrationShell;
 use self::requests::{CandidateResponse, LeaseWriteUnderWay};
+use crate::boxed_work::{BoxedOutcome, MakeWork, ShutdownSignal};
 use crate::config::AfterTerm;
 use crate::event::{CandidateObserver, Event};
 use crate::finish::Finish;
 use crate::health_monitor::HealthMonitor;
-use crate::leadership::Leadership;
-use crate::outcome::{RunError, RunOutcome, TermEnd};
+use crate::outcome::{RunError, TermEnd};
 use crate::request_monitor::RequestMonitor;
 use crate::resolved_config::ResolvedConfig;
 use crate::status::StatusPublisher;
 use crate::work::{TermWork, WorkChange};
 
 /// Everything that one run owns. Dropping it drops the work, the watches and the requests.
-pub(crate) struct CandidateSession<T, E> {
+pub(crate) struct CandidateSession {
     config: ResolvedConfig,
     clock: Arc<dyn Clock>,
     /// Any number that differs from process to process.
@@ -59,13 +58,13 @@ pub(crate) struct CandidateSession<T, E> {
     migration: Migration,
     failures: SessionFailures,
     write: Option<LeaseWriteUnderWay>,
-    work: Option<TermWork<T, E>>,
+    work: Option<TermWork>,
     /// The term that began last and whose end has not been told.
     term: Option<Term>,
     /// How long the lease had been free when this process asked for the term itself.
     acquired: Option<Duration>,
     last_end: Option<TermEnd>,
-    finish: Option<Finish<T, E>>,
+    finish: Option<Finish>,
     /// Until when a shutdown waits for the server.
     finish_by: Option<Instant>,
 }
@@ -75,7 +74,7 @@ const SHUTDOWN_REQUESTS: u32 = 2;
 
 // === impl CandidateSession ===
 
-impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
+impl CandidateSession {
     pub(crate) fn new(
         config: ResolvedConfig,
         cluster: Cluster,
@@ -112,22 +111,19 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
     }
 
     /// Runs until something ends the run.
-    pub(crate) async fn run<F>(
+    pub(crate) async fn run(
         mut self,
-        mut work: impl FnMut(Leadership) -> F,
+        work: &mut MakeWork<'_>,
         health: &mut HealthMonitor,
-        mut shutdown: Pin<&mut impl Future>,
-    ) -> Result<RunOutcome<T, E>, RunError>
-    where
-        F: Future<Output = Result<T, E>> + Send + 'static,
-    {
+        shutdown: &mut ShutdownSignal,
+    ) -> Result<BoxedOutcome, RunError> {
         let options = WatchOptions::candidate(self.seed);
         let mut leases = self.holder.watch(self.writer.cluster(), &options);
         let candidates = |session: &Self| session.registration.watch(&session.config, session.seed);
         let mut candidate = candidates(&self);
         let registers = self.config.given.mode.registers();
         loop {
-            let wake_at = self.advance(&mut work)?;
+            let wake_at = self.advance(work)?;
             if self.is_over() {
                 return Ok(Finish::outcome(self.finish.take(), self.last_end.take()));
             }
@@ -137,7 +133,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
                 biased;
                 response = self.holder.response() => CandidateInput::LeaseResponse(response),
                 change = work_change(&mut self.work) => CandidateInput::WorkChange(change),
-                _ = &mut shutdown, if self.finish.is_none() => CandidateInput::ShutDown,
+                _ = &mut *shutdown, if self.finish.is_none() => CandidateInput::ShutDown,
                 error = health.unwell(), if self.finish.is_none() => CandidateInput::Unwell(error),
                 response = self.registration.request.response() => CandidateInput::CandidateResponse(response),
                 event = leases.next() => CandidateInput::LeaseEvent(event),
@@ -153,7 +149,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
     }
 
     /// Tells the machines what came in. Says whether the LeaseCandidate is to be watched in another API from now on.
-    fn handle_input(&mut self, input: CandidateInput<T, E>) -> Result<bool, RunError> {
+    fn handle_input(&mut self, input: CandidateInput) -> Result<bool, RunError> {
         let moment = self.clock.moment();
         let now = moment.holder;
         if let CandidateInput::LeaseResponse(LeaseResponse::Wrote(outcome)) = &input {
@@ -231,13 +227,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
     }
 
     /// Takes both machines as far as they go now. Returns when to look again.
-    fn advance<F>(
-        &mut self,
-        work: &mut impl FnMut(Leadership) -> F,
-    ) -> Result<Option<Instant>, RunError>
-    where
-        F: Future<Output = Result<T, E>> + Send + 'static,
-    {
+    fn advance(&mut self, work: &mut MakeWork<'_>) -> Result<Option<Instant>, RunError> {
         let moment = self.clock.moment();
         let now = moment.holder;
         let silence = self.check_silence(now);
@@ -294,10 +284,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         Some(next)
     }
 
-    fn perform<F>(&mut self, effect: Effect, now: Instant, work: &mut impl FnMut(Leadership) -> F)
-    where
-        F: Future<Output = Result<T, E>> + Send + 'static,
-    {
+    fn perform(&mut self, effect: Effect, now: Instant, work: &mut MakeWork<'_>) {
         match effect {
             Effect::Start { term, token } => self.start_work((term, token), now, work),
             Effect::Stop(reason) => self.stop_work(reason, now),
@@ -316,7 +303,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
     }
 
     /// Begins to end the run.
-    fn begin_finish(&mut self, finish: Finish<T, E>) {
+    fn begin_finish(&mut self, finish: Finish) {
         finish.add_to(&mut self.finish);
         self.holder.machine.shut_down(self.clock.moment());
         self.registration.machine.withdraw();
@@ -369,9 +356,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
     }
 }
 
-async fn work_change<T: Send + 'static, E: Send + 'static>(
-    work: &mut Option<TermWork<T, E>>,
-) -> WorkChange<T, E> {
+async fn work_change(work: &mut Option<TermWork>) -> WorkChange {
     match work {
         Some(work) => work.change().await,
         None => std::future::pending().await,

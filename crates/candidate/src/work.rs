@@ -1,6 +1,5 @@
 //! The work of one term, owned: started with its guard, told to stop, dropped when it does not, and never forgotten.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,16 +11,17 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
+use crate::boxed_work::{BoxedWork, WorkError, WorkValue};
 use crate::config::Config;
 use crate::leadership::{LeadershipReceiver, LeadershipState};
 use crate::stop_limits::StopLimits;
 use crate::term_tasks::TermTasks;
 
 /// The work of one term and the tasks that it has spawned. Dropping it drops them.
-pub(crate) struct TermWork<T, E> {
+pub(crate) struct TermWork {
     pub(crate) term: Term,
     /// The future that was made for the term.
-    future: JoinSet<Result<T, E>>,
+    future: JoinSet<Result<WorkValue, WorkError>>,
     /// What that has spawned.
     tasks: TermTasks,
     state: watch::Sender<LeadershipState>,
@@ -32,10 +32,9 @@ pub(crate) struct TermWork<T, E> {
 }
 
 /// What happened to the work.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum WorkChange<T, E> {
+pub(crate) enum WorkChange {
     /// The future of the work has ended. What it has spawned is aborted, and may still run.
-    Returned(WorkEnd<T, E>),
+    Returned(WorkEnd),
     /// A task that the work has spawned panicked, with this message.
     TaskPanicked(String),
     /// Nothing of it runs any more.
@@ -43,10 +42,9 @@ pub(crate) enum WorkChange<T, E> {
 }
 
 /// How the future of the work ended.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum WorkEnd<T, E> {
-    Ended(T),
-    Failed(E),
+pub(crate) enum WorkEnd {
+    Ended(WorkValue),
+    Failed(WorkError),
     Panicked(String),
     /// It did not stop in time and was dropped.
     Dropped,
@@ -71,17 +69,14 @@ const DROP_GRACE: Duration = Duration::from_secs(1);
 
 // === impl TermWork ===
 
-impl<T: Send + 'static, E: Send + 'static> TermWork<T, E> {
-    /// Makes the work of a term and starts it as a task of that runtime. A panic while it is made counts as its own.
-    pub(crate) fn start<F>(
+impl TermWork {
+    /// Starts the work of a term as a task of that runtime.
+    pub(crate) fn start(
         term: Term,
         deadline: Instant,
         (config, runtime): (&Config, &Handle),
-        make: impl FnOnce(LeadershipReceiver) -> F,
-    ) -> Self
-    where
-        F: Future<Output = Result<T, E>> + Send + 'static,
-    {
+        make: impl FnOnce(LeadershipReceiver) -> BoxedWork,
+    ) -> Self {
         let budget = config.stop_budget();
         let (state, receiver) = watch::channel(LeadershipState {
             limits: StopLimits::of(deadline, budget),
@@ -97,10 +92,7 @@ impl<T: Send + 'static, E: Send + 'static> TermWork<T, E> {
             grace: config.grace,
         };
         let mut future = JoinSet::new();
-        match catch_unwind(AssertUnwindSafe(|| make(receiver))) {
-            Ok(work) => drop(future.spawn_on(work, runtime)),
-            Err(panic) => drop(future.spawn_on(async { resume_unwind(panic) }, runtime)),
-        }
+        future.spawn_on(make(receiver), runtime);
         Self {
             term,
             future,
@@ -188,7 +180,7 @@ impl<T: Send + 'static, E: Send + 'static> TermWork<T, E> {
     }
 
     /// Waits until something happens to the work. May be dropped and called again.
-    pub(crate) async fn change(&mut self) -> WorkChange<T, E> {
+    pub(crate) async fn change(&mut self) -> WorkChange {
         loop {
             if let Some(message) = self.tasks.take_panic() {
                 return WorkChange::TaskPanicked(message);
@@ -208,7 +200,7 @@ impl<T: Send + 'static, E: Send + 'static> TermWork<T, E> {
     }
 }
 
-impl<T, E> Drop for TermWork<T, E> {
+impl Drop for TermWork {
     fn drop(&mut self) {
         // A clone of the guard keeps the tasks, and must not keep them alive.
         self.tasks.close();
@@ -217,8 +209,8 @@ impl<T, E> Drop for TermWork<T, E> {
 
 // === impl WorkEnd ===
 
-impl<T, E> From<Result<Result<T, E>, JoinError>> for WorkEnd<T, E> {
-    fn from(end: Result<Result<T, E>, JoinError>) -> Self {
+impl From<Result<Result<WorkValue, WorkError>, JoinError>> for WorkEnd {
+    fn from(end: Result<Result<WorkValue, WorkError>, JoinError>) -> Self {
         match end {
             Ok(Ok(value)) => Self::Ended(value),
             Ok(Err(error)) => Self::Failed(error),

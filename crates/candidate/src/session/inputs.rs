@@ -12,7 +12,7 @@ use crate::session::requests::CandidateResponse;
 use crate::work::WorkChange;
 
 /// One thing that the loop of a session waits for.
-pub(crate) enum CandidateInput<T, E> {
+pub(crate) enum CandidateInput {
     LeaseResponse(LeaseResponse),
     CandidateResponse(CandidateResponse),
     LeaseEvent(WatchEvent<Lease>),
@@ -21,7 +21,7 @@ pub(crate) enum CandidateInput<T, E> {
     ApiMoved(CandidateApi),
     /// The request that removes the LeaseCandidate from where it was before has ended.
     Removed,
-    WorkChange(WorkChange<T, E>),
+    WorkChange(WorkChange),
     ShutDown,
     /// The process is unwell, for this reason.
     Unwell(String),
@@ -31,7 +31,7 @@ pub(crate) enum CandidateInput<T, E> {
 
 // === impl CandidateInput ===
 
-impl<T, E> CandidateInput<T, E> {
+impl CandidateInput {
     /// Whether it is the word of the API server on what the Lease says.
     pub(crate) const fn tells_of_lease(&self) -> bool {
         matches!(

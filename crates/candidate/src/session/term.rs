@@ -6,6 +6,7 @@ use elector_protocol::holder::{Effect, StopReason, WriteKind};
 use elector_protocol::{Instant, Moment, Term, Token};
 
 use super::CandidateSession;
+use crate::boxed_work::MakeWork;
 use crate::event::Event;
 use crate::finish::Finish;
 use crate::leadership::Leadership;
@@ -14,7 +15,7 @@ use crate::work::{TermWork, WorkChange, WorkEnd};
 
 // === impl CandidateSession ===
 
-impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
+impl CandidateSession {
     /// Notes whether the term that this request may begin is an acquired one, and what to tell of it then.
     pub(super) fn note_way_to_term(&mut self, effect: &Effect) {
         if let Effect::Write { kind, .. } = effect {
@@ -26,14 +27,12 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         }
     }
 
-    pub(super) fn start_work<F>(
+    pub(super) fn start_work(
         &mut self,
         (term, token): (Term, Token),
         now: Instant,
-        work: &mut impl FnMut(Leadership) -> F,
-    ) where
-        F: Future<Output = Result<T, E>> + Send + 'static,
-    {
+        work: &mut MakeWork<'_>,
+    ) {
         self.term = Some(term);
         self.last_end = None;
         if let Some(free) = self.acquired.take() {
@@ -80,7 +79,7 @@ impl<T: Send + 'static, E: Send + 'static> CandidateSession<T, E> {
         }
     }
 
-    pub(super) fn handle_work_change(&mut self, now: Moment, change: WorkChange<T, E>) {
+    pub(super) fn handle_work_change(&mut self, now: Moment, change: WorkChange) {
         let Some(work) = &self.work else {
             return;
         };
