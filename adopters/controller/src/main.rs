@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use elector_candidate::{Candidate, ClientArgs, Config, LeaderGate, Leadership, connect};
+use elector_candidate::{Candidate, ClientArgs, Config, LeaderGate, Leadership};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::controller::{Action, Controller};
@@ -21,9 +21,9 @@ async fn reconcile(
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let shutdown = elector_candidate::shutdown_signal()?;
     let config = Config::new("controller", env!("CARGO_PKG_VERSION").parse()?);
-    let cluster = connect(&ClientArgs::default()).await?;
-    let candidate = Candidate::new(config, cluster.clone())?;
-    let client = candidate.handle().write_guard().client(cluster.client());
+    let candidate = Candidate::connect(config, &ClientArgs::default()).await?;
+    let guard = candidate.handle().write_guard();
+    let client = guard.client(&Client::try_default().await?);
     let gate = LeaderGate::new();
     let controller = Controller::new(Api::<ConfigMap>::all(client.clone()), Default::default())
         .reconcile_all_on(gate.term_starts())
@@ -32,7 +32,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             |_, error, _| match *error {},
             Arc::new(client),
         );
-    tokio::spawn(controller.for_each(|_| async {}));
+    let controller = controller.for_each(|_| async {});
+    let candidate = candidate.alongside("controller", |_| controller);
     candidate.run(gate.work(), shutdown).await?.into_result()?;
     Ok(())
 }

@@ -5,8 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use elector_candidate::{Candidate, Config, LeaderGate, Leadership};
-use elector_runtime::{ClientArgs, connect, shutdown_signal};
+use elector_candidate::{Candidate, ClientArgs, Config, LeaderGate, Leadership, shutdown_signal};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams};
@@ -34,10 +33,11 @@ async fn reconcile(
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let shutdown = shutdown_signal()?;
-    let cluster = connect(&ClientArgs::default()).await?;
     let config = Config::new("example", env!("CARGO_PKG_VERSION").parse()?);
-    let candidate = Candidate::new(config, cluster.clone())?;
-    let client = candidate.handle().write_guard().client(cluster.client());
+    // Renewals have a thread and a client of their own; the controller has the usual one, which retries.
+    let candidate = Candidate::connect(config, &ClientArgs::default()).await?;
+    let guard = candidate.handle().write_guard();
+    let client = guard.client(&Client::try_default().await?);
     let gate = LeaderGate::new();
     let objects = Api::<ConfigMap>::all(client.clone());
     let controller = Controller::new(objects, watcher::Config::default().labels(OBSERVED))
@@ -48,7 +48,7 @@ async fn main() -> anyhow::Result<()> {
             Arc::new(client),
         )
         .for_each(|result| async move { println!("{result:?}") });
-    tokio::spawn(controller);
+    let candidate = candidate.alongside("controller", |_| controller);
     println!("{:?}", candidate.run(gate.work(), shutdown).await?);
     Ok(())
 }

@@ -22,7 +22,6 @@ use elector_protocol::Identity;
 use elector_runtime::{ClientArgs, connect, shutdown_signal};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 
 async fn validate(review: String) -> Result<String, StatusCode> {
     let review: Value = serde_json::from_str(&review).map_err(|_| StatusCode::BAD_REQUEST)?;
@@ -67,9 +66,10 @@ pub(crate) async fn serve(
         .route("/readyz", get(|| async { "ok" }))
         .route("/leader", get(leader))
         .with_state(candidate.handle());
-    // No part of any term: it answers before the first one, between terms and while the work of one is stopped.
-    let mut tasks = JoinSet::new();
-    tasks.spawn(axum::serve(listener, routes).into_future());
+    // It answers before the first term, between terms and while the work of one is stopped; its end is that of the run.
+    let candidate = candidate.alongside("webhook", |stop| {
+        axum::serve(listener, routes).with_graceful_shutdown(stop)
+    });
     Ok(candidate.run(work, shutdown).await?)
 }
 

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use elector_protocol::{Identity, LeaseKey};
@@ -13,6 +13,7 @@ use futures::FutureExt as _;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use crate::alongside::{RunPart, RunningParts};
 use crate::boxed_work::{WorkOrders, typed};
 use crate::campaign::Campaign;
 #[cfg(feature = "connect")]
@@ -42,6 +43,7 @@ pub struct Candidate {
     metrics: Option<CandidateMetrics>,
     status: StatusPublisher,
     health: Option<HealthProbe>,
+    parts: Vec<RunPart>,
     /// Where requests and renewals run, if not on the caller's executor.
     #[cfg(feature = "connect")]
     thread: Option<RenewalThread>,
@@ -83,6 +85,7 @@ impl Candidate {
             #[cfg(feature = "metrics")]
             metrics: None,
             health: None,
+            parts: Vec::new(),
             #[cfg(feature = "connect")]
             thread: None,
         })
@@ -206,6 +209,41 @@ impl Candidate {
         self
     }
 
+    /// The same candidate, with something that has to run beside the work: a controller, a web server, a webhook. A lease
+    /// says that its holder works, so that a part which is gone must not leave a leader behind.
+    ///
+    /// `part` is given a future, and gives the part, which is a task of the executor of the caller of [`Self::run`] from
+    /// the beginning of the run on, on standbys too. Where it ends or panics before a shutdown, the work is stopped, the
+    /// lease given up, and the run ends with [`RunError::PartEnded`], which names the part; so it does with
+    /// [`AfterFailure::Retry`](crate::AfterFailure::Retry).
+    ///
+    /// The future that the part was given is done when the lease has been given up. A part that keeps it has
+    /// [`Config::grace`] to end from then on; a part that dropped it is dropped at once. A part that blocks its thread
+    /// cannot be dropped: the run returns a second later without it.
+    ///
+    /// ```no_run
+    /// # async fn example(candidate: elector_candidate::Candidate) -> Result<(), Box<dyn std::error::Error>> {
+    /// let listener = tokio::net::TcpListener::bind("0.0.0.0:8080").await?;
+    /// let routes = axum::Router::new();
+    /// let candidate = candidate.alongside("http", |stop| {
+    ///     axum::serve(listener, routes).with_graceful_shutdown(stop)
+    /// });
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn alongside<P>(
+        mut self,
+        name: impl Into<String>,
+        part: impl FnOnce(Pin<Box<dyn Future<Output = ()> + Send + Sync>>) -> P,
+    ) -> Self
+    where
+        P: IntoFuture<Output: fmt::Debug, IntoFuture: Send + 'static>,
+    {
+        self.parts.push(RunPart::new(name.into(), part));
+        self
+    }
+
     /// The same candidate for one term: its run ends with that, whatever the configuration says.
     pub(crate) fn for_one_term(mut self) -> Self {
         self.config.given.after_term = AfterTerm::Return;
@@ -263,7 +301,8 @@ impl Candidate {
     ///
     /// When it cannot go on: the API that the cluster serves does not take the LeaseCandidate's name, the LeaseCandidate
     /// belongs to another lease, or the server refuses it as invalid. A candidate that leads goes on leading first. What a
-    /// server that is down, or that lacks permissions, has to say is logged, and tried again.
+    /// server that is down, or that lacks permissions, has to say is logged, and tried again. And when a part that has to
+    /// run beside the work ([`Self::alongside`]) ends; an error or a panic of the work is the outcome all the same.
     pub async fn run<F, T, E>(
         self,
         mut work: impl FnMut(Leadership) -> F,
@@ -276,6 +315,8 @@ impl Candidate {
     {
         let (observer, monitor) = self.reporters();
         let orders = WorkOrders::default();
+        let (lease, grace) = (self.config.lease.clone(), self.config.given.grace);
+        let clock = Arc::clone(&self.clock);
         let campaign = Campaign {
             config: self.config,
             cluster: self.cluster,
@@ -300,13 +341,23 @@ impl Candidate {
         #[cfg(not(feature = "connect"))]
         let mut campaign = campaign.boxed();
         let mut shutdown = pin!(shutdown);
-        loop {
+        let (mut parts, mut part_end) = (RunningParts::start(self.parts), None);
+        let ended = loop {
             tokio::select! {
                 biased;
                 order = orders.next() => order.fill(&mut work),
-                ended = &mut campaign => return typed(ended),
-                _ = &mut shutdown, if tell.is_some() => drop(tell.take()),
+                ended = &mut campaign => break typed(ended),
+                _ = &mut shutdown, if tell.is_some() => tell = None,
+                end = parts.ended(&lease), if tell.is_some() => {
+                    part_end = Some(end);
+                    tell = None;
+                }
             }
+        };
+        parts.stop(&lease, grace, &clock).await;
+        match part_end {
+            Some(end) => end.outcome(ended?),
+            None => ended,
         }
     }
 

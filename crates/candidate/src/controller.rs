@@ -23,6 +23,10 @@ use crate::leadership::Leadership;
 /// reconciles that run have ended; only then is the lease handed over or released. A reconcile that does not end in time
 /// is dropped where it awaits something, as all work is.
 ///
+/// The run owns the controller ([`Candidate::alongside`](crate::Candidate::alongside)): where it ends or panics, the lease
+/// is given up and the run ends, so that no process leads whose controller is gone. A candidate that has made its own
+/// client (`Candidate::connect`) renews on a thread of its own, whatever the reconciles block.
+///
 /// A controller that is given none of this is not affected by any term.
 ///
 /// ```no_run
@@ -43,14 +47,14 @@ use crate::leadership::Leadership;
 /// }
 ///
 /// # async fn example(candidate: Candidate, client: Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let client = candidate.handle().write_guard().client(&client);
 /// let gate = LeaderGate::new();
 /// let controller = Controller::new(Api::<ConfigMap>::all(client.clone()), watcher::Config::default())
 ///     .reconcile_all_on(gate.term_starts())
 ///     .run(gate.reconciler(reconcile), |_, error, _| match *error {}, Arc::new(client))
 ///     .for_each(|_| async {});
-/// let controller = tokio::spawn(controller);
-/// let _ = candidate.run(gate.work(), tokio::signal::ctrl_c()).await?;
-/// controller.abort();
+/// let candidate = candidate.alongside("controller", |_| controller);
+/// candidate.run(gate.work(), tokio::signal::ctrl_c()).await?.into_result()?;
 /// # Ok(())
 /// # }
 /// ```

@@ -37,7 +37,7 @@ enum ProbeStage {
     Asked { at: Instant },
 }
 
-/// How much is kept of what a probe says. A kubelet keeps 10 KiB.
+/// How much is kept of what a probe, or a part beside the work, says. A kubelet keeps 10 KiB.
 const LONGEST_TEXT: usize = 1024;
 
 // === impl HealthMonitor ===
@@ -162,7 +162,7 @@ fn panic_or(error: JoinError, dropped: impl FnOnce() -> String) -> String {
 }
 
 /// The text, or as much of it as is kept, in visible characters.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let text = text.trim();
     let longest = text.len().min(LONGEST_TEXT);
     let end = (0..=longest).rev().find(|end| text.is_char_boundary(*end));

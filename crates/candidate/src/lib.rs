@@ -78,6 +78,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod alongside;
 #[cfg(feature = "clap")]
 mod args;
 mod become_leader;

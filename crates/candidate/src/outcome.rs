@@ -85,6 +85,16 @@ pub enum RunError {
     },
     /// The server refuses the LeaseCandidate as invalid.
     Invalid(RequestError),
+    /// A part that has to run beside the work ([`Candidate::alongside`](crate::Candidate::alongside)) ended before a
+    /// shutdown. The work was stopped and the lease given up. A program ends with this, to be started anew.
+    PartEnded {
+        /// The name of the part.
+        part: String,
+        /// How it ended: `ended`, with what it returned, or `panicked`, with the message.
+        how: String,
+        /// How the term ended, if there was one.
+        term: Option<TermEnd>,
+    },
 }
 
 // === impl TermEnd ===
@@ -142,6 +152,11 @@ impl fmt::Display for RunError {
                 "register {name}: its LeaseCandidate belongs to the lease {lease} and cannot change that"
             ),
             Self::Invalid(error) => write!(f, "register: {error}"),
+            Self::PartEnded { part, how, term } => {
+                write!(f, "run {part} beside the work: it {how}")?;
+                term.iter()
+                    .try_for_each(|end| write!(f, "; the term ended: {end}"))
+            }
         }
     }
 }

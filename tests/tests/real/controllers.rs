@@ -49,6 +49,10 @@ const LASTS: Duration = Duration::from_secs(600);
 const SHORT_LEASE: Duration = Duration::from_secs(4);
 const SHORT_DEADLINE: Duration = Duration::from_secs(3);
 
+/// How long after the end of a leader's controller another has reconciled everything, at most: less than the lease has left
+/// after a renewal, which comes once a second.
+const GIVEN_UP: Duration = Duration::from_millis(2_900);
+
 const REPLICAS: usize = 3;
 const OBJECTS: usize = 10;
 
@@ -64,6 +68,10 @@ enum ReplicaFault {
     Terminate,
     Stop,
     Prefer,
+    /// The task of its controller panics.
+    Panic,
+    /// The stream of its controller ends.
+    EndOfStream,
 }
 
 /// The replicas of one scenario.
@@ -79,8 +87,8 @@ struct Replicas {
 
 async fn each_fault(testbed: Arc<Testbed>) -> Result<()> {
     let mut replicas = Replicas::start(Arc::clone(&testbed)).await?;
-    use ReplicaFault::{Kill, Prefer, Stop, Terminate};
-    for fault in [Terminate, Prefer, Stop, Kill] {
+    use ReplicaFault::{EndOfStream, Kill, Panic, Prefer, Stop, Terminate};
+    for fault in [Terminate, Prefer, Panic, EndOfStream, Stop, Kill] {
         let took = replicas.strike(fault).await?;
         testbed.figure(&format!("{fault:?}"), took);
     }
@@ -186,6 +194,20 @@ impl Replicas {
                 leader.terminate()?;
                 self.reconcile(PROMPTLY).await?;
                 leader.ends_well(PROMPTLY).await?;
+            }
+            ReplicaFault::Panic | ReplicaFault::EndOfStream => {
+                let mut leader = self.running.remove(at);
+                leader.process.signal(match fault {
+                    ReplicaFault::Panic => Signal::USR1,
+                    _ => Signal::USR2,
+                })?;
+                // Sooner than the lease could have expired: it was given up.
+                self.reconcile(GIVEN_UP).await?;
+                let status = leader.process.exit(PROMPTLY).await?;
+                ensure!(
+                    !status.success(),
+                    "a leader without its controller ended well"
+                );
             }
             ReplicaFault::Stop => {
                 self.testbed.judge_by_lease(&leader);

@@ -5,6 +5,7 @@
     reason = "a test that panics fails, its helpers included"
 )]
 
+mod alongside;
 mod become_leader;
 #[cfg(feature = "metrics")]
 mod causes;

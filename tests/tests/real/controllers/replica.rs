@@ -1,6 +1,7 @@
 //! The program of a replica: a controller of ConfigMaps under leadership, whose reconciles write the token of their term.
 //!
-//! It takes the command line of `elector candidate --events`, whose work is the kubeconfig for the objects.
+//! It takes the command line of `elector candidate --events`, whose work is the kubeconfig for the objects. SIGUSR1 has its
+//! controller panic, SIGUSR2 ends the stream of its reconciles.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -20,6 +21,7 @@ use kube::runtime::controller::{Action, Controller};
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::{SHORT_DEADLINE, SHORT_LEASE};
 
@@ -61,21 +63,19 @@ async fn replicate(arguments: &[String]) -> Result<()> {
     };
     let (namespace, name) = (given("--namespace")?, given("--name")?.clone());
     let objects = ClientArgs::of_kubeconfig(given("--")?);
-    let (cluster, objects) = (
-        connect(&ClientArgs::default()).await?,
-        connect(&objects).await?,
-    );
+    let objects = connect(&objects).await?;
     let mut config = Config::new(&**given("--lease")?, given("--binary-version")?.parse()?)
         .in_namespace(&**namespace)
         .identified_as(Identity::new(name.as_str()).context("an empty name")?);
     config.timing = CandidateTiming::of(SHORT_LEASE, SHORT_DEADLINE);
     let shutdown = shutdown_signal()?;
-    let candidate = Candidate::new(config, cluster)?;
+    let candidate = Candidate::connect(config, &ClientArgs::default()).await?;
     let teller = name.clone();
     let candidate = candidate.observed_by(move |event| tell(&teller, event));
     let client = candidate.handle().write_guard().client(objects.client());
     let api = Api::<ConfigMap>::namespaced(client.clone(), namespace);
     let gate = LeaderGate::new();
+    let mut ends = signal(SignalKind::user_defined2())?;
     let controller = Controller::new(api, watcher::Config::default().labels(RECONCILED))
         .reconcile_all_on(gate.term_starts())
         .run(
@@ -83,15 +83,21 @@ async fn replicate(arguments: &[String]) -> Result<()> {
             |_, _, _| Action::requeue(PACE),
             Arc::new(ReconcileContext { client, name }),
         )
+        .take_until(async move { ends.recv().await })
         .for_each(|result| async {
             if let Err(error) = result {
                 eprintln!("{error}");
             }
         });
-    let controller = tokio::spawn(controller);
-    let outcome = candidate.run(gate.work(), shutdown).await?;
-    controller.abort();
-    match outcome {
+    let mut panics = signal(SignalKind::user_defined1())?;
+    let controller = async move {
+        tokio::select! {
+            () = controller => {}
+            _ = panics.recv() => panic!("as it should"),
+        }
+    };
+    let candidate = candidate.alongside("controller", |_| controller);
+    match candidate.run(gate.work(), shutdown).await? {
         RunOutcome::ShutDown(_) => Ok(()),
         outcome => bail!("the run ended with {outcome:?}"),
     }
