@@ -59,7 +59,8 @@ pub struct Config {
     pub max_lease_duration: Duration,
     /// How long a Lease must have been missing, or have named no holder without being released, before a candidate takes
     /// it, in place of that longest duration. At most 1 h. Unset by default: less than the longest duration is safe only
-    /// where no process can delete or empty the Lease of a living leader. Refused in [`Mode::Elected`].
+    /// where no process can delete or empty the Lease of a living leader, and counts only for a Lease without a strategy,
+    /// so not for one that candidates in [`Mode::Auto`] create. Refused in [`Mode::Elected`].
     pub absent_lease_grace: Option<Duration>,
     /// The Pod that the LeaseCandidate belongs to, in the namespace of the lease, so that Kubernetes deletes the one with
     /// the other. Unset by default; [`Mode::Plain`] has no LeaseCandidate.
@@ -185,6 +186,21 @@ impl Config {
             absent_lease_grace: None,
             owner: None,
             health: HealthTiming::default(),
+        }
+    }
+
+    /// A process that stands for the lease of that name as client-go's plain election does: in [`Mode::Plain`], and where
+    /// no Lease exists, or one that was emptied, it waits for nothing ([`Self::absent_lease_grace`] is zero). The first
+    /// start of a program takes no longer than its requests.
+    ///
+    /// The price: after the Lease of a living leader was deleted or emptied, two processes may believe that they lead, for
+    /// up to the renew deadline. One such process takes the guarantee from all others of its lease, whatever they wait
+    /// for: one mode for a lease. A Lease with a strategy belongs to elected candidates, so it is waited for as
+    /// [`Self::plain`] does.
+    pub fn as_client_go(lease: impl Into<String>) -> Self {
+        Self {
+            absent_lease_grace: Some(Duration::ZERO),
+            ..Self::plain(lease)
         }
     }
 
