@@ -1,7 +1,6 @@
 //! Leads with a client of another version of kube, by a bridge of ten lines.
 
 use std::error::Error;
-use std::time::Duration;
 
 use elector_candidate::{Candidate, Cluster, Config, Leadership, shutdown_signal};
 use kube::client::Body;
@@ -18,10 +17,7 @@ fn bridge(client: kube::Client) -> Cluster {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let cluster = bridge(kube::Client::try_default().await?);
-    let mut config = Config::new("kube4", env!("CARGO_PKG_VERSION").parse()?);
-    // Here is no elector to wait for, and nothing deletes the Lease.
-    config.fallback = Duration::ZERO;
-    config.absent_lease_grace = Some(Duration::ZERO);
+    let config = Config::new("kube4", env!("CARGO_PKG_VERSION").parse()?);
     let work = |leadership: Leadership| async move {
         println!("leading, token {}", leadership.token());
         leadership.stopped().await;

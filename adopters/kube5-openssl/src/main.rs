@@ -1,17 +1,13 @@
 //! Leads with the client that the program has anyway: kube 5 on OpenSSL.
 
 use std::error::Error;
-use std::time::Duration;
 
 use elector_candidate::{Candidate, Config, Leadership, shutdown_signal};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let client = kube::Client::try_default().await?;
-    let mut config = Config::new("kube5-openssl", env!("CARGO_PKG_VERSION").parse()?);
-    // Here is no elector to wait for, and nothing deletes the Lease.
-    config.fallback = Duration::ZERO;
-    config.absent_lease_grace = Some(Duration::ZERO);
+    let config = Config::new("kube5-openssl", env!("CARGO_PKG_VERSION").parse()?);
     let work = |leadership: Leadership| async move {
         println!("leading, token {}", leadership.token());
         leadership.stopped().await;

@@ -1,7 +1,6 @@
 //! Leads where rustls has two providers to choose from and nobody has chosen: by itself rustls would panic.
 
 use std::error::Error;
-use std::time::Duration;
 
 use elector_candidate::{Candidate, ClientArgs, Config, Leadership, connect, shutdown_signal};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, ring};
@@ -13,10 +12,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("{:?}", ring::default_provider().kx_groups);
     assert!(CryptoProvider::get_default().is_none());
     let cluster = connect(&ClientArgs::default()).await?;
-    let mut config = Config::new("two-providers", env!("CARGO_PKG_VERSION").parse()?);
-    // Here is no elector to wait for, and nothing deletes the Lease.
-    config.fallback = Duration::ZERO;
-    config.absent_lease_grace = Some(Duration::ZERO);
+    let config = Config::new("two-providers", env!("CARGO_PKG_VERSION").parse()?);
     let work = |leadership: Leadership| async move {
         println!("leading, token {}", leadership.token());
         leadership.stopped().await;

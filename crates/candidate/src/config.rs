@@ -1,11 +1,13 @@
 //! The configuration of a candidate: its lease, its identity, what it offers, and how long it waits for what.
 
+mod error;
+
 use std::fmt;
 use std::time::Duration;
 
-use elector_api::FieldError;
-use elector_protocol::{CandidateTiming, Identity, StrategyName, TimingError, Version};
+use elector_protocol::{CandidateTiming, Identity, StrategyName, Version};
 
+pub use self::error::ConfigError;
 use crate::health_timing::HealthTiming;
 use crate::owner_pod::OwnerPod;
 
@@ -57,7 +59,8 @@ pub struct Config {
     pub max_lease_duration: Duration,
     /// How long a Lease must have been missing, or have named no holder without being released, before a candidate takes
     /// it, in place of that longest duration. At most 1 h. Unset by default: less than the longest duration is safe only
-    /// where no process can delete or empty the Lease of a living leader. Refused in [`Mode::Elected`].
+    /// where no process can delete or empty the Lease of a living leader, and counts only for a Lease without a strategy,
+    /// so not for one that candidates in [`Mode::Auto`] create. Refused in [`Mode::Elected`].
     pub absent_lease_grace: Option<Duration>,
     /// The Pod that the LeaseCandidate belongs to, in the namespace of the lease, so that Kubernetes deletes the one with
     /// the other. Unset by default; [`Mode::Plain`] has no LeaseCandidate.
@@ -113,58 +116,6 @@ pub enum AfterFailure {
     /// error is logged, and told as [`Event::WorkFailed`](crate::Event::WorkFailed). The run ends nevertheless where the
     /// work still runs, or where its term was the end of the run ([`AfterTerm::Return`]).
     Retry,
-}
-
-/// Why a candidate cannot be started.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// A constant is outside of its bounds. The text names the rule.
-    #[error(transparent)]
-    Timing(#[from] TimingError),
-    /// Electors choose by the version of the binary.
-    #[error(
-        "binary-version is missing: electors choose by it, unless the mode is plain or disabled"
-    )]
-    MissingVersion,
-    /// The API server would not take the LeaseCandidate. The text names the field.
-    #[error("{0}")]
-    Candidate(FieldError),
-    /// No elector decides leases of this strategy: the name is one of Elector's, which has no such strategy.
-    #[error("strategy is {0}: Elector has {known}", known = StrategyName::KNOWN.join(", "))]
-    Strategy(StrategyName),
-    /// The API server would take the LeaseCandidate but never a Lease of the name that it wants. The text names the
-    /// rule.
-    #[error("the lease {name:?} cannot exist: {error}")]
-    Lease {
-        /// The name of the lease.
-        name: String,
-        /// What an API server says of it.
-        error: FieldError,
-    },
-    /// The grace is too long to be waited for.
-    #[error("grace-period is {0:?}: must be at most 1h")]
-    Grace(Duration),
-    /// An elector would be waited for too long.
-    #[error("fallback-after is {0:?}: must be at most 1h")]
-    Fallback(Duration),
-    /// No lease duration of any client is so short, or so long.
-    #[error("max-lease-duration is {0:?}: must be from 1s to 1h")]
-    MaxLeaseDuration(Duration),
-    /// A missing Lease would be waited for too long.
-    #[error("absent-lease-grace is {0:?}: must be at most 1h")]
-    AbsentLeaseGrace(Duration),
-    /// The health probe would be asked too often, or hardly ever.
-    #[error("health-period is {0:?}: must be from 100ms to 1h")]
-    HealthPeriod(Duration),
-    /// No health probe could answer, or it would be waited for too long.
-    #[error("health-timeout is {0:?}: must be from 10ms to 1h")]
-    HealthTimeout(Duration),
-    /// A candidate that takes no lease waits for none.
-    #[error(
-        "absent-lease-grace is set, but the elected mode takes no lease: electors have this setting"
-    )]
-    UnusedAbsentLeaseGrace,
 }
 
 /// What the renewTime of a client-go holder may lag behind its write.
@@ -235,6 +186,21 @@ impl Config {
             absent_lease_grace: None,
             owner: None,
             health: HealthTiming::default(),
+        }
+    }
+
+    /// A process that stands for the lease of that name as client-go's plain election does: in [`Mode::Plain`], and where
+    /// no Lease exists, or one that was emptied, it waits for nothing ([`Self::absent_lease_grace`] is zero). The first
+    /// start of a program takes no longer than its requests.
+    ///
+    /// The price: after the Lease of a living leader was deleted or emptied, two processes may believe that they lead, for
+    /// up to the renew deadline. One such process takes the guarantee from all others of its lease, whatever they wait
+    /// for: one mode for a lease. A Lease with a strategy belongs to elected candidates, so it is waited for as
+    /// [`Self::plain`] does.
+    pub fn as_client_go(lease: impl Into<String>) -> Self {
+        Self {
+            absent_lease_grace: Some(Duration::ZERO),
+            ..Self::plain(lease)
         }
     }
 

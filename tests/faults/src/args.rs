@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail};
 
 use crate::case::FaultCase;
-use crate::fault::FAULTS;
+use crate::fault_catalogue::FAULTS;
 use crate::subject::TestSubject;
 
 /// What was asked for.

@@ -10,7 +10,9 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use crate::analysis::Analysis;
 use crate::case::FaultCase;
 use crate::case_run::CaseRun;
+use crate::fault::{ElectorStart, FaultScript};
 use crate::last_operation::LastOperation;
+use crate::register::GuardedOperation;
 use crate::subject::TestSubject;
 use crate::test_bed::TestBed;
 
@@ -36,8 +38,21 @@ pub struct CaseResult {
     pub failures: Vec<String>,
 }
 
+/// The leader that a fault strikes.
+struct StruckLeader {
+    /// Its index.
+    leader: usize,
+    /// How far it is into a renewal interval, from 0 to 1.
+    phase: f64,
+    /// Its newest operation.
+    operation: GuardedOperation,
+}
+
 /// How long it may take until a candidate works: the elector's `W_max`, and the start of many processes at once.
 const STARTS: Duration = Duration::from_secs(120);
+
+/// How long an elector is up before candidates start that it is to elect at once: more than its `W_max`.
+const ELECTOR_KNOWS: Duration = Duration::from_secs(30);
 
 /// How long there is no fault at first.
 const QUIET: Duration = Duration::from_secs(8);
@@ -51,21 +66,30 @@ const RECOVERS: Duration = Duration::from_secs(60);
 /// When it cannot be set up, so that there is no result.
 pub(crate) async fn run_case(case: FaultCase, bed: Arc<TestBed>) -> Result<CaseResult> {
     let mut run = CaseRun::open(case, bed).await?;
-    run.log.next(STARTS).await?;
-    sleep(QUIET).await;
-    let (leader, _) = run.leader()?;
-    let phase = run.phase();
-    run.wait_for_phase(leader, phase).await?;
-    let (_, struck) = run.leader()?;
+    let struck = match case.fault.script {
+        FaultScript::FirstStart(electors) => {
+            if electors == ElectorStart::Before {
+                sleep(ELECTOR_KNOWS).await;
+            }
+            None
+        }
+        _ => Some(settle(&mut run).await?),
+    };
     let (start, pulse_from) = (run.log.now(), run.pulse());
     let end = Instant::now() + case.fault.window;
-    timeout(case.fault.window, run.strike(leader))
+    let strike = async {
+        match &struck {
+            Some(struck) => run.strike(struck.leader).await,
+            None => run.start_candidates().await,
+        }
+    };
+    timeout(case.fault.window, strike)
         .await
         .context("the fault took longer than its window")??;
     sleep_until(end).await;
     let window = start..start + case.fault.window;
     let stall = run.stall(pulse_from);
-    let judged = case.subject.is_judged();
+    let judged = case.fault.judges(case.subject);
     let recovers = if judged {
         run.log.next(RECOVERS).await.err()
     } else {
@@ -74,7 +98,9 @@ pub(crate) async fn run_case(case: FaultCase, bed: Arc<TestBed>) -> Result<CaseR
     let operations = run.log.operations();
     let order = case.subject.order();
     let analysis = Analysis::read(&operations, order, &window);
-    let last_operation = run.last_operation(&operations, &struck);
+    let last_operation = struck
+        .as_ref()
+        .and_then(|struck| run.last_operation(&operations, &struck.operation));
     run.save(&operations)?;
     let mut failures = run.broken().await?;
     if judged {
@@ -89,11 +115,27 @@ pub(crate) async fn run_case(case: FaultCase, bed: Arc<TestBed>) -> Result<CaseR
         fault: case.fault.name,
         subject: case.subject,
         run: case.run,
-        phase,
+        phase: struck.map_or(0.0, |struck| struck.phase),
         stall,
         analysis,
         last_operation,
         failures,
+    })
+}
+
+/// Has the candidates lead for a while, and waits for the moment at which the fault is to strike.
+async fn settle(run: &mut CaseRun) -> Result<StruckLeader> {
+    run.start_candidates().await?;
+    run.log.next(STARTS).await?;
+    sleep(QUIET).await;
+    let (leader, _) = run.leader()?;
+    let phase = run.phase();
+    run.wait_for_phase(leader, phase).await?;
+    let (_, operation) = run.leader()?;
+    Ok(StruckLeader {
+        leader,
+        phase,
+        operation,
     })
 }
 
@@ -125,7 +167,7 @@ fn failures_of(case: &FaultCase, analysis: &Analysis) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::FAULTS;
+    use crate::fault_catalogue::FAULTS;
 
     fn case(fault: &str, subject: TestSubject) -> FaultCase {
         let fault = FAULTS.iter().find(|one| one.name == fault).unwrap();

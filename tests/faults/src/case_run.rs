@@ -9,9 +9,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use elector_protocol::ResourceVersion;
 use elector_tests::rig::Implementation;
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
+use kube::api::{Api, ObjectMeta, PostParams};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use rustix::process::Signal;
@@ -22,11 +21,12 @@ use crate::case::FaultCase;
 use crate::fault::{AWAY, FaultScript, LeaderCondition, LeaseEdit};
 use crate::forward::Traffic;
 use crate::last_operation::{FaultEnd, LastOperation};
+use crate::lease_edit;
 use crate::lease_history;
 use crate::network::NetworkCondition;
 use crate::proxy::{Proxy, ProxyPort};
 use crate::register::{GuardedOperation, OperationLog};
-use crate::subject::{LEASE, LoggedProcess, TestSubject};
+use crate::subject::{LoggedProcess, TestSubject};
 use crate::test_bed::TestBed;
 
 /// A process with its port.
@@ -95,12 +95,16 @@ impl CaseRun {
                 case_run.start_elector(&format!("elector-{number}")).await?;
             }
         }
-        for number in 1..=case.subject.replicas() {
-            case_run
-                .start_candidate(&format!("{}-{number}", case.subject))
-                .await?;
-        }
         Ok(case_run)
+    }
+
+    /// Starts all candidates.
+    pub(crate) async fn start_candidates(&mut self) -> Result<()> {
+        let subject = self.case.subject;
+        for number in 1..=subject.replicas() {
+            self.start_candidate(&format!("{subject}-{number}")).await?;
+        }
+        Ok(())
     }
 
     async fn start_candidate(&mut self, name: &str) -> Result<()> {
@@ -210,7 +214,7 @@ impl CaseRun {
     /// Does to it what the fault says; returns when it is over.
     pub(crate) async fn strike(&mut self, leader: usize) -> Result<()> {
         match self.case.fault.script {
-            FaultScript::Nothing => {}
+            FaultScript::Nothing | FaultScript::FirstStart(_) => {}
             FaultScript::Kill { back_after } => {
                 self.candidates[leader].process.signal(Signal::KILL)?;
                 if let Some(away) = back_after {
@@ -315,31 +319,10 @@ impl CaseRun {
 
     /// A stranger's edit, through no proxy.
     async fn edit_lease(&mut self, edit: LeaseEdit) -> Result<()> {
-        if !self.case.subject.has_lease() {
-            return Ok(());
+        if self.case.subject.has_lease() {
+            let leases = Api::namespaced(self.bed.client.clone(), &self.namespace);
+            self.foreign.extend(lease_edit::make(&leases, edit).await?);
         }
-        let leases: Api<Lease> = Api::namespaced(self.bed.client.clone(), &self.namespace);
-        if edit == LeaseEdit::Delete {
-            let deleted = leases.delete(LEASE, &DeleteParams::default()).await;
-            return deleted.map(drop).context("failed to delete the lease");
-        }
-        let empty = || async {
-            let mut lease = leases.get(LEASE).await?;
-            lease.spec = Some(LeaseSpec {
-                holder_identity: Some(String::new()),
-                ..LeaseSpec::default()
-            });
-            leases.replace(LEASE, &PostParams::default(), &lease).await
-        };
-        let emptied = loop {
-            match empty().await {
-                // The holder renewed in between.
-                Err(kube::Error::Api(status)) if status.is_conflict() => {}
-                result => break result.context("failed to empty the lease")?,
-            }
-        };
-        let version = emptied.metadata.resource_version.unwrap_or_default();
-        self.foreign.push(ResourceVersion(version.parse()?));
         Ok(())
     }
 
@@ -347,7 +330,9 @@ impl CaseRun {
     pub(crate) async fn broken(&self) -> Result<Vec<String>> {
         let implementation = match self.case.subject {
             TestSubject::Coordinated => Implementation::ClientGo,
-            TestSubject::Plain | TestSubject::Single => return Ok(Vec::new()),
+            TestSubject::Plain | TestSubject::AsClientGo | TestSubject::Single => {
+                return Ok(Vec::new());
+            }
             _ => Implementation::Elector,
         };
         let names = self.candidates.iter().map(|member| member.process.name());

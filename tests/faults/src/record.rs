@@ -18,14 +18,17 @@ const INTRODUCTION: &str = "\
 Written by `cargo xtask faults --record`; not to be edited. `cargo xtask faults --help` says how to run a part of it.
 
 Three candidates, default timing (15 s, 10 s), on a real kube-apiserver with etcd. Each process, the elector too,
-reaches the API server through a proxy of its own, which does to it what the row says. Each process that leads
+reaches the API server through a proxy of its own, which does to it what the row says. In all rows but those of a first
+start the candidates have led for a while when it begins. Each process that leads
 does an operation every 50 ms at a register, directly. Everything below is read from the log of that register.
 
 * **ours**: candidates of the crate `elector-candidate`, elected by `elector run`; each asks `is_leader()` right before
   an operation. **command**: a command of `elector candidate -- CMD`, which cannot ask and never ends by itself; it is
   stopped together with its wrapper, as a container is, unless the row says that the wrapper alone is. **ignoring-tasks**: candidates of the crate whose work never asks
   and never returns; it works in two tasks that it has spawned on its guard, every 50 ms each. **trapping-command**: a
-  command that traps SIGTERM and goes on for 4 s. **coordinated**: unmodified client-go with `Coordinated: true`,
+  command that traps SIGTERM and goes on for 4 s. **plain-ours**, **auto-alone**: candidates of the crate that take the
+  lease by themselves, in plain mode, and in auto mode without an elector. **as-client-go**: plain ones that take a missing
+  or emptied Lease at once; elsewhere they are plain-ours, and after a stranger's edit they are not judged. **coordinated**: unmodified client-go with `Coordinated: true`,
   elected by `elector run`. **plain**: unmodified client-go that takes the Lease by itself. Both work until the context
   of `OnStartedLeading` ends, as documented. **single**: one process without any election; what it loses is the
   yardstick of *never worse than one replica*. It does not need the API server, so that only what happens to the process

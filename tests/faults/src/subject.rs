@@ -26,6 +26,8 @@ pub enum TestSubject {
     TrappingCommand,
     /// Candidates of Elector that take the lease by themselves (`--mode plain`).
     PlainOurs,
+    /// The same, and a missing Lease is taken at once (`--mode as-client-go`).
+    AsClientGo,
     /// Candidates of Elector in their usual mode, where there is no elector.
     AutoAlone,
     /// Unmodified client-go candidates (`Coordinated: true`), elected by Elector.
@@ -58,12 +60,13 @@ pub(crate) struct LoggedProcess {
 
 impl TestSubject {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Ours,
         Self::IgnoringTasks,
         Self::Command,
         Self::TrappingCommand,
         Self::PlainOurs,
+        Self::AsClientGo,
         Self::AutoAlone,
         Self::Coordinated,
         Self::Plain,
@@ -85,26 +88,27 @@ impl TestSubject {
 
     /// Whether an elector elects for it.
     pub(crate) fn is_elected(self) -> bool {
-        (self.is_judged() && !matches!(self, Self::PlainOurs | Self::AutoAlone))
-            || self == Self::Coordinated
-    }
-
-    /// Whether it is judged, and not only looked at.
-    pub(crate) fn is_judged(self) -> bool {
         matches!(
             self,
             Self::Ours
                 | Self::IgnoringTasks
                 | Self::Command
                 | Self::TrappingCommand
-                | Self::PlainOurs
-                | Self::AutoAlone
+                | Self::Coordinated
         )
+    }
+
+    /// Whether it is judged, and not only looked at.
+    pub(crate) fn is_judged(self) -> bool {
+        !matches!(self, Self::Coordinated | Self::Plain | Self::Single)
     }
 
     /// Whether it asks its guard before each operation.
     pub(crate) fn asks(self) -> bool {
-        matches!(self, Self::Ours | Self::PlainOurs | Self::AutoAlone)
+        matches!(
+            self,
+            Self::Ours | Self::PlainOurs | Self::AsClientGo | Self::AutoAlone
+        )
     }
 
     /// Whether it is a command of `elector candidate`.
@@ -120,14 +124,9 @@ impl TestSubject {
     /// How its periods are ordered.
     pub(crate) fn order(self) -> Order {
         match self {
-            Self::Ours
-            | Self::IgnoringTasks
-            | Self::Command
-            | Self::TrappingCommand
-            | Self::PlainOurs
-            | Self::AutoAlone => Order::ByToken,
             // leaseTransitions begin anew when the Lease is deleted.
             Self::Coordinated | Self::Plain | Self::Single => Order::ByFirstOperation,
+            _ => Order::ByToken,
         }
     }
 
@@ -146,6 +145,7 @@ impl fmt::Display for TestSubject {
             Self::Command => "command",
             Self::TrappingCommand => "trapping-command",
             Self::PlainOurs => "plain-ours",
+            Self::AsClientGo => "as-client-go",
             Self::AutoAlone => "auto-alone",
             Self::Coordinated => "coordinated",
             Self::Plain => "plain",
@@ -170,6 +170,7 @@ impl Binaries {
             TestSubject::Ours
             | TestSubject::IgnoringTasks
             | TestSubject::PlainOurs
+            | TestSubject::AsClientGo
             | TestSubject::AutoAlone
             | TestSubject::Single => Command::new(&self.guarded),
             TestSubject::Command | TestSubject::TrappingCommand => Command::new(&self.elector),
@@ -189,6 +190,7 @@ impl Binaries {
             TestSubject::Ours | TestSubject::AutoAlone => &[],
             TestSubject::IgnoringTasks => &["--ignore-stop"],
             TestSubject::PlainOurs => &["--plain"],
+            TestSubject::AsClientGo => &["--as-client-go"],
             TestSubject::Single => &["--single"],
             TestSubject::Coordinated => &["--rejoin"],
             TestSubject::Plain => &["--rejoin", "--coordinated=false"],

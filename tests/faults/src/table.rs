@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::analysis::Analysis;
 use crate::case_result::CaseResult;
-use crate::fault::FAULTS;
+use crate::fault_catalogue::FAULTS;
 use crate::subject::TestSubject;
 
 /// How long the machine may have no time for a process, seconds, before gaps and work say more about it than about the
@@ -156,9 +156,9 @@ mod tests {
         let glance = summary_table(&outcomes);
         assert!(
             glance.ends_with(
-                "| no fault | 100 % | | | | | | | | |
+                "| no fault | 100 % | | | | | | | | | |
 \
-                 | leader killed, for good | | | | | | | | **2.5 s**, 60 % | |
+                 | leader killed, for good | | | | | | | | | **2.5 s**, 60 % | |
 "
             ),
             "{glance}"

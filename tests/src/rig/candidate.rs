@@ -26,7 +26,8 @@ pub struct CandidateBuilder<'w> {
     binary: String,
     emulation: String,
     strategy: Option<String>,
-    plain: bool,
+    /// How it takes the lease by itself, if it does without an elector.
+    plain: Option<&'static str>,
     flags: Vec<String>,
     work: Vec<String>,
     build: Option<PathBuf>,
@@ -68,7 +69,7 @@ impl<'w> CandidateBuilder<'w> {
             binary: "1.0.0".to_owned(),
             emulation: "1.0.0".to_owned(),
             strategy: None,
-            plain: false,
+            plain: None,
             flags: Vec::new(),
             work: vec!["sleep".to_owned(), "100000".to_owned()],
             build: None,
@@ -107,7 +108,14 @@ impl<'w> CandidateBuilder<'w> {
     /// Taking the lease by itself, without an elector.
     #[must_use]
     pub fn plain(mut self) -> Self {
-        self.plain = true;
+        self.plain = Some("--mode=plain");
+        self
+    }
+
+    /// The same, and a missing Lease at once.
+    #[must_use]
+    pub fn as_client_go(mut self) -> Self {
+        self.plain = Some("--mode=as-client-go");
         self
     }
 
@@ -198,13 +206,13 @@ impl<'w> CandidateBuilder<'w> {
             &self.name,
         ]);
         match (self.plain, self.implementation) {
-            (true, Implementation::Elector) => {
-                command.arg("--mode=plain");
+            (Some(mode), Implementation::Elector) => {
+                command.arg(mode);
             }
-            (true, Implementation::ClientGo) => {
+            (Some(_), Implementation::ClientGo) => {
                 command.arg("--coordinated=false");
             }
-            (false, _) => {
+            (None, _) => {
                 command.args([
                     "--binary-version",
                     &self.binary,

@@ -18,6 +18,7 @@ mod electors;
 mod events;
 mod fence;
 mod figures;
+mod first_start;
 mod guarded;
 mod hand_overs;
 mod hosted;
@@ -150,6 +151,7 @@ fn main() -> ExitCode {
     events::add(&mut suite);
     fence::add(&mut suite);
     figures::add(&mut suite);
+    first_start::add(&mut suite);
     guarded::add(&mut suite);
     hand_overs::add(&mut suite);
     installed::add(&mut suite);

@@ -1,6 +1,6 @@
 //! What flags can get wrong.
 
-use crate::config::{ConfigError, Mode};
+use crate::config::ConfigError;
 
 /// Why flags make no configuration.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -11,8 +11,8 @@ pub enum ArgsError {
     Unused {
         /// The flag.
         flag: &'static str,
-        /// The mode.
-        mode: Mode,
+        /// The mode, as it is typed.
+        mode: &'static str,
         /// Why the mode has no use for it.
         reason: &'static str,
     },

@@ -28,7 +28,8 @@ pub(super) struct ModeArgs {
 
     /// With --mode auto and plain: how long the lease must have been missing, or emptied by others than its holder,
     /// before it is taken. Below the longest lease duration in use this is unsafe, unless nothing can delete or empty the
-    /// lease of a living leader. From 0s to 1h [default: the longest lease duration in use]
+    /// lease of a living leader, and counts only for a lease without a strategy. From 0s to 1h [default: the longest lease
+    /// duration in use]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, env = "ELECTOR_ABSENT_LEASE_GRACE")]
     absent_lease_grace: Option<Duration>,
 }
@@ -43,6 +44,10 @@ pub(super) enum TypedMode {
     /// The candidate takes the lease as soon as that is free, as client-go does, beside which it may stand. Needs neither
     /// an elector nor the API of LeaseCandidates
     Plain,
+    /// As plain, and a lease that is missing or was emptied is taken at once, as client-go does. After the lease of a
+    /// living leader was deleted or emptied two may lead, for up to the renew deadline; one candidate in this mode takes
+    /// the guarantee from all others of its lease
+    AsClientGo,
     /// There is no election: the work runs at once, beside that of any other process, and no request is sent
     Disabled,
 }
@@ -65,11 +70,12 @@ impl ModeArgs {
                 vec![fallback, longest, grace],
                 "takes no lease itself, and waits for none: electors have such flags",
             ),
-            TypedMode::Plain if fallback.1 => (
+            TypedMode::Plain | TypedMode::AsClientGo if fallback.1 => (
                 vec![fallback],
                 "takes the lease as soon as that is free, and waits for no elector",
             ),
-            TypedMode::Plain => (
+            TypedMode::AsClientGo if grace.1 => (vec![grace], "takes a missing lease at once"),
+            TypedMode::Plain | TypedMode::AsClientGo => (
                 offers.to_vec(),
                 "registers no LeaseCandidate, so no elector reads this",
             ),
@@ -77,7 +83,7 @@ impl ModeArgs {
         match unused.into_iter().find(|(_, given)| *given) {
             Some((flag, _)) => Err(ArgsError::Unused {
                 flag,
-                mode: self.mode.into(),
+                mode: self.mode.name(),
                 reason,
             }),
             None => Ok(()),
@@ -89,7 +95,24 @@ impl ModeArgs {
         config.mode = self.mode.into();
         config.fallback = self.fallback_after.unwrap_or(config.fallback);
         config.max_lease_duration = self.max_lease_duration.unwrap_or(config.max_lease_duration);
-        config.absent_lease_grace = self.absent_lease_grace;
+        config.absent_lease_grace = match self.mode {
+            TypedMode::AsClientGo => Config::as_client_go("").absent_lease_grace,
+            _ => self.absent_lease_grace,
+        };
+    }
+}
+
+// === impl TypedMode ===
+
+impl TypedMode {
+    fn name(self) -> &'static str {
+        match self {
+            Self::AsClientGo => "as-client-go",
+            Self::Auto => "auto",
+            Self::Elected => "elected",
+            Self::Plain => "plain",
+            Self::Disabled => "disabled",
+        }
     }
 }
 
@@ -100,7 +123,7 @@ impl From<TypedMode> for Mode {
         match name {
             TypedMode::Auto => Self::Auto,
             TypedMode::Elected => Self::Elected,
-            TypedMode::Plain => Self::Plain,
+            TypedMode::Plain | TypedMode::AsClientGo => Self::Plain,
             TypedMode::Disabled => Self::Disabled,
         }
     }

@@ -121,6 +121,13 @@ fn the_modes_are_as_documented() {
     assert_eq!(slow.max_lease_duration, Duration::from_secs(40));
     assert_eq!(slow.absent_lease_grace, Some(Duration::ZERO));
     assert_eq!(config(&["--mode", "elected"]).mode, Mode::Elected);
+    let program = ["program", "--lease", "web", "--mode"].into_iter();
+    let at_once = ProgramCli::try_parse_from(program.chain(["as-client-go"])).unwrap();
+    let at_once = at_once.args.config(None).unwrap();
+    assert_eq!(
+        format!("{at_once:?}"),
+        format!("{:?}", Config::as_client_go("web"))
+    );
 }
 
 /// A flag without any effect would let its user believe that it has one.
@@ -128,6 +135,7 @@ fn the_modes_are_as_documented() {
 fn flags_that_a_mode_has_no_use_for_are_refused_with_the_reason() {
     let elected = "does not go with --mode elected: a candidate in this mode takes no lease itself";
     let as_soon = "does not go with --mode plain: a candidate in this mode takes the lease as soon";
+    let at_once = "does not go with --mode as-client-go: a candidate in this mode takes";
     let unread = "does not go with --mode plain: a candidate in this mode registers no";
     let missing =
         "binary-version is missing: electors choose by it, unless the mode is plain or disabled";
@@ -144,6 +152,9 @@ fn flags_that_a_mode_has_no_use_for_are_refused_with_the_reason() {
         ("--mode elected --max-lease-duration 15s", Some(elected)),
         ("--mode elected --absent-lease-grace 15s", Some(elected)),
         ("--mode plain --fallback-after 5s", Some(as_soon)),
+        ("--mode as-client-go --max-lease-duration 20s", None),
+        ("--mode as-client-go --fallback-after 5s", Some(at_once)),
+        ("--mode as-client-go --absent-lease-grace 0s", Some(at_once)),
         ("--mode plain --binary-version 1.0.0", Some(unread)),
         ("--mode plain --emulation-version 1.0.0", Some(unread)),
         (

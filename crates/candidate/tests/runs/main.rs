@@ -6,6 +6,7 @@
 )]
 
 mod alongside;
+mod as_client_go;
 mod become_leader;
 #[cfg(feature = "metrics")]
 mod causes;

@@ -2,6 +2,7 @@
 
 mod follow;
 mod printer;
+mod proof_wait;
 mod query;
 pub(super) mod row;
 mod table;

@@ -1,5 +1,6 @@
 //! `kubectl elector status`.
 
+use elector_api::parse_time;
 use elector_apiserver::Config;
 use serde_json::{Value, json};
 
@@ -39,8 +40,8 @@ LEASE     STATE        HOLDER   SINCE    TERM     NEXT     CANDIDATES   WHY
 expired   Leaderless   gone     3h       3        c        1/1          gone has not renewed for 15s; c is the only candidate
 led       Led          a        3h       3        <none>   2/2          a has the older emulation version 1.1.0 (not 1.2.0)
 left      Leaderless   <none>   <none>   3        <none>   0/0          no candidate names this lease
-missing   Leaderless   <none>   <none>   <none>   f        1/1          the lease is unheld and nobody can lead any more; \
-f is the only candidate
+missing   Leaderless   <none>   <none>   <none>   f        1/1          no Lease exists, and one that was deleted may have \
+a leader for another 15s; f is the only candidate
 moving    Led          e        3h       3        d        2/2          e has been asked to make room for d
 "
     );
@@ -96,7 +97,7 @@ fn the_json_form_is_stable_and_yaml_is_the_same() {
     let expected = json!([{
         "namespace": "default", "lease": "led", "state": "led", "holder": "a",
         "since": lease["spec"]["acquireTime"], "renewed": lease["spec"]["renewTime"],
-        "leaseDurationSeconds": 600, "leaderlessSince": null, "term": 3, "next": "", "strategy": "OldestEmulationVersion", "action": "none",
+        "leaseDurationSeconds": 600, "leaderlessSince": null, "freeAt": null, "term": 3, "next": "", "strategy": "OldestEmulationVersion", "action": "none",
         "why": "a has the older emulation version 1.1.0 (not 1.2.0)",
         "candidates": [
             candidate("a", 1, "1.1.0", "has the older emulation version 1.1.0 (not 1.2.0)"),
@@ -110,6 +111,51 @@ fn the_json_form_is_stable_and_yaml_is_the_same() {
         server.says(&["status", "-n", "empty", "-o", "json"]),
         "[]\n"
     );
+}
+
+/// A first start (R6): the wait is that of the longest duration that is announced, from what is known of its beginning.
+#[test]
+fn a_lease_that_was_never_led_is_shown_with_the_end_of_its_wait() {
+    let server = TestServer::start(Config::default());
+    for (lease, candidate) in [("missing", "a"), ("born", "b"), ("free", "c")] {
+        server.candidate(("default", candidate), lease, "1.1.0");
+        let key = ("default", candidate);
+        server.api.put("leasecandidates", key, |fields| {
+            fields["metadata"]["annotations"]["elector.dev/lease-duration"] = "40s".into();
+        });
+    }
+    let unheld = json!({"holderIdentity": "", "strategy": "OldestEmulationVersion"});
+    for (lease, age) in [("born", 10), ("free", 60)] {
+        server.api.put("leases", ("default", lease), |fields| {
+            fields["metadata"]["creationTimestamp"] = ago(age).into();
+            fields.insert("spec".to_owned(), unheld.clone());
+        });
+    }
+    let seconds_from_now = |time: &Value| {
+        let time = parse_time(time.as_str().unwrap()).unwrap();
+        let now = parse_time(&ago(0)).unwrap();
+        (time.as_micros() - now.as_micros()) / 1_000_000
+    };
+    let rows: Value = serde_json::from_str(&server.says(&["status", "-o", "json"])).unwrap();
+    let row = |lease: &str| {
+        let mut rows = rows.as_array().unwrap().iter();
+        rows.find(|row| row["lease"] == lease).unwrap()
+    };
+    let (missing, born, free) = (row("missing"), row("born"), row("free"));
+    let waits = seconds_from_now(&missing["freeAt"]);
+    assert!((20..=40).contains(&waits), "{waits}");
+    assert_eq!(
+        missing["why"],
+        "no Lease exists, and one that was deleted may have a leader for another 40s; a is the only candidate"
+    );
+    let waits = seconds_from_now(&born["freeAt"]);
+    assert!((10..=30).contains(&waits), "{waits}");
+    let why = born["why"].as_str().unwrap();
+    assert!(
+        why.contains("a former holder may lead for another"),
+        "{why}"
+    );
+    assert_eq!(free["freeAt"], Value::Null);
 }
 
 #[test]

@@ -211,8 +211,12 @@ impl Vigil {
             .max(acquisition.max_lease_duration)
             .max(config.timing.lease_duration)
             .min(LONGEST_LEASE);
-        let grace = acquisition.absent_lease_grace.unwrap_or(longest);
-        Some(observed.free_at(longest, grace))
+        // A shorter wait is one process's word, and a strategy says that others count on W_max.
+        let may_be_short = observed.snapshot.record.strategy.is_none();
+        let grace = acquisition
+            .absent_lease_grace
+            .filter(|grace| may_be_short || *grace >= longest);
+        Some(observed.free_at(longest, grace.unwrap_or(longest)))
     }
 
     /// Since when the stop-watch runs, and whether on a record.

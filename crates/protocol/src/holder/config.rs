@@ -40,7 +40,8 @@ pub struct Acquisition {
     pub strategy: Option<StrategyName>,
     /// `W_max` at least: the longest lease duration that any client uses. 15 s ([R6](crate::rules#r6)).
     pub max_lease_duration: Duration,
-    /// Overrides the wait for a Lease that is missing or unproven. Unset: `W_max` ([R6](crate::rules#r6)).
+    /// Overrides the wait for a Lease that is missing or unproven; less than `W_max` counts only where its record has
+    /// no strategy. Unset: `W_max` ([R6](crate::rules#r6)).
     pub absent_lease_grace: Option<Duration>,
     /// Which living holders are replaced at once.
     pub displaced: Displaced,

@@ -39,6 +39,9 @@ struct GuardedArgs {
     /// Take the lease without an elector
     #[arg(long, conflicts_with_all = ["single", "command"])]
     plain: bool,
+    /// The same, and a missing Lease at once
+    #[arg(long, conflicts_with_all = ["single", "command", "plain"])]
+    as_client_go: bool,
     #[arg(long, required_unless_present_any = ["single", "command"])]
     kubeconfig: Option<PathBuf>,
     #[arg(long, default_value = "default")]
@@ -91,10 +94,10 @@ async fn main() -> Result<()> {
     arguments.kubeconfig = args.kubeconfig;
     let cluster = connect(&arguments).await?;
     let identity = Identity::new(args.name.as_str()).context("--name is empty")?;
-    let config = if args.plain {
-        Config::plain(args.lease)
-    } else {
-        Config::new(args.lease, "1.0.0".parse()?)
+    let config = match (args.plain, args.as_client_go) {
+        (true, _) => Config::plain(args.lease),
+        (_, true) => Config::as_client_go(args.lease),
+        _ => Config::new(args.lease, "1.0.0".parse()?),
     };
     let config = config.in_namespace(args.namespace).identified_as(identity);
     let candidate = Candidate::new(config, cluster)?;

@@ -7,6 +7,7 @@ use elector_protocol::elector::{Action, Explanation, Objects, Reason, Settings};
 use elector_protocol::{CandidateRecord, Identity, LeaseKey, LeaseRecord, Timestamp};
 use serde::Serialize;
 
+use super::proof_wait::ProofWait;
 use crate::explain::input::InputObjects;
 
 /// One lease. The JSON form is stable: fields may be added, none is renamed or removed.
@@ -26,6 +27,8 @@ pub(in crate::kubectl) struct StatusRow {
     pub(in crate::kubectl) lease_duration_seconds: Option<u64>,
     /// Since when it has no leader, as far as the objects tell.
     pub(in crate::kubectl) leaderless_since: Option<String>,
+    /// When it is free at the latest, where it waits for the proof that no former holder leads.
+    pub(in crate::kubectl) free_at: Option<String>,
     /// `None` where there is no Lease.
     pub(in crate::kubectl) term: Option<i32>,
     /// The candidate that leads after this holder, as far as that is decided; empty otherwise.
@@ -75,6 +78,10 @@ pub(in crate::kubectl) fn rows(objects: &InputObjects, now: Timestamp) -> Vec<St
             let since = leaderless_since(election);
             row.leaderless_since = since.map(|since| Rfc3339(since).to_string());
         }
+        if let Some(wait) = ProofWait::of(election, &told, now, &settings) {
+            row.free_at = Some(Rfc3339(wait.until).to_string());
+            row.why = wait.why;
+        }
         row.candidates = StatusCandidate::all(&told, &election.candidates);
         if let Some(fault) = objects.unreadable.get(key) {
             row.state = LeaseState::Unreadable;
@@ -117,6 +124,7 @@ impl StatusRow {
                 .and_then(LeaseRecord::duration)
                 .map(|duration| duration.as_secs()),
             leaderless_since: None,
+            free_at: None,
             term: record.map(|record| record.term.0),
             next: name(next(told, holder)),
             strategy: told.strategy.as_ref().map(ToString::to_string),
@@ -130,7 +138,8 @@ impl StatusRow {
     pub(in crate::kubectl) fn says_the_same(&self, other: &Self) -> bool {
         let lease = |row: &Self| {
             let now = (row.state, row.holder.clone(), row.since.clone(), row.term);
-            (now, row.next.clone(), row.strategy.clone(), row.action)
+            let then = (row.next.clone(), row.free_at.is_some());
+            (now, then, row.strategy.clone(), row.action)
         };
         let candidates = |row: &Self| {
             let candidates = row.candidates.iter();

@@ -526,6 +526,30 @@ fn an_elector_displaces_the_built_in_one_at_once_and_another_elector_when_it_mis
     assert_eq!(fixture.sent.last(), Some(&WriteKind::Release));
 }
 
+/// (R6) An emptied Lease may have a living holder. Where it has a strategy, other candidates wait for that one.
+#[test]
+fn a_shorter_wait_for_an_unproven_record_counts_only_where_that_has_no_strategy() {
+    for (strategy, grace, expected) in [
+        (None, 0.0, 0.0),
+        (Some(StrategyName::oldest_emulation_version()), 0.0, 15.0),
+        (Some(StrategyName::oldest_emulation_version()), 40.0, 40.0),
+    ] {
+        let mut fixture = HolderFixture::of(HolderMode::Plain(Acquisition {
+            absent_lease_grace: Some(seconds(grace)),
+            ..Acquisition::plain()
+        }));
+        fixture.store.create(LeaseRecord::born(strategy));
+        let begun = fixture.now;
+        fixture.watch();
+        while !fixture.holder.believes(fixture.now) {
+            assert!(fixture.now.since(begun) < seconds(60.0));
+            fixture.pass(seconds(0.1));
+        }
+        let waited = fixture.now.since(begun).as_secs_f64();
+        assert!((expected..expected + 0.3).contains(&waited), "{waited}");
+    }
+}
+
 #[test]
 fn the_own_lock_of_electors_is_created_and_taken_without_a_wait() {
     let config = HolderConfig {
