@@ -88,7 +88,8 @@ impl Switches {
         self.change(|link| link.silent_resource = Some(plural));
     }
 
-    /// Ends its watches as the server ends them at their timeout.
+    /// Ends its watches as the server ends them at their timeout, and as an end of the connection without a word looks to
+    /// a client.
     pub fn close_watches(&self) {
         self.close(false);
     }

@@ -95,6 +95,7 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
             (objects, namespace)
         }
     };
+    objects.show_misnamed();
     objects.keep(namespace.as_deref(), args.lease.as_deref());
     for fault in &objects.faults {
         output::print_error(fault);

@@ -1,6 +1,7 @@
 //! An API server that answers from a script: request by request, with the time that each takes.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ pub(crate) enum WatchEnd {
     Close,
     /// The connection breaks.
     Break,
+    /// The connection breaks by an unexpected end, as that of a killed server does.
+    UnexpectedEnd,
     /// Nothing more comes.
     Silence,
 }
@@ -125,6 +128,7 @@ fn watch_body(lines: Vec<(Duration, Value)>, end: WatchEnd) -> ScriptBody {
         match end {
             WatchEnd::Close => Ok(Frame::data(Bytes::new())),
             WatchEnd::Break => Err("broken pipe".into()),
+            WatchEnd::UnexpectedEnd => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
             WatchEnd::Silence => std::future::pending().await,
         }
     });

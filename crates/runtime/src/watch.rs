@@ -6,6 +6,7 @@
 //! Built on plain list and watch requests, so that the list's own version is known (R4), a failing server is asked
 //! ever less often up to a cap, and one that closes watches early is not asked in a busy loop.
 
+mod connection;
 mod event;
 mod object;
 mod options;

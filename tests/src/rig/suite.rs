@@ -1,15 +1,16 @@
 //! Runs scenarios side by side on shared clusters, and reports as `cargo test` does.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use elector_verify::Implementation;
 use tokio::sync::{OnceCell, Semaphore};
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinSet};
 use tokio::time::timeout;
 
 use crate::rig::every_change::EveryChange;
@@ -197,12 +198,18 @@ impl Suite {
             .enable_all()
             .build()?;
         let start = Instant::now();
+        let expected = chosen.len();
         let results = runtime.block_on(run_all(
             chosen,
             Arc::clone(&programs),
             folder.path(),
             selection.jobs.unwrap_or(JOBS),
         ));
+        ensure!(
+            results.len() == expected,
+            "{} of {expected} scenarios have a result",
+            results.len()
+        );
         let good = results.iter().all(|result| result.error.is_none());
         if !good || env::var_os(KEEP_LOGS).is_some_and(|value| value == "1") {
             println!("\nlogs: {}", folder.keep().display());
@@ -242,10 +249,11 @@ async fn run_all(
         permits,
     });
     let slots = Arc::new(Semaphore::new(jobs.max(1)));
-    let mut running = JoinSet::new();
+    let (mut running, mut started) = (JoinSet::new(), BTreeMap::new());
     for scenario in scenarios {
         let (clusters, slots) = (Arc::clone(&clusters), Arc::clone(&slots));
-        running.spawn(async move {
+        let known = scenario.clone();
+        let task = running.spawn(async move {
             let start = Instant::now();
             match run_one(&scenario, &clusters, &slots).await {
                 Ok((testbed, took)) => ScenarioResult {
@@ -255,24 +263,33 @@ async fn run_all(
                     cells: testbed.cells(),
                     error: None,
                 },
-                Err(error) => ScenarioResult {
-                    scenario,
-                    took: start.elapsed(),
-                    figures: Vec::new(),
-                    cells: Vec::new(),
-                    error: Some(format!("{error:#}")),
-                },
+                Err(error) => {
+                    ScenarioResult::failed(scenario, start.elapsed(), format!("{error:#}"))
+                }
             }
         });
+        started.insert(task.id(), (known, Instant::now()));
     }
+    join_all(running, started).await
+}
+
+/// The results of all scenarios. One whose task panicked, in its verdict for instance, has failed.
+async fn join_all(
+    mut running: JoinSet<ScenarioResult>,
+    mut started: BTreeMap<Id, (Scenario, Instant)>,
+) -> Vec<ScenarioResult> {
     let mut results = Vec::new();
-    while let Some(result) = running.join_next().await {
-        match result {
-            Ok(result) => {
-                println!("{}", result.line());
-                results.push(result);
-            }
-            Err(error) => println!("a scenario could not be joined: {error}"),
+    while let Some(joined) = running.join_next().await {
+        let result = match joined {
+            Ok(result) => Some(result),
+            Err(error) => started.remove(&error.id()).map(|(scenario, start)| {
+                let error = format!("could not be joined: {error}");
+                ScenarioResult::failed(scenario, start.elapsed(), error)
+            }),
+        };
+        if let Some(result) = result {
+            println!("{}", result.line());
+            results.push(result);
         }
     }
     results
@@ -324,4 +341,45 @@ async fn run_one(
         anyhow!("{error:#}\n\nmeasured: {figures:?}\n\n{text}")
     })?;
     Ok((testbed, took))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_scenario_that_cannot_be_joined_has_failed() {
+        let scenario = |name| Scenario {
+            name,
+            mode: ClusterMode::GateOn,
+            implementation: Implementation::Elector,
+            cluster_choice: ClusterChoice::Shared,
+            flag: RequiredFlag::Nothing,
+            lasts: Duration::ZERO,
+            run: |_| Box::pin(async { Ok(()) }),
+        };
+        let (mut running, mut started) = (JoinSet::new(), BTreeMap::new());
+        for name in ["panics", "ends"] {
+            let known = scenario(name);
+            let task = running.spawn(async move {
+                assert_ne!(name, "panics", "its verdict");
+                ScenarioResult {
+                    scenario: scenario(name),
+                    took: Duration::ZERO,
+                    figures: Vec::new(),
+                    cells: Vec::new(),
+                    error: None,
+                }
+            });
+            started.insert(task.id(), (known, Instant::now()));
+        }
+        let mut results = join_all(running, started).await;
+        results.sort_by_key(|result| result.scenario.name);
+        let [ends, panics] = results.as_slice() else {
+            panic!("{} results", results.len());
+        };
+        assert_eq!((ends.scenario.name, &ends.error), ("ends", &None));
+        let error = panics.error.as_deref().unwrap_or_default();
+        assert!(error.contains("its verdict"), "{error}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elector_apiserver::Backup;
+use elector_apiserver::{Backup, Switches};
 use elector_candidate::TermEnd;
 use elector_protocol::holder::Loss;
 use elector_protocol::{Identity, Instant};
@@ -11,6 +11,9 @@ use elector_testkit::{OneLease, seconds};
 use crate::{RunningCandidate, V1BETA1, elected, leader, obedient, pass};
 
 const PUT: &str = "PUT leases/web";
+
+/// How the watches of a store end that is restored: in the middle, or as if the server had closed them.
+const ENDS: [fn(&Switches); 2] = [Switches::break_watches, Switches::close_watches];
 
 /// A leader in a store that has gone through many revisions, when it renewed last, a moment ago, and what was stored before.
 async fn old_leader(cluster: &OneLease) -> (RunningCandidate, Instant, Backup) {
@@ -28,32 +31,34 @@ async fn old_leader(cluster: &OneLease) -> (RunningCandidate, Instant, Backup) {
 /// The restored record names this process, with its token and its term: it is a record of another life all the same.
 #[tokio::test(start_paused = true)]
 async fn a_holder_steps_down_at_once_when_a_list_is_below_what_was_seen_and_needs_a_new_grant() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let (running, renewed, backup) = old_leader(&cluster).await;
-    cluster.restore_all_but_the_record(&backup);
-    let restored = cluster.now();
-    cluster.faults().break_watches();
-    let (end, at) = running.end().await;
-    assert_eq!(end, TermEnd::Lost(Loss::StoreRestored));
-    assert!(
-        at.since(restored) <= Duration::from_millis(1_500),
-        "{:?}",
-        at.since(restored)
-    );
-    assert_eq!(
-        cluster.last(PUT),
-        renewed,
-        "the watch has told, and no renewal"
-    );
-    pass(30_000).await;
-    assert_eq!(cluster.record().holder, Identity::new("me"));
-    assert_eq!(
-        cluster.last(PUT),
-        renewed,
-        "nothing is written to a term of before"
-    );
-    cluster.grant("me");
-    running.leads(2).await;
+    for end_watches in ENDS {
+        let cluster = OneLease::new(&[V1BETA1]);
+        let (running, renewed, backup) = old_leader(&cluster).await;
+        cluster.restore_all_but_the_record(&backup);
+        let restored = cluster.now();
+        end_watches(&cluster.faults());
+        let (end, at) = running.end().await;
+        assert_eq!(end, TermEnd::Lost(Loss::StoreRestored));
+        assert!(
+            at.since(restored) <= Duration::from_millis(1_500),
+            "{:?}",
+            at.since(restored)
+        );
+        assert_eq!(
+            cluster.last(PUT),
+            renewed,
+            "the watch has told, and no renewal"
+        );
+        pass(30_000).await;
+        assert_eq!(cluster.record().holder, Identity::new("me"));
+        assert_eq!(
+            cluster.last(PUT),
+            renewed,
+            "nothing is written to a term of before"
+        );
+        cluster.grant("me");
+        running.leads(2).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,13 +78,15 @@ async fn a_holder_steps_down_when_a_read_after_a_conflict_is_below_what_was_seen
 /// A backup that is older than the candidate.
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_the_restored_store_does_not_hold_is_registered_again_at_once() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let (_running, _, backup) = old_leader(&cluster).await;
-    cluster.restore_all_but_the_record(&backup);
-    let restored = cluster.now();
-    cluster.faults().break_watches();
-    while cluster.candidate(V1BETA1).is_none() {
-        assert!(cluster.now().since(restored) <= seconds(2));
-        pass(1).await;
+    for end_watches in ENDS {
+        let cluster = OneLease::new(&[V1BETA1]);
+        let (_running, _, backup) = old_leader(&cluster).await;
+        cluster.restore_all_but_the_record(&backup);
+        let restored = cluster.now();
+        end_watches(&cluster.faults());
+        while cluster.candidate(V1BETA1).is_none() {
+            assert!(cluster.now().since(restored) <= seconds(2));
+            pass(1).await;
+        }
     }
 }

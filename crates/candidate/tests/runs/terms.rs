@@ -95,6 +95,40 @@ async fn the_next_term_waits_for_the_work_of_the_last() {
     assert_eq!(working.load(Ordering::SeqCst), 1);
 }
 
+/// A name outlives processes: a container that restarts comes back under it, and so does a Pod that was made anew. What a
+/// store writes grows over all of that, a deletion of the Lease included.
+#[tokio::test(start_paused = true)]
+async fn each_life_begins_a_term_of_its_own_with_a_larger_token_whatever_ended_the_last() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    let (mut terms, mut tokens) = (Vec::new(), Vec::new());
+    for (name, end) in [
+        ("me", "release"),
+        ("me", "crash"),
+        ("me", "crash"),
+        ("other", "crash"),
+        ("me", "deletion"),
+        ("me", "release"),
+    ] {
+        let config = config().identified_as(Identity::new(name).unwrap());
+        let mut running = start(&cluster, config, obedient);
+        running.leads(1).await;
+        let guard = running.guard();
+        terms.push(guard.term());
+        tokens.push(guard.token());
+        if end == "release" {
+            running.shut_down();
+            let _released = running.outcome().await;
+            continue;
+        }
+        running.run.abort();
+        if end == "deletion" {
+            cluster.delete_lease();
+        }
+    }
+    assert_eq!(terms, [1, 2, 3, 4, 5, 1].map(Term));
+    assert!(tokens.is_sorted_by(|last, next| last < next), "{tokens:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_ping_is_acknowledged_at_once() {
     let cluster = OneLease::new(&[V1BETA1]);

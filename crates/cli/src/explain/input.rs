@@ -6,9 +6,10 @@ use std::path::Path;
 use anyhow::Context as _;
 use elector_api::{
     CandidateApi, EventObject, HoldBackEvent, Lease, LeaseCandidate, Malformed, creation_time,
+    validate_candidate,
 };
 use elector_protocol::elector::{self, PreferenceField};
-use elector_protocol::{LeaseKey, LeaseSnapshot, Timestamp};
+use elector_protocol::{CandidateRecord, LeaseKey, LeaseSnapshot, Rejection, Timestamp};
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -25,9 +26,14 @@ pub(crate) struct InputObjects {
     pub(crate) notes: BTreeMap<LeaseKey, Vec<String>>,
     /// Whether the server keeps `spec.preferredHolder`, as far as the objects show it.
     pub(crate) preference_field: PreferenceField,
+    /// Candidates that name what no Lease can be called, so that they belong to no election.
+    misnamed: Vec<(LeaseKey, CandidateRecord)>,
     /// Objects that could not be used, one line each.
     pub(crate) faults: Vec<String>,
 }
+
+/// How much of a name that no Lease can have is shown, in characters; no server serves a longer one.
+const LONGEST_NAME: usize = 253;
 
 /// Which leases are explained.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,9 +68,20 @@ impl InputObjects {
         let mut collector = Collector::new(choice);
         for (index, document) in documents.into_iter().enumerate() {
             let place = format!("{name}: document {}", index + 1);
-            collector.document(document, &place);
+            match document {
+                Ok(document) => collector.document(document, &place),
+                Err(why) => collector.objects.faults.push(format!("{place}: {why}")),
+            }
         }
         Ok(collector.finish())
+    }
+
+    /// Shows each candidate that names what no Lease can be called, under that name.
+    pub(crate) fn show_misnamed(&mut self) {
+        for (key, candidate) in std::mem::take(&mut self.misnamed) {
+            let election = self.elections.entry(key).or_default();
+            election.candidates.push(candidate);
+        }
     }
 
     /// Drops the elections outside of a namespace or with another name.
@@ -121,20 +138,33 @@ impl Collector {
     /// Takes in a candidate.
     pub(crate) fn candidate(&mut self, candidate: &LeaseCandidate) {
         match candidate.candidate() {
-            Ok(found) => {
-                let election = self
-                    .objects
-                    .elections
-                    .entry(candidate.lease_key())
-                    .or_default();
-                let name = found.name.clone();
-                election.candidates.push(found);
-                for note in candidate.notes() {
-                    self.note(candidate.lease_key(), format!("candidate {name}: {note}"));
-                }
+            Ok(found) => self.admit(candidate, found),
+            Err(fault) => {
+                self.fault(&fault);
+                let shown = misnamed(candidate, &fault);
+                self.objects.misnamed.extend(shown);
             }
-            Err(fault) => self.fault(&fault),
         }
+    }
+
+    /// Takes in a candidate that no server has judged: one that a server would not take is rejected.
+    fn unjudged_candidate(&mut self, candidate: &LeaseCandidate) {
+        let error = validate_candidate(candidate).into_iter().next();
+        match (candidate.candidate(), error) {
+            (Ok(found), Some(error)) if found.spec.is_ok() => {
+                self.admit(candidate, rejected(found, error.to_string()));
+            }
+            _ => self.candidate(candidate),
+        }
+    }
+
+    fn admit(&mut self, candidate: &LeaseCandidate, found: CandidateRecord) {
+        let key = candidate.lease_key();
+        for note in candidate.notes() {
+            self.note(key.clone(), format!("candidate {}: {note}", found.name));
+        }
+        let election = self.objects.elections.entry(key).or_default();
+        election.candidates.push(found);
     }
 
     /// Takes in what an elector told in an Event.
@@ -226,7 +256,7 @@ impl Collector {
         match (kind.as_str(), api_version.as_str()) {
             ("Lease", "coordination.k8s.io/v1") => self.lease(Lease::from_value(object)),
             ("LeaseCandidate", version) if CandidateApi::of_api_version(version).is_some() => {
-                self.candidate(&LeaseCandidate::from_value(object));
+                self.unjudged_candidate(&LeaseCandidate::from_value(object));
             }
             ("Event", "v1" | "events.k8s.io/v1") => {
                 let event = EventObject::deserialize(object);
@@ -245,6 +275,23 @@ impl Collector {
             // Anything else may stand in a list of mixed kinds.
             _ => {}
         }
+    }
+}
+
+/// A candidate that nothing is wrong with but the name of its lease, with that name.
+fn misnamed(candidate: &LeaseCandidate, fault: &Malformed) -> Option<(LeaseKey, CandidateRecord)> {
+    let mut named = candidate.clone();
+    let name = std::mem::replace(&mut named.spec.lease_name, "any".to_owned());
+    let found = named.candidate().ok().filter(|_| !name.is_empty())?;
+    let shown: String = name.chars().take(LONGEST_NAME).collect();
+    let key = LeaseKey::new(&*named.lease_key().namespace, shown);
+    Some((key, rejected(found, fault.error.to_string())))
+}
+
+fn rejected(candidate: CandidateRecord, why: String) -> CandidateRecord {
+    CandidateRecord {
+        spec: Err(Rejection::Malformed(why)).into(),
+        ..candidate
     }
 }
 
@@ -285,14 +332,56 @@ fn text(value: &Value, pointer: &str) -> String {
         .to_owned()
 }
 
-fn parse(text: &str) -> anyhow::Result<Vec<Value>> {
+/// The documents of a text, each or what is wrong with it. Of JSON nothing can be read after one that is none.
+fn parse(text: &str) -> anyhow::Result<Vec<Result<Value, String>>> {
     if text.trim_start().starts_with(['{', '[']) {
         let stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-        return Ok(stream.collect::<Result<_, _>>()?);
+        return any_of(stream.map(|document| document.map_err(anyhow::Error::from)));
     }
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text)?;
+    let documents = yaml_documents(text).into_iter().flat_map(|document| {
+        match serde_saphyr::from_multiple::<Value>(document) {
+            Ok(values) => values.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(anyhow::Error::from(error))],
+        }
+    });
+    any_of(documents.filter(|document| !matches!(document, Ok(Value::Null))))
+}
+
+/// The parts of a text that begin with the marker of a document, which YAML has nowhere else at the begin of a line.
+fn yaml_documents(text: &str) -> Vec<&str> {
+    let starts = text.match_indices("\n---").map(|(index, _)| index + 1);
+    let marks = |start: &usize| {
+        text[start + 3..]
+            .chars()
+            .next()
+            .is_none_or(char::is_whitespace)
+    };
+    let mut bounds: Vec<usize> = std::iter::once(0).chain(starts.filter(marks)).collect();
+    bounds.push(text.len());
+    bounds
+        .windows(2)
+        .map(|part| &text[part[0]..part[1]])
+        .collect()
+}
+
+/// These documents, unless none of them can be read.
+fn any_of(
+    documents: impl Iterator<Item = anyhow::Result<Value>>,
+) -> anyhow::Result<Vec<Result<Value, String>>> {
+    let mut documents: Vec<_> = documents.collect();
+    if !documents.is_empty() && documents.iter().all(Result::is_err) {
+        documents.swap_remove(0)?;
+    }
+    let line = |error: anyhow::Error| {
+        error
+            .to_string()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
     Ok(documents
         .into_iter()
-        .filter(|document| !document.is_null())
+        .map(|document| document.map_err(line))
         .collect())
 }

@@ -1,6 +1,7 @@
 //! A store that was restored from a backup under an elector: it starts over as a new process (R4).
 
 use elector::Config;
+use elector_apiserver::Switches;
 use elector_testkit::{BackgroundTask, MemoryCluster, millis, pass, seconds};
 use serde_json::json;
 
@@ -21,7 +22,8 @@ async fn old_elector(cluster: &MemoryCluster) -> (RunningElector, BackgroundTask
     (elector, candidate)
 }
 
-/// Each of the three watches can be the first to meet the older store.
+/// Each of the three watches can be the first to meet the older store, and its connection ends in the middle, or as if
+/// the server had closed it.
 #[tokio::test(start_paused = true)]
 async fn whichever_watch_meets_an_older_store_the_elector_starts_anew() {
     for watch in [
@@ -29,12 +31,14 @@ async fn whichever_watch_meets_an_older_store_the_elector_starts_anew() {
         "v1beta1/leasecandidates?",
         "namespaces/kube-system/leases?",
     ] {
-        let cluster = MemoryCluster::without_gate();
-        let (elector, _candidate) = old_elector(&cluster).await;
-        cluster.reroute(watch);
-        cluster.faults().break_watches();
-        pass(seconds(3)).await;
-        assert_eq!(elector.lives(), 2, "{watch}");
+        for end in [Switches::break_watches, Switches::close_watches] {
+            let cluster = MemoryCluster::without_gate();
+            let (elector, _candidate) = old_elector(&cluster).await;
+            cluster.reroute(watch);
+            end(&cluster.faults());
+            pass(seconds(3)).await;
+            assert_eq!(elector.lives(), 2, "{watch}");
+        }
     }
 }
 

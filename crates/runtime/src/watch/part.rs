@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_protocol::ResourceVersion;
-use futures::StreamExt;
-use futures::stream::BoxStream;
 use kube::api::{Api, ListParams, Request, WatchEvent as Wire, WatchParams};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use super::connection::{WatchConnection, WatchWord};
 use super::event::WatchEvent;
 use super::object::WatchedObject;
 use super::options::{Scope, WatchOptions};
@@ -38,8 +37,6 @@ pub(super) struct Part<K: WatchedObject, L> {
     seen: Option<ResourceVersion>,
 }
 
-type WireEvents<K> = BoxStream<'static, kube::Result<Wire<K>>>;
-
 /// What comes next.
 enum PartState<K, L> {
     /// Announcing the gap before a list.
@@ -48,21 +45,17 @@ enum PartState<K, L> {
     List,
     /// Delivering a list, after the news that the store went back.
     Deliver(ResourceVersion, L),
-    /// Asking for the version of the store before watching on from `at`: after a failure, as a restored store has
-    /// broken every connection.
+    /// Asking for the version of the store before watching on from `at`: after a failure or an early end, as a restored
+    /// store has broken every connection.
     Probe { at: String },
     /// Opening a watch of what happened after `at`.
     Open { at: String },
     /// Reading a watch.
     Read {
         at: String,
-        events: WireEvents<K>,
-        until: Instant,
+        watch: WatchConnection<K>,
     },
 }
-
-/// How much later than it should a watch may end before it counts as dead.
-const SILENCE: Duration = Duration::from_secs(5);
 
 // === impl Part ===
 
@@ -132,7 +125,7 @@ impl<K: WatchedObject, L: Default + Extend<K>> Part<K, L> {
                 PartState::Deliver(version, items) => Some(self.deliver(version, items)),
                 PartState::Probe { at } => self.probe(at).await,
                 PartState::Open { at } => self.open(at).await,
-                PartState::Read { at, events, until } => self.read(at, events, until).await,
+                PartState::Read { at, watch } => self.read(at, watch).await,
             };
             if let Some(event) = event {
                 return event;
@@ -266,6 +259,7 @@ impl<K: WatchedObject, L: Default + Extend<K>> Part<K, L> {
         parameters.field_selector.clone_from(&self.fields);
         let timeout = self.cluster.request_timeout();
         let request = self.api.watch(&parameters, &at);
+        let asked = Instant::now();
         let answer = self
             .cluster
             .call(self.target(Verb::Watch), timeout, request)
@@ -274,9 +268,8 @@ impl<K: WatchedObject, L: Default + Extend<K>> Part<K, L> {
         self.pace.opened();
         match answer {
             Ok(events) => {
-                let until = Instant::now() + self.options.timeout + SILENCE;
-                let events = events.boxed();
-                self.state = PartState::Read { at, events, until };
+                let watch = WatchConnection::new(events, asked, self.options.timeout);
+                self.state = PartState::Read { at, watch };
                 None
             }
             Err(error) => self.fail(at, error),
@@ -286,24 +279,23 @@ impl<K: WatchedObject, L: Default + Extend<K>> Part<K, L> {
     async fn read(
         &mut self,
         at: String,
-        mut events: WireEvents<K>,
-        until: Instant,
+        mut watch: WatchConnection<K>,
     ) -> Option<WatchEvent<K, L>> {
-        let next = tokio::time::timeout_at(until, events.next()).await;
-        let stay = |part: &mut Self, at| part.state = PartState::Read { at, events, until };
-        let event = match next {
-            Ok(Some(Ok(event))) => event,
-            Ok(None) => {
+        let word = watch.next().await;
+        let stay = |part: &mut Self, at| part.state = PartState::Read { at, watch };
+        let event = match word {
+            WatchWord::Event(event) => event,
+            WatchWord::Ended => {
                 self.pace.closed();
                 self.state = PartState::Open { at };
                 return None;
             }
-            Ok(Some(Err(error))) => {
-                let cause = Cause::of(error);
-                return self.fail(at, self.cluster.error(self.target(Verb::Watch), cause));
+            WatchWord::EndedEarly => {
+                self.pace.closed();
+                self.state = PartState::Probe { at };
+                return None;
             }
-            Err(_) => {
-                let cause = Cause::TimedOut(self.options.timeout + SILENCE);
+            WatchWord::Failed(cause) => {
                 return self.fail(at, self.cluster.error(self.target(Verb::Watch), cause));
             }
         };

@@ -83,6 +83,7 @@ async fn a_watch_goes_on_from_the_last_deletion_or_bookmark() {
                 vec![line("MODIFIED", lease("a", 11)), last],
                 WatchEnd::Close,
             ),
+            list("12", &[]),
         ]);
         let mut watch = whole(&script);
         let deadline = tokio::time::sleep(Duration::from_secs(5));
@@ -95,7 +96,7 @@ async fn a_watch_goes_on_from_the_last_deletion_or_bookmark() {
             }
         }
         let lines = script.lines();
-        assert!(lines[2].ends_with("resourceVersion=12"), "{lines:#?}");
+        assert!(lines[3].ends_with("resourceVersion=12"), "{lines:#?}");
     }
 }
 
@@ -127,22 +128,6 @@ async fn only_what_the_server_forgot_or_refuses_costs_a_list() {
         let words = news(&mut whole(&script), 5).await;
         assert_eq!(words[3..], ["gap", "listed a at 11"], "{code}");
     }
-}
-
-/// The store is asked for its version after a failure alone: a watch that ends as it should costs one request.
-#[tokio::test(start_paused = true)]
-async fn a_watch_that_was_closed_is_opened_again_without_asking_for_the_version() {
-    let script = Script::new([
-        list("10", &[]),
-        Reply::Lines(vec![], WatchEnd::Close),
-        Reply::Lines(vec![], WatchEnd::Silence),
-    ]);
-    let mut watch = whole(&script);
-    news(&mut watch, 3).await;
-    is_silent(&mut watch, Duration::from_secs(20)).await;
-    let lines = script.lines();
-    assert_eq!(lines.len(), 3, "{lines:#?}");
-    assert!(lines[2].contains("watch=true"), "{lines:#?}");
 }
 
 /// Zero would mean the server's own choice, of half an hour and more.

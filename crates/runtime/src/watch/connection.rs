@@ -1,0 +1,73 @@
+//! One watch as it is read: what it tells, and how it ends.
+
+use std::time::Duration;
+
+use futures::stream::{BoxStream, Stream, StreamExt};
+use kube::api::WatchEvent as Wire;
+use tokio::time::Instant;
+
+use crate::request::Cause;
+
+/// The answer to one watch request.
+pub(super) struct WatchConnection<K> {
+    events: BoxStream<'static, kube::Result<Wire<K>>>,
+    asked: Instant,
+    opened: Instant,
+    /// How long the watch was asked to last.
+    timeout: Duration,
+}
+
+/// What a watch says next.
+pub(super) enum WatchWord<K> {
+    /// Something changed, or did not.
+    Event(Wire<K>),
+    /// The watch ended when it should.
+    Ended,
+    /// The watch ended before its time, without a reason. Load balancers end long watches, and so does a server that is
+    /// killed: the client takes a connection that broke by an unexpected end for one that was closed.
+    EndedEarly,
+    /// The watch failed.
+    Failed(Cause),
+}
+
+/// How much later than it should a watch may end before it counts as dead.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// A watch that ends sooner was of no use: its server, or what stands before it, lets no watch live. It is also what the
+/// two clocks may differ by at the end of a watch.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+// === impl WatchConnection ===
+
+impl<K: 'static> WatchConnection<K> {
+    /// A watch that was asked for at `asked` and opened now.
+    pub(super) fn new(
+        events: impl Stream<Item = kube::Result<Wire<K>>> + Send + 'static,
+        asked: Instant,
+        timeout: Duration,
+    ) -> Self {
+        Self {
+            events: events.boxed(),
+            asked,
+            opened: Instant::now(),
+            timeout,
+        }
+    }
+
+    /// What it says next. Dropping this future loses nothing.
+    pub(super) async fn next(&mut self) -> WatchWord<K> {
+        let silent = self.timeout + SILENCE;
+        match tokio::time::timeout_at(self.opened + silent, self.events.next()).await {
+            Ok(Some(Ok(event))) => WatchWord::Event(event),
+            Ok(Some(Err(error))) => WatchWord::Failed(Cause::of(error)),
+            Ok(None) if self.opened.elapsed() < SHORTEST => {
+                let why = "the watch ended as soon as it was open";
+                WatchWord::Failed(Cause::Unreachable(why.to_owned()))
+            }
+            // Counted from the request, as the server cannot have begun before it.
+            Ok(None) if self.asked.elapsed() + SHORTEST < self.timeout => WatchWord::EndedEarly,
+            Ok(None) => WatchWord::Ended,
+            Err(_) => WatchWord::Failed(Cause::TimedOut(silent)),
+        }
+    }
+}
