@@ -13,6 +13,7 @@ use crate::artefact;
 use crate::artefact::krew::{self, Published};
 use crate::bench;
 use crate::binaries::{Binary, Toolbox};
+use crate::build_times::{self, TimedCommand};
 use crate::cluster::{self, Options, TestCluster};
 use crate::codegen;
 use crate::criteria;
@@ -194,6 +195,17 @@ enum BenchTask {
         record: bool,
     },
 
+    /// How long a newcomer waits, from a fresh clone with an empty cargo cache
+    Builds {
+        /// The last command that is timed; those before it run too
+        #[arg(long, value_enum, default_value = "warm-tests")]
+        last: TimedCommand,
+
+        /// Write the rows into CONTRIBUTING.md
+        #[arg(long)]
+        record: bool,
+    },
+
     /// What a namespace that is filled without end costs, and what its neighbour notices, on a real kube-apiserver
     Noisy {
         /// Write the figures into docs/bounds.md
@@ -369,6 +381,9 @@ fn dispatch(task: DevelopmentTask) -> Result<bool> {
         }
         DevelopmentTask::Bench(BenchTask::Size { record }) => {
             adopters::size::tell(record).map(|()| true)
+        }
+        DevelopmentTask::Bench(BenchTask::Builds { last, record }) => {
+            build_times::run(last, record).map(|()| true)
         }
         DevelopmentTask::Bench(BenchTask::Noisy { record }) => bench::noisy(record).map(|()| true),
         DevelopmentTask::Semver { since } => semver::check(since).map(|()| true),

@@ -4,6 +4,7 @@ mod adopters;
 mod artefact;
 mod bench;
 mod build_profile;
+mod build_times;
 mod cargo_tool;
 mod cli;
 mod codegen;

@@ -1,0 +1,153 @@
+//! `cargo xtask bench builds`: how long a newcomer waits, from a fresh clone with an empty cargo cache.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use clap::ValueEnum;
+
+use crate::commands::{self, cargo, show_and_run};
+use crate::paths;
+
+/// A command whose time is told, in the order in which they run: what one has built is there for the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum TimedCommand {
+    /// The demo, which compiles the tasks and the elector.
+    Demo,
+    /// All tests, which compile the rest.
+    ColdTests,
+    /// All tests once more.
+    WarmTests,
+}
+
+/// Where the table is recorded, from the root of the workspace.
+const DOCUMENT: &str = "CONTRIBUTING.md";
+
+// === impl TimedCommand ===
+
+impl TimedCommand {
+    const ALL: [Self; 3] = [Self::Demo, Self::ColdTests, Self::WarmTests];
+
+    /// The beginning of its row.
+    const fn row(self) -> &'static str {
+        match self {
+            Self::Demo => "| `cargo xtask demo --once`, first |",
+            Self::ColdTests => "| `cargo xtask test`, after that |",
+            Self::WarmTests => "| `cargo xtask test`, again |",
+        }
+    }
+
+    const fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Demo => &["xtask", "demo", "--once", "--plain"],
+            Self::ColdTests | Self::WarmTests => &["xtask", "test"],
+        }
+    }
+}
+
+/// Runs the commands up to that one in a fresh clone of what is committed, and tells how long each took; with `record`
+/// into the document too.
+///
+/// # Errors
+/// When one fails.
+pub(crate) fn run(last: TimedCommand, record: bool) -> Result<()> {
+    let folder = tempfile::tempdir().context("failed to make a folder")?;
+    let (clone, cache) = (folder.path().join("elector"), folder.path().join("cargo"));
+    let mut cloning = Command::new("git");
+    cloning.args(["clone", "--quiet"]).arg(paths::workspace());
+    show_and_run(cloning.arg(&clone))?;
+    fs::create_dir(&cache)?;
+    let processors = std::thread::available_parallelism()?;
+    for command in TimedCommand::ALL {
+        if command > last {
+            break;
+        }
+        let row = time(command, &clone, &cache)?;
+        println!("{row} on {processors} processors");
+        if record {
+            let path = paths::workspace().join(DOCUMENT);
+            let text = fs::read_to_string(&path)?;
+            fs::write(&path, with_row(&text, command.row(), &row)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs it there, and writes its row.
+fn time(command: TimedCommand, clone: &Path, cache: &Path) -> Result<String> {
+    let mut run = cargo();
+    run.args(command.arguments())
+        .current_dir(clone)
+        .env("CARGO_HOME", cache)
+        .env_remove("CARGO_TARGET_DIR");
+    let (began, computed) = (Instant::now(), processor_time()?);
+    show_and_run(&mut run)?;
+    let (took, computed) = (began.elapsed(), processor_time()?.saturating_sub(computed));
+    let head = row_of("git", &["rev-parse", "--short", "HEAD"], clone)?;
+    Ok(format!(
+        "{} {} | {} | {head} |",
+        command.row(),
+        minutes(took),
+        minutes(computed)
+    ))
+}
+
+/// What a command says there, in a line.
+fn row_of(program: &str, arguments: &[&str], folder: &Path) -> Result<String> {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder);
+    Ok(commands::read(&mut command)?.stdout.trim().to_owned())
+}
+
+/// How long the processors worked for the children of this process that have ended, theirs included.
+fn processor_time() -> Result<Duration> {
+    let stat = fs::read_to_string("/proc/self/stat").context("failed to ask for processor time")?;
+    children_time(&stat).with_context(|| format!("/proc/self/stat reads {stat:?}"))
+}
+
+/// Fields 16 and 17 of proc_pid_stat(5), in hundredths of a second, as on every Linux that Rust runs on.
+fn children_time(stat: &str) -> Option<Duration> {
+    // The name in parentheses may hold anything.
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_whitespace().skip(13);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    Some(Duration::from_millis((ticks()? + ticks()?) * 10))
+}
+
+fn minutes(time: Duration) -> String {
+    let seconds = time.as_secs();
+    format!("{} min {:02} s", seconds / 60, seconds % 60)
+}
+
+/// The document with that row in the place of the one that begins so.
+fn with_row(text: &str, begins: &str, row: &str) -> Result<String> {
+    let before = text.lines().find(|line| line.starts_with(begins));
+    let before = before.with_context(|| format!("{DOCUMENT} has no row {begins:?}"))?;
+    Ok(text.replacen(before, row, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_children_is_found_behind_a_name_that_looks_like_fields() {
+        let stat = "77 (a ) 1 2 (b) S 1 77 77 0 -1 4194560 1 2 3 4 5 6 1250 75 20 0 1 0 9";
+        assert_eq!(children_time(stat), Some(Duration::from_millis(13_250)));
+        assert_eq!(children_time("77 (a) S 1"), None);
+    }
+
+    #[test]
+    fn each_row_of_the_document_can_be_written_anew() {
+        let text = fs::read_to_string(paths::workspace().join(DOCUMENT)).unwrap();
+        for command in TimedCommand::ALL {
+            let row = format!("{} 1 min 05 s | 2 min 00 s | abc |", command.row());
+            let once = with_row(&text, command.row(), &row).unwrap();
+            assert!(once.contains(&row));
+            assert_eq!(with_row(&once, command.row(), &row).unwrap(), once);
+        }
+        assert_eq!(minutes(Duration::from_secs(65)), "1 min 05 s");
+    }
+}
