@@ -315,6 +315,38 @@ mod tests {
     }
 
     #[test]
+    fn term_zero_is_a_zero_or_nothing_and_stays_what_it_was_until_a_grant() {
+        let granted = |judged: &Lease| {
+            let window = std::time::Duration::from_secs(5);
+            let holder = Identity::new("a").unwrap();
+            let record = judged.record().unwrap();
+            let granted = record.granted(holder, window, Timestamp::MIN);
+            let written = judged.with_record(&granted, Carrier::Fields);
+            written.spec.lease_transitions
+        };
+        for (spec, said) in [
+            (json!({}), None),
+            (json!({"leaseTransitions": null}), None),
+            (json!({"leaseTransitions": 0}), Some(0)),
+        ] {
+            let judged = lease(spec, json!({}));
+            let record = judged.record().unwrap();
+            assert_eq!(record.term, Term(0));
+            let same = judged.with_record(&record, Carrier::Fields);
+            assert_eq!(same.spec.lease_transitions, said);
+            assert_eq!(granted(&judged), Some(1));
+        }
+        let last = lease(json!({"leaseTransitions": i32::MAX}), json!({}));
+        assert_eq!(granted(&last), Some(0));
+        // client-go leaves it out of the first term of a Lease that it creates.
+        let led = lease(
+            json!({"holderIdentity": "a", "acquireTime": "2026-01-01T00:00:00Z"}),
+            json!({"elector.dev/token": "5", "elector.dev/token-term": "0"}),
+        );
+        assert!(led.record().unwrap().has_token());
+    }
+
+    #[test]
     fn the_born_lease_holds_nothing() {
         let key = LeaseKey::new("ns", "l");
         let strategy = StrategyName::parse("a/b").unwrap();

@@ -61,8 +61,8 @@ pub struct LeadershipStats {
     pub elector_terms: u64,
     /// From the crash of the elector that leads the others to the next one's term, after the recovery.
     pub elector_fail_overs: Vec<Duration>,
-    /// Overlaps that S1 exempts.
-    pub exempt: u64,
+    /// Overlaps that S1 exempts, by the kind of the write that does.
+    pub exempt: BTreeMap<&'static str, u64>,
 }
 
 // === impl GuardMonitor ===
@@ -191,9 +191,11 @@ impl GuardMonitor {
                     )
                 };
                 let pair = (label(one), label(other));
-                if let Some(_why) = history.exemption(&lease.name, now) {
+                let (one, other) = (one.leadership.token(), other.leadership.token());
+                let tokens = (one.min(other), one.max(other));
+                if let Some(why) = history.exemption(&lease.name, now, tokens) {
                     if self.reported.insert(pair) {
-                        self.leadership.exempt += 1;
+                        *self.leadership.exempt.entry(why).or_default() += 1;
                     }
                 } else if self.reported.insert(pair.clone()) {
                     let text = format!("{} and {} both believe in {}", pair.0, pair.1, lease.name);

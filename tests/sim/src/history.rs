@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use elector_api::{Lease, LeaseCandidate};
-use elector_protocol::{Identity, Instant, LeaseRecord};
+use elector_protocol::{Identity, Instant, LeaseRecord, Token};
 
+use crate::delivery::DeliveryLog;
 use crate::plan::PlannedMode;
 
 /// The role of a client.
@@ -46,6 +47,8 @@ pub(crate) struct RequestAttempt {
     pub(crate) at: Duration,
     /// The author's holder clock at that moment.
     pub(crate) clock: Instant,
+    /// The clock by which the author waits, as an elector.
+    pub(crate) monotonic: Instant,
     pub(crate) lease: String,
     /// The version that it replaces; `None` for a POST.
     pub(crate) base: Option<u64>,
@@ -66,6 +69,8 @@ pub(crate) struct LeaseRevision {
     pub(crate) record: Option<LeaseRecord>,
     /// Its attempt, where it was a write that was seen.
     pub(crate) attempt: Option<usize>,
+    /// Whether a person changed it without naming what was there before.
+    pub(crate) intervention: bool,
 }
 
 /// A revision of a LeaseCandidate, or its deletion.
@@ -82,11 +87,27 @@ pub(crate) struct LeaseHistory {
     pub(crate) attempts: Vec<RequestAttempt>,
     pub(crate) leases: BTreeMap<String, Vec<LeaseRevision>>,
     pub(crate) candidates: Vec<CandidateRevision>,
+    /// What the electors were told of the candidates.
+    pub(crate) deliveries: DeliveryLog,
+    /// When a person changed which Lease, until its revision is recorded.
+    interventions: Vec<(Duration, String)>,
     /// Terms that their holders acquired themselves.
     pub(crate) acquired: u64,
     /// For how long S1 exempts after a write that the rules do not bind.
     exemption: Duration,
-    exempt: BTreeMap<String, (Duration, String)>,
+    exempting: BTreeMap<String, Vec<ExemptingWrite>>,
+    /// The token of each term that its holder wrote last, and that no stranger has displaced since.
+    tokens: BTreeMap<String, Token>,
+}
+
+/// A write that the rules do not bind, and after which a process may come to lead beside the one that it displaced (S1).
+#[derive(Clone, Copy, Debug)]
+struct ExemptingWrite {
+    at: Duration,
+    version: u64,
+    /// The token of the term that it displaced.
+    displaced: Token,
+    why: &'static str,
 }
 
 // === impl Author ===
@@ -113,6 +134,11 @@ impl LeaseHistory {
     pub(crate) fn current(&self, lease: &str) -> Option<&LeaseRevision> {
         let newest = self.leases.get(lease)?.last()?;
         newest.lease.is_some().then_some(newest)
+    }
+
+    /// A person changes a Lease in etcd, or patches it: no request says what it replaces.
+    pub(crate) fn intervene(&mut self, at: Duration, lease: &str) {
+        self.interventions.push((at, lease.to_owned()));
     }
 
     /// Records a revision of a Lease, under the author of the matching attempt.
@@ -145,10 +171,29 @@ impl LeaseHistory {
             if candidate && record.as_ref().is_some_and(acquires) {
                 self.acquired += 1;
             }
-            if let Some(why) = exemption(&attempt.author.role, previous.as_ref(), record.as_ref()) {
-                let why = format!("{why} by {}", attempt.author.name);
-                self.exempt.insert(name.clone(), (at, why));
+            let why = exemption(&attempt.author.role, previous.as_ref(), record.as_ref());
+            if let Some(why) = why
+                && let Some(displaced) = self.tokens.remove(&name)
+            {
+                let write = ExemptingWrite {
+                    at,
+                    version,
+                    displaced,
+                    why,
+                };
+                self.exempting.entry(name.clone()).or_default().push(write);
             }
+            if attempt.author.is_ours()
+                && let Some(token) = record.as_ref().filter(|it| it.has_token())
+            {
+                self.tokens
+                    .extend(token.token.map(|token| (name.clone(), token)));
+            }
+        }
+        let mut people = self.interventions.iter();
+        let person = people.position(|it| attempt.is_none() && it.0 == at && it.1 == name);
+        if let Some(person) = person {
+            self.interventions.remove(person);
         }
         self.leases.entry(name).or_default().push(LeaseRevision {
             at,
@@ -157,6 +202,7 @@ impl LeaseHistory {
             lease: Some(lease),
             last: None,
             attempt,
+            intervention: person.is_some(),
         });
     }
 
@@ -171,6 +217,7 @@ impl LeaseHistory {
             last: Some(lease.clone()),
             record: None,
             attempt: None,
+            intervention: false,
         });
     }
 
@@ -183,10 +230,19 @@ impl LeaseHistory {
         });
     }
 
-    /// The write of a stranger that exempts two believers now.
-    pub(crate) fn exemption(&self, lease: &str, now: Duration) -> Option<&str> {
-        let (at, why) = self.exempt.get(lease)?;
-        (now <= *at + self.exemption).then_some(why)
+    /// The kind of the write that exempts these two believers now: a stranger displaced the term of the first, and that
+    /// of the second began after it.
+    pub(crate) fn exemption(
+        &self,
+        lease: &str,
+        now: Duration,
+        (first, second): (Token, Token),
+    ) -> Option<&'static str> {
+        let mut writes = self.exempting.get(lease)?.iter();
+        let exempting = writes.find(|it| {
+            now <= it.at + self.exemption && it.displaced == first && it.version <= second.0.0
+        });
+        exempting.map(|it| it.why)
     }
 
     /// The latest reading of a candidate's clock at which it sent a write that was applied.
@@ -216,7 +272,7 @@ fn exemption(
 ) -> Option<&'static str> {
     match role {
         Role::Elector { .. } | Role::Candidate { .. } => None,
-        Role::Builtin => Some("a write"),
+        Role::Builtin => Some("the built-in elector wrote"),
         Role::Plain | Role::Kubectl => {
             let after = after?;
             let holder = |record: &LeaseRecord| record.holder.clone();
@@ -232,9 +288,9 @@ fn exemption(
                 )
             };
             if after.holder.is_some() && before.map(term) != Some(term(after)) {
-                Some("a holder was named")
+                Some("a stranger named a holder")
             } else if shorter {
-                Some("a duration was shortened")
+                Some("a stranger shortened a duration")
             } else {
                 None
             }
@@ -251,4 +307,72 @@ fn matches(sent: &LeaseRecord, kept: &LeaseRecord) -> bool {
 
 pub(crate) fn version(text: Option<&str>) -> u64 {
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use elector_api::Carrier;
+    use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
+
+    use super::*;
+
+    /// A write that is applied at once, as this version.
+    fn write(history: &mut LeaseHistory, second: u64, version: u64, role: Role, holder: &str) {
+        let ours = matches!(role, Role::Candidate { .. });
+        let at = Duration::from_secs(second);
+        let time = Timestamp::from_micros(i64::try_from(second).unwrap() * 1_000_000);
+        let record = LeaseRecord {
+            holder: Identity::new(holder),
+            duration_seconds: Some(15),
+            acquire_time: time,
+            renew_time: time,
+            token: ours.then_some(Token(ResourceVersion(version - 1))),
+            token_term: ours.then(Default::default),
+            ..LeaseRecord::default()
+        };
+        let lease = Lease::named(&LeaseKey::new("default", "l"));
+        let mut lease = lease.with_record(&record, Carrier::Annotations);
+        lease.metadata.resource_version = Some(version.to_string());
+        history.attempts.push(RequestAttempt {
+            author: Author {
+                name: holder.to_owned(),
+                role,
+                identity: Identity::new(holder),
+                incarnation: 1,
+                born: Duration::ZERO,
+            },
+            at,
+            clock: Instant::from_epoch(at),
+            monotonic: Instant::from_epoch(at),
+            lease: "l".to_owned(),
+            base: history.current("l").map(|it| it.version),
+            record: lease.record().ok(),
+            applied: false,
+        });
+        history.record_lease(at, lease);
+    }
+
+    #[test]
+    fn a_stranger_exempts_the_term_that_it_displaced_and_those_that_follow_it_for_a_while() {
+        let mut history = LeaseHistory::new(Duration::from_secs(15));
+        let candidate = Role::Candidate {
+            lease: 0,
+            rate: 1,
+            mode: PlannedMode::Plain,
+        };
+        write(&mut history, 1, 10, candidate, "a");
+        write(&mut history, 5, 11, Role::Plain, "stranger");
+        // It goes on renewing, which displaces no further term.
+        write(&mut history, 15, 12, Role::Plain, "stranger");
+        let exempt = |second, first, other| {
+            let tokens = (Token(ResourceVersion(first)), Token(ResourceVersion(other)));
+            let why = history.exemption("l", Duration::from_secs(second), tokens);
+            why.is_some()
+        };
+        assert!(exempt(20, 9, 11));
+        assert!(exempt(20, 9, 13));
+        assert!(!exempt(21, 9, 13), "W is over");
+        assert!(!exempt(20, 9, 10), "it led before");
+        assert!(!exempt(20, 8, 13), "another term was displaced");
+    }
 }

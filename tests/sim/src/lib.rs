@@ -16,6 +16,7 @@
 mod actions;
 mod clock;
 mod context;
+mod delivery;
 mod elector_belief;
 mod foreign;
 mod guards;

@@ -47,6 +47,7 @@ impl Simulation {
             PlannedWord::Prefer(_) => annotation::PREFER,
         };
         let leases = Api::<Lease>::default_namespaced_with(self.kubectl(), &());
+        self.intervene(&lease_name(lease));
         let patch = Patch::Merge(json!({ "metadata": { "annotations": { name: value } } }));
         // It may not be there.
         let _ = leases

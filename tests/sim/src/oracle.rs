@@ -8,7 +8,7 @@ mod preemption;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use elector_protocol::elector::{Actor, Move, Violation, audit};
@@ -17,9 +17,11 @@ use elector_protocol::{Identity, LeaseRecord, Occupancy};
 use self::past::PastRevisions;
 use crate::clock::TRUE_RATE;
 use crate::context::RuleViolation;
-use crate::history::{CandidateRevision, LeaseHistory, LeaseRevision, RequestAttempt, Role};
-use crate::names::{BUILTIN_LOCK, ELECTOR_LOCK, FALLBACK, SYSTEM};
-use crate::plan::{FaultKind, PlannedMode, PlannedWord, RunPlan};
+use crate::history::{
+    CandidateRevision, LeaseHistory, LeaseRevision, RequestAttempt, Role, version,
+};
+use crate::names::{BUILTIN_LOCK, ELECTOR_LOCK, FALLBACK, SYSTEM, lease_name};
+use crate::plan::{FaultKind, PlannedFault, PlannedMode, PlannedWord, RunPlan};
 
 /// The check of every Lease against the rules.
 struct HistoryCheck<'a> {
@@ -29,10 +31,18 @@ struct HistoryCheck<'a> {
     longest: Duration,
     /// The names of all candidates that ever registered.
     registered: BTreeSet<&'a str>,
+    /// Every revision of a candidate, by its version.
+    revisions: BTreeMap<u64, &'a CandidateRevision>,
 }
+
+/// How long ago an elector saw an ack that counts without a ping (R15).
+const FRESH: Duration = Duration::from_secs(5);
 
 /// How long another elector may miss renewals of the lock of the built-in controller before it is taken over.
 const MISSED_RENEWAL: Duration = Duration::from_secs(5);
+
+/// For how long after a fault electors may still judge by what it hid from them.
+const AFTERMATH: Duration = Duration::from_secs(30);
 
 type OracleViolation = (&'static str, String);
 
@@ -45,6 +55,11 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
         longest: Duration::from_secs(plan.setup.longest()),
         registered: registered
             .filter_map(|it| it.object.metadata.name.as_deref())
+            .collect(),
+        revisions: history
+            .candidates
+            .iter()
+            .map(|it| (version(it.object.metadata.resource_version.as_deref()), it))
             .collect(),
     };
     let mut found = check.strays();
@@ -109,8 +124,14 @@ impl HistoryCheck<'_> {
         let attempt = revision
             .attempt
             .and_then(|it| self.history.attempts.get(it));
-        let (Some(attempt), Some(after)) = (attempt, &revision.record) else {
-            return Ok(()); // deleted, or a stranger's
+        let Some(attempt) = attempt else {
+            if revision.lease.is_none() || revision.intervention {
+                return Ok(());
+            }
+            return Err(("S3", "no process is known to have written it".to_owned()));
+        };
+        let Some(after) = &revision.record else {
+            return Ok(()); // a stranger's: those of ours are records when they are sent
         };
         // Each times other holders by a clock of its own, an elector and a candidate that may acquire. A lock has a
         // holder as any plain lease has.
@@ -148,10 +169,19 @@ impl HistoryCheck<'_> {
             return Ok(());
         }
         if after.term == before.term {
-            return self.signal(past, before, after);
+            return self.signal(past, before, after, attempt);
         }
         self.time(past, before, attempt, (rate, Duration::ZERO))?;
-        self.answered(after, attempt)
+        // A round of pings begins when the record is late, or unheld.
+        let late = match before.occupancy() {
+            Occupancy::Held(_) => before.duration().unwrap_or(self.longest) * 2 / 3,
+            Occupancy::Released | Occupancy::Unproven => Duration::ZERO,
+        };
+        let late = late.mul_f64(TRUE_RATE as f64 / rate as f64);
+        match &after.holder {
+            Some(electee) => self.answered(electee, attempt, Some(past.since + late)),
+            None => Ok(()),
+        }
     }
 
     /// R18: an acquisition waits as an elector does, and in auto mode also for the elector. It needs no ack (S7).
@@ -225,38 +255,31 @@ impl HistoryCheck<'_> {
         Err((rule, text))
     }
 
-    /// S7: the electee answered in the lifetime of the elector that granted.
+    /// S7 and R15: the elector saw an ack less than 5 s ago by its own clock, or after a ping that it saw since `round`.
     fn answered(
         &self,
-        after: &LeaseRecord,
+        name: &Identity,
         attempt: &RequestAttempt,
+        round: Option<Duration>,
     ) -> Result<(), OracleViolation> {
-        let Some(electee) = &after.holder else {
-            return Ok(());
+        let author = &attempt.author;
+        let deliveries = &self.history.deliveries;
+        let heard = deliveries.heard(author, attempt.at, name.as_str(), &self.revisions);
+        let Some((ack, seen)) = heard.ack else {
+            let text = format!("{} chose {name}, which had not answered it", author.name);
+            return Err(("S7", text));
         };
-        let mut last: Option<&CandidateRevision> = None;
-        let mut answered = false;
-        for registered in &self.history.candidates {
-            if registered.object.metadata.name.as_deref() != Some(electee.as_str()) {
-                continue;
-            }
-            let (object, known) = (&registered.object, last.map(|it| &it.object));
-            let news = known.is_none_or(|known| {
-                known.metadata.uid != object.metadata.uid
-                    || known.spec.renew_time != object.spec.renew_time
-            });
-            let heard = (attempt.author.born..=attempt.at).contains(&registered.at);
-            answered |= news && heard && !registered.deleted;
-            last = Some(registered);
-        }
-        if answered {
+        let age = attempt.monotonic.since(seen);
+        let mut pings = heard.pings.iter();
+        let asked = pings.any(|(ping, at)| *ping < ack && round.is_some_and(|round| *at >= round));
+        if age < FRESH || asked {
             return Ok(());
         }
-        let who = &attempt.author.name;
-        Err((
-            "S7",
-            format!("{who} granted to {electee}, which had not answered it"),
-        ))
+        let text = format!(
+            "{} chose {name}, which last answered {age:?} ago",
+            author.name
+        );
+        Err(("S7", text))
     }
 
     /// S11, L3 and R16: what an elector may say to a holder.
@@ -265,6 +288,7 @@ impl HistoryCheck<'_> {
         past: &PastRevisions,
         before: &LeaseRecord,
         after: &LeaseRecord,
+        attempt: &RequestAttempt,
     ) -> Result<(), OracleViolation> {
         let Some(holder) = &before.holder else {
             return Ok(());
@@ -280,7 +304,8 @@ impl HistoryCheck<'_> {
         else {
             return Ok(());
         };
-        let changed = |fault: &crate::plan::PlannedFault| {
+        self.answered(preferred, attempt, None)?;
+        let changed = |fault: &PlannedFault| {
             matches!(
                 fault.kind,
                 FaultKind::TamperWithCandidate(..) | FaultKind::Say(_, PlannedWord::Prefer(_), _)
@@ -297,13 +322,34 @@ impl HistoryCheck<'_> {
         }
         // A preference for a candidate that stops answering is withdrawn, so each fault may cost one more.
         let count = self.plan.setup.candidates.len() / self.plan.setup.leases;
-        let faults = self.plan.faults.iter();
+        let term = past.term_since.saturating_sub(AFTERMATH)..=attempt.at;
+        let faults = self.plan.faults.iter().filter(|fault| {
+            let ends = fault.at + fault.kind.lasts();
+            fault.at <= *term.end() && *term.start() <= ends && self.concerns(fault, &attempt.lease)
+        });
         let others: usize = faults.map(|fault| 2 * names_of(&fault.kind)).sum();
         let most = count.saturating_sub(1) + others;
         if past.preferences + 1 > most {
             return Err(("L3", format!("more than {most} preferences in one term")));
         }
         Ok(())
+    }
+
+    /// Whether a fault hits the candidates of a lease, an elector or the Lease itself.
+    fn concerns(&self, fault: &PlannedFault, lease: &str) -> bool {
+        let electors = self.plan.setup.electors.len();
+        let of = match &fault.kind {
+            FaultKind::TamperWithLease(of, _)
+            | FaultKind::Plain(of, _)
+            | FaultKind::Builtin(of, _)
+            | FaultKind::IdleCandidate(of, ..)
+            | FaultKind::Say(of, ..) => Some(*of),
+            kind => kind.who().and_then(|who| {
+                let candidate = self.plan.setup.candidates.get(who.0.checked_sub(electors)?);
+                candidate.map(|it| it.lease)
+            }),
+        };
+        of.is_none_or(|of| lease_name(of) == lease)
     }
 
     /// What a candidate registered first as its emulation and binary version.

@@ -15,7 +15,7 @@ pub struct RunStatistics {
     lasted: Duration,
     elections: u64,
     acquired: u64,
-    exempt: u64,
+    exempt: BTreeMap<&'static str, u64>,
     faults: [u64; KINDS.len()],
     hand_overs: Vec<Duration>,
     fail_overs: Vec<Duration>,
@@ -38,7 +38,9 @@ impl RunStatistics {
         let leadership = &report.leadership;
         self.elections += leadership.elections;
         self.acquired += leadership.acquired;
-        self.exempt += leadership.exempt;
+        for (why, count) in &leadership.exempt {
+            *self.exempt.entry(why).or_default() += count;
+        }
         for fault in &plan.faults {
             if let Some(count) = self.faults.get_mut(fault.kind.index()) {
                 *count += 1;
@@ -99,7 +101,11 @@ impl RunStatistics {
             "fail-overs of the electors",
             spread(&self.elector_fail_overs),
         );
-        row("two believers, exempt (S1)", self.exempt.to_string());
+        let exempt: u64 = self.exempt.values().sum();
+        row("two believers, exempt (S1)", exempt.to_string());
+        for (why, count) in &self.exempt {
+            row(&format!("- {why}"), count.to_string());
+        }
         let count: u64 = self.faults.iter().sum();
         row("faults drawn", count.to_string());
         for (kind, count) in KINDS.iter().zip(self.faults) {

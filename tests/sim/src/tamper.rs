@@ -65,6 +65,7 @@ impl Simulation {
     /// Does this to a Lease, if it is there.
     pub(crate) async fn tamper_with_lease(&mut self, name: &str, how: LeaseTampering) {
         if how == LeaseTampering::Unreadable {
+            self.intervene(name);
             self.server.corrupt("leases", (NAMESPACE, name), |lease| {
                 lease["spec"]["leaseDurationSeconds"] = json!("soon");
             });
@@ -237,6 +238,7 @@ impl Simulation {
                 unreadable.then_some(before.unwrap_or(15))
             };
             if let Some(duration) = duration {
+                self.intervene(&name);
                 self.server.corrupt("leases", (NAMESPACE, &name), |lease| {
                     lease["spec"]["leaseDurationSeconds"] = json!(duration);
                 });
@@ -251,6 +253,7 @@ impl Simulation {
                 })
             };
             if others || duration.is_some() {
+                self.intervene(&name);
                 self.server.corrupt("leases", (NAMESPACE, &name), |lease| {
                     if let Some(spec) = lease["spec"].as_object_mut() {
                         spec.retain(|key, value| key != "strategy" || value != OTHERS);
@@ -262,6 +265,12 @@ impl Simulation {
                 });
             }
         }
+    }
+
+    /// Notes that a person changes a Lease at this moment.
+    pub(crate) fn intervene(&self, lease: &str) {
+        let now = self.context.log().now();
+        self.context.state().history.intervene(now, lease);
     }
 
     pub(crate) fn kubectl(&self) -> Client {

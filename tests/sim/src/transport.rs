@@ -3,17 +3,20 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::body::Body as ServerBody;
 use elector_api::Lease;
-use elector_apiserver::{ApiServer, InProcess};
+use elector_apiserver::ApiServer;
 use elector_protocol::Instant;
 use elector_runtime::{Clock as _, Cluster};
-use http::{Method, Request};
+use http::{Method, Request, Response};
+use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
-use tower::{Service, ServiceExt as _};
+use tower::ServiceExt as _;
 
 use crate::clock::SimClock;
 use crate::context::{RunContext, RunState};
+use crate::delivery::{CandidateDelivery, DeliveryReader};
 use crate::history::{Author, RequestAttempt, Role, version};
 use crate::names::ELECTOR_LOCK;
 use crate::random::Random;
@@ -29,9 +32,6 @@ pub(crate) struct Transport {
     pub(crate) jitter: u64,
     pub(crate) random: Arc<Mutex<Random>>,
 }
-
-/// What the server answers with.
-type ServerResponse = <InProcess as Service<Request<Body>>>::Response;
 
 /// How long a request may take that names no timeout of its own.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -56,11 +56,15 @@ impl Transport {
         Client::new(service, "default")
     }
 
-    async fn send(&self, request: Request<Body>) -> Result<ServerResponse, tower::BoxError> {
+    async fn send(&self, request: Request<Body>) -> Result<Response<ServerBody>, tower::BoxError> {
         let clock = self.clock.holder();
         let (parts, body) = request.into_parts();
         let body = body.collect_bytes().await?;
         let path = parts.uri.path();
+        // A list of one object asks for the version of the store alone.
+        let query = parts.uri.query().unwrap_or_default();
+        let probes = query.split('&').any(|it| it == "limit=1");
+        let tells = path.contains("/leasecandidates") && parts.method != Method::DELETE && !probes;
         let summary = format!("{} {}", parts.method, short(path, parts.uri.query()));
         let base = self.record_write(&parts.method, path, &body, clock);
         self.check_belief(&parts.method, path, clock);
@@ -84,7 +88,35 @@ impl Transport {
             ),
             Err(error) => log.note(&self.author.name, format_args!("<- {summary}: {error}")),
         }
-        answer
+        let told = matches!(self.author.role, Role::Elector { .. }) && tells;
+        answer.map(|answer| match told && answer.status().is_success() {
+            true => self.note_delivery(answer),
+            false => answer,
+        })
+    }
+
+    /// Notes the candidates in an answer when they are read.
+    fn note_delivery(&self, answer: Response<ServerBody>) -> Response<ServerBody> {
+        let (transport, mut reader) = (self.clone(), DeliveryReader::default());
+        answer.map(|body| {
+            ServerBody::new(body.map_frame(move |frame| {
+                for (source, versions) in frame
+                    .data_ref()
+                    .map(|piece| reader.read(piece))
+                    .unwrap_or_default()
+                {
+                    let delivery = CandidateDelivery {
+                        at: transport.context.log().now(),
+                        clock: transport.clock.monotonic(),
+                        source,
+                        versions,
+                    };
+                    let mut state = transport.context.state();
+                    state.history.deliveries.add(&transport.author, delivery);
+                }
+                frame
+            }))
+        })
     }
 
     /// Notes a write of a Lease. Returns the version that a write names.
@@ -95,6 +127,10 @@ impl Transport {
         body: &[u8],
         clock: Instant,
     ) -> Option<u64> {
+        if *method == Method::DELETE && path.contains("/leases/") && self.author.is_ours() {
+            self.context
+                .report("S3", format!("{} deletes a Lease", self.author.name));
+        }
         if !matches!(*method, Method::PUT | Method::POST | Method::PATCH) {
             return None;
         }
@@ -106,6 +142,7 @@ impl Transport {
                 author: self.author.clone(),
                 at: self.context.log().now(),
                 clock,
+                monotonic: self.clock.monotonic(),
                 lease: lease.key().name.to_string(),
                 base: (*method == Method::PUT).then_some(base),
                 record: lease.record().ok(),

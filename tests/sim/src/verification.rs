@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use elector_protocol::{LeaseKey, ResourceVersion, Timestamp};
 use elector_verify::{
-    EntryContent, History, Implementation, Invariant, Limits, Participants, TraceCoverage, verify,
+    Breach, EntryContent, History, Implementation, Invariant, Limits, Participants, TraceCoverage,
+    verify,
 };
 
 use crate::context::RuleViolation;
 use crate::history::{LeaseHistory, Role};
-use crate::names::{ELECTOR_LOCK, EPOCH, NAMESPACE};
-use crate::plan::{self, LeaseTampering, PlannedFault, RunPlan};
+use crate::names::{ELECTOR_LOCK, EPOCH, NAMESPACE, lease_name};
+use crate::plan::{FaultKind, LeaseTampering, RunPlan};
 
 /// How much later than a commit an elector may have seen it, for all that can be told: it may have slept.
 const RECORDING_DELAY: Duration = Duration::from_secs(3600);
@@ -67,16 +68,15 @@ pub(crate) fn violations(history: &LeaseHistory, plan: &RunPlan) -> Vec<RuleViol
     let verdict = verify(&recorded, &participants);
     // A holder that is asked to make room for a candidate that does not exist does so, and a term whose number a stranger
     // wrote may begin twice: those are the stranger's acts. The guards check without exception that tokens grow.
-    let is_nonsense = |fault: &PlannedFault| {
-        matches!(
-            fault.kind,
-            plan::FaultKind::TamperWithLease(_, LeaseTampering::Nonsense)
-        )
+    let follows_nonsense = |breach: &Breach| {
+        plan.faults.iter().any(|fault| {
+            matches!(fault.kind, FaultKind::TamperWithLease(of, LeaseTampering::Nonsense)
+                if *breach.lease.name == *lease_name(of) && time(fault.at) <= breach.at)
+        })
     };
-    let nonsense = plan.faults.iter().any(is_nonsense);
-    let breaches = verdict
-        .promised_breaches()
-        .filter(|breach| !(nonsense && matches!(breach.invariant, Invariant::S5 | Invariant::S7)));
+    let breaches = verdict.promised_breaches().filter(|breach| {
+        !(matches!(breach.invariant, Invariant::S5 | Invariant::S7) && follows_nonsense(breach))
+    });
     let breaches = breaches.map(|breach| RuleViolation {
         at: Duration::from_micros(u64::try_from(breach.at.as_micros() - EPOCH).unwrap_or(0)),
         rule: breach.invariant.id(),

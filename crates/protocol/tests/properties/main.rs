@@ -36,8 +36,16 @@ struct Oracle {
     /// When the name became absent, also where the present object was added since and stayed unheld.
     absent_since: Option<Instant>,
     unheld_since: Option<Instant>,
-    /// The newest change of each candidate's renewal time, and whether it has ever been seen to change.
-    acks: BTreeMap<Identity, Instant>,
+    answers: BTreeMap<Identity, Answers>,
+}
+
+/// What was heard of a candidate, and when.
+#[derive(Default)]
+struct Answers {
+    /// The newest change of its renewal time.
+    ack: Option<(Instant, ResourceVersion)>,
+    /// Each ping of it.
+    pings: Vec<(Instant, ResourceVersion)>,
 }
 
 fn drive(history: Vec<ElectionEvent>, settings: &Settings) -> Result<(), TestCaseError> {
@@ -166,6 +174,7 @@ fn apply(
                 if let Some(mut candidate) = found {
                     candidate.ping = Some(ping);
                     candidate.version = ResourceVersion(*version);
+                    oracle.candidate(now, &candidate, NewsSource::OwnWrite, election);
                     election.handle_candidate(now, candidate, NewsSource::OwnWrite);
                 }
             }
@@ -221,10 +230,17 @@ impl Oracle {
         } else {
             changed && news != NewsSource::List
         };
+        let pinged = created || known.is_some_and(|known| known.ping != candidate.ping);
+        let sighting = (now, candidate.version);
+        let answers = self.answers.entry(candidate.name.clone()).or_default();
+        if created {
+            *answers = Answers::default();
+        }
         if alive && candidate.renew.is_some() {
-            self.acks.insert(candidate.name.clone(), now);
-        } else if created {
-            self.acks.remove(&candidate.name);
+            answers.ack = Some(sighting);
+        }
+        if pinged {
+            answers.pings.push(sighting);
         }
     }
 
@@ -302,13 +318,14 @@ impl Oracle {
         election: &Election,
     ) -> Result<(), TestCaseError> {
         let longest = settings.timing.max_lease_duration;
-        let granted = match audit(before, after, &Actor::Elector) {
+        // A round of pings begins when the record is late, or unheld.
+        let (electee, round) = match audit(before, after, &Actor::Elector) {
             Ok(Move::Signal) => {
                 if after.preferred_holder != before.preferred_holder
                     && let Some(preferred) = &after.preferred_holder
                 {
                     prop_assert!(before.holder.is_some() && after.strategy.is_some());
-                    self.check_acked(now, preferred, Duration::from_secs(5))?;
+                    self.check_acked(now, preferred, None)?;
                 }
                 return Ok(());
             }
@@ -322,7 +339,7 @@ impl Oracle {
                     unchanged >= least,
                     "R4: granted after {unchanged:?} of {least:?}"
                 );
-                &after.holder
+                (&after.holder, unchanged - least * 2 / 3)
             }
             Ok(Move::GrantUnheld) => {
                 let released = before.duration_seconds.is_some_and(|seconds| seconds <= 1)
@@ -331,7 +348,7 @@ impl Oracle {
                     .unheld_since
                     .is_some_and(|since| now.since(since) >= longest);
                 prop_assert!(released || proven || unchanged >= longest, "R6: {before:?}");
-                &after.holder
+                (&after.holder, unchanged)
             }
             other => {
                 return Err(TestCaseError::fail(format!(
@@ -339,13 +356,13 @@ impl Oracle {
                 )));
             }
         };
-        let electee = granted.as_ref().unwrap();
+        let electee = electee.as_ref().unwrap();
         prop_assert!(
             election
                 .candidates()
                 .any(|candidate| &candidate.name == electee && candidate.spec.is_ok())
         );
-        self.check_acked(now, electee, Duration::MAX)
+        self.check_acked(now, electee, Some(round))
     }
 
     /// R3 (d): only where the holder cannot be asked to yield, for as long as any process may lead, and for a strictly
@@ -388,7 +405,7 @@ impl Oracle {
             let Some(own) = versions(candidate) else {
                 return false;
             };
-            let fresh = self.check_acked(now, &candidate.name, Duration::from_secs(5));
+            let fresh = self.check_acked(now, &candidate.name, None);
             let by_version = holder.as_ref().is_none_or(|holder| own < *holder && !kept);
             fresh.is_ok() && (by_version || is_preferred(&candidate.name))
         };
@@ -399,19 +416,22 @@ impl Oracle {
         Ok(())
     }
 
+    /// R15: it acked less than 5 s ago, or in a revision later than a ping of a round that has gone on for so long.
     fn check_acked(
         &self,
         now: Instant,
         name: &Identity,
-        within: Duration,
+        round: Option<Duration>,
     ) -> Result<(), TestCaseError> {
-        let Some(acked) = self.acks.get(name) else {
+        let answers = self.answers.get(name);
+        let Some((answers, (acked, version))) = answers.and_then(|it| Some((it, it.ack?))) else {
             return Err(TestCaseError::fail(format!("{name} has never acked")));
         };
-        prop_assert!(
-            now.since(*acked) < within,
-            "R15: the ack of {name} is stale"
-        );
+        let fresh = now.since(acked) < Duration::from_secs(5);
+        let mut pings = answers.pings.iter();
+        let asked =
+            pings.any(|(pinged, ping)| Some(now.since(*pinged)) <= round && *ping < version);
+        prop_assert!(fresh || asked, "R15: the ack of {name} is stale");
         Ok(())
     }
 }

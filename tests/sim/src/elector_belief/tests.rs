@@ -63,6 +63,7 @@ impl LockFixture {
         self.lock.metadata.resource_version = Some(self.version.to_string());
         let author = Self::author(name);
         self.history.attempts.push(RequestAttempt {
+            monotonic: self.clock.holder(),
             author: author.clone(),
             at: self.clock.holder().since_epoch(),
             clock: self.clock.holder(),

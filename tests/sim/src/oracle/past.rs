@@ -22,6 +22,8 @@ pub(super) struct PastRevisions {
     pub(super) held: bool,
     /// Whether a stranger wrote the revision before.
     pub(super) foreign: bool,
+    /// When this term began.
+    pub(super) term_since: Duration,
     /// How many preferences were written in this term.
     pub(super) preferences: usize,
 }
@@ -59,7 +61,10 @@ impl PastRevisions {
                     let new = preferred.is_some() && *preferred != before.preferred_holder;
                     self.preferences += usize::from(new);
                 }
-                _ => self.preferences = 0,
+                _ => {
+                    self.preferences = 0;
+                    self.term_since = revision.at;
+                }
             }
             self.readable = Some(after.clone());
         }

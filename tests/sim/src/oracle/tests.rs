@@ -4,6 +4,7 @@ use elector_api::{Carrier, Lease};
 use elector_protocol::{Instant, LeaseKey, Timestamp, Token};
 
 use super::*;
+use crate::delivery::{CandidateDelivery, DeliverySource};
 use crate::history::Author;
 use crate::plan::ClockBound;
 
@@ -11,6 +12,8 @@ use crate::plan::ClockBound;
 struct LeaseFixture {
     history: LeaseHistory,
     lease: Lease,
+    /// The newest version of the Lease.
+    base: Option<u64>,
     version: u64,
 }
 
@@ -20,6 +23,7 @@ impl LeaseFixture {
         Self {
             history: LeaseHistory::new(Duration::from_secs(15)),
             lease: Lease::named(&key),
+            base: None,
             version: 0,
         }
     }
@@ -36,12 +40,13 @@ impl LeaseFixture {
 
     fn write(&mut self, second: u64, author: Author, record: &LeaseRecord) {
         let at = Duration::from_secs(second);
-        let base = (self.version > 0).then_some(self.version);
         self.version += 1;
+        let base = self.base.replace(self.version);
         self.lease = self.lease.with_record(record, Carrier::Annotations);
         self.lease.metadata.uid = Some("u".to_owned());
         self.lease.metadata.resource_version = Some(self.version.to_string());
         self.history.attempts.push(RequestAttempt {
+            monotonic: Instant::from_epoch(at),
             author,
             at,
             clock: Instant::from_epoch(at),
@@ -53,12 +58,30 @@ impl LeaseFixture {
         self.history.record_lease(at, self.lease.clone());
     }
 
+    /// The candidate is created, or answers the ping, if there is one; both electors see it at once.
     fn answer(&mut self, second: u64, name: &str) {
+        self.candidate(second, second, name, None);
+    }
+
+    fn candidate(&mut self, second: u64, renewed: u64, name: &str, ping: Option<u64>) {
+        self.version += 1;
         let mut object = elector_api::LeaseCandidate::default();
         object.metadata.name = Some(name.to_owned());
-        object.spec.renew_time = at(second);
+        object.metadata.resource_version = Some(self.version.to_string());
+        object.spec.renew_time = at(renewed);
+        object.spec.ping_time = ping.and_then(at);
         let at = Duration::from_secs(second);
         self.history.record_candidate(at, object, false);
+        for elector in ["e", "e0"] {
+            let author = Self::author(Role::Elector { rate: TRUE_RATE }, elector);
+            let delivery = CandidateDelivery {
+                at,
+                clock: Instant::from_epoch(at),
+                source: DeliverySource::Watch,
+                versions: vec![self.version],
+            };
+            self.history.deliveries.add(&author, delivery);
+        }
     }
 }
 
@@ -74,8 +97,9 @@ fn at(second: u64) -> Option<Timestamp> {
     Timestamp::from_micros(i64::try_from(second).unwrap() * 1_000_000)
 }
 
-/// What is said of a second grant so many seconds after the first one was accepted.
-fn granted_after(seconds: u64, answered: bool) -> Vec<&'static str> {
+/// What is said of a second grant so many seconds after the first one was accepted. `heard` is of its electee: when it
+/// wrote which renewTime and pingTime.
+fn granted_after(seconds: u64, heard: &[(u64, u64, Option<u64>)]) -> Vec<&'static str> {
     let elector = |name| LeaseFixture::author(Role::Elector { rate: TRUE_RATE }, name);
     let mut fixture = LeaseFixture::new();
     let born = LeaseRecord::born(None);
@@ -96,8 +120,8 @@ fn granted_after(seconds: u64, answered: bool) -> Vec<&'static str> {
         LeaseFixture::author(candidate(PlannedMode::Elected), "a"),
         &accept,
     );
-    if answered {
-        fixture.answer(18, "b");
+    for (second, renewed, ping) in heard {
+        fixture.candidate(*second, *renewed, "b", *ping);
     }
     let next = accept.granted(Identity::new("b").unwrap(), window, at(99).unwrap());
     fixture.write(17 + seconds, elector("e"), &next);
@@ -112,9 +136,53 @@ fn granted_after(seconds: u64, answered: bool) -> Vec<&'static str> {
 
 #[test]
 fn a_grant_is_checked_by_the_clock_of_its_author_and_the_acks_it_can_have_seen() {
-    assert_eq!(granted_after(15, true), [""; 0]);
-    assert_eq!(granted_after(14, true), ["R4"]);
-    assert_eq!(granted_after(15, false), ["S7"]);
+    assert_eq!(granted_after(15, &[(28, 28, None)]), [""; 0]);
+    assert_eq!(granted_after(14, &[(28, 28, None)]), ["R4"]);
+    assert_eq!(granted_after(15, &[]), ["S7"]);
+    // It is fresh for less than 5 s.
+    assert_eq!(granted_after(15, &[(27, 27, None)]), ["S7"]);
+    // An ack counts longer where it came after a ping of the round, which began at 27.
+    let asked_at = |ping| [(18, 18, None), (ping, 18, Some(19)), (28, 28, Some(19))];
+    assert_eq!(granted_after(30, &asked_at(27)), [""; 0]);
+    assert_eq!(granted_after(30, &asked_at(26)), ["S7"]);
+    let unasked = [(18, 18, None), (28, 28, None)];
+    assert_eq!(granted_after(30, &unasked), ["S7"]);
+}
+
+#[test]
+fn a_preferred_candidate_has_acked_just_now() {
+    for (acked, expected) in [(96, &[][..]), (95, &["S7"])] {
+        let mut lease = HandOvers::new();
+        lease.fixture.answer(10, "a");
+        lease.fixture.answer(acked, "b");
+        let b = Identity::new("b").unwrap();
+        let preferred = lease.record.preferring(Some(b), None);
+        lease.write("e0", preferred);
+        let mut plan = RunPlan::draw(1, ClockBound::Within);
+        plan.faults.clear();
+        let found = violations(&lease.fixture.history, &plan);
+        let of_preference = found.iter().filter(|it| it.text.contains("chose b"));
+        let rules: Vec<_> = of_preference.map(|it| it.rule).collect();
+        assert_eq!(rules, expected);
+    }
+}
+
+#[test]
+fn a_write_of_which_no_sender_is_known_is_a_violation() {
+    for (by, expected) in [("a person", &[][..]), ("nobody", &["S3"])] {
+        let mut fixture = LeaseFixture::new();
+        let stranger = LeaseFixture::author(Role::Plain, "stranger");
+        fixture.write(1, stranger, &LeaseRecord::born(None));
+        let at = Duration::from_secs(2);
+        if by == "a person" {
+            fixture.history.intervene(at, "lease-0");
+        }
+        fixture.lease.metadata.resource_version = Some("9".to_owned());
+        fixture.history.record_lease(at, fixture.lease.clone());
+        let found = violations(&fixture.history, &RunPlan::draw(1, ClockBound::Within));
+        let rules: Vec<_> = found.iter().map(|it| it.rule).collect();
+        assert_eq!(rules, expected);
+    }
 }
 
 /// What is said of an acquisition so many seconds after the record before was written.
@@ -319,5 +387,43 @@ fn a_candidate_that_is_new_since_a_hand_over_in_vain_is_not_preferred() {
         assert!(!lease.hand_over(10));
         lease.fail();
         assert_eq!(lease.hand_over(100), wrong);
+    }
+}
+
+#[test]
+fn a_term_has_more_preferences_for_each_fault_that_concerns_it() {
+    let of_this_lease = FaultKind::Plain(0, Duration::from_secs(5));
+    let of_another = FaultKind::Plain(1, Duration::from_secs(5));
+    for (at, kind, most) in [
+        (100, None, 1),
+        (100, Some(of_this_lease.clone()), 3),
+        (75, Some(of_this_lease.clone()), 3),
+        (60, Some(of_this_lease.clone()), 1),
+        (900, Some(of_this_lease), 1),
+        (100, Some(of_another), 1),
+        (100, Some(FaultKind::Compact), 3),
+    ] {
+        let mut lease = HandOvers::new();
+        lease.fixture.answer(lease.now, "a");
+        let candidate = |name| Identity::new(name);
+        for _ in 0..2 {
+            lease.fixture.answer(lease.now, "b");
+            lease.write("e0", lease.record.preferring(candidate("b"), None));
+            lease.write("e0", lease.record.preferring(None, None));
+        }
+        let mut plan = RunPlan::draw(1, ClockBound::Within);
+        plan.setup.leases = 2;
+        plan.setup.candidates.truncate(1);
+        plan.setup.candidates.resize(4, plan.setup.candidates[0]);
+        let at = Duration::from_secs(at);
+        plan.faults = kind
+            .into_iter()
+            .map(|kind| PlannedFault { at, kind })
+            .collect();
+        let found = violations(&lease.fixture.history, &plan);
+        let wrong = found
+            .iter()
+            .filter(|it| it.text.contains("preferences in one term"));
+        assert_eq!(wrong.count(), usize::from(most == 1), "{:?}", plan.faults);
     }
 }

@@ -351,6 +351,37 @@ fn a_strangers_write_that_names_a_holder_is_the_one_exemption() {
 }
 
 #[test]
+fn a_strangers_write_that_shortens_a_duration_or_removes_it_is_an_exemption_too() {
+    // `b` leads beside `a` from 8.2 on, after a stranger wrote this duration into the record of `a`.
+    let excused = |duration: Option<i32>| {
+        let mut of_stranger = held("a", 1, 15, 0.2, 3.3);
+        of_stranger["leaseDurationSeconds"] = json!(duration);
+        let history = and_then(
+            a_leads(),
+            [
+                lease(4.0, 14, &of_stranger, Some((11, 1))),
+                candidate(8.0, 15, "b", 8.0),
+                lease(8.1, 16, &held("b", 2, 5, 8.1, 8.1), None),
+                lease(8.2, 17, &held("b", 2, 15, 8.1, 8.2), Some((16, 2))),
+                event(8.2, "b", EventKind::Leading),
+                event(10.0, "a", EventKind::Lost),
+            ],
+        );
+        let mut participants = participants();
+        participants.add_foreign(ResourceVersion(14));
+        participants.limits.longest_lease = Duration::from_secs(3);
+        let verdict = verify(&History::from(history), &participants);
+        let by = verdict.leases[&key()].excused.iter();
+        by.map(|excused| excused.by).collect::<Vec<_>>()
+    };
+    assert_eq!(excused(Some(3)), [ResourceVersion(14)]);
+    assert_eq!(excused(None), [ResourceVersion(14)]);
+    // A stranger that leaves the duration or lengthens it excuses nothing; the grant is too early, and names a holder.
+    assert_eq!(excused(Some(15)), [ResourceVersion(16)]);
+    assert_eq!(excused(Some(20)), [ResourceVersion(16)]);
+}
+
+#[test]
 fn a_strangers_blanking_exempts_nothing() {
     let blank = json!({"holderIdentity": "", "leaseDurationSeconds": 15, "leaseTransitions": 1});
     let history = and_then(

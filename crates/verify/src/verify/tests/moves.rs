@@ -109,6 +109,16 @@ fn each_kind_of_illegal_write_is_found() {
 }
 
 #[test]
+fn a_duration_that_vanishes_from_a_term_has_shrunk() {
+    let mut bare = held("a", 1, 15, 0.2, 4.0);
+    bare.as_object_mut().unwrap().remove("leaseDurationSeconds");
+    assert_breach(
+        &and_then(a_leads(), [lease(4.0, 14, &bare, Some((11, 1)))]),
+        "S10: lease /work @14: the duration shrank from 15 s to 0 s within term 1",
+    );
+}
+
+#[test]
 fn a_deleted_lease_is_owed_to_its_holder() {
     let again = |at: f64| {
         let last = lease(4.0, 14, &held("a", 1, 15, 0.2, 3.3), Some((11, 1)));

@@ -1,0 +1,157 @@
+//! What `elector candidate` gives the command of a term: its token, and the lease for as long as it drains.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that panics fails, its helpers included"
+)]
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use elector_api::Lease;
+use elector_apiserver::{ApiServer, Config};
+use elector_protocol::LeaseRecord;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use tempfile::TempDir;
+
+/// A candidate in plain mode with a command, on a server of its own.
+struct LeadingCommand {
+    child: Child,
+    server: ApiServer,
+    /// The revision of the Lease that the first term replaces.
+    released: u64,
+    folder: TempDir,
+}
+
+/// How long anything may take: a machine under load is slow.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// W of the candidate.
+const LEASE_DURATION: Duration = Duration::from_secs(4);
+
+// === impl LeadingCommand ===
+
+impl LeadingCommand {
+    /// Term 7 of its lease was released, so that it leads at once.
+    fn start(script: &str) -> Self {
+        let (server, address) = serve();
+        server.put("leases", ("ns", "web"), |lease| {
+            lease["spec"] =
+                json!({"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 7});
+        });
+        let released = server.revision();
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c"}}],
+            "clusters": [{"name": "c", "cluster": {"server": format!("http://{address}")}}],
+        });
+        fs::write(folder.path().join("kubeconfig"), kubeconfig.to_string()).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_elector"))
+            .args(["candidate", "--mode=plain", "--lease=web", "--namespace=ns"])
+            .args(["--lease-duration=4s", "--renew-deadline=2s"])
+            .args(["--grace-period=5m", "--kubeconfig=kubeconfig"])
+            .args(["--", "sh", "-c", script])
+            .current_dir(folder.path())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self {
+            child,
+            server,
+            released,
+            folder,
+        }
+    }
+
+    fn record(&self) -> LeaseRecord {
+        let lease = self.server.object("leases", ("ns", "web")).unwrap();
+        Lease::from_value(lease).record().unwrap()
+    }
+
+    /// A file that the command writes, once its last line is complete.
+    fn written(&self, file: &str) -> String {
+        let file = self.folder.path().join(file);
+        eventually(|| {
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            text.ends_with('\n').then_some(text)
+        })
+    }
+}
+
+impl Drop for LeadingCommand {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn serve() -> (ApiServer, std::net::SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = ApiServer::new(Config::default());
+    let serving = server.clone();
+    // It ends with the process.
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            serving.serve(listener, std::future::pending()).await
+        })
+    });
+    (server, address)
+}
+
+fn eventually<T>(mut condition: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = condition() {
+            return found;
+        }
+        assert!(Instant::now() < deadline);
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn the_environment_of_a_command_tells_its_lease_its_term_and_the_token_of_that() {
+    let script =
+        "echo $ELECTOR_LEASE $ELECTOR_HOLDER $ELECTOR_TERM $ELECTOR_TOKEN > told; sleep 600";
+    let leading = LeadingCommand::start(script);
+    let told = leading.written("told");
+    let holder = leading.record().holder.unwrap();
+    // The token is the revision that the first write of the term replaced (R14).
+    assert_eq!(told, format!("ns/web {holder} 8 {}\n", leading.released));
+}
+
+/// A command that drains for longer than its lease lasts is neither killed nor overtaken.
+#[test]
+fn the_lease_is_renewed_for_as_long_as_a_command_drains() {
+    let script = "trap 'echo told > told' TERM; echo started > started
+        until [ -e told ] && [ -e go ]; do sleep 0.02; done; echo drained > drained";
+    let mut leading = LeadingCommand::start(script);
+    leading.written("started");
+    let process = Pid::from_raw(leading.child.id().try_into().unwrap()).unwrap();
+    kill_process(process, Signal::TERM).unwrap();
+    leading.written("told");
+    let (told, now) = (leading.record(), Instant::now());
+    eventually(|| {
+        let record = leading.record();
+        assert_eq!((&record.holder, record.token), (&told.holder, told.token));
+        let lasted = now.elapsed() > 2 * LEASE_DURATION;
+        (lasted && record.renew_time > told.renew_time).then_some(())
+    });
+    assert!(leading.child.try_wait().unwrap().is_none());
+    fs::write(leading.folder.path().join("go"), "").unwrap();
+    assert!(leading.child.wait().unwrap().success());
+    leading.written("drained");
+    assert_eq!(leading.record().holder, None);
+}

@@ -1,0 +1,222 @@
+//! What each elector was told of the candidates, and when by its own clock.
+//!
+//! A commit is not seen at once: watches are late, fall silent and end. What was read from a connection is all that its
+//! process can know.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use elector_protocol::{Instant, Timestamp};
+use serde_json::Value;
+
+use crate::history::{Author, CandidateRevision, version};
+
+/// Revisions of candidates that reached an elector together.
+#[derive(Clone, Debug)]
+pub(crate) struct CandidateDelivery {
+    pub(crate) at: Duration,
+    /// The elector's own clock at that moment.
+    pub(crate) clock: Instant,
+    pub(crate) source: DeliverySource,
+    pub(crate) versions: Vec<u64>,
+}
+
+/// How revisions reached an elector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeliverySource {
+    /// By a list, which shows what is there and not since when.
+    List,
+    /// By a watch.
+    Watch,
+    /// By the answer to a request for one object.
+    Answer,
+}
+
+/// All deliveries, by the name and the incarnation of the elector.
+#[derive(Debug, Default)]
+pub(crate) struct DeliveryLog(BTreeMap<(String, u32), Vec<CandidateDelivery>>);
+
+/// What an elector heard of a candidate (R15).
+#[derive(Debug, Default)]
+pub(crate) struct HeardAnswers {
+    /// The newest ack: its version, and when it was seen.
+    pub(crate) ack: Option<(u64, Instant)>,
+    /// Each ping since the candidate was created: its version, and when it was seen.
+    pub(crate) pings: Vec<(u64, Duration)>,
+}
+
+/// Reads the objects of an answer, or of a watch, as they come.
+#[derive(Debug, Default)]
+pub(crate) struct DeliveryReader(Vec<u8>);
+
+// === impl DeliveryLog ===
+
+impl DeliveryLog {
+    pub(crate) fn add(&mut self, author: &Author, delivery: CandidateDelivery) {
+        let of = (author.name.clone(), author.incarnation);
+        self.0.entry(of).or_default().push(delivery);
+    }
+
+    /// What this elector had heard of a candidate by then. `revisions` are those of all candidates, by version.
+    pub(crate) fn heard(
+        &self,
+        author: &Author,
+        by: Duration,
+        name: &str,
+        revisions: &BTreeMap<u64, &CandidateRevision>,
+    ) -> HeardAnswers {
+        let mut heard = HeardAnswers::default();
+        let mut known: Option<(u64, &CandidateRevision)> = None;
+        let of = (author.name.clone(), author.incarnation);
+        let deliveries = self.0.get(&of).into_iter().flatten();
+        for delivery in deliveries.take_while(|it| it.at <= by) {
+            let shown = delivery.versions.iter().filter_map(|version| {
+                let revision = revisions.get(version)?;
+                let named = revision.object.metadata.name.as_deref() == Some(name);
+                named.then_some((*version, *revision))
+            });
+            let list = delivery.source == DeliverySource::List;
+            let Some((version, revision)) = shown.last() else {
+                known = known.filter(|_| !list);
+                continue;
+            };
+            if !list && known.is_some_and(|(newest, _)| version <= newest) {
+                continue;
+            }
+            let times =
+                |it: &CandidateRevision| (it.object.spec.renew_time, it.object.spec.ping_time);
+            let (renewed, pinged) = times(revision);
+            let Some(renewed) = renewed.filter(|_| !revision.deleted) else {
+                known = None;
+                continue;
+            };
+            let uid = |it: &CandidateRevision| it.object.metadata.uid.clone();
+            let before = known.filter(|(_, before)| uid(before) == uid(revision));
+            let before = before.map(|(_, before)| times(before));
+            if before.is_none() {
+                heard = HeardAnswers::default();
+            }
+            let created = before.is_none() && delivery.source == DeliverySource::Watch;
+            let answered = before.is_some_and(|(before, _)| before != Some(renewed)) && !list;
+            if created || answered {
+                heard.ack = Some((version, delivery.clock));
+            }
+            if pinged.is_some()
+                && before.is_none_or(|(_, before): (_, Option<Timestamp>)| before != pinged)
+            {
+                heard.pings.push((version, delivery.at));
+            }
+            known = Some((version, revision));
+        }
+        match known {
+            Some(_) => heard,
+            None => HeardAnswers::default(),
+        }
+    }
+}
+
+// === impl DeliveryReader ===
+
+impl DeliveryReader {
+    /// Takes in a piece of a body, and returns what is whole by then.
+    pub(crate) fn read(&mut self, piece: &[u8]) -> Vec<(DeliverySource, Vec<u64>)> {
+        self.0.extend_from_slice(piece);
+        let mut values = serde_json::Deserializer::from_slice(&self.0).into_iter::<Value>();
+        let mut read = Vec::new();
+        let mut whole = 0;
+        while let Some(Ok(value)) = values.next() {
+            whole = values.byte_offset();
+            let of = |object: &Value| version(object["metadata"]["resourceVersion"].as_str());
+            read.push(match (&value["items"], &value["object"]) {
+                (Value::Array(items), _) => (DeliverySource::List, items.iter().map(of).collect()),
+                (_, Value::Null) => (DeliverySource::Answer, vec![of(&value)]),
+                (_, object) => (DeliverySource::Watch, vec![of(object)]),
+            });
+        }
+        self.0.drain(..whole);
+        read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use elector_protocol::Identity;
+
+    use super::*;
+    use crate::history::Role;
+
+    #[test]
+    fn an_ack_is_what_a_watch_or_an_answer_shows_changed() {
+        let revision = |version: u64, renewed: i64, deleted| {
+            let mut object = elector_api::LeaseCandidate::default();
+            object.metadata.name = Some("a".to_owned());
+            object.metadata.resource_version = Some(version.to_string());
+            object.spec.renew_time = Timestamp::from_micros(renewed);
+            CandidateRevision {
+                at: Duration::ZERO,
+                object,
+                deleted,
+            }
+        };
+        let all = [
+            revision(1, 10, false),
+            revision(2, 10, false),
+            revision(3, 20, false),
+            revision(4, 20, true),
+        ];
+        let revisions: BTreeMap<u64, &CandidateRevision> = (1..).zip(&all).collect();
+        let author = Author {
+            name: "e".to_owned(),
+            role: Role::Elector { rate: 1 },
+            identity: Identity::new("e"),
+            incarnation: 1,
+            born: Duration::ZERO,
+        };
+        let heard = |steps: &[(DeliverySource, u64)]| {
+            let mut log = DeliveryLog::default();
+            for ((source, version), second) in steps.iter().zip(1..) {
+                let at = Duration::from_secs(second);
+                let delivery = CandidateDelivery {
+                    at,
+                    clock: Instant::from_epoch(at),
+                    source: *source,
+                    versions: vec![*version],
+                };
+                log.add(&author, delivery);
+            }
+            let heard = log.heard(&author, Duration::from_secs(9), "a", &revisions);
+            let seconds = |at: Instant| at.since_epoch().as_secs();
+            heard.ack.map(|(version, at)| (version, seconds(at)))
+        };
+        let (list, watch, answer) = (
+            DeliverySource::List,
+            DeliverySource::Watch,
+            DeliverySource::Answer,
+        );
+        assert_eq!(heard(&[(list, 1)]), None);
+        assert_eq!(heard(&[(watch, 1)]), Some((1, 1)));
+        assert_eq!(heard(&[(watch, 1), (watch, 2)]), Some((1, 1)));
+        assert_eq!(heard(&[(list, 1), (list, 3)]), None);
+        assert_eq!(heard(&[(list, 1), (watch, 3)]), Some((3, 2)));
+        assert_eq!(heard(&[(list, 1), (answer, 3)]), Some((3, 2)));
+        // An old cache repeats itself.
+        let again = [(watch, 1), (watch, 3), (watch, 1), (watch, 3)];
+        assert_eq!(heard(&again), Some((3, 2)));
+        assert_eq!(heard(&[(watch, 3), (watch, 4)]), None);
+    }
+
+    #[test]
+    fn objects_are_read_in_pieces() {
+        let mut reader = DeliveryReader::default();
+        let event = br#"{"type":"ADDED","object":{"metadata":{"resourceVersion":"7"}}}"#;
+        let (one, other) = event.split_at(20);
+        assert_eq!(reader.read(one), []);
+        let watch = (DeliverySource::Watch, vec![7]);
+        assert_eq!(reader.read(&[other, b"\n", one].concat()), [watch.clone()]);
+        assert_eq!(reader.read(other), [watch]);
+        let list = br#"{"items":[{"metadata":{"resourceVersion":"8"}}]}"#;
+        assert_eq!(reader.read(list), [(DeliverySource::List, vec![8])]);
+        let answer = br#"{"metadata":{"resourceVersion":"9"}}"#;
+        assert_eq!(reader.read(answer), [(DeliverySource::Answer, vec![9])]);
+    }
+}
