@@ -173,7 +173,37 @@ pub(crate) fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use elector_protocol::Timestamp;
+    use elector_runtime::TokioClock;
+    use futures::FutureExt as _;
+
     use super::*;
+
+    /// Three failures in a row are too many, whatever came before a success, be it that of a process that recovers.
+    #[tokio::test(start_paused = true)]
+    async fn failures_before_a_success_do_not_count_after_it() {
+        let mut answers = "+ --+--- -+ ---".chars().filter(|answer| *answer != ' ');
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        let probe: HealthProbe = Arc::new(Mutex::new(move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let is_well = answers.next() == Some('+');
+            async move { is_well.then_some(()).ok_or_else(String::new) }.boxed()
+        }));
+        let clock = Arc::new(TokioClock::start(Timestamp::MIN));
+        let (timing, runtime) = (HealthTiming::default(), Handle::current());
+        let mut monitor = HealthMonitor::new(Some(probe), timing, clock, runtime);
+        let asked = || asked.swap(0, Ordering::SeqCst);
+        assert_eq!((monitor.recovered().await, asked()), (Ok(()), 1));
+        monitor.unwell().await;
+        assert_eq!(asked(), 6);
+        assert!(monitor.recovered().await.is_err() && monitor.recovered().await.is_ok());
+        assert_eq!(asked(), 2);
+        monitor.unwell().await;
+        assert_eq!(asked(), 3);
+    }
 
     #[test]
     fn what_a_probe_says_is_one_line_and_no_longer_than_a_page() {

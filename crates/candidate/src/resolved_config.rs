@@ -180,6 +180,8 @@ impl ResolvedConfig {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use elector_protocol::StrategyName;
 
     use super::*;
@@ -204,6 +206,39 @@ mod tests {
         assert_eq!(strategy_of(Mode::Auto), Some(Some(own)));
         assert_eq!(strategy_of(Mode::Plain), Some(None));
         assert_eq!(strategy_of(Mode::Elected), None);
+    }
+
+    /// An elector waits before it grants what was emptied or deleted, so that the work has its time; client-go does not.
+    /// A process that renews the term under the same name leads already; one that was granted a new term had to wait.
+    #[test]
+    fn after_a_loss_the_work_has_what_the_lease_leaves_unless_another_may_lead_already() {
+        let at = |seconds| Instant::from_epoch(Duration::from_secs(seconds));
+        let stop_by = |client_go_peers, reason: &StopReason| {
+            let mut config = Config::new("web", "1.2.3".parse().unwrap());
+            (config.client_go_peers, config.grace) = (client_go_peers, Duration::from_secs(60));
+            let config = ResolvedConfig::new(config, "ns").unwrap();
+            let limits = StopLimits::of(at(10), Duration::from_secs(3));
+            config.stop_by(reason, limits, at(7)).since(at(0)).as_secs()
+        };
+        let by = Identity::new("other");
+        for (loss, alone, beside_client_go) in [
+            (Loss::DeadlinePassed, 13, 13),
+            (Loss::NewTerm, 13, 13),
+            (Loss::Taken { by: None }, 13, 7),
+            (Loss::Deleted, 13, 7),
+            (Loss::StoreRestored, 13, 7),
+            (Loss::Taken { by }, 7, 7),
+            (Loss::NameShared, 7, 7),
+        ] {
+            let reason = StopReason::Lost(loss);
+            let times = (stop_by(false, &reason), stop_by(true, &reason));
+            assert_eq!(times, (alone, beside_client_go), "{reason:?}");
+        }
+        assert_eq!(
+            stop_by(true, &StopReason::ShutDown),
+            67,
+            "the lease is held"
+        );
     }
 
     #[test]

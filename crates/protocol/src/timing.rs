@@ -214,7 +214,9 @@ impl CandidateTiming {
             lease_duration,
             renew_deadline,
             renew_interval,
-            retry_period: Duration::from_secs(2).min(renew_interval),
+            retry_period: Duration::from_secs(2)
+                .min(renew_interval)
+                .max(Self::RETRY_MIN),
             request_timeout: Duration::from_secs(2).min(renew_interval),
             accept_window: Duration::from_secs(5),
         }
@@ -294,128 +296,4 @@ fn doubled(base: Duration, doublings: u8, cap: Duration) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn defaults_are_within_their_bounds() {
-        ElectorTiming::default().validate().unwrap();
-        CandidateTiming::default().validate().unwrap();
-        CandidateTiming::of(Duration::from_secs(6), Duration::from_secs(4))
-            .validate()
-            .unwrap();
-    }
-
-    #[test]
-    fn windows_double_to_their_caps() {
-        let timing = ElectorTiming::default();
-        let windows =
-            [0, 1, 2, 3, 4, 200].map(|failures| timing.accept_window_after(failures).as_secs());
-        assert_eq!(windows, [5, 10, 20, 40, 60, 60]);
-        let passed =
-            [0, 1, 2, 3, 4, 5, 200].map(|failures| timing.passed_over_after(failures).as_secs());
-        assert_eq!(passed, [0, 60, 120, 240, 480, 900, 900]);
-    }
-
-    #[test]
-    fn a_deadline_too_near_to_the_duration_is_refused_with_the_numbers() {
-        let timing = CandidateTiming::of(Duration::from_secs(15), Duration::from_secs(13));
-        assert_eq!(
-            timing.validate().unwrap_err().to_string(),
-            "renew-deadline is 13s: must be at most 4/5 of lease-duration and one second below it, so at most 12s"
-        );
-    }
-
-    #[test]
-    fn no_duration_is_too_long_to_be_refused() {
-        let timing = CandidateTiming::of(Duration::from_secs(15), Duration::MAX);
-        assert_eq!(timing.validate().unwrap_err().name, "renew-deadline");
-        let timing = CandidateTiming::of(Duration::MAX, Duration::MAX);
-        assert_eq!(timing.validate().unwrap_err().name, "lease-duration");
-        let timing = ElectorTiming {
-            passed_over_max: Duration::MAX,
-            candidate_validity: Duration::MAX,
-            ..ElectorTiming::default()
-        };
-        assert_eq!(timing.validate().unwrap_err().name, "passed-over-max");
-    }
-
-    /// (R8) W ≥ 1.25 · H and W − H ≥ 1 s, H ≥ 3 · R, a request within R: at the bound, and just beyond it.
-    #[test]
-    fn the_safety_sum_of_a_holder_is_checked_to_its_bounds() {
-        let of =
-            |w: u64, h: u64| CandidateTiming::of(Duration::from_secs(w), Duration::from_millis(h));
-        let refused = |timing: &CandidateTiming| timing.validate().map_err(|error| error.name);
-        assert_eq!(refused(&of(15, 12_000)), Ok(()));
-        assert_eq!(refused(&of(15, 12_001)), Err("renew-deadline"));
-        assert_eq!(refused(&of(4, 3_000)), Ok(()), "W - H is 1 s");
-        assert_eq!(refused(&of(4, 3_001)), Err("renew-deadline"));
-        assert_eq!(refused(&of(4, 3_200)), Err("renew-deadline"), "1.25 H is W");
-        let with = |change: fn(&mut CandidateTiming)| {
-            let mut timing = CandidateTiming::default();
-            change(&mut timing);
-            refused(&timing)
-        };
-        assert_eq!(
-            with(|timing| timing.renew_interval =
-                timing.renew_deadline / 3 + Duration::from_millis(1)),
-            Err("renew-interval")
-        );
-        assert_eq!(
-            with(|timing| timing.request_timeout = timing.renew_interval),
-            Ok(())
-        );
-        assert_eq!(
-            with(|timing| timing.request_timeout = timing.renew_interval + Duration::from_millis(1)),
-            Err("request-timeout")
-        );
-        assert_eq!(
-            with(|timing| timing.lease_duration = Duration::from_millis(15_500)),
-            Err("lease-duration")
-        );
-        assert_eq!(
-            with(|timing| timing.accept_window = Duration::from_millis(5_500)),
-            Err("accept-window")
-        );
-    }
-
-    /// (R5, R6, R15) The bounds of an elector's constants that a rule rests on.
-    #[test]
-    fn the_constants_of_an_elector_are_checked_to_their_bounds() {
-        let with = |change: fn(&mut ElectorTiming)| {
-            let mut timing = ElectorTiming::default();
-            change(&mut timing);
-            timing.validate().map_err(|error| error.name)
-        };
-        for (longest, above) in [(LONGEST_LEASE, false), (LONGEST_LEASE * 2, true)] {
-            let of_lease = ElectorTiming {
-                max_lease_duration: longest,
-                ..ElectorTiming::default()
-            };
-            let of_absence = ElectorTiming {
-                absent_lease_grace: Some(longest),
-                ..ElectorTiming::default()
-            };
-            assert_eq!(of_lease.validate().is_err(), above);
-            assert_eq!(of_absence.validate().is_err(), above);
-        }
-        assert_eq!(
-            with(|timing| timing.accept_window = Duration::from_millis(5_500)),
-            Err("accept-window")
-        );
-        assert_eq!(
-            with(|timing| {
-                timing.re_ping_after = Duration::from_secs(4);
-            }),
-            Err("re-ping-after"),
-            "unmarked candidates have 5 s to answer"
-        );
-        assert_eq!(
-            with(|timing| {
-                timing.re_ping_after = Duration::from_secs(6);
-                timing.ack_window = Duration::from_secs(7);
-            }),
-            Err("re-ping-after")
-        );
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{Config, Event, Mode, RunOutcome, TermEnd};
-use elector_protocol::{Identity, Instant, StrategyName, Term, Token};
+use elector_protocol::{Identity, Instant, StrategyName, Token};
 use elector_testkit::{CANDIDATES, CapturedLog, LEASES, OneLease, eventually, millis, seconds};
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -103,20 +103,6 @@ async fn a_missing_lease_is_created_without_a_strategy_in_plain_mode_and_with_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plain_candidate_accepts_no_grant() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let running = start(&cluster, plain("me"), obedient);
-    pass(1_000).await;
-    cluster.grant("me");
-    pass(4_000).await;
-    assert!(cluster.record().is_unaccepted_grant());
-    assert!(running.guards.lock().unwrap().is_empty());
-    // It is one more record that expires: the grant's own 5 s.
-    running.leads(1).await;
-    assert_eq!(cluster.record().term, Term(2));
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_auto_candidate_takes_a_lease_that_no_elector_grants_and_says_how_long_it_was_free() {
     let log = CapturedLog::capture();
     let cluster = OneLease::new(&[V1BETA1]);
@@ -163,19 +149,6 @@ async fn an_auto_candidate_that_is_told_to_stand_down_acquires_nothing() {
         annotations.remove("elector.dev/stand-down").unwrap();
     });
     running.leads(1).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_grant_in_time_is_accepted_and_nothing_is_acquired() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    released(&cluster);
-    let running = start(&cluster, config(), obedient);
-    running.registered().await;
-    pass(4_900).await;
-    cluster.grant("me");
-    running.leads(1).await;
-    assert_eq!(free(&running), None);
-    assert_eq!(cluster.record().term, Term(1));
 }
 
 /// A term that was granted follows one that was acquired: what was said of the first does not hold for it.
@@ -233,31 +206,6 @@ async fn a_ping_restarts_the_wait_for_the_elector_once() {
     running.leads(1).await;
     let waited = cluster.now().since(begun);
     assert!(is_about(waited, seconds(8)), "{waited:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lease_of_a_foreign_strategy_is_never_taken() {
-    let mine = "example.com/mine";
-    for (lease, own, mode) in [
-        (Some(mine), "OldestEmulationVersion", Mode::Auto),
-        (None, mine, Mode::Auto),
-        (Some(mine), "OldestEmulationVersion", Mode::Plain),
-    ] {
-        let cluster = OneLease::new(&[V1BETA1]);
-        released(&cluster);
-        cluster.write(|record| {
-            let mut record = record.clone();
-            record.strategy = lease.map(|lease| StrategyName::parse(lease).unwrap());
-            record
-        });
-        let mut config = config();
-        config.mode = mode;
-        config.strategy = own.parse().unwrap();
-        let running = start(&cluster, config, obedient);
-        pass(600_000).await;
-        assert!(running.guards.lock().unwrap().is_empty());
-        assert_eq!(cluster.record().holder, None);
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -48,19 +48,6 @@ async fn without_a_reply_the_work_is_told_at_the_deadline_and_nothing_is_written
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_reply_to_the_accept_is_found() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let running = start(&cluster, config(), obedient);
-    running.registered().await;
-    cluster.inject(Rule::new(Fault::HangAfter).verb(RequestVerb::Update));
-    cluster.grant("me");
-    eventually(|| cluster.history().contains(&"accept".to_owned())).await;
-    cluster.heal();
-    running.leads(1).await;
-    assert_eq!(cluster.history(), ["register", "grant me", "accept"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_grant_that_a_dead_watch_does_not_show_is_found_by_a_read() {
     let cluster = OneLease::new(&[V1BETA1]);
     let running = start(&cluster, config(), obedient);

@@ -9,7 +9,7 @@ use elector_protocol::holder::Loss;
 use elector_testkit::{OneLease, SentRequest, eventually, seconds};
 use http::StatusCode;
 
-use crate::{V1BETA1, config, leader, obedient, pass, start};
+use crate::{V1BETA1, config, leader, obedient, pass};
 
 const PUT: &str = "PUT leases/web";
 const GET: &str = "GET leases/web";
@@ -51,67 +51,7 @@ async fn a_conflict_with_ones_own_renewal_is_read_and_belief_counts_from_the_sen
     assert!(running.guard().is_leader() && !running.is_disturbed());
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_conflict_with_ones_own_accept_is_read_and_belief_counts_from_the_send_of_that_one() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let running = start(&cluster, config(), obedient);
-    running.registered().await;
-    pass(1_000).await;
-    cluster.faults().freeze_watches(true);
-    cluster.inject(lie());
-    let start = cluster.now();
-    cluster.grant("me");
-    // Two renewals of silence, then a read finds the grant.
-    running.leads(1).await;
-    let requests = cluster.object_requests_since(start);
-    assert_eq!(lease_requests(&requests), [GET, PUT, PUT, GET]);
-    let accepted = requests
-        .iter()
-        .find(|request| request.what == PUT)
-        .unwrap()
-        .at;
-    assert_eq!(
-        running.guard().deadline(),
-        Some(accepted.after(seconds(10)))
-    );
-    let record = cluster.record();
-    assert_eq!(record.token, Some(running.guard().token()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_conflict_with_a_strangers_change_is_read_and_the_renewal_written_at_once() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let running = leader(&cluster, config(), obedient).await;
-    pass(1_000).await;
-    cluster.faults().freeze_watches(true);
-    cluster.label();
-    let start = cluster.now();
-    eventually(|| lease_requests(&cluster.object_requests_since(start)).len() == 3).await;
-    let requests = cluster.object_requests_since(start);
-    assert_eq!(lease_requests(&requests), [PUT, GET, PUT]);
-    assert!(requests[2].at.since(requests[0].at) <= Duration::from_millis(20));
-    pass(20_000).await;
-    assert!(running.guard().is_leader() && !running.is_disturbed());
-}
-
 /// The reply to one's own write is authoritative (R10).
-#[tokio::test(start_paused = true)]
-async fn a_renewal_that_finds_no_lease_ends_the_term_at_once() {
-    let cluster = OneLease::new(&[V1BETA1]);
-    let running = leader(&cluster, config(), obedient).await;
-    cluster.faults().freeze_watches(true);
-    cluster.delete_lease();
-    let start = cluster.now();
-    let (end, at) = running.end().await;
-    assert_eq!(end, TermEnd::Lost(Loss::Deleted));
-    assert!(at.since(start) <= Duration::from_millis(3_400));
-    // A PUT that names a uid is refused as a conflict, and the read after it finds nothing.
-    assert_eq!(
-        lease_requests(&cluster.object_requests_since(start)),
-        [PUT, GET]
-    );
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_is_answered_with_not_found_ends_the_term_without_a_read() {
     let cluster = OneLease::new(&[V1BETA1]);

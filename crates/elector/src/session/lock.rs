@@ -361,3 +361,28 @@ async fn response(holder: &mut Option<HolderShell>) -> LeaseResponse {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::leader_election::LeaderElection;
+
+    /// Until an elector that stood by has taken over and takes the lock, the built-in controller has to see it as held.
+    #[test]
+    fn the_lock_lasts_for_as_long_as_a_standby_may_take_to_follow() {
+        let lasts = |leader_election| {
+            let me = Identity::of_elector("pod", 1);
+            let config = Config {
+                leader_election,
+                ..Config::default()
+            };
+            holder_config(me, &config).timing.lease_duration.as_secs()
+        };
+        assert_eq!(lasts(None), 15);
+        let election = LeaderElection {
+            lease_duration: Duration::from_secs(20),
+            ..LeaderElection::new("pod")
+        };
+        assert_eq!(lasts(Some(election)), 35);
+    }
+}

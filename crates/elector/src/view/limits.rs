@@ -144,6 +144,25 @@ mod tests {
     }
 
     #[test]
+    fn what_a_candidate_takes_is_counted_anew_when_it_is_replaced() {
+        let (namespace, mut usage) = ("ns".into(), Usage::default());
+        for (before, bytes, counted) in [
+            (None, 600, (1, 600)),
+            (None, 700, (2, 1_300)),
+            (Some(600), 9_000, (2, 9_700)),
+            (Some(9_000), 500, (2, 1_200)),
+        ] {
+            assert_eq!(usage.replace(&namespace, before, bytes), Ok(()));
+            let of = &usage.0[&namespace];
+            assert_eq!((of.candidates, of.bytes), counted);
+        }
+        usage.remove(&namespace, 500);
+        assert_eq!(usage.0[&namespace].bytes, 700);
+        usage.remove(&namespace, 700);
+        assert!(usage.0.is_empty());
+    }
+
+    #[test]
     fn one_that_is_kept_may_shrink_where_there_is_no_room() {
         let (namespace, mut usage) = ("ns".into(), Usage::default());
         while usage.replace(&namespace, None, CANDIDATE_BYTES).is_ok() {}

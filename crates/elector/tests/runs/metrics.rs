@@ -203,6 +203,24 @@ async fn a_frozen_lease_is_shown_while_a_better_candidate_waits() {
     assert_eq!(frozen(), 0.0);
 }
 
+/// A lease that no candidate names any more is in no figure.
+#[tokio::test(start_paused = true)]
+async fn what_keeps_a_lease_without_a_leader_goes_with_its_candidates() {
+    let cluster = MemoryCluster::new();
+    let elector = MeasuredElector::start(&cluster);
+    pass(seconds(20)).await;
+    cluster.register("ns", "silent", "l", "1.0.0");
+    let obstructed = || {
+        let labels = [("namespace", "ns"), ("obstacle", "no_ack")];
+        elector.scrape().value("elector_obstructed_leases", &labels)
+    };
+    pass(seconds(20)).await;
+    assert_eq!(obstructed(), 1.0);
+    cluster.delete(CANDIDATES, "ns", "silent");
+    pass(seconds(10)).await;
+    assert_eq!(obstructed(), 0.0);
+}
+
 /// It acks and never accepts what it is handed (R23).
 #[tokio::test(start_paused = true)]
 async fn a_preference_that_is_held_back_is_shown() {

@@ -94,6 +94,21 @@ fn an_unheld_record_waits_for_the_proof_and_for_a_fresh_ack() {
     assert_eq!(next_wake(&fixture), (3.0, WakeReason::ProofOfAbsence));
 }
 
+/// An ack of the round counts although it is not fresh any more, and is no reason to look again.
+#[test]
+fn an_ack_that_is_stale_already_wakes_nothing() {
+    let mut fixture = ElectionFixture::new();
+    fixture.lease(held(&fixture, "plain", 60));
+    fixture.list("b", "1.2.0");
+    fixture.pass(40.0);
+    assert_eq!(wake_after_pings(&mut fixture), (2.0, WakeReason::AckWindow));
+    fixture.pass(1.0);
+    fixture.ack("b");
+    assert_eq!(next_wake(&fixture), (5.0, WakeReason::AckStale));
+    fixture.pass(6.0);
+    assert_eq!(next_wake(&fixture), (13.0, WakeReason::Expiry));
+}
+
 #[test]
 fn a_creation_that_the_watch_does_not_bring_is_tried_again() {
     let mut fixture = ElectionFixture::new();

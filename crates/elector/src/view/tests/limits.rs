@@ -1,7 +1,10 @@
 //! What is considered of many candidates, and what is kept of a namespace.
 
+use std::sync::Arc;
+
 use elector_protocol::{
-    Identity, LeaseKey, LeaseRecord, OperatorPreference, Rejection, StrategyName, Timestamp,
+    CandidateSpec, Identity, LeaseKey, LeaseRecord, OperatorPreference, Rejection, StrategyName,
+    Timestamp,
 };
 
 use super::{ViewScene, candidate, held, id, lease, time};
@@ -13,6 +16,18 @@ use crate::view::{
 fn created(name: &str, second: i64) -> CandidateSeen {
     let mut seen = candidate(name, "l", u64::try_from(second).unwrap() + 1000);
     seen.candidate.created = Timestamp::from_micros(second * 1_000_000).unwrap();
+    seen
+}
+
+/// A later revision of a candidate, which lists so many strategies.
+fn grown(mut seen: CandidateSeen, strategies: usize) -> CandidateSeen {
+    let list = vec![StrategyName::oldest_emulation_version(); strategies];
+    let spec = CandidateSpec {
+        supersedes: Some(list),
+        ..seen.candidate.offer().unwrap().clone()
+    };
+    seen.candidate.spec = Arc::new(Ok(spec));
+    seen.candidate.version = ResourceVersion(seen.candidate.version.0 + 1_000_000);
     seen
 }
 
@@ -104,6 +119,10 @@ fn holder_and_preferred_are_considered_however_young_they_are() {
     );
     world.lease(lease("l", 2002, held("c00001", 3)));
     assert_eq!(world.names("l"), named(0..64));
+    let placeholder = held("elector.dev:reserved-from:c00092", 4);
+    world.lease(lease("l", 2003, placeholder));
+    let named_by_lease = vec!["c00092".to_owned()];
+    assert_eq!(world.names("l"), [named(0..63), named_by_lease].concat());
 }
 
 /// (R16) An operator means that one, however many came before it.
@@ -163,12 +182,30 @@ fn a_full_namespace_leaves_out_what_comes_last_and_no_other_namespace() {
     elsewhere.lease = LeaseKey::new("quiet", elsewhere.lease.name.clone());
     world.candidate(elsewhere);
     assert_eq!(world.view.known_candidates.len(), known + 1);
+    // One that grows beyond what there is room for is left out itself, and those before it have grown.
+    for second in 0..100 {
+        world.candidate(grown(one_each(second), 400));
+    }
+    assert_eq!(world.names("l00000"), ["c00000"]);
+    assert_eq!(world.names("l00099"), [""; 0]);
     // There is room again where candidates go.
     let area = Area::Namespace("ns".into());
     world.view.handle_candidates(time(world.now), &area, vec![]);
     assert_eq!(world.view.known_candidates.len(), 1);
     world.candidate(one_each(count + 4));
     assert_eq!(world.view.known_candidates.len(), 2);
+}
+
+#[test]
+fn what_is_counted_of_a_candidate_that_grew_goes_with_it() {
+    let mut world = ViewScene::synced();
+    world.candidate(created("stays", 1));
+    let before = format!("{:?}", world.view.usage);
+    world.candidate(created("goes", 2));
+    world.candidate(grown(created("goes", 2), 30));
+    assert_ne!(format!("{:?}", world.view.usage), before);
+    world.gone("goes");
+    assert_eq!(format!("{:?}", world.view.usage), before);
 }
 
 /// A list of a hundred thousand strategies may stand in one object of v1alpha1.

@@ -146,6 +146,21 @@ fn a_ping_of_a_free_lease_restarts_the_wait_for_the_elector_once() {
     assert_eq!(fixture.sent, [WriteKind::Acquire]);
 }
 
+#[test]
+fn a_ping_after_a_failed_attempt_is_waited_for_and_not_the_pause_alone() {
+    let mut fixture = led_by_another(auto(), 15);
+    release(&mut fixture);
+    fixture.network = Network::Down;
+    fixture.pass(seconds(5.0));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+    fixture.holder.handle_ping(fixture.moment());
+    fixture.network = Network::Up;
+    fixture.pass(seconds(4.9));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, vec![WriteKind::Acquire; 2]);
+}
+
 /// (R16) It takes what it is granted all the same: the elector knows better.
 #[test]
 fn what_stands_down_acquires_nothing_until_it_may_lead_again() {
@@ -222,6 +237,23 @@ fn a_long_absence_that_the_watch_proves_needs_no_further_wait() {
     fixture.pass(seconds(2.0));
     fixture.watch();
     assert_eq!(fixture.sent, [WriteKind::Acquire]);
+}
+
+/// (R6) What was deleted was not seen, so it may have been held since the name was last known to be absent.
+#[test]
+fn the_deletion_of_what_was_never_seen_starts_the_proof_of_absence_anew() {
+    let mut fixture = HolderFixture::of(plain());
+    fixture.store.delete();
+    fixture.network = Network::Down;
+    fixture.watch();
+    fixture.pass(seconds(10.0));
+    let version = fixture.store.delete();
+    fixture.event(LeaseEvent::Deleted(version));
+    fixture.pass(seconds(10.0));
+    fixture.network = Network::Up;
+    fixture.pass(seconds(2.0));
+    fixture.watch();
+    assert!(fixture.store.lease.is_some() && fixture.sent.is_empty());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::super::fixture::{HolderFixture, Network, WorkEvent, identity, seconds};
 use super::super::{Ending, LeaseOutcome, Loss, StopReason, WriteKind};
+use super::doubt::step;
 use super::taken;
 use crate::lease::Occupancy;
 use crate::names::Term;
@@ -180,9 +181,8 @@ fn a_shutdown_before_leading_touches_nothing() {
     let mut fixture = HolderFixture::new();
     fixture.watch();
     fixture.holder.shut_down(Moment::same(fixture.now));
-    fixture.run();
+    assert_eq!(step(&mut fixture).effects, [], "nothing is open");
     assert!(fixture.holder.is_finished());
-    assert!(fixture.sent.is_empty() && fixture.work_events.is_empty());
 }
 
 #[test]
@@ -198,6 +198,22 @@ fn an_accept_of_unknown_outcome_at_shutdown_is_found_and_released() {
     fixture.pass(seconds(1.0));
     assert_eq!(fixture.sent, [WriteKind::Accept, WriteKind::Release]);
     assert!(fixture.work_events.is_empty() && fixture.holder.is_finished());
+}
+
+#[test]
+fn a_lost_accept_holds_up_a_shutdown_until_a_read_does_not_show_it_or_its_belief_would_be_over() {
+    for (server, until) in [(Network::Up, 0.25), (Network::Down, 10.0)] {
+        let mut fixture = HolderFixture::new();
+        fixture.network = Network::Down;
+        fixture.grant("me");
+        fixture.watch();
+        fixture.holder.shut_down(Moment::same(fixture.now));
+        fixture.network = server;
+        fixture.pass(seconds(until - 0.01));
+        assert!(!fixture.holder.is_finished(), "{server:?}");
+        fixture.pass(seconds(0.01));
+        assert!(fixture.holder.is_finished(), "{server:?}");
+    }
 }
 
 #[test]

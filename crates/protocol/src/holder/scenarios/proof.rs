@@ -119,6 +119,44 @@ fn a_refused_write_proves_nothing() {
     assert_eq!(fixture.work_events, [lost(Loss::NameShared)]);
 }
 
+/// (R8) A write that news has overtaken is not applied any more: what bears its renewTime is another's.
+#[test]
+fn a_write_that_was_overtaken_proves_nothing() {
+    for outcome in [LeaseOutcome::Conflict, LeaseOutcome::Unknown] {
+        let mut fixture = HolderFixture::leading();
+        fixture.network = Network::Silent;
+        fixture.pass(seconds(4.0));
+        let overtaken = fixture.kept.take().unwrap();
+        fixture.prefer(Some("me"));
+        fixture.watch();
+        fixture
+            .holder
+            .handle_outcome(Moment::same(fixture.now), outcome);
+        fixture.store.edit(|record| LeaseRecord {
+            renew_time: overtaken.record.renew_time,
+            ..record.clone()
+        });
+        fixture.watch();
+        assert_eq!(fixture.work_events, [lost(Loss::NameShared)]);
+    }
+}
+
+/// (R4) A reply that comes after newer news brings no older record back.
+#[test]
+fn a_reply_that_was_overtaken_is_not_the_newest_record() {
+    let mut fixture = HolderFixture::leading();
+    fixture.network = Network::Silent;
+    fixture.pass(seconds(4.0));
+    let write = fixture.kept.take().unwrap();
+    let reply = fixture.store.put(&write);
+    fixture.prefer(Some("me"));
+    fixture.watch();
+    fixture
+        .holder
+        .handle_outcome(Moment::same(fixture.now), reply);
+    assert_eq!(fixture.holder.known(), fixture.store.lease.as_ref());
+}
+
 /// (R10) A second conflict in a row is no reason to hurry.
 #[test]
 fn conflicts_in_a_row_are_retried_after_a_pause() {
