@@ -165,6 +165,27 @@ async fn an_auto_candidate_that_is_told_to_stand_down_acquires_nothing() {
     running.leads(1).await;
 }
 
+/// (R16) A word without a time lasts for a day, and nobody has to say that it is over.
+#[tokio::test(start_paused = true)]
+async fn an_auto_candidate_acquires_again_a_day_after_it_was_told_to_stand_down() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    released(&cluster);
+    let running = start(&cluster, config(), obedient);
+    running.registered().await;
+    let begun = cluster.now();
+    cluster.put(CANDIDATES, "default", "me", |fields| {
+        fields["metadata"]["annotations"]["elector.dev/stand-down"] = json!("true");
+    });
+    // An ack does not prolong it.
+    pass(43_200_000).await;
+    cluster.ping(V1BETA1, "me");
+    pass(43_199_000).await;
+    assert!(running.guards.lock().unwrap().is_empty());
+    running.leads(1).await;
+    let waited = cluster.now().since(begun);
+    assert!(is_about(waited, seconds(86_400)), "{waited:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_grant_in_time_is_accepted_and_nothing_is_acquired() {
     let cluster = OneLease::new(&[V1BETA1]);
