@@ -262,7 +262,7 @@ secrets                                    []                  [one]            
             let objects = overlays::objects(&install).unwrap();
             let of_policies =
                 |object: &&serde_json::Value| object["kind"] == "ValidatingAdmissionPolicyBinding";
-            assert_eq!(objects.iter().filter(of_policies).count(), 4, "{name}");
+            assert_eq!(objects.iter().filter(of_policies).count(), 5, "{name}");
             installable.push(name);
         }
         installable.sort();

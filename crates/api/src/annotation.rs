@@ -9,8 +9,8 @@ pub const PROTOCOL_VERSION: &str = "1";
 /// On a LeaseCandidate: the lease duration that it will use, as a Go duration (`15s`) or in seconds (R6).
 pub const LEASE_DURATION: &str = "elector.dev/lease-duration";
 
-/// On a LeaseCandidate: `true` where an operator wants it not to lead. It is not eligible then, and a holder is asked to
-/// make room (R16). Written by whoever may update the Lease.
+/// On a LeaseCandidate: until when an operator wants it not to lead, RFC 3339, or `true` for a day. It is not eligible
+/// then, and a holder is asked to make room (R16). Written, as the words on a Lease are, by accounts that may `operate`.
 pub const STAND_DOWN: &str = "elector.dev/stand-down";
 
 /// On a LeaseCandidate: its priority, from 1 to 2147483647, for the strategy of the same name (KEP-4355). Written by

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elector_protocol::{
-    CandidateRecord, CandidateSpec, Identity, LONGEST_LEASE, Rejection, Timestamp,
+    CandidateRecord, CandidateSpec, Identity, LONGEST_LEASE, Rejection, StandDown, Timestamp,
 };
 
 use crate::annotation;
@@ -11,7 +11,7 @@ use crate::candidate::LeaseCandidate;
 use crate::convert_lease::{revision, unreadable_annotation};
 use crate::duration::parse_duration_or_seconds;
 use crate::field::{FieldError, Malformed};
-use crate::time::creation_time;
+use crate::time::{creation_time, parse_time};
 use crate::validate::{LEASE_NAME_RULE, names};
 
 // === impl LeaseCandidate ===
@@ -88,9 +88,9 @@ impl LeaseCandidate {
             .collect()
     }
 
-    /// Whether an operator wants it not to lead (annotation [`STAND_DOWN`](annotation::STAND_DOWN)).
-    pub fn stands_down(&self) -> bool {
-        self.read_stand_down() == Ok(true)
+    /// That an operator wants it not to lead (annotation [`STAND_DOWN`](annotation::STAND_DOWN)).
+    pub fn stand_down(&self) -> Option<StandDown> {
+        self.read_stand_down().ok().flatten()
     }
 
     /// Marks this candidate as one that speaks Elector's protocol, and announces the lease duration that it will use.
@@ -120,24 +120,20 @@ impl LeaseCandidate {
         if spec.renew_time.is_none() {
             return Err(Rejection::NoRenewTime);
         }
-        if self.stands_down() {
-            return Err(Rejection::StandsDown);
-        }
         offer.priority = self.priority().unwrap_or_default();
+        offer.stand_down = self.stand_down();
         Ok(offer)
     }
 
     /// The operator's word on whether it is to lead.
-    fn read_stand_down(&self) -> Result<bool, FieldError> {
+    fn read_stand_down(&self) -> Result<Option<StandDown>, FieldError> {
         let name = annotation::STAND_DOWN;
         match self.annotation(name) {
-            None => Ok(false),
-            Some("true") => Ok(true),
-            Some(text) => Err(unreadable_annotation(
-                name,
-                text,
-                "must be \"true\", or not be there",
-            )),
+            None => Ok(None),
+            Some("true") => Ok(Some(StandDown::Untimed)),
+            Some(text) => parse_time(text)
+                .map(|until| Some(StandDown::Until(until)))
+                .map_err(|why| unreadable_annotation(name, text, format!("{why}, or \"true\""))),
         }
     }
 
@@ -379,22 +375,27 @@ mod tests {
         }
     }
 
-    /// (R16) Anything but one value is ignored and noted.
+    /// (R16) Anything but a time and one other value is ignored and noted.
     #[test]
-    fn an_operator_has_a_candidate_stand_down_by_one_value() {
+    fn an_operator_has_a_candidate_stand_down_by_a_time_or_one_value() {
         let told = |text: &str| {
             let wire = json!({ "elector.dev/stand-down": text });
             let candidate = with("/metadata/annotations", wire);
             let notes: Vec<_> = candidate.notes().iter().map(ToString::to_string).collect();
-            let spec = candidate.candidate().unwrap().spec;
-            (spec, notes)
+            let read = candidate.candidate().unwrap();
+            (read.offer().unwrap().stand_down, notes)
         };
-        assert_eq!(told("true"), (Err(Rejection::StandsDown).into(), vec![]));
-        for text in ["false", "", "True", "2026-01-01T00:00:00Z"] {
-            let (spec, notes) = told(text);
-            assert!(spec.is_ok(), "{text}");
+        assert_eq!(told("true"), (Some(StandDown::Untimed), vec![]));
+        let until = Timestamp::from_micros(1_700_000_000_000_000).unwrap();
+        let until = Some(StandDown::Until(until));
+        assert_eq!(told("2023-11-14T22:13:20Z"), (until, vec![]));
+        assert_eq!(told("2023-11-14T23:13:20.000+01:00"), (until, vec![]));
+        for text in ["false", "", "True", "1h", "2023-11-14"] {
+            let (said, notes) = told(text);
+            assert_eq!(said, None, "{text}");
+            let why = parse_time(text).unwrap_err();
             let note = format!(
-                "metadata.annotations[elector.dev/stand-down]: Invalid value: {text:?}: must be \"true\", or not be there"
+                "metadata.annotations[elector.dev/stand-down]: Invalid value: {text:?}: {why}, or \"true\""
             );
             assert_eq!(notes, [note]);
         }

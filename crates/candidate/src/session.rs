@@ -197,8 +197,8 @@ impl CandidateSession {
         if self.registration.take_ping() {
             self.holder.machine.handle_ping(moment);
         }
-        let stands_down = self.registration.stands_down();
-        self.holder.machine.handle_stand_down(stands_down);
+        let stands_down = self.registration.stands_down_for(now, self.clock.wall());
+        self.holder.machine.handle_stand_down(stands_down.is_some());
         if self.registration.is_withdrawn() {
             self.holder.machine.handle_withdrawn();
         }
@@ -258,9 +258,11 @@ impl CandidateSession {
             let patience = self.config.given.timing.request_timeout * SHUTDOWN_REQUESTS;
             self.finish_by = Some(now.after(patience));
         }
+        let stands_down = self.registration.stands_down_for(now, wall);
         let wake = [
             decision.wake_at,
             registration,
+            stands_down.map(|remaining| now.after(remaining)),
             limit,
             silence,
             self.finish_by,

@@ -2,7 +2,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod input;
-mod operator;
+pub(crate) mod operator;
 mod report;
 
 use std::path::PathBuf;

@@ -159,7 +159,7 @@ pub use backoff::RetryBackoff;
 pub use invalid_text::InvalidText;
 pub use lease::{LeaseRecord, LeaseSnapshot, LeaseWrite, Occupancy};
 pub use names::{Identity, LeaseKey, ResourceVersion, Term, Token, Uid};
-pub use operator_word::{OperatorPreference, OperatorWord};
+pub use operator_word::{LONGEST_WORD, OperatorPreference, OperatorWord, OutOfTime, StandDown};
 pub use order::{CandidateOrder, Contender};
 pub use presence::NewsSource;
 pub use rejection::Rejection;

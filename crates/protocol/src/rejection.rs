@@ -1,5 +1,7 @@
 //! Why a candidate cannot be elected.
 
+use std::time::Duration;
+
 use crate::strategy::name::StrategyNameError;
 use crate::version::{Version, VersionError};
 
@@ -32,9 +34,9 @@ pub enum Rejection {
     /// `spec.renewTime` is missing: the candidate has not registered itself yet.
     #[error("spec.renewTime is missing, so it never answered")]
     NoRenewTime,
-    /// An operator wants it not to lead: annotation `elector.dev/stand-down`.
-    #[error("it is told to stand down, by the annotation elector.dev/stand-down")]
-    StandsDown,
+    /// An operator wants it not to lead for so much longer: annotation `elector.dev/stand-down`.
+    #[error("it is told to stand down for another {:.1}s, by the annotation elector.dev/stand-down", .0.as_secs_f64())]
+    StandsDown(Duration),
     /// A field could not be read at all.
     #[error("{0}")]
     Malformed(String),

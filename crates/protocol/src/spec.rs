@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::names::{Identity, ResourceVersion, Uid};
+use crate::operator_word::StandDown;
 use crate::rejection::Rejection;
 use crate::renumber::renumber;
 use crate::strategy::name::{StrategyName, StrategyNameError};
@@ -50,6 +51,8 @@ pub struct CandidateSpec {
     pub supersedes: Option<Vec<StrategyName>>,
     /// Its priority, from 1 to 2147483647, annotation `elector.dev/priority`; 0 where it has none.
     pub priority: i32,
+    /// That an operator wants it not to lead, annotation `elector.dev/stand-down` ([R16](crate::rules#r16)).
+    pub stand_down: Option<StandDown>,
 }
 
 // === impl CandidateRecord ===
@@ -105,11 +108,11 @@ impl CandidateSpec {
         };
         identical(&self.binary, &other.binary)
             && identical(&self.emulation, &other.emulation)
-            && (&self.strategy, &self.supersedes, self.priority)
-                == (&other.strategy, &other.supersedes, other.priority)
+            && (&self.strategy, &self.supersedes) == (&other.strategy, &other.supersedes)
+            && (self.priority, self.stand_down) == (other.priority, other.stand_down)
     }
 
-    /// Parses what the API holds, in the API's own order of checks. It has no priority.
+    /// Parses what the API holds, in the API's own order of checks. It has no priority, and does not stand down.
     ///
     /// # Errors
     ///
@@ -125,6 +128,7 @@ impl CandidateSpec {
             strategy,
             supersedes: None,
             priority: 0,
+            stand_down: None,
         })
     }
 
@@ -162,6 +166,7 @@ impl CandidateSpec {
             strategy,
             supersedes: Some(strategies.collect()),
             priority: 0,
+            stand_down: None,
         })
     }
 }

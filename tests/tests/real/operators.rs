@@ -97,7 +97,8 @@ async fn freeze_and_prefer(testbed: Arc<Testbed>) -> Result<()> {
         unreachable!("there are two")
     };
     ensure!(
-        over.starts_with("elector.dev/prefer of worse ended at ")
+        over.starts_with("elector.dev/prefer of worse until ")
+            && over.ends_with(" is over")
             && malformed.ends_with("must be an RFC 3339 time"),
         "{ignored:?}"
     );

@@ -2,6 +2,7 @@
 //! and elections that go on as before.
 
 mod accounts;
+mod attack_list;
 mod attacks;
 mod candidate_changes;
 mod durations;
@@ -64,6 +65,7 @@ async fn bind(testbed: Arc<Testbed>) -> Result<()> {
     let rows = lease_changes::ROWS;
     cells += tables::play("change of a Lease", rows, parties, &leases).await?;
     leases.remove(site.client(), "work").await?;
+    cells += durations::play_leases(&attacked, &accounts).await?;
     testbed.journal().note(format!("{cells} cells hold"));
     elections::go_on(&testbed).await
 }

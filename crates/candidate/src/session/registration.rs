@@ -1,5 +1,7 @@
 //! The shell of the registration: its machine, the own LeaseCandidate, and its request under way.
 
+use std::time::Duration;
+
 use elector_api::{CandidateApi, LeaseCandidate};
 use elector_protocol::holder::ReadFailed;
 use elector_protocol::registration::{CandidateEvent, Registration};
@@ -21,6 +23,8 @@ pub(crate) struct RegistrationShell {
     pub(crate) machine: Registration,
     /// The newest revision of the own LeaseCandidate as an object.
     object: Option<LeaseCandidate>,
+    /// When this process first saw what an operator says in it.
+    told_at: Option<Instant>,
     /// The resourceVersion that this process wrote last.
     written: Option<String>,
     pub(crate) request: RequestSlot<CandidateResponse>,
@@ -40,6 +44,7 @@ impl RegistrationShell {
             writer,
             machine: Registration::new(config.lease.name.clone()),
             object: None,
+            told_at: None,
             written: None,
             request: RequestSlot::default(),
             told: false,
@@ -79,11 +84,19 @@ impl RegistrationShell {
         std::mem::take(&mut self.pinged)
     }
 
-    /// Whether the own LeaseCandidate says that an operator wants this process not to lead.
-    pub(crate) fn stands_down(&self) -> bool {
-        self.object
-            .as_ref()
-            .is_some_and(LeaseCandidate::stands_down)
+    /// How much longer an operator wants this process not to lead, as the own LeaseCandidate says (R16).
+    pub(crate) fn stands_down_for(&self, now: Instant, wall: Timestamp) -> Option<Duration> {
+        let said = self.object.as_ref().and_then(LeaseCandidate::stand_down)?;
+        said.remaining(self.told_at?, now, wall).ok()
+    }
+
+    /// Replaces the newest revision of the own LeaseCandidate.
+    fn replace_object(&mut self, now: Instant, object: LeaseCandidate) {
+        let said = self.object.as_ref().and_then(LeaseCandidate::stand_down);
+        if object.stand_down() != said {
+            self.told_at = Some(now);
+        }
+        self.object = Some(object);
     }
 
     /// The LeaseCandidate that is registered, with what writes it, given away because this process is to be registered
@@ -161,7 +174,7 @@ impl RegistrationShell {
                 self.machine.handle_outcome(now, read);
                 if let Some(object) = outcome.done() {
                     self.written.clone_from(&object.metadata.resource_version);
-                    self.object = Some(object);
+                    self.replace_object(now, object);
                 }
             }
             CandidateResponse::Deleted(outcome) => {
@@ -233,7 +246,7 @@ impl RegistrationShell {
                 self.ping = snapshot.ping;
                 self.pinged |= snapshot.ping > snapshot.renew;
             }
-            self.object = Some(object);
+            self.replace_object(now, object);
         }
     }
 

@@ -151,6 +151,27 @@ async fn an_auto_candidate_that_is_told_to_stand_down_acquires_nothing() {
     running.leads(1).await;
 }
 
+/// (R16) A word without a time lasts for a day, and nobody has to say that it is over.
+#[tokio::test(start_paused = true)]
+async fn an_auto_candidate_acquires_again_a_day_after_it_was_told_to_stand_down() {
+    let cluster = OneLease::new(&[V1BETA1]);
+    released(&cluster);
+    let running = start(&cluster, config(), obedient);
+    running.registered().await;
+    let begun = cluster.now();
+    cluster.put(CANDIDATES, "default", "me", |fields| {
+        fields["metadata"]["annotations"]["elector.dev/stand-down"] = json!("true");
+    });
+    // An ack does not prolong it.
+    pass(43_200_000).await;
+    cluster.ping(V1BETA1, "me");
+    pass(43_199_000).await;
+    assert!(running.guards.lock().unwrap().is_empty());
+    running.leads(1).await;
+    let waited = cluster.now().since(begun);
+    assert!(is_about(waited, seconds(86_400)), "{waited:?}");
+}
+
 /// A term that was granted follows one that was acquired: what was said of the first does not hold for it.
 #[tokio::test(start_paused = true)]
 async fn a_granted_term_after_an_acquired_one_is_not_called_acquired() {

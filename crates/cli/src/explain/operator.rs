@@ -58,18 +58,26 @@ impl OperatorRow {
     }
 }
 
-fn why_ignored(word: &IgnoredWord) -> String {
+/// Why a word does not count, in one line.
+pub(crate) fn why_ignored(word: &IgnoredWord) -> String {
     match word {
-        IgnoredWord::FreezeOver { until } => {
-            format!("{} ended at {}", annotation::FREEZE, Rfc3339(*until))
+        IgnoredWord::Freeze { until, why } => {
+            format!("{} until {} {why}", annotation::FREEZE, Rfc3339(*until))
         }
-        IgnoredWord::PreferenceOver(OperatorPreference { candidate, until }) => {
-            format!(
-                "{} of {candidate} ended at {}",
-                annotation::PREFER,
-                Rfc3339(*until)
-            )
-        }
+        IgnoredWord::Preference(OperatorPreference { candidate, until }, why) => format!(
+            "{} of {candidate} until {} {why}",
+            annotation::PREFER,
+            Rfc3339(*until)
+        ),
+        IgnoredWord::StandDown {
+            candidate,
+            until,
+            why,
+        } => format!(
+            "{} of {candidate} until {} {why}",
+            annotation::STAND_DOWN,
+            Rfc3339(*until)
+        ),
         IgnoredWord::NotEligible(OperatorPreference { candidate, until }) => format!(
             "{} until {}: no eligible candidate has the name {candidate}",
             annotation::PREFER,

@@ -9,7 +9,7 @@ use elector_api::{
     CandidateApi, Lease, LeaseCandidate, Rfc3339, annotation, format_freeze, format_prefer,
     parse_duration,
 };
-use elector_protocol::{Identity, OperatorPreference, Timestamp};
+use elector_protocol::{Identity, LONGEST_WORD, OperatorPreference, Timestamp};
 use elector_runtime::{Cluster, connect, printable};
 
 use super::annotation_patch::{AnnotatedObject, DryRun, WordArgs};
@@ -18,12 +18,16 @@ use crate::output;
 
 /// Has a candidate stand down: it is not elected, and makes room where it leads.
 ///
-/// Others take over as in any hand-over; where there is no other, the lease has no leader. A process that starts anew
-/// registers a new candidate, of which nothing is said.
+/// Others take over as in any hand-over; where there is no other, it leads on. A process that starts anew registers a new
+/// candidate, of which nothing is said.
 #[derive(Args, Debug)]
 pub(super) struct StandDownArgs {
     /// The candidate
     candidate: String,
+
+    /// For how long, from now on by the server's clock; 24h at most
+    #[arg(long = "for", value_name = "DURATION", default_value = "1h", value_parser = lasting)]
+    lasts: Duration,
 
     /// Let it be elected again
     #[arg(long)]
@@ -41,7 +45,7 @@ pub(super) struct FreezeArgs {
     /// The lease
     lease: String,
 
-    /// For how long, from now on by the server's clock
+    /// For how long, from now on by the server's clock; 24h at most
     #[arg(long = "for", value_name = "DURATION", default_value = "1h", value_parser = lasting)]
     lasts: Duration,
 
@@ -71,7 +75,7 @@ pub(super) struct PreferArgs {
     #[arg(required_unless_present = "undo", conflicts_with = "undo")]
     candidate: Option<String>,
 
-    /// For how long, from now on by the server's clock
+    /// For how long, from now on by the server's clock; 24h at most
     #[arg(long = "for", value_name = "DURATION", default_value = "10m", value_parser = lasting)]
     lasts: Duration,
 
@@ -99,20 +103,21 @@ struct Word<'a> {
 pub(super) async fn stand_down(args: StandDownArgs) -> anyhow::Result<ExitCode> {
     let cluster = connect(&args.word.client).await?;
     let object = candidate_object(&cluster, &args.word, &args.candidate).await?;
+    if args.undo {
+        let word = Word {
+            annotation: annotation::STAND_DOWN,
+            value: None,
+            done: "may be elected again".to_owned(),
+            already: "may be elected already",
+        };
+        return say(&cluster, &object, &word, args.word.dry_run).await;
+    }
+    let until = Rfc3339(until(&cluster, args.lasts).await?).to_string();
     let word = Word {
         annotation: annotation::STAND_DOWN,
-        value: (!args.undo).then_some("true"),
-        done: if args.undo {
-            "may be elected again"
-        } else {
-            "stands down"
-        }
-        .to_owned(),
-        already: if args.undo {
-            "may be elected already"
-        } else {
-            "stands down already"
-        },
+        value: Some(&until),
+        done: format!("stands down until {until}"),
+        already: "stands down until then already",
     };
     say(&cluster, &object, &word, args.word.dry_run).await
 }
@@ -244,11 +249,14 @@ async fn until(cluster: &Cluster, lasts: Duration) -> anyhow::Result<Timestamp> 
     Timestamp::from_micros(until).context("use --for: it ends after the year 9999")
 }
 
-/// A duration of a second at least.
+/// A duration of a second at least, and of no more than electors heed.
 fn lasting(text: &str) -> Result<Duration, String> {
     let lasts = parse_duration(text).map_err(|error| error.to_string())?;
     if lasts < Duration::from_secs(1) {
         return Err("must be at least 1s".to_owned());
+    }
+    if lasts > LONGEST_WORD {
+        return Err("must be at most 24h, since electors ignore what ends later".to_owned());
     }
     Ok(lasts)
 }

@@ -235,8 +235,8 @@ fn an_operators_word_is_shown_whether_it_counts_or_not() {
             text(&explain(&["-f", "-", "--now", NOW], &input).stdout),
         )
     };
-    let note = "candidate c: metadata.annotations[elector.dev/stand-down]: Invalid value: \"maybe\": must be \"true\", \
-                or not be there";
+    let note = "candidate c: metadata.annotations[elector.dev/stand-down]: Invalid value: \"maybe\": must be an RFC 3339 \
+                time, or \"true\"";
     let (row, table) = said("2026-11-20T06:00:00Z", "b until 2026-11-20T05:40:00+00:00");
     assert_eq!(
         row["operator"],
@@ -269,15 +269,23 @@ fn an_operators_word_is_shown_whether_it_counts_or_not() {
     assert_eq!(
         ignored(NOW, "x until 2026-11-20T06:00:00Z"),
         json!([
-            "elector.dev/freeze ended at 2026-11-20T05:30:02.000000Z",
+            "elector.dev/freeze until 2026-11-20T05:30:02.000000Z is over",
             "elector.dev/prefer until 2026-11-20T06:00:00.000000Z: no eligible candidate has the name x",
+            note,
+        ])
+    );
+    assert_eq!(
+        ignored("2026-11-21T05:30:03Z", "b until 2099-01-01T00:00:00Z"),
+        json!([
+            "elector.dev/freeze until 2026-11-21T05:30:03.000000Z is more than a day ahead",
+            "elector.dev/prefer of b until 2099-01-01T00:00:00.000000Z is more than a day ahead",
             note,
         ])
     );
     assert_eq!(
         ignored("1h", "b until 2026-11-20T05:30:00Z"),
         json!([
-            "elector.dev/prefer of b ended at 2026-11-20T05:30:00.000000Z",
+            "elector.dev/prefer of b until 2026-11-20T05:30:00.000000Z is over",
             note,
             "metadata.annotations[elector.dev/freeze]: Invalid value: \"1h\": must be an RFC 3339 time",
         ])

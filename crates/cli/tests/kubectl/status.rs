@@ -57,6 +57,25 @@ moving    Led          e        3h       3        d        2/2          e has be
     assert!(all.contains("\nshop        till      Led   "), "{all}");
 }
 
+/// (R16) An operator who wrote it past the plugin waits in vain.
+#[test]
+fn a_word_that_ends_more_than_a_day_ahead_is_told_and_one_that_is_over_is_not() {
+    let server = server();
+    server.api.put("leases", ("default", "led"), |fields| {
+        fields["metadata"]["annotations"] = json!({
+            "elector.dev/prefer": "b until 2999-01-01T00:00:00Z", "elector.dev/freeze": ago(60),
+        });
+    });
+    let said = server.says(&["status", "led", "--no-headers"]);
+    assert!(
+        said.lines().next().unwrap().ends_with(
+            "a has the older emulation version 1.1.0 (not 1.2.0); elector.dev/prefer of b until \
+             2999-01-01T00:00:00.000000Z is more than a day ahead"
+        ),
+        "{said}"
+    );
+}
+
 #[test]
 fn one_lease_is_shown_with_its_candidates_even_if_it_has_none() {
     let server = server();

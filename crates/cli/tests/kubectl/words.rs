@@ -39,16 +39,21 @@ fn a_candidate_stands_down_and_may_be_elected_again() {
         .object("leasecandidates", ("default", "a"))
         .unwrap();
     let shown = "leasecandidate.coordination.k8s.io/a";
-    assert_eq!(
-        word(&["--dry-run=server"]),
-        format!("{shown} stands down (server dry run)\n")
+    let said = word(&["--dry-run=server"]);
+    assert!(
+        said.starts_with(&format!("{shown} stands down until "))
+            && said.ends_with(" (server dry run)\n"),
+        "{said}"
     );
     assert_eq!(value(), Value::Null);
-    assert_eq!(word(&[]), format!("{shown} stands down\n"));
-    assert_eq!(value(), "true");
-    assert_eq!(
-        word(&["--dry-run=none"]),
-        format!("{shown} stands down already\n")
+    let said = word(&["--for=24h"]);
+    let until = value().as_str().unwrap().to_owned();
+    assert_eq!(said, format!("{shown} stands down until {until}\n"));
+    assert!(is_ahead(&until, 86_400), "{until}");
+    word(&["--dry-run=none"]);
+    assert!(
+        is_ahead(value().as_str().unwrap(), 3600),
+        "the last word counts"
     );
     assert_eq!(word(&["--undo"]), format!("{shown} may be elected again\n"));
     assert_eq!(
@@ -163,6 +168,9 @@ fn a_candidate_of_the_lease_is_preferred_and_no_other() {
         &["prefer", "web"][..],
         &["prefer", "web", "a", "--undo"],
         &["freeze", "web", "--for=0s"],
+        &["freeze", "web", "--for=25h"],
+        &["prefer", "web", "a", "--for=24h1s"],
+        &["stand-down", "a", "--for=48h"],
     ] {
         assert_eq!(
             server.run(arguments).status.code(),

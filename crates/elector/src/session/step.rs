@@ -59,7 +59,7 @@ impl StepRunner {
             reserve: self.reserve,
         };
         let result = catch_unwind(AssertUnwindSafe(|| {
-            if *authority != Authority::Ours && is_for_builtin(election, now, &settings) {
+            if *authority != Authority::Ours && is_for_builtin(election, now, wall, &settings) {
                 return StepResult::Left;
             }
             StepResult::Decided((self.step)(election, now, wall, &settings))
@@ -69,7 +69,7 @@ impl StepRunner {
 }
 
 /// Whether the built-in controller would decide about this lease: all but those of a foreign strategy.
-fn is_for_builtin(election: &Election, now: Instant, settings: &Settings) -> bool {
-    let strategy = election.strategy(now, settings);
+fn is_for_builtin(election: &Election, now: Instant, wall: Timestamp, settings: &Settings) -> bool {
+    let strategy = election.strategy(now, wall, settings);
     strategy.is_none_or(|strategy| strategy.as_str() == StrategyName::OLDEST_EMULATION_VERSION)
 }

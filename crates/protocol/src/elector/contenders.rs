@@ -4,7 +4,7 @@ use crate::elector::election::Election;
 use crate::names::Identity;
 use crate::order::{CandidateOrder, Contender};
 use crate::strategy::name::StrategyName;
-use crate::time::Timestamp;
+use crate::time::{Instant, Timestamp};
 
 /// The candidates of one lease that can be elected under its strategy.
 pub(super) struct Contenders<'a> {
@@ -43,11 +43,12 @@ impl<'a> Contenders<'a> {
 // === impl Election ===
 
 impl Election {
-    /// The candidates that can be elected at `wall` under the strategy of this name, `None` where another elector
-    /// decides it.
+    /// The candidates that can be elected at `now`, which is `wall` by the wall clock, under the strategy of this name;
+    /// `None` where another elector decides it.
     pub(super) fn contenders(
         &self,
         strategy_name: &StrategyName,
+        now: Instant,
         wall: Timestamp,
     ) -> Option<Contenders<'_>> {
         let strategy = strategy_name.strategy()?;
@@ -59,10 +60,11 @@ impl Election {
             incumbent: lease.and_then(|lease| lease.record.holder.as_ref()),
         };
         let eligible = self
-            .candidates()
-            .filter(|candidate| candidate.renew.is_some())
-            .filter_map(|candidate| {
-                let spec = candidate.offer().ok()?;
+            .candidates
+            .iter()
+            .filter(|seen| seen.candidate.renew.is_some())
+            .filter_map(|seen| {
+                let (candidate, spec) = (&seen.candidate, seen.offer(now, wall)?);
                 strategy.eligible(spec).ok()?;
                 Some(Contender { candidate, spec })
             });

@@ -57,7 +57,7 @@ pub struct Explanation {
     pub reason: Reason,
     /// What operators say that counts now.
     pub word: OperatorWord,
-    /// What operators say that does not count, in the order of the fields of [`OperatorWord`].
+    /// What operators say that does not count, in the order of the fields of [`OperatorWord`], then of candidates.
     pub ignored: Vec<IgnoredWord>,
     /// When the elector would look again if nothing changed before, and why.
     pub wake: Option<WakeAfter>,
@@ -101,7 +101,8 @@ impl Explanation {
             candidates,
         } = election.ranking(NOW, now, settings);
         let said = objects.lease.as_ref().map(|(lease, _)| lease.word.clone());
-        let (word, ignored) = IgnoredWord::split(&said.unwrap_or_default(), now, &candidates);
+        let (word, mut ignored) = IgnoredWord::split(&said.unwrap_or_default(), now, &candidates);
+        ignored.extend(IgnoredWord::of_candidates(&election, NOW, now));
         Self {
             action: decision.action(),
             holder: record.and_then(|record| record.holder.clone()),
@@ -157,6 +158,13 @@ fn replay(objects: &Objects, now: Timestamp) -> Election {
     }
     for candidate in newest.into_values() {
         replay_candidate(&mut election, candidate, now);
+    }
+    // When an operator wrote a word without a time is not told, so it counts.
+    for candidate in &objects.candidates {
+        let seen = election.candidates.get_mut(&candidate.name);
+        if let Some(told) = seen.and_then(|seen| seen.told.as_mut()) {
+            *told = NOW;
+        }
     }
     if let Some((lease, created)) = &objects.lease {
         let since = lease.record.renew_time.unwrap_or(*created);

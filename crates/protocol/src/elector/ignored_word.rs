@@ -1,27 +1,40 @@
-//! What operators say of a lease that does not count (R16).
+//! What operators say of a lease and of its candidates that does not count (R16).
 
+use crate::elector::election::Election;
 use crate::elector::ranking::RankedCandidate;
-use crate::operator_word::{OperatorPreference, OperatorWord};
-use crate::time::Timestamp;
+use crate::names::Identity;
+use crate::operator_word::{OperatorPreference, OperatorWord, OutOfTime, StandDown, remaining};
+use crate::time::{Instant, Timestamp};
 
 /// A part of an operator's word that does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IgnoredWord {
-    /// The freeze is over.
-    FreezeOver {
-        /// When it ended.
+    /// The freeze is over, or its end is too far ahead.
+    Freeze {
+        /// When it ends.
         until: Timestamp,
+        /// Why it does not count.
+        why: OutOfTime,
     },
-    /// The preference is over.
-    PreferenceOver(OperatorPreference),
+    /// The preference is over, or its end is too far ahead.
+    Preference(OperatorPreference, OutOfTime),
     /// No eligible candidate has that name.
     NotEligible(OperatorPreference),
+    /// A candidate was to stand down, which is over, or the end of it is too far ahead.
+    StandDown {
+        /// The candidate.
+        candidate: Identity,
+        /// Until when.
+        until: Timestamp,
+        /// Why it does not count.
+        why: OutOfTime,
+    },
 }
 
 // === impl IgnoredWord ===
 
 impl IgnoredWord {
-    /// What counts of an operator's word at `wall`, and what does not.
+    /// What counts of an operator's word on the lease at `wall`, and what does not.
     pub(super) fn split(
         said: &OperatorWord,
         wall: Timestamp,
@@ -29,23 +42,44 @@ impl IgnoredWord {
     ) -> (OperatorWord, Vec<Self>) {
         let mut counts = said.clone();
         let mut ignored = Vec::new();
-        if let Some(until) = said.freeze.filter(|_| said.frozen_for(wall).is_none()) {
+        if let Some(until) = said.freeze
+            && let Err(why) = remaining(until, wall)
+        {
             counts.freeze = None;
-            ignored.push(Self::FreezeOver { until });
+            ignored.push(Self::Freeze { until, why });
         }
         if let Some(preference) = said.prefer.as_deref().cloned() {
-            let is_over = said.preferred_for(wall).is_none();
             let mut ranked = candidates
                 .iter()
                 .filter(|candidate| candidate.rank.is_some());
-            if is_over {
+            if let Err(why) = remaining(preference.until, wall) {
                 counts.prefer = None;
-                ignored.push(Self::PreferenceOver(preference));
+                ignored.push(Self::Preference(preference, why));
             } else if !ranked.any(|candidate| candidate.name == preference.candidate) {
                 counts.prefer = None;
                 ignored.push(Self::NotEligible(preference));
             }
         }
         (counts, ignored)
+    }
+
+    /// What does not count of the times that are said of the candidates, by their names.
+    pub(super) fn of_candidates(
+        election: &Election,
+        now: Instant,
+        wall: Timestamp,
+    ) -> impl Iterator<Item = Self> {
+        let candidates = election.candidates.iter();
+        candidates.filter_map(move |seen| {
+            let (StandDown::Until(until), Err(why)) = seen.stand_down(now, wall)? else {
+                return None;
+            };
+            let candidate = seen.candidate.name.clone();
+            Some(Self::StandDown {
+                candidate,
+                until,
+                why,
+            })
+        })
     }
 }

@@ -44,9 +44,8 @@ impl<'a> Step<'a> {
         let election: &'a Election = self.election;
         for seen in election.candidates.iter() {
             let disputes = seen
-                .candidate
-                .offer()
-                .is_ok_and(|spec| disputed.concerns(spec));
+                .offer(self.now, self.wall)
+                .is_some_and(|spec| disputed.concerns(spec));
             if !disputes {
                 continue;
             }

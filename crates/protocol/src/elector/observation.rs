@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use crate::names::ResourceVersion;
+use crate::operator_word::{OutOfTime, StandDown};
 use crate::presence::NewsSource;
 use crate::renumber::renumber;
-use crate::spec::CandidateRecord;
-use crate::time::Instant;
+use crate::spec::{CandidateRecord, CandidateSpec};
+use crate::time::{Instant, Timestamp};
 use crate::timing::ElectorTiming;
 
 /// A candidate, with what was heard of it.
@@ -19,6 +20,8 @@ pub(super) struct ObservedCandidate {
     pub(super) acked: Option<Sighting>,
     /// When a ping of it was first seen.
     pub(super) pinged: Option<Sighting>,
+    /// When what an operator says of it was first seen.
+    pub(super) told: Option<Instant>,
 }
 
 /// A change and the revision that carried it.
@@ -54,6 +57,7 @@ impl ObservedCandidate {
             heard: now,
             acked: (source == NewsSource::Watch && candidate.renew.is_some()).then_some(sighting),
             pinged: candidate.is_pinged().then_some(sighting),
+            told: said(&candidate).map(|_| now),
             candidate,
         }
     }
@@ -74,7 +78,26 @@ impl ObservedCandidate {
         if candidate.ping != self.candidate.ping && candidate.is_pinged() {
             self.pinged = Some(sighting);
         }
+        if said(&candidate) != said(&self.candidate) {
+            self.told = said(&candidate).map(|_| now);
+        }
         self.candidate = candidate;
+    }
+
+    /// What it offers now; `None` where that cannot be used, or an operator wants it not to lead (R16).
+    pub(super) fn offer(&self, now: Instant, wall: Timestamp) -> Option<&CandidateSpec> {
+        let stands_down = matches!(self.stand_down(now, wall), Some((_, Ok(_))));
+        self.candidate.offer().ok().filter(|_| !stands_down)
+    }
+
+    /// That an operator wants it not to lead, and for how much longer, or why that does not count.
+    pub(super) fn stand_down(
+        &self,
+        now: Instant,
+        wall: Timestamp,
+    ) -> Option<(StandDown, Result<Duration, OutOfTime>)> {
+        let said = said(&self.candidate)?;
+        Some((said, said.remaining(self.told?, now, wall)))
     }
 
     /// Whether a ping is open: no ack was seen in a later revision.
@@ -148,6 +171,10 @@ impl ObservedCandidate {
     }
 }
 
-renumber!(ObservedCandidate { candidate, heard => heard, acked, pinged });
+fn said(candidate: &CandidateRecord) -> Option<StandDown> {
+    candidate.offer().ok()?.stand_down
+}
+
+renumber!(ObservedCandidate { candidate, heard => heard, acked, pinged, told => instant });
 
 renumber!(Sighting { at => sighting, version });

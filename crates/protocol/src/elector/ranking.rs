@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::elector::election::{Election, Settings};
+use crate::elector::observation::ObservedCandidate;
 use crate::names::Identity;
 use crate::rejection::Rejection;
 use crate::resolution::Resolution;
-use crate::spec::CandidateRecord;
 use crate::strategy::Strategy;
 use crate::strategy::name::StrategyName;
 use crate::time::{Instant, Timestamp};
@@ -36,10 +36,15 @@ pub struct RankedCandidate {
 // === impl Election ===
 
 impl Election {
-    /// The strategy that the lease is elected under at `now`, `None` when the candidates disagree or none has a valid
-    /// wish.
-    pub fn strategy(&self, now: Instant, settings: &Settings) -> Option<StrategyName> {
-        match self.resolve(now, settings) {
+    /// The strategy that the lease is elected under at `now`, which is `wall` by the elector's wall clock; `None` when the
+    /// candidates disagree or none has a valid wish.
+    pub fn strategy(
+        &self,
+        now: Instant,
+        wall: Timestamp,
+        settings: &Settings,
+    ) -> Option<StrategyName> {
+        match self.resolve(now, wall, settings) {
             Resolution::One(strategy) => Some(strategy),
             Resolution::NoWish | Resolution::Conflict(_) => None,
         }
@@ -47,10 +52,10 @@ impl Election {
 
     /// How the candidates stand at `now`, which is `wall` by the elector's wall clock.
     pub fn ranking(&self, now: Instant, wall: Timestamp, settings: &Settings) -> Ranking {
-        let strategy = self.strategy(now, settings);
+        let strategy = self.strategy(now, wall, settings);
         let contenders = strategy
             .as_ref()
-            .and_then(|name| self.contenders(name, wall));
+            .and_then(|name| self.contenders(name, now, wall));
         let ranked = contenders.as_ref().map_or(&[][..], |all| &all.ranked);
         let mut candidates = Vec::with_capacity(self.candidates.len());
         for (index, contender) in ranked.iter().enumerate() {
@@ -77,11 +82,13 @@ impl Election {
             .iter()
             .map(|contender| &contender.candidate.name)
             .collect();
-        for candidate in self.candidates() {
+        for seen in self.candidates.iter() {
+            let candidate = &seen.candidate;
             if eligible.contains(&candidate.name) {
                 continue;
             }
-            let rejection = rejection(candidate, contenders.as_ref().map(|all| all.order.strategy));
+            let strategy_of_all = contenders.as_ref().map(|all| all.order.strategy);
+            let rejection = rejection(seen, (now, wall), strategy_of_all);
             let foreign = strategy.is_some() && contenders.is_none();
             candidates.push(RankedCandidate {
                 name: candidate.name.clone(),
@@ -103,11 +110,16 @@ impl Election {
     }
 }
 
-/// Why a candidate cannot be elected under a strategy; without one, why it is invalid.
+/// Why a candidate cannot be elected now under a strategy; without one, why it is invalid.
 pub(super) fn rejection(
-    candidate: &CandidateRecord,
+    seen: &ObservedCandidate,
+    (now, wall): (Instant, Timestamp),
     strategy: Option<&dyn Strategy>,
 ) -> Option<Rejection> {
+    let candidate = &seen.candidate;
+    if let Some((_, Ok(remaining))) = seen.stand_down(now, wall) {
+        return Some(Rejection::StandsDown(remaining));
+    }
     match (candidate.offer(), strategy) {
         (Err(rejection), _) => Some(rejection.clone()),
         (Ok(spec), Some(strategy)) => strategy

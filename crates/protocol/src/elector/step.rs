@@ -64,12 +64,12 @@ impl Election {
     }
 
     /// The strategy that this lease is elected under now, by the wishes of the candidates that are not known to be
-    /// silent; of all, when all are.
-    pub(super) fn resolve(&self, now: Instant, settings: &Settings) -> Resolution {
+    /// silent; of all, when all are. One that stands down (R16) wishes nothing.
+    pub(super) fn resolve(&self, now: Instant, wall: Timestamp, settings: &Settings) -> Resolution {
         let valid = || {
             self.candidates
                 .iter()
-                .filter_map(|seen| Some((seen, seen.candidate.offer().ok()?)))
+                .filter_map(|seen| Some((seen, seen.offer(now, wall)?)))
         };
         let silent = |seen: &ObservedCandidate| {
             seen.liveness(now, None, &settings.timing) == Liveness::Silent
@@ -95,7 +95,8 @@ impl<'a> Step<'a> {
         if self.election.candidates.is_empty() {
             return Reason::NoCandidate;
         }
-        let strategy = match self.election.resolve(self.now, self.settings) {
+        self.wake_for_stand_downs();
+        let strategy = match self.election.resolve(self.now, self.wall, self.settings) {
             Resolution::One(strategy) => strategy,
             Resolution::NoWish => return self.none_eligible(None),
             Resolution::Conflict(conflict) => {
@@ -103,7 +104,7 @@ impl<'a> Step<'a> {
                 return Reason::StrategyConflict(conflict);
             }
         };
-        let Some(contenders) = self.election.contenders(&strategy, self.wall) else {
+        let Some(contenders) = self.election.contenders(&strategy, self.now, self.wall) else {
             return self.on_foreign_strategy(lease, strategy);
         };
         if contenders.ranked.is_empty() {
@@ -222,8 +223,17 @@ impl<'a> Step<'a> {
         });
     }
 
+    /// A candidate may lead again when an operator's time for it is over (R16).
+    fn wake_for_stand_downs(&mut self) {
+        let candidates = self.election.candidates.iter();
+        let ends = candidates.filter_map(|seen| seen.stand_down(self.now, self.wall)?.1.ok());
+        if let Some(first) = ends.min() {
+            self.wake(self.now.after(first), WakeReason::StandDown);
+        }
+    }
+
     fn none_eligible(&self, strategy: Option<&dyn Strategy>) -> Reason {
-        let unfit = |seen: &ObservedCandidate| rejection(&seen.candidate, strategy);
+        let unfit = |seen: &ObservedCandidate| rejection(seen, (self.now, self.wall), strategy);
         let mut rejected = self
             .election
             .candidates

@@ -60,6 +60,8 @@ pub enum WakeReason {
     HeldBack,
     /// What an operator prefers is over ([R16](crate::rules#r16)).
     OperatorPreference,
+    /// A candidate need not stand down any more ([R16](crate::rules#r16)).
+    StandDown,
     /// A freeze ends, so that a better candidate may be preferred ([R16](crate::rules#r16)).
     Frozen,
     /// Pings that no candidate answered are repeated ([R15](crate::rules#r15)).
@@ -119,6 +121,7 @@ impl fmt::Display for WakeReason {
             Self::PreferenceDoubted => "the preferred candidate has had its time",
             Self::HeldBack => "a candidate that is held back may be preferred",
             Self::OperatorPreference => "the operator's preference ends",
+            Self::StandDown => "a candidate may lead again",
             Self::Frozen => "the freeze ends",
             Self::RePing => "unanswered pings are repeated",
             Self::Disagreement => "candidates that disagree are pinged",

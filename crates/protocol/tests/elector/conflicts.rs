@@ -90,7 +90,9 @@ fn a_silent_candidate_has_no_say_in_the_strategy() {
     fixture.pass(0.001);
     assert_eq!(fixture.step().action(), Action::Create, "as `a` wishes");
     assert_eq!(
-        fixture.election.strategy(fixture.now, &fixture.settings),
+        fixture
+            .election
+            .strategy(fixture.now, fixture.wall(), &fixture.settings),
         Some(StrategyName::oldest_emulation_version())
     );
 }

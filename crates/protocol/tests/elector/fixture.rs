@@ -5,8 +5,12 @@ use std::time::Duration;
 use elector_protocol::elector::{Decision, Effect, Election, NewsSource, Settings};
 use elector_protocol::{
     CandidateRecord, CandidateSpec, Identity, Instant, LeaseRecord, LeaseSnapshot, LeaseWrite,
-    OperatorPreference, OperatorWord, ResourceVersion, StrategyName, Timestamp, Token, Uid,
+    OperatorPreference, OperatorWord, ResourceVersion, StandDown, StrategyName, Timestamp, Token,
+    Uid,
 };
+
+/// The longest that an operator's word may last, in seconds (R16).
+pub(crate) const DAY: u32 = 86_400;
 
 /// An election whose store is the test itself.
 pub(crate) struct ElectionFixture {
@@ -202,6 +206,15 @@ impl ElectionFixture {
             until: self.wall_after(seconds),
         }));
         self.lease(self.record());
+    }
+
+    /// An operator says that a candidate is to stand down, or takes that back.
+    pub(crate) fn stand_down(&mut self, name: &str, said: Option<StandDown>) {
+        self.change(name, |candidate| {
+            let mut spec = candidate.offer().unwrap().clone();
+            spec.stand_down = said;
+            candidate.spec = Ok(spec).into();
+        });
     }
 
     /// The wall clock so many seconds from now.

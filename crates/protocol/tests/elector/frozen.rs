@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use elector_protocol::elector::{Action, PreferenceField, Reason};
-use elector_protocol::{CandidateSpec, LeaseRecord, Rejection};
+use elector_protocol::{CandidateSpec, LeaseRecord, StandDown};
 
-use crate::fixture::{ElectionFixture, id, lease_write};
+use crate::fixture::{DAY, ElectionFixture, id, lease_write};
 
 /// `b` leads, and `c` is better.
 fn led() -> ElectionFixture {
@@ -37,13 +37,22 @@ fn no_candidate_is_preferred_until_the_freeze_ends() {
     assert_eq!(fixture.step().action(), Action::Prefer);
 }
 
+/// What nobody may remember the reason of is no freeze yet.
+#[test]
+fn a_freeze_that_ends_more_than_a_day_ahead_does_not_count_yet() {
+    let mut fixture = led();
+    fixture.freeze(f64::from(DAY) + 1.0);
+    assert_eq!(fixture.step().action(), Action::Prefer);
+    fixture.keep(1);
+    fixture.ack("c");
+    assert!(matches!(fixture.step().reason, Reason::Frozen { .. }));
+}
+
 /// A holder that is told to stand down, or cannot be elected for another reason, is not moved either.
 #[test]
 fn a_holder_that_is_not_eligible_stays_while_the_lease_is_frozen() {
     let mut fixture = led();
-    fixture.change("b", |candidate| {
-        candidate.spec = Err(Rejection::StandsDown).into();
-    });
+    fixture.stand_down("b", Some(StandDown::Untimed));
     fixture.freeze(60.0);
     assert!(matches!(fixture.step().reason, Reason::Frozen { .. }));
     fixture.word.freeze = None;

@@ -22,6 +22,7 @@ mod passed_over;
 mod ping_round;
 mod preferring;
 mod reserved;
+mod stand_down;
 mod stopwatch;
 mod strategies;
 mod vacant;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use elector_protocol::elector::{Action, HoldBackCause, Reason};
-use elector_protocol::{LeaseRecord, Rejection};
+use elector_protocol::{LeaseRecord, StandDown};
 
-use crate::fixture::{ElectionFixture, id};
+use crate::fixture::{DAY, ElectionFixture, id};
 
 /// `a` leads and is the best.
 fn led() -> ElectionFixture {
@@ -71,15 +71,19 @@ fn a_candidate_that_is_unknown_or_not_eligible_is_not_preferred() {
     let mut fixture = led();
     fixture.prefer("x", 60.0);
     assert_eq!(fixture.step().reason, Reason::HolderIsBest(id("a")));
-    fixture.change("b", |candidate| {
-        candidate.spec = Err(Rejection::StandsDown).into();
-    });
+    fixture.stand_down("b", Some(StandDown::Untimed));
     fixture.prefer("b", 60.0);
     assert_eq!(fixture.step().reason, Reason::HolderIsBest(id("a")));
     fixture.prefer("c", 0.0);
     assert_eq!(fixture.step().reason, Reason::HolderIsBest(id("a")));
-    fixture.prefer("c", 0.000_001);
-    assert_eq!(fixture.step().action(), Action::Prefer);
+    for nobody in [f64::from(DAY) + 0.000_001, 2_000_000_000.0] {
+        fixture.prefer("c", nobody);
+        assert_eq!(fixture.step().reason, Reason::HolderIsBest(id("a")));
+    }
+    for counts in [f64::from(DAY), 0.000_001] {
+        fixture.prefer("c", counts);
+        assert_eq!(fixture.step().action(), Action::Prefer);
+    }
 }
 
 /// It has to ack like any other (R15), and is passed over like any other when it does not accept (R5).

@@ -1,7 +1,7 @@
 //! The strategies: which candidate leads, and which leader makes room.
 
 use elector_protocol::elector::Reason;
-use elector_protocol::{CandidateSpec, LeaseRecord, Rejection, StrategyName, Timestamp};
+use elector_protocol::{CandidateSpec, LeaseRecord, StandDown, StrategyName, Timestamp};
 
 use crate::fixture::{ElectionFixture, id};
 
@@ -84,9 +84,7 @@ fn a_sticky_leader_stays_whatever_comes() {
     let mut fixture = led(StrategyName::STICKY, &all);
     assert_eq!(fixture.step().reason, Reason::HolderIsBest(id("b")));
     // As long as it can be elected.
-    fixture.change("b", |candidate| {
-        candidate.spec = Err(Rejection::StandsDown).into();
-    });
+    fixture.stand_down("b", Some(StandDown::Untimed));
     let decision = fixture.step();
     assert_eq!(
         decision.reason.to_string(),

@@ -32,7 +32,7 @@ pub(crate) fn check_frozen(
     before: &LeaseRecord,
     after: &LeaseRecord,
 ) -> Result<(), TestCaseError> {
-    if word.freeze.is_none_or(|until| until <= wall()) {
+    if word.frozen_for(wall()).is_none() {
         return Ok(());
     }
     let asks =

@@ -87,6 +87,19 @@ pub(super) async fn compared(testbed: Arc<Testbed>) -> Result<()> {
     says(testbed, &fenced, Some("5"), Some(STALE)).await?;
     let wrong = update(testbed, &fenced, "5").await?;
     ensure!(wrong.is_some(), "a stale write is stored");
+    // As numbers, and not as the texts that they are.
+    for (before, after) in [
+        ("9", "10"),
+        ("99", "100"),
+        ("999999999999999999", "1000000000000000000"),
+    ] {
+        let renumbered = update(testbed, &other, before).await?;
+        ensure!(renumbered.is_none(), "{renumbered:?}");
+        says(testbed, &fenced, Some(after), None).await?;
+        let written = update(testbed, &fenced, after).await?;
+        ensure!(written.is_none(), "{after} after {before}: {written:?}");
+        says(testbed, &fenced, Some(before), Some(STALE)).await?;
+    }
     says(testbed, &other, None, None).await
 }
 

@@ -58,7 +58,7 @@ async fn missing_policies(testbed: &Testbed) -> Result<()> {
     told.has(
         "ok",
         "policies",
-        "all 4 admission policies are in force",
+        "all 5 admission policies are in force",
         "",
     )?;
     kubectl(
@@ -82,7 +82,7 @@ async fn missing_policies(testbed: &Testbed) -> Result<()> {
             "clocks",
             "the clocks of this machine and of the server agree",
         ),
-        ("policies", "all 4 admission policies are in force"),
+        ("policies", "all 5 admission policies are in force"),
         ("rights", "you may look at leases and candidates"),
         (
             "rights",
@@ -147,6 +147,20 @@ async fn other_account(testbed: &Testbed) -> Result<()> {
     let told = check_with(testbed, &["--as=stranger"]).await?;
     let start = "you may not list leases.coordination.k8s.io in ";
     told.has("warning", "rights", start, "have these granted to you")?;
+    let needs = [
+        "patch leases.coordination.k8s.io",
+        "patch leasecandidates.coordination.k8s.io",
+        "update leases.coordination.k8s.io",
+        "operate leases.elector.dev",
+    ];
+    let lack = needs.map(|right| format!("{right} in {}", testbed.namespace()));
+    let start = format!("you may not {}", lack.join(", "));
+    told.has(
+        "warning",
+        "rights",
+        &start,
+        "the ClusterRole elector-operate",
+    )?;
     let start = "failed to list leasecandidates.coordination.k8s.io";
     told.has("error", "leases", start, "have somebody look who may")?;
     ensure!(!told.succeeded, "{told:#?}");

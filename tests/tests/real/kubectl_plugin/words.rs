@@ -21,10 +21,15 @@ pub(super) async fn obeyed(testbed: Arc<Testbed>) -> Result<()> {
     says(
         &testbed,
         &["stand-down", "better", "--dry-run=server"],
-        "/better stands down (server dry run)",
+        "/better stands down until ",
     )
     .await?;
-    says(&testbed, &["stand-down", "better"], "/better stands down").await?;
+    says(
+        &testbed,
+        &["stand-down", "better"],
+        "/better stands down until ",
+    )
+    .await?;
     first.leads_again(seen, PROMPTLY).await?;
     let shown = |lines: &[String]| {
         lines

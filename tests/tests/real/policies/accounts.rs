@@ -45,6 +45,7 @@ impl Accounts {
         let preferred = site.pod_account(namespace, "web", "web-1").await?;
         let another = site.pod_account(namespace, "web", "web-2").await?;
         let editor = site.unbound_account(namespace, "editor").await?;
+        let operator = site.unbound_account(namespace, "operator").await?;
         let exempt = site.user_account("component", Some("components")).await?;
         let controller = "system:serviceaccount:kube-system:generic-garbage-collector";
         let controller = site.user_account(controller, None).await?;
@@ -66,7 +67,9 @@ impl Accounts {
                 Some("kube-system"),
             ),
             subject("Group", "components", None),
+            subject("ServiceAccount", "operator", Some(namespace)),
         ];
+        let operates = [subject("ServiceAccount", "operator", Some(namespace))];
         let outside = [subject("ServiceAccount", "outsider", Some(namespace))];
         let edits = [subject("ServiceAccount", "editor", Some(namespace))];
         let exempted = [subject("Group", "components", None)];
@@ -88,6 +91,8 @@ impl Accounts {
         bind(admin, namespace, "aggregated", aggregated, &edits).await?;
         let impersonate = ("ClusterRole", "elector-impersonate");
         bind(admin, namespace, "exempt", impersonate, &exempted).await?;
+        let operate = ("ClusterRole", "elector-operate");
+        bind(admin, namespace, "operators", operate, &operates).await?;
         let actor = |column, identity, account: &TestAccount| ActingAccount {
             column,
             identity,
@@ -105,6 +110,7 @@ impl Accounts {
                 actor("preferred", PREFERRED, &preferred),
                 actor("another Pod", "web-2-0123456789abcdef", &another),
                 actor("editor", "editor", &editor),
+                actor("operator", "operator", &operator),
                 actor("exempt", "node-1-component", &exempt),
                 actor("controllers", "controller", &controller),
                 administrator,
@@ -125,7 +131,8 @@ impl Accounts {
     }
 }
 
-fn subject(kind: &str, name: &str, namespace: Option<&str>) -> Value {
+/// An account or a group, as a binding names it.
+pub(super) fn subject(kind: &str, name: &str, namespace: Option<&str>) -> Value {
     match namespace {
         Some(namespace) => json!({"kind": kind, "name": name, "namespace": namespace}),
         None => json!({"kind": kind, "name": name, "apiGroup": "rbac.authorization.k8s.io"}),
@@ -137,7 +144,8 @@ async fn role(admin: &Client, namespace: &str, name: &str, rules: &[&Value]) -> 
     create_access(admin, namespace, "roles", &role).await
 }
 
-async fn bind(
+/// Binds a role to accounts of a namespace.
+pub(super) async fn bind(
     admin: &Client,
     namespace: &str,
     name: &str,

@@ -5,155 +5,15 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 use elector_api::{CandidateApi, LeaseCandidate};
 use elector_tests::rig::{Testbed, now};
-use http::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::accounts::{Accounts, ActingAccount, HOLDER};
+use super::accounts::{Accounts, ActingAccount};
+use super::attack_list::{ATTACKS, Attack, AttackEffect, AttackedKind, VICTIM};
 use super::candidate_changes::candidate;
-use super::lease_changes::{lease, led};
+use super::lease_changes::lease;
 use super::requests::{Collection, ObjectWrite, PolicyAnswer};
 use crate::PROMPTLY;
-
-/// A write that harms others.
-struct Attack {
-    name: &'static str,
-    /// The account, by its column of the tables.
-    by: &'static str,
-    /// The policies of which one refuses it.
-    policies: &'static [&'static str],
-    kind: AttackedKind,
-    /// What is there.
-    before: fn() -> Option<Value>,
-    write: fn(Option<Value>) -> ObjectWrite,
-    /// What it does to the choice, where `elector explain` tells.
-    effect: Option<AttackEffect>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum AttackedKind {
-    Candidate,
-    Lease,
-}
-
-/// What an attack does to an election.
-#[derive(Clone, Copy)]
-enum AttackEffect {
-    /// No elector elects: the strategy belongs to another one.
-    Frozen,
-    /// The lease stays without a leader for an hour.
-    Delayed,
-}
-
-/// Every attack; the first and the third are those of an account that may write LeaseCandidates only.
-const ATTACKS: &[Attack] = &[
-    Attack {
-        name: "a strategy of its own, in the highest version",
-        by: "outsider",
-        policies: &["elector-candidate-lease"],
-        kind: AttackedKind::Candidate,
-        before: || None,
-        write: |_| {
-            post("outsider-0", |object| {
-                object["spec"]["binaryVersion"] = json!("999.0.0");
-                object["spec"]["strategy"] = json!(STRATEGY);
-            })
-        },
-        effect: Some(AttackEffect::Frozen),
-    },
-    Attack {
-        name: "the lowest version",
-        by: "outsider",
-        policies: &["elector-candidate-lease"],
-        kind: AttackedKind::Candidate,
-        before: || None,
-        write: |_| {
-            post("outsider-0", |object| {
-                object["spec"]["binaryVersion"] = json!("0.0.1");
-                object["spec"]["emulationVersion"] = json!("0.0.1");
-            })
-        },
-        effect: None,
-    },
-    Attack {
-        name: "an announced lease duration of an hour",
-        by: "outsider",
-        policies: &["elector-candidate-lease", "elector-candidate-duration"],
-        kind: AttackedKind::Candidate,
-        before: || None,
-        write: |_| post("outsider-0", announce_an_hour),
-        effect: Some(AttackEffect::Delayed),
-    },
-    Attack {
-        name: "an announced lease duration of an hour, by a candidate for the Lease",
-        by: "another Pod",
-        policies: &["elector-candidate-duration"],
-        kind: AttackedKind::Candidate,
-        before: || None,
-        write: |_| post("web-2-0123456789abcdef", announce_an_hour),
-        effect: Some(AttackEffect::Delayed),
-    },
-    Attack {
-        name: "the strategy of another candidate",
-        by: "another Pod",
-        policies: &["elector-candidate-author"],
-        kind: AttackedKind::Candidate,
-        before: || Some(candidate(HOLDER)),
-        write: |before| {
-            put(before, |object| {
-                object["spec"]["binaryVersion"] = json!("999.0.0");
-                object["spec"]["strategy"] = json!(STRATEGY);
-            })
-        },
-        effect: Some(AttackEffect::Frozen),
-    },
-    Attack {
-        name: "deletion of another candidate",
-        by: "editor",
-        policies: &["elector-candidate-author"],
-        kind: AttackedKind::Candidate,
-        before: || Some(candidate(HOLDER)),
-        write: delete,
-        effect: None,
-    },
-    Attack {
-        name: "an emptied holder",
-        by: "editor",
-        policies: &["elector-lease"],
-        kind: AttackedKind::Lease,
-        before: led,
-        write: |before| {
-            put(before, |object| {
-                object["spec"]["holderIdentity"] = json!("");
-            })
-        },
-        effect: None,
-    },
-    Attack {
-        name: "deletion of a Lease that is led",
-        by: "editor",
-        policies: &["elector-lease"],
-        kind: AttackedKind::Lease,
-        before: led,
-        write: delete,
-        effect: None,
-    },
-    Attack {
-        name: "a Lease that is led for 68 years",
-        by: "another Pod",
-        policies: &["elector-lease"],
-        kind: AttackedKind::Lease,
-        before: led,
-        write: |before| {
-            put(before, |object| {
-                object["spec"]["leaseDurationSeconds"] = json!(i32::MAX);
-            })
-        },
-        effect: None,
-    },
-];
-
-const STRATEGY: &str = "attacker.example/mine";
 
 /// For the policies to come into force.
 const IN_FORCE: Duration = Duration::from_secs(30);
@@ -223,9 +83,6 @@ pub(super) async fn fail(testbed: &Testbed, accounts: &Accounts) -> Result<()> {
         .await
 }
 
-/// A candidate that has just acked, of a Pod that takes no part in the attacks.
-const VICTIM: &str = "web-3-fedcba9876543210";
-
 // === impl Attack ===
 
 impl Attack {
@@ -291,6 +148,13 @@ impl Attack {
                 AttackEffect::Delayed => {
                     wait(&explained.reason).is_some_and(|seconds| seconds > 3000.0)
                 }
+                AttackEffect::Obeyed => {
+                    let told = |reason: &str| reason.contains("told to stand down");
+                    let word = &explained.operator;
+                    word.freeze.is_some()
+                        || word.prefer.is_some()
+                        || explained.candidates.iter().any(|each| told(&each.reason))
+                }
             };
             found == expected
         });
@@ -302,33 +166,4 @@ impl Attack {
 fn wait(reason: &str) -> Option<f64> {
     let (_, rest) = reason.split_once("may lead for another ")?;
     rest.strip_suffix('s')?.parse().ok()
-}
-
-fn announce_an_hour(object: &mut Value) {
-    object["metadata"]["annotations"] = json!({"elector.dev/lease-duration": "1h"});
-}
-
-fn post(name: &str, change: impl FnOnce(&mut Value)) -> ObjectWrite {
-    let mut object = candidate(name);
-    change(&mut object);
-    ObjectWrite {
-        method: Method::POST,
-        object,
-    }
-}
-
-fn put(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {
-    let mut object = before.unwrap_or_default();
-    change(&mut object);
-    ObjectWrite {
-        method: Method::PUT,
-        object,
-    }
-}
-
-fn delete(before: Option<Value>) -> ObjectWrite {
-    ObjectWrite {
-        method: Method::DELETE,
-        object: before.unwrap_or_default(),
-    }
 }

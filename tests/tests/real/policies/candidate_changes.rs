@@ -40,9 +40,26 @@ pub(super) const ROWS: &[TableRow] = &[
     }),
     row("stand-down", |o, _| {
         put(o, |object| {
-            object["metadata"]["annotations"] = json!({"elector.dev/stand-down": "true"});
+            object["metadata"]["annotations"] = stand_down();
         })
     }),
+    TableRow {
+        before: stood_down,
+        ..row("stand-down taken back", |o, _| {
+            put(o, |object| object["metadata"]["annotations"] = json!({}))
+        })
+    },
+    row("creation with a stand-down", |_, me| {
+        let mut write = post(me);
+        write.object["metadata"]["annotations"] = stand_down();
+        write
+    }),
+    TableRow {
+        before: stood_down,
+        ..row("ack that carries a stand-down over", |o, _| {
+            put(o, |object| object["spec"]["renewTime"] = json!(LATER))
+        })
+    },
     row("priority", |o, _| {
         put(o, |object| {
             object["metadata"]["annotations"] = json!({"elector.dev/priority": "1"});
@@ -81,6 +98,16 @@ const fn row(name: &'static str, write: fn(Option<Value>, &str) -> ObjectWrite) 
         before: || Some(candidate(HOLDER)),
         write,
     }
+}
+
+fn stand_down() -> Value {
+    json!({"elector.dev/stand-down": "true"})
+}
+
+fn stood_down() -> Option<Value> {
+    let mut told = candidate(HOLDER);
+    told["metadata"]["annotations"] = stand_down();
+    Some(told)
 }
 
 fn put(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {

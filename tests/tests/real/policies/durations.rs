@@ -1,4 +1,4 @@
-//! How long a lease duration a candidate may announce, and what a Namespace changes about that.
+//! How long a lease duration a candidate may announce and write, and what a Namespace changes about that.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::accounts::{Accounts, HOLDER};
 use super::candidate_changes::candidate;
+use super::lease_changes::{TRUE_TOKEN, term, unheld};
 use super::requests::{Collection, ObjectWrite};
 
 /// What the annotation of the Namespace says, and announcements that are accepted and refused then. The first of each
@@ -78,6 +79,76 @@ pub(super) async fn play(
     until(author, &collection, &ack, true).await?;
     collection.remove(admin, HOLDER).await?;
     Ok(announcements)
+}
+
+/// What the annotation of the Namespace says, and durations of an acquisition, in seconds, that are accepted and refused
+/// then. The first of each kind tells whether the API server has seen the annotation.
+const HELD_FOR: &[(Option<&str>, &[i64], &[i64])] = &[
+    (None, &[60], &[61, 3600]),
+    (Some("2m"), &[120, 1], &[121]),
+    (Some("90"), &[90], &[91]),
+    (Some("2h"), &[3600], &[3601]),
+    // Below a minute it bounds what candidates announce, and what cannot be read raises nothing.
+    (Some("30s"), &[60], &[61]),
+    (Some("long"), &[60], &[61]),
+];
+
+/// Plays every bound of the duration in a Lease; how many acquisitions that are.
+pub(super) async fn play_leases(testbed: &Testbed, accounts: &Accounts) -> Result<usize> {
+    let (admin, namespace) = (testbed.site().client(), testbed.namespace());
+    let collection = Collection::leases(namespace);
+    let pod = accounts.of("another Pod")?;
+    let before = unheld().context("a Lease that nobody holds")?;
+    let before = collection.reset(admin, &before).await?;
+    let acquiring = |seconds| {
+        term(
+            Some(before.clone()),
+            pod.identity,
+            seconds,
+            Some(TRUE_TOKEN),
+        )
+    };
+    let mut acquisitions = 0;
+    for (longest, accepted, refused) in HELD_FOR {
+        annotate(admin, namespace, *longest).await?;
+        let rows = accepted.iter().map(|seconds| (seconds, true));
+        for (seconds, expected) in rows.chain(refused.iter().map(|seconds| (seconds, false))) {
+            let is_in_force = until(&pod.client, &collection, &acquiring(*seconds), expected).await;
+            is_in_force.with_context(|| {
+                format!("{seconds} s in a Lease where the Namespace says {longest:?}")
+            })?;
+            acquisitions += 1;
+        }
+    }
+    // A leader goes on when the bound has become lower, and its successor does not.
+    annotate(admin, namespace, Some("2m")).await?;
+    let write = acquiring(120);
+    until(&pod.client, &collection, &write, true).await?;
+    let mut led = write.object;
+    let annotations = led["metadata"]["annotations"].take();
+    led["metadata"] = json!({"name": "work", "annotations": annotations});
+    let led = collection.reset(admin, &led).await?;
+    annotate(admin, namespace, None).await?;
+    until(
+        &pod.client,
+        &collection,
+        &term(Some(led.clone()), pod.identity, 120, Some(TRUE_TOKEN)),
+        false,
+    )
+    .await?;
+    let mut object = led;
+    object["spec"]["renewTime"] = json!("2026-01-01T00:00:09.123456Z");
+    let renewal = ObjectWrite {
+        method: Method::PUT,
+        object,
+    };
+    let answer = collection.send(&pod.client, &renewal, true).await?;
+    ensure!(
+        answer.is_accepted(),
+        "a renewal of an older term: {answer:?}"
+    );
+    collection.remove(admin, "work").await?;
+    Ok(acquisitions)
 }
 
 /// Waits until a write is accepted, or is not: policies see Namespaces by a watch.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use elector_tests::rig::{ClusterMode, Implementation, TestAccount, TestProcess, Testbed, warm_up};
+use tokio::task::spawn_blocking;
 
+use super::accounts::{bind, subject};
 use crate::PROMPTLY;
 use crate::schedulers::{self, SCHEDULER};
 
@@ -27,6 +29,7 @@ pub(super) async fn go_on(testbed: &Arc<Testbed>) -> Result<()> {
     processes.extend(ours(testbed).await?);
     processes.push(named_for_its_pod(testbed).await?);
     processes.push(plain(testbed).await?);
+    processes.extend(operated(testbed).await?);
     // There is one kube-scheduler, which may not know the LeaseCandidates of other releases, and the client-go of 1.31
     // reads them cluster-wide, for which a Role is not enough.
     let programs = site.programs();
@@ -80,6 +83,50 @@ async fn named_for_its_pod(outer: &Testbed) -> Result<TestProcess> {
         })
         .await?;
     Ok(process)
+}
+
+/// What a person says who has the role `elector-operate` and nothing more; electors and leaders write past it, and leave
+/// it as it is.
+async fn operated(outer: &Testbed) -> Result<Vec<TestProcess>> {
+    let testbed = beside(outer, "operated", Implementation::Elector).await?;
+    let (site, namespace) = (testbed.site(), testbed.namespace());
+    let operator = site.unbound_account(namespace, "operator").await?;
+    let subjects = [subject("ServiceAccount", "operator", Some(namespace))];
+    let role = ("ClusterRole", "elector-operate");
+    bind(site.client(), namespace, "operators", role, &subjects).await?;
+    let says = async |words: &[&str]| {
+        let mut command = operator.command(&site.programs().kubectl_elector);
+        command.args(words).args(["--namespace", namespace]);
+        let output = spawn_blocking(move || command.output()).await??;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{words:?}: {stderr}");
+        Ok(())
+    };
+    let lease = testbed.lease_name();
+    let account = pod(&testbed, "web-0").await?;
+    let best = testbed.candidate("web-0").version("1.1.0");
+    let best = best.account(&account).start()?;
+    best.leads(PROMPTLY).await?;
+    let account = pod(&testbed, "web-1").await?;
+    let other = testbed.candidate("web-1").version("1.2.0");
+    let other = other.account(&account).start()?;
+    testbed
+        .explained("another candidate", PROMPTLY, |told| {
+            told.of("web-1").is_ok()
+        })
+        .await?;
+    says(&["prefer", lease, "web-1"]).await?;
+    other.leads(PROMPTLY).await?;
+    testbed.stays("web-1", 1).await?;
+    says(&["freeze", lease]).await?;
+    says(&["prefer", lease, "--undo"]).await?;
+    testbed.stays("web-1", 1).await?;
+    says(&["stand-down", "web-1"]).await?;
+    let seen = testbed.journal().len();
+    says(&["unfreeze", lease]).await?;
+    best.leads_again(seen, PROMPTLY).await?;
+    testbed.verdict().await?;
+    Ok(vec![best.process, other.process])
 }
 
 /// An acquisition (R18).

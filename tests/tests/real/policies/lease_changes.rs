@@ -52,8 +52,8 @@ pub(super) const ROWS: &[TableRow] = &[
             write
         },
     ),
-    row("acquisition for more than an hour", led, |o, me| {
-        term(o, me, 3601, Some(TRUE_TOKEN))
+    row("acquisition for 61 s", led, |o, me| {
+        term(o, me, 61, Some(TRUE_TOKEN))
     }),
     row("accept", granted, |o, _| {
         put(o, |object| {
@@ -67,6 +67,11 @@ pub(super) const ROWS: &[TableRow] = &[
             object["spec"]["leaseDurationSeconds"] = json!(15);
             object["spec"]["acquireTime"] = json!("2026-01-01T00:00:00.000000Z");
             object["spec"]["renewTime"] = json!(LATER);
+        })
+    }),
+    row("accept for 61 s", granted, |o, _| {
+        renewal(o, |object| {
+            object["spec"]["leaseDurationSeconds"] = json!(61);
         })
     }),
     row("renewal", led, |o, _| renewal(o, |_| {})),
@@ -141,11 +146,11 @@ pub(super) const ROWS: &[TableRow] = &[
             object["spec"]["leaseDurationSeconds"] = json!(2);
         })
     }),
-    row("owner of a held Lease", led, |o, _| {
-        put(o, |object| {
-            object["metadata"]["ownerReferences"] =
-                json!([{"apiVersion": "v1", "kind": "Pod", "name": "gone", "uid": "gone"}]);
-        })
+    row("owner of a held Lease", led, |o, _| put(o, owner)),
+    row("owner of an unheld Lease", unheld, |o, _| put(o, owner)),
+    row("finalizer of a held Lease", led, |o, _| put(o, finalizer)),
+    row("finalizer of an unheld Lease", unheld, |o, _| {
+        put(o, finalizer)
     }),
     row("label and annotation", led, |o, _| {
         put(o, |object| {
@@ -153,13 +158,34 @@ pub(super) const ROWS: &[TableRow] = &[
             object["metadata"]["annotations"]["example.com/note"] = json!("kept");
         })
     }),
-    row("freeze and preference of an operator", led, |o, _| {
-        put(o, |object| {
-            let notes = &mut object["metadata"]["annotations"];
-            notes["elector.dev/freeze"] = json!("2026-01-01T00:00:00Z");
-            notes["elector.dev/prefer"] = json!("web-1 until 2026-01-01T00:00:00Z");
-        })
+    row("freeze", led, |o, _| put(o, freeze)),
+    row("preference of an operator", led, |o, _| put(o, prefer)),
+    row("operator's word taken back", frozen, |o, _| {
+        put(o, |object| unnote(object, "freeze"))
     }),
+    row(
+        "renewal that carries an operator's word over",
+        frozen,
+        |o, _| renewal(o, |_| {}),
+    ),
+    row(
+        "operator's word on a Lease without a strategy",
+        plain,
+        |o, _| put(o, prefer),
+    ),
+    row(
+        "creation of a Lease without a strategy, with an operator's word",
+        none,
+        |_, _| ObjectWrite {
+            method: Method::POST,
+            object: plain_frozen().unwrap_or_default(),
+        },
+    ),
+    row(
+        "deletion of a Lease without a strategy, with an operator's word",
+        plain_frozen,
+        |o, _| delete(o),
+    ),
     row("creation without a holder", none, |_, _| post("")),
     row("creation with itself as the holder", none, |_, me| post(me)),
     row("creation with another holder", none, |_, _| post(THIRD)),
@@ -168,7 +194,7 @@ pub(super) const ROWS: &[TableRow] = &[
 ];
 
 /// Stands for the resourceVersion that the write replaces.
-const TRUE_TOKEN: &str = "";
+pub(super) const TRUE_TOKEN: &str = "";
 
 const ACQUIRED: &str = "2026-01-01T00:00:00.123456Z";
 const RENEWED: &str = "2026-01-01T00:00:03.123456Z";
@@ -201,7 +227,7 @@ fn none() -> Option<Value> {
     None
 }
 
-fn unheld() -> Option<Value> {
+pub(super) fn unheld() -> Option<Value> {
     Some(lease(&json!({
         "holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 7,
         "acquireTime": RENEWED, "renewTime": RENEWED,
@@ -226,6 +252,25 @@ fn led_by_client_go() -> Option<Value> {
 pub(super) fn led() -> Option<Value> {
     let mut lease = led_by_client_go()?;
     token(&mut lease, "5");
+    Some(lease)
+}
+
+fn frozen() -> Option<Value> {
+    let mut lease = led()?;
+    freeze(&mut lease);
+    Some(lease)
+}
+
+/// Held by a process that has nothing to do with electors.
+fn plain() -> Option<Value> {
+    let mut lease = lease(&json!({"holderIdentity": THIRD}));
+    unnote(&mut lease, "strategy");
+    Some(lease)
+}
+
+fn plain_frozen() -> Option<Value> {
+    let mut lease = plain()?;
+    freeze(&mut lease);
     Some(lease)
 }
 
@@ -259,7 +304,12 @@ fn post(holder: &str) -> ObjectWrite {
 }
 
 /// The next term, for this holder: a grant without a token, an acquisition with one.
-fn term(before: Option<Value>, holder: &str, seconds: i64, own_token: Option<&str>) -> ObjectWrite {
+pub(super) fn term(
+    before: Option<Value>,
+    holder: &str,
+    seconds: i64,
+    own_token: Option<&str>,
+) -> ObjectWrite {
     put(before, |object| {
         let term = object["spec"]["leaseTransitions"].as_i64().unwrap_or(0) + 1;
         object["spec"] = json!({
@@ -308,6 +358,28 @@ fn token(object: &mut Value, text: &str) {
     note(object, "token", &text);
     note(object, "token-term", &term);
     note(object, "token-holder", &holder);
+}
+
+/// Says what an operator may: the leader stays.
+fn freeze(object: &mut Value) {
+    note(object, "freeze", "2099-01-01T00:00:00Z");
+}
+
+/// Says what an operator may: another one leads.
+fn prefer(object: &mut Value) {
+    let preference = format!("{PREFERRED} until 2099-01-01T00:00:00Z");
+    note(object, "prefer", &preference);
+}
+
+/// Has a Lease belong to what does not exist.
+fn owner(object: &mut Value) {
+    object["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "Pod", "name": "gone", "uid": "gone"}]);
+}
+
+/// Has a deletion wait for whoever wrote this.
+fn finalizer(object: &mut Value) {
+    object["metadata"]["finalizers"] = json!(["attacker.example/mine"]);
 }
 
 fn without_token(object: &mut Value) {

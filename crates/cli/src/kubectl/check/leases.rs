@@ -82,7 +82,8 @@ fn judge(row: &StatusRow, place: &CheckedPlace) -> CheckLine {
     };
     // What is left to others, or has no candidate, is no affair of the electors.
     if row.candidates.is_empty() {
-        let fix = "start its candidates, or delete the Lease that they left behind";
+        let fix =
+            "start its candidates, or have an administrator delete the Lease that they left behind";
         return CheckLine::warning(CHECK, text, fix);
     }
     if seconds.is_none_or(|seconds| seconds < STUCK_AFTER) {

@@ -10,6 +10,10 @@ use super::place::CheckedPlace;
 const POLICIES: &[(&str, &str)] = &[
     ("elector-lease", "who may write a Lease that is elected"),
     (
+        "elector-operator-word",
+        "who may freeze a lease, prefer a candidate and have one stand down",
+    ),
+    (
         "elector-candidate-lease",
         "who may be a candidate for a lease",
     ),

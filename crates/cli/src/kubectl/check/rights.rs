@@ -63,10 +63,21 @@ pub(super) async fn check(
         right("watch", candidates, "leasecandidates"),
         right("list", "events.k8s.io", "events"),
     ];
+    // A candidate is written by those alone who may update its Lease.
     let words = [
         right("patch", COORDINATION, "leases"),
         right("patch", candidates, "leasecandidates"),
     ];
+    let asked_for = policies.then(|| {
+        [
+            right("update", COORDINATION, "leases"),
+            right("operate", "elector.dev", "leases"),
+        ]
+    });
+    let words: Vec<_> = words
+        .into_iter()
+        .chain(asked_for.into_iter().flatten())
+        .collect();
     match missing(place, None, &looks).await {
         Err(error) => {
             let fix = "have somebody look who may: kubectl auth can-i --list";
@@ -91,7 +102,7 @@ pub(super) async fn check(
         lines.push(CheckLine::warning(
             CHECK,
             format!("you may not {}", lack.join(", ")),
-            "freeze, prefer and stand-down need these",
+            "freeze, prefer and stand-down need these: have the role admin or the ClusterRole elector-operate bound to you",
         ));
     }
 

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use elector_api::Rfc3339;
-use elector_protocol::elector::{Action, Explanation, Objects, Reason, Settings};
-use elector_protocol::{CandidateRecord, Identity, LeaseKey, LeaseRecord, Timestamp};
+use elector_protocol::elector::{Action, Explanation, IgnoredWord, Objects, Reason, Settings};
+use elector_protocol::{CandidateRecord, Identity, LeaseKey, LeaseRecord, OutOfTime, Timestamp};
 use serde::Serialize;
 
 use super::proof_wait::ProofWait;
 use crate::explain::input::InputObjects;
+use crate::explain::operator::why_ignored;
 
 /// One lease. The JSON form is stable: fields may be added, none is renamed or removed.
 #[derive(Clone, Debug, Serialize)]
@@ -129,7 +130,16 @@ impl StatusRow {
             next: name(next(told, holder)),
             strategy: told.strategy.as_ref().map(ToString::to_string),
             action: told.action.as_str(),
-            why: why(told),
+            why: [why(told)]
+                .into_iter()
+                .chain(
+                    told.ignored
+                        .iter()
+                        .filter(is_too_far_ahead)
+                        .map(why_ignored),
+                )
+                .collect::<Vec<_>>()
+                .join("; "),
             candidates: Vec::new(),
         }
     }
@@ -186,6 +196,16 @@ fn leaderless_since(election: &Objects) -> Option<Timestamp> {
     let lasts = record.duration().filter(|_| record.holder.is_some());
     let micros = i64::try_from(lasts.unwrap_or_default().as_micros()).unwrap_or(i64::MAX);
     Timestamp::from_micros(written.as_micros().saturating_add(micros))
+}
+
+/// Whether an operator waits in vain for what was said. What is over says nothing any more.
+fn is_too_far_ahead(word: &&IgnoredWord) -> bool {
+    match word {
+        IgnoredWord::Freeze { why, .. }
+        | IgnoredWord::Preference(_, why)
+        | IgnoredWord::StandDown { why, .. } => *why == OutOfTime::TooFarAhead,
+        IgnoredWord::NotEligible(_) => false,
+    }
 }
 
 /// The reason, and for a holder that stays what makes it the best.

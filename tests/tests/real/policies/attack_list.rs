@@ -1,0 +1,249 @@
+//! Writes that harm the elections of others.
+
+use elector_api::format_freeze;
+use elector_protocol::Timestamp;
+use elector_tests::rig::now;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::accounts::HOLDER;
+use super::candidate_changes::candidate;
+use super::lease_changes::{TRUE_TOKEN, led, term, unheld};
+use super::requests::ObjectWrite;
+
+/// A write that harms others.
+pub(super) struct Attack {
+    pub(super) name: &'static str,
+    /// The account, by its column of the tables.
+    pub(super) by: &'static str,
+    /// The policies of which one refuses it.
+    pub(super) policies: &'static [&'static str],
+    pub(super) kind: AttackedKind,
+    /// What is there.
+    pub(super) before: fn() -> Option<Value>,
+    pub(super) write: fn(Option<Value>) -> ObjectWrite,
+    /// What it does to the choice, where `elector explain` tells.
+    pub(super) effect: Option<AttackEffect>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum AttackedKind {
+    Candidate,
+    Lease,
+}
+
+/// What an attack does to an election.
+#[derive(Clone, Copy)]
+pub(super) enum AttackEffect {
+    /// No elector elects: the strategy belongs to another one.
+    Frozen,
+    /// The lease stays without a leader for an hour.
+    Delayed,
+    /// The choice follows what an operator is taken to have said.
+    Obeyed,
+}
+
+/// Every attack; the first and the third are those of an account that may write LeaseCandidates only.
+pub(super) const ATTACKS: &[Attack] = &[
+    Attack {
+        name: "a strategy of its own, in the highest version",
+        by: "outsider",
+        policies: &["elector-candidate-lease"],
+        kind: AttackedKind::Candidate,
+        before: || None,
+        write: |_| {
+            post("outsider-0", |object| {
+                object["spec"]["binaryVersion"] = json!("999.0.0");
+                object["spec"]["strategy"] = json!(STRATEGY);
+            })
+        },
+        effect: Some(AttackEffect::Frozen),
+    },
+    Attack {
+        name: "the lowest version",
+        by: "outsider",
+        policies: &["elector-candidate-lease"],
+        kind: AttackedKind::Candidate,
+        before: || None,
+        write: |_| {
+            post("outsider-0", |object| {
+                object["spec"]["binaryVersion"] = json!("0.0.1");
+                object["spec"]["emulationVersion"] = json!("0.0.1");
+            })
+        },
+        effect: None,
+    },
+    Attack {
+        name: "an announced lease duration of an hour",
+        by: "outsider",
+        policies: &["elector-candidate-lease", "elector-candidate-duration"],
+        kind: AttackedKind::Candidate,
+        before: || None,
+        write: |_| post("outsider-0", announce_an_hour),
+        effect: Some(AttackEffect::Delayed),
+    },
+    Attack {
+        name: "an announced lease duration of an hour, by a candidate for the Lease",
+        by: "another Pod",
+        policies: &["elector-candidate-duration"],
+        kind: AttackedKind::Candidate,
+        before: || None,
+        write: |_| post("web-2-0123456789abcdef", announce_an_hour),
+        effect: Some(AttackEffect::Delayed),
+    },
+    Attack {
+        name: "the strategy of another candidate",
+        by: "another Pod",
+        policies: &["elector-candidate-author"],
+        kind: AttackedKind::Candidate,
+        before: || Some(candidate(HOLDER)),
+        write: |before| {
+            put(before, |object| {
+                object["spec"]["binaryVersion"] = json!("999.0.0");
+                object["spec"]["strategy"] = json!(STRATEGY);
+            })
+        },
+        effect: Some(AttackEffect::Frozen),
+    },
+    Attack {
+        name: "deletion of another candidate",
+        by: "editor",
+        policies: &["elector-candidate-author"],
+        kind: AttackedKind::Candidate,
+        before: || Some(candidate(HOLDER)),
+        write: delete,
+        effect: None,
+    },
+    Attack {
+        name: "an emptied holder",
+        by: "editor",
+        policies: &["elector-lease"],
+        kind: AttackedKind::Lease,
+        before: led,
+        write: |before| {
+            put(before, |object| {
+                object["spec"]["holderIdentity"] = json!("");
+            })
+        },
+        effect: None,
+    },
+    Attack {
+        name: "a candidate that prefers itself",
+        by: "another Pod",
+        policies: &["elector-operator-word"],
+        kind: AttackedKind::Lease,
+        before: led,
+        write: |before| {
+            put(before, |object| {
+                let text = format!("{VICTIM} until {}", in_an_hour());
+                object["metadata"]["annotations"]["elector.dev/prefer"] = json!(text);
+            })
+        },
+        effect: Some(AttackEffect::Obeyed),
+    },
+    Attack {
+        name: "a leader that is there to stay",
+        by: "editor",
+        policies: &["elector-operator-word"],
+        kind: AttackedKind::Lease,
+        before: led,
+        write: |before| {
+            put(before, |object| {
+                object["metadata"]["annotations"]["elector.dev/freeze"] = json!(in_an_hour());
+            })
+        },
+        effect: Some(AttackEffect::Obeyed),
+    },
+    Attack {
+        name: "another candidate that stands down",
+        by: "another Pod",
+        policies: &["elector-candidate-author", "elector-operator-word"],
+        kind: AttackedKind::Candidate,
+        before: || Some(candidate(HOLDER)),
+        write: |before| {
+            put(before, |object| {
+                object["metadata"]["annotations"] = json!({"elector.dev/stand-down": "true"});
+            })
+        },
+        effect: Some(AttackEffect::Obeyed),
+    },
+    Attack {
+        name: "an acquisition for an hour",
+        by: "another Pod",
+        policies: &["elector-lease"],
+        kind: AttackedKind::Lease,
+        before: led,
+        write: |before| term(before, "web-2-0123456789abcdef", 3600, Some(TRUE_TOKEN)),
+        effect: None,
+    },
+    Attack {
+        name: "deletion of a Lease that nobody holds",
+        by: "editor",
+        policies: &["elector-lease"],
+        kind: AttackedKind::Lease,
+        before: unheld,
+        write: delete,
+        effect: None,
+    },
+    Attack {
+        name: "deletion of a Lease that is led",
+        by: "editor",
+        policies: &["elector-lease"],
+        kind: AttackedKind::Lease,
+        before: led,
+        write: delete,
+        effect: None,
+    },
+    Attack {
+        name: "a Lease that is led for 68 years",
+        by: "another Pod",
+        policies: &["elector-lease"],
+        kind: AttackedKind::Lease,
+        before: led,
+        write: |before| {
+            put(before, |object| {
+                object["spec"]["leaseDurationSeconds"] = json!(i32::MAX);
+            })
+        },
+        effect: None,
+    },
+];
+
+const STRATEGY: &str = "attacker.example/mine";
+
+/// A candidate that has just acked, of a Pod that takes no part in the attacks.
+pub(super) const VICTIM: &str = "web-3-fedcba9876543210";
+
+fn in_an_hour() -> String {
+    let micros = now().as_micros() + 3_600_000_000;
+    format_freeze(Timestamp::from_micros(micros).unwrap_or(Timestamp::MAX))
+}
+
+fn announce_an_hour(object: &mut Value) {
+    object["metadata"]["annotations"] = json!({"elector.dev/lease-duration": "1h"});
+}
+
+fn post(name: &str, change: impl FnOnce(&mut Value)) -> ObjectWrite {
+    let mut object = candidate(name);
+    change(&mut object);
+    ObjectWrite {
+        method: Method::POST,
+        object,
+    }
+}
+
+fn put(before: Option<Value>, change: impl FnOnce(&mut Value)) -> ObjectWrite {
+    let mut object = before.unwrap_or_default();
+    change(&mut object);
+    ObjectWrite {
+        method: Method::PUT,
+        object,
+    }
+}
+
+fn delete(before: Option<Value>) -> ObjectWrite {
+    ObjectWrite {
+        method: Method::DELETE,
+        object: before.unwrap_or_default(),
+    }
+}
