@@ -72,9 +72,6 @@
 //! requests from a thread of its own, so that work which blocks its executor keeps the lease. With [`Candidate::new`] and
 //! a client that the program has, requests and renewals share the executor of the work, and such work loses it.
 //!
-//! On a cluster that has neither an elector nor the Lease, the first start takes 20 s: a leader whose Lease was deleted may
-//! believe for a while, and an elector is given its time. [`Config::as_client_go`] waits for neither, at a price.
-//!
 //! What it promises: at most one candidate of this crate believes that it leads, where clock *rates* differ by less
 //! than lease duration over renew deadline (1.5 by default). What it cannot promise is that at most one *acts*: for
 //! that, send [`Leadership::token`] along and have the resource check it.
