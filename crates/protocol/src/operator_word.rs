@@ -47,7 +47,7 @@ pub enum OutOfTime {
 
 /// How far ahead a word may end: a day. An admission policy has no clock, so a word that would outlive all who know of
 /// it is refused by those who read it.
-pub const LONGEST_WORD: Duration = Duration::from_hours(24);
+pub const LONGEST_WORD: Duration = Duration::from_secs(24 * 60 * 60);
 
 // === impl OperatorWord ===
 

@@ -70,13 +70,13 @@ impl DeliveryLog {
         let of = (author.name.clone(), author.incarnation);
         let deliveries = self.0.get(&of).into_iter().flatten();
         for delivery in deliveries.take_while(|it| it.at <= by) {
-            let shown = delivery.versions.iter().filter_map(|version| {
+            let mut shown = delivery.versions.iter().filter_map(|version| {
                 let revision = revisions.get(version)?;
                 let named = revision.object.metadata.name.as_deref() == Some(name);
                 named.then_some((*version, *revision))
             });
             let list = delivery.source == DeliverySource::List;
-            let Some((version, revision)) = shown.last() else {
+            let Some((version, revision)) = shown.next_back() else {
                 known = known.filter(|_| !list);
                 continue;
             };
@@ -212,7 +212,10 @@ mod tests {
         let (one, other) = event.split_at(20);
         assert_eq!(reader.read(one), []);
         let watch = (DeliverySource::Watch, vec![7]);
-        assert_eq!(reader.read(&[other, b"\n", one].concat()), [watch.clone()]);
+        assert_eq!(
+            reader.read(&[other, b"\n", one].concat()),
+            std::slice::from_ref(&watch)
+        );
         assert_eq!(reader.read(other), [watch]);
         let list = br#"{"items":[{"metadata":{"resourceVersion":"8"}}]}"#;
         assert_eq!(reader.read(list), [(DeliverySource::List, vec![8])]);
