@@ -6,7 +6,6 @@ use crate::lease::{LeaseSnapshot, Occupancy};
 use crate::names::ResourceVersion;
 use crate::renumber::{Renumber, Renumbering, renumber};
 use crate::time::Instant;
-use crate::timing::LONGEST_LEASE;
 
 /// How a revision became known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +35,9 @@ pub(crate) struct ObservedLease {
     pub(crate) snapshot: LeaseSnapshot,
     /// When this process first saw this record.
     pub(crate) since: Instant,
-    /// How long the name was absent before this uid was added, as long as no revision of it was ever held (R6 a).
-    pub(crate) absent_before: Option<Duration>,
+    /// Since when a watch without a gap proves that there is no holder: the name was absent, then this uid was added, and
+    /// no revision of it was ever held (R6 a and c).
+    pub(crate) unheld_since: Option<Instant>,
 }
 
 /// What a revision is to what was known.
@@ -70,11 +70,11 @@ impl Presence {
     /// that is held (R4).
     pub(crate) fn observe(&mut self, now: Instant, snapshot: LeaseSnapshot, source: NewsSource) {
         let held = snapshot.record.holder.is_some();
-        let (since, absent_before) = match &*self {
+        let (since, unheld_since) = match &*self {
             Self::Unknown => (now, None),
             Self::Absent { since } => {
                 let proven = source == NewsSource::Watch && !held;
-                (now, proven.then(|| now.since(*since).min(LONGEST_LEASE)))
+                (now, proven.then_some(*since))
             }
             Self::Present(known) => {
                 let same_object = snapshot.uid == known.snapshot.uid;
@@ -90,7 +90,7 @@ impl Presence {
                         now
                     },
                     known
-                        .absent_before
+                        .unheld_since
                         .filter(|_| same_object && !held && unbroken),
                 )
             }
@@ -98,7 +98,7 @@ impl Presence {
         *self = Self::Present(ObservedLease {
             snapshot,
             since,
-            absent_before,
+            unheld_since,
         });
     }
 
@@ -129,12 +129,12 @@ impl ObservedLease {
         self.since.after(duration.unwrap_or(longest))
     }
 
-    /// When an unproven record may be granted (R6): at once where the watch proves an absence of at least `grace` and
-    /// no holder since, otherwise when this very record has been seen unchanged for that long.
+    /// When an unproven record may be granted (R6): when the absence that the watch proves and the time since then
+    /// without a holder add up to `grace`, otherwise when this very record has been seen unchanged for that long.
     pub(crate) fn proven_free_at(&self, grace: Duration) -> Instant {
-        match self.absent_before {
-            Some(absent) if absent >= grace => self.since,
-            _ => self.since.after(grace),
+        match self.unheld_since {
+            Some(unheld) => unheld.after(grace).max(self.since),
+            None => self.since.after(grace),
         }
     }
 
@@ -148,4 +148,8 @@ impl ObservedLease {
     }
 }
 
-renumber!(ObservedLease { snapshot, since });
+renumber!(ObservedLease {
+    snapshot,
+    since,
+    unheld_since
+});

@@ -203,7 +203,7 @@ impl ElectorProcess {
         &mut self,
         change: Option<LeaseSnapshot>,
         store: &LeaseStore,
-        news: NewsSource,
+        mut news: NewsSource,
         run: &Run,
     ) {
         self.variation.acked = 0;
@@ -218,6 +218,7 @@ impl ElectorProcess {
                 &self.election,
                 &mut self.variation,
                 &mut snapshot,
+                &mut news,
                 store,
                 run,
             ),

@@ -43,12 +43,13 @@ const LONG_AGO: Instant = Instant::from_epoch(Duration::ZERO);
 // === impl Mutant ===
 
 impl Mutant {
-    /// What an elector makes of a revision: when it says it saw it, and what it says it saw.
+    /// What an elector makes of a revision: when it says it saw it, what it says it saw, and how.
     pub(super) fn alter_news(
         self,
         election: &Election,
         variation: &mut ElectorVariation,
         snapshot: &mut LeaseSnapshot,
+        news: &mut NewsSource,
         store: &LeaseStore,
         run: &Run,
     ) -> Instant {
@@ -94,6 +95,9 @@ impl Mutant {
                 }
             }
             Self::SpanTheGap => return variation.unproven_since(snapshot),
+            Self::AddOverTheGap if unheld && election.lease().is_none() => {
+                *news = NewsSource::Watch;
+            }
             _ => {}
         }
         NOW

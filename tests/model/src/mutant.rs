@@ -58,6 +58,8 @@ pub(super) enum Mutant {
     CountFromUid,
     /// An unproven record that looks as before keeps its stop-watch over a gap of the watch.
     SpanTheGap,
+    /// An absence and the unheld time of a record that a list brought count together, whatever the gap hid.
+    AddOverTheGap,
     /// A release is believed although the token of the term is still there.
     TrustAnyRelease,
     /// An unproven record is granted as soon as every candidate has acked. Those that lead, or may yet by a write

@@ -81,12 +81,12 @@ async fn an_unproven_lease_is_waited_for_as_long_as_any_client_may_believe() {
     }
 }
 
-/// It is created unheld, and taken once it is certain that no other process believes. An elector would have created it
-/// before, so that auto waits for one twice.
+/// It is created unheld, and taken once it is certain that no other process believes. Auto leaves an
+/// elector its time once.
 #[tokio::test(start_paused = true)]
 async fn a_missing_lease_is_created_without_a_strategy_in_plain_mode_and_with_the_own_in_auto() {
     let own = StrategyName::oldest_emulation_version();
-    for (config, strategy, wait) in [(plain("me"), None, 15), (config(), Some(own), 25)] {
+    for (config, strategy, wait) in [(plain("me"), None, 15), (config(), Some(own), 20)] {
         let cluster = OneLease::new(&[V1BETA1]);
         cluster.delete_lease();
         let begun = cluster.now();

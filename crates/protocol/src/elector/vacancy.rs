@@ -46,8 +46,8 @@ impl<'a> Step<'a> {
         true
     }
 
-    /// When an unproven record may be granted (R6): at once where the watch proves long absence and no holder since,
-    /// otherwise when this very record has been seen unchanged for `W_max`.
+    /// When an unproven record may be granted (R6): when the absence that the watch proves and the time since then
+    /// without a holder add up to `W_max`, otherwise when this very record has been seen unchanged for that long.
     pub(super) fn proven_free_at(&self, watched: &ObservedLease) -> Instant {
         let timing = &self.settings.timing;
         let grace = timing

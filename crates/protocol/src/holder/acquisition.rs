@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::config::{Displaced, HolderConfig};
+use super::config::{Acquisition, Displaced, HolderConfig};
 use crate::lease::LeaseSnapshot;
 use crate::presence::{NewsSource, ObservedLease, Presence};
 use crate::renumber::renumber;
@@ -18,6 +18,8 @@ pub(super) struct Vigil {
     longest: Duration,
     /// When a POST of ours was answered; the watch brings the object.
     posted: Option<Instant>,
+    /// When the next POST may be sent.
+    next_post: Instant,
     /// The first ping since the lease became free: an elector acts, and the wait for it begins anew, once.
     pinged: Option<Instant>,
     /// When a read last said that the lease is as free as it seems.
@@ -51,6 +53,9 @@ pub(super) enum Acquire {
 /// How long the watch may take to bring what a POST created before it is looked for.
 const POST_SETTLES: Duration = Duration::from_secs(2);
 
+/// How far apart POSTs are, so that a stranger that deletes the Lease again and again makes no loop of requests.
+const POST_INTERVAL: Duration = Duration::from_secs(1);
+
 /// How late an acquisition may come without a look at the Lease: more than a busy machine delays a step, and less than
 /// a pause that others make use of.
 pub(super) const LATE: Duration = CandidateTiming::RETRY_MIN;
@@ -63,6 +68,7 @@ impl Vigil {
             presence: Presence::Unknown,
             longest: Duration::ZERO,
             posted: None,
+            next_post: Instant::from_epoch(Duration::ZERO),
             pinged: None,
             confirmed: None,
             stands_down: false,
@@ -96,6 +102,11 @@ impl Vigil {
         }
     }
 
+    /// A born record is being POSTed.
+    pub(super) fn note_post(&mut self, now: Instant) {
+        self.next_post = now.after(POST_INTERVAL);
+    }
+
     /// The POST was answered. The reply does not prove what came before; the watch does (R6).
     pub(super) fn note_posted(&mut self, now: Instant) {
         if matches!(self.presence, Presence::Absent { .. }) {
@@ -105,8 +116,7 @@ impl Vigil {
 
     /// A ping of the own candidate was seen.
     pub(super) fn note_ping(&mut self, now: Instant, config: &HolderConfig) {
-        let free = self.free_at(config).is_some_and(|free| free <= now);
-        if free && self.pinged.is_none() {
+        if self.pinged.is_none() && self.free_for(now, config).is_some() {
             self.pinged = Some(now);
         }
     }
@@ -128,9 +138,11 @@ impl Vigil {
         let Presence::Present(observed) = &self.presence else {
             return;
         };
-        let expires = self.expires_at(observed, config);
-        let early = expires.filter(|expires| now < *expires);
-        self.taken_from = early.map(|expires| LivingHolder {
+        let Some((acquisition, _)) = config.mode.acquisition() else {
+            return;
+        };
+        let expires = self.expires_at(observed, acquisition, config);
+        self.taken_from = (now < expires).then(|| LivingHolder {
             seen: observed.since,
             duration: expires.since(observed.since),
         });
@@ -145,55 +157,69 @@ impl Vigil {
 
     /// What an acquisition needs next. `None` where nothing is known of the Lease, or another elector decides it.
     ///
-    /// One that comes late, and is no retry, reads first: the process stood still, and its stop-watch runs on a record
-    /// that others may have replaced since. Compare-and-swap refuses its write then; a process that wakes up writes
-    /// nothing against its successor in the first place.
+    /// A Lease that is missing is created at once: a born record grants nothing, and the wait for it runs all the same
+    /// (R6 c). An acquisition that comes late, and is no retry, reads first. The process stood still, and its stop-watch
+    /// runs on a record that others may have replaced since. Compare-and-swap refuses its write then; a process that
+    /// wakes up writes nothing against its successor in the first place.
     pub(super) fn next(
         &self,
         now: Instant,
         retries: bool,
         config: &HolderConfig,
     ) -> Option<Acquire> {
-        let (_, fallback) = config.mode.acquisition()?;
-        let free = self.free_at(config)?;
+        let (acquisition, fallback) = self.acquisition(config)?;
+        let observed = match (&self.presence, self.posted) {
+            (Presence::Unknown, _) => return None,
+            (Presence::Absent { .. }, Some(posted)) => {
+                return Some(Acquire::Read(posted.after(POST_SETTLES)));
+            }
+            (Presence::Absent { since }, None) => {
+                return Some(Acquire::Create(self.next_post.max(*since)));
+            }
+            (Presence::Present(observed), _) => observed,
+        };
+        let free = self.free_at(observed, acquisition, config)?;
         let due = self
             .pinged
             .map_or(free, |pinged| pinged.max(free))
             .after(fallback);
         let fresh = self.confirmed.map_or(due, |at| at.max(due));
-        if self.posted.is_none() && !retries && fresh.after(LATE) < now {
+        if !retries && fresh.after(LATE) < now {
             return Some(Acquire::Read(now));
         }
-        Some(match (&self.presence, self.posted) {
-            (Presence::Present(_), _) => Acquire::Take(due),
-            (_, None) => Acquire::Create(due),
-            (_, Some(posted)) => Acquire::Read(posted.after(POST_SETTLES)),
-        })
+        Some(Acquire::Take(due))
     }
 
     /// How long the lease has been free.
     pub(super) fn free_for(&self, now: Instant, config: &HolderConfig) -> Option<Duration> {
-        let free = self.free_at(config)?;
+        let (acquisition, _) = self.acquisition(config)?;
+        let Presence::Present(observed) = &self.presence else {
+            return None;
+        };
+        let free = self.free_at(observed, acquisition, config)?;
         (free <= now).then(|| now.since(free))
     }
 
-    /// When the lease is free by this process's own stop-watch (R4, R6); a name without a Lease is free to be created.
-    fn free_at(&self, config: &HolderConfig) -> Option<Instant> {
-        let (acquisition, _) = config.mode.acquisition()?;
-        let ours = |strategy: &StrategyName| strategy.strategy().is_some();
-        if self.stands_down || !acquisition.strategy.as_ref().is_none_or(ours) {
-            return None;
-        }
-        let observed = match &self.presence {
-            Presence::Unknown => return None,
-            Presence::Absent { since } => return Some(*since),
-            Presence::Present(observed) => observed,
-        };
+    /// How this process acquires the lease, where it may: no operator wants it not to lead, and its own wish belongs to
+    /// no other elector.
+    fn acquisition<'a>(&self, config: &'a HolderConfig) -> Option<(&'a Acquisition, Duration)> {
+        let acquires = config.mode.acquisition()?;
+        let ours = acquires.0.strategy.as_ref().is_none_or(is_ours);
+        (!self.stands_down && ours).then_some(acquires)
+    }
+
+    /// When this record is free by this process's own stop-watch (R4, R6); `None` where another elector decides it.
+    fn free_at(
+        &self,
+        observed: &ObservedLease,
+        acquisition: &Acquisition,
+        config: &HolderConfig,
+    ) -> Option<Instant> {
         let record = &observed.snapshot.record;
-        if !record.strategy.as_ref().is_none_or(ours) {
+        if !record.strategy.as_ref().is_none_or(is_ours) {
             return None;
         }
-        let free = self.expires_at(observed, config)?;
+        let free = self.expires_at(observed, acquisition, config);
         Some(match (acquisition.displaced, &record.holder) {
             (Displaced::AllButElectors, Some(holder)) if holder.is_elector() => {
                 free.min(observed.since.after(config.timing.renew_deadline / 2))
@@ -204,15 +230,19 @@ impl Vigil {
     }
 
     /// When this record is free by the rules for every lease (R4, R6).
-    fn expires_at(&self, observed: &ObservedLease, config: &HolderConfig) -> Option<Instant> {
-        let (acquisition, _) = config.mode.acquisition()?;
+    fn expires_at(
+        &self,
+        observed: &ObservedLease,
+        acquisition: &Acquisition,
+        config: &HolderConfig,
+    ) -> Instant {
         let longest = self
             .longest
             .max(acquisition.max_lease_duration)
             .max(config.timing.lease_duration)
             .min(LONGEST_LEASE);
         let grace = acquisition.absent_lease_grace.unwrap_or(longest);
-        Some(observed.free_at(longest, grace))
+        observed.free_at(longest, grace)
     }
 
     /// Since when the stop-watch runs, and whether on a record.
@@ -225,9 +255,15 @@ impl Vigil {
     }
 }
 
+/// Whether the electors of these rules decide by it.
+fn is_ours(strategy: &StrategyName) -> bool {
+    strategy.strategy().is_some()
+}
+
 renumber!(Vigil {
     presence,
     posted,
+    next_post,
     pinged,
     confirmed,
     taken_from,

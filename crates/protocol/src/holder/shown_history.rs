@@ -77,45 +77,32 @@ impl ShownHistory {
             .max(Duration::from_secs(LONGEST));
         let released =
             !held && record.token.is_none() && record.duration_seconds.is_some_and(|it| it <= 1);
-        let wait = if held {
-            record.duration().unwrap_or(longest)
-        } else if released || self.was_absent(longest) {
-            Duration::ZERO
+        let free = if held {
+            since.after(record.duration().unwrap_or(longest))
+        } else if released {
+            since
         } else {
-            longest
+            let unheld = self.unheld_since();
+            unheld.map_or(since.after(longest), |at| at.after(longest).max(since))
         };
-        if now.since(since) < wait + fallback {
-            return Err(format!(
-                "acquired after {:?} of {:?}",
-                now.since(since),
-                wait + fallback
-            ));
+        if now < free.after(fallback) {
+            let early = free.after(fallback).since(now);
+            return Err(format!("acquired {early:?} before its time"));
         }
         Ok(())
     }
 
-    /// Whether the watch proves that no holder can be left: so long an absence, and only unheld revisions since (R6 a).
-    fn was_absent(&self, longest: Duration) -> bool {
-        let last = self.0.iter().rposition(|(_, shown, _)| shown.is_none());
-        let Some(last) = last else { return false };
-        let proven = |(_, shown, how): &(Instant, Option<LeaseSnapshot>, NewsSource)| {
-            *how != NewsSource::List
-                && shown
-                    .as_ref()
-                    .is_some_and(|shown| shown.record.holder.is_none())
-        };
+    /// Since when the watch proves that there was no holder: an absence, and only unheld revisions of one uid since
+    /// (R6 a and c).
+    fn unheld_since(&self) -> Option<Instant> {
+        let last = self.0.iter().rposition(|(_, shown, _)| shown.is_none())?;
         let after = &self.0[last + 1..];
-        let added = after
-            .first()
-            .filter(|(_, _, how)| *how == NewsSource::Watch);
-        added.is_some_and(|(at, ..)| {
-            let same = |(_, shown, _): &(_, Option<LeaseSnapshot>, _)| {
-                shown.as_ref().map(|it| it.uid.clone())
-                    == after[0].1.as_ref().map(|it| it.uid.clone())
-            };
-            at.since(self.0[last].0) >= longest
-                && after.iter().all(proven)
-                && after.iter().all(same)
-        })
+        let (_, added, how) = after.first()?;
+        let uid = |shown: &Option<LeaseSnapshot>| shown.as_ref().map(|it| it.uid.clone());
+        let proves = |(_, shown, how): &(Instant, Option<LeaseSnapshot>, NewsSource)| {
+            let held = shown.as_ref().is_none_or(|it| it.record.holder.is_some());
+            !held && *how != NewsSource::List && uid(shown) == uid(added)
+        };
+        (*how == NewsSource::Watch && after.iter().all(proves)).then_some(self.0[last].0)
     }
 }

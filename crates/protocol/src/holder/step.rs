@@ -124,7 +124,7 @@ impl Holder {
                 self.tracked.begin_read();
                 Some(Effect::Read)
             }
-            WantedRequest::Create => self.create(),
+            WantedRequest::Create => self.create(now),
             WantedRequest::Write(kind) => self.write(kind, now, wall),
         });
         None
@@ -182,8 +182,9 @@ impl Holder {
     }
 
     /// Creates the Lease, unheld (R2).
-    fn create(&mut self) -> Option<Effect> {
+    fn create(&mut self, now: Moment) -> Option<Effect> {
         let (acquisition, _) = self.config.mode.acquisition()?;
+        self.vigil.as_mut()?.note_post(now.monotonic);
         let born = LeaseRecord::born(acquisition.strategy.clone());
         self.in_flight = Some(InFlight::Create);
         Some(Effect::Create(born))

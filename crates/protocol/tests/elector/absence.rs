@@ -94,9 +94,9 @@ fn a_list_of_the_revision_known_leaves_the_proof_alone() {
     assert!(!await_proof(&fixture));
 }
 
-/// (R6) At least W_max, and the wait after the ADDED event does not add to the absence before it.
+/// (R6 a, c) At least W_max, of which the wait without a holder after the ADDED event is a part.
 #[test]
-fn an_absence_counts_whole_or_not_at_all() {
+fn an_absence_and_the_wait_after_it_add_up() {
     let after = |absent: f64| {
         let mut fixture = ElectionFixture::fresh();
         fixture.pass(absent);
@@ -105,9 +105,11 @@ fn an_absence_counts_whole_or_not_at_all() {
         fixture
     };
     assert_eq!(after(15.0).step().action(), Action::Grant);
-    let mut fixture = after(14.999);
-    assert!(await_proof(&fixture));
-    fixture.granted_after(15.0, "a");
+    for absent in [0.0, 6.0, 14.5] {
+        let mut fixture = after(absent);
+        assert!(await_proof(&fixture));
+        fixture.granted_after(15.0 - absent, "a");
+    }
 }
 
 /// (R6) Absence starts over after a relist, and only then: a watch that repeats itself had no gap.

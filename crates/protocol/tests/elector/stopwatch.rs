@@ -95,7 +95,7 @@ fn an_unproven_record_is_watched_with_its_token_and_its_acquire_time() {
     for (part, change) in parts {
         let mut fixture = ElectionFixture::fresh();
         fixture.register("b", "1.2.0");
-        fixture.lease(LeaseRecord::born(None));
+        fixture.lease_of("lease-1", LeaseRecord::born(None), NewsSource::List);
         fixture.pass(9.0);
         let record = changed(&fixture, change);
         fixture.lease(record);
@@ -104,7 +104,7 @@ fn an_unproven_record_is_watched_with_its_token_and_its_acquire_time() {
     }
     let mut fixture = ElectionFixture::fresh();
     fixture.register("b", "1.2.0");
-    fixture.lease(LeaseRecord::born(None));
+    fixture.lease_of("lease-1", LeaseRecord::born(None), NewsSource::List);
     fixture.pass(9.0);
     let labelled = fixture.record();
     fixture.lease(labelled);

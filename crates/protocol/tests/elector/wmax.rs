@@ -89,7 +89,7 @@ fn a_duration_seen_counts_after_the_lease_was_deleted() {
         fixture.lease_of("lease-2", LeaseRecord::born(None), NewsSource::Watch);
         fixture
     };
-    assert_eq!(remaining(&recreated(39.999)), 40);
+    assert_eq!(remaining(&recreated(30.0)), 10);
     assert_eq!(recreated(40.0).step().action(), Action::Grant);
 }
 

@@ -33,9 +33,9 @@ use crate::arbitrary::{ElectionEvent, candidates, events, identities, records};
 #[derive(Default)]
 struct Oracle {
     lease: Option<(LeaseSnapshot, Instant)>,
-    /// When the name became absent, or how long it had been when the present object was added and stayed unheld.
+    /// When the name became absent, also where the present object was added since and stayed unheld.
     absent_since: Option<Instant>,
-    absent_before: Option<Duration>,
+    unheld_since: Option<Instant>,
     /// The newest change of each candidate's renewal time, and whether it has ever been seen to change.
     acks: BTreeMap<Identity, Instant>,
 }
@@ -193,15 +193,10 @@ impl Oracle {
             Some((known, since)) if key(known) == key(snapshot) && unbroken => *since,
             _ => now,
         };
-        self.absent_before = match (&self.lease, self.absent_before) {
-            (None, _) => self
-                .absent_since
-                .filter(|_| news == NewsSource::Watch && !held)
-                .map(|since| now.since(since)),
-            (Some((known, _)), Some(before))
-                if known.uid == snapshot.uid && !held && news != NewsSource::List =>
-            {
-                Some(before)
+        self.unheld_since = match &self.lease {
+            None if news == NewsSource::Watch && !held => self.absent_since,
+            Some((known, _)) if known.uid == snapshot.uid && !held && news != NewsSource::List => {
+                self.unheld_since
             }
             _ => None,
         };
@@ -332,7 +327,9 @@ impl Oracle {
             Ok(Move::GrantUnheld) => {
                 let released = before.duration_seconds.is_some_and(|seconds| seconds <= 1)
                     && before.token.is_none();
-                let proven = self.absent_before.is_some_and(|absent| absent >= longest);
+                let proven = self
+                    .unheld_since
+                    .is_some_and(|since| now.since(since) >= longest);
                 prop_assert!(released || proven || unchanged >= longest, "R6: {before:?}");
                 &after.holder
             }

@@ -56,6 +56,12 @@ impl Mutant {
                 *source = NewsSource::Watch;
                 NOW
             }
+            Self::AddOverTheGap => {
+                if first && record.holder.is_none() {
+                    *source = NewsSource::Watch;
+                }
+                NOW
+            }
             _ => NOW,
         };
         Moment {

@@ -10,6 +10,8 @@ use elector_protocol::holder::{Acquisition, Displaced, HolderMode};
 pub(in super::super) struct AcquisitionSetup {
     /// How the processes come by their terms.
     pub(in super::super) mode: ModelMode,
+    /// What the processes are told of the longest lease duration; W, if nothing else.
+    pub(in super::super) flag: Option<Duration>,
     /// Overrides the wait for a Lease that is missing or unproven.
     pub(in super::super) grace: Option<Duration>,
     /// Whether the first process bears another name in every second life.
@@ -57,6 +59,7 @@ impl AcquisitionSetup {
     /// Processes in plain mode.
     pub(in super::super) const PLAIN: Self = Self {
         mode: ModelMode::Plain,
+        flag: None,
         grace: None,
         renames: false,
         pinged: false,
@@ -89,7 +92,7 @@ impl AcquisitionSetup {
     pub(super) fn holder_mode(&self, index: usize, longest: Duration) -> HolderMode {
         let acquisition = |strategy| Acquisition {
             strategy,
-            max_lease_duration: longest,
+            max_lease_duration: self.flag.unwrap_or(longest),
             absent_lease_grace: self.grace.filter(|_| !self.is_builtin(index)),
             displaced: if self.is_elector(index) && self.lock.is_some_and(|lock| lock.displaces) {
                 Displaced::AllButElectors

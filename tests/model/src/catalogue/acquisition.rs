@@ -47,7 +47,15 @@ const TAKEN_NEW: Witnesses = Witnesses::LEADS
 
 /// Every run about acquisitions.
 pub(super) fn runs() -> Vec<Run> {
-    [plain(), auto(), locks(), broken_plain(), broken_auto()].concat()
+    [
+        plain(),
+        auto(),
+        first_starts(),
+        locks(),
+        broken_plain(),
+        broken_auto(),
+    ]
+    .concat()
 }
 
 fn live(witnesses: Witnesses, run: Run) -> Run {
@@ -212,6 +220,71 @@ fn auto() -> Vec<Run> {
     ]
 }
 
+/// Names without a Lease, at first and after a deletion: each process creates the Lease as soon as it knows (R18).
+fn first_starts() -> Vec<Run> {
+    let returns = TAKEN_NEW.and(Witnesses::RETURNS);
+    let alone = Run {
+        electors: 0,
+        ..born(AUTO)
+    };
+    vec![
+        live(
+            returns,
+            Run {
+                interference: DELETED,
+                ..safe("MC-P7", "auto: no elector, no lease, 1 deletion", alone)
+            },
+        ),
+        live(
+            returns,
+            full(Run {
+                interference: DELETED,
+                orphans: 1,
+                ..safe(
+                    "MC-P7b",
+                    "plain: no lease, late creations, 1 deletion",
+                    born(PLAIN),
+                )
+            }),
+        ),
+        live(
+            TAKEN_NEW.and(Witnesses::BESIDE),
+            full(Run {
+                lagging: 1,
+                restarts: false,
+                ..safe(
+                    "MC-P7c",
+                    "auto: no lease, an elector that appears late",
+                    born(AUTO),
+                )
+            }),
+        ),
+        live(
+            TAKEN_NEW.and(Witnesses::BESIDE),
+            Run {
+                restarts: false,
+                slow_posts: false,
+                ..safe(
+                    "MC-P7d",
+                    "auto: no lease, elector and candidates start together",
+                    born(AUTO),
+                )
+            },
+        ),
+        live(
+            TAKEN.and(Witnesses::RETURNS),
+            Run {
+                interference: DELETED,
+                acquisition: Some(AcquisitionSetup {
+                    flag: Some(TICK),
+                    ..AcquisitionSetup::PLAIN
+                }),
+                ..safe("MC-P7e", "plain: W is above W_max as configured", PLAIN)
+            },
+        ),
+    ]
+}
+
 /// The locks of electors: that of the one which is built in, taken by ours, and our own.
 fn locks() -> Vec<Run> {
     let lock = |lock, run| Run {
@@ -350,6 +423,16 @@ fn broken_plain() -> Vec<Run> {
                 "R4, R6",
                 "plain: an unproven record's stop-watch spans a gap",
                 Mutant::SpanTheGap,
+                born(PLAIN),
+            )
+        },
+        Run {
+            interference: BLANKED,
+            ..broken(
+                "MC-P-add",
+                "R6",
+                "plain: absence and unheld time add up over a gap",
+                Mutant::AddOverTheGap,
                 born(PLAIN),
             )
         },

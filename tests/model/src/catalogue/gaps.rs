@@ -28,6 +28,17 @@ pub(super) fn runs() -> Vec<Run> {
                 born(ORDERLY),
             )
         },
+        Run {
+            electors: 2,
+            interference: BLANKED,
+            ..broken(
+                "MC-Q1b",
+                "R6",
+                "absence and unheld time add up over a gap",
+                Mutant::AddOverTheGap,
+                born(ORDERLY),
+            )
+        },
         met(
             recurs,
             Run {

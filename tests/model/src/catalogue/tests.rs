@@ -29,7 +29,7 @@ fn every_safe_run_has_something_to_meet() {
 }
 
 /// What must be searched whatever else is. Where a row is a switch, it comes with what is safe beside it.
-const ROWS: [&str; 95] = [
+const ROWS: [&str; 102] = [
     "MC-S0",
     "MC-S1",
     "MC-S2",
@@ -108,6 +108,7 @@ const ROWS: [&str; 95] = [
     "MC-Y4",
     "MC-R0",
     "MC-Q1",
+    "MC-Q1b",
     "MC-P1",
     "MC-P1c",
     "MC-P1d",
@@ -124,7 +125,13 @@ const ROWS: [&str; 95] = [
     "MC-P5",
     "MC-P5-off",
     "MC-P6",
+    "MC-P7",
+    "MC-P7b",
+    "MC-P7c",
+    "MC-P7d",
+    "MC-P7e",
     "MC-P-gap",
+    "MC-P-add",
 ];
 
 #[test]

@@ -256,7 +256,7 @@ fn a_creation_that_was_deleted_before_the_watch_brought_it_is_made_again() {
 }
 
 #[test]
-fn an_auto_candidate_creates_a_missing_lease_after_its_fallback_with_its_own_strategy() {
+fn an_auto_candidate_creates_a_missing_lease_at_once_with_its_own_strategy() {
     let strategy = Some(StrategyName::oldest_emulation_version());
     let mut fixture = HolderFixture::of(HolderMode::Auto {
         fallback: seconds(5.0),
@@ -267,10 +267,106 @@ fn an_auto_candidate_creates_a_missing_lease_after_its_fallback_with_its_own_str
     });
     fixture.store.delete();
     fixture.watch();
-    fixture.pass(seconds(4.9));
-    assert!(fixture.store.lease.is_none());
-    fixture.pass(seconds(0.1));
     assert_eq!(fixture.record(), &LeaseRecord::born(strategy));
+}
+
+#[test]
+fn a_candidate_that_may_not_acquire_creates_nothing() {
+    let foreign = HolderMode::Auto {
+        fallback: seconds(5.0),
+        acquisition: Acquisition {
+            strategy: Some(StrategyName::parse("example.com/lottery").unwrap()),
+            ..Acquisition::plain()
+        },
+    };
+    for (mode, stands_down) in [
+        (HolderMode::Elected, false),
+        (foreign, false),
+        (auto(), true),
+    ] {
+        let mut fixture = HolderFixture::of(mode);
+        fixture.holder.handle_stand_down(stands_down);
+        fixture.store.delete();
+        fixture.watch();
+        fixture.pass(seconds(60.0));
+        assert!(fixture.store.lease.is_none());
+    }
+}
+
+/// (R18) The fallback counts once: from when the record is free, and not from the absence before it too.
+#[test]
+fn a_first_start_takes_the_longest_lease_and_the_fallback_once() {
+    for (mode, after) in [(auto(), 20.0), (plain(), 15.0)] {
+        let mut fixture = HolderFixture::of(mode);
+        fixture.store.delete();
+        fixture.watch();
+        fixture.watch();
+        fixture.pass(seconds(after - 0.1));
+        assert!(fixture.sent.is_empty());
+        fixture.pass(seconds(0.1));
+        assert_eq!(fixture.sent, [WriteKind::Acquire]);
+    }
+}
+
+/// (R6 c) 9 s of absence and 6 s of a record that appeared without a holder.
+#[test]
+fn absence_and_the_time_without_a_holder_after_it_add_up() {
+    let appears = |source| {
+        let mut fixture = HolderFixture::of(plain());
+        fixture.store.delete();
+        fixture.network = Network::Down;
+        fixture.watch();
+        fixture.pass(seconds(9.0));
+        fixture.store.create(LeaseRecord::born(None));
+        fixture.network = Network::Up;
+        let lease = fixture.store.lease.clone().unwrap();
+        fixture.event(LeaseEvent::Seen(lease, source));
+        fixture
+    };
+    let mut fixture = appears(NewsSource::Watch);
+    fixture.pass(seconds(3.0));
+    // Another revision without a holder takes nothing away from it.
+    fixture.store.edit(|record| LeaseRecord {
+        term: Term(9),
+        ..record.clone()
+    });
+    fixture.watch();
+    fixture.pass(seconds(2.9));
+    assert!(fixture.sent.is_empty());
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+
+    // A gap between the two parts hides what was there before this record.
+    let mut fixture = appears(NewsSource::List);
+    fixture.pass(seconds(14.9));
+    assert!(fixture.sent.is_empty());
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+
+    // So does a holder in the second part.
+    let mut fixture = appears(NewsSource::Watch);
+    fixture.grant("other");
+    fixture.watch();
+    fixture.store.edit(|_| LeaseRecord::born(None));
+    fixture.watch();
+    fixture.pass(seconds(14.9));
+    assert!(fixture.sent.is_empty());
+    fixture.pass(seconds(0.1));
+    assert_eq!(fixture.sent, [WriteKind::Acquire]);
+}
+
+#[test]
+fn posts_come_a_second_apart_however_often_the_lease_is_deleted() {
+    let mut fixture = HolderFixture::of(plain());
+    let mut created = 0;
+    for _ in 0..100 {
+        fixture.store.delete();
+        fixture.watch();
+        fixture.pass(seconds(0.1));
+        created += u32::from(fixture.store.lease.is_some());
+        fixture.watch();
+    }
+    assert_eq!(created, 1 + 10);
 }
 
 #[test]
@@ -437,21 +533,6 @@ fn a_process_that_stood_still_reads_the_lease_before_it_acquires() {
     fixture.run();
     assert_eq!(fixture.sent, [WriteKind::Acquire]);
     assert!(fixture.holder.believes(fixture.now));
-}
-
-#[test]
-fn a_process_that_stood_still_reads_the_lease_before_it_creates() {
-    let mut holder = Holder::new(config_of(auto()));
-    let at = |seconds_now| Moment::same(Instant::from_epoch(seconds(seconds_now)));
-    let wall = wall_at(at(0.0).holder);
-    holder.handle_event(at(0.0), LeaseEvent::Absent(ResourceVersion(5)));
-    assert_eq!(holder.step(at(5.3), wall).effects, [Effect::Read]);
-    // A second stop, before the reply is acted upon, makes it stale as well.
-    holder.handle_read(at(5.3), Ok(None));
-    assert_eq!(holder.step(at(9.0), wall).effects, [Effect::Read]);
-    holder.handle_read(at(9.0), Ok(None));
-    let born = Effect::Create(LeaseRecord::born(None));
-    assert_eq!(holder.step(at(9.0), wall).effects, [born]);
 }
 
 #[test]
