@@ -9,6 +9,7 @@ use elector_protocol::{Term, Token};
 use crate::config::Mode;
 use crate::outcome::TermEnd;
 use crate::resolved_config::ResolvedConfig;
+use crate::waiting::Waiting;
 
 /// What happens during a run, as values. The log says the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ use crate::resolved_config::ResolvedConfig;
 pub enum Event {
     /// The LeaseCandidate exists: from now on this process may be elected.
     Registered,
+    /// This process does not lead yet, for this reason: told once for each reason, until the next term.
+    Waiting(Waiting),
     /// This process took the free lease itself, without an elector. [`Self::Leading`] follows.
     Acquired {
         /// The term.
@@ -78,6 +81,12 @@ impl Event {
         let (lease, candidate) = (&config.lease, &config.identity);
         match self {
             Self::Registered => tracing::info!(%lease, %candidate, "registered"),
+            Self::Waiting(waiting) => {
+                let at_most = waiting
+                    .at_most()
+                    .map(|it| tracing::field::debug(to_millis(it)));
+                tracing::info!(%lease, %candidate, reason = waiting.reason(), at_most, "waiting");
+            }
             Self::Acquired { term, free } => {
                 let free = to_millis(*free);
                 if config.given.mode == Mode::Plain {

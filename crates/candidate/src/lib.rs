@@ -72,6 +72,18 @@
 //! requests from a thread of its own, so that work which blocks its executor keeps the lease. With [`Candidate::new`] and
 //! a client that the program has, requests and renewals share the executor of the work, and such work loses it.
 //!
+//! The first start of a program takes its time, which the candidate logs at once ([`Event::Waiting`]): where no Lease
+//! exists, a leader whose Lease was deleted may lead on for as long as any lease lasts. With the usual durations the first
+//! candidate leads
+//!
+//! | [`Mode`] | where no elector acts | where an elector has been up for 15 s | rights in the namespace |
+//! |---|---|---|---|
+//! | `Auto` | after 20 s: 15 s, and 5 s for an elector | at once | `get`, `list`, `watch`, `create`, `update` for `leases`; these and `delete` for `leasecandidates` |
+//! | `Elected` | never | at once | the same without `create` for `leases` |
+//! | `Plain` | after 15 s | after 15 s | those for `leases` alone |
+//!
+//! Later starts, hand-overs and releases wait for nothing of this. A right that is missing is named in the log.
+//!
 //! What it promises: at most one candidate of this crate believes that it leads, where clock *rates* differ by less
 //! than lease duration over renew deadline (1.5 by default). What it cannot promise is that at most one *acts*: for
 //! that, send [`Leadership::token`] along and have the resource check it.
@@ -115,6 +127,7 @@ mod term_events;
 mod term_tasks;
 #[cfg(feature = "test-util")]
 mod test_term;
+mod waiting;
 mod work;
 
 #[cfg(feature = "clap")]
@@ -155,3 +168,4 @@ pub use stop_limits::StopLimits;
 pub use stop_token::{StopToken, Stopped};
 #[cfg(feature = "test-util")]
 pub use test_term::TestTerm;
+pub use waiting::Waiting;

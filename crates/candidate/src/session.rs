@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use elector_api::CandidateApi;
-use elector_protocol::holder::Effect;
+use elector_protocol::holder::{Effect, WaitReason};
 use elector_protocol::{Instant, Term};
 use elector_runtime::{
     ApiDiscovery, Clock, Cluster, HolderShell, LeaseResponse, WatchEvent, WatchOptions,
@@ -61,6 +61,8 @@ pub(crate) struct CandidateSession {
     work: Option<TermWork>,
     /// The term that began last and whose end has not been told.
     term: Option<Term>,
+    /// The wait that was told last, since the last term.
+    announced: Option<WaitReason>,
     /// How long the lease had been free when this process asked for the term itself.
     acquired: Option<Duration>,
     last_end: Option<TermEnd>,
@@ -86,6 +88,7 @@ impl CandidateSession {
     ) -> Self {
         // Leases are the same in all of these APIs.
         let writer = Writer::new(cluster, served.unwrap_or(CandidateApi::V1Beta1));
+        let mode = config.given.mode;
         Self {
             holder: HolderShell::new(config.holder(), config.lease.clone(), clock.holder()),
             registration: RegistrationShell::new(&config, served.map(|_| writer.clone())),
@@ -99,10 +102,11 @@ impl CandidateSession {
             writer,
             api_discovery,
             migration: Migration::default(),
-            failures: SessionFailures::new(monitor),
+            failures: SessionFailures::new(mode, monitor),
             write: None,
             work: None,
             term: None,
+            announced: None,
             acquired: None,
             last_end: None,
             finish: None,
@@ -235,9 +239,11 @@ impl CandidateSession {
         // Before anything that may take its time, as a line of the log may.
         let machine = &self.holder.machine;
         self.status.publish(now, machine.belief(), machine.known());
+        self.status.note_wait(machine.waiting(moment));
         for effect in decision.effects {
             self.perform(effect, now, work);
         }
+        self.announce_wait(moment);
         let deadline = self.holder.deadline();
         if let Some(work) = &self.work {
             work.set_deadline(deadline);

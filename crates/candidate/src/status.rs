@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use elector_protocol::holder::Belief;
+use elector_protocol::holder::{Belief, Wait};
 use elector_protocol::{Identity, Instant, LeaseSnapshot, ResourceVersion, Term, Token, Uid};
 use tokio::sync::watch;
 
 use crate::resolved_config::ResolvedConfig;
+use crate::waiting::Waiting;
 
 /// What a candidate knows of its lease, at one instant of the holder's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,9 +28,12 @@ pub struct LeadershipStatus {
     /// Whether the API server has told nothing of the Lease for a whole lease duration, or has not yet: another
     /// process may lead that is not known here. True before the run, and after it.
     pub stale: bool,
+    /// What this process waits for before it leads. `None` where it leads, and where it waits for nothing but the API
+    /// server.
+    pub waiting: Option<Waiting>,
 }
 
-/// What of a status is worth waking for: all but how far the deadline has moved.
+/// What of a status is worth waking for: all but how far the deadline has moved, and what is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StatusView {
     holder: Option<Identity>,
@@ -45,6 +49,8 @@ pub(crate) struct KnownStatus {
     /// The belief of this process, which the clock may have ended.
     pub(crate) belief: Option<Belief>,
     record: Option<KnownRecord>,
+    /// The wait for the next term, which the clock may have ended.
+    wait: Option<Wait>,
     /// Until when what is known counts as fresh.
     fresh_until: Option<Instant>,
     /// Until when the work of a term may act, as long as anything of it runs.
@@ -111,10 +117,13 @@ impl KnownStatus {
                 deadline: Some(belief.deadline),
                 remaining: belief.deadline.since(now),
                 stale,
+                waiting: None,
             };
         }
         let record = self.record.as_ref();
         let standing = record.filter(|record| now < record.expires_at);
+        let lasts = |wait: &&Wait| wait.until.is_none_or(|until| now < until);
+        let wait = self.wait.as_ref().filter(lasts);
         let record = record.map(|record| &record.snapshot.record);
         let current = record.filter(|record| record.has_token());
         LeadershipStatus {
@@ -124,6 +133,7 @@ impl KnownStatus {
             deadline: None,
             remaining: Duration::ZERO,
             stale,
+            waiting: wait.map(|wait| Waiting::at(now, wait)),
         }
     }
 
@@ -192,6 +202,14 @@ impl StatusPublisher {
         });
     }
 
+    /// What this process waits for before it leads. It is told as an event, and no status is woken for.
+    pub(crate) fn note_wait(&self, wait: Option<Wait>) {
+        self.sender.send_if_modified(|known| {
+            known.wait = wait;
+            false
+        });
+    }
+
     /// The work of a term runs, and may act until then unless a renewal succeeds; or nothing of it runs.
     pub(crate) fn note_work(&self, acts_until: Option<Instant>) {
         self.sender.send_if_modified(|known| {
@@ -226,6 +244,7 @@ impl StatusPublisher {
     pub(crate) fn forget(&self) {
         self.sender.send_modify(|known| {
             known.belief = None;
+            known.wait = None;
             known.fresh_until = None;
             if !known.work_is_left {
                 known.acts_until = None;

@@ -26,6 +26,7 @@ mod machine;
 mod revision;
 mod step;
 mod term;
+mod wait;
 
 #[cfg(test)]
 mod fixture;
@@ -42,3 +43,4 @@ pub use config::{Acquisition, Displaced, HolderConfig, HolderMode};
 pub use decision::{Decision, Effect, Ending, Loss, StopReason, WriteKind};
 pub use input::{LeaseEvent, LeaseOutcome, ReadFailed};
 pub use machine::{Belief, Holder};
+pub use wait::{Wait, WaitReason};

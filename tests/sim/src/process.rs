@@ -33,7 +33,7 @@ pub(crate) struct SimulatedProcess {
     incarnation: u32,
     /// The number in its identity: that of the incarnation which began under this name.
     named: u32,
-    /// Lease durations go up to this; candidates announce theirs, and plain processes cannot.
+    /// Lease durations go up to this, as electors are told; plain candidates announce none.
     longest: Duration,
     task: Option<JoinHandle<()>>,
     shutdown: Option<oneshot::Sender<()>>,
@@ -161,7 +161,6 @@ impl SimulatedProcess {
             ProcessKind::Candidate(candidate, _) => {
                 let run = CandidateRun {
                     identity: self.identity(),
-                    longest: self.longest,
                     incarnation: self.incarnation,
                     candidate: *candidate,
                     pauses: pauses.clone(),

@@ -71,8 +71,6 @@ pub(crate) async fn run_elector(
 /// A candidate in one incarnation of its process.
 pub(crate) struct CandidateRun {
     pub(crate) identity: String,
-    /// Lease durations go up to this.
-    pub(crate) longest: Duration,
     pub(crate) incarnation: u32,
     pub(crate) candidate: plan::PlannedCandidate,
     pub(crate) pauses: PauseSwitch,
@@ -170,7 +168,7 @@ impl CandidateRun {
             PlannedMode::Plain => Mode::Plain,
         };
         config.fallback = FALLBACK;
-        config.max_lease_duration = self.longest;
+        // W_max stays as it is by default: the own W of a candidate counts beside it (R18).
         config
     }
 }

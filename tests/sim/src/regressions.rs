@@ -48,7 +48,43 @@ pub fn regressions() -> Vec<(&'static str, RunPlan)> {
             "an elector that does not see the candidates takes back what another one prefers",
             blind_elector(),
         ),
+        (
+            "a candidate that never saw the Lease forgets how long its like lead (R18)",
+            own_duration(),
+        ),
     ]
+}
+
+/// All candidates use a longer W than anybody was told of. The leader is cut off when its Lease is deleted, and the one
+/// that starts then has its own W alone to tell for how long a leader may believe.
+fn own_duration() -> RunPlan {
+    let plain = |host| PlannedCandidate {
+        mode: PlannedMode::Plain,
+        ..candidate(0, (1, 2), (40, 30), 1_000, host)
+    };
+    let setup = Setup {
+        feature_gate: false,
+        custom: false,
+        unserved: true,
+        leases: 1,
+        electors: vec![host(1_000_000, 0, 5, 1_000)],
+        locks: ElectorLocks::default(),
+        candidates: vec![
+            plain(host(1_000_000, 0, 5, 1_000)),
+            plain(host(1_000_000, 0, 5, 91_000)),
+        ],
+    };
+    let faults = vec![
+        fault(
+            90_000,
+            FaultKind::Partition(ProcessIndex(1), millis(60_000)),
+        ),
+        fault(
+            90_500,
+            FaultKind::TamperWithLease(0, LeaseTampering::Delete),
+        ),
+    ];
+    plan(18, setup, faults, 150_000)
 }
 
 fn failed_grant() -> RunPlan {

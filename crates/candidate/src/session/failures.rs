@@ -6,11 +6,13 @@ use elector_api::Malformed;
 use elector_protocol::Instant;
 use elector_runtime::{Cause, FailureLog, HolderLog, LeasePath, RequestError, Verb};
 
+use crate::config::Mode;
 use crate::request_monitor::RequestMonitor;
 
 /// The failures of a session.
 #[derive(Debug)]
 pub(crate) struct SessionFailures {
+    mode: Mode,
     log: FailureLog,
     /// The watches that were refused for lack of rights, which is told once.
     unwatched: Vec<ServerPath>,
@@ -29,8 +31,9 @@ pub(crate) enum ServerPath {
 // === impl SessionFailures ===
 
 impl SessionFailures {
-    pub(crate) fn new(monitor: Option<Arc<dyn RequestMonitor>>) -> Self {
+    pub(crate) fn new(mode: Mode, monitor: Option<Arc<dyn RequestMonitor>>) -> Self {
         Self {
+            mode,
             log: FailureLog::default(),
             unwatched: Vec::new(),
             monitor,
@@ -57,7 +60,11 @@ impl SessionFailures {
                     );
                 }
             }
-            Some(error) => self.log.note(now, subject, &format!("failed to {error}")),
+            Some(error) => {
+                let right = missing_right(error, self.mode).unwrap_or_default();
+                let text = format!("failed to {error}{right}");
+                self.log.note(now, subject, &text);
+            }
             None => self
                 .log
                 .end(now, subject, Some("the API server answers again")),
@@ -110,6 +117,20 @@ impl HolderLog for SessionFailures {
 fn is_unwatched(error: &RequestError) -> bool {
     let is_forbidden = matches!(error.cause, Cause::Forbidden(_));
     error.target.verb == Verb::Watch && is_forbidden && error.is_refusal_of_rights()
+}
+
+/// The right that this process lacks, and the mode that needs it.
+fn missing_right(error: &RequestError, mode: Mode) -> Option<String> {
+    let target = &error.target;
+    let namespace = target.namespace.as_ref()?;
+    let is_missing = matches!(error.cause, Cause::Forbidden(_)) && error.is_refusal_of_rights();
+    is_missing.then(|| {
+        format!(
+            " (mode {mode} needs the right to {} {} in namespace {namespace})",
+            target.verb.as_str(),
+            target.resource
+        )
+    })
 }
 
 // === impl ServerPath ===

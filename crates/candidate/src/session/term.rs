@@ -11,11 +11,26 @@ use crate::event::Event;
 use crate::finish::Finish;
 use crate::leadership::Leadership;
 use crate::outcome::TermEnd;
+use crate::waiting::Waiting;
 use crate::work::{TermWork, WorkChange, WorkEnd};
 
 // === impl CandidateSession ===
 
 impl CandidateSession {
+    /// Tells what this process waits for, once for each reason, and anew after a term.
+    pub(super) fn announce_wait(&mut self, now: Moment) {
+        if self.term.is_some() {
+            self.announced = None;
+            return;
+        }
+        if let Some(wait) = self.holder.machine.waiting(now)
+            && self.announced.as_ref() != Some(&wait.reason)
+        {
+            self.emit(&Event::Waiting(Waiting::at(now.holder, &wait)));
+            self.announced = Some(wait.reason);
+        }
+    }
+
     /// Notes whether the term that this request may begin is an acquired one, and what to tell of it then.
     pub(super) fn note_way_to_term(&mut self, effect: &Effect) {
         if let Effect::Write { kind, .. } = effect {

@@ -15,6 +15,7 @@ mod controller;
 mod disabled;
 mod ends;
 mod events;
+mod first_start;
 mod guarded;
 mod handle;
 mod health;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{CUSTOM, RunningCandidate, V1BETA1, config, obedient, pass, start};
 
-fn plain(identity: &str) -> Config {
+pub(crate) fn plain(identity: &str) -> Config {
     let lease = OneLease::key();
     Config::plain(&*lease.name)
         .in_namespace(&*lease.namespace)
@@ -32,7 +32,7 @@ fn free(running: &RunningCandidate) -> Option<Duration> {
     })
 }
 
-fn is_about(duration: Duration, expected: Duration) -> bool {
+pub(crate) fn is_about(duration: Duration, expected: Duration) -> bool {
     (expected..expected + millis(50)).contains(&duration)
 }
 
@@ -78,27 +78,6 @@ async fn an_unproven_lease_is_waited_for_as_long_as_any_client_may_believe() {
         running.leads(1).await;
         let waited = cluster.now().since(begun);
         assert!(is_about(waited, seconds(expected)), "{waited:?}");
-    }
-}
-
-/// It is created unheld, and taken once it is certain that no other process believes. An elector would have created it
-/// before, so that auto waits for one twice.
-#[tokio::test(start_paused = true)]
-async fn a_missing_lease_is_created_without_a_strategy_in_plain_mode_and_with_the_own_in_auto() {
-    let own = StrategyName::oldest_emulation_version();
-    for (config, strategy, wait) in [(plain("me"), None, 15), (config(), Some(own), 25)] {
-        let cluster = OneLease::new(&[V1BETA1]);
-        cluster.delete_lease();
-        let begun = cluster.now();
-        let running = start(&cluster, config, obedient);
-        eventually(|| cluster.lease().is_some()).await;
-        let born = cluster.record();
-        assert!(born.holder.is_none() && born.duration_seconds.is_none());
-        assert_eq!(born.strategy, strategy);
-        running.leads(1).await;
-        let waited = cluster.now().since(begun);
-        assert!(is_about(waited, seconds(wait)), "{waited:?}");
-        assert_eq!(cluster.record().strategy, strategy);
     }
 }
 

@@ -5,7 +5,7 @@ use elector_protocol::elector::{Election, NewsSource};
 use elector_protocol::{Identity, Instant, LeaseKey, LeaseRecord};
 
 use crate::leadership_change::{ExpectedGrant, LeadershipChange};
-use crate::view::waiting::Waiting;
+use crate::view::waiting::OverflowCandidates;
 
 /// One lease.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct LeaseEntry {
     /// The newest grant of ours that has not been seen yet.
     pub(super) expected: Option<Box<ExpectedGrant>>,
     /// The candidates for which there is no place in the election.
-    pub(super) waiting: Waiting,
+    pub(super) waiting: OverflowCandidates,
     /// Whether it was told that candidates wait.
     pub(super) overflow_told: bool,
     /// The last holder, while there is none.
@@ -38,7 +38,7 @@ impl LeaseEntry {
             object: None,
             fault: None,
             expected: None,
-            waiting: Waiting::default(),
+            waiting: OverflowCandidates::default(),
             overflow_told: false,
             former: None,
         }

@@ -15,7 +15,7 @@ pub(super) struct Seniority {
 
 /// The candidates of one lease that wait for a place: most have none.
 #[derive(Debug, Default)]
-pub(super) struct Waiting(Option<Box<WaitingCandidates>>);
+pub(super) struct OverflowCandidates(Option<Box<WaitingCandidates>>);
 
 #[derive(Debug, Default)]
 struct WaitingCandidates {
@@ -35,9 +35,9 @@ impl Seniority {
     }
 }
 
-// === impl Waiting ===
+// === impl OverflowCandidates ===
 
-impl Waiting {
+impl OverflowCandidates {
     pub(super) fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |waiting| waiting.records.len())
     }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::config::{Acquisition, Displaced, HolderConfig};
-use crate::lease::LeaseSnapshot;
+use super::wait::WaitReason;
+use crate::lease::{LeaseSnapshot, Occupancy};
 use crate::presence::{NewsSource, ObservedLease, Presence};
 use crate::renumber::renumber;
 use crate::strategy::name::StrategyName;
@@ -178,16 +179,40 @@ impl Vigil {
             }
             (Presence::Present(observed), _) => observed,
         };
-        let free = self.free_at(observed, acquisition, config)?;
-        let due = self
-            .pinged
-            .map_or(free, |pinged| pinged.max(free))
-            .after(fallback);
+        let due = self.due(observed, acquisition, config)?.after(fallback);
         let fresh = self.confirmed.map_or(due, |at| at.max(due));
         if !retries && fresh.after(LATE) < now {
             return Some(Acquire::Read(now));
         }
         Some(Acquire::Take(due))
+    }
+
+    /// Why this process does not acquire the lease yet, and when it will, by the monotonic clock. `None` where nothing is
+    /// known of the Lease, or another elector decides it.
+    pub(super) fn waiting(&self, config: &HolderConfig) -> Option<(WaitReason, Option<Instant>)> {
+        if self.stands_down {
+            return Some((WaitReason::StandDown, None));
+        }
+        let (acquisition, fallback) = self.acquisition(config)?;
+        let strategy = match &self.presence {
+            Presence::Present(observed) => &observed.snapshot.record.strategy,
+            // That of the record which this process creates.
+            Presence::Unknown | Presence::Absent { .. } => &acquisition.strategy,
+        };
+        let longest = self.grace(strategy.as_ref(), acquisition, config);
+        let unproven = WaitReason::Unproven { longest };
+        let (reason, due) = match &self.presence {
+            Presence::Unknown => return None,
+            Presence::Absent { since } => (unproven, since.after(longest)),
+            Presence::Present(observed) => {
+                let due = self.due(observed, acquisition, config)?;
+                match observed.snapshot.record.occupancy() {
+                    Occupancy::Unproven => (unproven, due),
+                    Occupancy::Released | Occupancy::Held(_) => (WaitReason::Fallback, due),
+                }
+            }
+        };
+        Some((reason, Some(due.after(fallback))))
     }
 
     /// How long the lease has been free.
@@ -206,6 +231,17 @@ impl Vigil {
         let acquires = config.mode.acquisition()?;
         let ours = acquires.0.strategy.as_ref().is_none_or(is_ours);
         (!self.stands_down && ours).then_some(acquires)
+    }
+
+    /// From when on the time of an elector counts: the record is free, and a ping restarts that time once.
+    fn due(
+        &self,
+        observed: &ObservedLease,
+        acquisition: &Acquisition,
+        config: &HolderConfig,
+    ) -> Option<Instant> {
+        let free = self.free_at(observed, acquisition, config)?;
+        Some(self.pinged.map_or(free, |pinged| pinged.max(free)))
     }
 
     /// When this record is free by this process's own stop-watch (R4, R6); `None` where another elector decides it.
@@ -236,17 +272,31 @@ impl Vigil {
         acquisition: &Acquisition,
         config: &HolderConfig,
     ) -> Instant {
-        let longest = self
-            .longest
+        let strategy = &observed.snapshot.record.strategy;
+        let grace = self.grace(strategy.as_ref(), acquisition, config);
+        observed.free_at(self.longest_lease(acquisition, config), grace)
+    }
+
+    /// How long an unproven record with that strategy is waited for (R6). A shorter wait is one process's word, and a
+    /// strategy says that others count on `W_max`.
+    fn grace(
+        &self,
+        strategy: Option<&StrategyName>,
+        acquisition: &Acquisition,
+        config: &HolderConfig,
+    ) -> Duration {
+        let longest = self.longest_lease(acquisition, config);
+        let given = acquisition.absent_lease_grace;
+        let counts = given.filter(|grace| strategy.is_none() || *grace >= longest);
+        counts.unwrap_or(longest)
+    }
+
+    /// `W_max` for this process: what was seen, what it was told, and its own W (R18).
+    fn longest_lease(&self, acquisition: &Acquisition, config: &HolderConfig) -> Duration {
+        self.longest
             .max(acquisition.max_lease_duration)
             .max(config.timing.lease_duration)
-            .min(LONGEST_LEASE);
-        // A shorter wait is one process's word, and a strategy says that others count on W_max.
-        let may_be_short = observed.snapshot.record.strategy.is_none();
-        let grace = acquisition
-            .absent_lease_grace
-            .filter(|grace| may_be_short || *grace >= longest);
-        observed.free_at(longest, grace.unwrap_or(longest))
+            .min(LONGEST_LEASE)
     }
 
     /// Since when the stop-watch runs, and whether on a record.

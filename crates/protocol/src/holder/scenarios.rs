@@ -3,6 +3,7 @@
 mod acquiring;
 mod doubt;
 mod ending;
+mod first_start;
 mod leaving;
 mod proof;
 

@@ -6,6 +6,7 @@ use super::acquisition::{Acquire, LATE, Vigil};
 use super::decision::{Decision, Effect, StopReason, WriteKind};
 use super::machine::{Closing, Holder};
 use super::term::{Holding, InFlight, TermPhase, WorkState, WriteAttempt};
+use super::wait::{Wait, WaitReason};
 use crate::lease::{LeaseRecord, LeaseSnapshot, wire_seconds};
 use crate::names::{Identity, Token};
 use crate::time::{Instant, Moment, Timestamp};
@@ -41,6 +42,32 @@ impl Holder {
     /// free, or where this process acquires none ([R18](crate::rules#r18)).
     pub fn free_for(&self, now: Moment) -> Option<Duration> {
         self.vigil.as_ref()?.free_for(now.monotonic, &self.config)
+    }
+
+    /// What this process waits for before it leads. `None` where it leads, has a request due, shuts down, or has heard
+    /// nothing of the Lease yet.
+    pub fn waiting(&self, now: Moment) -> Option<Wait> {
+        let waits = matches!(self.phase, TermPhase::Waiting { .. }) && !self.is_closing();
+        if !waits || self.tracked.newest.is_none() || self.grant().is_some() {
+            return None;
+        }
+        let acquisition = self
+            .vigil
+            .as_ref()
+            .and_then(|vigil| vigil.waiting(&self.config));
+        let (reason, due) = acquisition.unwrap_or((WaitReason::Elector, None));
+        let holder = self.known().and_then(|known| known.record.holder.as_ref());
+        let reason = match (reason, holder) {
+            (WaitReason::StandDown, _) => WaitReason::StandDown,
+            (_, Some(holder)) if *holder == self.config.identity => WaitReason::FormerLife,
+            (_, Some(holder)) => WaitReason::Held(holder.clone()),
+            (reason, None) => reason,
+        };
+        let is_due = due.is_some_and(|due| due <= now.monotonic);
+        (!is_due).then(|| Wait {
+            reason,
+            until: due.map(|due| now.when_monotonic(due)),
+        })
     }
 
     /// Forgets attempts that could no longer carry a belief if they were proven.

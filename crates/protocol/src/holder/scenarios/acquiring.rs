@@ -6,8 +6,7 @@ use super::super::fixture::{
     HolderFixture, Network, WorkEvent, auto, config_of, identity, plain, seconds, wall_at,
 };
 use super::super::{
-    Acquisition, Displaced, Effect, Ending, Holder, HolderConfig, HolderMode, LeaseEvent,
-    LeaseOutcome, WriteKind,
+    Acquisition, Displaced, Effect, Ending, Holder, HolderConfig, HolderMode, LeaseEvent, WriteKind,
 };
 use super::lost;
 use crate::lease::{LeaseRecord, Occupancy};
@@ -210,35 +209,6 @@ fn an_emptied_record_is_waited_for_as_long_as_any_lease_may_last() {
     assert_eq!(fixture.sent, [WriteKind::Acquire]);
 }
 
-#[test]
-fn a_missing_lease_is_created_unheld_and_taken_when_no_holder_can_be_left() {
-    let mut fixture = HolderFixture::of(plain());
-    fixture.store.delete();
-    fixture.watch();
-    let record = fixture.record();
-    assert_eq!(record, &LeaseRecord::born(None));
-    assert_eq!(record.occupancy(), Occupancy::Unproven);
-    // Its watch brings what it created, a moment after the Lease was seen missing for the first time.
-    fixture.watch();
-    fixture.pass(seconds(14.9));
-    assert!(fixture.sent.is_empty());
-    fixture.pass(seconds(0.1));
-    assert_eq!(fixture.sent, [WriteKind::Acquire]);
-}
-
-#[test]
-fn a_long_absence_that_the_watch_proves_needs_no_further_wait() {
-    let mut fixture = HolderFixture::of(plain());
-    fixture.store.delete();
-    fixture.network = Network::Down;
-    fixture.watch();
-    fixture.pass(seconds(15.0));
-    fixture.network = Network::Up;
-    fixture.pass(seconds(2.0));
-    fixture.watch();
-    assert_eq!(fixture.sent, [WriteKind::Acquire]);
-}
-
 /// (R6) What was deleted was not seen, so it may have been held since the name was last known to be absent.
 #[test]
 fn the_deletion_of_what_was_never_seen_starts_the_proof_of_absence_anew() {
@@ -254,151 +224,6 @@ fn the_deletion_of_what_was_never_seen_starts_the_proof_of_absence_anew() {
     fixture.pass(seconds(2.0));
     fixture.watch();
     assert!(fixture.store.lease.is_some() && fixture.sent.is_empty());
-}
-
-#[test]
-fn a_creation_that_the_watch_does_not_bring_is_looked_for() {
-    let mut fixture = HolderFixture::of(plain());
-    fixture.store.delete();
-    fixture.watch();
-    fixture.pass(seconds(1.9));
-    assert!(fixture.holder.known().is_none());
-    fixture.pass(seconds(0.1));
-    assert!(fixture.holder.known().is_some());
-    // Found by a read, it is a record of unknown past.
-    fixture.pass(seconds(14.9));
-    assert!(fixture.sent.is_empty());
-    fixture.pass(seconds(0.1));
-    assert_eq!(fixture.sent, [WriteKind::Acquire]);
-}
-
-#[test]
-fn a_creation_that_was_deleted_before_the_watch_brought_it_is_made_again() {
-    let mut holder = Holder::new(config_of(plain()));
-    let at = |seconds_now| Moment::same(Instant::from_epoch(seconds(seconds_now)));
-    let wall = wall_at(at(0.0).holder);
-    let born = || Effect::Create(LeaseRecord::born(None));
-    holder.handle_event(at(0.0), LeaseEvent::Absent(ResourceVersion(5)));
-    assert_eq!(holder.step(at(0.0), wall).effects, [born()]);
-    holder.handle_outcome(at(0.0), LeaseOutcome::Conflict);
-    assert_eq!(holder.step(at(2.0), wall).effects, [Effect::Read]);
-    // There is nothing to look for any more: to read on would be a loop without a pause.
-    holder.handle_read(at(2.0), Ok(None));
-    assert_eq!(holder.step(at(2.0), wall).effects, [born()]);
-}
-
-#[test]
-fn an_auto_candidate_creates_a_missing_lease_at_once_with_its_own_strategy() {
-    let strategy = Some(StrategyName::oldest_emulation_version());
-    let mut fixture = HolderFixture::of(HolderMode::Auto {
-        fallback: seconds(5.0),
-        acquisition: Acquisition {
-            strategy: strategy.clone(),
-            ..Acquisition::plain()
-        },
-    });
-    fixture.store.delete();
-    fixture.watch();
-    assert_eq!(fixture.record(), &LeaseRecord::born(strategy));
-}
-
-#[test]
-fn a_candidate_that_may_not_acquire_creates_nothing() {
-    let foreign = HolderMode::Auto {
-        fallback: seconds(5.0),
-        acquisition: Acquisition {
-            strategy: Some(StrategyName::parse("example.com/lottery").unwrap()),
-            ..Acquisition::plain()
-        },
-    };
-    for (mode, stands_down) in [
-        (HolderMode::Elected, false),
-        (foreign, false),
-        (auto(), true),
-    ] {
-        let mut fixture = HolderFixture::of(mode);
-        fixture.holder.handle_stand_down(stands_down);
-        fixture.store.delete();
-        fixture.watch();
-        fixture.pass(seconds(60.0));
-        assert!(fixture.store.lease.is_none());
-    }
-}
-
-/// (R18) The fallback counts once: from when the record is free, and not from the absence before it too.
-#[test]
-fn a_first_start_takes_the_longest_lease_and_the_fallback_once() {
-    for (mode, after) in [(auto(), 20.0), (plain(), 15.0)] {
-        let mut fixture = HolderFixture::of(mode);
-        fixture.store.delete();
-        fixture.watch();
-        fixture.watch();
-        fixture.pass(seconds(after - 0.1));
-        assert!(fixture.sent.is_empty());
-        fixture.pass(seconds(0.1));
-        assert_eq!(fixture.sent, [WriteKind::Acquire]);
-    }
-}
-
-/// (R6 c) 9 s of absence and 6 s of a record that appeared without a holder.
-#[test]
-fn absence_and_the_time_without_a_holder_after_it_add_up() {
-    let appears = |source| {
-        let mut fixture = HolderFixture::of(plain());
-        fixture.store.delete();
-        fixture.network = Network::Down;
-        fixture.watch();
-        fixture.pass(seconds(9.0));
-        fixture.store.create(LeaseRecord::born(None));
-        fixture.network = Network::Up;
-        let lease = fixture.store.lease.clone().unwrap();
-        fixture.event(LeaseEvent::Seen(lease, source));
-        fixture
-    };
-    let mut fixture = appears(NewsSource::Watch);
-    fixture.pass(seconds(3.0));
-    // Another revision without a holder takes nothing away from it.
-    fixture.store.edit(|record| LeaseRecord {
-        term: Term(9),
-        ..record.clone()
-    });
-    fixture.watch();
-    fixture.pass(seconds(2.9));
-    assert!(fixture.sent.is_empty());
-    fixture.pass(seconds(0.1));
-    assert_eq!(fixture.sent, [WriteKind::Acquire]);
-
-    // A gap between the two parts hides what was there before this record.
-    let mut fixture = appears(NewsSource::List);
-    fixture.pass(seconds(14.9));
-    assert!(fixture.sent.is_empty());
-    fixture.pass(seconds(0.1));
-    assert_eq!(fixture.sent, [WriteKind::Acquire]);
-
-    // So does a holder in the second part.
-    let mut fixture = appears(NewsSource::Watch);
-    fixture.grant("other");
-    fixture.watch();
-    fixture.store.edit(|_| LeaseRecord::born(None));
-    fixture.watch();
-    fixture.pass(seconds(14.9));
-    assert!(fixture.sent.is_empty());
-    fixture.pass(seconds(0.1));
-    assert_eq!(fixture.sent, [WriteKind::Acquire]);
-}
-
-#[test]
-fn posts_come_a_second_apart_however_often_the_lease_is_deleted() {
-    let mut fixture = HolderFixture::of(plain());
-    let mut created = 0;
-    for _ in 0..100 {
-        fixture.store.delete();
-        fixture.watch();
-        fixture.pass(seconds(0.1));
-        created += u32::from(fixture.store.lease.is_some());
-        fixture.watch();
-    }
-    assert_eq!(created, 1 + 10);
 }
 
 #[test]
