@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use elector_apiserver::{Fault, RequestVerb, Rule};
 use elector_candidate::{Config, Event, Mode, RunOutcome, TermEnd};
-use elector_protocol::{Identity, Instant, StrategyName, Token};
+use elector_protocol::{Identity, Instant, Token};
 use elector_testkit::{CANDIDATES, CapturedLog, LEASES, OneLease, eventually, millis, seconds};
 use http::StatusCode;
 use serde_json::{Value, json};
