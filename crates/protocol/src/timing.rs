@@ -28,7 +28,8 @@ pub struct ElectorTiming {
     pub passed_over: Duration,
     /// The longest time a candidate is passed over. 15 min.
     pub passed_over_max: Duration,
-    /// How many live holders of a lease may be asked to make room within [`Self::preemption_window`]. 3 ([R23]).
+    /// How many live holders of a lease may be asked to make room within [`Self::preemption_window`]; twice as many where
+    /// an operator prefers the candidate. 3 ([R23]).
     ///
     /// [R23]: crate::rules#r23
     pub preemptions: u8,

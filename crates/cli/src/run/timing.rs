@@ -49,8 +49,8 @@ pub(crate) struct TimingArgs {
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = parse_duration)]
     passed_over_max: Duration,
 
-    /// How many leaders of one lease may be asked to make room for better candidates within --preemption-window. From 1
-    /// to 60
+    /// How many leaders of one lease may be asked to make room for better candidates within --preemption-window; twice as
+    /// many where an operator prefers the candidate. From 1 to 60
     #[arg(long, value_name = "N", default_value = "3")]
     preemptions: u8,
 

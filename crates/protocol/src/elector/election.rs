@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::elector::hold_back::HoldBack;
 use crate::elector::observation::ObservedCandidate;
 use crate::elector::observed_candidates::ObservedCandidates;
-use crate::elector::seen_preference::SeenPreference;
+use crate::elector::seen_preference::{CandidateNews, SeenPreference};
 use crate::lease::LeaseSnapshot;
 use crate::names::{Identity, ResourceVersion, Uid};
 use crate::presence::{NewsSource, Novelty, Presence};
@@ -198,7 +198,7 @@ impl Election {
         if let Some(like) = seen.or(self.candidates.iter().next()) {
             candidate.share_spec(&like.candidate.spec);
         }
-        self.hear_of(&candidate.name);
+        self.note_news(&candidate.name, news_of(seen, &candidate));
         if let Some(failed) = self.passed_over.get(&candidate.name)
             && (failed.uid != candidate.uid
                 || (*failed.spec).as_ref().ok() != candidate.offer().ok())
@@ -233,7 +233,7 @@ impl Election {
         if known.is_some_and(|known| version.is_some_and(|version| version < known)) {
             return;
         }
-        self.hear_of(name);
+        self.note_news(name, CandidateNews::Gone);
         self.hold_back.remove_candidate(name);
         self.candidates.remove(name);
         self.passed_over.remove(name);
@@ -308,10 +308,10 @@ impl Election {
         self.hold_back = hold_back;
     }
 
-    /// A candidate is not what it was, which matters where it is the preferred one.
-    fn hear_of(&mut self, name: &Identity) {
+    /// There is news of a candidate, which matters where it is the preferred one.
+    fn note_news(&mut self, name: &Identity, news: CandidateNews) {
         let mut preference = std::mem::take(&mut self.preference);
-        preference.hear(self.lease(), name);
+        preference.note_news(self.lease(), name, news);
         self.preference = preference;
     }
 
@@ -327,6 +327,24 @@ impl Election {
             spec: Arc::clone(&seen.candidate.spec),
         };
         self.passed_over.insert(electee.clone(), failed);
+    }
+}
+
+/// What a revision of a candidate is to the order (R16), which looks at neither pings nor acks.
+fn news_of(known: Option<&ObservedCandidate>, candidate: &CandidateRecord) -> CandidateNews {
+    match known.map(|known| &known.candidate) {
+        None => CandidateNews::Changed,
+        Some(known) if known.uid != candidate.uid => CandidateNews::Gone,
+        Some(known) => {
+            // Without a renewal time it is not eligible.
+            let same =
+                known.spec == candidate.spec && known.renew.is_some() == candidate.renew.is_some();
+            if same {
+                CandidateNews::None
+            } else {
+                CandidateNews::Changed
+            }
+        }
     }
 }
 

@@ -80,6 +80,8 @@ pub struct HoldBackNotice {
 #[error("must be a reason to hold a preference back")]
 pub struct HoldBackCauseError;
 
+/// How many pre-emptions are remembered: the largest budget, and as many more for operators.
+const REMEMBERED_MAX: usize = 2 * ElectorTiming::PREEMPTIONS_MAX as usize;
 /// The failures are forgotten when there was none for so long.
 const FALL_BACK: Duration = Duration::from_secs(3600);
 /// From a second, so many doublings exceed a day, the longest maximum that can be set.
@@ -136,8 +138,8 @@ impl HoldBack {
         self.forget_terms(name);
     }
 
-    /// Until when this candidate is not preferred, and why; `None` where it may be. The budget is no bound for the one
-    /// that an operator prefers.
+    /// Until when this candidate is not preferred, and why; `None` where it may be. For the one that an operator prefers
+    /// the budget is twice as large, whatever words come and go.
     pub(super) fn holds(
         &self,
         name: &Identity,
@@ -160,11 +162,13 @@ impl HoldBack {
             let until = failed.at.after(timing.preemption_window);
             (until, HoldBackCause::NewSinceFailure)
         });
-        let budget = self.budget_until(timing).filter(|_| !by_operator);
-        let budget = budget.map(|until| {
-            let (count, within) = (timing.preemptions, timing.preemption_window);
-            (until, HoldBackCause::Preemptions { count, within })
-        });
+        let within = timing.preemption_window;
+        let count = match by_operator {
+            true => timing.preemptions.saturating_mul(2),
+            false => timing.preemptions,
+        };
+        let budget = self.preempted_until(count, within);
+        let budget = budget.map(|until| (until, HoldBackCause::Preemptions { count, within }));
         [failed, new, budget]
             .into_iter()
             .flatten()
@@ -203,9 +207,9 @@ impl HoldBack {
         timing: &ElectorTiming,
     ) {
         let (lasts, failures) = match notice.because {
-            HoldBackCause::Preemptions { .. } => {
+            HoldBackCause::Preemptions { count, .. } => {
                 let at = until.before(timing.preemption_window);
-                self.preemptions = vec![at; timing.preemptions.into()];
+                self.preemptions = vec![at; count.max(timing.preemptions).into()];
                 return;
             }
             HoldBackCause::FailedHandOver { failures } => {
@@ -243,7 +247,7 @@ impl HoldBack {
         // A stranger's emptying pre-empts no holder: it may lead on.
         let made_room = new.occupancy() != Occupancy::Unproven;
         if leader(old).is_some() && made_room && (self.asked || new.reserved_from().is_some()) {
-            if self.preemptions.len() >= ElectorTiming::PREEMPTIONS_MAX.into() {
+            if self.preemptions.len() >= REMEMBERED_MAX {
                 self.preemptions.remove(0);
             }
             self.preemptions.push(now);
@@ -290,14 +294,11 @@ impl HoldBack {
         !self.has_led(name) && !failed.standing.contains(name)
     }
 
-    /// Until when there have been too many pre-emptions.
-    fn budget_until(&self, timing: &ElectorTiming) -> Option<Instant> {
-        let first = self
-            .preemptions
-            .len()
-            .checked_sub(timing.preemptions.into())?;
+    /// Until when there are so many pre-emptions within this time.
+    fn preempted_until(&self, count: u8, within: Duration) -> Option<Instant> {
+        let first = self.preemptions.len().checked_sub(count.into())?;
         let first = self.preemptions.get(first)?;
-        Some(first.after(timing.preemption_window))
+        Some(first.after(within))
     }
 }
 

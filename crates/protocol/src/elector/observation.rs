@@ -127,6 +127,12 @@ impl ObservedCandidate {
         }
     }
 
+    /// Until when the ack of an open ping is awaited.
+    pub(super) fn ack_due(&self, timing: &ElectorTiming) -> Option<Instant> {
+        let pinged = self.pinged.filter(|_| self.is_ping_open())?;
+        Some(pinged.at.after(self.ack_window(timing)))
+    }
+
     /// Whether it is alive, judged for a round that began at `round` (R15); without a round only a fresh ack counts.
     pub(super) fn liveness(
         &self,
@@ -134,10 +140,7 @@ impl ObservedCandidate {
         round: Option<Instant>,
         timing: &ElectorTiming,
     ) -> Liveness {
-        if self.is_ping_open()
-            && let Some(pinged) = self.pinged
-        {
-            let until = pinged.at.after(self.ack_window(timing));
+        if let Some(until) = self.ack_due(timing) {
             if now >= until {
                 return Liveness::Silent;
             }

@@ -251,10 +251,8 @@ impl Criteria<'_> {
         if seen.candidate.next_ping().is_none() {
             return Liveness::Silent;
         }
-        match seen.pinged.filter(|_| seen.is_ping_open()) {
-            Some(pinged) => Liveness::Pinged {
-                until: pinged.at.after(seen.ack_window(self.timing)),
-            },
+        match seen.ack_due(self.timing) {
+            Some(until) => Liveness::Pinged { until },
             None => liveness,
         }
     }

@@ -1,5 +1,7 @@
 //! A live holder that is a candidate: prefer a strictly better one, or withdraw a preference (R7, R16).
 
+use std::time::Duration;
+
 use crate::elector::contenders::Contenders;
 use crate::elector::decision::{Effect, Reason};
 use crate::elector::election::PreferenceField;
@@ -107,17 +109,7 @@ impl<'a> Step<'a> {
             Err(held_back) if preferred.is_none() => return held_back,
             Err(_) => Vec::new(),
         };
-        // Only those above the one already preferred may replace it: a preference moves strictly up (L3).
-        let above: Vec<Contender<'a>> =
-            match preferred.and_then(|name| stronger.iter().find(|c| &c.candidate.name == name)) {
-                None => better,
-                Some(preferred) => {
-                    let better = better.into_iter();
-                    better
-                        .filter(|contender| contenders.order.is_better(contender, preferred))
-                        .collect()
-                }
-            };
+        let above = self.above(preferred, &stronger, better, contenders);
         let round = self.ping_round(&above, &PingPurpose::Preference);
         let holder = holder.clone();
         if let Some(elected) = round.elected {
@@ -142,6 +134,42 @@ impl<'a> Step<'a> {
         }
         let silent = round.silent;
         Reason::BetterIsSilent { holder, silent }
+    }
+
+    /// Those of `better` that may be preferred in the place of the present preference: a preference moves strictly up,
+    /// and not back and forth between electors of different orders (L3).
+    fn above(
+        &mut self,
+        preferred: Option<&Identity>,
+        stronger: &[Contender<'a>],
+        mut better: Vec<Contender<'a>>,
+        contenders: &Contenders<'a>,
+    ) -> Vec<Contender<'a>> {
+        let is_preferred =
+            |contender: &&Contender<'_>| Some(&contender.candidate.name) == preferred;
+        let Some(preferred) = stronger.iter().find(is_preferred) else {
+            return better;
+        };
+        better.retain(|contender| contenders.order.is_better(contender, preferred));
+        let (window, longest) = self.patience(&preferred.candidate.name);
+        let stays = self.election.preference.stays_until(window, longest);
+        if let Some(until) = stays.filter(|until| self.now < *until)
+            && !better.is_empty()
+        {
+            self.wake(until, WakeReason::PreferenceDoubted);
+            better.clear();
+        }
+        better
+    }
+
+    /// For how long a preference of this candidate stands against what this elector sees, and at most after doublings.
+    fn patience(&self, preferred: &Identity) -> (Duration, Duration) {
+        let timing = &self.settings.timing;
+        let window = self.election.candidates.get(preferred).map_or_else(
+            || timing.ack_window.max(timing.ack_window_unmarked),
+            |seen| seen.ack_window(timing),
+        );
+        (window, timing.passed_over_max)
     }
 
     /// Those of `better` that may be preferred now (R23); the reason where none may be. This elector wakes when another
@@ -190,13 +218,7 @@ impl<'a> Step<'a> {
         let timing = &self.settings.timing;
         let memory = &self.election.preference;
         let seen = self.election.candidates.get(preferred);
-        let window = seen.map_or_else(
-            || timing.ack_window.max(timing.ack_window_unmarked),
-            |seen| seen.ack_window(timing),
-        );
-        let stands_until = memory.stands_until(window, timing.passed_over_max);
-        // A deletion or a change that was seen while the preference stood is no blindness.
-        let unless_heard = stands_until.filter(|_| !memory.is_heard());
+        let (window, longest) = self.patience(preferred);
         let is_preferred = |contender: &Contender<'_>| &contender.candidate.name == preferred;
         let (because, stands_until) = match seen {
             _ if preferred == holder => ("is the holder itself", None),
@@ -204,14 +226,18 @@ impl<'a> Step<'a> {
             // would take each other's word back without end.
             _ if is_frozen => (
                 "has to wait, since the lease is frozen",
-                stands_until.filter(|_| memory.is_repeated()),
+                memory.stands_frozen_until(window, longest),
             ),
-            None => ("is no candidate any more", unless_heard),
-            Some(_) if !stronger.iter().any(is_preferred) => {
-                ("is not better than the holder", unless_heard)
-            }
+            None => (
+                "is no candidate any more",
+                memory.stands_unseen_until(window, longest),
+            ),
+            Some(_) if !stronger.iter().any(is_preferred) => (
+                "is not better than the holder",
+                memory.stands_unseen_until(window, longest),
+            ),
             Some(seen) if seen.liveness(self.now, None, timing) == Liveness::Silent => {
-                ("does not answer", stands_until)
+                ("does not answer", memory.stands_until(window, longest))
             }
             Some(_) => return None,
         };
@@ -238,21 +264,27 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Pings a preferred candidate again when its ack is no longer fresh: a preference must not outlive it (L6).
+    /// Pings a preferred candidate again when its ack is old: a preference must not outlive it (L6), and a holder that
+    /// does not make room costs ever fewer pings.
     fn ping_preferred(&mut self, preferred: &Identity) {
         let Some(seen) = self.election.candidates.get(preferred) else {
             return;
         };
-        match seen.liveness(self.now, None, &self.settings.timing) {
-            Liveness::Pinged { until } => self.wake(until, WakeReason::AckWindow),
-            Liveness::Unpinged => self.ping(seen, seen.candidate.next_ping()),
-            Liveness::Acked => {
-                if let Some(acked) = seen.acked {
-                    let stale_at = acked.at.after(self.settings.timing.fresh);
-                    self.wake(stale_at, WakeReason::PreferenceStale);
-                }
+        let timing = &self.settings.timing;
+        if let Some(until) = seen.ack_due(timing) {
+            // Afterwards it is silent.
+            if self.now < until {
+                self.wake(until, WakeReason::AckWindow);
             }
-            Liveness::Silent => {}
+            return;
+        }
+        let memory = &self.election.preference;
+        let due = seen
+            .acked
+            .map(|acked| memory.ping_at(acked.at, timing.fresh));
+        match due.filter(|due| self.now < *due) {
+            Some(due) => self.wake(due, WakeReason::PreferenceStale),
+            None => self.ping(seen, seen.candidate.next_ping()),
         }
     }
 }

@@ -1,8 +1,10 @@
-//! Since when the present preference has been seen, and how often one was withdrawn in this term (R16).
+//! Since when the present preference has been seen, and how often one was withdrawn or moved in this term (R16).
 //!
 //! Electors judge a preferred candidate by what their own watches told them. An elector whose watch of candidates is
 //! interrupted judges by old acks, and would take back at once what another elector prefers for good reason. So an
-//! elector gives a preference that it did not know its time before it doubts it.
+//! elector gives a preference that it did not know its time before it doubts it. Two electors can also disagree for good
+//! reasons, while the time of an operator's word is over for one of them, or where they are of different builds. So that
+//! time doubles.
 
 use std::time::Duration;
 
@@ -16,14 +18,31 @@ use crate::time::Instant;
 pub(super) struct SeenPreference {
     /// When the present preference was first seen; `None` where there is none, or it has had its time.
     since: Option<Instant>,
-    /// Whether news of the preferred candidate came after that, so that this elector is not blind to it.
-    heard: bool,
+    /// The news of the preferred candidate since then.
+    news: CandidateNews,
     /// How many preferences of this term were withdrawn, by whichever elector.
     withdrawals: u8,
+    /// How many went on to another candidate.
+    moves: u8,
 }
 
-/// More withdrawals do not lengthen the wait: from a tenth of a second, so many doublings exceed a day.
-const WITHDRAWALS_MAX: u8 = 20;
+/// What an elector saw of the preferred candidate while the preference stood. A ping or an ack is no news.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum CandidateNews {
+    /// Nothing that the order looks at, so that this elector may be blind to what another one saw.
+    #[default]
+    None,
+    /// The order may judge it otherwise. Two electors may judge it differently still.
+    Changed,
+    /// It was deleted, or another one has its name. No two electors disagree on that for long.
+    Gone,
+}
+
+/// More withdrawals or moves do not lengthen the wait: from a tenth of a second, so many doublings exceed a day.
+const DOUBLINGS_MAX: u8 = 20;
+
+/// The longest time between two pings of a preferred candidate that acks.
+const PING_INTERVAL_MAX: Duration = Duration::from_secs(60);
 
 // === impl SeenPreference ===
 
@@ -52,16 +71,28 @@ impl SeenPreference {
         if old == new {
             return;
         }
-        if new.is_none() {
-            self.withdrawals = self.withdrawals.saturating_add(1).min(WITHDRAWALS_MAX);
+        let count = match (old, new) {
+            (Some(_), None) => Some(&mut self.withdrawals),
+            (Some(_), Some(_)) => Some(&mut self.moves),
+            (None, _) => None,
+        };
+        if let Some(count) = count {
+            *count = count.saturating_add(1).min(DOUBLINGS_MAX);
         }
         self.begin(now, after);
     }
 
-    /// A revision or the deletion of the candidate of this name was seen.
-    pub(super) fn hear(&mut self, lease: Option<&LeaseSnapshot>, name: &Identity) {
+    /// There is news of the candidate of this name.
+    pub(super) fn note_news(
+        &mut self,
+        lease: Option<&LeaseSnapshot>,
+        name: &Identity,
+        news: CandidateNews,
+    ) {
         let preferred = lease.and_then(|lease| lease.record.preferred_holder.as_ref());
-        self.heard |= preferred == Some(name);
+        if preferred == Some(name) {
+            self.news = self.news.max(news);
+        }
     }
 
     /// Takes the present preference for one that has had its time.
@@ -69,42 +100,73 @@ impl SeenPreference {
         self.since = None;
     }
 
-    /// Whether news of the preferred candidate came since the preference was first seen.
-    pub(super) fn is_heard(&self) -> bool {
-        self.heard
-    }
-
-    /// Whether a preference of this term was withdrawn before.
-    pub(super) fn is_repeated(&self) -> bool {
-        self.withdrawals > 0
-    }
-
     /// Until when the present preference stands, although this elector sees no reason for it: `window` after it was
     /// first seen, doubled for each withdrawal in this term up to `longest`.
     pub(super) fn stands_until(&self, window: Duration, longest: Duration) -> Option<Instant> {
-        let factor = 1u32
-            .checked_shl(self.withdrawals.into())
-            .unwrap_or(u32::MAX);
+        self.doubled(self.withdrawals, window, longest)
+    }
+
+    /// The same, where the order speaks against the preferred candidate, or it is gone: `None` where that was seen while
+    /// the preference stood. A change shortens the first withdrawal of a term alone.
+    pub(super) fn stands_unseen_until(
+        &self,
+        window: Duration,
+        longest: Duration,
+    ) -> Option<Instant> {
+        match self.news {
+            CandidateNews::Gone => None,
+            CandidateNews::Changed if self.withdrawals == 0 => None,
+            CandidateNews::Changed | CandidateNews::None => self.stands_until(window, longest),
+        }
+    }
+
+    /// The same, where the lease is frozen. The first preference of a term is withdrawn at once.
+    pub(super) fn stands_frozen_until(
+        &self,
+        window: Duration,
+        longest: Duration,
+    ) -> Option<Instant> {
+        self.stands_until(window, longest)
+            .filter(|_| self.withdrawals > 0)
+    }
+
+    /// Until when the present preference does not move to a better candidate, doubled for each move in this term. The
+    /// first move comes at once.
+    pub(super) fn stays_until(&self, window: Duration, longest: Duration) -> Option<Instant> {
+        self.doubled(self.moves, window, longest)
+            .filter(|_| self.moves > 0)
+    }
+
+    /// When the preferred candidate is pinged, which acked last at `acked`: when its ack is no longer `fresh`, and where
+    /// it acked before, after as long again as the preference had stood then.
+    pub(super) fn ping_at(&self, acked: Instant, fresh: Duration) -> Instant {
+        let stood = self.since.map_or(fresh, |since| acked.since(since));
+        acked.after(stood.min(PING_INTERVAL_MAX).max(fresh))
+    }
+
+    fn doubled(&self, doublings: u8, window: Duration, longest: Duration) -> Option<Instant> {
+        let factor = 1u32.checked_shl(doublings.into()).unwrap_or(u32::MAX);
         let patience = window.saturating_mul(factor).min(longest.max(window));
         Some(self.since?.after(patience))
     }
 
     fn begin(&mut self, now: Instant, lease: &LeaseSnapshot) {
         self.since = lease.record.preferred_holder.is_some().then_some(now);
-        self.heard = false;
+        self.news = CandidateNews::None;
     }
 }
 
 impl Renumber for SeenPreference {
     fn renumber(&mut self, by: &mut dyn Renumbering) {
         by.withdrawals(&mut self.withdrawals);
+        by.withdrawals(&mut self.moves);
         // What nothing waits for any more makes no difference.
         if !self
             .since
             .as_mut()
             .is_some_and(|since| by.preference(since))
         {
-            (self.since, self.heard) = (None, false);
+            (self.since, self.news) = (None, CandidateNews::None);
         }
     }
 }

@@ -128,6 +128,15 @@ impl ElectionFixture {
         self.election.handle_candidate(self.now, candidate, news);
     }
 
+    /// The candidate gets another emulation version.
+    pub(crate) fn change_version(&mut self, name: &str, emulation: &str) {
+        self.change(name, |candidate| {
+            candidate.spec =
+                CandidateSpec::parse("1.40.0", emulation, StrategyName::OLDEST_EMULATION_VERSION)
+                    .into();
+        });
+    }
+
     /// The candidate acks.
     pub(crate) fn ack(&mut self, name: &str) {
         let wall = self.wall();

@@ -128,31 +128,42 @@ fn it_is_not_taken_at_its_word() {
     );
 }
 
-/// (R23) What an operator asks for is not counted out.
+/// (R23) What an operator asks for is counted out at twice the budget, whatever words come and go.
 #[test]
-fn the_budget_of_pre_emptions_does_not_hold_it_back() {
+fn the_budget_of_pre_emptions_is_twice_as_large_for_it() {
     let mut fixture = led();
-    for name in ["c", "b", "c"] {
+    let ask = |fixture: &mut ElectionFixture, name: &str| {
         fixture.prefer(name, 600.0);
+        fixture.pass(1.0);
         fixture.ack(name);
+    };
+    let held = |fixture: &ElectionFixture| match fixture.step().reason {
+        Reason::HeldBack {
+            better,
+            because: HoldBackCause::Preemptions { count, .. },
+            remaining,
+            ..
+        } => (better, count, remaining.as_secs()),
+        reason => panic!("{reason:?}"),
+    };
+    for name in ["c", "b", "c"] {
+        ask(&mut fixture, name);
         hand_over(&mut fixture, name);
     }
     fixture.word.prefer = None;
     fixture.renew();
     fixture.ack("a");
-    let Reason::HeldBack {
-        better, because, ..
-    } = fixture.step().reason
-    else {
-        panic!("{:?}", fixture.step())
-    };
-    assert_eq!(better, id("a"));
-    assert!(matches!(
-        because,
-        HoldBackCause::Preemptions { count: 3, .. }
-    ));
-    fixture.prefer("a", 60.0);
-    hand_over(&mut fixture, "a");
+    assert_eq!(held(&fixture), (id("a"), 3, 598));
+    for name in ["a", "b", "c"] {
+        ask(&mut fixture, name);
+        hand_over(&mut fixture, name);
+    }
+    ask(&mut fixture, "b");
+    assert_eq!(held(&fixture), (id("b"), 6, 594));
+    fixture.word.prefer = None;
+    fixture.keep(593);
+    ask(&mut fixture, "b");
+    hand_over(&mut fixture, "b");
 }
 
 /// A preference moves on to it, and back when the operator thinks again.
@@ -169,6 +180,7 @@ fn it_goes_before_what_the_strategy_preferred() {
     assert_eq!(fixture.apply(&decision).preferred_holder, Some(id("b")));
     fixture.word.prefer = None;
     fixture.lease(fixture.record());
+    fixture.pass(4.0);
     let decision = fixture.step();
     assert_eq!(fixture.apply(&decision).preferred_holder, Some(id("a")));
 }

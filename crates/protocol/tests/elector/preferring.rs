@@ -113,6 +113,54 @@ fn a_preference_is_looked_after_until_its_candidate_is_silent() {
     assert_eq!(fixture.step().action(), Action::Withdraw);
 }
 
+/// (R15, L5) A holder that does not make room costs ever fewer pings of the candidate that it should make room for.
+#[test]
+fn a_preferred_candidate_is_pinged_ever_more_seldom_up_to_a_minute() {
+    let mut fixture = preferred();
+    let start = fixture.now;
+    let mut pings = Vec::new();
+    while fixture.now < start.after(Duration::from_secs(300)) {
+        fixture.keep(1);
+        let decision = fixture.step();
+        let due = decision.wake_at().unwrap();
+        if fixture.deliver_pings(&decision) == ["c"] {
+            pings.push(fixture.now.since(start).as_secs());
+            fixture.ack("c");
+        } else {
+            assert!(due > fixture.now, "it sleeps until the ping");
+        }
+    }
+    assert_eq!(pings, [5, 10, 20, 40, 80, 140, 200, 260]);
+
+    // The last of them stays without an ack.
+    fixture.keep(20);
+    let decision = fixture.step();
+    assert_eq!(fixture.deliver_pings(&decision), ["c"]);
+    fixture.keep(2);
+    assert_eq!(fixture.step().action(), Action::Withdraw);
+}
+
+/// (R15, L6) Where the lease has changed hands, the ack of long ago is old at once.
+#[test]
+fn a_preferred_candidate_is_pinged_at_once_when_the_lease_changes_hands() {
+    let mut fixture = preferred();
+    fixture.register("d", "1.3.0");
+    for seconds in [5, 5, 10, 20] {
+        fixture.keep(seconds);
+        let decision = fixture.step();
+        assert_eq!(fixture.deliver_pings(&decision), ["c"]);
+        fixture.ack("c");
+    }
+    fixture.keep(10);
+    assert_eq!(pinged(&fixture.step()), Vec::<String>::new());
+    let grant = fixture.grant_to("d");
+    fixture.lease(grant);
+    fixture.accept();
+    let others = fixture.record().preferring(Some(id("c")), None);
+    fixture.lease(others);
+    assert_eq!(pinged(&fixture.step()), ["c"]);
+}
+
 /// (R7) A holder that cannot see a preference, because the server drops the field, is not left with one.
 #[test]
 fn a_preference_that_the_holder_cannot_see_is_withdrawn() {

@@ -40,6 +40,13 @@ pub(crate) enum PreemptionStep {
     FailAndGrant,
 }
 
+/// What happened to the preferred candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum PreferredNews {
+    Changed,
+    Gone,
+}
+
 /// The Lease, its elector, and what the oracle knows.
 struct PreemptedLease {
     now: Instant,
@@ -55,8 +62,10 @@ struct PreemptedLease {
     preempted: bool,
     preemptions: Vec<Instant>,
     failures: Vec<Instant>,
-    /// When the present preference was written, and whether its candidate changed or acked since.
-    preferred: Option<(Instant, bool)>,
+    /// When the present preference was written, and whether its candidate changed or went since.
+    preferred: Option<(Instant, Option<PreferredNews>)>,
+    /// How many preferences of this term were withdrawn.
+    withdrawals: u32,
 }
 
 pub(crate) fn steps() -> impl Arbitrary<Value = PreemptionStep> {
@@ -109,6 +118,7 @@ impl PreemptedLease {
             preemptions: Vec::new(),
             failures: Vec::new(),
             preferred: None,
+            withdrawals: 0,
             lease,
         };
         world.play(PreemptionStep::Version {
@@ -140,7 +150,7 @@ impl PreemptedLease {
                 let name = name(candidate);
                 self.unchanged.remove(&name);
                 self.led.remove(&name);
-                self.note_news(&name);
+                self.note_news(&name, PreferredNews::Gone);
                 self.election.handle_candidate_gone(&name, None);
             }
             PreemptionStep::Ack(candidate) => self.ack(&name(candidate)),
@@ -234,7 +244,7 @@ impl PreemptedLease {
             ..known.unwrap_or_else(|| self.created(&name))
         };
         self.unchanged.insert(name.clone(), self.now);
-        self.note_news(&name);
+        self.note_news(&name, PreferredNews::Changed);
         self.election
             .handle_candidate(self.now, next, NewsSource::Watch);
     }
@@ -249,7 +259,6 @@ impl PreemptedLease {
             renew: Some(known.ping.map_or(self.wall(), |ping| ping.max(self.wall()))),
             ..known
         };
-        self.note_news(name);
         self.election
             .handle_candidate(self.now, acked, NewsSource::Watch);
     }
@@ -270,18 +279,17 @@ impl PreemptedLease {
                     ping: Some(ping),
                     ..known
                 };
-                self.note_news(&name);
                 self.election
                     .handle_candidate(self.now, pinged, NewsSource::Watch);
             }
         }
     }
 
-    fn note_news(&mut self, name: &Identity) {
+    fn note_news(&mut self, name: &Identity, happened: PreferredNews) {
         if self.lease.record.preferred_holder.as_ref() == Some(name)
-            && let Some((_, heard)) = &mut self.preferred
+            && let Some((_, news)) = &mut self.preferred
         {
-            *heard = true;
+            *news = (*news).max(Some(happened));
         }
     }
 
@@ -292,10 +300,12 @@ impl PreemptedLease {
         self.lease.version = ResourceVersion(self.revision);
         let after = &self.lease.record;
         if (&before.holder, before.term) != (&after.holder, after.term) {
-            (self.asked, self.preferred) = (false, None);
+            (self.asked, self.preferred, self.withdrawals) = (false, None, 0);
+        } else if before.preferred_holder.is_some() && after.preferred_holder.is_none() {
+            self.withdrawals += 1;
         }
         if before.preferred_holder != after.preferred_holder {
-            self.preferred = after.preferred_holder.as_ref().map(|_| (self.now, false));
+            self.preferred = after.preferred_holder.as_ref().map(|_| (self.now, None));
         }
         self.asked |= after.preferred_holder.is_some();
         self.election
@@ -324,10 +334,17 @@ impl PreemptedLease {
         }
         let since = |instant: &Instant| self.now.since(*instant);
         let Some(preferred) = &after.preferred_holder else {
-            let (written, heard) = self.preferred.unwrap_or_default();
+            let (written, news) = self.preferred.unwrap_or_default();
+            let at_once = match news {
+                Some(PreferredNews::Gone) => true,
+                Some(PreferredNews::Changed) => self.withdrawals == 0,
+                None => false,
+            };
+            let doublings = self.withdrawals.min(8);
+            let patience = Duration::from_secs(2 << doublings);
             prop_assert!(
-                heard || self.now.since(written) >= Duration::from_secs(2),
-                "R16: withdrawn unheard"
+                at_once || self.now.since(written) >= patience,
+                "R16: withdrawn too early"
             );
             return Ok(());
         };
