@@ -5,6 +5,7 @@ mod doubt;
 mod ending;
 mod leaving;
 mod proof;
+mod races;
 
 use super::fixture::{HolderFixture, Network, WorkEvent, identity, seconds, wall_at};
 use super::{Ending, LeaseEvent, LeaseOutcome, Loss, StopReason, WriteKind};
