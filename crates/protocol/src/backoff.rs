@@ -18,8 +18,10 @@ pub struct RetryBackoff {
     until: Option<Instant>,
 }
 
-/// How many writes in a row may lose a race and be sent again without a pause.
+/// How many writes in a row may lose a race before a pause.
 const RACES: u8 = 10;
+/// That pause. Each race that is lost answers a write of another, so those who write the most pay for it.
+const AFTER_RACES: Duration = Duration::from_millis(50);
 
 // === impl RetryBackoff ===
 
@@ -50,10 +52,10 @@ impl RetryBackoff {
 
     /// Counts a write that another one came before. The server is well, so the next one follows at once, and only each
     /// tenth in a row after a pause, which does not grow.
-    pub(crate) fn lose_race(&mut self, now: Instant, pause: Duration) {
+    pub fn lose_race(&mut self, now: Instant) {
         self.failures = self.failures.max(1);
         self.lost_races = self.lost_races % RACES + 1;
-        self.until = (self.lost_races == RACES).then(|| now.after(pause));
+        self.until = (self.lost_races == RACES).then(|| now.after(AFTER_RACES));
     }
 
     /// Whether the last attempt lost a race.
@@ -126,16 +128,15 @@ mod tests {
 
     #[test]
     fn each_tenth_lost_race_in_a_row_costs_a_pause_that_does_not_grow() {
-        let pause = Duration::from_millis(250);
         let now = Instant::default();
         let mut backoff = RetryBackoff::default();
         for race in 1..=30 {
-            backoff.lose_race(now, pause);
+            backoff.lose_race(now);
             assert!(backoff.is_failing() && backoff.has_lost_race());
-            let costs = (race % 10 == 0).then(|| now.after(pause));
+            let costs = (race % 10 == 0).then(|| now.after(Duration::from_millis(50)));
             assert_eq!(backoff.pause(now), costs, "{race}");
         }
-        backoff.lose_race(now, pause);
+        backoff.lose_race(now);
         backoff.reset();
         assert!(!backoff.has_lost_race());
     }

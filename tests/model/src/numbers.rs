@@ -219,7 +219,7 @@ impl Renumbering for Assign<'_> {
         }
     }
 
-    /// A pause after a lost race is one more way to learn of it late, which is explored anyway.
+    // A pause after a lost race is one more way to learn of it late, which is explored anyway.
     fn lost_races(&mut self, lost_races: &mut u8) {
         *lost_races = 0;
     }

@@ -265,8 +265,7 @@ impl Holder {
             }
             LeaseOutcome::Conflict => {
                 self.in_flight = None;
-                let pause = CandidateTiming::RETRY_MIN;
-                self.tracked.backoff.lose_race(now.holder, pause);
+                self.tracked.backoff.lose_race(now.holder);
                 if open {
                     self.keep_open(kind, attempt);
                 }
