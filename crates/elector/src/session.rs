@@ -14,6 +14,7 @@ mod inputs;
 mod line_budget;
 mod lock;
 mod monitor;
+mod races;
 mod requests;
 mod step;
 mod write_budget;
@@ -36,6 +37,7 @@ use tracing::{debug, error};
 
 use self::inputs::{ElectorInput, InputHandler, namespace_group};
 use self::lock::{LockInput, LockShell};
+use self::races::NextLook;
 use self::requests::{ElectionRequest, ElectionRequests, RequestProgress, requests_of};
 use self::step::{StepResult, StepRunner};
 use self::write_budget::WriteBudget;
@@ -365,7 +367,8 @@ impl<'a> ElectorSession<'a> {
             }
             let view = &self.inputs.view;
             self.monitor.note_requests(now, &key, &requests, view);
-            if let Some(held_up) = self.writes.charge(now, &key, requests.len()) {
+            let counted = requests.iter().filter(|it| it.is_counted()).count();
+            if let Some(held_up) = self.writes.charge(now, &key, counted) {
                 let until = held_up.until.since_epoch();
                 self.queue.pause(&key.namespace, until);
                 if let Some(hit) = held_up.news {
@@ -383,6 +386,7 @@ impl<'a> ElectorSession<'a> {
             None => {
                 self.queue.forget(key);
                 self.events.forget(key);
+                self.inputs.races.end(key);
                 return Vec::new();
             }
             Some(Err(fault)) => {
@@ -398,6 +402,16 @@ impl<'a> ElectorSession<'a> {
             }
             Some(Ok(election)) => election,
         };
+        let newest = election.lease().map(|lease| lease.version);
+        match self.inputs.races.next_look(now, key, newest) {
+            NextLook::Judge => {}
+            NextLook::Read(version) => return vec![ElectionRequest::Read(version)],
+            NextLook::Wait(until) => {
+                let delay = until.since(now);
+                self.queue.add_after(key.clone(), delay, now.since_epoch());
+                return Vec::new();
+            }
+        }
         let (times, authority) = ((now, self.clock.wall()), self.lock.authority());
         let decision = match self
             .step
@@ -441,7 +455,8 @@ impl<'a> ElectorSession<'a> {
         }
         // The built-in controller collects as long as it elects.
         let collects = *self.lock.authority() == Authority::Ours;
-        let requests = requests_of(&mut self.inputs.view, key, decision, collects);
+        let known = (&mut self.inputs.view, &mut self.inputs.races);
+        let requests = requests_of(known, key, decision, collects);
         if requests.is_empty() {
             self.queue.forget(key);
         }

@@ -13,8 +13,15 @@ pub struct RetryBackoff {
     failures: u8,
     /// Whether the last failure was a conflict.
     conflict: bool,
+    /// How many writes in a row lost a race.
+    lost_races: u8,
     until: Option<Instant>,
 }
+
+/// How many writes in a row may lose a race before a pause.
+const RACES: u8 = 10;
+/// That pause. Each race that is lost answers a write of another, so those who write the most pay for it.
+const AFTER_RACES: Duration = Duration::from_millis(50);
 
 // === impl RetryBackoff ===
 
@@ -28,6 +35,7 @@ impl RetryBackoff {
             self.failures += 1;
         }
         self.conflict = false;
+        self.lost_races = 0;
         self.until = Some(now.after(pause));
     }
 
@@ -40,6 +48,19 @@ impl RetryBackoff {
             self.until = None;
         }
         self.conflict = true;
+    }
+
+    /// Counts a write that another one came before. The server is well, so the next one follows at once, and only each
+    /// tenth in a row after a pause, which does not grow.
+    pub fn lose_race(&mut self, now: Instant) {
+        self.failures = self.failures.max(1);
+        self.lost_races = self.lost_races % RACES + 1;
+        self.until = (self.lost_races == RACES).then(|| now.after(AFTER_RACES));
+    }
+
+    /// Whether the last attempt lost a race.
+    pub(crate) fn has_lost_race(&self) -> bool {
+        self.lost_races > 0
     }
 
     /// Forgets every failure.
@@ -65,7 +86,7 @@ impl RetryBackoff {
     }
 }
 
-renumber!(RetryBackoff { until });
+renumber!(RetryBackoff { until, lost_races => lost_races });
 
 #[cfg(test)]
 mod tests {
@@ -103,5 +124,20 @@ mod tests {
         backoff.fail(now, first, longest);
         backoff.conflict(now, first, longest);
         assert_eq!(backoff.pause(now), None);
+    }
+
+    #[test]
+    fn each_tenth_lost_race_in_a_row_costs_a_pause_that_does_not_grow() {
+        let now = Instant::default();
+        let mut backoff = RetryBackoff::default();
+        for race in 1..=30 {
+            backoff.lose_race(now);
+            assert!(backoff.is_failing() && backoff.has_lost_race());
+            let costs = (race % 10 == 0).then(|| now.after(Duration::from_millis(50)));
+            assert_eq!(backoff.pause(now), costs, "{race}");
+        }
+        backoff.lose_race(now);
+        backoff.reset();
+        assert!(!backoff.has_lost_race());
     }
 }

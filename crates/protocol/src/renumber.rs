@@ -50,6 +50,8 @@ pub trait Renumbering {
     }
     /// How many preferences of a term were withdrawn. It lengthens that time.
     fn withdrawals(&mut self, _: &mut u8) {}
+    /// How many writes in a row lost a race. It decides about pauses alone.
+    fn lost_races(&mut self, _: &mut u8) {}
     /// How often in a row a candidate did not accept.
     fn failures(&mut self, _: &mut u8) {}
     /// The longest duration seen in a record. It counts where it is above the configured one.

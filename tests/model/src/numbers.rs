@@ -219,6 +219,11 @@ impl Renumbering for Assign<'_> {
         }
     }
 
+    // A pause after a lost race is one more way to learn of it late, which is explored anyway.
+    fn lost_races(&mut self, lost_races: &mut u8) {
+        *lost_races = 0;
+    }
+
     fn failures(&mut self, failures: &mut u8) {
         *failures = 1;
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use elector_api::{CandidateApi, Lease, LeaseCandidate, Rfc3339};
+use elector_apiserver::Latency;
 use elector_protocol::{Identity, LeaseKey};
 use elector_runtime::Clock as _;
 use serde_json::{Map, Value, json};
@@ -116,6 +117,36 @@ impl MemoryCluster {
             loop {
                 cluster.renew(namespace, name, holder);
                 pass(seconds(2)).await;
+            }
+        })
+    }
+
+    /// Has a stranger annotate a Lease for as long as it is there, 333 times a second at uneven intervals. The way of the
+    /// program under test is so long meanwhile that one write in ten comes before the next annotation, and that the watch
+    /// brings some annotations after the reply to the write that they came before.
+    pub fn annotate_all_the_time(
+        &self,
+        namespace: &'static str,
+        name: &'static str,
+    ) -> BackgroundTask {
+        self.faults().latency(Latency {
+            request: millis(2),
+            answer: millis(2),
+            watch: millis(4),
+        });
+        let cluster = self.clone();
+        BackgroundTask::spawn(async move {
+            let mut random = 1_u64;
+            loop {
+                pass(millis(1)).await;
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                if random.is_multiple_of(3) && cluster.lease(namespace, name).is_some() {
+                    cluster.put(LEASES, namespace, name, |fields| {
+                        fields["metadata"]["annotations"]["stranger"] = random.to_string().into();
+                    });
+                }
             }
         })
     }

@@ -7,6 +7,7 @@
 //! those that need another build of elector with `--beside PATH`, and those that upgrade from an earlier version with
 //! `--upgrade-from FOLDER`.
 
+mod annotated;
 mod auto;
 mod bad_input;
 mod beside;
@@ -140,6 +141,7 @@ fn main() -> ExitCode {
         return controllers::run_replica(&arguments);
     }
     let mut suite = Suite::new(EVERY_CHANGE).with_table(installed::STEPS);
+    annotated::add(&mut suite);
     auto::add(&mut suite);
     bad_input::add(&mut suite);
     beside::add(&mut suite);

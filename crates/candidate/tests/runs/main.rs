@@ -35,6 +35,7 @@ mod retrying;
 mod shutdown;
 mod stop_tokens;
 mod stopping;
+mod strangers;
 mod tasks;
 mod terms;
 mod unwell;

@@ -10,6 +10,7 @@ use crate::config::{Config, NODE_LEASE_NAMESPACE, SYSTEM_NAMESPACE};
 use crate::elector_lock::ElectorLockInput;
 use crate::session::line_budget::LineBudget;
 use crate::session::lock::LockInput;
+use crate::session::races::WriteRaces;
 use crate::session::requests::{ElectionResponse, LeaseRead, RequestProgress};
 use crate::view::{
     Area, CandidateList, CandidateSeen, LeaseList, LeaseSeen, LeaseVersion, ObjectName,
@@ -35,6 +36,7 @@ pub(crate) struct InputHandler {
     pub(crate) view: View,
     pub(crate) failures: FailureLog,
     pub(crate) lines: LineBudget,
+    pub(crate) races: WriteRaces,
     /// Whether leases of `kube-system` are served.
     serves_system: bool,
     /// The lock of the electors, where they elect one of themselves.
@@ -59,6 +61,7 @@ impl InputHandler {
             view: View::new(areas),
             failures: FailureLog::default(),
             lines: LineBudget::new(),
+            races: WriteRaces::default(),
             serves_system: config.serves_system(),
             elector_lock: config.leader_election.as_ref().map(|it| it.lease.clone()),
         }
@@ -164,6 +167,8 @@ impl InputHandler {
             }
             ElectionResponse::Read(read) => {
                 let failed = self.handle_read(now, key, *read)?;
+                let newest = self.view.lease_version(key);
+                let failed = self.races.is_refused(key, newest) || failed;
                 if !failed {
                     self.view.look_again(key);
                 }
@@ -202,6 +207,12 @@ impl InputHandler {
         outcome: WriteOutcome<Lease>,
     ) -> bool {
         debug!(lease = %key, outcome = %outcome.kind(), "wrote the Lease");
+        if matches!(outcome, WriteOutcome::Conflict) {
+            self.races.lose(now, key);
+            self.view.look_again(key);
+            return false;
+        }
+        self.races.end(key);
         match outcome {
             WriteOutcome::Done(lease) => {
                 self.view.handle_lease_reply(now, LeaseSeen::of(lease));

@@ -17,6 +17,7 @@ use futures::{FutureExt, StreamExt};
 
 use crate::active_belief::ActiveBelief;
 use crate::leadership_change::ExpectedGrant;
+use crate::session::races::WriteRaces;
 use crate::view::View;
 
 /// One request of an election, with all that it takes.
@@ -29,6 +30,8 @@ pub(crate) enum ElectionRequest {
         judged: Box<Lease>,
         version: ResourceVersion,
         record: LeaseRecord,
+        /// Whether it was sent before, and lost its race.
+        again: bool,
     },
     /// PATCH a candidate with a ping.
     Ping(JudgedCandidate, Timestamp),
@@ -44,7 +47,7 @@ pub(crate) enum ElectionResponse {
     Created(WriteOutcome<Lease>),
     Wrote {
         outcome: WriteOutcome<Lease>,
-        /// What was read because the write was not applied, or perhaps not.
+        /// What was read because the write was perhaps not applied.
         read: Option<Box<LeaseRead>>,
     },
     Pinged(Identity, WriteOutcome<LeaseCandidate>),
@@ -85,6 +88,15 @@ pub(crate) struct ElectionRequests {
 
 /// How many requests of one lease are under way at the same time; a lease may have thousands of candidates.
 const SIDE_BY_SIDE: usize = 16;
+
+// === impl ElectionRequest ===
+
+impl ElectionRequest {
+    /// Whether it counts against the budget of its namespace: all attempts at one write count once.
+    pub(crate) const fn is_counted(&self) -> bool {
+        !matches!(self, Self::Write { again: true, .. })
+    }
+}
 
 // === impl ElectionRequests ===
 
@@ -170,7 +182,7 @@ impl ElectionRequests {
 /// The requests that a decision asks for, each with the object of the very revision that was judged. Whether dead
 /// candidates are deleted depends on whether the built-in controller does that.
 pub(crate) fn requests_of(
-    view: &mut View,
+    (view, races): (&mut View, &mut WriteRaces),
     key: &LeaseKey,
     decision: Decision,
     collects: bool,
@@ -182,6 +194,7 @@ pub(crate) fn requests_of(
         version,
     };
     let mut requests = Vec::with_capacity(decision.effects.len());
+    let mut writes = false;
     for effect in decision.effects {
         match effect {
             Effect::Create(record) => requests.push(ElectionRequest::Create(record.strategy)),
@@ -195,7 +208,12 @@ pub(crate) fn requests_of(
                 if let Some(expected) = ExpectedGrant::of(&decision.reason, &record) {
                     view.expect_grant(key, expected);
                 }
+                let held = view
+                    .lease(key)
+                    .is_some_and(|lease| lease.record.holder.is_some());
+                writes = true;
                 requests.push(ElectionRequest::Write {
+                    again: races.note_sent(key, (version, held), &record),
                     judged: Box::new(judged),
                     version,
                     record,
@@ -214,6 +232,9 @@ pub(crate) fn requests_of(
             }
         }
     }
+    if !writes {
+        races.end(key);
+    }
     requests
 }
 
@@ -231,13 +252,12 @@ fn perform(
                 judged,
                 version,
                 record,
+                ..
             } => {
                 let outcome = writer.put_lease(&judged, &record).await;
                 // Judge again what is there now, not what the watch will bring some day.
                 let read = match outcome {
-                    WriteOutcome::Conflict | WriteOutcome::Unknown(_) => {
-                        Some(read(&writer, &key, version).await)
-                    }
+                    WriteOutcome::Unknown(_) => Some(read(&writer, &key, version).await),
                     _ => None,
                 };
                 ElectionResponse::Wrote { outcome, read }

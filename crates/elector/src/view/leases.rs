@@ -121,8 +121,8 @@ impl View {
         Ok(())
     }
 
-    /// A lease is to be judged anew: its object is at hand now. Not after a write that failed, where the next one waits
-    /// for its pause.
+    /// A lease is to be judged anew: its object is at hand now, or a write lost a race. Not after a write that failed,
+    /// where the next one waits for its pause.
     pub(crate) fn look_again(&mut self, key: &LeaseKey) {
         self.dirty.push_back(key.clone());
     }

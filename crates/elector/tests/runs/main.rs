@@ -25,6 +25,7 @@ mod reserve;
 mod restless;
 mod restored;
 mod retries;
+mod strangers;
 mod unreadable;
 
 use std::sync::{Arc, Mutex};

@@ -21,9 +21,11 @@ pub(super) struct Vigil {
     posted: Option<Instant>,
     /// When the next POST may be sent.
     next_post: Instant,
+    /// When a write to an unheld record lost a race; the watch brings what came before it.
+    lost_race: Option<Instant>,
     /// The first ping since the lease became free: an elector acts, and the wait for it begins anew, once.
     pinged: Option<Instant>,
-    /// When a read last said that the lease is as free as it seems.
+    /// When a read, or a race that was lost, last said that the process does not stand still.
     confirmed: Option<Instant>,
     /// Whether an operator wants this process not to lead (R16).
     stands_down: bool,
@@ -56,6 +58,8 @@ const POST_SETTLES: Duration = Duration::from_secs(2);
 
 /// How far apart POSTs are, so that a stranger that deletes the Lease again and again makes no loop of requests.
 const POST_INTERVAL: Duration = Duration::from_secs(1);
+/// How long the watch may take to bring the revision to which a write lost a race before it is read (R2).
+const WATCH_SETTLES: Duration = Duration::from_secs(2);
 
 /// How late an acquisition may come without a look at the Lease: more than a busy machine delays a step, and less than
 /// a pause that others make use of.
@@ -70,6 +74,7 @@ impl Vigil {
             longest: Duration::ZERO,
             posted: None,
             next_post: Instant::from_epoch(Duration::ZERO),
+            lost_race: None,
             pinged: None,
             confirmed: None,
             stands_down: false,
@@ -81,6 +86,9 @@ impl Vigil {
     pub(super) fn observe(&mut self, now: Instant, snapshot: &LeaseSnapshot, source: NewsSource) {
         let before = self.since();
         self.posted = None;
+        if self.lost_race.take().is_some() {
+            self.confirmed = Some(now);
+        }
         self.presence.observe(now, snapshot.clone(), source);
         if let Some(duration) = snapshot.record.duration() {
             self.longest = self.longest.max(duration.min(LONGEST_LEASE));
@@ -97,6 +105,7 @@ impl Vigil {
         self.presence.observe_absence(now, source);
         // What was POSTed is gone again, so there is nothing to look for.
         self.posted = None;
+        self.lost_race = None;
         if self.since() != before {
             self.pinged = None;
             self.confirmed = None;
@@ -115,6 +124,12 @@ impl Vigil {
         }
     }
 
+    /// A write of ours lost a race, perhaps to one that the watch is about to bring.
+    pub(super) fn note_lost_race(&mut self, now: Instant, open: bool) {
+        self.confirmed = Some(now);
+        self.lost_race = open.then_some(now);
+    }
+
     /// A ping of the own candidate was seen.
     pub(super) fn note_ping(&mut self, now: Instant, config: &HolderConfig) {
         if self.pinged.is_none() && self.free_for(now, config).is_some() {
@@ -129,6 +144,7 @@ impl Vigil {
 
     /// A read has said what the Lease is now.
     pub(super) fn note_read(&mut self, now: Instant, config: &HolderConfig) {
+        self.lost_race = None;
         if self.free_for(now, config).is_some() {
             self.confirmed = Some(now);
         }
@@ -180,6 +196,9 @@ impl Vigil {
             (Presence::Present(observed), _) => observed,
         };
         let due = self.due(observed, acquisition, config)?.after(fallback);
+        if let Some(lost) = self.lost_race {
+            return Some(Acquire::Read(lost.after(WATCH_SETTLES)));
+        }
         let fresh = self.confirmed.map_or(due, |at| at.max(due));
         if !retries && fresh.after(LATE) < now {
             return Some(Acquire::Read(now));
@@ -318,6 +337,7 @@ renumber!(Vigil {
     presence,
     posted,
     next_post,
+    lost_race,
     pinged,
     confirmed,
     taken_from,

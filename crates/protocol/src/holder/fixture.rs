@@ -34,6 +34,10 @@ pub(super) struct HolderFixture {
     pub(super) network: Network,
     /// The write that the network keeps.
     pub(super) kept: Option<LeaseWrite>,
+    /// How many of the next writes a stranger comes before. The watch brings its write before the reply comes.
+    pub(super) races: usize,
+    /// How often the Lease was read.
+    pub(super) reads: usize,
     /// When the last decision asked to be stepped again.
     pub(super) wake_at: Option<Instant>,
 }
@@ -166,6 +170,8 @@ impl HolderFixture {
             sent: Vec::new(),
             network: Network::Up,
             kept: None,
+            races: 0,
+            reads: 0,
             wake_at: None,
         }
     }
@@ -274,6 +280,7 @@ impl HolderFixture {
             Effect::Ended(ending) => self.work_events.push(WorkEvent::Ended(ending)),
             Effect::Read => match self.network {
                 Network::Up => {
+                    self.reads += 1;
                     let reply = self.store.lease.clone();
                     self.holder.handle_read(self.moment(), Ok(reply));
                 }
@@ -296,6 +303,13 @@ impl HolderFixture {
             }
             Effect::Write { kind, write } => {
                 self.sent.push(kind);
+                if self.races > 0 {
+                    self.races -= 1;
+                    self.store.edit(Clone::clone);
+                    let seen = self.store.lease.clone().unwrap();
+                    let event = LeaseEvent::Seen(seen, NewsSource::Watch);
+                    self.holder.handle_event(self.moment(), event);
+                }
                 let outcome = match self.network {
                     Network::Up => self.store.put(&write),
                     Network::RepliesLost => {

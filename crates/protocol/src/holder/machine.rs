@@ -185,6 +185,9 @@ impl Holder {
             Ok(Some(snapshot)) if newest_there_is => {
                 if Some(snapshot.version) != self.tracked.newest || self.known.is_none() {
                     self.restart_from(now, snapshot);
+                } else if self.tracked.backoff.has_lost_race() {
+                    // No write came between, so the refusal has another cause.
+                    self.fail(now.holder);
                 }
             }
             Ok(Some(_)) => {}
@@ -262,9 +265,18 @@ impl Holder {
             }
             LeaseOutcome::Conflict => {
                 self.in_flight = None;
-                self.tracked.conflict(now.holder, self.pauses());
+                self.tracked.backoff.lose_race(now.holder);
                 if open {
                     self.keep_open(kind, attempt);
+                }
+                let unheld = self
+                    .known()
+                    .is_some_and(|known| known.record.holder.is_none());
+                if let (WriteKind::Acquire, Some(vigil)) = (kind, &mut self.vigil) {
+                    vigil.note_lost_race(now.monotonic, open && unheld);
+                }
+                // R2: the watch brings the revision of an unheld record, so that its stop-watch goes on.
+                if open && !unheld {
                     self.request_read();
                 }
             }

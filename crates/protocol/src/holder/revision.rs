@@ -33,7 +33,9 @@ impl Holder {
                 Err(ending) => self.end(ending),
             },
             TermPhase::Waiting { .. } => {
-                self.tracked.backoff.reset();
+                if self.is_other_record(&snapshot) {
+                    self.tracked.backoff.reset();
+                }
                 if let Some(holding) = self.begun(now.holder, &snapshot) {
                     self.phase = TermPhase::Holding(holding);
                 }
@@ -75,6 +77,13 @@ impl Holder {
         known.uid != snapshot.uid
             || known.record.holder != snapshot.record.holder
             || known.record.term != snapshot.record.term
+    }
+
+    /// Whether a revision says anything that the one known does not.
+    fn is_other_record(&self, snapshot: &LeaseSnapshot) -> bool {
+        self.known.as_ref().is_none_or(|known| {
+            known.uid != snapshot.uid || !known.record.same_record(&snapshot.record)
+        })
     }
 
     /// The known revision where it is a grant to this process without an accept (R8).

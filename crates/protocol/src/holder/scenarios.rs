@@ -6,6 +6,7 @@ mod ending;
 mod first_start;
 mod leaving;
 mod proof;
+mod races;
 
 use super::fixture::{HolderFixture, Network, WorkEvent, identity, seconds, wall_at};
 use super::{Ending, LeaseEvent, LeaseOutcome, Loss, StopReason, WriteKind};

@@ -264,6 +264,7 @@ fn an_acquisition_whose_reply_was_lost_is_found_and_counts_from_its_send() {
     assert!(fixture.work_events.is_empty());
     fixture.network = Network::Up;
     fixture.pass(seconds(0.25));
+    fixture.watch();
     let belief = fixture.holder.belief().unwrap();
     assert_eq!(belief.deadline, sent_at.after(seconds(10.0)));
     assert_eq!(fixture.record().term, Term(8));
