@@ -1,6 +1,8 @@
 //! Tables of documents that are held against the repository: the threats in `SECURITY.md`, and the acceptance criteria
-//! in `docs/proofs/criteria.md`. Each measure and each test that they name exists, and a test plays the numbers that
-//! stand beside it.
+//! in `docs/proofs/criteria.md`. Each measure and each test that they name exists, a test plays the numbers that stand
+//! beside it, and a row says which of its tests run with `--long` only.
+
+mod named_test;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,6 +11,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 
 use crate::paths;
+use named_test::{NamedTest, Runs};
 
 /// A table with a row for each of the ids. Its cells are the id, what is meant, the measures if it has that column, the
 /// tests, and what is open.
@@ -51,14 +54,6 @@ struct DocumentedRow {
     tests: Vec<NamedTest>,
     /// What is missing; empty for nothing.
     open: String,
-}
-
-/// A test, and the numbers that it plays.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct NamedTest {
-    /// As `file::name`.
-    path: String,
-    numbers: Vec<String>,
 }
 
 /// Checks the tables, and prints a line for each row.
@@ -200,32 +195,13 @@ impl Table {
             }
         }
         for test in &row.tests {
-            test.check(workspace)
+            let runs = test
+                .check(workspace)
                 .with_context(|| format!("{document}: {id}"))?;
-        }
-        Ok(())
-    }
-}
-
-// === impl NamedTest ===
-
-impl NamedTest {
-    fn check(&self, workspace: &Path) -> Result<()> {
-        let path = &self.path;
-        let (file, name) = path
-            .split_once("::")
-            .with_context(|| format!("{path} is not `file::test`"))?;
-        let source = read(workspace, file)?;
-        // A test of cargo's, whose body ends with the next brace at the margin, or a scenario, whose name is a string.
-        let body = match source.find(&format!("fn {name}(")) {
-            Some(start) => source[start..].split("\n}").next().unwrap_or_default(),
-            None if source.contains(&format!("{name:?}")) => &source,
-            None => bail!("it names the test {name}, which {file} does not have"),
-        };
-        let words = body.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        let played: BTreeSet<String> = words.map(|word| word.replace('_', "")).collect();
-        if let Some(number) = self.numbers.iter().find(|number| !played.contains(*number)) {
-            bail!("the test {name} in {file} does not play the number {number}");
+            if runs == Runs::OnRequest && !row.open.contains("--long") {
+                let test = &test.path;
+                bail!("{document}: the row of {id} does not say that {test} runs with --long only");
+            }
         }
         Ok(())
     }
@@ -251,8 +227,8 @@ mod tests {
         fs::write(document, rows.join("\n")).unwrap();
         fs::write(folder.path().join("policies.yaml"), "").unwrap();
         fs::create_dir(folder.path().join("tests")).unwrap();
-        let source =
-            "fn it_is_refused() {\n    1000\n}\n\nfn other() {\n    2000\n}\nadd(\"scenario\")";
+        let source = "fn it_is_refused() {\n    1000\n}\n\nfn other() {\n    2000\n}\nadd(\"scenario\")\n\
+                      add(RequiredFlag::Long, \"slow\")";
         fs::write(folder.path().join("tests/a.rs"), source).unwrap();
         folder
     }
@@ -324,6 +300,11 @@ mod tests {
                 "does not say what is open, or that none is",
             ),
             ("| none |", "|", "has 4 cells and not 5"),
+            (
+                "::scenario",
+                "::slow",
+                "tests/a.rs::slow runs with --long only",
+            ),
         ] {
             let said = complaint(&THREATS, ROW, (from, to));
             assert!(said.contains(says), "{said}");

@@ -1,5 +1,6 @@
 //! The webhook of the example answers before its API server has ever been reached, on a standby, and while it leads.
 
+#![cfg(feature = "connect")]
 #![expect(
     clippy::unwrap_used,
     reason = "a test that panics fails, its helpers included"

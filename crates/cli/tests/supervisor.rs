@@ -194,12 +194,15 @@ fn a_command_that_obeys_is_not_killed() {
 
 #[test]
 fn a_command_that_ignores_sigterm_is_killed_with_its_group_when_the_pipe_ends() {
-    let script = "trap '' TERM; sleep 300 & echo $! > child; echo $$ > command; wait";
-    let mut supervised = SupervisedScript::start(script);
+    let script =
+        format!("(trap '' TERM; echo x > ready; exec sleep 300) & echo $! > child; {STUBBORN}");
+    let mut supervised = SupervisedScript::start(&script);
     let (child, command) = (supervised.pid("child"), supervised.pid("command"));
+    let ready = supervised.folder.path().join("ready");
+    eventually("the child ignores SIGTERM", || ready.exists().then_some(()));
     supervised.order_to_terminate();
-    std::thread::sleep(Duration::from_millis(100));
-    assert!(runs(command), "it ignores SIGTERM");
+    eventually("it is told", || supervised.is_told_once().then_some(()));
+    assert!(runs(command) && runs(child), "they go on");
     supervised.order_to_kill();
     assert_eq!(supervised.code(), 137);
     assert!(!runs(child) && !runs(command));
@@ -317,7 +320,9 @@ fn a_signal_to_the_supervisor_itself_ends_nothing() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
         supervised.signal(signal);
     }
-    std::thread::sleep(Duration::from_millis(200));
+    // A process that reads has taken what signals were sent to it before.
+    supervised.order(&limits(HOUR, HOUR));
+    eventually("the order is read", || supervised.has_read());
     assert!(runs(command) && supervised.process.try_wait().unwrap().is_none());
     // The command has not inherited that.
     kill_process(command, Signal::TERM).unwrap();

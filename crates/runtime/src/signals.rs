@@ -88,7 +88,7 @@ impl Signals {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "logging"))]
 mod tests {
     use std::env;
     use std::io::{BufRead, BufReader, Write as _};
@@ -100,13 +100,10 @@ mod tests {
     use super::*;
 
     const CHILD: &str = "ELECTOR_TEST_SIGNALS_CHILD";
+    const FIRST: &str = "signals::tests::the_first_is_named_and_the_second_ends_at_once";
 
-    /// Not a test of its own: the process that the tests below send signals to, started from this very test binary.
-    #[test]
-    fn child() {
-        if env::var_os(CHILD).is_none() {
-            return;
-        }
+    /// The process that the tests send signals to: the first of them, in this very test binary.
+    fn child() -> ! {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -123,7 +120,7 @@ mod tests {
 
     fn signalled(first: Raw, second: Raw, stderr: Stdio) -> (String, Option<i32>) {
         let mut child = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "signals::tests::child", "--nocapture"])
+            .args(["--exact", FIRST, "--nocapture"])
             .env(CHILD, "1")
             .stdout(Stdio::piped())
             .stderr(stderr)
@@ -157,6 +154,9 @@ mod tests {
 
     #[test]
     fn the_first_is_named_and_the_second_ends_at_once() {
+        if env::var_os(CHILD).is_some() {
+            child();
+        }
         assert_eq!(
             signalled(Raw::TERM, Raw::INT, Stdio::null()),
             ("got SIGTERM".to_owned(), Some(130))
