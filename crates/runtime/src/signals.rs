@@ -88,7 +88,8 @@ impl Signals {
     }
 }
 
-#[cfg(all(test, feature = "logging"))]
+#[cfg(test)]
+#[cfg(feature = "logging")]
 mod tests {
     use std::env;
     use std::io::{BufRead, BufReader, Write as _};

@@ -105,7 +105,7 @@ impl Disagreement {
                             elector.ack(name.as_str());
                         });
                     }
-                    Effect::Write(write) => self.write(write.record),
+                    Effect::Write(write) => self.write(&write.record),
                     Effect::Create(_) | Effect::Collect { .. } => unreachable!("{effect:?}"),
                 }
             }
@@ -124,7 +124,7 @@ impl Disagreement {
     }
 
     /// An elector changes the preference.
-    fn write(&mut self, record: LeaseRecord) {
+    fn write(&mut self, record: &LeaseRecord) {
         let (before, stood) = (self.record(), self.now().since(self.preferred));
         assert_eq!(before.term, record.term, "the lease is never free");
         let old = before.preferred_holder;

@@ -1,7 +1,7 @@
 //! Preferences that an elector sees no reason for: how long it takes them for its own blindness (R16, L3).
 
 use elector_protocol::elector::{Action, NewsSource, Reason, WakeReason};
-use elector_protocol::{CandidateRecord, CandidateSpec, LeaseRecord, Rejection, Uid};
+use elector_protocol::{CandidateRecord, CandidateSpec, LeaseRecord, StandDown, Uid};
 
 use crate::fixture::{ElectionFixture, id};
 
@@ -142,7 +142,11 @@ fn a_preference_is_withdrawn_at_once_when_its_candidate_is_seen_to_change_for_th
             spec.priority = 1;
             c.spec = Ok(spec).into();
         },
-        |c| c.spec = Err(Rejection::StandsDown).into(),
+        |c| {
+            let mut spec = c.offer().unwrap().clone();
+            spec.stand_down = Some(StandDown::Untimed);
+            c.spec = Ok(spec).into();
+        },
         |c| c.renew = None,
         |c| c.uid = Uid::new("another"),
     ];

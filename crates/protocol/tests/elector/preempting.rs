@@ -110,7 +110,8 @@ fn terms_that_end_otherwise_are_no_pre_emptions() {
         fixture.lease(fixture.grant_to("b"));
         fixture.accept();
     }
-    let ends: [(&str, u8, fn(&mut ElectionFixture)); 5] = [
+    type Change = fn(&mut ElectionFixture);
+    let ends: [(&str, u8, Change); 5] = [
         ("emptied", 0, |fixture| {
             prefer(fixture);
             fixture.lease(LeaseRecord::born(None));
